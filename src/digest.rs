@@ -1,0 +1,195 @@
+//! Digests of file contents and ids of Git objects: what names are made of.
+//!
+//! Twelve hexadecimal digits of a SHA-1 make a file name; the whole [`Digest`] decides whether two
+//! contents are the same. Knows nothing of files.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use sha1::Digest as _;
+
+/// How many hexadecimal digits of a digest or commit id a file name shows.
+pub const SHORT: usize = 12;
+
+/// The SHA-1 of a file's contents, the one that storage names show.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Sha1(#[serde(with = "hex::serde")] [u8; 20]);
+
+/// The BLAKE3 of a file's contents: SHA-1 collisions can be made on purpose, its cannot.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Blake3(#[serde(with = "hex::serde")] [u8; 32]);
+
+/// Everything that tells one file's contents from another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Digest {
+    /// The SHA-1 of the contents.
+    pub sha1: Sha1,
+    /// The BLAKE3 of the contents.
+    pub blake3: Blake3,
+    /// How many bytes there are.
+    pub size: u64,
+}
+
+impl Sha1 {
+    /// All forty digits.
+    pub fn full(&self) -> String {
+        hex::encode(self.0)
+    }
+
+    /// The first twelve digits, as storage names show them.
+    pub fn short(&self) -> String {
+        hex::encode(&self.0[..SHORT / 2])
+    }
+}
+
+impl fmt::Debug for Sha1 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.full())
+    }
+}
+
+impl fmt::Debug for Blake3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+impl Digest {
+    /// Returns the digest of contents that are at hand.
+    pub fn of(contents: &[u8]) -> Self {
+        let mut hasher = Hasher::default();
+        hasher.update(contents);
+        hasher.finish()
+    }
+}
+
+/// Takes contents piece by piece and ends in their [`Digest`].
+///
+/// Pieces of about 64 KiB are the fastest: the second hash then finds its data in the cache.
+#[derive(Default)]
+pub struct Hasher {
+    sha1: sha1::Sha1,
+    blake3: blake3::Hasher,
+    size: u64,
+}
+
+impl Hasher {
+    /// Takes the next piece.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.sha1.update(piece);
+        self.blake3.update(piece);
+        self.size += piece.len() as u64;
+    }
+
+    /// Returns the digest of all pieces together.
+    pub fn finish(self) -> Digest {
+        Digest {
+            sha1: Sha1(self.sha1.finalize().into()),
+            blake3: Blake3(*self.blake3.finalize().as_bytes()),
+            size: self.size,
+        }
+    }
+}
+
+/// The id of a Git object, in hexadecimal: 40 digits, or 64 in a SHA-256 repository.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ObjectId(Box<str>);
+
+/// A text that is not the id of a Git object.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?} is not an object id of 40 or 64 hexadecimal digits")]
+pub struct ObjectIdError(String);
+
+impl ObjectId {
+    /// The first twelve digits, as storage names show them.
+    pub fn short(&self) -> &str {
+        &self.0[..SHORT]
+    }
+
+    /// All digits.
+    pub fn full(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ObjectId {
+    type Err = ObjectIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
+        if matches!(text.len(), 40 | 64) && text.bytes().all(digits) {
+            Ok(Self(text.into()))
+        } else {
+            Err(ObjectIdError(text.to_owned()))
+        }
+    }
+}
+
+impl TryFrom<String> for ObjectId {
+    type Error = ObjectIdError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<ObjectId> for String {
+    fn from(id: ObjectId) -> Self {
+        id.0.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_the_well_known_ones() {
+        let digest = Digest::of(b"abc");
+        assert_eq!(
+            digest.sha1.full(),
+            "a9993e364706816aba3e25717850c26c9cd0d89d"
+        );
+        assert_eq!(digest.sha1.short(), "a9993e364706");
+        assert_eq!(
+            format!("{:?}", digest.blake3),
+            "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"
+        );
+        assert_eq!(digest.size, 3);
+    }
+
+    #[test]
+    fn pieces_make_the_same_digest_as_the_whole() {
+        let mut hasher = Hasher::default();
+        hasher.update(b"a");
+        hasher.update(b"bc");
+        assert_eq!(hasher.finish(), Digest::of(b"abc"));
+    }
+
+    #[test]
+    fn two_inputs_share_twelve_digits_and_are_told_apart() {
+        let (one, other) = (
+            Digest::of(b"input 11405692\n"),
+            Digest::of(b"input 27966124\n"),
+        );
+        assert_eq!(one.sha1.short(), other.sha1.short());
+        assert_ne!(one, other);
+    }
+
+    #[test]
+    fn an_object_id_has_40_or_64_digits() {
+        assert!("ab".repeat(20).parse::<ObjectId>().is_ok());
+        assert!("ab".repeat(32).parse::<ObjectId>().is_ok());
+        for wrong in [
+            "",
+            "abc",
+            &"AB".repeat(20),
+            &"zz".repeat(20),
+            &"é".repeat(20),
+        ] {
+            assert!(wrong.parse::<ObjectId>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! How calls end, and what is told while they do.
+
+use crate::executor::{ExecuteError, Status};
+use crate::plan::CallId;
+use crate::storage::{Input, Outputs, PublishError, ResultName, StorageError, Stored};
+
+/// What is there before any call.
+#[derive(Debug)]
+pub struct Files {
+    /// The task's inputs, in order.
+    pub inputs: Vec<Input>,
+    /// The plan's literals, in order; `None` for what the storage does not have.
+    pub literals: Vec<Option<Stored>>,
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Its outputs were there.
+    Reused(Outputs),
+    /// It was executed, and its outputs are there now.
+    Executed(Outputs),
+    /// Its outputs are not there, and nothing was to be computed. The name may be a guess.
+    Missing(ResultName),
+    /// An input of it is not there. The name is a guess.
+    Blocked(ResultName),
+    /// It failed.
+    Failed {
+        /// The name that its outputs would have.
+        name: ResultName,
+        /// Why.
+        error: CallError,
+        /// The file in the storage that keeps what it printed.
+        log: Option<String>,
+    },
+    /// The user asked to stop before it was over.
+    Interrupted(ResultName),
+}
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// `exec` ended without success.
+    #[error("{0}")]
+    Ended(Status),
+    /// `exec` could not be executed.
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
+    /// Its outputs could not be published.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// The storage could not be read or written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl CallError {
+    /// Whether the storage is to blame, rather than the computation.
+    pub const fn is_storage(&self) -> bool {
+        match self {
+            Self::Storage(_) | Self::Publish(PublishError::Storage(_)) => true,
+            Self::Execute(error) => matches!(error, ExecuteError::Log { .. }),
+            Self::Ended(_) | Self::Publish(_) => false,
+        }
+    }
+
+    /// What the user can do about it, if that is not plain.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Execute(error) => error.hint(),
+            Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => error.hint(),
+            Self::Ended(_) | Self::Publish(_) => None,
+        }
+    }
+}
+
+impl Outcome {
+    /// The call's outputs, if they are there.
+    pub const fn outputs(&self) -> Option<&Outputs> {
+        match self {
+            Self::Reused(outputs) | Self::Executed(outputs) => Some(outputs),
+            Self::Missing(_) | Self::Blocked(_) | Self::Failed { .. } | Self::Interrupted(_) => {
+                None
+            }
+        }
+    }
+
+    /// The name that the call's outputs have, or would have.
+    pub const fn name(&self) -> &ResultName {
+        match self {
+            Self::Reused(outputs) | Self::Executed(outputs) => &outputs.name,
+            Self::Missing(name)
+            | Self::Blocked(name)
+            | Self::Failed { name, .. }
+            | Self::Interrupted(name) => name,
+        }
+    }
+}
+
+/// What happens during an evaluation.
+#[derive(Debug)]
+pub enum Event {
+    /// A call is about to be executed; its outputs will have this name.
+    Started(CallId, ResultName),
+    /// A call is over; how, the evaluation knows.
+    Ended(CallId),
+}

@@ -1,0 +1,127 @@
+//! Starting processes, and nothing else: paths go in, an exit status comes out.
+//!
+//! Knows nothing of workflows, plans and the storage.
+
+mod fake;
+mod local;
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+pub use self::fake::Fake;
+pub use self::local::Local;
+
+/// What is to be executed.
+#[derive(Debug)]
+pub struct Invocation {
+    /// The file to execute.
+    pub exec: PathBuf,
+    /// The files that it reads, in order.
+    pub inputs: Vec<PathBuf>,
+    /// The files that it makes, in order.
+    pub outputs: Vec<PathBuf>,
+    /// The directory that it works in.
+    pub directory: PathBuf,
+    /// The file that takes what it prints.
+    pub log: PathBuf,
+}
+
+/// How an execution ended, and what it used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ended {
+    /// How it ended.
+    pub status: Status,
+    /// When it was started.
+    pub start: Timestamp,
+    /// When it ended.
+    pub end: Timestamp,
+    /// User CPU time.
+    pub user: Duration,
+    /// System CPU time.
+    pub system: Duration,
+    /// Peak resident memory of the largest process, in bytes.
+    pub peak: u64,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// By itself, with this status; zero is success.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "it ended with exit status {code}"),
+            Self::Killed(signal) => write!(f, "it was killed by signal {signal}"),
+        }
+    }
+}
+
+/// Why something did not run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecuteError {
+    /// It could not be started.
+    #[error("cannot start {}", exec.display())]
+    Start {
+        /// The file.
+        exec: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file for what it prints could not be made.
+    #[error("cannot write {}", log.display())]
+    Log {
+        /// The file.
+        log: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It was started and cannot be waited for.
+    #[error("cannot wait for {}", exec.display())]
+    Wait {
+        /// The file.
+        exec: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl ExecuteError {
+    /// What the user can do about it, if that is not plain.
+    pub fn hint(&self) -> Option<&'static str> {
+        let Self::Start { exec, source } = self else {
+            return None;
+        };
+        match source.kind() {
+            io::ErrorKind::NotFound if exec.exists() => {
+                Some("its first line names an interpreter that is not installed")
+            }
+            _ if source.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
+                Some("a script begins with a line such as #!/bin/sh")
+            }
+            io::ErrorKind::ArgumentListTooLong => Some("give the storage a shorter path"),
+            _ => None,
+        }
+    }
+}
+
+/// Whatever can execute.
+pub trait Executor: Sync {
+    /// Executes one invocation and waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it could not be started or was interrupted. A non-zero exit status is no error.
+    fn execute(&self, invocation: &Invocation) -> Result<Ended, ExecuteError>;
+}

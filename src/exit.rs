@@ -1,0 +1,64 @@
+//! The exit codes of all programs: part of what users script against.
+
+use std::process::ExitCode;
+
+/// How a program ends, for the shell that called it.
+///
+/// When several hold, the first of this order is the one told: [`Storage`](Self::Storage),
+/// [`Failed`](Self::Failed), [`Missing`](Self::Missing), [`Done`](Self::Done). A program that was
+/// interrupted says so whatever else holds. A panic (101) is a bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// All outputs are there.
+    Done,
+    /// A call failed.
+    Failed,
+    /// The arguments or the task are wrong.
+    Malformed,
+    /// Nothing was to be started, and something is missing.
+    Missing,
+    /// The storage could not be read or written, or is corrupt.
+    Storage,
+    /// A signal of this number ended the program: 128 is added, as shells do.
+    Interrupted(u8),
+}
+
+impl Exit {
+    /// The number that the shell sees.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Malformed => 2,
+            Self::Missing => 3,
+            Self::Storage => 5,
+            Self::Interrupted(signal) => 128_u8.saturating_add(signal),
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_the_documented_ones() {
+        let codes = [
+            Exit::Done,
+            Exit::Failed,
+            Exit::Malformed,
+            Exit::Missing,
+            Exit::Storage,
+            Exit::Interrupted(2),
+            Exit::Interrupted(15),
+        ]
+        .map(Exit::code);
+        assert_eq!(codes, [0, 1, 2, 3, 5, 130, 143]);
+    }
+}

@@ -1,0 +1,150 @@
+//! The names in a workflow's `inputs/`: `nn-text` and `nn_mm-text`.
+
+use std::fs;
+use std::path::Path;
+
+use super::problem::{Fault, Findings, Oddity};
+
+/// A directory that fills inputs of a computation.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Branch {
+    /// The name of the directory.
+    pub(super) name: String,
+    /// The first input that it fills.
+    pub(super) first: u8,
+    /// The last input that it fills.
+    pub(super) last: u8,
+    /// What a human called it.
+    pub(super) label: String,
+}
+
+impl Branch {
+    /// How many inputs it fills.
+    pub(super) fn places(&self) -> usize {
+        usize::from(self.last + 1).saturating_sub(usize::from(self.first))
+    }
+
+    fn parse(name: String) -> Option<Self> {
+        let (first, rest) = number(&name)?;
+        let (last, rest) = match rest.strip_prefix('_') {
+            Some(rest) => number(rest)?,
+            None => (first, rest),
+        };
+        let label = rest.strip_prefix('-')?.to_owned();
+        Some(Self {
+            name,
+            first,
+            last,
+            label,
+        })
+    }
+}
+
+fn number(text: &str) -> Option<(u8, &str)> {
+    let (digits, rest) = text.split_at_checked(2)?;
+    let plain = digits.bytes().all(|c| c.is_ascii_digit());
+    plain.then_some((digits.parse().ok()?, rest))
+}
+
+/// Returns the branches in a directory, in the order of their numbers, and tells what is wrong
+/// with the numbering.
+pub(super) fn list(task: &Path, dir: &Path, findings: &mut Findings) -> Vec<Branch> {
+    let listed = fs::read_dir(task.join(dir)).map_err(Fault::read);
+    let Some(listed) = findings.note(dir, listed) else {
+        return Vec::new();
+    };
+    let mut branches = Vec::new();
+    for entry in listed {
+        let Some(entry) = findings.note(dir, entry.map_err(Fault::read)) else {
+            continue;
+        };
+        let path = dir.join(entry.file_name());
+        match entry.file_name().into_string() {
+            Err(_) => findings.problem(&path, Fault::NotText),
+            Ok(name) if name.starts_with('.') => {}
+            Ok(name) => match Branch::parse(name) {
+                Some(branch) => branches.push(branch),
+                // A plain file of another name is a note of the user's.
+                None if entry.path().is_file() => findings.warning(&path, Oddity::Unread),
+                None => findings.problem(&path, Fault::Place),
+            },
+        }
+    }
+    branches.sort_by(|a, b| (a.first, a.last, &a.name).cmp(&(b.first, b.last, &b.name)));
+    check(dir, &branches, findings);
+    branches
+}
+
+fn check(dir: &Path, branches: &[Branch], findings: &mut Findings) {
+    let mut next = 0;
+    for branch in branches {
+        let (first, last) = (usize::from(branch.first), usize::from(branch.last));
+        let path = dir.join(&branch.name);
+        if last < first {
+            findings.problem(&path, Fault::Backwards);
+            continue;
+        }
+        if first > next {
+            findings.problem(
+                &path,
+                Fault::Gap {
+                    first: next,
+                    last: first - 1,
+                },
+            );
+        }
+        if first < next {
+            findings.problem(
+                &path,
+                Fault::Overlap {
+                    first,
+                    last: last.min(next - 1),
+                },
+            );
+        }
+        next = next.max(last + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_which_inputs_it_fills() {
+        let parse = |name: &str| {
+            Branch::parse(name.to_owned()).map(|branch| (branch.first, branch.last, branch.label))
+        };
+        assert_eq!(parse("00-left"), Some((0, 0, "left".to_owned())));
+        assert_eq!(
+            parse("01_03-a-b \"c\" ü"),
+            Some((1, 3, "a-b \"c\" ü".to_owned()))
+        );
+        assert_eq!(parse("00-"), Some((0, 0, String::new())));
+        for wrong in [
+            "", "0-a", "00", "000-a", "00_1-a", "00_01", "a0-b", "+1-a", "0é-a",
+        ] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn gaps_overlaps_and_backward_ranges_are_told() {
+        let names = ["00_02-a", "02_03-b", "03_01-c", "06-d"];
+        let branches: Vec<_> = names
+            .iter()
+            .filter_map(|name| Branch::parse((*name).to_owned()))
+            .collect();
+        let mut findings = Findings::default();
+        check(Path::new("inputs"), &branches, &mut findings);
+        let told: Vec<_> = findings.problems.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "inputs/02_03-b: input 02 is filled already",
+                "inputs/03_01-c: the range ends before it begins",
+                "inputs/06-d: nothing fills inputs 04 to 05",
+            ]
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! From a task repository to a [`Task`]: every file is read once, every problem is told.
+//!
+//! Only what Git can record counts: two directories that are one through a symbolic link are one
+//! node, and a link may not lead out of the repository. Knows nothing of the storage.
+
+mod branch;
+mod head;
+mod library;
+mod problem;
+mod text;
+mod tree;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+pub use self::head::HeadError;
+use self::head::Heads;
+use self::library::Library;
+use self::problem::Findings;
+pub use self::problem::{Fault, Oddity, Problem, Warning};
+use self::tree::Tree;
+use crate::name::{InputName, TaskName};
+use crate::workflow::Task;
+
+/// A task and what is odd about it.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The task.
+    pub task: Task,
+    /// What does no harm, in the order of the files.
+    pub warnings: Vec<Warning>,
+}
+
+/// A task that cannot be evaluated.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// There is no such directory, or it may not be read.
+    #[error("cannot read the task at {}", path.display())]
+    Directory {
+        /// The directory that should hold the task.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The directory holds no workflow.
+    #[error("{} holds no task: it has no directory workflow", .0.display())]
+    NoTask(PathBuf),
+    /// Something is wrong with the task.
+    #[error("the task at {} has {}", path.display(), count(problems.len()))]
+    Problems {
+        /// The directory that holds the task.
+        path: PathBuf,
+        /// All that is wrong, in the order of the files.
+        problems: Vec<Problem>,
+        /// What is odd, too.
+        warnings: Vec<Warning>,
+    },
+}
+
+fn count(problems: usize) -> String {
+    if problems == 1 {
+        "a problem".to_owned()
+    } else {
+        format!("{problems} problems")
+    }
+}
+
+/// Reads the task that a directory holds.
+///
+/// # Errors
+///
+/// Tells everything that is wrong with the task at once.
+pub fn task(dir: &Path) -> Result<Loaded, LoadError> {
+    let unreadable = |source| LoadError::Directory {
+        path: dir.to_owned(),
+        source,
+    };
+    let real = dir.canonicalize().map_err(unreadable)?;
+    if !real.join("workflow").is_dir() {
+        return Err(LoadError::NoTask(dir.to_owned()));
+    }
+    let mut findings = Findings::default();
+    let mut heads = Heads::default();
+    let head = heads.of(&real).map_err(Fault::from);
+    let head = findings.note(Path::new(""), head);
+    let name = findings.note(Path::new(""), name(&real));
+    let inputs = inputs(&real, &mut findings);
+    let mut library = Library::new(&real, &mut heads);
+    let tree = Tree::new(&real, inputs.as_deref(), &mut library, &mut findings);
+    let workflow = tree.load();
+    let computations = library.into_computations();
+    findings.sort();
+    match (head, name, inputs, workflow) {
+        (Some(head), Some(name), Some(inputs), Some(workflow)) if findings.problems.is_empty() => {
+            let task = Task {
+                name,
+                commit: head.commit,
+                inputs,
+                computations,
+                workflow,
+            };
+            Ok(Loaded {
+                task,
+                warnings: findings.warnings,
+            })
+        }
+        _ => {
+            debug_assert!(!findings.problems.is_empty(), "a task that fails says why");
+            let Findings { problems, warnings } = findings;
+            Err(LoadError::Problems {
+                path: dir.to_owned(),
+                problems,
+                warnings,
+            })
+        }
+    }
+}
+
+fn name(real: &Path) -> Result<TaskName, Fault> {
+    let name = real.file_name().unwrap_or(real.as_os_str());
+    name.to_str()
+        .ok_or(Fault::NotText)?
+        .parse()
+        .map_err(Fault::Name)
+}
+
+fn inputs(real: &Path, findings: &mut Findings) -> Option<Vec<InputName>> {
+    let path = Path::new("inputs");
+    let lines = match text::lines(&real.join(path)) {
+        Ok(lines) => lines,
+        Err(faults) => {
+            for (line, fault) in faults {
+                findings.problem_in_line(path, line, fault);
+            }
+            return None;
+        }
+    };
+    let mut first = HashMap::new();
+    let mut names = Vec::with_capacity(lines.len());
+    for (at, text) in lines.iter().enumerate() {
+        let line = at + 1;
+        let seen = *first.entry(text).or_insert(line);
+        if seen != line {
+            let fault = Fault::Duplicate {
+                name: text.clone(),
+                line: seen,
+            };
+            findings.problem_in_line(path, line, fault);
+        }
+        match text.parse() {
+            Ok(name) => names.push(name),
+            Err(error) => findings.problem_in_line(path, line, Fault::Name(error)),
+        }
+    }
+    Some(names)
+}
+
+/// Returns the name that a user may have meant.
+fn nearest(wanted: &str, names: &[String]) -> Option<String> {
+    let close = |name: &&String| strsim::damerau_levenshtein(wanted, name) <= 1 + wanted.len() / 4;
+    let mut names: Vec<&String> = names.iter().filter(close).collect();
+    names.sort_by_key(|name| (strsim::damerau_levenshtein(wanted, name), name.as_str()));
+    names.first().map(|name| (*name).clone())
+}

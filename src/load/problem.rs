@@ -1,0 +1,309 @@
+//! What can be wrong with a task, told so that it can be put right.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::head::HeadError;
+use crate::name::NameError;
+use crate::slice::SliceError;
+use crate::workflow::MOST;
+
+/// Something wrong at a place in the task.
+#[derive(Debug)]
+pub struct Problem {
+    /// Where: a path relative to the task.
+    pub path: PathBuf,
+    /// In which line, counted from one.
+    pub line: Option<usize>,
+    /// What.
+    pub fault: Fault,
+}
+
+/// What is wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// A file or directory that must be there is not.
+    #[error("does not exist")]
+    Missing,
+    /// A file could not be read.
+    #[error("cannot be read: {0}")]
+    Read(#[source] io::Error),
+    /// A directory or device stands where a file is expected.
+    #[error("is not a file")]
+    NotAFile,
+    /// A file stands where a directory is expected.
+    #[error("is not a directory")]
+    NotADirectory,
+    /// The file holds something other than UTF-8.
+    #[error("is not UTF-8 text")]
+    NotText,
+    /// The file or its first line is empty.
+    #[error("has no first line")]
+    Empty,
+    /// A list has an empty line before its end.
+    #[error("the line is empty")]
+    EmptyLine,
+    /// The word in `kind` is none of the three.
+    #[error("{0:?} is no kind of workflow")]
+    Kind(String),
+    /// A name that may not be one.
+    #[error("{0}")]
+    Name(#[source] NameError),
+    /// No directory of this name in `computations/`.
+    #[error("there is no computation {name:?}")]
+    NoComputation {
+        /// The name that was asked for.
+        name: String,
+        /// The name in the library that is most like it.
+        nearest: Option<String>,
+    },
+    /// `exec` may not be executed.
+    #[error("is not executable")]
+    NotExecutable,
+    /// No such input of the task.
+    #[error("the task has no input {name:?}")]
+    NoInput {
+        /// The name that was asked for.
+        name: String,
+        /// The task's input that is most like it.
+        nearest: Option<String>,
+    },
+    /// Two inputs of the task have one name.
+    #[error("the input {name:?} is also in line {line}")]
+    Duplicate {
+        /// The name.
+        name: String,
+        /// Where it stood first.
+        line: usize,
+    },
+    /// More inputs or outputs than two digits can count.
+    #[error("lists {0}, and at most {MOST} can be numbered")]
+    TooMany(usize),
+    /// The name of a directory in `inputs/` says no place.
+    #[error("the name does not say which inputs it fills")]
+    Place,
+    /// A range that ends before it begins.
+    #[error("the range ends before it begins")]
+    Backwards,
+    /// Inputs that nothing fills.
+    #[error("nothing fills {}", range(*first, *last))]
+    Gap {
+        /// The first of them.
+        first: usize,
+        /// The last of them.
+        last: usize,
+    },
+    /// Inputs that two directories fill.
+    #[error("{} is filled already", range(*first, *last))]
+    Overlap {
+        /// The first of them.
+        first: usize,
+        /// The last of them.
+        last: usize,
+    },
+    /// A range and the slice that should fill it differ in length.
+    #[error("passes up {} for {}", files(*width), inputs(*places))]
+    Width {
+        /// How many files the sub-workflow passes up.
+        width: usize,
+        /// How many inputs the range has.
+        places: usize,
+    },
+    /// The computation takes another number of inputs.
+    #[error("{computation} takes {}, not {given}", inputs(*takes))]
+    Arity {
+        /// The computation's name.
+        computation: String,
+        /// How many inputs it takes.
+        takes: usize,
+        /// How many there are.
+        given: usize,
+    },
+    /// A line of `outputs` is no number.
+    #[error("{0}")]
+    Slice(#[source] SliceError),
+    /// A slice that passes nothing up.
+    #[error("chooses no output")]
+    NoOutput,
+    /// A slice asks for an output that the computation does not have.
+    #[error("{computation} has {}, so there is no {number:02}", outputs(*count))]
+    OutOfSlice {
+        /// The computation's name.
+        computation: String,
+        /// How many outputs it has.
+        count: usize,
+        /// The one that was asked for.
+        number: usize,
+    },
+    /// A link that leads to a directory that contains it.
+    #[error("leads back to {}, which contains it", .0.display())]
+    Cycle(PathBuf),
+    /// A link to something that the task's commit does not record.
+    #[error("leads out of the repository, to {}", .0.display())]
+    Outside(PathBuf),
+    /// The commit cannot be told.
+    #[error("{0}")]
+    Head(#[from] HeadError),
+}
+
+fn counted(count: usize, one: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        _ => format!("{count} {one}s"),
+    }
+}
+
+fn files(count: usize) -> String {
+    counted(count, "file")
+}
+
+fn inputs(count: usize) -> String {
+    counted(count, "input")
+}
+
+fn outputs(count: usize) -> String {
+    counted(count, "output")
+}
+
+fn range(first: usize, last: usize) -> String {
+    if first == last {
+        format!("input {first:02}")
+    } else {
+        format!("inputs {first:02} to {last:02}")
+    }
+}
+
+impl Fault {
+    pub(super) fn read(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::Missing,
+            io::ErrorKind::NotADirectory => Self::NotADirectory,
+            _ => Self::Read(error),
+        }
+    }
+
+    /// What the user can do about it, if that is not plain.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Kind(_) => "write computation, input or literal",
+            Self::NoComputation {
+                nearest: Some(name),
+                ..
+            }
+            | Self::NoInput {
+                nearest: Some(name),
+                ..
+            } => {
+                return Some(format!("did you mean {name:?}?"));
+            }
+            Self::NoComputation { nearest: None, .. } => {
+                "if computations/ is a submodule: git submodule update --init --recursive"
+            }
+            Self::NoInput { nearest: None, .. } => "name it in the file inputs of the task",
+            Self::NotExecutable => "chmod +x, and commit the change of mode",
+            Self::Place => "call it nn-text or nn_mm-text, as in 00-left or 01_02-both",
+            Self::Width { .. } => {
+                "change the range in the name, or the file outputs of the sub-workflow"
+            }
+            Self::Gap { .. } | Self::Overlap { .. } => "number the inputs from 00, without gap",
+            Self::Name(NameError::Absolute(_) | NameError::Climbs(_)) => {
+                "give the name of a file in the storage, such as tinputs/ad/48103e4fc7"
+            }
+            Self::NoOutput => "remove the file to pass up all outputs",
+            Self::Outside(_) => "link only to what is committed with the task",
+            Self::NotText => "save the file as UTF-8",
+            Self::Head(error) => return error.hint().map(str::to_owned),
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", place(&self.path, self.line), self.fault)
+    }
+}
+
+/// Something odd at a place in the task that does no harm.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Warning {
+    /// Where: a path relative to the task.
+    pub path: PathBuf,
+    /// What.
+    pub oddity: Oddity,
+}
+
+/// What is odd.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[non_exhaustive]
+pub enum Oddity {
+    /// A file that means nothing where it stands.
+    #[error("nothing reads this")]
+    Unread,
+    /// Lines after the one that counts.
+    #[error("only the first line is read")]
+    MoreLines,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", place(&self.path, None), self.oddity)
+    }
+}
+
+fn place(path: &Path, line: Option<usize>) -> String {
+    let path = if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    };
+    match line {
+        Some(line) => format!("{}:{line}", path.display()),
+        None => path.display().to_string(),
+    }
+}
+
+/// Collects what is found along the way, so that all of it is told together.
+#[derive(Default)]
+pub(super) struct Findings {
+    pub(super) problems: Vec<Problem>,
+    pub(super) warnings: Vec<Warning>,
+}
+
+impl Findings {
+    pub(super) fn problem(&mut self, path: &Path, fault: impl Into<Fault>) {
+        self.problem_in_line(path, 0, fault);
+    }
+
+    /// Adds a problem in a line counted from one; line zero is the file as a whole.
+    pub(super) fn problem_in_line(&mut self, path: &Path, line: usize, fault: impl Into<Fault>) {
+        let line = (line > 0).then_some(line);
+        self.problems.push(Problem {
+            path: path.to_owned(),
+            line,
+            fault: fault.into(),
+        });
+    }
+
+    pub(super) fn warning(&mut self, path: &Path, oddity: Oddity) {
+        self.warnings.push(Warning {
+            path: path.to_owned(),
+            oddity,
+        });
+    }
+
+    /// Returns what a file says, or notes what is wrong with it.
+    pub(super) fn note<T>(&mut self, path: &Path, result: Result<T, Fault>) -> Option<T> {
+        result.map_err(|fault| self.problem(path, fault)).ok()
+    }
+
+    /// Puts everything in the order of the files.
+    pub(super) fn sort(&mut self) {
+        self.problems
+            .sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
+        self.warnings.sort();
+    }
+}

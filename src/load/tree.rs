@@ -1,0 +1,383 @@
+//! The directories below `workflow/`, read into expressions.
+//!
+//! The walk keeps its own stack, so that no depth of the tree is too great. A directory is known
+//! by device and inode: one that is met again through a link is not read again.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::branch::{self, Branch};
+use super::head;
+use super::library::Library;
+use super::nearest;
+use super::problem::{Fault, Findings, Oddity};
+use super::text;
+use crate::name::InputName;
+use crate::slice::Slice;
+use crate::workflow::{Argument, Builder, ComputationId, InputId, Node, NodeId, Workflow};
+
+/// The loading of one workflow.
+pub(super) struct Tree<'a, 'b> {
+    task: &'a Path,
+    repository: PathBuf,
+    inputs: Option<&'a [InputName]>,
+    library: &'a mut Library<'b>,
+    findings: &'a mut Findings,
+    builder: Builder,
+    visited: HashMap<(u64, u64), Visit>,
+}
+
+/// What is known of a directory.
+enum Visit {
+    /// It is being read, at this path.
+    Open(PathBuf),
+    /// It was read, and is this node unless something is wrong with it.
+    Done(Option<NodeId>),
+}
+
+/// A computation of which the inputs are being read.
+struct Frame {
+    dir: PathBuf,
+    id: (u64, u64),
+    computation: Option<ComputationId>,
+    slice: Option<Slice>,
+    branches: Vec<Branch>,
+    nodes: Vec<Option<NodeId>>,
+}
+
+/// What entering a directory led to.
+enum Entered {
+    Node(Option<NodeId>),
+    Frame(Frame),
+}
+
+impl<'a, 'b> Tree<'a, 'b> {
+    pub(super) fn new(
+        task: &'a Path,
+        inputs: Option<&'a [InputName]>,
+        library: &'a mut Library<'b>,
+        findings: &'a mut Findings,
+    ) -> Self {
+        Self {
+            task,
+            repository: head::top(task).unwrap_or_else(|| task.to_owned()),
+            inputs,
+            library,
+            findings,
+            builder: Builder::default(),
+            visited: HashMap::new(),
+        }
+    }
+
+    /// Reads everything; returns the expression unless something is wrong.
+    pub(super) fn load(mut self) -> Option<Workflow> {
+        let mut stack = Vec::new();
+        let mut entered = self.enter(Path::new("workflow"));
+        loop {
+            let node = match entered {
+                Entered::Frame(frame) => {
+                    stack.push(frame);
+                    None
+                }
+                Entered::Node(node) => Some(node),
+            };
+            let Some(frame) = stack.last_mut() else {
+                return node.flatten().map(|root| self.builder.finish(root));
+            };
+            frame.nodes.extend(node);
+            entered = match frame.branches.get(frame.nodes.len()) {
+                Some(branch) => {
+                    let path = frame.dir.join("inputs").join(&branch.name);
+                    self.enter(&path)
+                }
+                None => {
+                    let frame = stack.pop();
+                    Entered::Node(frame.and_then(|frame| self.finish(&frame)))
+                }
+            };
+        }
+    }
+
+    /// Begins to read a directory, unless it is known.
+    fn enter(&mut self, path: &Path) -> Entered {
+        let Some((dir, id)) = self.locate(path) else {
+            return Entered::Node(None);
+        };
+        match self.visited.get(&id) {
+            Some(Visit::Done(node)) => return Entered::Node(*node),
+            Some(Visit::Open(above)) => {
+                let fault = Fault::Cycle(above.clone());
+                self.findings.problem(path, fault);
+                return Entered::Node(None);
+            }
+            None => {}
+        }
+        let Some(found) = self.entries(&dir) else {
+            return Entered::Node(None);
+        };
+        let kind = self.single(&dir.join("kind"), found.kind);
+        let value = self.single(&dir.join("value"), found.value);
+        let (kind, value) = match (kind, value) {
+            (Some(kind), Some(value)) => (kind, value),
+            (Some(kind), None) if kind == "computation" => {
+                return self.frame(dir, id, &found, None);
+            }
+            _ => return self.done(id, None),
+        };
+        match kind.as_str() {
+            "computation" => self.frame(dir, id, &found, Some(&value)),
+            "input" | "literal" => {
+                for (name, there) in [("inputs", found.inputs), ("outputs", found.outputs)] {
+                    if there {
+                        self.findings.warning(&dir.join(name), Oddity::Unread);
+                    }
+                }
+                let node = if kind == "input" {
+                    self.input(&value)
+                } else {
+                    literal(&value)
+                };
+                let node = self.findings.note(&dir.join("value"), node).flatten();
+                let node = node.map(|node| self.builder.intern(node));
+                self.done(id, node)
+            }
+            _ => {
+                self.findings.problem(&dir.join("kind"), Fault::Kind(kind));
+                self.done(id, None)
+            }
+        }
+    }
+
+    fn done(&mut self, id: (u64, u64), node: Option<NodeId>) -> Entered {
+        self.visited.insert(id, Visit::Done(node));
+        Entered::Node(node)
+    }
+
+    /// Returns the real place of a directory, relative to the task, and its identity.
+    fn locate(&mut self, path: &Path) -> Option<(PathBuf, (u64, u64))> {
+        let full = self.task.join(path);
+        let (dir, metadata) = match fs::symlink_metadata(&full) {
+            Ok(metadata) if metadata.is_symlink() => {
+                let real = full
+                    .canonicalize()
+                    .and_then(|real| Ok((fs::metadata(&real)?, real)));
+                let (metadata, real) = self.findings.note(path, real.map_err(Fault::read))?;
+                if !real.starts_with(&self.repository) {
+                    self.findings.problem(path, Fault::Outside(real));
+                    return None;
+                }
+                (
+                    real.strip_prefix(self.task).unwrap_or(&real).to_owned(),
+                    metadata,
+                )
+            }
+            metadata => (
+                path.to_owned(),
+                self.findings.note(path, metadata.map_err(Fault::read))?,
+            ),
+        };
+        if !metadata.is_dir() {
+            self.findings.problem(path, Fault::NotADirectory);
+            return None;
+        }
+        Some((dir, (metadata.dev(), metadata.ino())))
+    }
+
+    fn entries(&mut self, dir: &Path) -> Option<Entries> {
+        let listed = fs::read_dir(self.task.join(dir)).map_err(Fault::read);
+        let mut found = Entries::default();
+        for entry in self.findings.note(dir, listed)? {
+            let entry = self.findings.note(dir, entry.map_err(Fault::read))?;
+            match entry.file_name().as_encoded_bytes() {
+                b"kind" => found.kind = true,
+                b"value" => found.value = true,
+                b"inputs" => found.inputs = true,
+                b"outputs" => found.outputs = true,
+                [b'.', ..] => {}
+                _ => self
+                    .findings
+                    .warning(&dir.join(entry.file_name()), Oddity::Unread),
+            }
+        }
+        Some(found)
+    }
+
+    fn single(&mut self, path: &Path, there: bool) -> Option<String> {
+        if !there {
+            self.findings.problem(path, Fault::Missing);
+            return None;
+        }
+        let (line, more) = self
+            .findings
+            .note(path, text::line(&self.task.join(path)))?;
+        if more {
+            self.findings.warning(path, Oddity::MoreLines);
+        }
+        Some(line)
+    }
+
+    fn input(&self, name: &str) -> Result<Option<Node>, Fault> {
+        let Some(inputs) = self.inputs else {
+            return Ok(None);
+        };
+        if let Some(at) = inputs.iter().position(|input| input.as_str() == name) {
+            return Ok(Some(Node::Input(InputId::at(at))));
+        }
+        let names: Vec<String> = inputs.iter().map(ToString::to_string).collect();
+        Err(Fault::NoInput {
+            name: name.to_owned(),
+            nearest: nearest(name, &names),
+        })
+    }
+
+    /// Begins to read a computation, of which the name may be missing.
+    fn frame(
+        &mut self,
+        dir: PathBuf,
+        id: (u64, u64),
+        found: &Entries,
+        name: Option<&str>,
+    ) -> Entered {
+        let computation = name.and_then(|name| {
+            let computation = self.library.find(name, self.findings);
+            self.findings
+                .note(&dir.join("value"), computation)
+                .flatten()
+        });
+        let slice = self.slice(&dir.join("outputs"), found.outputs, computation);
+        let branches = if found.inputs {
+            branch::list(self.task, &dir.join("inputs"), self.findings)
+        } else {
+            Vec::new()
+        };
+        self.visited.insert(id, Visit::Open(dir.clone()));
+        let nodes = Vec::with_capacity(branches.len());
+        Entered::Frame(Frame {
+            dir,
+            id,
+            computation,
+            slice,
+            branches,
+            nodes,
+        })
+    }
+
+    fn slice(
+        &mut self,
+        path: &Path,
+        there: bool,
+        computation: Option<ComputationId>,
+    ) -> Option<Slice> {
+        let computation = computation.map(|id| self.library.get(id));
+        if !there {
+            return computation.map(|computation| Slice::all(computation.outputs.len()));
+        }
+        let lines = match text::lines(&self.task.join(path)) {
+            Ok(lines) => lines,
+            Err(faults) => {
+                for (line, fault) in faults {
+                    self.findings.problem_in_line(path, line, fault);
+                }
+                return None;
+            }
+        };
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let slice = match Slice::parse(&lines) {
+            Ok(slice) => slice,
+            Err(wrong) => {
+                for (at, error) in wrong {
+                    self.findings
+                        .problem_in_line(path, at + 1, Fault::Slice(error));
+                }
+                return None;
+            }
+        };
+        if slice.is_empty() {
+            self.findings.problem(path, Fault::NoOutput);
+        }
+        let (name, count) = computation.map(|it| (it.name.to_string(), it.outputs.len()))?;
+        for (at, number) in slice
+            .numbers()
+            .map(usize::from)
+            .enumerate()
+            .filter(|(_, number)| *number >= count)
+        {
+            let fault = Fault::OutOfSlice {
+                computation: name.clone(),
+                count,
+                number,
+            };
+            self.findings.problem_in_line(path, at + 1, fault);
+        }
+        Some(slice)
+    }
+
+    /// Makes a node of a computation whose inputs were all read.
+    fn finish(&mut self, frame: &Frame) -> Option<NodeId> {
+        let node = self.node(frame);
+        self.visited.insert(frame.id, Visit::Done(node));
+        node
+    }
+
+    fn node(&mut self, frame: &Frame) -> Option<NodeId> {
+        let inputs = frame.dir.join("inputs");
+        let mut arguments = Vec::with_capacity(frame.branches.len());
+        for (branch, node) in frame.branches.iter().zip(&frame.nodes) {
+            let Some(node) = *node else { continue };
+            let (width, places) = (self.builder[node].width(), branch.places());
+            if width != places {
+                self.findings
+                    .problem(&inputs.join(&branch.name), Fault::Width { width, places });
+            }
+            let Branch {
+                first,
+                last,
+                ref label,
+                ..
+            } = *branch;
+            arguments.push(Argument {
+                label: label.as_str().into(),
+                first,
+                last,
+                node,
+            });
+        }
+        let computation = frame.computation?;
+        let known = self.library.get(computation);
+        let given = frame.branches.iter().map(Branch::places).sum();
+        if given != known.inputs.len() {
+            let takes = known.inputs.len();
+            let fault = Fault::Arity {
+                computation: known.name.to_string(),
+                takes,
+                given,
+            };
+            self.findings.problem(&inputs, fault);
+        }
+        let complete = arguments.len() == frame.branches.len();
+        let outputs = frame.slice.clone().filter(|_| complete)?;
+        let inputs = arguments.into();
+        Some(self.builder.intern(Node::Computation {
+            computation,
+            inputs,
+            outputs,
+        }))
+    }
+}
+
+fn literal(name: &str) -> Result<Option<Node>, Fault> {
+    name.parse()
+        .map(|name| Some(Node::Literal(name)))
+        .map_err(Fault::Name)
+}
+
+/// What a workflow directory holds.
+#[derive(Default)]
+struct Entries {
+    kind: bool,
+    value: bool,
+    inputs: bool,
+    outputs: bool,
+}

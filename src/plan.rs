@@ -1,0 +1,303 @@
+//! From a workflow to its unique calls, leaves first.
+//!
+//! A call is planned by where its inputs come from; what they contain is not known yet. Two nodes
+//! of a computation with the same sources are one call, whatever they are called and whichever
+//! outputs they pass up. Pure: reads nothing, and its time is linear in nodes plus edges.
+
+use std::collections::HashMap;
+
+use crate::name::StorageName;
+use crate::workflow::{ComputationId, InputId, Node, NodeId, Workflow, ids};
+
+ids! {
+    /// A call of a [`Plan`].
+    CallId
+    /// A literal of a [`Plan`].
+    LiteralId
+}
+
+/// Where a file comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// An input of the task.
+    Input(InputId),
+    /// A file that is in the storage.
+    Literal(LiteralId),
+    /// An output of a call.
+    Output {
+        /// The call.
+        call: CallId,
+        /// The number of the output.
+        number: u8,
+    },
+}
+
+/// A computation to be called, and the sources of its inputs.
+#[derive(Debug)]
+pub struct Planned {
+    /// Which computation.
+    pub computation: ComputationId,
+    /// Where its inputs come from, in order.
+    pub inputs: Box<[Source]>,
+}
+
+/// What a node of the workflow is in the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The node takes its files from a call.
+    Call(CallId),
+    /// The node is a file that is there before any call.
+    Leaf(Source),
+}
+
+/// The unique calls of a workflow; a call stands after those that it reads from.
+#[derive(Debug)]
+pub struct Plan {
+    calls: Vec<Planned>,
+    readers: Readers,
+    literals: Vec<StorageName>,
+    steps: Vec<Step>,
+    outputs: Vec<Source>,
+}
+
+impl Plan {
+    /// Plans the evaluation of a workflow.
+    pub fn new(workflow: &Workflow) -> Self {
+        let mut plan = Planner::default();
+        for (_, node) in workflow.nodes() {
+            let step = plan.step(workflow, node);
+            plan.steps.push(step);
+        }
+        let outputs = plan.sources(workflow, workflow.root());
+        let Planner {
+            calls,
+            literals,
+            steps,
+            ..
+        } = plan;
+        let readers = Readers::new(&calls);
+        Self {
+            calls,
+            readers,
+            literals,
+            steps,
+            outputs,
+        }
+    }
+
+    /// All calls, each after those that it reads from.
+    pub fn calls(&self) -> impl ExactSizeIterator<Item = (CallId, &Planned)> {
+        self.calls
+            .iter()
+            .enumerate()
+            .map(|(at, call)| (CallId::at(at), call))
+    }
+
+    /// The call with this id.
+    pub fn call(&self, id: CallId) -> &Planned {
+        &self.calls[id.index()]
+    }
+
+    /// The files that are expected to be in the storage.
+    pub fn literals(&self) -> &[StorageName] {
+        &self.literals
+    }
+
+    /// What this node of the workflow is in the plan.
+    pub fn step(&self, node: NodeId) -> Step {
+        self.steps[node.index()]
+    }
+
+    /// Where the outputs of the whole workflow come from.
+    pub fn outputs(&self) -> &[Source] {
+        &self.outputs
+    }
+
+    /// The calls that read an output of this one, once for each input that does.
+    pub fn readers(&self, id: CallId) -> &[CallId] {
+        self.readers.of(id)
+    }
+
+    /// How many inputs of the call are outputs of other calls.
+    pub fn awaited(&self, id: CallId) -> usize {
+        let awaited = |source: &&Source| matches!(source, Source::Output { .. });
+        self.call(id).inputs.iter().filter(awaited).count()
+    }
+}
+
+#[derive(Default)]
+struct Planner {
+    calls: Vec<Planned>,
+    known: HashMap<(ComputationId, Box<[Source]>), CallId>,
+    literals: Vec<StorageName>,
+    steps: Vec<Step>,
+}
+
+impl Planner {
+    fn step(&mut self, workflow: &Workflow, node: &Node) -> Step {
+        match node {
+            Node::Input(input) => Step::Leaf(Source::Input(*input)),
+            Node::Literal(name) => {
+                self.literals.push(name.clone());
+                Step::Leaf(Source::Literal(LiteralId::at(self.literals.len() - 1)))
+            }
+            Node::Computation {
+                computation,
+                inputs,
+                ..
+            } => {
+                let sources = inputs
+                    .iter()
+                    .flat_map(|input| self.sources(workflow, input.node));
+                let sources: Box<[Source]> = sources.collect();
+                let next = CallId::at(self.calls.len());
+                let id = *self
+                    .known
+                    .entry((*computation, sources.clone()))
+                    .or_insert(next);
+                if id == next {
+                    self.calls.push(Planned {
+                        computation: *computation,
+                        inputs: sources,
+                    });
+                }
+                Step::Call(id)
+            }
+        }
+    }
+
+    /// Where the files that a planned node passes up come from.
+    fn sources(&self, workflow: &Workflow, node: NodeId) -> Vec<Source> {
+        match (self.steps[node.index()], &workflow[node]) {
+            (Step::Call(call), Node::Computation { outputs, .. }) => outputs
+                .numbers()
+                .map(|number| Source::Output { call, number })
+                .collect(),
+            (Step::Leaf(source), _) => vec![source],
+            (Step::Call(_), _) => Vec::new(),
+        }
+    }
+}
+
+/// For every call, the calls that read from it: one list, and where each call's part begins.
+#[derive(Debug)]
+struct Readers {
+    begins: Vec<u32>,
+    calls: Vec<CallId>,
+}
+
+impl Readers {
+    fn new(calls: &[Planned]) -> Self {
+        let mut begins = vec![0_u32; calls.len() + 1];
+        for call in edges(calls).map(|(_, from)| from) {
+            begins[call.index() + 1] += 1;
+        }
+        for at in 1..begins.len() {
+            begins[at] += begins[at - 1];
+        }
+        let mut next = begins.clone();
+        let mut readers = vec![CallId::at(0); begins.last().map_or(0, |all| *all as usize)];
+        for (reader, from) in edges(calls) {
+            let place = &mut next[from.index()];
+            readers[*place as usize] = reader;
+            *place += 1;
+        }
+        Self {
+            begins,
+            calls: readers,
+        }
+    }
+
+    fn of(&self, id: CallId) -> &[CallId] {
+        &self.calls[self.begins[id.index()] as usize..self.begins[id.index() + 1] as usize]
+    }
+}
+
+fn edges(calls: &[Planned]) -> impl Iterator<Item = (CallId, CallId)> {
+    calls.iter().enumerate().flat_map(|(at, call)| {
+        call.inputs.iter().filter_map(move |source| match source {
+            Source::Output { call, .. } => Some((CallId::at(at), *call)),
+            Source::Input(_) | Source::Literal(_) => None,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slice::Slice;
+    use crate::workflow::{Argument, Builder};
+
+    fn call(
+        builder: &mut Builder,
+        computation: usize,
+        inputs: &[NodeId],
+        slice: &[&str],
+    ) -> NodeId {
+        let mut next = 0;
+        let argument = |node: &NodeId| {
+            let first = next;
+            next += builder[*node].width() as u8;
+            Argument {
+                label: "".into(),
+                first,
+                last: next - 1,
+                node: *node,
+            }
+        };
+        let inputs = inputs.iter().map(argument).collect();
+        let outputs = Slice::parse(slice).unwrap();
+        let computation = ComputationId::at(computation);
+        builder.intern(Node::Computation {
+            computation,
+            inputs,
+            outputs,
+        })
+    }
+
+    #[test]
+    fn equal_sources_are_one_call_whatever_the_slice() {
+        let mut builder = Builder::default();
+        let x = builder.intern(Node::Input(InputId::at(0)));
+        let one = call(&mut builder, 0, &[x, x], &["0"]);
+        let other = call(&mut builder, 0, &[x, x], &["01", "00"]);
+        let root = call(&mut builder, 1, &[one, other], &["0", "1"]);
+        let plan = Plan::new(&builder.finish(root));
+        assert_eq!(plan.calls().len(), 2);
+        let divmod = CallId::at(0);
+        let numbers = [0, 1, 0].map(|number| Source::Output {
+            call: divmod,
+            number,
+        });
+        assert_eq!(*plan.call(CallId::at(1)).inputs, numbers);
+        assert_eq!(plan.readers(divmod), [CallId::at(1); 3]);
+        assert_eq!(plan.awaited(CallId::at(1)), 3);
+        assert_eq!(plan.awaited(divmod), 0);
+        let outputs = [0, 1].map(|number| Source::Output {
+            call: CallId::at(1),
+            number,
+        });
+        assert_eq!(plan.outputs(), outputs);
+    }
+
+    #[test]
+    fn a_tree_of_2_to_the_60_paths_is_60_calls() {
+        let mut builder = Builder::default();
+        let mut node = builder.intern(Node::Input(InputId::at(0)));
+        for _ in 0..60 {
+            node = call(&mut builder, 0, &[node, node], &["0"]);
+        }
+        let plan = Plan::new(&builder.finish(node));
+        assert_eq!(plan.calls().len(), 60);
+    }
+
+    #[test]
+    fn a_workflow_may_be_a_single_leaf() {
+        let mut builder = Builder::default();
+        let name: StorageName = "tinputs/ad/48103e4fc7".parse().unwrap();
+        let root = builder.intern(Node::Literal(name.clone()));
+        let plan = Plan::new(&builder.finish(root));
+        assert_eq!(plan.literals(), [name]);
+        assert_eq!(plan.outputs(), [Source::Literal(LiteralId::at(0))]);
+    }
+}

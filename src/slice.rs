@@ -1,0 +1,103 @@
+//! Which outputs of a computation a workflow passes up, and in what order.
+
+use std::fmt;
+
+/// An ordered choice among the outputs of a computation.
+///
+/// It remembers with how many digits each number was written, so that it prints as it was read:
+/// `0` and `00` choose the same output and stay different texts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Slice(Box<[Entry]>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Entry {
+    number: u8,
+    digits: u8,
+}
+
+/// Why a line does not choose an output.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not the number of an output (0 to 99)")]
+pub struct SliceError(pub String);
+
+impl Slice {
+    /// Chooses all of `count` outputs in order: what a workflow without a choice passes up.
+    pub fn all(count: usize) -> Self {
+        let numbers = 0..u8::try_from(count).unwrap_or(u8::MAX);
+        Self(numbers.map(|number| Entry { number, digits: 2 }).collect())
+    }
+
+    /// Reads a choice from its lines, one number each.
+    ///
+    /// # Errors
+    ///
+    /// Returns the lines that are no number, with their places counted from zero.
+    pub fn parse(lines: &[&str]) -> Result<Self, Vec<(usize, SliceError)>> {
+        let mut entries = Vec::with_capacity(lines.len());
+        let mut wrong = Vec::new();
+        for (at, line) in lines.iter().enumerate() {
+            let plain = !line.is_empty() && line.bytes().all(|c| c.is_ascii_digit());
+            match (plain, line.parse::<u8>()) {
+                (true, Ok(number)) if number < 100 && line.len() < 100 => {
+                    entries.push(Entry {
+                        number,
+                        digits: line.len() as u8,
+                    });
+                }
+                _ => wrong.push((at, SliceError((*line).to_owned()))),
+            }
+        }
+        if wrong.is_empty() {
+            Ok(Self(entries.into()))
+        } else {
+            Err(wrong)
+        }
+    }
+
+    /// The numbers of the outputs chosen, in order.
+    pub fn numbers(&self) -> impl ExactSizeIterator<Item = u8> + '_ {
+        self.0.iter().map(|entry| entry.number)
+    }
+
+    /// How many outputs are passed up.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether nothing is passed up.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for Slice {
+    /// Writes `[00, 01]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (at, Entry { number, digits }) in self.0.iter().enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            write!(f, "{comma}{number:0width$}", width = usize::from(*digits))?;
+        }
+        f.write_str("]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_prints_as_it_was_written() {
+        let slice = Slice::parse(&["01", "0", "10"]).unwrap();
+        assert_eq!(slice.to_string(), "[01, 0, 10]");
+        assert_eq!(slice.numbers().collect::<Vec<_>>(), [1, 0, 10]);
+        assert_eq!(Slice::all(3).to_string(), "[00, 01, 02]");
+    }
+
+    #[test]
+    fn every_wrong_line_is_told() {
+        let wrong = Slice::parse(&["0", "", "-1", "+1", "100", "999", "x", "00"]).unwrap_err();
+        let places: Vec<usize> = wrong.iter().map(|(at, _)| *at).collect();
+        assert_eq!(places, [1, 2, 3, 4, 5, 6]);
+    }
+}

@@ -1,0 +1,236 @@
+//! Whether a call is there: its record and all its outputs, made from the very inputs asked for.
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::record::{CallRecord, FORMAT, Format, Origin, Published, Version};
+use super::scheme::{DIGITS, Digits, ResultName};
+use super::{Doing, Result, Storage, StorageError, Unrecorded, file, lock};
+use crate::digest::Digest;
+use crate::workflow::Computation;
+
+/// A call to be found: a computation and what its inputs contain.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// The computation.
+    pub computation: &'a Computation,
+    /// Its inputs, in order.
+    pub inputs: &'a [Digest],
+}
+
+/// The outputs of a call, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outputs {
+    /// The name that they share.
+    pub name: ResultName,
+    /// What they contain.
+    pub digests: Box<[Digest]>,
+}
+
+/// Whether a call is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// All of it.
+    Hit(Outputs),
+    /// Not all of it; if executed, it gets this name.
+    Absent(ResultName),
+}
+
+/// What stands under a name.
+pub(super) enum State {
+    /// The call that was asked for, complete.
+    Hit(Outputs),
+    /// Another call, of which the name is the same in as many digits as are shown.
+    Stranger,
+    /// Parts of the call, of no use.
+    Remains,
+    /// Nothing at all.
+    Free,
+}
+
+impl Call<'_> {
+    fn name(&self, digits: Digits) -> ResultName {
+        ResultName::of_call(self.computation, self.inputs, digits)
+    }
+
+    fn outputs(&self) -> usize {
+        self.computation.outputs.len()
+    }
+}
+
+impl Storage {
+    /// Looks for a call.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read, or holds a record that only a newer version can.
+    pub fn find(&self, call: Call<'_>) -> Result<Found> {
+        for digits in DIGITS {
+            let name = call.name(digits);
+            match self.state(&name, call)? {
+                State::Hit(outputs) => return Ok(Found::Hit(outputs)),
+                State::Remains | State::Free if self.claim(&name, call) => {
+                    return Ok(Found::Absent(name));
+                }
+                State::Remains | State::Free | State::Stranger => {}
+            }
+        }
+        // Full names collide only if SHA-1 does in all its digits.
+        let path = self.path(&call.name(Digits::Full).record());
+        Err(StorageError::Collision(path))
+    }
+
+    /// Reserves a name within this run; tells whether it now is, or was, this call's.
+    fn claim(&self, name: &ResultName, call: Call<'_>) -> bool {
+        let mut claims = lock(&self.claims);
+        match claims.get(name) {
+            Some(inputs) => **inputs == *call.inputs,
+            None => {
+                claims.insert(name.clone(), call.inputs.into());
+                true
+            }
+        }
+    }
+
+    /// Looks at what stands under a name.
+    pub(super) fn state(&self, name: &ResultName, call: Call<'_>) -> Result<State> {
+        match self.record::<CallRecord>(&name.record())? {
+            Read::Record(record) if record.inputs == call.inputs => self.recorded(name, &record),
+            Read::Record(_) => Ok(State::Stranger),
+            Read::Spoiled => Ok(State::Remains),
+            Read::Absent => self.unrecorded(name, call),
+        }
+    }
+
+    fn recorded(&self, name: &ResultName, record: &CallRecord) -> Result<State> {
+        for (number, output) in record.outputs.iter().enumerate() {
+            let path = self.path(&name.output(number));
+            let mut metadata = file::metadata(&path).doing("look at", &path)?;
+            if metadata.is_none() && self.roll_forward(name, number, record) {
+                metadata = file::metadata(&path).doing("look at", &path)?;
+            }
+            let Some(metadata) = metadata else {
+                return Ok(State::Remains);
+            };
+            if !file::unchanged(&path, &metadata, output).doing("read", &path)? {
+                return Ok(State::Remains);
+            }
+        }
+        let digests = record.outputs.iter().map(|output| output.digest).collect();
+        Ok(State::Hit(Outputs {
+            name: name.clone(),
+            digests,
+        }))
+    }
+
+    /// Puts an output in its place that its execution had no time to; tells whether it was there.
+    pub(super) fn roll_forward(
+        &self,
+        name: &ResultName,
+        number: usize,
+        record: &CallRecord,
+    ) -> bool {
+        let Origin::Executed { stage, .. } = &record.origin else {
+            return false;
+        };
+        let waiting = self.path(stage).join(format!("{number:02}"));
+        self.writable
+            && self
+                .place(&name.output(number))
+                .is_ok_and(|place| std::fs::rename(waiting, place).is_ok())
+    }
+
+    /// Believes outputs that nobody recorded, if all of them are there.
+    fn unrecorded(&self, name: &ResultName, call: Call<'_>) -> Result<State> {
+        let mut outputs = Vec::with_capacity(call.outputs());
+        let mut any = false;
+        for number in 0..call.outputs() {
+            let path = self.path(&name.output(number));
+            let Some(metadata) = file::metadata(&path).doing("look at", &path)? else {
+                continue;
+            };
+            any = true;
+            if metadata.is_file() && self.unrecorded == Unrecorded::Adopt {
+                let digest = file::digest(&path).doing("read", &path)?;
+                outputs.push(Published {
+                    digest,
+                    modified_ns: file::modified_ns(&metadata),
+                });
+            }
+        }
+        if outputs.len() < call.outputs() || outputs.is_empty() {
+            return Ok(if any { State::Remains } else { State::Free });
+        }
+        let digests = outputs.iter().map(|output| output.digest).collect();
+        if self.writable {
+            let record = self.call_record(call, outputs, Origin::Adopted);
+            let stage = self.place(&self.stage_name())?;
+            self.write_record(&stage, &record)?;
+            let linked = std::fs::hard_link(&stage, self.place(&name.record())?);
+            std::fs::remove_file(&stage).doing("remove", &stage)?;
+            // Whoever was faster recorded the same files.
+            drop(linked);
+        }
+        Ok(State::Hit(Outputs {
+            name: name.clone(),
+            digests,
+        }))
+    }
+
+    pub(super) fn call_record(
+        &self,
+        call: Call<'_>,
+        outputs: Vec<Published>,
+        origin: Origin,
+    ) -> CallRecord {
+        let Computation {
+            name, commit, tree, ..
+        } = call.computation;
+        CallRecord {
+            format: Format,
+            computation: name.clone(),
+            commit: commit.clone(),
+            tree: tree.clone(),
+            inputs: call.inputs.to_vec(),
+            outputs,
+            origin,
+            recorded: self.stamp(),
+        }
+    }
+
+    /// Reads a record of this name.
+    pub(super) fn record<T: DeserializeOwned>(&self, name: &str) -> Result<Read<T>> {
+        let path = self.path(name);
+        let Some(text) = file::found(std::fs::read(&path)).doing("read", &path)? else {
+            return Ok(Read::Absent);
+        };
+        if let Ok(record) = serde_json::from_slice(&text) {
+            return Ok(Read::Record(record));
+        }
+        match serde_json::from_slice(&text) {
+            Ok(Version { format }) if format > FORMAT => Err(StorageError::Format { path, format }),
+            _ => Ok(Read::Spoiled),
+        }
+    }
+
+    /// Writes a record into a new file.
+    pub(super) fn write_record(&self, path: &Path, record: &impl Serialize) -> Result<()> {
+        let json = |source| StorageError::Record {
+            path: path.to_owned(),
+            source,
+        };
+        let mut text = serde_json::to_vec_pretty(record).map_err(json)?;
+        text.push(b'\n');
+        std::fs::write(path, text).doing("write", path)
+    }
+}
+
+/// What reading a record led to.
+pub(super) enum Read<T> {
+    Record(T),
+    /// Something is there that is no record.
+    Spoiled,
+    Absent,
+}

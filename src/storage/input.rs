@@ -1,0 +1,157 @@
+//! Task inputs: copied into the storage under what they contain.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::find::Read;
+use super::record::{Format, InputRecord, Published};
+use super::scheme::{DIGITS, Digits, task_input, task_input_record};
+use super::{Doing, Result, Storage, StorageError, Stored, file};
+use crate::digest::Digest;
+
+/// A task input, and whether the storage has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Input {
+    /// The file that it is, or would be.
+    pub file: Stored,
+    /// Whether the file is there.
+    pub there: bool,
+}
+
+/// What stands under the name of a task input.
+enum State {
+    /// The very contents.
+    Same,
+    /// Other contents with the same digits.
+    Stranger,
+    /// Nothing, or what is not what its name says.
+    Free,
+}
+
+impl Storage {
+    /// Returns the name under which a user's file is, or would be, in the storage.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file or the storage cannot be read.
+    pub fn find_input(&self, path: &Path) -> Result<Input> {
+        let digest = file::digest(path).doing("read", path)?;
+        let (digits, there) = self.find_contents(&digest)?;
+        Ok(Input {
+            file: Stored {
+                name: task_input(&digest, digits),
+                digest,
+            },
+            there,
+        })
+    }
+
+    /// Copies a user's file into the storage, unless it is there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read or the storage cannot be written.
+    pub fn store_input(&self, path: &Path) -> Result<Input> {
+        // What is no regular file, such as a pipe, can be read only once.
+        if fs::metadata(path).doing("read", path)?.is_file() {
+            let input = self.find_input(path)?;
+            if input.there {
+                return Ok(input);
+            }
+        }
+        let copy = self.place(&self.stage_name())?;
+        let stored = self.copy_input(path, &copy);
+        if stored.is_err() {
+            drop(fs::remove_file(&copy));
+        }
+        stored
+    }
+
+    fn copy_input(&self, path: &Path, copy: &PathBuf) -> Result<Input> {
+        let digest = file::copy(path, copy).doing("copy", path)?;
+        let (digits, there) = self.find_contents(&digest)?;
+        let name = task_input(&digest, digits);
+        if there {
+            fs::remove_file(copy).doing("remove", copy)?;
+        } else {
+            let metadata = fs::metadata(copy).doing("look at", copy)?;
+            file::protect(copy, &metadata).doing("make read-only", copy)?;
+            let place = self.place(&name)?;
+            fs::rename(copy, &place).doing("move an input to", &place)?;
+            let modified_ns = file::modified_ns(&metadata);
+            self.record_input(
+                digits,
+                Published {
+                    digest,
+                    modified_ns,
+                },
+            )?;
+        }
+        Ok(Input {
+            file: Stored { name, digest },
+            there: true,
+        })
+    }
+
+    /// Returns how many digits the name of these contents has, and whether they are there.
+    fn find_contents(&self, digest: &Digest) -> Result<(Digits, bool)> {
+        for digits in DIGITS {
+            match self.input_state(digest, digits)? {
+                State::Same => return Ok((digits, true)),
+                State::Free => return Ok((digits, false)),
+                State::Stranger => {}
+            }
+        }
+        Err(StorageError::Collision(
+            self.path(&task_input(digest, Digits::Full)),
+        ))
+    }
+
+    fn input_state(&self, digest: &Digest, digits: Digits) -> Result<State> {
+        let path = self.path(&task_input(digest, digits));
+        let Some(metadata) = file::metadata(&path).doing("look at", &path)? else {
+            return Ok(State::Free);
+        };
+        let record = self.record::<InputRecord>(&task_input_record(digest, digits))?;
+        if let Read::Record(InputRecord { file: known, .. }) = record
+            && file::unchanged(&path, &metadata, &known).doing("read", &path)?
+        {
+            return Ok(if known.digest == *digest {
+                State::Same
+            } else {
+                State::Stranger
+            });
+        }
+        let found = file::digest(&path).doing("read", &path)?;
+        if task_input(&found, digits) != task_input(digest, digits) {
+            return Ok(State::Free);
+        }
+        if self.writable {
+            let modified_ns = file::modified_ns(&metadata);
+            self.record_input(
+                digits,
+                Published {
+                    digest: found,
+                    modified_ns,
+                },
+            )?;
+        }
+        Ok(if found == *digest {
+            State::Same
+        } else {
+            State::Stranger
+        })
+    }
+
+    fn record_input(&self, digits: Digits, file: Published) -> Result<()> {
+        let record = InputRecord {
+            format: Format,
+            file,
+            recorded: self.stamp(),
+        };
+        let aside = self.place(&self.stage_name())?;
+        self.write_record(&aside, &record)?;
+        let place = self.place(&task_input_record(&file.digest, digits))?;
+        fs::rename(&aside, &place).doing("move a record to", &place)
+    }
+}

@@ -1,0 +1,262 @@
+//! The global file storage: a directory of files that never change.
+//!
+//! A call is present when its record **and** all its outputs are, and when the record's full
+//! hashes are the ones asked for. The record appears at once and for one execution only, so the
+//! outputs of two executions are never mixed. Nothing is deleted: what is in the way is set aside.
+//! Knows nothing of workflows, or of how outputs come about.
+
+mod file;
+mod find;
+mod input;
+mod job;
+mod leftover;
+pub mod record;
+mod scheme;
+mod stage;
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use jiff::Timestamp;
+
+pub use self::find::{Call, Found, Outputs};
+pub use self::input::Input;
+pub use self::job::Job;
+use self::leftover::Run;
+use self::record::Stamp;
+pub use self::scheme::ResultName;
+pub use self::stage::{PublishError, Stage};
+use crate::digest::Digest;
+
+/// Why the storage could not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    /// The operating system refused.
+    #[error("cannot {doing} {}", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A record was written by a newer version of this program.
+    #[error("{} has format {format}, and this version reads up to {}", path.display(), record::FORMAT)]
+    Format {
+        /// The record.
+        path: PathBuf,
+        /// What it says of itself.
+        format: u32,
+    },
+    /// A record cannot be written as JSON.
+    #[error("cannot write the record {}", path.display())]
+    Record {
+        /// The record.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// Others change the same result faster than it can be looked at.
+    #[error("{} changes while it is looked at", .0.display())]
+    Unsteady(PathBuf),
+    /// All forty digits of a SHA-1 are the same for different contents.
+    #[error("{} belongs to other inputs that have the same SHA-1", .0.display())]
+    Collision(PathBuf),
+}
+
+impl StorageError {
+    /// What the user can do about it, if that is not plain.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Io { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied => Some("check who may write there, or use -n"),
+                io::ErrorKind::ReadOnlyFilesystem => Some("use -n, which writes nothing"),
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    Some("make room, then run the same command again: what is done is kept")
+                }
+                _ => None,
+            },
+            Self::Format { .. } => Some("use the newer version that wrote it"),
+            Self::Record { .. } | Self::Unsteady(_) | Self::Collision(_) => None,
+        }
+    }
+}
+
+type Result<T, E = StorageError> = std::result::Result<T, E>;
+
+/// Names what was tried when an operation fails.
+trait Doing<T> {
+    fn doing(self, doing: &'static str, path: &Path) -> Result<T>;
+}
+
+impl<T> Doing<T> for io::Result<T> {
+    fn doing(self, doing: &'static str, path: &Path) -> Result<T> {
+        self.map_err(|source| StorageError::Io {
+            doing,
+            path: path.to_owned(),
+            source,
+        })
+    }
+}
+
+/// A file in the storage, and what it contains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Its name, relative to the storage.
+    pub name: String,
+    /// What it contains.
+    pub digest: Digest,
+}
+
+/// What becomes of outputs that nobody recorded, such as those of the original tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unrecorded {
+    /// They are hashed, recorded as adopted, and used.
+    Adopt,
+    /// They are set aside, and the call is executed.
+    Refuse,
+}
+
+/// An open storage.
+#[derive(Debug)]
+pub struct Storage {
+    shown: PathBuf,
+    root: PathBuf,
+    writable: bool,
+    unrecorded: Unrecorded,
+    run: Run,
+    /// Directories that are known to be there.
+    made: Mutex<HashSet<PathBuf>>,
+    /// Who is to have a name that is not yet taken: two calls that collide may be met together.
+    claims: Mutex<HashMap<ResultName, Box<[Digest]>>>,
+    next_stage: AtomicU64,
+}
+
+impl Storage {
+    /// Opens the storage for reading only. Nothing in it is changed, and it need not be there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path is something other than a directory, or may not be looked at.
+    pub fn inspect(path: &Path, unrecorded: Unrecorded) -> Result<Self> {
+        let shown = path.components().collect::<PathBuf>();
+        if let Some(metadata) = file::found(fs::metadata(path)).doing("open the storage", path)?
+            && !metadata.is_dir()
+        {
+            let error = io::Error::from(io::ErrorKind::NotADirectory);
+            return Err(error).doing("open the storage", path);
+        }
+        let root = std::path::absolute(path).doing("open the storage", path)?;
+        Ok(Self {
+            shown,
+            root,
+            writable: false,
+            unrecorded,
+            run: Run::new(),
+            made: Mutex::default(),
+            claims: Mutex::default(),
+            next_stage: AtomicU64::new(0),
+        })
+    }
+
+    /// Opens the storage for reading and writing, and makes it if it is not there.
+    ///
+    /// What runs that died have left behind is put in place or removed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory cannot be made.
+    pub fn open(path: &Path, unrecorded: Unrecorded) -> Result<Self> {
+        fs::create_dir_all(path).doing("make the storage", path)?;
+        let mut storage = Self::inspect(path, unrecorded)?;
+        storage.root = path.canonicalize().doing("open the storage", path)?;
+        storage.writable = true;
+        storage.clear_leftovers();
+        Ok(storage)
+    }
+
+    /// Where a file of this name is, absolute: for programs that run elsewhere.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// Where a file of this name is, as the user named the storage: for showing.
+    pub fn shown(&self, name: &str) -> PathBuf {
+        self.shown.join(name)
+    }
+
+    /// Returns a file that is expected to be in the storage, or `None` if it is not.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file is there and cannot be read.
+    pub fn literal(&self, name: &str) -> Result<Option<Stored>> {
+        let path = self.path(name);
+        match file::metadata(&path).doing("look at", &path)? {
+            Some(metadata) if metadata.is_file() => {
+                let digest = file::digest(&path).doing("read", &path)?;
+                Ok(Some(Stored {
+                    name: name.to_owned(),
+                    digest,
+                }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Makes the directory that is to hold a file of this name; returns the file's path.
+    fn place(&self, name: &str) -> Result<PathBuf> {
+        let path = self.path(name);
+        let Some(dir) = path.parent() else {
+            return Ok(path);
+        };
+        if !lock(&self.made).contains(dir) {
+            fs::create_dir_all(dir).doing("make the directory", dir)?;
+            lock(&self.made).insert(dir.to_owned());
+        }
+        Ok(path)
+    }
+
+    /// A name for a new directory of this run's own.
+    fn stage_name(&self) -> String {
+        let number = self.next_stage.fetch_add(1, Ordering::Relaxed);
+        format!("{}/{number}", self.run.directory())
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp {
+            host: self.run.host().to_owned(),
+            user: user(),
+            at: Timestamp::now(),
+            compeval: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}
+
+impl Drop for Storage {
+    /// Removes this run's own directory, which is empty unless a call was cut short.
+    fn drop(&mut self) {
+        if self.writable {
+            drop(fs::remove_dir(self.path(self.run.directory())));
+        }
+    }
+}
+
+/// Locks what is only ever changed in one step: a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn user() -> String {
+    let name = ["USER", "LOGNAME"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok());
+    name.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
+}

@@ -1,0 +1,191 @@
+//! What is recorded of a result: JSON, one file each. The record of a call is its commit point.
+//!
+//! Every record says in `format` how it is to be read. doc/formats.md describes the fields.
+
+use jiff::Timestamp;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::digest::{Digest, ObjectId};
+use crate::name::{ComputationName, InputName, TaskName};
+
+/// The version of the records that this program writes, and the newest that it reads.
+pub const FORMAT: u32 = 1;
+
+/// The version of a record: one that this program reads, or reading it fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format;
+
+impl Serialize for Format {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u32(FORMAT)
+    }
+}
+
+impl<'de> Deserialize<'de> for Format {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match u32::deserialize(deserializer)? {
+            1..=FORMAT => Ok(Self),
+            other => Err(D::Error::custom(format_args!(
+                "format {other} is not known"
+            ))),
+        }
+    }
+}
+
+/// A file that was published, and the time stamp it had.
+///
+/// A file of another size or time stamp is looked at again before it is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Published {
+    /// What it contains.
+    #[serde(flatten)]
+    pub digest: Digest,
+    /// When it was last written, in nanoseconds since 1970.
+    pub modified_ns: i64,
+}
+
+/// Who did something, where and when, and with which version of this program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// The name of the host.
+    pub host: String,
+    /// The name of the user.
+    pub user: String,
+    /// When.
+    pub at: Timestamp,
+    /// The version of compeval.
+    pub compeval: String,
+}
+
+/// How `exec` ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Execution {
+    /// What it was called with: names in the storage, never absolute paths.
+    pub argv: Vec<String>,
+    /// How it was kept apart from everything else.
+    pub isolation: String,
+    /// When it was started.
+    pub start: Timestamp,
+    /// When it ended.
+    pub end: Timestamp,
+    /// User CPU time, in seconds.
+    pub user_seconds: f64,
+    /// System CPU time, in seconds.
+    pub system_seconds: f64,
+    /// Peak resident memory of its largest process, in bytes.
+    pub peak_bytes: u64,
+    /// Its exit status.
+    pub exit_status: i32,
+}
+
+/// How outputs came about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// `exec` was run, and its outputs waited in this directory of the storage.
+    Executed {
+        /// The directory, relative to the storage.
+        stage: String,
+        /// How it ran.
+        #[serde(flatten)]
+        execution: Execution,
+    },
+    /// They were found without a record, and believed.
+    Adopted,
+}
+
+/// The record of a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallRecord {
+    /// How to read this record.
+    pub format: Format,
+    /// The computation.
+    pub computation: ComputationName,
+    /// The commit that holds it.
+    pub commit: ObjectId,
+    /// The Git tree of its directory.
+    pub tree: ObjectId,
+    /// Its inputs, in order.
+    pub inputs: Vec<Digest>,
+    /// Its outputs, in order.
+    pub outputs: Vec<Published>,
+    /// How the outputs came about.
+    pub origin: Origin,
+    /// Who recorded it.
+    pub recorded: Stamp,
+}
+
+/// The record of a task input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InputRecord {
+    /// How to read this record.
+    pub format: Format,
+    /// The file.
+    #[serde(flatten)]
+    pub file: Published,
+    /// Who recorded it.
+    pub recorded: Stamp,
+}
+
+/// The record of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobRecord {
+    /// How to read this record.
+    pub format: Format,
+    /// The task.
+    pub task: TaskName,
+    /// The commit of the task's repository.
+    pub commit: ObjectId,
+    /// Its inputs, in order.
+    pub inputs: Vec<JobInput>,
+    /// Its outputs, in order.
+    pub outputs: Vec<JobOutput>,
+    /// The calls that its workflow makes: their names without the output's number.
+    pub calls: Vec<String>,
+    /// Who recorded it.
+    pub recorded: Stamp,
+}
+
+/// An input of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobInput {
+    /// Its symbolic name in the task.
+    pub name: InputName,
+    /// What it contains.
+    #[serde(flatten)]
+    pub digest: Digest,
+}
+
+/// An output of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobOutput {
+    /// The file in the storage that it is.
+    pub file: String,
+    /// What it contains.
+    #[serde(flatten)]
+    pub digest: Digest,
+}
+
+/// The record of a call that failed: a memory, never a result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailureRecord {
+    /// How to read this record.
+    pub format: Format,
+    /// The computation.
+    pub computation: ComputationName,
+    /// The commit that holds it.
+    pub commit: ObjectId,
+    /// Its inputs, in order.
+    pub inputs: Vec<Digest>,
+    /// How it failed, in words.
+    pub reason: String,
+    /// Who recorded it.
+    pub recorded: Stamp,
+}
+
+/// The part of a record that says how to read the rest.
+#[derive(Deserialize)]
+pub(super) struct Version {
+    pub(super) format: u32,
+}

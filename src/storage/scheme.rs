@@ -1,0 +1,243 @@
+//! How results are named: the specification's scheme, and nothing else.
+//!
+//! ```text
+//! tinputs/HH/HHHHHHHHHH             a task input
+//! c_NAME/CCID/NN/IN0_IN1_...        an output of a call
+//! t_NAME/TCID/NN/IN0_IN1_...        an output of a job
+//! c_NAME/CCID/ROOM/IN0_IN1_...      what else is kept of it, by room
+//! ```
+//!
+//! Pure functions from values to names.
+
+use crate::digest::{Digest, SHORT};
+use crate::name::{ComputationName, TaskName};
+use crate::workflow::{Computation, MOST, Task};
+
+/// The greatest length of a file name that every file system takes, less what is appended to it.
+const LONGEST: usize = 255 - ".json".len();
+
+/// How many digits of each input's SHA-1 a name shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Digits {
+    /// Twelve, as the specification has it.
+    Short,
+    /// All forty, for what collides with another in its first twelve.
+    Full,
+}
+
+/// Which names a result may have, in the order in which they are tried.
+pub(super) const DIGITS: [Digits; 2] = [Digits::Short, Digits::Full];
+
+/// The name that all outputs of one call, or of one job, share: all but the output's number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ResultName {
+    directory: Box<str>,
+    file: Box<str>,
+}
+
+impl ResultName {
+    pub(super) fn of_call(computation: &Computation, inputs: &[Digest], digits: Digits) -> Self {
+        Self {
+            directory: call_directory(computation),
+            file: file(inputs, digits),
+        }
+    }
+
+    pub(super) fn of_job(task: &Task, inputs: &[Digest], digits: Digits) -> Self {
+        Self {
+            directory: job_directory(&task.name, task.commit.short()),
+            file: file(inputs, digits),
+        }
+    }
+
+    /// The name that a call would have, as far as its inputs are known: `???` stands for those
+    /// that are not. It is for showing, no file ever has it.
+    pub fn guess(computation: &Computation, inputs: &[Option<Digest>]) -> Self {
+        let show = |input: &Option<Digest>| match input {
+            Some(digest) => digest.sha1.short(),
+            None => "???".to_owned(),
+        };
+        let file = join(inputs.iter().map(show));
+        Self {
+            directory: call_directory(computation),
+            file,
+        }
+    }
+
+    /// The name of an output.
+    pub fn output(&self, number: usize) -> String {
+        debug_assert!(number < MOST, "outputs are counted with two digits");
+        format!("{}/{number:02}/{}", self.directory, self.file)
+    }
+
+    /// The name of what is kept in another room of the same computation.
+    pub(super) fn room(&self, room: &str) -> String {
+        format!("{}/{room}/{}", self.directory, self.file)
+    }
+
+    pub(super) fn record(&self) -> String {
+        self.room("record") + ".json"
+    }
+
+    /// The name without a room: what identifies the call among all calls.
+    pub fn short(&self) -> String {
+        format!("{}/{}", self.directory, self.file)
+    }
+}
+
+/// The name of a task input.
+pub(super) fn task_input(digest: &Digest, digits: Digits) -> String {
+    format!("tinputs/{}", task_input_place(digest, digits))
+}
+
+/// The name of what is recorded of a task input.
+pub(super) fn task_input_record(digest: &Digest, digits: Digits) -> String {
+    format!("tinputs/record/{}.json", task_input_place(digest, digits))
+}
+
+fn task_input_place(digest: &Digest, digits: Digits) -> String {
+    let text = shown(digest, digits);
+    format!("{}/{}", &text[..2], &text[2..])
+}
+
+fn shown(digest: &Digest, digits: Digits) -> String {
+    match digits {
+        Digits::Short => digest.sha1.short(),
+        Digits::Full => digest.sha1.full(),
+    }
+}
+
+fn call_directory(computation: &Computation) -> Box<str> {
+    let Computation { name, commit, .. } = computation;
+    directory("c", ComputationName::as_str(name), commit.short())
+}
+
+fn job_directory(task: &TaskName, commit: &str) -> Box<str> {
+    directory("t", task.as_str(), commit)
+}
+
+fn directory(kind: &str, name: &str, commit: &str) -> Box<str> {
+    format!("{kind}_{name}/{commit}").into()
+}
+
+fn file(inputs: &[Digest], digits: Digits) -> Box<str> {
+    join(inputs.iter().map(|input| shown(input, digits)))
+}
+
+/// Joins the inputs' digits with `_`. Where a component would grow too long it ends in `_`, and
+/// the rest goes on in a directory of that name. Nothing at all is `_`.
+fn join(inputs: impl Iterator<Item = String>) -> Box<str> {
+    let mut name = String::new();
+    let mut begin = 0;
+    for input in inputs {
+        if name.len() > begin {
+            name.push('_');
+            // The underscore that would follow counts, too.
+            if name.len() - begin + input.len() + 1 > LONGEST.min(19 * (SHORT + 1)) {
+                name.push('/');
+                begin = name.len();
+            }
+        }
+        name.push_str(&input);
+    }
+    if name.is_empty() {
+        name.push('_');
+    }
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn computation() -> Computation {
+        Computation {
+            name: "add".parse().unwrap(),
+            commit: "567526d1f10f0000000000000000000000000000".parse().unwrap(),
+            tree: "00".repeat(20).parse().unwrap(),
+            inputs: vec![],
+            outputs: vec![],
+            exec: PathBuf::new(),
+        }
+    }
+
+    fn digests(count: usize) -> Vec<Digest> {
+        (0..count)
+            .map(|n| Digest::of(n.to_string().as_bytes()))
+            .collect()
+    }
+
+    #[test]
+    fn names_are_the_specifications() {
+        let (x, y) = (Digest::of(b"17\n"), Digest::of(b"5\n"));
+        let name = ResultName::of_call(&computation(), &[x, y], Digits::Short);
+        assert_eq!(
+            name.output(1),
+            "c_add/567526d1f10f/01/ad48103e4fc7_5d9474c0309b"
+        );
+        assert_eq!(
+            name.record(),
+            "c_add/567526d1f10f/record/ad48103e4fc7_5d9474c0309b.json"
+        );
+        assert_eq!(name.short(), "c_add/567526d1f10f/ad48103e4fc7_5d9474c0309b");
+        assert_eq!(task_input(&x, Digits::Short), "tinputs/ad/48103e4fc7");
+        let guess = ResultName::guess(&computation(), &[Some(x), None]);
+        assert_eq!(guess.output(0), "c_add/567526d1f10f/00/ad48103e4fc7_???");
+    }
+
+    #[test]
+    fn full_names_show_all_digits() {
+        let x = Digest::of(b"17\n");
+        let full = "ad48103e4fc71796e9708cafc43adeed0d1076b7";
+        let name = ResultName::of_call(&computation(), &[x, x], Digits::Full);
+        assert_eq!(
+            name.output(0),
+            format!("c_add/567526d1f10f/00/{full}_{full}")
+        );
+        assert_eq!(
+            task_input(&x, Digits::Full),
+            format!("tinputs/ad/{}", &full[2..])
+        );
+    }
+
+    #[test]
+    fn a_call_without_inputs_has_a_name() {
+        let name = ResultName::of_call(&computation(), &[], Digits::Short);
+        assert_eq!(name.output(0), "c_add/567526d1f10f/00/_");
+    }
+
+    #[test]
+    fn long_names_go_on_in_a_directory_after_19_inputs() {
+        let short = |inputs: &[Digest]| {
+            let inputs: Vec<String> = inputs.iter().map(|input| input.sha1.short()).collect();
+            inputs.join("_")
+        };
+        let digests = digests(100);
+        assert_eq!(*file(&digests[..19], Digits::Short), short(&digests[..19]));
+        let twenty = format!("{}_/{}", short(&digests[..19]), short(&digests[19..20]));
+        assert_eq!(*file(&digests[..20], Digits::Short), twenty);
+        let thirty_nine = format!(
+            "{}_/{}_/{}",
+            short(&digests[..19]),
+            short(&digests[19..38]),
+            short(&digests[38..39])
+        );
+        assert_eq!(*file(&digests[..39], Digits::Short), thirty_nine);
+    }
+
+    #[test]
+    fn no_component_is_too_long_and_no_two_names_are_one() {
+        let digests = digests(100);
+        let mut seen = std::collections::HashSet::new();
+        for count in 0..=100 {
+            for digits in DIGITS {
+                let name = file(&digests[..count], digits);
+                assert!(name.split('/').all(|part| part.len() <= LONGEST), "{name}");
+                assert!(!name.contains("//"));
+                assert!(seen.insert(name) || count == 0);
+            }
+        }
+    }
+}

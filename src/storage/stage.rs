@@ -1,0 +1,271 @@
+//! Where a call that is being executed writes, and how its outputs become visible.
+//!
+//! Linking the record decides: it appears whole, under a name that was free, so one execution wins
+//! and every other one throws its outputs away. The winner's outputs then move from its stage to
+//! their places; if it dies on the way, whoever meets the record next moves the rest.
+
+use std::cell::Cell;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::find::{Call, Outputs, State};
+use super::record::{Execution, FailureRecord, Format, Origin, Published};
+use super::scheme::ResultName;
+use super::{Doing, Found, Result, Storage, StorageError, file};
+
+/// How often a result that others change is looked at before giving up.
+const PATIENCE: usize = 10;
+
+/// The private directory of a call that is being executed.
+#[derive(Debug)]
+pub struct Stage<'a> {
+    storage: &'a Storage,
+    name: String,
+    dir: PathBuf,
+    outputs: usize,
+    /// Whether the record is there and outputs still wait to be moved, by whoever meets it next.
+    waiting: Cell<bool>,
+}
+
+/// Why outputs were not published.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// `exec` left no file where an output belongs.
+    #[error("it made no output {number:02} ({output})")]
+    NoOutput {
+        /// The number of the output.
+        number: usize,
+        /// Its symbolic name.
+        output: String,
+    },
+    /// Something other than a file stands where an output belongs.
+    #[error("its output {number:02} ({output}) is not a file")]
+    NotAFile {
+        /// The number of the output.
+        number: usize,
+        /// Its symbolic name.
+        output: String,
+    },
+    /// The storage could not be written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl Storage {
+    /// Makes a private directory for the execution of a call with so many outputs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn stage(&self, outputs: usize) -> Result<Stage<'_>> {
+        let name = self.stage_name();
+        let dir = self.place(&name)?;
+        fs::create_dir(&dir).doing("make the directory", &dir)?;
+        let stage = Stage {
+            storage: self,
+            name,
+            dir,
+            outputs,
+            waiting: Cell::new(false),
+        };
+        let work = stage.work();
+        fs::create_dir(&work).doing("make the directory", &work)?;
+        Ok(stage)
+    }
+}
+
+impl Stage<'_> {
+    /// Where the outputs are to be written, in order.
+    pub fn outputs(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        (0..self.outputs).map(|number| self.output(number))
+    }
+
+    fn output(&self, number: usize) -> PathBuf {
+        self.dir.join(format!("{number:02}"))
+    }
+
+    /// An empty directory to work in.
+    pub fn work(&self) -> PathBuf {
+        self.dir.join("work")
+    }
+
+    /// Where what `exec` prints is to be written.
+    pub fn log(&self) -> PathBuf {
+        self.dir.join("log")
+    }
+
+    /// Makes the outputs visible, all or none; returns those that are visible then.
+    ///
+    /// They are another execution's if that was faster.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an output is missing or is no file, or if the storage cannot be written.
+    pub fn publish(
+        &self,
+        call: Call<'_>,
+        name: &ResultName,
+        execution: Execution,
+    ) -> Result<Outputs, PublishError> {
+        let outputs = self.take(call)?;
+        let digests = outputs.iter().map(|output| output.digest).collect();
+        let origin = Origin::Executed {
+            stage: self.name.clone(),
+            execution,
+        };
+        let record = self.dir.join("record");
+        self.storage
+            .write_record(&record, &self.storage.call_record(call, outputs, origin))?;
+        let mut name = name.clone();
+        for _ in 0..PATIENCE {
+            let place = self.storage.place(&name.record())?;
+            match fs::hard_link(&record, &place) {
+                Ok(()) => {
+                    self.waiting.set(true);
+                    self.reveal(&name)?;
+                    self.waiting.set(false);
+                    return Ok(Outputs { name, digests });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error).doing("link the record", &place)?,
+            }
+            match self.storage.state(&name, call)? {
+                State::Hit(theirs) => return Ok(theirs),
+                State::Remains | State::Free => self.storage.set_aside(&name, self.outputs)?,
+                State::Stranger => match self.storage.find(call)? {
+                    Found::Hit(theirs) => return Ok(theirs),
+                    Found::Absent(other) => name = other,
+                },
+            }
+        }
+        Err(StorageError::Unsteady(self.storage.path(&name.record())).into())
+    }
+
+    /// Hashes the outputs and makes them read-only.
+    fn take(&self, call: Call<'_>) -> Result<Vec<Published>, PublishError> {
+        let mut outputs = Vec::with_capacity(self.outputs);
+        for (number, path) in self.outputs().enumerate() {
+            let symbolic = || call.computation.outputs[number].clone();
+            let Some(mut metadata) =
+                file::found(fs::symlink_metadata(&path)).doing("look at", &path)?
+            else {
+                return Err(PublishError::NoOutput {
+                    number,
+                    output: symbolic(),
+                });
+            };
+            if !metadata.is_file() {
+                return Err(PublishError::NotAFile {
+                    number,
+                    output: symbolic(),
+                });
+            }
+            if metadata.nlink() > 1 {
+                // Another name leads to the same file, and whoever has it could write there.
+                let copy = self.dir.join("copy");
+                file::copy(&path, &copy).doing("copy", &path)?;
+                file::protect(&copy, &metadata).doing("make read-only", &copy)?;
+                fs::rename(&copy, &path).doing("move", &copy)?;
+                metadata = fs::metadata(&path).doing("look at", &path)?;
+            }
+            file::protect(&path, &metadata).doing("make read-only", &path)?;
+            let digest = file::digest(&path).doing("read", &path)?;
+            outputs.push(Published {
+                digest,
+                modified_ns: file::modified_ns(&metadata),
+            });
+        }
+        Ok(outputs)
+    }
+
+    /// Moves everything to its place, after the record.
+    fn reveal(&self, name: &ResultName) -> Result<()> {
+        for number in 0..self.outputs {
+            let place = self.storage.place(&name.output(number))?;
+            let moved = file::found(fs::rename(self.output(number), &place));
+            // If it is gone, somebody who met the record has moved it.
+            moved.doing("move an output to", &place)?;
+        }
+        self.keep_log(name, "log")?;
+        self.storage.forget_failure(name)
+    }
+
+    /// Moves the log to a room, unless nothing was printed.
+    fn keep_log(&self, name: &ResultName, room: &str) -> Result<Option<String>> {
+        let log = self.log();
+        match file::metadata(&log).doing("look at", &log)? {
+            Some(metadata) if metadata.len() > 0 => {
+                let kept = name.room(room);
+                let place = self.storage.place(&kept)?;
+                fs::rename(&log, &place).doing("move the log to", &place)?;
+                Ok(Some(kept))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Keeps the memory of a failure, and nothing of its outputs; returns the log's name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn fail(self, call: Call<'_>, name: &ResultName, reason: &str) -> Result<Option<String>> {
+        let log = self.keep_log(name, "failed")?;
+        let record = FailureRecord {
+            format: Format,
+            computation: call.computation.name.clone(),
+            commit: call.computation.commit.clone(),
+            inputs: call.inputs.to_vec(),
+            reason: reason.to_owned(),
+            recorded: self.storage.stamp(),
+        };
+        let aside = self.dir.join("failure");
+        self.storage.write_record(&aside, &record)?;
+        let place = self.storage.place(&failure(name))?;
+        fs::rename(&aside, &place).doing("move a record to", &place)?;
+        Ok(log)
+    }
+}
+
+impl Drop for Stage<'_> {
+    /// Removes what was not published.
+    fn drop(&mut self) {
+        if !self.waiting.get() {
+            drop(fs::remove_dir_all(&self.dir));
+        }
+    }
+}
+
+fn failure(name: &ResultName) -> String {
+    name.room("failed") + ".json"
+}
+
+impl Storage {
+    fn forget_failure(&self, name: &ResultName) -> Result<()> {
+        for name in [failure(name), name.room("failed")] {
+            let path = self.path(&name);
+            file::found(fs::remove_file(&path)).doing("remove", &path)?;
+        }
+        Ok(())
+    }
+
+    /// Moves what stands under a name out of the way; nothing is deleted.
+    fn set_aside(&self, name: &ResultName, outputs: usize) -> Result<()> {
+        let room = format!(
+            "{}/{}",
+            name.room("aside"),
+            self.stage_name().replace('/', "-")
+        );
+        let aside = |part: &str, from: &Path| {
+            let place = self.place(&format!("{room}/{part}"))?;
+            file::found(fs::rename(from, &place))
+                .doing("set aside", from)
+                .map(drop)
+        };
+        aside("record.json", &self.path(&name.record()))?;
+        (0..outputs)
+            .try_for_each(|number| aside(&format!("{number:02}"), &self.path(&name.output(number))))
+    }
+}

@@ -1,0 +1,246 @@
+//! The workflow: an expression tree, kept as a graph in which equal subtrees are one node.
+//!
+//! Children stand before their readers, so one pass over [`Workflow::nodes`] sees every input of
+//! a node before the node. A tree of 2^40 paths over 40 different subtrees has 40 nodes. Knows
+//! nothing of files.
+
+use std::collections::HashMap;
+use std::ops::Index;
+use std::path::PathBuf;
+
+use crate::digest::ObjectId;
+use crate::name::{ComputationName, InputName, StorageName, TaskName};
+use crate::slice::Slice;
+
+/// The greatest number of inputs, and of outputs, that two digits can count.
+pub const MOST: usize = 100;
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident)+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(u32);
+
+        impl $name {
+            /// The id of the thing at this place.
+            pub fn at(index: usize) -> Self {
+                debug_assert!(u32::try_from(index).is_ok(), "fewer than 2^32 things");
+                Self(index as u32)
+            }
+
+            /// The place of the thing with this id.
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )+};
+}
+pub(crate) use ids;
+
+ids! {
+    /// A node of a [`Workflow`].
+    NodeId
+    /// A computation of a [`Task`].
+    ComputationId
+    /// An input of a [`Task`].
+    InputId
+}
+
+/// A whole program: a workflow and the inputs that all of it may read.
+#[derive(Debug)]
+pub struct Task {
+    /// The name of the directory that holds the task.
+    pub name: TaskName,
+    /// The commit of the task's repository.
+    pub commit: ObjectId,
+    /// The symbolic names of the task's inputs, in the order in which they are given.
+    pub inputs: Vec<InputName>,
+    /// The computations that the workflow uses.
+    pub computations: Vec<Computation>,
+    /// The expression.
+    pub workflow: Workflow,
+}
+
+/// A named executable that turns inputs into outputs, at one commit.
+#[derive(Debug)]
+pub struct Computation {
+    /// Its name in the library.
+    pub name: ComputationName,
+    /// The commit of the repository that holds it.
+    pub commit: ObjectId,
+    /// The Git tree of its directory at that commit.
+    pub tree: ObjectId,
+    /// The symbolic names of its inputs.
+    pub inputs: Vec<String>,
+    /// The symbolic names of its outputs.
+    pub outputs: Vec<String>,
+    /// The file to execute.
+    pub exec: PathBuf,
+}
+
+/// An expression: where a value comes from.
+#[derive(Clone, Debug)]
+pub enum Node {
+    /// Outputs of a computation.
+    Computation {
+        /// Which computation.
+        computation: ComputationId,
+        /// Where its inputs come from, in order, without gap or overlap.
+        inputs: Box<[Argument]>,
+        /// Which of its outputs are passed up.
+        outputs: Slice,
+    },
+    /// An input of the task.
+    Input(InputId),
+    /// A file that is in the storage.
+    Literal(StorageName),
+}
+
+/// A sub-workflow in its place among a reader's inputs.
+#[derive(Clone, Debug)]
+pub struct Argument {
+    /// What a human called it.
+    pub label: Box<str>,
+    /// The first input of the reader that it fills.
+    pub first: u8,
+    /// The last input of the reader that it fills.
+    pub last: u8,
+    /// The sub-workflow.
+    pub node: NodeId,
+}
+
+impl Node {
+    /// How many files the node passes up.
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Computation { outputs, .. } => outputs.len(),
+            Self::Input(_) | Self::Literal(_) => 1,
+        }
+    }
+
+    /// The sub-workflows that the node reads.
+    pub fn inputs(&self) -> &[Argument] {
+        match self {
+            Self::Computation { inputs, .. } => inputs,
+            Self::Input(_) | Self::Literal(_) => &[],
+        }
+    }
+}
+
+/// An expression tree in which equal subtrees are one node.
+#[derive(Debug)]
+pub struct Workflow {
+    nodes: Vec<Node>,
+    root: NodeId,
+}
+
+impl Workflow {
+    /// The node that stands for the whole expression.
+    pub const fn root(&self) -> NodeId {
+        self.root
+    }
+
+    /// All nodes, each after those that it reads.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeId, &Node)> {
+        self.nodes
+            .iter()
+            .enumerate()
+            .map(|(at, node)| (NodeId::at(at), node))
+    }
+}
+
+impl Index<NodeId> for Workflow {
+    type Output = Node;
+
+    fn index(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+}
+
+/// Grows a [`Workflow`] from its leaves.
+#[derive(Default)]
+pub struct Builder {
+    nodes: Vec<Node>,
+    known: HashMap<Key, NodeId>,
+}
+
+/// What makes two expressions the same: their structure. Labels are for humans and do not count.
+#[derive(PartialEq, Eq, Hash)]
+enum Key {
+    Computation(ComputationId, Box<[NodeId]>, Slice),
+    Input(InputId),
+    Literal(StorageName),
+}
+
+impl Builder {
+    /// Returns the node equal to this one, which becomes part of the workflow if it is the first.
+    ///
+    /// The nodes that it reads are ids that this builder gave.
+    pub fn intern(&mut self, node: Node) -> NodeId {
+        let key = match &node {
+            Node::Computation {
+                computation,
+                inputs,
+                outputs,
+            } => {
+                let inputs = inputs.iter().map(|argument| argument.node).collect();
+                Key::Computation(*computation, inputs, outputs.clone())
+            }
+            Node::Input(input) => Key::Input(*input),
+            Node::Literal(name) => Key::Literal(name.clone()),
+        };
+        let next = NodeId::at(self.nodes.len());
+        let id = *self.known.entry(key).or_insert(next);
+        if id == next {
+            self.nodes.push(node);
+        }
+        id
+    }
+
+    /// Ends the growth: the expression is the one at `root`.
+    pub fn finish(self, root: NodeId) -> Workflow {
+        Workflow {
+            nodes: self.nodes,
+            root,
+        }
+    }
+}
+
+impl Index<NodeId> for Builder {
+    type Output = Node;
+
+    fn index(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(label: &str, node: NodeId, slice: &str) -> Node {
+        Node::Computation {
+            computation: ComputationId::at(0),
+            inputs: [Argument {
+                label: label.into(),
+                first: 0,
+                last: 0,
+                node,
+            }]
+            .into(),
+            outputs: Slice::parse(&[slice]).unwrap(),
+        }
+    }
+
+    #[test]
+    fn equal_expressions_are_one_node_whatever_their_labels() {
+        let mut builder = Builder::default();
+        let x = builder.intern(Node::Input(InputId::at(0)));
+        assert_eq!(builder.intern(Node::Input(InputId::at(0))), x);
+        let one = builder.intern(call("a", x, "0"));
+        assert_eq!(builder.intern(call("b", x, "0")), one);
+        let other = builder.intern(call("a", x, "00"));
+        assert_ne!(other, one, "it prints differently");
+        assert_eq!(builder.finish(one).nodes().len(), 3);
+    }
+}
