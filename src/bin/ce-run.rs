@@ -1,1 +1,5 @@
-fn main() {}
+//! `ce-run`: evaluates the current task.
+
+fn main() -> std::process::ExitCode {
+    compeval::cli::main::<compeval::cli::Run>()
+}

@@ -1,1 +1,3 @@
+//! `ce-viz`: draws the workflow of the current task.
+
 fn main() {}

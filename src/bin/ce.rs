@@ -1,1 +1,5 @@
-fn main() {}
+//! `ce`: all programs in one.
+
+fn main() -> std::process::ExitCode {
+    compeval::cli::main::<compeval::cli::Ce>()
+}

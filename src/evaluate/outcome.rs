@@ -2,7 +2,7 @@
 
 use crate::executor::{ExecuteError, Status};
 use crate::plan::CallId;
-use crate::storage::{Input, Outputs, PublishError, ResultName, StorageError, Stored};
+use crate::storage::{Input, Log, Outputs, PublishError, ResultName, StorageError, Stored};
 
 /// What is there before any call.
 #[derive(Debug)]
@@ -30,8 +30,8 @@ pub enum Outcome {
         name: ResultName,
         /// Why.
         error: CallError,
-        /// The file in the storage that keeps what it printed.
-        log: Option<String>,
+        /// What it printed, if anything.
+        log: Option<Log>,
     },
     /// The user asked to stop before it was over.
     Interrupted(ResultName),

@@ -74,7 +74,7 @@ impl Local {
         };
         self.groups().running.remove(&pid);
         waited?;
-        drop(kill_process_group(pid, Signal::KILL));
+        let _gone = kill_process_group(pid, Signal::KILL);
         child.wait4()
     }
 }
@@ -83,7 +83,7 @@ impl Groups {
     fn signal(&self, signal: Signal) {
         for group in &self.running {
             // A group that has just ended needs no signal.
-            drop(kill_process_group(*group, signal));
+            let _gone = kill_process_group(*group, signal);
         }
     }
 }

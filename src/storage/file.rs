@@ -1,7 +1,7 @@
 //! Files: hashing, copying, and putting one in its place whole or not at all.
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
@@ -48,6 +48,21 @@ fn read(path: &Path, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Resul
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Returns the last lines of a text, of so many bytes at most.
+pub(super) fn tail(path: &Path, bytes: u64) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let begin = file.metadata()?.len().saturating_sub(bytes);
+    file.seek(SeekFrom::Start(begin))?;
+    let mut text = Vec::new();
+    file.take(bytes).read_to_end(&mut text)?;
+    let text = String::from_utf8_lossy(&text);
+    let whole_lines = text
+        .split_once('\n')
+        .filter(|_| begin > 0)
+        .map(|(_, rest)| rest);
+    Ok(whole_lines.unwrap_or(&text).to_owned())
 }
 
 /// When a file was last written, in nanoseconds since 1970.

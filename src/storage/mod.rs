@@ -29,7 +29,7 @@ pub use self::job::Job;
 use self::leftover::Run;
 use self::record::Stamp;
 pub use self::scheme::ResultName;
-pub use self::stage::{PublishError, Stage};
+pub use self::stage::{Log, PublishError, Stage};
 use crate::digest::Digest;
 
 /// Why the storage could not do what it was asked for.

@@ -18,6 +18,18 @@ use super::{Doing, Found, Result, Storage, StorageError, file};
 /// How often a result that others change is looked at before giving up.
 const PATIENCE: usize = 10;
 
+/// How much of a log is shown, in bytes.
+const TAIL: u64 = 2000;
+
+/// What a call that failed has printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// The file in the storage that keeps all of it.
+    pub name: String,
+    /// Its end.
+    pub tail: String,
+}
+
 /// The private directory of a call that is being executed.
 #[derive(Debug)]
 pub struct Stage<'a> {
@@ -192,7 +204,7 @@ impl Stage<'_> {
         self.storage.forget_failure(name)
     }
 
-    /// Moves the log to a room, unless nothing was printed.
+    /// Moves the log to a room, unless nothing was printed; returns its name there.
     fn keep_log(&self, name: &ResultName, room: &str) -> Result<Option<String>> {
         let log = self.log();
         match file::metadata(&log).doing("look at", &log)? {
@@ -206,13 +218,17 @@ impl Stage<'_> {
         }
     }
 
-    /// Keeps the memory of a failure, and nothing of its outputs; returns the log's name.
+    /// Keeps the memory of a failure, and nothing of its outputs; returns what it printed.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be written.
-    pub fn fail(self, call: Call<'_>, name: &ResultName, reason: &str) -> Result<Option<String>> {
-        let log = self.keep_log(name, "failed")?;
+    pub fn fail(self, call: Call<'_>, name: &ResultName, reason: &str) -> Result<Option<Log>> {
+        let log = self.keep_log(name, "failed")?.map(|name| {
+            // A log that cannot be read is no reason to say less of the failure itself.
+            let tail = file::tail(&self.storage.path(&name), TAIL).unwrap_or_default();
+            Log { name, tail }
+        });
         let record = FailureRecord {
             format: Format,
             computation: call.computation.name.clone(),

@@ -1,0 +1,84 @@
+//! `ce`: all programs in one.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use super::{Check, Run, Sym, Tool};
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Evaluate workflows of expensive computations, kept in Git, and never compute anything twice
+#[derive(Debug, Parser)]
+#[command(name = "ce", version)]
+pub struct Ce {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(Run),
+    Sym(Sym),
+    Check(Check),
+    /// Print the completions of a program for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+        /// The program to be completed
+        #[arg(default_value = "ce")]
+        program: Program,
+    },
+    /// Write the manual pages of all programs into a directory
+    Man {
+        /// The directory, which must be there
+        #[arg(value_hint = clap::ValueHint::DirPath)]
+        directory: PathBuf,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Program {
+    Ce,
+    CeRun,
+    CeSym,
+}
+
+impl Program {
+    fn command(self) -> clap::Command {
+        match self {
+            Self::Ce => Ce::command(),
+            Self::CeRun => Run::command(),
+            Self::CeSym => Sym::command(),
+        }
+    }
+}
+
+impl Tool for Ce {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        match &self.command {
+            Command::Run(run) => run.run(out),
+            Command::Sym(sym) => sym.run(out),
+            Command::Check(check) => check.run(out),
+            Command::Completions { shell, program } => {
+                let mut command = program.command();
+                let name = command.get_name().to_owned();
+                let mut text = Vec::new();
+                clap_complete::generate(*shell, &mut command, name, &mut text);
+                out.write_all(&text).map_err(Error::Output)?;
+                Ok(Exit::Done)
+            }
+            Command::Man { directory } => {
+                clap_mangen::generate_to(Self::command(), directory).map_err(|source| {
+                    Error::Write {
+                        path: directory.display().to_string(),
+                        source,
+                    }
+                })?;
+                Ok(Exit::Done)
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `ce check`: loads a task and tells what is wrong with it.
+
+use std::io::Write;
+
+use clap::Parser;
+
+use super::Tool;
+use super::options::TaskDir;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::plan::Plan;
+
+/// Load a task and report every problem, without evaluating anything
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "Exit codes: 0 the task is right, 2 it is wrong."
+)]
+pub struct Check {
+    #[command(flatten)]
+    task: TaskDir,
+}
+
+impl Tool for Check {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let task = self.task.load("ce")?;
+        let plan = Plan::new(&task.workflow);
+        let (name, commit) = (&task.name, task.commit.short());
+        let count = [
+            counted(task.inputs.len(), "input"),
+            counted(plan.calls().len(), "call"),
+            counted(task.computations.len(), "computation"),
+            counted(plan.outputs().len(), "output"),
+        ];
+        writeln!(out, "{name} at {commit}: {}", count.join(", ")).map_err(Error::Output)?;
+        Ok(Exit::Done)
+    }
+}
+
+fn counted(count: usize, one: &str) -> String {
+    if count == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{count} {one}s")
+    }
+}

@@ -1,0 +1,67 @@
+//! Ctrl-C, SIGTERM and SIGHUP: what is running is asked to end, then made to.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+
+use super::say;
+use crate::executor::Local;
+
+/// How long what is running has to end by itself.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Watches for signals as long as it lives.
+pub(super) struct Interrupts {
+    caught: Arc<AtomicU8>,
+    handle: Handle,
+}
+
+impl Interrupts {
+    /// Begins to watch; the first signal interrupts the executor, a second one kills.
+    pub(super) fn watch(program: &'static str, executor: &Arc<Local>) -> io::Result<Self> {
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let handle = signals.handle();
+        let caught = Arc::new(AtomicU8::new(0));
+        let (first, executor) = (Arc::clone(&caught), Arc::clone(executor));
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || {
+                for signal in signals.forever() {
+                    let signal = u8::try_from(signal).unwrap_or(u8::MAX);
+                    let before =
+                        first.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
+                    if before.is_err() {
+                        executor.kill();
+                        continue;
+                    }
+                    say(
+                        program,
+                        &"interrupted: ending what is running (once more to kill it)",
+                    );
+                    executor.interrupt();
+                    let executor = Arc::clone(&executor);
+                    thread::spawn(move || {
+                        thread::sleep(GRACE);
+                        executor.kill();
+                    });
+                }
+            })?;
+        Ok(Self { caught, handle })
+    }
+
+    /// The first signal that came, if any.
+    pub(super) fn caught(&self) -> Option<u8> {
+        Some(self.caught.load(Ordering::SeqCst)).filter(|signal| *signal > 0)
+    }
+}
+
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        self.handle.close();
+    }
+}

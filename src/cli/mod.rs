@@ -1,0 +1,90 @@
+//! The programs: what was typed, and what comes of it. No algorithm lives here.
+//!
+//! This is the only place that prints errors and decides about the end of a process.
+
+mod ce;
+mod check;
+mod interrupt;
+mod options;
+mod run;
+mod screen;
+mod sym;
+
+use std::error::Error as _;
+use std::fmt::Display;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+pub use self::ce::Ce;
+pub use self::check::Check;
+pub use self::run::Run;
+pub use self::sym::Sym;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::load::LoadError;
+
+/// A program: its parsed arguments, and what it does with them.
+pub trait Tool: clap::Parser {
+    /// Does what was asked for, and writes to `out` what was asked for.
+    ///
+    /// # Errors
+    ///
+    /// Whatever ends the program early.
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error>;
+}
+
+/// Parses the arguments, runs the program, tells its error: the whole of a binary.
+pub fn main<T: Tool>() -> ExitCode {
+    let tool = match T::try_parse() {
+        Ok(tool) => tool,
+        Err(error) => {
+            // Help goes to standard output, complaints to standard error; if neither can be
+            // written there is nobody to tell.
+            drop(error.print());
+            return u8::try_from(error.exit_code()).unwrap_or(2).into();
+        }
+    };
+    let mut out = BufWriter::new(io::stdout());
+    let result = tool.run(&mut out);
+    let result = result.and_then(|exit| out.flush().map(|()| exit).map_err(Error::Output));
+    // What could not be written is not tried again when the buffer goes.
+    let (_stdout, _unwritten) = out.into_parts();
+    match result {
+        Ok(exit) => exit.into(),
+        // Whoever reads has enough: `ce-sym | head`.
+        Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done.into(),
+        Err(error) => {
+            tell(T::command().get_name(), &error);
+            error.exit().into()
+        }
+    }
+}
+
+/// Says something on standard error.
+fn say(program: &str, text: &dyn Display) {
+    // If standard error is closed there is nobody to tell.
+    drop(writeln!(io::stderr(), "{program}: {text}"));
+}
+
+/// Says what went wrong, its causes, and what to try.
+fn tell(program: &str, error: &Error) {
+    let mut lines = vec![error.to_string()];
+    if let Error::Load(LoadError::Problems {
+        problems, warnings, ..
+    }) = error
+    {
+        for problem in problems {
+            lines.push(format!("  {problem}"));
+            lines.extend(problem.fault.hint().map(|hint| format!("    try: {hint}")));
+        }
+        lines.extend(
+            warnings
+                .iter()
+                .map(|warning| format!("  warning: {warning}")),
+        );
+    }
+    let causes = std::iter::successors(error.source(), |&error| error.source());
+    lines.extend(causes.map(|cause| format!("  because: {cause}")));
+    lines.extend(error.hint().map(|hint| format!("  try: {hint}")));
+    say(program, &lines.join("\n"));
+}

@@ -1,0 +1,88 @@
+//! Options that several programs have, and loading the task that they name.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::say;
+use crate::error::Error;
+use crate::load::{self, Loaded};
+use crate::name::InputName;
+use crate::storage::Unrecorded;
+use crate::workflow::Task;
+
+/// Which task.
+#[derive(Debug, Args)]
+pub(super) struct TaskDir {
+    /// The directory that holds the task
+    #[arg(long, value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
+    pub(super) task: PathBuf,
+}
+
+impl TaskDir {
+    /// Loads the task, and tells what is odd about it.
+    pub(super) fn load(&self, program: &str) -> Result<Task, Error> {
+        let Loaded { task, warnings } = load::task(&self.task)?;
+        for warning in warnings {
+            say(program, &format_args!("warning: {warning}"));
+        }
+        Ok(task)
+    }
+}
+
+/// What becomes of outputs that nobody recorded.
+#[derive(Debug, Args)]
+pub(super) struct Strict {
+    /// Do not believe results that have no record
+    ///
+    /// Without this, results of the original tool and files put in place by hand are used, and
+    /// recorded as adopted.
+    #[arg(long)]
+    strict: bool,
+}
+
+impl Strict {
+    pub(super) const fn unrecorded(&self) -> Unrecorded {
+        if self.strict {
+            Unrecorded::Refuse
+        } else {
+            Unrecorded::Adopt
+        }
+    }
+}
+
+/// Sees to it that there is a readable file for each input of the task.
+pub(super) fn check_inputs(task: &Task, paths: &[PathBuf]) -> Result<(), Error> {
+    if paths.len() != task.inputs.len() {
+        let names: Vec<&str> = task.inputs.iter().map(InputName::as_str).collect();
+        return Err(Error::Inputs {
+            task: task.name.to_string(),
+            takes: task.inputs.len(),
+            names: names.join(", "),
+            given: paths.len(),
+        });
+    }
+    for (name, path) in task.inputs.iter().zip(paths) {
+        readable(path).map_err(|source| Error::Input {
+            name: name.to_string(),
+            path: path.display().to_string(),
+            source,
+        })?;
+    }
+    Ok(())
+}
+
+fn readable(path: &Path) -> io::Result<()> {
+    let metadata = fs::metadata(path)?;
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    // Opening a pipe would wait for its writer.
+    if metadata.is_file() {
+        fs::File::open(path).map(drop)
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,240 @@
+//! `ce-run`: evaluates a task.
+
+use std::io::{self, IsTerminal, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+
+use clap::Parser;
+
+use super::interrupt::Interrupts;
+use super::options::{Strict, TaskDir, check_inputs};
+use super::screen::Screen;
+use super::{Tool, say};
+use crate::digest::Digest;
+use crate::error::Error;
+use crate::evaluate::{Evaluation, Evaluator, Event, Files};
+use crate::executor::{Executor, Local};
+use crate::exit::Exit;
+use crate::plan::Plan;
+use crate::report::{Json, Progress, Quiet, Reporter, Tally, Tree, View};
+use crate::storage::{ResultName, Storage};
+
+const PROGRAM: &str = "ce-run";
+
+/// Evaluate a task: compute what is missing, and print the tree with the names of all files
+///
+/// The task's workflow is evaluated leaves first. Every call whose outputs are in the storage is
+/// reused; every other one is executed, once, however often it occurs.
+#[derive(Debug, Parser)]
+#[command(name = "ce-run", version, after_help = EXIT_CODES)]
+pub struct Run {
+    /// Compute nothing and write nothing, only show what is there and what is missing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    /// How many computations run at the same time [default: the number of cores]
+    #[arg(short, long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+
+    /// Print events as JSON, one a line, in place of the tree
+    #[arg(long, conflicts_with = "quiet")]
+    json: bool,
+
+    /// Print only the paths of the task's outputs
+    #[arg(short, long)]
+    quiet: bool,
+
+    #[command(flatten)]
+    strict: Strict,
+
+    #[command(flatten)]
+    task: TaskDir,
+
+    /// The directory that keeps all results; it is made if it is not there
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: PathBuf,
+
+    /// A file for each input of the task, in the order of the task's inputs
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    inputs: Vec<PathBuf>,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 all outputs are there, 1 a call failed, 2 the arguments or the task are wrong, \
+3 something is missing, 5 the storage could not be read or written, 130 interrupted (143: by \
+SIGTERM).";
+
+impl Tool for Run {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let task = self.task.load(PROGRAM)?;
+        check_inputs(&task, &self.inputs)?;
+        let plan = Plan::new(&task.workflow);
+        let storage = self.open()?;
+        let files = Files::new(&plan, &self.inputs, &storage, !self.dry_run)?;
+        let evaluation = Evaluation::new(&plan);
+        let (task, plan, files) = (&task, &plan, &files);
+        let view = View {
+            task,
+            plan,
+            files,
+            evaluation: &evaluation,
+            storage: &storage,
+        };
+        let mut screen = self.screen(view, out)?;
+        let caught = self.evaluate(view, &mut screen)?;
+        let job = if self.dry_run {
+            None
+        } else {
+            publish_job(view)?
+        };
+        let exit = caught.map_or_else(|| view.exit(), Exit::Interrupted);
+        screen.end(job.as_ref(), exit);
+        let broken = screen.broken.take();
+        drop(screen);
+        if !self.quiet && !self.json {
+            summarise(view, job.as_ref());
+        }
+        match broken {
+            // Whoever reads has enough; the evaluation went on all the same.
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
+            _ => Ok(exit),
+        }
+    }
+}
+
+impl Run {
+    fn open(&self) -> Result<Storage, Error> {
+        let unrecorded = self.strict.unrecorded();
+        if self.dry_run {
+            return Ok(Storage::inspect(&self.storage, unrecorded)?);
+        }
+        Ok(Storage::open(&self.storage, unrecorded)?)
+    }
+
+    fn screen<'a>(&self, view: View<'a>, out: &'a mut dyn Write) -> Result<Screen<'a>, Error> {
+        let mut text = Vec::new();
+        let reporter: Box<dyn Reporter> = if self.json {
+            Box::new(Json::begin(view, &mut text).map_err(Error::Output)?)
+        } else if self.quiet {
+            Box::new(Quiet(view))
+        } else {
+            let mut tree = Tree::new(view);
+            tree.begin(&mut text).map_err(Error::Output)?;
+            Box::new(tree)
+        };
+        let visible = !self.quiet && !self.dry_run && io::stderr().is_terminal();
+        let progress = Progress::new(view, visible);
+        Ok(Screen {
+            program: PROGRAM,
+            view,
+            reporter,
+            progress,
+            text,
+            out,
+            broken: None,
+        })
+    }
+
+    /// Evaluates in other threads what this one tells of; returns the signal that ended it early.
+    fn evaluate(&self, view: View<'_>, screen: &mut Screen<'_>) -> Result<Option<u8>, Error> {
+        let View {
+            task,
+            plan,
+            files,
+            evaluation,
+            storage,
+        } = view;
+        let begin = |error: Box<dyn std::error::Error + Send + Sync>| Error::Begin(error);
+        let executor = Arc::new(Local::default());
+        let interrupts = match self.dry_run {
+            true => None,
+            false => Some(Interrupts::watch(PROGRAM, &executor).map_err(|e| begin(e.into()))?),
+        };
+        let jobs = self.jobs.or_else(|| thread::available_parallelism().ok());
+        let jobs = jobs.unwrap_or(NonZeroUsize::MIN);
+        let (sender, events) = mpsc::channel::<Event>();
+        let evaluated = thread::scope(|scope| {
+            let executor = (!self.dry_run).then_some(&*executor as &dyn Executor);
+            let evaluating = scope.spawn(move || {
+                // The events end when nobody is left to send one.
+                let observe = move |event| drop(sender.send(event));
+                let evaluator = Evaluator {
+                    task,
+                    plan,
+                    files,
+                    storage,
+                    executor,
+                    observe: &observe,
+                };
+                evaluator.evaluate(evaluation, jobs)
+            });
+            screen.follow(&events);
+            evaluating.join()
+        });
+        match evaluated {
+            Ok(evaluated) => evaluated.map_err(|error| begin(error.into()))?,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+        Ok(interrupts.and_then(|interrupts| interrupts.caught()))
+    }
+}
+
+/// Keeps the outputs of the job under its own name, if all of them are there.
+fn publish_job(view: View<'_>) -> Result<Option<ResultName>, Error> {
+    let View {
+        task,
+        plan,
+        files,
+        evaluation,
+        storage,
+    } = view;
+    let Some(outputs) = evaluation.outputs(files, plan) else {
+        return Ok(None);
+    };
+    let inputs: Vec<Digest> = files.inputs.iter().map(|input| input.file.digest).collect();
+    Ok(Some(
+        storage.publish_job(evaluation.job(task, &inputs, &outputs))?,
+    ))
+}
+
+/// Says how many calls ended in which way, and where the job's outputs are.
+fn summarise(view: View<'_>, job: Option<&ResultName>) {
+    for number in (0..view.plan.outputs().len()).take_while(|_| job.is_some()) {
+        if let Some(job) = job {
+            let path = view.shown(&job.output(number));
+            say(PROGRAM, &format_args!("job output {number:02}: {path}"));
+        }
+    }
+    let Tally {
+        calls,
+        reused,
+        executed,
+        missing,
+        blocked,
+        failed,
+        interrupted,
+        ..
+    } = view.tally();
+    let parts = [
+        (reused, "found"),
+        (executed, "executed"),
+        (missing, "missing"),
+        (failed, "failed"),
+        (blocked, "blocked"),
+        (interrupted, "interrupted"),
+    ];
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    let calls = if calls == 1 {
+        "1 call".to_owned()
+    } else {
+        format!("{calls} calls")
+    };
+    let colon = if parts.is_empty() { "" } else { ": " };
+    say(PROGRAM, &format_args!("{calls}{colon}{}", parts.join(", ")));
+}

@@ -1,0 +1,91 @@
+//! Where a run is told: standard output, progress, and complaints beside it.
+//!
+//! Events wait in a queue, so that nobody who reads slowly slows down the evaluation, and nobody
+//! who stops reading stops it.
+
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+
+use super::say;
+use crate::evaluate::Event;
+use crate::exit::Exit;
+use crate::report::{Progress, Reporter, TICK, View, trouble};
+use crate::storage::ResultName;
+
+/// How many events are told at once.
+const BATCH: usize = 1000;
+
+/// Everything that a run writes.
+pub(super) struct Screen<'a> {
+    pub(super) program: &'static str,
+    pub(super) view: View<'a>,
+    pub(super) reporter: Box<dyn Reporter + 'a>,
+    pub(super) progress: Progress<'a>,
+    /// What is to be written next.
+    pub(super) text: Vec<u8>,
+    pub(super) out: &'a mut dyn Write,
+    /// Why nothing more is written.
+    pub(super) broken: Option<io::Error>,
+}
+
+impl Screen<'_> {
+    /// Tells all events until there are no more.
+    pub(super) fn follow(&mut self, events: &Receiver<Event>) {
+        self.write();
+        loop {
+            match events.recv_timeout(TICK) {
+                Ok(event) => {
+                    self.event(&event);
+                    events
+                        .try_iter()
+                        .take(BATCH)
+                        .for_each(|event| self.event(&event));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.write();
+            self.progress.show();
+        }
+        self.progress.clear();
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.progress.event(event);
+        let told = self.reporter.event(event, &mut self.text);
+        self.note(told);
+        if let Some(text) = trouble(self.view, event) {
+            self.write();
+            let complaint = self.progress.aside(|| {
+                say(self.program, &text.trim_end());
+                Ok(())
+            });
+            self.note(complaint);
+        }
+    }
+
+    /// Tells the end.
+    pub(super) fn end(&mut self, job: Option<&ResultName>, exit: Exit) {
+        let told = self.reporter.end(job, exit, &mut self.text);
+        self.note(told);
+        self.write();
+    }
+
+    fn write(&mut self) {
+        if !self.text.is_empty() && self.broken.is_none() {
+            let (out, text) = (&mut *self.out, &self.text);
+            let written = self.progress.aside(|| {
+                out.write_all(text)?;
+                out.flush()
+            });
+            self.note(written);
+        }
+        self.text.clear();
+    }
+
+    fn note(&mut self, written: io::Result<()>) {
+        if let Err(error) = written {
+            self.broken.get_or_insert(error);
+        }
+    }
+}

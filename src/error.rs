@@ -1,0 +1,101 @@
+//! Why a program ends early: one variant for each stage, each with its exit code and what to try.
+
+use std::io;
+
+use crate::exit::Exit;
+use crate::load::LoadError;
+use crate::storage::StorageError;
+
+/// Why a program ends early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The task is wrong.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The storage could not be read or written, or an input not be read.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The number of inputs is not the task's.
+    #[error("the task {task} takes {takes} inputs ({names}), and {given} are given")]
+    Inputs {
+        /// The name of the task.
+        task: String,
+        /// How many inputs it takes.
+        takes: usize,
+        /// Their names.
+        names: String,
+        /// How many there are.
+        given: usize,
+    },
+    /// An input is not there or may not be read.
+    #[error("cannot read the input {name}, {path}")]
+    Input {
+        /// Its symbolic name.
+        name: String,
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Nothing of this kind can be drawn.
+    #[error("cannot tell what to draw from the name {0}")]
+    Picture(String),
+    /// A file could not be written.
+    #[error("cannot write {path}")]
+    Write {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another program could not be used.
+    #[error("cannot run {program}")]
+    Program {
+        /// Its name.
+        program: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// Threads or signals are not to be had.
+    #[error("cannot begin")]
+    Begin(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Standard output could not be written.
+    #[error("cannot write the standard output")]
+    Output(#[source] io::Error),
+}
+
+impl Error {
+    /// The exit code that tells of it.
+    pub const fn exit(&self) -> Exit {
+        match self {
+            Self::Load(_) | Self::Inputs { .. } | Self::Input { .. } | Self::Picture(_) => {
+                Exit::Malformed
+            }
+            Self::Storage(_)
+            | Self::Write { .. }
+            | Self::Program { .. }
+            | Self::Begin(_)
+            | Self::Output(_) => Exit::Storage,
+        }
+    }
+
+    /// What the user can do about it, if that is not plain.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Load(LoadError::NoTask(_)) => {
+                Some("run this at the root of a task, or name it with --task".to_owned())
+            }
+            Self::Storage(error) => error.hint().map(str::to_owned),
+            Self::Inputs { .. } => Some("give a file for each, in this order".to_owned()),
+            Self::Picture(_) => Some("end the name in .dot, .svg, .png or .pdf".to_owned()),
+            Self::Program {
+                program: "dot",
+                source,
+            } if source.kind() == io::ErrorKind::NotFound => {
+                Some("install Graphviz (the package graphviz), or draw an .svg".to_owned())
+            }
+            _ => None,
+        }
+    }
+}

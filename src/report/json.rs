@@ -1,0 +1,220 @@
+//! One JSON object a line for everything that happens. doc/events.md describes the fields.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::{Reporter, Tally, View};
+use crate::evaluate::{Event, Outcome};
+use crate::exit::Exit;
+use crate::plan::{CallId, Source};
+use crate::storage::ResultName;
+
+/// Prints events.
+pub struct Json<'a>(View<'a>);
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Line<'a> {
+    Run {
+        task: &'a str,
+        commit: &'a str,
+        storage: String,
+        inputs: Vec<File<'a>>,
+        literals: Vec<File<'a>>,
+        calls: usize,
+    },
+    Started {
+        call: usize,
+        computation: &'a str,
+        outputs: Vec<File<'a>>,
+    },
+    Ended {
+        call: usize,
+        computation: &'a str,
+        outcome: &'static str,
+        outputs: Vec<File<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        log: Option<&'a str>,
+    },
+    End {
+        outputs: Vec<File<'a>>,
+        job: Option<Vec<String>>,
+        tally: Tally,
+        exit: u8,
+    },
+}
+
+#[derive(Serialize)]
+struct File<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha1: Option<String>,
+    there: bool,
+}
+
+impl<'a> Json<'a> {
+    /// Prints the first line: what is going to be evaluated.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the output cannot be written.
+    pub fn begin(view: View<'a>, out: &mut dyn Write) -> io::Result<Self> {
+        let View {
+            task, plan, files, ..
+        } = view;
+        let json = Self(view);
+        let inputs = task
+            .inputs
+            .iter()
+            .zip(&files.inputs)
+            .map(|(name, input)| File {
+                name: Some(name.as_str()),
+                file: input.file.name.clone(),
+                sha1: Some(input.file.digest.sha1.full()),
+                there: input.there,
+            });
+        let literals = plan
+            .literals()
+            .iter()
+            .zip(&files.literals)
+            .map(|(name, file)| File {
+                name: None,
+                file: name.to_string(),
+                sha1: file.as_ref().map(|file| file.digest.sha1.full()),
+                there: file.is_some(),
+            });
+        let line = Line::Run {
+            task: task.name.as_str(),
+            commit: task.commit.full(),
+            storage: view.shown(""),
+            inputs: inputs.collect(),
+            literals: literals.collect(),
+            calls: plan.calls().len(),
+        };
+        print(&line, out)?;
+        Ok(json)
+    }
+
+    /// The name of a call's computation, and its outputs under the name that they have.
+    fn call(&self, call: CallId, name: &ResultName) -> (&'a str, Vec<File<'a>>) {
+        let View { task, plan, .. } = self.0;
+        let computation = &task.computations[plan.call(call).computation.index()];
+        let outputs = computation
+            .outputs
+            .iter()
+            .enumerate()
+            .map(|(number, symbolic)| {
+                let source = Source::Output {
+                    call,
+                    number: number as u8,
+                };
+                self.file(Some(symbolic), name.output(number), source)
+            });
+        (computation.name.as_str(), outputs.collect())
+    }
+
+    fn file(&self, name: Option<&'a str>, file: String, source: Source) -> File<'a> {
+        let View {
+            files, evaluation, ..
+        } = self.0;
+        let sha1 = evaluation
+            .digest(files, source)
+            .map(|digest| digest.sha1.full());
+        File {
+            name,
+            file,
+            sha1,
+            there: self.0.is_there(source),
+        }
+    }
+}
+
+impl Reporter for Json<'_> {
+    fn event(&mut self, event: &Event, out: &mut dyn Write) -> io::Result<()> {
+        match event {
+            Event::Started(call, name) => {
+                let (computation, mut outputs) = self.call(*call, name);
+                for output in &mut outputs {
+                    // The evaluation may be ahead of what is told of it.
+                    (output.sha1, output.there) = (None, false);
+                }
+                print(
+                    &Line::Started {
+                        call: call.index(),
+                        computation,
+                        outputs,
+                    },
+                    out,
+                )
+            }
+            Event::Ended(call) => {
+                let Some(outcome) = self.0.evaluation.outcome(*call) else {
+                    return Ok(());
+                };
+                let (computation, outputs) = self.call(*call, outcome.name());
+                let (outcome, reason, log) = match outcome {
+                    Outcome::Reused(_) => ("reused", None, None),
+                    Outcome::Executed(_) => ("executed", None, None),
+                    Outcome::Missing(_) => ("missing", None, None),
+                    Outcome::Blocked(_) => ("blocked", None, None),
+                    Outcome::Interrupted(_) => ("interrupted", None, None),
+                    Outcome::Failed { error, log, .. } => (
+                        "failed",
+                        Some(error.to_string()),
+                        log.as_ref().map(|log| log.name.as_str()),
+                    ),
+                };
+                let call = call.index();
+                print(
+                    &Line::Ended {
+                        call,
+                        computation,
+                        outcome,
+                        outputs,
+                        reason,
+                        log,
+                    },
+                    out,
+                )
+            }
+        }
+    }
+
+    fn end(&mut self, job: Option<&ResultName>, exit: Exit, out: &mut dyn Write) -> io::Result<()> {
+        let View {
+            plan,
+            files,
+            evaluation,
+            ..
+        } = self.0;
+        let outputs = plan.outputs().iter().filter_map(|source| {
+            let name = evaluation.name(files, plan, *source)?;
+            Some(self.file(None, name, *source))
+        });
+        let job = job.map(|name| {
+            (0..plan.outputs().len())
+                .map(|at| name.output(at))
+                .collect()
+        });
+        let (tally, exit) = (self.0.tally(), exit.code());
+        print(
+            &Line::End {
+                outputs: outputs.collect(),
+                job,
+                tally,
+                exit,
+            },
+            out,
+        )
+    }
+}
+
+fn print(line: &Line<'_>, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, line)?;
+    out.write_all(b"\n")
+}

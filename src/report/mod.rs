@@ -1,0 +1,140 @@
+//! Telling what happens: the tree on standard output, events as JSON, progress on a terminal.
+//!
+//! Only tells; reads and writes no storage, and starts nothing.
+
+mod json;
+mod progress;
+mod quiet;
+mod tree;
+mod trouble;
+
+use std::io;
+
+pub use self::json::Json;
+pub use self::progress::{Progress, TICK};
+pub use self::quiet::Quiet;
+pub use self::tree::Tree;
+pub use self::trouble::trouble;
+use crate::evaluate::{Evaluation, Event, Files, Outcome};
+use crate::exit::Exit;
+use crate::plan::{Plan, Source};
+use crate::storage::{ResultName, Storage};
+use crate::workflow::Task;
+
+/// Everything that can be told of one evaluation.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// The task.
+    pub task: &'a Task,
+    /// Its plan.
+    pub plan: &'a Plan,
+    /// What was there before any call.
+    pub files: &'a Files,
+    /// How the calls end.
+    pub evaluation: &'a Evaluation,
+    /// Where the results are.
+    pub storage: &'a Storage,
+}
+
+impl View<'_> {
+    /// A name in the storage as the user would write it.
+    pub fn shown(&self, name: &str) -> String {
+        self.storage.shown(name).display().to_string()
+    }
+
+    /// Where the outputs of the task are, or would be, and whether they are there.
+    pub fn outputs(&self) -> impl Iterator<Item = (String, bool)> + '_ {
+        self.plan.outputs().iter().filter_map(|source| {
+            let name = self.evaluation.name(self.files, self.plan, *source)?;
+            Some((self.shown(&name), self.is_there(*source)))
+        })
+    }
+
+    fn is_there(&self, source: Source) -> bool {
+        self.evaluation.is_there(self.files, source)
+    }
+
+    /// How the evaluation ended as a whole.
+    pub fn exit(&self) -> Exit {
+        let tally = self.tally();
+        match () {
+            () if tally.storage > 0 => Exit::Storage,
+            () if tally.failed > 0 => Exit::Failed,
+            () if self
+                .plan
+                .outputs()
+                .iter()
+                .all(|output| self.is_there(*output)) =>
+            {
+                Exit::Done
+            }
+            () => Exit::Missing,
+        }
+    }
+
+    /// How many calls ended in which way.
+    pub fn tally(&self) -> Tally {
+        let mut tally = Tally {
+            calls: self.plan.calls().len(),
+            ..Tally::default()
+        };
+        for outcome in self.evaluation.outcomes() {
+            match outcome {
+                Outcome::Reused(_) => tally.reused += 1,
+                Outcome::Executed(_) => tally.executed += 1,
+                Outcome::Missing(_) => tally.missing += 1,
+                Outcome::Blocked(_) => tally.blocked += 1,
+                Outcome::Interrupted(_) => tally.interrupted += 1,
+                Outcome::Failed { error, .. } => {
+                    tally.failed += 1;
+                    tally.storage += usize::from(error.is_storage());
+                }
+            }
+        }
+        tally
+    }
+}
+
+/// How many calls ended in which way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Tally {
+    /// All calls of the plan.
+    pub calls: usize,
+    /// Calls of which the outputs were there.
+    pub reused: usize,
+    /// Calls that were executed.
+    pub executed: usize,
+    /// Calls of which outputs are missing, when nothing was to be computed.
+    pub missing: usize,
+    /// Calls of which an input is not there.
+    pub blocked: usize,
+    /// Calls that failed.
+    pub failed: usize,
+    /// Calls that were not over when the user asked to stop.
+    pub interrupted: usize,
+    /// Calls that failed because the storage did.
+    #[serde(skip)]
+    pub storage: usize,
+}
+
+/// Whoever is told what happens.
+pub trait Reporter {
+    /// Tells of an event.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the output cannot be written.
+    fn event(&mut self, event: &Event, out: &mut dyn io::Write) -> io::Result<()>;
+
+    /// Tells of the end, and of the name that the job's outputs have if all of them are there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the output cannot be written.
+    fn end(
+        &mut self,
+        job: Option<&ResultName>,
+        exit: Exit,
+        out: &mut dyn io::Write,
+    ) -> io::Result<()>;
+}

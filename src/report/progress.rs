@@ -1,0 +1,177 @@
+//! Progress on a terminal: what is running since when, and how much is done.
+//!
+//! Nothing of it is shown where standard error is no terminal.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::View;
+use crate::evaluate::{Event, Outcome};
+use crate::plan::CallId;
+
+/// How often the display changes at most.
+pub const TICK: Duration = Duration::from_millis(100);
+
+/// How many running calls are shown.
+const LINES: usize = 8;
+
+/// How long a call runs before it is worth a line.
+const WORTH: Duration = Duration::from_millis(200);
+
+/// A progress display.
+pub struct Progress<'a> {
+    view: View<'a>,
+    all: MultiProgress,
+    total: ProgressBar,
+    lines: Vec<ProgressBar>,
+    running: BTreeMap<(Instant, CallId), &'a str>,
+    since: std::collections::HashMap<CallId, Instant>,
+    begun: Instant,
+    shown: Instant,
+    done: u64,
+    reused: u64,
+}
+
+impl<'a> Progress<'a> {
+    /// Shows that nothing is done yet; `visible` or not at all.
+    pub fn new(view: View<'a>, visible: bool) -> Self {
+        let target = if visible {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let all = MultiProgress::with_draw_target(target);
+        let total = ProgressBar::new(view.plan.calls().len() as u64);
+        let style = ProgressStyle::with_template("[{bar:20}] {pos}/{len} {wide_msg}");
+        total.set_style(
+            style
+                .unwrap_or_else(|_| ProgressStyle::default_bar())
+                .progress_chars("=> "),
+        );
+        let total = all.add(total);
+        let (begun, shown) = (Instant::now(), Instant::now());
+        Self {
+            view,
+            all,
+            total,
+            lines: Vec::new(),
+            running: BTreeMap::new(),
+            since: std::collections::HashMap::new(),
+            begun,
+            shown,
+            done: 0,
+            reused: 0,
+        }
+    }
+
+    /// Takes note of an event.
+    pub fn event(&mut self, event: &Event) {
+        let View {
+            task,
+            plan,
+            evaluation,
+            ..
+        } = self.view;
+        match event {
+            Event::Started(call, _) => {
+                let now = Instant::now();
+                let computation = &task.computations[plan.call(*call).computation.index()];
+                self.running.insert((now, *call), computation.name.as_str());
+                self.since.insert(*call, now);
+            }
+            Event::Ended(call) => {
+                self.done += 1;
+                let outcome = evaluation.outcome(*call);
+                self.reused += u64::from(matches!(outcome, Some(Outcome::Reused(_))));
+                if let Some(since) = self.since.remove(call) {
+                    self.running.remove(&(since, *call));
+                }
+            }
+        }
+    }
+
+    /// Shows how things stand, unless that was done a moment ago.
+    pub fn show(&mut self) {
+        if self.all.is_hidden() || self.shown.elapsed() < TICK {
+            return;
+        }
+        self.shown = Instant::now();
+        let long = self
+            .running
+            .iter()
+            .filter(|((since, _), _)| since.elapsed() >= WORTH);
+        let long: Vec<String> = long
+            .take(LINES)
+            .map(|((since, call), name)| {
+                format!(
+                    "{:>8}  {name} (call {})",
+                    clock(since.elapsed()),
+                    call.index()
+                )
+            })
+            .collect();
+        self.lines
+            .resize_with(long.len().max(self.lines.len()), || {
+                let line = ProgressBar::new_spinner();
+                let style = ProgressStyle::with_template("{wide_msg}");
+                line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+                self.all.insert_before(&self.total, line)
+            });
+        for line in self.lines.drain(long.len()..) {
+            line.finish_and_clear();
+            self.all.remove(&line);
+        }
+        for (line, text) in self.lines.iter().zip(long) {
+            line.set_message(text);
+        }
+        self.total.set_position(self.done);
+        let (reused, running) = (self.reused, self.running.len());
+        let time = clock(self.begun.elapsed());
+        self.total
+            .set_message(format!("calls, {reused} found, {running} running, {time}"));
+    }
+
+    /// Writes something else to the terminal, with the display out of its way.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of what is done meanwhile.
+    pub fn aside(&self, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        self.all.suspend(write)
+    }
+
+    /// Takes the display away.
+    pub fn clear(&self) {
+        for line in &self.lines {
+            line.finish_and_clear();
+        }
+        self.total.finish_and_clear();
+    }
+}
+
+/// Writes a duration as a clock does: 0:07, 12:34, 1:02:03.
+fn clock(time: Duration) -> String {
+    let (hours, minutes, seconds) = (
+        time.as_secs() / 3600,
+        time.as_secs() / 60 % 60,
+        time.as_secs() % 60,
+    );
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_like_a_clock() {
+        let text = [7, 754, 3723].map(|seconds| clock(Duration::from_secs(seconds)));
+        assert_eq!(text, ["0:07", "12:34", "1:02:03"]);
+    }
+}

@@ -1,0 +1,26 @@
+//! The outputs of the task and nothing else: one path a line, for scripts.
+
+use std::io::{self, Write};
+
+use super::{Reporter, View};
+use crate::evaluate::Event;
+use crate::exit::Exit;
+use crate::storage::ResultName;
+
+/// Says at the end where the outputs are.
+pub struct Quiet<'a>(pub View<'a>);
+
+impl Reporter for Quiet<'_> {
+    fn event(&mut self, _: &Event, _: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn end(&mut self, _: Option<&ResultName>, _: Exit, out: &mut dyn Write) -> io::Result<()> {
+        for (path, there) in self.0.outputs() {
+            if there {
+                writeln!(out, "{path}")?;
+            }
+        }
+        Ok(())
+    }
+}

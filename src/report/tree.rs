@@ -1,0 +1,231 @@
+//! The tree in a friendly form, as far as the evaluation has come.
+//!
+//! The order is the tree's, whatever the order of execution: the walk stands still where it does
+//! not know enough, and goes on with the event that tells it. A call that occurs again shows its
+//! outputs, not its inputs; so the text is linear in the calls. The walk keeps its own stack.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use super::{Reporter, View};
+use crate::evaluate::{Event, Outcome};
+use crate::exit::Exit;
+use crate::plan::{CallId, Source, Step};
+use crate::storage::ResultName;
+use crate::workflow::{Node, NodeId};
+
+/// Up to this depth a level is shown by four spaces, deeper ones by a number.
+const DEEPEST: usize = 25;
+
+/// Prints the tree.
+pub struct Tree<'a> {
+    view: View<'a>,
+    stack: Vec<Open<'a>>,
+    printed: Vec<bool>,
+    /// What was told to have ended: the evaluation may be ahead of its events.
+    ended: Vec<bool>,
+    started: HashMap<CallId, ResultName>,
+    /// The call at the top of the stack is shown as being computed.
+    computing: bool,
+}
+
+/// A call whose subtree is being printed.
+struct Open<'a> {
+    node: NodeId,
+    call: CallId,
+    label: &'a str,
+    next: usize,
+}
+
+impl<'a> Tree<'a> {
+    /// Begins at the root.
+    pub fn new(view: View<'a>) -> Self {
+        let none = vec![false; view.plan.calls().len()];
+        let (printed, ended) = (none.clone(), none);
+        Self {
+            view,
+            stack: Vec::new(),
+            printed,
+            ended,
+            started: HashMap::new(),
+            computing: false,
+        }
+    }
+
+    /// Prints what is known before any call has ended.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the output cannot be written.
+    pub fn begin(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.open(self.view.task.workflow.root(), "TASK", out)?;
+        self.go_on(out)
+    }
+
+    /// Prints a leaf, or begins the subtree of a call.
+    fn open(&mut self, node: NodeId, label: &'a str, out: &mut dyn Write) -> io::Result<()> {
+        match self.view.plan.step(node) {
+            Step::Leaf(source) => self.leaf(source, label, out),
+            Step::Call(call) => {
+                let inputs = self.view.task.workflow[node].inputs().len();
+                let next = if self.printed[call.index()] {
+                    inputs
+                } else {
+                    0
+                };
+                self.stack.push(Open {
+                    node,
+                    call,
+                    label,
+                    next,
+                });
+                Ok(())
+            }
+        }
+    }
+
+    fn leaf(&self, source: Source, label: &str, out: &mut dyn Write) -> io::Result<()> {
+        let View {
+            task, plan, files, ..
+        } = self.view;
+        let text = match source {
+            Source::Input(id) => format!("INPUT('{}')", task.inputs[id.index()]),
+            Source::Literal(id) => format!("FILE('{}')", plan.literals()[id.index()]),
+            Source::Output { .. } => return Ok(()),
+        };
+        let name = self
+            .view
+            .evaluation
+            .name(files, plan, source)
+            .unwrap_or_default();
+        let status = if self.view.is_there(source) {
+            "ok"
+        } else {
+            "MISSING!!!"
+        };
+        indent(self.stack.len(), out)?;
+        writeln!(out, "{label}: {text} {} {status}", self.view.shown(&name))
+    }
+
+    /// Prints as far as what is known reaches.
+    fn go_on(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let view = self.view;
+        while let Some(open) = self.stack.last_mut() {
+            if let Some(input) = view.task.workflow[open.node].inputs().get(open.next) {
+                open.next += 1;
+                self.open(input.node, &input.label, out)?;
+            } else if !self.close(out)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints the call at the top of the stack as far as it is known; tells whether it is over.
+    fn close(&mut self, out: &mut dyn Write) -> io::Result<bool> {
+        let Some(Open { call, .. }) = self.stack.last() else {
+            return Ok(true);
+        };
+        let call = *call;
+        let depth = self.stack.len() - 1;
+        let ended = self.ended[call.index()];
+        let outcome = self.view.evaluation.outcome(call).filter(|_| ended);
+        if !self.computing {
+            let (name, there, computing) = match (self.started.get(&call), outcome) {
+                (Some(name), _) => (name, false, true),
+                (_, Some(outcome)) => (outcome.name(), outcome.outputs().is_some(), false),
+                _ => return Ok(false),
+            };
+            self.call(name, there, out)?;
+            if computing {
+                self.computing = true;
+                indent(depth, out)?;
+                writeln!(out, "`* computing...")?;
+            }
+        }
+        let Some(outcome) = outcome else {
+            return Ok(false);
+        };
+        self.failure(depth, outcome, out)?;
+        self.printed[call.index()] = true;
+        self.started.remove(&call);
+        self.computing = false;
+        self.stack.pop();
+        Ok(true)
+    }
+
+    /// Prints the call at the top of the stack: its name, and the outputs that are passed up.
+    fn call(&self, name: &ResultName, there: bool, out: &mut dyn Write) -> io::Result<()> {
+        let Some(Open { node, label, .. }) = self.stack.last() else {
+            return Ok(());
+        };
+        let Node::Computation {
+            computation,
+            outputs,
+            ..
+        } = &self.view.task.workflow[*node]
+        else {
+            return Ok(());
+        };
+        let computation = &self.view.task.computations[computation.index()];
+        let depth = self.stack.len() - 1;
+        indent(depth, out)?;
+        writeln!(out, "{} ({label})", computation.name)?;
+        let status = if there { "ok" } else { "MISSING" };
+        for number in outputs.numbers().map(usize::from) {
+            let path = self.view.shown(&name.output(number));
+            indent(depth, out)?;
+            writeln!(out, "`> {}: {path} {status}", computation.outputs[number])?;
+        }
+        Ok(())
+    }
+
+    fn failure(&self, depth: usize, outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+        let text = match outcome {
+            Outcome::Failed { error, .. } => format!("FAILED: {error}"),
+            Outcome::Blocked(_) => "not computed: an input is missing".to_owned(),
+            Outcome::Interrupted(_) => "interrupted".to_owned(),
+            Outcome::Reused(_) | Outcome::Executed(_) | Outcome::Missing(_) => return Ok(()),
+        };
+        indent(depth, out)?;
+        writeln!(out, "`* {text}")
+    }
+}
+
+impl Reporter for Tree<'_> {
+    fn event(&mut self, event: &Event, out: &mut dyn Write) -> io::Result<()> {
+        let call = match event {
+            Event::Started(call, name) => {
+                self.started.insert(*call, name.clone());
+                call
+            }
+            Event::Ended(call) => {
+                self.ended[call.index()] = true;
+                call
+            }
+        };
+        // Only what is known of the call where the walk stands lets it go on.
+        match self.stack.last() {
+            Some(open) if open.call == *call => self.go_on(out),
+            _ => Ok(()),
+        }
+    }
+
+    fn end(&mut self, _: Option<&ResultName>, _: Exit, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "\nTask outputs are:")?;
+        for (path, there) in self.view.outputs() {
+            let status = if there { "" } else { " MISSING" };
+            writeln!(out, "    {path}{status}")?;
+        }
+        Ok(())
+    }
+}
+
+fn indent(depth: usize, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{:1$}", "", 4 * depth.min(DEEPEST))?;
+    if depth > DEEPEST {
+        write!(out, "(+{}) ", depth - DEEPEST)
+    } else {
+        Ok(())
+    }
+}
