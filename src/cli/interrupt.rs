@@ -9,7 +9,6 @@ use std::time::Duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
-use super::say;
 use crate::executor::Local;
 
 /// How long what is running has to end by itself.
@@ -23,7 +22,7 @@ pub(super) struct Interrupts {
 
 impl Interrupts {
     /// Begins to watch; the first signal interrupts the executor, a second one kills.
-    pub(super) fn watch(program: &'static str, executor: &Arc<Local>) -> io::Result<Self> {
+    pub(super) fn watch(executor: &Arc<Local>) -> io::Result<Self> {
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let handle = signals.handle();
         let caught = Arc::new(AtomicU8::new(0));
@@ -39,10 +38,6 @@ impl Interrupts {
                         executor.kill();
                         continue;
                     }
-                    say(
-                        program,
-                        &"interrupted: ending what is running (once more to kill it)",
-                    );
                     executor.interrupt();
                     let executor = Arc::clone(&executor);
                     thread::spawn(move || {

@@ -19,7 +19,7 @@ use crate::evaluate::{Evaluation, Evaluator, Event, Files};
 use crate::executor::{Executor, Local};
 use crate::exit::Exit;
 use crate::plan::Plan;
-use crate::report::{Json, Progress, Quiet, Reporter, Tally, Tree, View};
+use crate::report::{Json, Progress, Quiet, Reporter, Tally, Tree, View, labels};
 use crate::storage::{ResultName, Storage};
 
 const PROGRAM: &str = "ce-run";
@@ -76,12 +76,15 @@ impl Tool for Run {
         let files = Files::new(&plan, &self.inputs, &storage, !self.dry_run)?;
         let evaluation = Evaluation::new(&plan);
         let (task, plan, files) = (&task, &plan, &files);
+        let labels = labels(task, plan);
+        let (evaluation, storage, labels) = (&evaluation, &storage, &labels[..]);
         let view = View {
             task,
             plan,
             files,
-            evaluation: &evaluation,
-            storage: &storage,
+            evaluation,
+            storage,
+            labels,
         };
         let mut screen = self.screen(view, out)?;
         let caught = self.evaluate(view, &mut screen)?;
@@ -146,12 +149,13 @@ impl Run {
             files,
             evaluation,
             storage,
+            ..
         } = view;
         let begin = |error: Box<dyn std::error::Error + Send + Sync>| Error::Begin(error);
         let executor = Arc::new(Local::default());
         let interrupts = match self.dry_run {
             true => None,
-            false => Some(Interrupts::watch(PROGRAM, &executor).map_err(|e| begin(e.into()))?),
+            false => Some(Interrupts::watch(&executor).map_err(|e| begin(e.into()))?),
         };
         let jobs = self.jobs.or_else(|| thread::available_parallelism().ok());
         let jobs = jobs.unwrap_or(NonZeroUsize::MIN);
@@ -171,7 +175,8 @@ impl Run {
                 };
                 evaluator.evaluate(evaluation, jobs)
             });
-            screen.follow(&events);
+            let caught = || interrupts.as_ref().and_then(Interrupts::caught);
+            screen.follow(&events, &caught);
             evaluating.join()
         });
         match evaluated {
@@ -190,6 +195,7 @@ fn publish_job(view: View<'_>) -> Result<Option<ResultName>, Error> {
         files,
         evaluation,
         storage,
+        ..
     } = view;
     let Some(outputs) = evaluation.outputs(files, plan) else {
         return Ok(None);

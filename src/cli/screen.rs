@@ -29,9 +29,10 @@ pub(super) struct Screen<'a> {
 }
 
 impl Screen<'_> {
-    /// Tells all events until there are no more.
-    pub(super) fn follow(&mut self, events: &Receiver<Event>) {
+    /// Tells all events until there are no more, and when the user asked to stop.
+    pub(super) fn follow(&mut self, events: &Receiver<Event>, caught: &dyn Fn() -> Option<u8>) {
         self.write();
+        let mut interrupted = false;
         loop {
             match events.recv_timeout(TICK) {
                 Ok(event) => {
@@ -45,6 +46,10 @@ impl Screen<'_> {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             self.write();
+            if !interrupted && caught().is_some() {
+                interrupted = true;
+                self.complain("interrupted: ending what is running (once more to kill it)");
+            }
             self.progress.show();
         }
         self.progress.clear();
@@ -56,12 +61,16 @@ impl Screen<'_> {
         self.note(told);
         if let Some(text) = trouble(self.view, event) {
             self.write();
-            let complaint = self.progress.aside(|| {
-                say(self.program, &text.trim_end());
-                Ok(())
-            });
-            self.note(complaint);
+            self.complain(text.trim_end());
         }
+    }
+
+    fn complain(&mut self, text: &str) {
+        let complaint = self.progress.aside(|| {
+            say(self.program, &text);
+            Ok(())
+        });
+        self.note(complaint);
     }
 
     /// Tells the end.

@@ -3,7 +3,7 @@
 use super::{CallError, Evaluation, Evaluator, Event, Outcome};
 use crate::digest::Digest;
 use crate::executor::{Ended, ExecuteError, Executor, Invocation, Status};
-use crate::plan::{CallId, Planned};
+use crate::plan::{CallId, Planned, Source};
 use crate::storage::record::Execution;
 use crate::storage::{Call, Found, ResultName, Stage};
 
@@ -19,6 +19,9 @@ impl Evaluator<'_> {
         let Some(inputs) = known.iter().copied().collect::<Option<Vec<Digest>>>() else {
             let name = ResultName::guess(computation, &known);
             return match self.executor {
+                Some(_) if self.awaits_interrupted(evaluation, planned) => {
+                    Outcome::Interrupted(name)
+                }
                 Some(_) => Outcome::Blocked(name),
                 None => Outcome::Missing(name),
             };
@@ -45,6 +48,16 @@ impl Evaluator<'_> {
         (self.observe)(Event::Started(id, name.clone()));
         let sources = self.sources(evaluation, planned);
         self.compute(executor, call, name, &sources)
+    }
+
+    /// Whether an input is missing only because the user asked to stop.
+    fn awaits_interrupted(&self, evaluation: &Evaluation, planned: &Planned) -> bool {
+        planned.inputs.iter().any(|source| match source {
+            Source::Output { call, .. } => {
+                matches!(evaluation.outcome(*call), Some(Outcome::Interrupted(_)))
+            }
+            Source::Input(_) | Source::Literal(_) => false,
+        })
     }
 
     /// The names of the files that a call reads.

@@ -17,7 +17,7 @@ pub use self::tree::Tree;
 pub use self::trouble::trouble;
 use crate::evaluate::{Evaluation, Event, Files, Outcome};
 use crate::exit::Exit;
-use crate::plan::{Plan, Source};
+use crate::plan::{CallId, Plan, Source, Step};
 use crate::storage::{ResultName, Storage};
 use crate::workflow::Task;
 
@@ -34,7 +34,25 @@ pub struct View<'a> {
     pub evaluation: &'a Evaluation,
     /// Where the results are.
     pub storage: &'a Storage,
+    /// What each call is called where it occurs first; see [`labels`].
+    pub labels: &'a [&'a str],
 }
+
+/// What a human called each call of a plan, where it occurs first in the workflow.
+pub fn labels<'a>(task: &'a Task, plan: &Plan) -> Vec<&'a str> {
+    let mut labels = vec![ROOT; plan.calls().len()];
+    for argument in task.workflow.nodes().flat_map(|(_, node)| node.inputs()) {
+        if let Step::Call(call) = plan.step(argument.node)
+            && labels[call.index()] == ROOT
+        {
+            labels[call.index()] = &argument.label;
+        }
+    }
+    labels
+}
+
+/// What the root of every workflow is called.
+const ROOT: &str = "TASK";
 
 impl View<'_> {
     /// A name in the storage as the user would write it.
@@ -48,6 +66,12 @@ impl View<'_> {
             let name = self.evaluation.name(self.files, self.plan, *source)?;
             Some((self.shown(&name), self.is_there(*source)))
         })
+    }
+
+    /// What a call is for humans: the name of its computation, and what it is called.
+    fn title(&self, call: CallId) -> String {
+        let computation = &self.task.computations[self.plan.call(call).computation.index()];
+        format!("{} ({})", computation.name, self.labels[call.index()])
     }
 
     fn is_there(&self, source: Source) -> bool {

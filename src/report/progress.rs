@@ -27,7 +27,7 @@ pub struct Progress<'a> {
     all: MultiProgress,
     total: ProgressBar,
     lines: Vec<ProgressBar>,
-    running: BTreeMap<(Instant, CallId), &'a str>,
+    running: BTreeMap<(Instant, CallId), String>,
     since: std::collections::HashMap<CallId, Instant>,
     begun: Instant,
     shown: Instant,
@@ -69,22 +69,15 @@ impl<'a> Progress<'a> {
 
     /// Takes note of an event.
     pub fn event(&mut self, event: &Event) {
-        let View {
-            task,
-            plan,
-            evaluation,
-            ..
-        } = self.view;
         match event {
             Event::Started(call, _) => {
                 let now = Instant::now();
-                let computation = &task.computations[plan.call(*call).computation.index()];
-                self.running.insert((now, *call), computation.name.as_str());
+                self.running.insert((now, *call), self.view.title(*call));
                 self.since.insert(*call, now);
             }
             Event::Ended(call) => {
                 self.done += 1;
-                let outcome = evaluation.outcome(*call);
+                let outcome = self.view.evaluation.outcome(*call);
                 self.reused += u64::from(matches!(outcome, Some(Outcome::Reused(_))));
                 if let Some(since) = self.since.remove(call) {
                     self.running.remove(&(since, *call));
@@ -105,13 +98,7 @@ impl<'a> Progress<'a> {
             .filter(|((since, _), _)| since.elapsed() >= WORTH);
         let long: Vec<String> = long
             .take(LINES)
-            .map(|((since, call), name)| {
-                format!(
-                    "{:>8}  {name} (call {})",
-                    clock(since.elapsed()),
-                    call.index()
-                )
-            })
+            .map(|((since, _), title)| format!("{:>8}  {title}", clock(since.elapsed())))
             .collect();
         self.lines
             .resize_with(long.len().max(self.lines.len()), || {

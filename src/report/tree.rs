@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::{Reporter, View};
+use super::{ROOT, Reporter, View};
 use crate::evaluate::{Event, Outcome};
 use crate::exit::Exit;
 use crate::plan::{CallId, Source, Step};
@@ -58,7 +58,7 @@ impl<'a> Tree<'a> {
     ///
     /// Fails if the output cannot be written.
     pub fn begin(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        self.open(self.view.task.workflow.root(), "TASK", out)?;
+        self.open(self.view.task.workflow.root(), ROOT, out)?;
         self.go_on(out)
     }
 

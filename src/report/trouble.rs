@@ -17,8 +17,7 @@ pub fn trouble(view: View<'_>, event: &Event) -> Option<String> {
     let Outcome::Failed { name, error, log } = view.evaluation.outcome(*call)? else {
         return None;
     };
-    let computation = &view.task.computations[view.plan.call(*call).computation.index()];
-    let mut text = format!("{} failed: {error}\n", computation.name);
+    let mut text = format!("{} failed: {error}\n", view.title(*call));
     let mut cause = error.source();
     while let Some(error) = cause {
         line(&mut text, "because", &error.to_string());
