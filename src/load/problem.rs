@@ -256,7 +256,7 @@ impl fmt::Display for Warning {
 
 fn place(path: &Path, line: Option<usize>) -> String {
     let path = if path.as_os_str().is_empty() {
-        Path::new(".")
+        Path::new("the task")
     } else {
         path
     };

@@ -1,0 +1,229 @@
+//! Every console block of the documentation is executed, and prints what it says.
+//!
+//! The blocks of a document are typed one after the other into one shell, in a copy of the
+//! examples that is a repository of its own. `cargo run --release --` stands for the program; what
+//! else begins with `cargo` is what `.ci/run` executes. In what is printed, `...` stands for any
+//! lines, `[exit 3]` for a status other than zero, and one commit for another.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A command of a console block, and what it prints.
+struct Step {
+    command: String,
+    expected: Vec<String>,
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Returns all documents, relative to the root.
+fn documents() -> Vec<PathBuf> {
+    let mut documents = vec![PathBuf::from("README.md"), PathBuf::from("CHANGELOG.md")];
+    for dir in ["doc", "computations-example", "tasks-example"] {
+        for entry in walkdir::WalkDir::new(root().join(dir)).sort_by_file_name() {
+            let path = entry.unwrap().into_path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                documents.push(path.strip_prefix(root()).unwrap().to_owned());
+            }
+        }
+    }
+    documents
+}
+
+/// Returns the steps of a document's console blocks.
+fn steps(text: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        if line.starts_with("```") {
+            inside = line == "```console";
+        } else if inside && let Some(command) = line.strip_prefix("$ ") {
+            steps.push(Step {
+                command: command.to_owned(),
+                expected: Vec::new(),
+            });
+        } else if inside {
+            let step = steps.last_mut().expect("a block begins with a command");
+            match line.strip_prefix("> ") {
+                Some(more) if step.expected.is_empty() => step.command += &format!("\n{more}"),
+                _ => step.expected.push(line.to_owned()),
+            }
+        }
+    }
+    steps
+}
+
+/// Types the commands into one shell; returns what each of them printed.
+fn type_in(dir: &Path, bin: &Path, commands: &[String]) -> Vec<Vec<String>> {
+    let mut script = "exec 2>&1\n".to_owned();
+    for command in commands {
+        script += &format!("{command}\nstatus=$?; printf '\\001%s\\001' $status\n");
+    }
+    fs::write(dir.join("../script"), script).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let shell = Command::new("bash")
+        .arg("../script")
+        .current_dir(dir)
+        .env_clear()
+        .envs([
+            ("PATH", path.as_str()),
+            ("LC_ALL", "C"),
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+        ])
+        .env("HOME", dir.parent().unwrap())
+        .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_NAME"), "reader")))
+        .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_EMAIL"), "reader@example.org")))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(shell.stdout).unwrap();
+    let mut pieces = text.split('\u{1}');
+    let mut printed = Vec::new();
+    while let (Some(text), Some(status)) = (pieces.next(), pieces.next()) {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        if status != "0" {
+            lines.push(format!("[exit {status}]"));
+        }
+        printed.push(lines);
+    }
+    assert_eq!(
+        printed.len(),
+        commands.len(),
+        "the shell came to the end: {text}"
+    );
+    printed
+}
+
+/// Replaces twelve digits that are a commit by a word: commits differ, contents do not.
+fn without_commits(line: &str) -> String {
+    let mut parts: Vec<&str> = line.split('/').collect();
+    for at in 1..parts.len() {
+        let owner = parts[at - 1].rsplit(['"', ' ']).next().unwrap_or_default();
+        if (owner.starts_with("c_") || owner.starts_with("t_")) && is_short_id(parts[at]) {
+            parts[at] = "COMMIT";
+        }
+    }
+    let line = parts.join("/");
+    match line
+        .split_once(" at ")
+        .map(|(name, rest)| (name, rest.split_once(": ")))
+    {
+        Some((name, Some((id, rest)))) if is_short_id(id) => format!("{name} at COMMIT: {rest}"),
+        _ => line,
+    }
+}
+
+fn is_short_id(text: &str) -> bool {
+    text.len() == 12 && text.bytes().all(|c| c.is_ascii_hexdigit())
+}
+
+/// Whether the lines are the expected ones, of which `...` stands for any.
+fn agree(expected: &[String], printed: &[String]) -> bool {
+    match expected.split_first() {
+        None => printed.is_empty(),
+        Some((dots, rest)) if dots == "..." => {
+            (0..=printed.len()).any(|skipped| agree(rest, &printed[skipped..]))
+        }
+        Some((line, rest)) => printed.split_first().is_some_and(|(other, others)| {
+            without_commits(line) == without_commits(other) && agree(rest, others)
+        }),
+    }
+}
+
+/// Makes a repository of what the documents use, and a directory with the programs.
+fn prepare(dir: &Path) -> (PathBuf, PathBuf) {
+    let (copy, bin) = (dir.join("compeval"), dir.join("bin"));
+    fs::create_dir_all(&copy).unwrap();
+    fs::create_dir_all(&bin).unwrap();
+    let programs = [
+        env!("CARGO_BIN_EXE_ce"),
+        env!("CARGO_BIN_EXE_ce-run"),
+        env!("CARGO_BIN_EXE_ce-sym"),
+        env!("CARGO_BIN_EXE_ce-viz"),
+    ];
+    for program in programs {
+        let name = Path::new(program).file_name().unwrap();
+        std::os::unix::fs::symlink(program, bin.join(name)).unwrap();
+    }
+    let script = "set -e; cp -R computations-example tasks-example \"$1\"; cd \"$1\"; \
+                  git init -q; git add -A; git -c user.name=a -c user.email=a@b commit -qm copy";
+    let made = Command::new("sh")
+        .args(["-c", script, "sh"])
+        .arg(&copy)
+        .current_dir(root())
+        .env_clear()
+        .envs([
+            ("PATH", std::env::var("PATH").unwrap()),
+            ("HOME", dir.display().to_string()),
+        ])
+        .status();
+    assert!(made.unwrap().success());
+    (copy, bin)
+}
+
+#[test]
+fn every_console_block_prints_what_it_says() {
+    let ci = fs::read_to_string(root().join(".ci/run")).unwrap();
+    let mut wrong = String::new();
+    for document in documents() {
+        let text = fs::read_to_string(root().join(&document)).unwrap();
+        let mut steps = steps(&text);
+        steps.retain_mut(|step| {
+            if step.command.starts_with("cargo ") && !ci.contains(&step.command) {
+                wrong += &format!("{document:?}: .ci/run does not have {:?}\n", step.command);
+            }
+            step.command = step.command.replace("cargo run --release --", "ce");
+            !step.command.starts_with("cargo ")
+        });
+        if steps.is_empty() {
+            continue;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let (copy, bin) = prepare(dir.path());
+        let commands: Vec<String> = steps.iter().map(|step| step.command.clone()).collect();
+        for (step, printed) in steps.iter().zip(type_in(&copy, &bin, &commands)) {
+            if !agree(&step.expected, &printed) {
+                let (command, expected) = (&step.command, step.expected.join("\n"));
+                let printed = printed.join("\n");
+                wrong +=
+                    &format!("{document:?}\n$ {command}\n{expected}\n-- printed --\n{printed}\n\n");
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn every_link_of_the_documentation_leads_somewhere() {
+    let mut wrong = Vec::new();
+    for document in documents() {
+        let text = fs::read_to_string(root().join(&document)).unwrap();
+        for target in text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
+            let file = target.split('#').next().unwrap_or_default();
+            let there = root().join(document.parent().unwrap()).join(file).exists();
+            if !target.contains("://") && !there {
+                wrong.push(format!("{}: {target}", document.display()));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
+fn scripts_are_executable() {
+    for script in [".ci/run"] {
+        let mode = fs::metadata(root().join(script))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o111, 0o111, "{script}");
+    }
+}
