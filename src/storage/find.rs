@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::record::{CallRecord, FORMAT, Format, Origin, Published, Version};
 use super::scheme::{DIGITS, Digits, ResultName};
-use super::{Doing, Result, Storage, StorageError, Unrecorded, file, lock};
+use super::{Result, Storage, StorageError, Unrecorded, disk, lock};
 use crate::digest::Digest;
 use crate::workflow::Computation;
 
@@ -107,14 +107,14 @@ impl Storage {
     fn recorded(&self, name: &ResultName, record: &CallRecord) -> Result<State> {
         for (number, output) in record.outputs.iter().enumerate() {
             let path = self.path(&name.output(number));
-            let mut metadata = file::metadata(&path).doing("look at", &path)?;
+            let mut metadata = disk::metadata(&path)?;
             if metadata.is_none() && self.roll_forward(name, number, record) {
-                metadata = file::metadata(&path).doing("look at", &path)?;
+                metadata = disk::metadata(&path)?;
             }
             let Some(metadata) = metadata else {
                 return Ok(State::Remains);
             };
-            if !file::unchanged(&path, &metadata, output).doing("read", &path)? {
+            if !disk::unchanged(&path, &metadata, output)? {
                 return Ok(State::Remains);
             }
         }
@@ -139,7 +139,7 @@ impl Storage {
         self.writable
             && self
                 .place(&name.output(number))
-                .is_ok_and(|place| std::fs::rename(waiting, place).is_ok())
+                .is_ok_and(|place| disk::rename(&waiting, &place).unwrap_or(false))
     }
 
     /// Believes outputs that nobody recorded, if all of them are there.
@@ -148,15 +148,15 @@ impl Storage {
         let mut any = false;
         for number in 0..call.outputs() {
             let path = self.path(&name.output(number));
-            let Some(metadata) = file::metadata(&path).doing("look at", &path)? else {
+            let Some(metadata) = disk::metadata(&path)? else {
                 continue;
             };
             any = true;
             if metadata.is_file() && self.unrecorded == Unrecorded::Adopt {
-                let digest = file::digest(&path).doing("read", &path)?;
+                let digest = disk::digest(&path)?;
                 outputs.push(Published {
                     digest,
-                    modified_ns: file::modified_ns(&metadata),
+                    modified_ns: disk::modified_ns(&metadata),
                 });
             }
         }
@@ -168,10 +168,9 @@ impl Storage {
             let record = self.call_record(call, outputs, Origin::Adopted);
             let stage = self.place(&self.stage_name())?;
             self.write_record(&stage, &record)?;
-            let linked = std::fs::hard_link(&stage, self.place(&name.record())?);
-            std::fs::remove_file(&stage).doing("remove", &stage)?;
-            // Whoever was faster recorded the same files.
-            drop(linked);
+            // Whoever is faster records the same files.
+            let _first = disk::link(&stage, &self.place(&name.record())?)?;
+            disk::remove(&stage)?;
         }
         Ok(State::Hit(Outputs {
             name: name.clone(),
@@ -203,7 +202,7 @@ impl Storage {
     /// Reads a record of this name.
     pub(super) fn record<T: DeserializeOwned>(&self, name: &str) -> Result<Read<T>> {
         let path = self.path(name);
-        let Some(text) = file::found(std::fs::read(&path)).doing("read", &path)? else {
+        let Some(text) = disk::read(&path)? else {
             return Ok(Read::Absent);
         };
         if let Ok(record) = serde_json::from_slice(&text) {
@@ -223,7 +222,14 @@ impl Storage {
         };
         let mut text = serde_json::to_vec_pretty(record).map_err(json)?;
         text.push(b'\n');
-        std::fs::write(path, text).doing("write", path)
+        disk::write(path, &text)
+    }
+
+    /// Puts a record in its place, whole, whatever is there.
+    pub(super) fn put_record(&self, name: &str, record: &impl Serialize) -> Result<()> {
+        let aside = self.place(&self.stage_name())?;
+        self.write_record(&aside, record)?;
+        disk::rename(&aside, &self.place(name)?).map(drop)
     }
 }
 

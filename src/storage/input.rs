@@ -1,12 +1,11 @@
 //! Task inputs: copied into the storage under what they contain.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::find::Read;
 use super::record::{Format, InputRecord, Published};
 use super::scheme::{DIGITS, Digits, task_input, task_input_record};
-use super::{Doing, Result, Storage, StorageError, Stored, file};
+use super::{Result, Storage, StorageError, Stored, disk};
 use crate::digest::Digest;
 
 /// A task input, and whether the storage has it.
@@ -35,7 +34,7 @@ impl Storage {
     ///
     /// Fails if the file or the storage cannot be read.
     pub fn find_input(&self, path: &Path) -> Result<Input> {
-        let digest = file::digest(path).doing("read", path)?;
+        let digest = disk::digest(path)?;
         let (digits, there) = self.find_contents(&digest)?;
         Ok(Input {
             file: Stored {
@@ -53,7 +52,7 @@ impl Storage {
     /// Fails if the file cannot be read or the storage cannot be written.
     pub fn store_input(&self, path: &Path) -> Result<Input> {
         // What is no regular file, such as a pipe, can be read only once.
-        if fs::metadata(path).doing("read", path)?.is_file() {
+        if disk::metadata(path)?.is_some_and(|metadata| metadata.is_file()) {
             let input = self.find_input(path)?;
             if input.there {
                 return Ok(input);
@@ -62,23 +61,20 @@ impl Storage {
         let copy = self.place(&self.stage_name())?;
         let stored = self.copy_input(path, &copy);
         if stored.is_err() {
-            drop(fs::remove_file(&copy));
+            drop(disk::remove(&copy));
         }
         stored
     }
 
-    fn copy_input(&self, path: &Path, copy: &PathBuf) -> Result<Input> {
-        let digest = file::copy(path, copy).doing("copy", path)?;
+    fn copy_input(&self, path: &Path, copy: &Path) -> Result<Input> {
+        let digest = disk::copy(path, copy)?;
         let (digits, there) = self.find_contents(&digest)?;
         let name = task_input(&digest, digits);
         if there {
-            fs::remove_file(copy).doing("remove", copy)?;
+            disk::remove(copy)?;
         } else {
-            let metadata = fs::metadata(copy).doing("look at", copy)?;
-            file::protect(copy, &metadata).doing("make read-only", copy)?;
-            let place = self.place(&name)?;
-            fs::rename(copy, &place).doing("move an input to", &place)?;
-            let modified_ns = file::modified_ns(&metadata);
+            let modified_ns = disk::seal(copy)?;
+            disk::rename(copy, &self.place(&name)?)?;
             self.record_input(
                 digits,
                 Published {
@@ -109,12 +105,12 @@ impl Storage {
 
     fn input_state(&self, digest: &Digest, digits: Digits) -> Result<State> {
         let path = self.path(&task_input(digest, digits));
-        let Some(metadata) = file::metadata(&path).doing("look at", &path)? else {
+        let Some(metadata) = disk::metadata(&path)? else {
             return Ok(State::Free);
         };
         let record = self.record::<InputRecord>(&task_input_record(digest, digits))?;
         if let Read::Record(InputRecord { file: known, .. }) = record
-            && file::unchanged(&path, &metadata, &known).doing("read", &path)?
+            && disk::unchanged(&path, &metadata, &known)?
         {
             return Ok(if known.digest == *digest {
                 State::Same
@@ -122,12 +118,12 @@ impl Storage {
                 State::Stranger
             });
         }
-        let found = file::digest(&path).doing("read", &path)?;
+        let found = disk::digest(&path)?;
         if task_input(&found, digits) != task_input(digest, digits) {
             return Ok(State::Free);
         }
         if self.writable {
-            let modified_ns = file::modified_ns(&metadata);
+            let modified_ns = disk::modified_ns(&metadata);
             self.record_input(
                 digits,
                 Published {
@@ -149,9 +145,6 @@ impl Storage {
             file,
             recorded: self.stamp(),
         };
-        let aside = self.place(&self.stage_name())?;
-        self.write_record(&aside, &record)?;
-        let place = self.place(&task_input_record(&file.digest, digits))?;
-        fs::rename(&aside, &place).doing("move a record to", &place)
+        self.put_record(&task_input_record(&file.digest, digits), &record)
     }
 }

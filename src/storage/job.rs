@@ -1,13 +1,11 @@
 //! Jobs: the outputs of a whole task, under the commit of the task.
 
-use std::fs;
-use std::io;
 use std::path::Path;
 
 use super::find::Read;
 use super::record::{Format, JobInput, JobOutput, JobRecord};
 use super::scheme::{DIGITS, Digits, ResultName};
-use super::{Doing, Result, Storage, StorageError, Stored, file};
+use super::{Result, Storage, StorageError, Stored, disk};
 use crate::digest::Digest;
 use crate::workflow::Task;
 
@@ -43,10 +41,7 @@ impl Storage {
                 }
                 Read::Record(_) | Read::Spoiled | Read::Absent => {
                     self.link_outputs(&name, job.outputs)?;
-                    let aside = self.place(&self.stage_name())?;
-                    self.write_record(&aside, &record)?;
-                    let place = self.place(&name.record())?;
-                    fs::rename(&aside, &place).doing("move a record to", &place)?;
+                    self.put_record(&name.record(), &record)?;
                 }
             }
             return Ok(name);
@@ -85,34 +80,28 @@ impl Storage {
         for (number, output) in outputs.iter().enumerate() {
             let from = self.path(&output.name);
             let place = self.place(&name.output(number))?;
-            match fs::hard_link(&from, &place) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    if !self.is_the_output(&place, &output.digest)? {
-                        self.replace(&from, &place)?;
-                    }
-                }
-                Err(_) => self.replace(&from, &place)?,
+            // Where the link fails for another reason, a copy may do.
+            let linked = disk::link(&from, &place).unwrap_or(false);
+            if !linked && !self.is_the_output(&place, &output.digest)? {
+                self.replace(&from, &place)?;
             }
         }
         Ok(())
     }
 
     fn is_the_output(&self, place: &Path, digest: &Digest) -> Result<bool> {
-        let metadata = fs::metadata(place).doing("look at", place)?;
-        Ok(metadata.is_file()
-            && metadata.len() == digest.size
-            && file::digest(place).doing("read", place)? == *digest)
+        let same_size = disk::metadata(place)?
+            .is_some_and(|metadata| metadata.is_file() && metadata.len() == digest.size);
+        Ok(same_size && disk::digest(place)? == *digest)
     }
 
     /// Puts a copy of a stored file in a place, whatever is there: its name promises the contents.
     fn replace(&self, from: &Path, place: &Path) -> Result<()> {
         let copy = self.place(&self.stage_name())?;
-        if fs::hard_link(from, &copy).is_err() {
-            file::copy(from, &copy).doing("copy", from)?;
-            let metadata = fs::metadata(&copy).doing("look at", &copy)?;
-            file::protect(&copy, &metadata).doing("make read-only", &copy)?;
+        if !disk::link(from, &copy).unwrap_or(false) {
+            disk::copy(from, &copy)?;
+            disk::seal(&copy)?;
         }
-        fs::rename(&copy, place).doing("move an output to", place)
+        disk::rename(&copy, place).map(drop)
     }
 }

@@ -3,13 +3,14 @@
 //! A run that finds the directory of a dead one on the same host puts in place what was already
 //! decided, and removes the rest.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::record::CallRecord;
 use super::scheme::{DIGITS, ResultName};
-use super::{Call, Storage};
+use super::{Call, Storage, disk};
 use crate::workflow::Computation;
 
 /// Where the private directories of runs are.
@@ -76,26 +77,22 @@ fn is_over(directory: &str, host: &str) -> bool {
 impl Storage {
     /// Clears away what dead runs of this host have left. Failing to do so harms nothing.
     pub(super) fn clear_leftovers(&self) {
-        let Ok(runs) = fs::read_dir(self.path(ROOM)) else {
-            return;
-        };
-        for run in runs.flatten() {
-            let name = run.file_name();
-            if name
-                .to_str()
-                .is_some_and(|name| is_over(name, self.run.host()))
-            {
-                for stage in fs::read_dir(run.path()).into_iter().flatten().flatten() {
-                    self.finish(&stage.path().join("record"));
+        for run in disk::list(&self.path(ROOM)).unwrap_or_default() {
+            let name = run.file_name().and_then(OsStr::to_str);
+            if name.is_some_and(|name| is_over(name, self.run.host())) {
+                for stage in disk::list(&run).unwrap_or_default() {
+                    self.finish(&stage.join("record"));
                 }
-                drop(fs::remove_dir_all(run.path()));
+                drop(disk::remove_tree(&run));
             }
         }
     }
 
     /// Moves the outputs of an execution that had won to their places.
     fn finish(&self, record: &Path) {
-        let Ok(text) = fs::read(record) else { return };
+        let Ok(Some(text)) = disk::read(record) else {
+            return;
+        };
         let Ok(record) = serde_json::from_slice::<CallRecord>(&text) else {
             return;
         };

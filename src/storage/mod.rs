@@ -5,7 +5,8 @@
 //! outputs of two executions are never mixed. Nothing is deleted: what is in the way is set aside.
 //! Knows nothing of workflows, or of how outputs come about.
 
-mod file;
+mod disk;
+mod fault;
 mod find;
 mod input;
 mod job;
@@ -15,7 +16,6 @@ mod scheme;
 mod stage;
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 
+use self::disk::Doing;
 pub use self::find::{Call, Found, Outputs};
 pub use self::input::Input;
 pub use self::job::Job;
@@ -89,21 +90,6 @@ impl StorageError {
 
 type Result<T, E = StorageError> = std::result::Result<T, E>;
 
-/// Names what was tried when an operation fails.
-trait Doing<T> {
-    fn doing(self, doing: &'static str, path: &Path) -> Result<T>;
-}
-
-impl<T> Doing<T> for io::Result<T> {
-    fn doing(self, doing: &'static str, path: &Path) -> Result<T> {
-        self.map_err(|source| StorageError::Io {
-            doing,
-            path: path.to_owned(),
-            source,
-        })
-    }
-}
-
 /// A file in the storage, and what it contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
@@ -145,7 +131,7 @@ impl Storage {
     /// Fails if the path is something other than a directory, or may not be looked at.
     pub fn inspect(path: &Path, unrecorded: Unrecorded) -> Result<Self> {
         let shown = path.components().collect::<PathBuf>();
-        if let Some(metadata) = file::found(fs::metadata(path)).doing("open the storage", path)?
+        if let Some(metadata) = disk::metadata(path)?
             && !metadata.is_dir()
         {
             let error = io::Error::from(io::ErrorKind::NotADirectory);
@@ -172,7 +158,7 @@ impl Storage {
     ///
     /// Fails if the directory cannot be made.
     pub fn open(path: &Path, unrecorded: Unrecorded) -> Result<Self> {
-        fs::create_dir_all(path).doing("make the storage", path)?;
+        disk::make_dirs(path)?;
         let mut storage = Self::inspect(path, unrecorded)?;
         storage.root = path.canonicalize().doing("open the storage", path)?;
         storage.writable = true;
@@ -197,9 +183,9 @@ impl Storage {
     /// Fails if the file is there and cannot be read.
     pub fn literal(&self, name: &str) -> Result<Option<Stored>> {
         let path = self.path(name);
-        match file::metadata(&path).doing("look at", &path)? {
+        match disk::metadata(&path)? {
             Some(metadata) if metadata.is_file() => {
-                let digest = file::digest(&path).doing("read", &path)?;
+                let digest = disk::digest(&path)?;
                 Ok(Some(Stored {
                     name: name.to_owned(),
                     digest,
@@ -216,7 +202,7 @@ impl Storage {
             return Ok(path);
         };
         if !lock(&self.made).contains(dir) {
-            fs::create_dir_all(dir).doing("make the directory", dir)?;
+            disk::make_dirs(dir)?;
             lock(&self.made).insert(dir.to_owned());
         }
         Ok(path)
@@ -239,10 +225,10 @@ impl Storage {
 }
 
 impl Drop for Storage {
-    /// Removes this run's own directory, which is empty unless a call was cut short.
+    /// Removes this run's own directory.
     fn drop(&mut self) {
         if self.writable {
-            drop(fs::remove_dir(self.path(self.run.directory())));
+            drop(disk::remove_tree(&self.path(self.run.directory())));
         }
     }
 }

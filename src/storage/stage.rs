@@ -5,15 +5,13 @@
 //! their places; if it dies on the way, whoever meets the record next moves the rest.
 
 use std::cell::Cell;
-use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::find::{Call, Outputs, State};
 use super::record::{Execution, FailureRecord, Format, Origin, Published};
 use super::scheme::ResultName;
-use super::{Doing, Found, Result, Storage, StorageError, file};
+use super::{Found, Result, Storage, StorageError, disk};
 
 /// How often a result that others change is looked at before giving up.
 const PATIENCE: usize = 10;
@@ -74,7 +72,7 @@ impl Storage {
     pub fn stage(&self, outputs: usize) -> Result<Stage<'_>> {
         let name = self.stage_name();
         let dir = self.place(&name)?;
-        fs::create_dir(&dir).doing("make the directory", &dir)?;
+        disk::make_dir(&dir)?;
         let stage = Stage {
             storage: self,
             name,
@@ -82,8 +80,7 @@ impl Storage {
             outputs,
             waiting: Cell::new(false),
         };
-        let work = stage.work();
-        fs::create_dir(&work).doing("make the directory", &work)?;
+        disk::make_dir(&stage.work())?;
         Ok(stage)
     }
 }
@@ -133,15 +130,11 @@ impl Stage<'_> {
         let mut name = name.clone();
         for _ in 0..PATIENCE {
             let place = self.storage.place(&name.record())?;
-            match fs::hard_link(&record, &place) {
-                Ok(()) => {
-                    self.waiting.set(true);
-                    self.reveal(&name)?;
-                    self.waiting.set(false);
-                    return Ok(Outputs { name, digests });
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error).doing("link the record", &place)?,
+            if disk::link(&record, &place)? {
+                self.waiting.set(true);
+                self.reveal(&name)?;
+                self.waiting.set(false);
+                return Ok(Outputs { name, digests });
             }
             match self.storage.state(&name, call)? {
                 State::Hit(theirs) => return Ok(theirs),
@@ -159,34 +152,29 @@ impl Stage<'_> {
     fn take(&self, call: Call<'_>) -> Result<Vec<Published>, PublishError> {
         let mut outputs = Vec::with_capacity(self.outputs);
         for (number, path) in self.outputs().enumerate() {
-            let symbolic = || call.computation.outputs[number].clone();
-            let Some(mut metadata) =
-                file::found(fs::symlink_metadata(&path)).doing("look at", &path)?
-            else {
+            let output = || call.computation.outputs[number].clone();
+            let Some(metadata) = disk::link_metadata(&path)? else {
                 return Err(PublishError::NoOutput {
                     number,
-                    output: symbolic(),
+                    output: output(),
                 });
             };
             if !metadata.is_file() {
                 return Err(PublishError::NotAFile {
                     number,
-                    output: symbolic(),
+                    output: output(),
                 });
             }
             if metadata.nlink() > 1 {
                 // Another name leads to the same file, and whoever has it could write there.
                 let copy = self.dir.join("copy");
-                file::copy(&path, &copy).doing("copy", &path)?;
-                file::protect(&copy, &metadata).doing("make read-only", &copy)?;
-                fs::rename(&copy, &path).doing("move", &copy)?;
-                metadata = fs::metadata(&path).doing("look at", &path)?;
+                disk::copy(&path, &copy)?;
+                disk::rename(&copy, &path)?;
             }
-            file::protect(&path, &metadata).doing("make read-only", &path)?;
-            let digest = file::digest(&path).doing("read", &path)?;
+            let modified_ns = disk::seal(&path)?;
             outputs.push(Published {
-                digest,
-                modified_ns: file::modified_ns(&metadata),
+                digest: disk::digest(&path)?,
+                modified_ns,
             });
         }
         Ok(outputs)
@@ -195,10 +183,11 @@ impl Stage<'_> {
     /// Moves everything to its place, after the record.
     fn reveal(&self, name: &ResultName) -> Result<()> {
         for number in 0..self.outputs {
-            let place = self.storage.place(&name.output(number))?;
-            let moved = file::found(fs::rename(self.output(number), &place));
             // If it is gone, somebody who met the record has moved it.
-            moved.doing("move an output to", &place)?;
+            disk::rename(
+                &self.output(number),
+                &self.storage.place(&name.output(number))?,
+            )?;
         }
         self.keep_log(name, "log")?;
         self.storage.forget_failure(name)
@@ -207,15 +196,12 @@ impl Stage<'_> {
     /// Moves the log to a room, unless nothing was printed; returns its name there.
     fn keep_log(&self, name: &ResultName, room: &str) -> Result<Option<String>> {
         let log = self.log();
-        match file::metadata(&log).doing("look at", &log)? {
-            Some(metadata) if metadata.len() > 0 => {
-                let kept = name.room(room);
-                let place = self.storage.place(&kept)?;
-                fs::rename(&log, &place).doing("move the log to", &place)?;
-                Ok(Some(kept))
-            }
-            _ => Ok(None),
+        if disk::metadata(&log)?.is_none_or(|metadata| metadata.len() == 0) {
+            return Ok(None);
         }
+        let kept = name.room(room);
+        disk::rename(&log, &self.storage.place(&kept)?)?;
+        Ok(Some(kept))
     }
 
     /// Keeps the memory of a failure, and nothing of its outputs; returns what it printed.
@@ -226,7 +212,7 @@ impl Stage<'_> {
     pub fn fail(self, call: Call<'_>, name: &ResultName, reason: &str) -> Result<Option<Log>> {
         let log = self.keep_log(name, "failed")?.map(|name| {
             // A log that cannot be read is no reason to say less of the failure itself.
-            let tail = file::tail(&self.storage.path(&name), TAIL).unwrap_or_default();
+            let tail = disk::tail(&self.storage.path(&name), TAIL).unwrap_or_default();
             Log { name, tail }
         });
         let record = FailureRecord {
@@ -237,10 +223,7 @@ impl Stage<'_> {
             reason: reason.to_owned(),
             recorded: self.storage.stamp(),
         };
-        let aside = self.dir.join("failure");
-        self.storage.write_record(&aside, &record)?;
-        let place = self.storage.place(&failure(name))?;
-        fs::rename(&aside, &place).doing("move a record to", &place)?;
+        self.storage.put_record(&failure(name), &record)?;
         Ok(log)
     }
 }
@@ -249,7 +232,7 @@ impl Drop for Stage<'_> {
     /// Removes what was not published.
     fn drop(&mut self) {
         if !self.waiting.get() {
-            drop(fs::remove_dir_all(&self.dir));
+            drop(disk::remove_tree(&self.dir));
         }
     }
 }
@@ -260,11 +243,9 @@ fn failure(name: &ResultName) -> String {
 
 impl Storage {
     fn forget_failure(&self, name: &ResultName) -> Result<()> {
-        for name in [failure(name), name.room("failed")] {
-            let path = self.path(&name);
-            file::found(fs::remove_file(&path)).doing("remove", &path)?;
-        }
-        Ok(())
+        [failure(name), name.room("failed")]
+            .iter()
+            .try_for_each(|name| disk::remove(&self.path(name)))
     }
 
     /// Moves what stands under a name out of the way; nothing is deleted.
@@ -275,10 +256,7 @@ impl Storage {
             self.stage_name().replace('/', "-")
         );
         let aside = |part: &str, from: &Path| {
-            let place = self.place(&format!("{room}/{part}"))?;
-            file::found(fs::rename(from, &place))
-                .doing("set aside", from)
-                .map(drop)
+            disk::rename(from, &self.place(&format!("{room}/{part}"))?).map(drop)
         };
         aside("record.json", &self.path(&name.record()))?;
         (0..outputs)

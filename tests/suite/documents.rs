@@ -6,7 +6,6 @@
 //! lines, `[exit 3]` for a status other than zero, and one commit for another.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -215,15 +214,4 @@ fn every_link_of_the_documentation_leads_somewhere() {
         }
     }
     assert_eq!(wrong, Vec::<String>::new());
-}
-
-#[test]
-fn scripts_are_executable() {
-    for script in [".ci/run"] {
-        let mode = fs::metadata(root().join(script))
-            .unwrap()
-            .permissions()
-            .mode();
-        assert_eq!(mode & 0o111, 0o111, "{script}");
-    }
 }

@@ -1,0 +1,132 @@
+//! `ce-viz`: draws the workflow.
+
+use std::fs;
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use clap::Parser;
+
+use super::Tool;
+use super::options::{Strict, TaskDir, check_inputs};
+use crate::error::Error;
+use crate::evaluate::{Evaluation, Evaluator, Files};
+use crate::exit::Exit;
+use crate::export::{Drawing, Results};
+use crate::plan::Plan;
+use crate::storage::Storage;
+use crate::workflow::Task;
+
+/// Draw the workflow of a task
+///
+/// Without --output, the drawing is written to standard output in the DOT language of Graphviz.
+/// With a storage and the task's inputs, the drawing shows which files are there.
+#[derive(Debug, Parser)]
+#[command(name = "ce-viz", version, after_help = EXIT_CODES)]
+pub struct Viz {
+    /// Write a file; the ending of its name, .dot, .svg, .png or .pdf, says in which form
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    strict: Strict,
+
+    #[command(flatten)]
+    task: TaskDir,
+
+    /// The directory that keeps all results
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: Option<PathBuf>,
+
+    /// A file for each input of the task, in the order of the task's inputs
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    inputs: Vec<PathBuf>,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 drawn, 2 the arguments or the task are wrong, 5 the storage could not be read, the \
+picture not be written, or Graphviz not be used.";
+
+/// How a drawing is written.
+#[derive(Clone, Copy)]
+enum Form {
+    Dot,
+    Svg,
+    /// By Graphviz, in the format of this name.
+    Graphviz(&'static str),
+}
+
+impl Tool for Viz {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let form = self.output.as_deref().map_or(Ok(Form::Dot), form)?;
+        let task = self.task.load("ce-viz")?;
+        let plan = Plan::new(&task.workflow);
+        let drawing = match &self.storage {
+            Some(storage) => self.with_results(storage, &task, &plan)?,
+            None => Drawing::new(&task, &plan, None),
+        };
+        let mut text = Vec::new();
+        match form {
+            Form::Svg => drawing.svg(&mut text),
+            Form::Dot | Form::Graphviz(_) => drawing.dot(&mut text),
+        }
+        .map_err(Error::Output)?;
+        if let Form::Graphviz(format) = form {
+            text = graphviz(format, &text)?;
+        }
+        match &self.output {
+            None => out.write_all(&text).map_err(Error::Output)?,
+            Some(path) => fs::write(path, text)
+                .map_err(|source| Error::Write { path: path.display().to_string(), source })?,
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl Viz {
+    /// Looks for all results in the storage, computes none, and draws what is there.
+    fn with_results(&self, storage: &Path, task: &Task, plan: &Plan) -> Result<Drawing, Error> {
+        check_inputs(task, &self.inputs)?;
+        let storage = &Storage::inspect(storage, self.strict.unrecorded())?;
+        let files = &Files::new(plan, &self.inputs, storage, false)?;
+        let evaluation = Evaluation::new(plan);
+        let observe = &|_| {};
+        Evaluator { task, plan, files, storage, executor: None, observe }
+            .evaluate(&evaluation, NonZeroUsize::MIN)
+            .map_err(|error| Error::Begin(error.into()))?;
+        Ok(Drawing::new(task, plan, Some(Results { evaluation: &evaluation, files, storage })))
+    }
+}
+
+fn form(path: &Path) -> Result<Form, Error> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("dot" | "gv") => Ok(Form::Dot),
+        Some("svg") => Ok(Form::Svg),
+        Some("png") => Ok(Form::Graphviz("png")),
+        Some("pdf") => Ok(Form::Graphviz("pdf")),
+        _ => Err(Error::Picture(path.display().to_string())),
+    }
+}
+
+/// Lets Graphviz draw.
+fn graphviz(format: &str, dot: &[u8]) -> Result<Vec<u8>, Error> {
+    let failed = |source| Error::Program { program: "dot", source };
+    let mut child = Command::new("dot")
+        .arg(format!("-T{format}"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let stdin = child.stdin.take();
+    let output = thread::scope(|scope| {
+        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(dot)));
+        child.wait_with_output()
+    });
+    let output = output.map_err(failed)?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    Err(failed(io::Error::other(format!("it ended with {}", output.status))))
+}

@@ -1,0 +1,219 @@
+//! The file system as the storage uses it.
+//!
+//! Every operation tells what was tried and with which file when it fails, and tells "there is no
+//! such file" as a value where that is an answer. Nothing else in the storage touches a file, so
+//! that a test can let any operation fail (see `fault`).
+
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::fault::fault;
+use super::record::Published;
+use super::{Result, StorageError};
+use crate::digest::{Digest, Hasher};
+
+/// How much is read at a time, in bytes: large enough to be cheap, small enough for the cache.
+const PIECE: usize = 64 << 10;
+
+/// Names what was tried when an operation fails.
+pub(super) trait Doing<T> {
+    fn doing(self, doing: &'static str, path: &Path) -> Result<T>;
+}
+
+impl<T> Doing<T> for io::Result<T> {
+    fn doing(self, doing: &'static str, path: &Path) -> Result<T> {
+        self.map_err(|source| StorageError::Io {
+            doing,
+            path: path.to_owned(),
+            source,
+        })
+    }
+}
+
+/// Turns an error that says "there is no such file" into `None`.
+fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// Returns what is known of a file, following links, or `None` if nothing has that name.
+pub(super) fn metadata(path: &Path) -> Result<Option<Metadata>> {
+    found(fault().and_then(|()| fs::metadata(path))).doing("look at", path)
+}
+
+/// Returns what is known of a file or link, or `None` if nothing has that name.
+pub(super) fn link_metadata(path: &Path) -> Result<Option<Metadata>> {
+    found(fault().and_then(|()| fs::symlink_metadata(path))).doing("look at", path)
+}
+
+/// Returns the contents of a small file, or `None` if nothing has that name.
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    found(fault().and_then(|()| fs::read(path))).doing("read", path)
+}
+
+/// Returns the paths in a directory, or nothing if there is no such directory.
+pub(super) fn list(dir: &Path) -> Result<Vec<PathBuf>> {
+    let entries = found(fault().and_then(|()| fs::read_dir(dir))).doing("list", dir)?;
+    let paths = entries
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.map(|entry| entry.path()));
+    paths.collect::<io::Result<_>>().doing("list", dir)
+}
+
+/// Writes a file that is not there yet.
+pub(super) fn write(path: &Path, contents: &[u8]) -> Result<()> {
+    let written = fault().and_then(|()| File::create_new(path)?.write_all(contents));
+    written.doing("write", path)
+}
+
+/// Makes a directory that is not there yet.
+pub(super) fn make_dir(path: &Path) -> Result<()> {
+    fault()
+        .and_then(|()| fs::create_dir(path))
+        .doing("make the directory", path)
+}
+
+/// Makes a directory, and all above it, unless they are there.
+pub(super) fn make_dirs(path: &Path) -> Result<()> {
+    let made = fault().and_then(|()| DirBuilder::new().recursive(true).create(path));
+    made.doing("make the directory", path)
+}
+
+/// Gives a file a second name; returns whether that was free.
+pub(super) fn link(from: &Path, to: &Path) -> Result<bool> {
+    match fault().and_then(|()| fs::hard_link(from, to)) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error).doing("link to", to),
+    }
+}
+
+/// Moves a file to its place, whatever is there; returns whether there was a file to be moved.
+pub(super) fn rename(from: &Path, to: &Path) -> Result<bool> {
+    let moved = found(fault().and_then(|()| fs::rename(from, to)));
+    moved.doing("move to", to).map(|moved| moved.is_some())
+}
+
+/// Removes a file unless it is gone.
+pub(super) fn remove(path: &Path) -> Result<()> {
+    found(fault().and_then(|()| fs::remove_file(path)))
+        .doing("remove", path)
+        .map(drop)
+}
+
+/// Removes a directory and everything in it unless it is gone.
+pub(super) fn remove_tree(path: &Path) -> Result<()> {
+    found(fault().and_then(|()| fs::remove_dir_all(path)))
+        .doing("remove", path)
+        .map(drop)
+}
+
+/// Takes from everybody the right to write a file; the rights to read and execute it stay.
+///
+/// Returns when the file was last written, in nanoseconds since 1970.
+pub(super) fn seal(path: &Path) -> Result<i64> {
+    let seal = || {
+        let metadata = fs::metadata(path)?;
+        let mode = metadata.mode() & 0o555 | 0o400;
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+        Ok(modified_ns(&metadata))
+    };
+    fault().and_then(|()| seal()).doing("make read-only", path)
+}
+
+/// Returns the digest of a file's contents.
+pub(super) fn digest(path: &Path) -> Result<Digest> {
+    pieces(path, |_| Ok(()))
+}
+
+/// Copies a file into a new, private one; returns the digest of what was copied.
+///
+/// The copy shares its blocks with the original where the file system can do that.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<Digest> {
+    let create = || {
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(to)
+    };
+    let mut copy = fault().and_then(|()| create()).doing("write", to)?;
+    let original = File::open(from).doing("read", from)?;
+    if rustix::fs::ioctl_ficlone(&copy, &original).is_ok() {
+        return digest(to);
+    }
+    pieces(from, |piece| {
+        fault()
+            .and_then(|()| copy.write_all(piece))
+            .doing("write", to)
+    })
+}
+
+/// Reads a file piece by piece; returns the digest of all of it.
+fn pieces(path: &Path, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<Digest> {
+    let mut file = fault()
+        .and_then(|()| File::open(path))
+        .doing("read", path)?;
+    let mut buffer = vec![0; PIECE];
+    let mut hasher = Hasher::default();
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(hasher.finish()),
+            Ok(count) => {
+                hasher.update(&buffer[..count]);
+                each(&buffer[..count])?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error).doing("read", path),
+        }
+    }
+}
+
+/// Returns the last lines of a text, of so many bytes at most.
+pub(super) fn tail(path: &Path, bytes: u64) -> Result<String> {
+    let tail = || {
+        let mut file = File::open(path)?;
+        let begin = file.metadata()?.len().saturating_sub(bytes);
+        file.seek(SeekFrom::Start(begin))?;
+        let mut text = Vec::new();
+        file.take(bytes).read_to_end(&mut text)?;
+        let text = String::from_utf8_lossy(&text);
+        let whole_lines = text
+            .split_once('\n')
+            .filter(|_| begin > 0)
+            .map(|(_, rest)| rest);
+        Ok(whole_lines.unwrap_or(&text).to_owned())
+    };
+    fault().and_then(|()| tail()).doing("read", path)
+}
+
+/// When a file was last written, in nanoseconds since 1970.
+pub(super) fn modified_ns(metadata: &Metadata) -> i64 {
+    metadata
+        .mtime()
+        .saturating_mul(1_000_000_000)
+        .saturating_add(metadata.mtime_nsec())
+}
+
+/// Whether a file is still the published one.
+///
+/// Size and time stamp decide; only where the time stamp differs is the file read. Copying tools
+/// may cut a time stamp to whole seconds, and a user may `touch` a file.
+pub(super) fn unchanged(path: &Path, metadata: &Metadata, file: &Published) -> Result<bool> {
+    Ok(metadata.is_file()
+        && metadata.len() == file.digest.size
+        && (modified_ns(metadata) == file.modified_ns || digest(path)? == file.digest))
+}
