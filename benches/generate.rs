@@ -38,18 +38,7 @@ pub(crate) fn task(dir: &Path, calls: usize) -> Generated {
 
     git(&task, &["init", "--quiet"]);
     git(&task, &["add", "--all"]);
-    git(
-        &task,
-        &[
-            "-c",
-            "user.name=b",
-            "-c",
-            "user.email=b@example.org",
-            "commit",
-            "-qm",
-            "task",
-        ],
-    );
+    git(&task, &["-c", "user.name=b", "-c", "user.email=b@example.org", "commit", "-qm", "task"]);
     Generated { task, inputs }
 }
 
@@ -59,11 +48,7 @@ fn tree(dir: &Path, calls: usize, pairs: &mut impl Iterator<Item = [usize; 2]>) 
     write(&dir.join("outputs"), "0\n");
     let below = calls - 1;
     let halves = [below.div_ceil(2), below / 2];
-    let pair = if halves.contains(&0) {
-        pairs.next().unwrap()
-    } else {
-        [0, 0]
-    };
+    let pair = if halves.contains(&0) { pairs.next().unwrap() } else { [0, 0] };
     for (at, half) in halves.into_iter().enumerate() {
         let branch = dir.join(format!("inputs/{at:02}-{}", ["left", "right"][at]));
         match half {
@@ -84,13 +69,5 @@ fn write(path: &Path, text: &str) {
 }
 
 fn git(dir: &Path, args: &[&str]) {
-    assert!(
-        Command::new("git")
-            .arg("-C")
-            .arg(dir)
-            .args(args)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("git").arg("-C").arg(dir).args(args).status().unwrap().success());
 }

@@ -5,11 +5,7 @@
 //! twice, with an executor that starts no process and with one that does. For each stage the
 //! fastest of three runs is told; the memory is the highest that the process had until then.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a measurement may panic and print"
-)]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement may panic and print")]
 
 mod generate;
 
@@ -21,7 +17,7 @@ use compeval::evaluate::{Evaluation, Evaluator, Files, Outcome};
 use compeval::executor::{Executor, Fake, Invocation, Local};
 use compeval::load;
 use compeval::plan::Plan;
-use compeval::storage::{Storage, Unrecorded};
+use compeval::storage::{Durability, Storage, Unrecorded};
 use compeval::workflow::Task;
 
 const RUNS: usize = 3;
@@ -30,10 +26,7 @@ fn main() {
     let calls = std::env::var("CE_BENCH_CALLS").map_or(10_000, |text| text.parse().unwrap());
     let dir = tempfile::tempdir().unwrap();
     let generated = generate::task(dir.path(), calls);
-    println!(
-        "{:<24}{:>10}{:>14}{:>12}",
-        "stage", "time", "calls/s", "peak memory"
-    );
+    println!("{:<24}{:>10}{:>14}{:>12}", "stage", "time", "calls/s", "peak memory");
 
     let (task, time) = fastest(|_| load::task(&generated.task).unwrap().task);
     tell("load", calls, time);
@@ -41,11 +34,7 @@ fn main() {
     assert_eq!(plan.calls().len(), calls);
     tell("plan", calls, time);
 
-    let bench = Bench {
-        task: &task,
-        plan: &plan,
-        inputs: &generated.inputs,
-    };
+    let bench = Bench { task: &task, plan: &plan, inputs: &generated.inputs };
     let storage = |run: usize, kind: &str| dir.path().join(format!("storage-{kind}-{run}"));
     let (_, time) = fastest(|run| bench.evaluate(&storage(run, "fake"), &Fake(concatenate)));
     tell("cold, no processes", calls, time);
@@ -75,31 +64,18 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// Evaluates everything; returns how many calls were executed.
     fn evaluate(&self, storage: &Path, executor: &dyn Executor) -> usize {
-        let storage = &Storage::open(storage, Unrecorded::Adopt).unwrap();
+        let storage = &Storage::open(storage, Unrecorded::Adopt, Durability::Unsynced).unwrap();
         let Self { task, plan, inputs } = *self;
         let files = &Files::new(plan, inputs, storage, true).unwrap();
         let evaluation = Evaluation::new(plan);
         let observe = &|_| {};
         let executor = Some(executor);
         let jobs = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        Evaluator {
-            task,
-            plan,
-            files,
-            storage,
-            executor,
-            observe,
-        }
-        .evaluate(&evaluation, jobs)
-        .unwrap();
-        assert!(
-            evaluation.outputs(files, plan).is_some(),
-            "all outputs are there"
-        );
-        evaluation
-            .outcomes()
-            .filter(|outcome| matches!(outcome, Outcome::Executed(_)))
-            .count()
+        Evaluator { task, plan, files, storage, executor, retries: 0, observe }
+            .evaluate(&evaluation, jobs)
+            .unwrap();
+        assert!(evaluation.outputs(files, plan).is_some(), "all outputs are there");
+        evaluation.outcomes().filter(|outcome| matches!(outcome, Outcome::Executed(_))).count()
     }
 }
 
@@ -117,12 +93,8 @@ fn tell(stage: &str, calls: usize, time: Duration) {
     let rate = calls as f64 / time.as_secs_f64();
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let peak: f64 = peak
-        .and_then(|text| text.trim_end_matches("kB").trim().parse().ok())
-        .unwrap_or(0.0);
+    let peak: f64 =
+        peak.and_then(|text| text.trim_end_matches("kB").trim().parse().ok()).unwrap_or(0.0);
     let milliseconds = time.as_secs_f64() * 1e3;
-    println!(
-        "{stage:<24}{milliseconds:>7.1} ms{rate:>14.0}{:>8.1} MiB",
-        peak / 1024.0
-    );
+    println!("{stage:<24}{milliseconds:>7.1} ms{rate:>14.0}{:>8.1} MiB", peak / 1024.0);
 }

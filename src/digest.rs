@@ -148,10 +148,7 @@ mod tests {
     #[test]
     fn digests_are_the_well_known_ones() {
         let digest = Digest::of(b"abc");
-        assert_eq!(
-            digest.sha1.full(),
-            "a9993e364706816aba3e25717850c26c9cd0d89d"
-        );
+        assert_eq!(digest.sha1.full(), "a9993e364706816aba3e25717850c26c9cd0d89d");
         assert_eq!(digest.sha1.short(), "a9993e364706");
         assert_eq!(
             format!("{:?}", digest.blake3),
@@ -170,10 +167,7 @@ mod tests {
 
     #[test]
     fn two_inputs_share_twelve_digits_and_are_told_apart() {
-        let (one, other) = (
-            Digest::of(b"input 11405692\n"),
-            Digest::of(b"input 27966124\n"),
-        );
+        let (one, other) = (Digest::of(b"input 11405692\n"), Digest::of(b"input 27966124\n"));
         assert_eq!(one.sha1.short(), other.sha1.short());
         assert_ne!(one, other);
     }
@@ -182,13 +176,7 @@ mod tests {
     fn an_object_id_has_40_or_64_digits() {
         assert!("ab".repeat(20).parse::<ObjectId>().is_ok());
         assert!("ab".repeat(32).parse::<ObjectId>().is_ok());
-        for wrong in [
-            "",
-            "abc",
-            &"AB".repeat(20),
-            &"zz".repeat(20),
-            &"é".repeat(20),
-        ] {
+        for wrong in ["", "abc", &"AB".repeat(20), &"zz".repeat(20), &"é".repeat(20)] {
             assert!(wrong.parse::<ObjectId>().is_err(), "{wrong}");
         }
     }

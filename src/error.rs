@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::evaluate::EvaluateError;
 use crate::exit::Exit;
 use crate::load::LoadError;
 use crate::storage::StorageError;
@@ -16,6 +17,9 @@ pub enum Error {
     /// The storage could not be read or written, or an input not be read.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// The evaluation could not be carried out.
+    #[error(transparent)]
+    Evaluate(#[from] EvaluateError),
     /// The number of inputs is not the task's.
     #[error("the task {task} takes {takes} inputs ({names}), and {given} are given")]
     Inputs {
@@ -73,6 +77,7 @@ impl Error {
                 Exit::Malformed
             }
             Self::Storage(_)
+            | Self::Evaluate(_)
             | Self::Write { .. }
             | Self::Program { .. }
             | Self::Begin(_)
@@ -86,13 +91,14 @@ impl Error {
             Self::Load(LoadError::NoTask(_)) => {
                 Some("run this at the root of a task, or name it with --task".to_owned())
             }
-            Self::Storage(error) => error.hint().map(str::to_owned),
+            Self::Storage(error) | Self::Evaluate(EvaluateError::Storage(error)) => {
+                error.hint().map(str::to_owned)
+            }
             Self::Inputs { .. } => Some("give a file for each, in this order".to_owned()),
             Self::Picture(_) => Some("end the name in .dot, .svg, .png or .pdf".to_owned()),
-            Self::Program {
-                program: "dot",
-                source,
-            } if source.kind() == io::ErrorKind::NotFound => {
+            Self::Program { program: "dot", source }
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
                 Some("install Graphviz (the package graphviz), or draw an .svg".to_owned())
             }
             _ => None,

@@ -69,28 +69,14 @@ impl Plan {
             plan.steps.push(step);
         }
         let outputs = plan.sources(workflow, workflow.root());
-        let Planner {
-            calls,
-            literals,
-            steps,
-            ..
-        } = plan;
+        let Planner { calls, literals, steps, .. } = plan;
         let readers = Readers::new(&calls);
-        Self {
-            calls,
-            readers,
-            literals,
-            steps,
-            outputs,
-        }
+        Self { calls, readers, literals, steps, outputs }
     }
 
     /// All calls, each after those that it reads from.
     pub fn calls(&self) -> impl ExactSizeIterator<Item = (CallId, &Planned)> {
-        self.calls
-            .iter()
-            .enumerate()
-            .map(|(at, call)| (CallId::at(at), call))
+        self.calls.iter().enumerate().map(|(at, call)| (CallId::at(at), call))
     }
 
     /// The call with this id.
@@ -141,25 +127,13 @@ impl Planner {
                 self.literals.push(name.clone());
                 Step::Leaf(Source::Literal(LiteralId::at(self.literals.len() - 1)))
             }
-            Node::Computation {
-                computation,
-                inputs,
-                ..
-            } => {
-                let sources = inputs
-                    .iter()
-                    .flat_map(|input| self.sources(workflow, input.node));
+            Node::Computation { computation, inputs, .. } => {
+                let sources = inputs.iter().flat_map(|input| self.sources(workflow, input.node));
                 let sources: Box<[Source]> = sources.collect();
                 let next = CallId::at(self.calls.len());
-                let id = *self
-                    .known
-                    .entry((*computation, sources.clone()))
-                    .or_insert(next);
+                let id = *self.known.entry((*computation, sources.clone())).or_insert(next);
                 if id == next {
-                    self.calls.push(Planned {
-                        computation: *computation,
-                        inputs: sources,
-                    });
+                    self.calls.push(Planned { computation: *computation, inputs: sources });
                 }
                 Step::Call(id)
             }
@@ -169,10 +143,9 @@ impl Planner {
     /// Where the files that a planned node passes up come from.
     fn sources(&self, workflow: &Workflow, node: NodeId) -> Vec<Source> {
         match (self.steps[node.index()], &workflow[node]) {
-            (Step::Call(call), Node::Computation { outputs, .. }) => outputs
-                .numbers()
-                .map(|number| Source::Output { call, number })
-                .collect(),
+            (Step::Call(call), Node::Computation { outputs, .. }) => {
+                outputs.numbers().map(|number| Source::Output { call, number }).collect()
+            }
             (Step::Leaf(source), _) => vec![source],
             (Step::Call(_), _) => Vec::new(),
         }
@@ -202,10 +175,7 @@ impl Readers {
             readers[*place as usize] = reader;
             *place += 1;
         }
-        Self {
-            begins,
-            calls: readers,
-        }
+        Self { begins, calls: readers }
     }
 
     fn of(&self, id: CallId) -> &[CallId] {
@@ -238,21 +208,12 @@ mod tests {
         let argument = |node: &NodeId| {
             let first = next;
             next += builder[*node].width() as u8;
-            Argument {
-                label: "".into(),
-                first,
-                last: next - 1,
-                node: *node,
-            }
+            Argument { label: "".into(), first, last: next - 1, node: *node }
         };
         let inputs = inputs.iter().map(argument).collect();
         let outputs = Slice::parse(slice).unwrap();
         let computation = ComputationId::at(computation);
-        builder.intern(Node::Computation {
-            computation,
-            inputs,
-            outputs,
-        })
+        builder.intern(Node::Computation { computation, inputs, outputs })
     }
 
     #[test]
@@ -265,18 +226,12 @@ mod tests {
         let plan = Plan::new(&builder.finish(root));
         assert_eq!(plan.calls().len(), 2);
         let divmod = CallId::at(0);
-        let numbers = [0, 1, 0].map(|number| Source::Output {
-            call: divmod,
-            number,
-        });
+        let numbers = [0, 1, 0].map(|number| Source::Output { call: divmod, number });
         assert_eq!(*plan.call(CallId::at(1)).inputs, numbers);
         assert_eq!(plan.readers(divmod), [CallId::at(1); 3]);
         assert_eq!(plan.awaited(CallId::at(1)), 3);
         assert_eq!(plan.awaited(divmod), 0);
-        let outputs = [0, 1].map(|number| Source::Output {
-            call: CallId::at(1),
-            number,
-        });
+        let outputs = [0, 1].map(|number| Source::Output { call: CallId::at(1), number });
         assert_eq!(plan.outputs(), outputs);
     }
 

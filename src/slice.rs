@@ -39,19 +39,12 @@ impl Slice {
             let plain = !line.is_empty() && line.bytes().all(|c| c.is_ascii_digit());
             match (plain, line.parse::<u8>()) {
                 (true, Ok(number)) if number < 100 && line.len() < 100 => {
-                    entries.push(Entry {
-                        number,
-                        digits: line.len() as u8,
-                    });
+                    entries.push(Entry { number, digits: line.len() as u8 });
                 }
                 _ => wrong.push((at, SliceError((*line).to_owned()))),
             }
         }
-        if wrong.is_empty() {
-            Ok(Self(entries.into()))
-        } else {
-            Err(wrong)
-        }
+        if wrong.is_empty() { Ok(Self(entries.into())) } else { Err(wrong) }
     }
 
     /// The numbers of the outputs chosen, in order.

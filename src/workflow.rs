@@ -142,10 +142,7 @@ impl Workflow {
 
     /// All nodes, each after those that it reads.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeId, &Node)> {
-        self.nodes
-            .iter()
-            .enumerate()
-            .map(|(at, node)| (NodeId::at(at), node))
+        self.nodes.iter().enumerate().map(|(at, node)| (NodeId::at(at), node))
     }
 }
 
@@ -178,11 +175,7 @@ impl Builder {
     /// The nodes that it reads are ids that this builder gave.
     pub fn intern(&mut self, node: Node) -> NodeId {
         let key = match &node {
-            Node::Computation {
-                computation,
-                inputs,
-                outputs,
-            } => {
+            Node::Computation { computation, inputs, outputs } => {
                 let inputs = inputs.iter().map(|argument| argument.node).collect();
                 Key::Computation(*computation, inputs, outputs.clone())
             }
@@ -199,10 +192,7 @@ impl Builder {
 
     /// Ends the growth: the expression is the one at `root`.
     pub fn finish(self, root: NodeId) -> Workflow {
-        Workflow {
-            nodes: self.nodes,
-            root,
-        }
+        Workflow { nodes: self.nodes, root }
     }
 }
 
@@ -221,13 +211,7 @@ mod tests {
     fn call(label: &str, node: NodeId, slice: &str) -> Node {
         Node::Computation {
             computation: ComputationId::at(0),
-            inputs: [Argument {
-                label: label.into(),
-                first: 0,
-                last: 0,
-                node,
-            }]
-            .into(),
+            inputs: [Argument { label: label.into(), first: 0, last: 0, node }].into(),
             outputs: Slice::parse(&[slice]).unwrap(),
         }
     }

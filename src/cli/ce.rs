@@ -72,10 +72,7 @@ impl Tool for Ce {
             }
             Command::Man { directory } => {
                 clap_mangen::generate_to(Self::command(), directory).map_err(|source| {
-                    Error::Write {
-                        path: directory.display().to_string(),
-                        source,
-                    }
+                    Error::Write { path: directory.display().to_string(), source }
                 })?;
                 Ok(Exit::Done)
             }

@@ -12,10 +12,7 @@ use crate::plan::Plan;
 
 /// Load a task and report every problem, without evaluating anything
 #[derive(Debug, Parser)]
-#[command(
-    version,
-    after_help = "Exit codes: 0 the task is right, 2 it is wrong."
-)]
+#[command(version, after_help = "Exit codes: 0 the task is right, 2 it is wrong.")]
 pub struct Check {
     #[command(flatten)]
     task: TaskDir,
@@ -38,9 +35,5 @@ impl Tool for Check {
 }
 
 fn counted(count: usize, one: &str) -> String {
-    if count == 1 {
-        format!("1 {one}")
-    } else {
-        format!("{count} {one}s")
-    }
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }

@@ -4,15 +4,11 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
-use crate::executor::Local;
-
-/// How long what is running has to end by itself.
-const GRACE: Duration = Duration::from_secs(5);
+use crate::executor::{GRACE, Local};
 
 /// Watches for signals as long as it lives.
 pub(super) struct Interrupts {
@@ -27,25 +23,22 @@ impl Interrupts {
         let handle = signals.handle();
         let caught = Arc::new(AtomicU8::new(0));
         let (first, executor) = (Arc::clone(&caught), Arc::clone(executor));
-        thread::Builder::new()
-            .name("signals".to_owned())
-            .spawn(move || {
-                for signal in signals.forever() {
-                    let signal = u8::try_from(signal).unwrap_or(u8::MAX);
-                    let before =
-                        first.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
-                    if before.is_err() {
-                        executor.kill();
-                        continue;
-                    }
-                    executor.interrupt();
-                    let executor = Arc::clone(&executor);
-                    thread::spawn(move || {
-                        thread::sleep(GRACE);
-                        executor.kill();
-                    });
+        thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            for signal in signals.forever() {
+                let signal = u8::try_from(signal).unwrap_or(u8::MAX);
+                let before = first.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
+                if before.is_err() {
+                    executor.kill();
+                    continue;
                 }
-            })?;
+                executor.interrupt();
+                let executor = Arc::clone(&executor);
+                thread::spawn(move || {
+                    thread::sleep(GRACE);
+                    executor.kill();
+                });
+            }
+        })?;
         Ok(Self { caught, handle })
     }
 

@@ -69,19 +69,12 @@ fn say(program: &str, text: &dyn Display) {
 /// Says what went wrong, its causes, and what to try.
 fn tell(program: &str, error: &Error) {
     let mut lines = vec![error.to_string()];
-    if let Error::Load(LoadError::Problems {
-        problems, warnings, ..
-    }) = error
-    {
+    if let Error::Load(LoadError::Problems { problems, warnings, .. }) = error {
         for problem in problems {
             lines.push(format!("  {problem}"));
             lines.extend(problem.fault.hint().map(|hint| format!("    try: {hint}")));
         }
-        lines.extend(
-            warnings
-                .iter()
-                .map(|warning| format!("  warning: {warning}")),
-        );
+        lines.extend(warnings.iter().map(|warning| format!("  warning: {warning}")));
     }
     let causes = std::iter::successors(error.source(), |&error| error.source());
     lines.extend(causes.map(|cause| format!("  because: {cause}")));

@@ -45,11 +45,7 @@ pub(super) struct Strict {
 
 impl Strict {
     pub(super) const fn unrecorded(&self) -> Unrecorded {
-        if self.strict {
-            Unrecorded::Refuse
-        } else {
-            Unrecorded::Adopt
-        }
+        if self.strict { Unrecorded::Refuse } else { Unrecorded::Adopt }
     }
 }
 
@@ -80,9 +76,5 @@ fn readable(path: &Path) -> io::Result<()> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     // Opening a pipe would wait for its writer.
-    if metadata.is_file() {
-        fs::File::open(path).map(drop)
-    } else {
-        Ok(())
-    }
+    if metadata.is_file() { fs::File::open(path).map(drop) } else { Ok(()) }
 }

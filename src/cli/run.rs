@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -20,7 +21,7 @@ use crate::executor::{Executor, Local};
 use crate::exit::Exit;
 use crate::plan::Plan;
 use crate::report::{Json, Progress, Quiet, Reporter, Tally, Tree, View, labels};
-use crate::storage::{ResultName, Storage};
+use crate::storage::{Durability, ResultName, Storage};
 
 const PROGRAM: &str = "ce-run";
 
@@ -46,6 +47,18 @@ pub struct Run {
     /// Print only the paths of the task's outputs
     #[arg(short, long)]
     quiet: bool,
+
+    /// Try a call that fails N times more
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    retry: u32,
+
+    /// End a computation that takes longer, such as 90s, 10min or 1h30min
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    timeout: Option<Duration>,
+
+    /// Do not wait until results are on the disk: faster, and safe as long as the power stays on
+    #[arg(long)]
+    no_sync: bool,
 
     #[command(flatten)]
     strict: Strict,
@@ -78,21 +91,10 @@ impl Tool for Run {
         let (task, plan, files) = (&task, &plan, &files);
         let labels = labels(task, plan);
         let (evaluation, storage, labels) = (&evaluation, &storage, &labels[..]);
-        let view = View {
-            task,
-            plan,
-            files,
-            evaluation,
-            storage,
-            labels,
-        };
+        let view = View { task, plan, files, evaluation, storage, labels };
         let mut screen = self.screen(view, out)?;
         let caught = self.evaluate(view, &mut screen)?;
-        let job = if self.dry_run {
-            None
-        } else {
-            publish_job(view)?
-        };
+        let job = if self.dry_run { None } else { publish_job(view)? };
         let exit = caught.map_or_else(|| view.exit(), Exit::Interrupted);
         screen.end(job.as_ref(), exit);
         let broken = screen.broken.take();
@@ -114,7 +116,8 @@ impl Run {
         if self.dry_run {
             return Ok(Storage::inspect(&self.storage, unrecorded)?);
         }
-        Ok(Storage::open(&self.storage, unrecorded)?)
+        let sync = if self.no_sync { Durability::Unsynced } else { Durability::Synced };
+        Ok(Storage::open(&self.storage, unrecorded, sync)?)
     }
 
     fn screen<'a>(&self, view: View<'a>, out: &'a mut dyn Write) -> Result<Screen<'a>, Error> {
@@ -130,29 +133,15 @@ impl Run {
         };
         let visible = !self.quiet && !self.dry_run && io::stderr().is_terminal();
         let progress = Progress::new(view, visible);
-        Ok(Screen {
-            program: PROGRAM,
-            view,
-            reporter,
-            progress,
-            text,
-            out,
-            broken: None,
-        })
+        Ok(Screen { program: PROGRAM, view, reporter, progress, text, out, broken: None })
     }
 
     /// Evaluates in other threads what this one tells of; returns the signal that ended it early.
     fn evaluate(&self, view: View<'_>, screen: &mut Screen<'_>) -> Result<Option<u8>, Error> {
-        let View {
-            task,
-            plan,
-            files,
-            evaluation,
-            storage,
-            ..
-        } = view;
+        let View { task, plan, files, evaluation, storage, .. } = view;
         let begin = |error: Box<dyn std::error::Error + Send + Sync>| Error::Begin(error);
-        let executor = Arc::new(Local::default());
+        let executor = Arc::new(Local::with_limit(self.timeout));
+        let retries = self.retry;
         let interrupts = match self.dry_run {
             true => None,
             false => Some(Interrupts::watch(&executor).map_err(|e| begin(e.into()))?),
@@ -165,14 +154,8 @@ impl Run {
             let evaluating = scope.spawn(move || {
                 // The events end when nobody is left to send one.
                 let observe = move |event| drop(sender.send(event));
-                let evaluator = Evaluator {
-                    task,
-                    plan,
-                    files,
-                    storage,
-                    executor,
-                    observe: &observe,
-                };
+                let evaluator =
+                    Evaluator { task, plan, files, storage, executor, retries, observe: &observe };
                 evaluator.evaluate(evaluation, jobs)
             });
             let caught = || interrupts.as_ref().and_then(Interrupts::caught);
@@ -180,30 +163,29 @@ impl Run {
             evaluating.join()
         });
         match evaluated {
-            Ok(evaluated) => evaluated.map_err(|error| begin(error.into()))?,
+            Ok(evaluated) => evaluated?,
             Err(panic) => std::panic::resume_unwind(panic),
         }
         Ok(interrupts.and_then(|interrupts| interrupts.caught()))
     }
 }
 
+/// Reads a duration with its unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let duration: jiff::SignedDuration = text.parse().map_err(|error| format!("{error}"))?;
+    Duration::try_from(duration).map_err(|_| "it is negative".to_owned())
+}
+
 /// Keeps the outputs of the job under its own name, if all of them are there.
 fn publish_job(view: View<'_>) -> Result<Option<ResultName>, Error> {
-    let View {
-        task,
-        plan,
-        files,
-        evaluation,
-        storage,
-        ..
-    } = view;
+    let View { task, plan, files, evaluation, storage, .. } = view;
     let Some(outputs) = evaluation.outputs(files, plan) else {
         return Ok(None);
     };
     let inputs: Vec<Digest> = files.inputs.iter().map(|input| input.file.digest).collect();
-    Ok(Some(
-        storage.publish_job(evaluation.job(task, &inputs, &outputs))?,
-    ))
+    let job = storage.publish_job(evaluation.job(task, &inputs, &outputs))?;
+    storage.flush()?;
+    Ok(Some(job))
 }
 
 /// Says how many calls ended in which way, and where the job's outputs are.
@@ -214,16 +196,7 @@ fn summarise(view: View<'_>, job: Option<&ResultName>) {
             say(PROGRAM, &format_args!("job output {number:02}: {path}"));
         }
     }
-    let Tally {
-        calls,
-        reused,
-        executed,
-        missing,
-        blocked,
-        failed,
-        interrupted,
-        ..
-    } = view.tally();
+    let Tally { calls, reused, executed, missing, blocked, failed, interrupted, .. } = view.tally();
     let parts = [
         (reused, "found"),
         (executed, "executed"),
@@ -233,14 +206,8 @@ fn summarise(view: View<'_>, job: Option<&ResultName>) {
         (interrupted, "interrupted"),
     ];
     let parts = parts.into_iter().filter(|(count, _)| *count > 0);
-    let parts: Vec<String> = parts
-        .map(|(count, word)| format!("{count} {word}"))
-        .collect();
-    let calls = if calls == 1 {
-        "1 call".to_owned()
-    } else {
-        format!("{calls} calls")
-    };
+    let parts: Vec<String> = parts.map(|(count, word)| format!("{count} {word}")).collect();
+    let calls = if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") };
     let colon = if parts.is_empty() { "" } else { ": " };
     say(PROGRAM, &format_args!("{calls}{colon}{}", parts.join(", ")));
 }

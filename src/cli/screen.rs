@@ -37,10 +37,7 @@ impl Screen<'_> {
             match events.recv_timeout(TICK) {
                 Ok(event) => {
                     self.event(&event);
-                    events
-                        .try_iter()
-                        .take(BATCH)
-                        .for_each(|event| self.event(&event));
+                    events.try_iter().take(BATCH).for_each(|event| self.event(&event));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,

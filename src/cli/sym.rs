@@ -12,11 +12,7 @@ use crate::export::sym::{self, Shared};
 
 /// Print the workflow of a task as a LISP-like expression
 #[derive(Debug, Parser)]
-#[command(
-    name = "ce-sym",
-    version,
-    after_help = "Exit codes: 0 printed, 2 the task is wrong."
-)]
+#[command(name = "ce-sym", version, after_help = "Exit codes: 0 printed, 2 the task is wrong.")]
 pub struct Sym {
     /// Print an expression that occurs more than once as #1=(...) the first time, as #1# after
     #[arg(long)]
@@ -29,11 +25,7 @@ pub struct Sym {
 impl Tool for Sym {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let task = self.task.load("ce-sym")?;
-        let shared = if self.share {
-            Shared::Label
-        } else {
-            Shared::Repeat
-        };
+        let shared = if self.share { Shared::Label } else { Shared::Repeat };
         sym::write(&task, shared, out).map_err(Error::Output)?;
         Ok(Exit::Done)
     }

@@ -93,9 +93,8 @@ impl Viz {
         let files = &Files::new(plan, &self.inputs, storage, false)?;
         let evaluation = Evaluation::new(plan);
         let observe = &|_| {};
-        Evaluator { task, plan, files, storage, executor: None, observe }
-            .evaluate(&evaluation, NonZeroUsize::MIN)
-            .map_err(|error| Error::Begin(error.into()))?;
+        Evaluator { task, plan, files, storage, executor: None, retries: 0, observe }
+            .evaluate(&evaluation, NonZeroUsize::MIN)?;
         Ok(Drawing::new(task, plan, Some(Results { evaluation: &evaluation, files, storage })))
     }
 }

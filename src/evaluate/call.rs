@@ -1,53 +1,95 @@
-//! One call: found in the storage, or executed and published.
+//! One call: found in the storage, or executed and sealed.
 
 use super::{CallError, Evaluation, Evaluator, Event, Outcome};
 use crate::digest::Digest;
 use crate::executor::{Ended, ExecuteError, Executor, Invocation, Status};
 use crate::plan::{CallId, Planned, Source};
 use crate::storage::record::Execution;
-use crate::storage::{Call, Found, ResultName, Stage};
+use crate::storage::{Call, Failure, Found, Holder, Lease, ResultName, Sealed, Stage};
 
-impl Evaluator<'_> {
-    pub(super) fn call(&self, evaluation: &Evaluation, id: CallId) -> Outcome {
+/// How far a call has come when its turn is over.
+pub(super) enum Turn<'a> {
+    /// It is over.
+    Ended(Outcome),
+    /// It was executed; its outputs are to be flushed and published.
+    Executed(Executed<'a>),
+    /// Another run computes it; it is to be looked for again when that is over.
+    Held(ResultName, Holder),
+}
+
+/// A call of which the outputs are to be flushed and published.
+pub(super) struct Executed<'a> {
+    pub(super) id: CallId,
+    name: ResultName,
+    inputs: Vec<Digest>,
+    sealed: Sealed<'a>,
+    /// The call failed before, and that is to be forgotten.
+    failed_before: bool,
+    /// Given back when the outputs are visible.
+    _lease: Lease<'a>,
+}
+
+/// A call that is to be executed.
+struct Pending<'a> {
+    id: CallId,
+    call: Call<'a>,
+    name: ResultName,
+    /// The names of the files that it reads.
+    sources: Vec<String>,
+}
+
+impl<'a> Evaluator<'a> {
+    /// Does for a call what can be done at once.
+    pub(super) fn turn(&self, evaluation: &Evaluation, id: CallId) -> Turn<'a> {
         let planned = self.plan.call(id);
         let computation = &self.task.computations[planned.computation.index()];
-        let known = planned
-            .inputs
-            .iter()
-            .map(|source| evaluation.digest(self.files, *source));
+        let known = planned.inputs.iter().map(|source| evaluation.digest(self.files, *source));
         let known: Vec<Option<Digest>> = known.collect();
         let Some(inputs) = known.iter().copied().collect::<Option<Vec<Digest>>>() else {
             let name = ResultName::guess(computation, &known);
-            return match self.executor {
+            return Turn::Ended(match self.executor {
                 Some(_) if self.awaits_interrupted(evaluation, planned) => {
                     Outcome::Interrupted(name)
                 }
                 Some(_) => Outcome::Blocked(name),
                 None => Outcome::Missing(name),
-            };
+            });
         };
-        let call = Call {
-            computation,
-            inputs: &inputs,
-        };
+        let call = Call { computation, inputs: &inputs };
         let name = match self.storage.find(call) {
-            Ok(Found::Hit(outputs)) => return Outcome::Reused(outputs),
+            Ok(Found::Hit(outputs)) => return Turn::Ended(Outcome::Reused(outputs)),
             Ok(Found::Absent(name)) => name,
             Err(error) => {
                 let name = ResultName::guess(computation, &known);
-                return Outcome::Failed {
+                return Turn::Ended(Outcome::Failed {
                     name,
-                    error: error.into(),
+                    error: Box::new(error.into()),
                     log: None,
-                };
+                });
             }
         };
-        let Some(executor) = self.executor else {
-            return Outcome::Missing(name);
+        let Some(executor) = self.executor else { return Turn::Ended(Outcome::Missing(name)) };
+        if executor.is_interrupted() {
+            return Turn::Ended(Outcome::Interrupted(name));
+        }
+        let lease = match self.storage.lease(&name) {
+            Ok(lease) => lease,
+            Err(holder) => return Turn::Held(name, holder),
         };
-        (self.observe)(Event::Started(id, name.clone()));
+        // Whoever had the lease until now may have just published.
+        match self.storage.find(call) {
+            Ok(Found::Hit(outputs)) => return Turn::Ended(Outcome::Reused(outputs)),
+            Ok(Found::Absent(_)) => {}
+            Err(error) => {
+                return Turn::Ended(Outcome::Failed {
+                    name,
+                    error: Box::new(error.into()),
+                    log: None,
+                });
+            }
+        }
         let sources = self.sources(evaluation, planned);
-        self.compute(executor, call, name, &sources)
+        self.compute(executor, Pending { id, call, name, sources }, lease)
     }
 
     /// Whether an input is missing only because the user asked to stop.
@@ -66,47 +108,58 @@ impl Evaluator<'_> {
         planned.inputs.iter().filter_map(name).collect()
     }
 
-    fn compute(
+    /// Executes a call, again if it fails and may be tried again.
+    fn compute(&self, executor: &dyn Executor, pending: Pending<'_>, lease: Lease<'a>) -> Turn<'a> {
+        let last = self.storage.last_failure(&pending.name).unwrap_or_default();
+        let mut failed_before = last.is_some();
+        (self.observe)(Event::Started(pending.id, pending.name.clone(), last.map(Box::new)));
+        for tries_left in (0..=self.retries).rev() {
+            match self.attempt(executor, &pending) {
+                Ok(sealed) => {
+                    let Pending { id, name, call, .. } = pending;
+                    let inputs = call.inputs.to_vec();
+                    return Turn::Executed(Executed {
+                        id,
+                        name,
+                        inputs,
+                        sealed,
+                        failed_before,
+                        _lease: lease,
+                    });
+                }
+                Err(outcome) if tries_left == 0 || !outcome.may_pass() => {
+                    return Turn::Ended(outcome);
+                }
+                Err(outcome) => (self.observe)(Event::Retried(pending.id, Box::new(outcome))),
+            }
+            failed_before = true;
+        }
+        Turn::Ended(Outcome::Interrupted(pending.name))
+    }
+
+    fn attempt(
         &self,
         executor: &dyn Executor,
-        call: Call<'_>,
-        name: ResultName,
-        sources: &[String],
-    ) -> Outcome {
+        pending: &Pending<'_>,
+    ) -> Result<Sealed<'a>, Outcome> {
+        let Pending { call, name, sources, .. } = pending;
         let stage = match self.storage.stage(call.computation.outputs.len()) {
             Ok(stage) => stage,
             Err(error) => {
-                return Outcome::Failed {
-                    name,
-                    error: error.into(),
-                    log: None,
-                };
+                let (name, error) = (name.clone(), Box::new(error.into()));
+                return Err(Outcome::Failed { name, error, log: None });
             }
         };
-        let error = match self.execute(executor, call, &stage, sources) {
+        match self.execute(executor, *call, &stage, sources) {
             Ok(ended) if ended.status == Status::Exited(0) => {
-                let execution = execution(&ended, self.argv(call, &name, sources));
-                match stage.publish(call, &name, execution) {
-                    Ok(outputs) => return Outcome::Executed(outputs),
-                    Err(error) => error.into(),
-                }
+                let execution = execution(&ended, argv(*call, name, sources));
+                stage
+                    .seal(*call, execution)
+                    .map_err(|(stage, error)| fail(stage, *call, name, error.into()))
             }
-            Ok(ended) => CallError::Ended(ended.status),
-            Err(ExecuteError::Interrupted) => return Outcome::Interrupted(name),
-            Err(error) => error.into(),
-        };
-        match stage.fail(call, &name, &error.to_string()) {
-            Ok(log) => Outcome::Failed { name, error, log },
-            Err(_) if error.is_storage() => Outcome::Failed {
-                name,
-                error,
-                log: None,
-            },
-            Err(error) => Outcome::Failed {
-                name,
-                error: error.into(),
-                log: None,
-            },
+            Ok(ended) => Err(fail(stage, *call, name, CallError::Ended(ended))),
+            Err(ExecuteError::Interrupted) => Err(Outcome::Interrupted(name.clone())),
+            Err(error) => Err(fail(stage, *call, name, error.into())),
         }
     }
 
@@ -126,14 +179,55 @@ impl Evaluator<'_> {
         })
     }
 
-    /// What `exec` was called with, in the storage's names.
-    fn argv(&self, call: Call<'_>, name: &ResultName, sources: &[String]) -> Vec<String> {
-        let exec = format!("computations/{}/exec", call.computation.name);
-        let outputs = (0..call.computation.outputs.len()).map(|number| name.output(number));
-        std::iter::once(exec)
-            .chain(sources.iter().cloned())
-            .chain(outputs)
-            .collect()
+    /// Publishes what was executed and is flushed.
+    pub(super) fn publish(&self, executed: Executed<'_>) -> Outcome {
+        let Executed { id, name, inputs, sealed, failed_before, _lease } = executed;
+        let computation = &self.task.computations[self.plan.call(id).computation.index()];
+        let call = Call { computation, inputs: &inputs };
+        let published = sealed.publish(call, &name).and_then(|outputs| {
+            if failed_before {
+                self.storage.forget_failure(&outputs.name)?;
+            }
+            Ok(outputs)
+        });
+        match published {
+            Ok(outputs) => Outcome::Executed(outputs),
+            Err(error) => Outcome::Failed { name, error: Box::new(error.into()), log: None },
+        }
+    }
+}
+
+impl Executed<'_> {
+    /// Throws the outputs away; returns the name that they would have had.
+    pub(super) fn give_up(self) -> ResultName {
+        self.name
+    }
+}
+
+/// What `exec` was called with, in the storage's names.
+fn argv(call: Call<'_>, name: &ResultName, sources: &[String]) -> Vec<String> {
+    let exec = format!("computations/{}/exec", call.computation.name);
+    let outputs = (0..call.computation.outputs.len()).map(|number| name.output(number));
+    std::iter::once(exec).chain(sources.iter().cloned()).chain(outputs).collect()
+}
+
+/// Remembers a failure.
+fn fail(stage: Stage<'_>, call: Call<'_>, name: &ResultName, error: CallError) -> Outcome {
+    let name = name.clone();
+    let (exit_status, signal, seconds) = match &error {
+        CallError::Ended(ended) => match ended.status {
+            Status::Exited(status) => (Some(status), None, ended.seconds()),
+            Status::Killed(signal) | Status::TimedOut(signal, _) => {
+                (None, Some(signal), ended.seconds())
+            }
+        },
+        _ => (None, None, 0.0),
+    };
+    let failure = Failure { reason: error.to_string(), exit_status, signal, seconds };
+    match stage.fail(call, &name, failure) {
+        Ok(log) => Outcome::Failed { name, error: Box::new(error), log },
+        Err(_) if error.is_storage() => Outcome::Failed { name, error: Box::new(error), log: None },
+        Err(error) => Outcome::Failed { name, error: Box::new(error.into()), log: None },
     }
 }
 

@@ -5,14 +5,14 @@
 //! no depth of recursion and no deadlock. The only place where plan, storage and executor meet.
 
 mod call;
+mod countdown;
 mod outcome;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-pub use self::outcome::{CallError, Event, Files, Outcome};
+pub use self::outcome::{CallError, EvaluateError, Event, Files, Outcome};
 use crate::digest::Digest;
 use crate::executor::Executor;
 use crate::plan::{CallId, Plan, Source};
@@ -31,6 +31,8 @@ pub struct Evaluator<'a> {
     pub storage: &'a Storage,
     /// What can start processes; without it, nothing is computed.
     pub executor: Option<&'a dyn Executor>,
+    /// How often a call that fails is tried again.
+    pub retries: u32,
     /// Who is told what happens, by the thread that does it.
     pub observe: &'a (dyn Fn(Event) + Sync),
 }
@@ -43,9 +45,12 @@ pub struct Evaluation {
 impl Evaluation {
     /// Nothing is done yet.
     pub fn new(plan: &Plan) -> Self {
-        Self {
-            outcomes: plan.calls().map(|_| OnceLock::new()).collect(),
-        }
+        Self { outcomes: plan.calls().map(|_| OnceLock::new()).collect() }
+    }
+
+    /// Notes how a call ended; tells whether that was not known.
+    fn set(&self, call: CallId, outcome: Outcome) -> bool {
+        self.outcomes[call.index()].set(outcome).is_ok()
     }
 
     /// How a call ended, if it did.
@@ -84,38 +89,25 @@ impl Evaluation {
         match source {
             Source::Input(id) => files.inputs[id.index()].there,
             Source::Literal(id) => files.literals[id.index()].is_some(),
-            Source::Output { call, .. } => self
-                .outcome(call)
-                .is_some_and(|outcome| outcome.outputs().is_some()),
+            Source::Output { call, .. } => {
+                self.outcome(call).is_some_and(|outcome| outcome.outputs().is_some())
+            }
         }
     }
 
     /// The files that a job's outputs are, if all of them are there.
     pub fn outputs(&self, files: &Files, plan: &Plan) -> Option<Vec<Stored>> {
         let stored = |source: &Source| {
-            let digest = self
-                .digest(files, *source)
-                .filter(|_| self.is_there(files, *source))?;
-            Some(Stored {
-                name: self.name(files, plan, *source)?,
-                digest,
-            })
+            let digest = self.digest(files, *source).filter(|_| self.is_there(files, *source))?;
+            Some(Stored { name: self.name(files, plan, *source)?, digest })
         };
         plan.outputs().iter().map(stored).collect()
     }
 
     /// The job that was done, if all outputs of the task are there.
     pub fn job<'a>(&self, task: &'a Task, inputs: &'a [Digest], outputs: &'a [Stored]) -> Job<'a> {
-        let calls = self
-            .outcomes()
-            .map(|outcome| outcome.name().short())
-            .collect();
-        Job {
-            task,
-            inputs,
-            outputs,
-            calls,
-        }
+        let calls = self.outcomes().map(|outcome| outcome.name().short()).collect();
+        Job { task, inputs, outputs, calls }
     }
 }
 
@@ -132,24 +124,11 @@ impl Files {
         store: bool,
     ) -> Result<Self, StorageError> {
         let input = |path: &Path| -> Result<Input, StorageError> {
-            if store {
-                storage.store_input(path)
-            } else {
-                storage.find_input(path)
-            }
+            if store { storage.store_input(path) } else { storage.find_input(path) }
         };
-        let inputs = paths
-            .iter()
-            .map(|path| input(path.as_ref()))
-            .collect::<Result<_, _>>()?;
-        let literals = plan
-            .literals()
-            .iter()
-            .map(|name| storage.literal(name.as_str()));
-        Ok(Self {
-            inputs,
-            literals: literals.collect::<Result<_, _>>()?,
-        })
+        let inputs = paths.iter().map(|path| input(path.as_ref())).collect::<Result<_, _>>()?;
+        let literals = plan.literals().iter().map(|name| storage.literal(name.as_str()));
+        Ok(Self { inputs, literals: literals.collect::<Result<_, _>>()? })
     }
 }
 
@@ -158,45 +137,12 @@ impl Evaluator<'_> {
     ///
     /// # Errors
     ///
-    /// Fails if the threads cannot be started.
+    /// Fails if the threads cannot be started, or if what was published cannot be flushed.
     pub fn evaluate(
         &self,
         evaluation: &Evaluation,
         jobs: NonZeroUsize,
-    ) -> Result<(), rayon::ThreadPoolBuildError> {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(jobs.get())
-            .build()?;
-        let awaited = |(id, _)| AtomicU32::new(self.plan.awaited(id) as u32);
-        let awaited: Vec<AtomicU32> = self.plan.calls().map(awaited).collect();
-        // Collected before the first is started: one that is counted down meanwhile is not ready
-        // from the beginning.
-        let ready = |id: &CallId| awaited[id.index()].load(Ordering::Relaxed) == 0;
-        let ready: Vec<CallId> = self.plan.calls().map(|(id, _)| id).filter(ready).collect();
-        pool.scope_fifo(|scope| {
-            let awaited = &awaited[..];
-            for id in ready {
-                scope.spawn_fifo(move |scope| self.step(scope, evaluation, awaited, id));
-            }
-        });
-        Ok(())
-    }
-
-    fn step<'s>(
-        &'s self,
-        scope: &rayon::ScopeFifo<'s>,
-        evaluation: &'s Evaluation,
-        awaited: &'s [AtomicU32],
-        id: CallId,
-    ) {
-        let outcome = self.call(evaluation, id);
-        let first = evaluation.outcomes[id.index()].set(outcome).is_ok();
-        debug_assert!(first, "a call ends once");
-        (self.observe)(Event::Ended(id));
-        for &reader in self.plan.readers(id) {
-            if awaited[reader.index()].fetch_sub(1, Ordering::AcqRel) == 1 {
-                scope.spawn_fifo(move |scope| self.step(scope, evaluation, awaited, reader));
-            }
-        }
+    ) -> Result<(), EvaluateError> {
+        countdown::carry_out(self, evaluation, jobs)
     }
 }

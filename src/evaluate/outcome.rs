@@ -1,8 +1,9 @@
 //! How calls end, and what is told while they do.
 
-use crate::executor::{ExecuteError, Status};
+use crate::executor::{Ended, ExecuteError};
 use crate::plan::CallId;
-use crate::storage::{Input, Log, Outputs, PublishError, ResultName, StorageError, Stored};
+use crate::storage::record::FailureRecord;
+use crate::storage::{Holder, Input, Log, Outputs, PublishError, ResultName, StorageError, Stored};
 
 /// What is there before any call.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub enum Outcome {
         /// The name that its outputs would have.
         name: ResultName,
         /// Why.
-        error: CallError,
+        error: Box<CallError>,
         /// What it printed, if anything.
         log: Option<Log>,
     },
@@ -41,8 +42,8 @@ pub enum Outcome {
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// `exec` ended without success.
-    #[error("{0}")]
-    Ended(Status),
+    #[error("{}", .0.status)]
+    Ended(Ended),
     /// `exec` could not be executed.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
@@ -75,6 +76,11 @@ impl CallError {
 }
 
 impl Outcome {
+    /// Whether trying again may help.
+    pub(super) const fn may_pass(&self) -> bool {
+        matches!(self, Self::Failed { error, .. } if !error.is_storage())
+    }
+
     /// The call's outputs, if they are there.
     pub const fn outputs(&self) -> Option<&Outputs> {
         match self {
@@ -100,8 +106,23 @@ impl Outcome {
 /// What happens during an evaluation.
 #[derive(Debug)]
 pub enum Event {
-    /// A call is about to be executed; its outputs will have this name.
-    Started(CallId, ResultName),
+    /// A call is about to be executed; its outputs will have this name. It may have failed before.
+    Started(CallId, ResultName, Option<Box<FailureRecord>>),
+    /// A call has failed like this, and is tried again.
+    Retried(CallId, Box<Outcome>),
+    /// Another run computes a call; its outputs will have this name.
+    Held(CallId, ResultName, Holder),
     /// A call is over; how, the evaluation knows.
     Ended(CallId),
+}
+
+/// Why a plan was not carried out to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum EvaluateError {
+    /// The threads cannot be started.
+    #[error("cannot start threads")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
+    /// What was published may be lost with the power.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
 }

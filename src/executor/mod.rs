@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 pub use self::fake::Fake;
-pub use self::local::Local;
+pub use self::local::{GRACE, Local};
 
 /// What is to be executed.
 #[derive(Debug)]
@@ -47,6 +47,13 @@ pub struct Ended {
     pub peak: u64,
 }
 
+impl Ended {
+    /// How long it ran, in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.end.duration_since(self.start).as_secs_f64()
+    }
+}
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -54,6 +61,8 @@ pub enum Status {
     Exited(i32),
     /// By this signal.
     Killed(i32),
+    /// By this signal, after so long a time that it was told to.
+    TimedOut(i32, Duration),
 }
 
 impl fmt::Display for Status {
@@ -61,6 +70,7 @@ impl fmt::Display for Status {
         match self {
             Self::Exited(code) => write!(f, "it ended with exit status {code}"),
             Self::Killed(signal) => write!(f, "it was killed by signal {signal}"),
+            Self::TimedOut(_, limit) => write!(f, "it was ended after {} s", limit.as_secs_f64()),
         }
     }
 }
@@ -124,4 +134,9 @@ pub trait Executor: Sync {
     ///
     /// Fails if it could not be started or was interrupted. A non-zero exit status is no error.
     fn execute(&self, invocation: &Invocation) -> Result<Ended, ExecuteError>;
+
+    /// Whether nothing is executed any more.
+    fn is_interrupted(&self) -> bool {
+        false
+    }
 }

@@ -31,13 +31,7 @@ pub fn write(task: &Task, shared: Shared, out: &mut dyn Write) -> io::Result<()>
         Shared::Repeat => vec![Label::Never; task.workflow.nodes().len()],
         Shared::Label => labels(&task.workflow),
     };
-    let mut printer = Printer {
-        task,
-        labels,
-        given: 0,
-        stack: Vec::new(),
-        out,
-    };
+    let mut printer = Printer { task, labels, given: 0, stack: Vec::new(), out };
     printer.open(task.workflow.root(), 0)?;
     while printer.go_on()? {}
     writeln!(printer.out)
@@ -104,12 +98,7 @@ impl Printer<'_> {
                 let name = self.task.computations[computation.index()].name.as_str();
                 write!(self.out, "({name}")?;
                 let inputs = column + name.chars().count() + 2;
-                self.stack.push(Open {
-                    node,
-                    column,
-                    inputs,
-                    next: 0,
-                });
+                self.stack.push(Open { node, column, inputs, next: 0 });
                 Ok(())
             }
         }
@@ -120,10 +109,7 @@ impl Printer<'_> {
         let Some(open) = self.stack.last_mut() else {
             return Ok(false);
         };
-        let Node::Computation {
-            inputs, outputs, ..
-        } = &self.task.workflow[open.node]
-        else {
+        let Node::Computation { inputs, outputs, .. } = &self.task.workflow[open.node] else {
             return Ok(false);
         };
         if let Some(input) = inputs.get(open.next) {

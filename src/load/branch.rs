@@ -31,12 +31,7 @@ impl Branch {
             None => (first, rest),
         };
         let label = rest.strip_prefix('-')?.to_owned();
-        Some(Self {
-            name,
-            first,
-            last,
-            label,
-        })
+        Some(Self { name, first, last, label })
     }
 }
 
@@ -85,22 +80,10 @@ fn check(dir: &Path, branches: &[Branch], findings: &mut Findings) {
             continue;
         }
         if first > next {
-            findings.problem(
-                &path,
-                Fault::Gap {
-                    first: next,
-                    last: first - 1,
-                },
-            );
+            findings.problem(&path, Fault::Gap { first: next, last: first - 1 });
         }
         if first < next {
-            findings.problem(
-                &path,
-                Fault::Overlap {
-                    first,
-                    last: last.min(next - 1),
-                },
-            );
+            findings.problem(&path, Fault::Overlap { first, last: last.min(next - 1) });
         }
         next = next.max(last + 1);
     }
@@ -116,14 +99,9 @@ mod tests {
             Branch::parse(name.to_owned()).map(|branch| (branch.first, branch.last, branch.label))
         };
         assert_eq!(parse("00-left"), Some((0, 0, "left".to_owned())));
-        assert_eq!(
-            parse("01_03-a-b \"c\" ü"),
-            Some((1, 3, "a-b \"c\" ü".to_owned()))
-        );
+        assert_eq!(parse("01_03-a-b \"c\" ü"), Some((1, 3, "a-b \"c\" ü".to_owned())));
         assert_eq!(parse("00-"), Some((0, 0, String::new())));
-        for wrong in [
-            "", "0-a", "00", "000-a", "00_1-a", "00_01", "a0-b", "+1-a", "0é-a",
-        ] {
+        for wrong in ["", "0-a", "00", "000-a", "00_1-a", "00_01", "a0-b", "+1-a", "0é-a"] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
     }
@@ -131,10 +109,8 @@ mod tests {
     #[test]
     fn gaps_overlaps_and_backward_ranges_are_told() {
         let names = ["00_02-a", "02_03-b", "03_01-c", "06-d"];
-        let branches: Vec<_> = names
-            .iter()
-            .filter_map(|name| Branch::parse((*name).to_owned()))
-            .collect();
+        let branches: Vec<_> =
+            names.iter().filter_map(|name| Branch::parse((*name).to_owned())).collect();
         let mut findings = Findings::default();
         check(Path::new("inputs"), &branches, &mut findings);
         let told: Vec<_> = findings.problems.iter().map(ToString::to_string).collect();

@@ -76,33 +76,21 @@ impl Heads {
     pub(super) fn of(&mut self, dir: &Path) -> Result<Head, HeadError> {
         let top = top(dir).ok_or(HeadError::NoRepository)?;
         let opened = self.open(&top)?;
-        let git = |source| HeadError::Git {
-            repository: top.clone(),
-            source,
-        };
-        let tree = opened
-            .tree(dir.strip_prefix(&top).unwrap_or(Path::new("")))
-            .map_err(git)?;
+        let git = |source| HeadError::Git { repository: top.clone(), source };
+        let tree = opened.tree(dir.strip_prefix(&top).unwrap_or(Path::new(""))).map_err(git)?;
         let commit = object_id(opened.commit).map_err(git)?;
         match tree {
-            Some((id, true)) => Ok(Head {
-                commit,
-                tree: object_id(id).map_err(git)?,
-            }),
+            Some((id, true)) => Ok(Head { commit, tree: object_id(id).map_err(git)? }),
             Some((_, false)) => Err(HeadError::NotCheckedOut),
-            None => Err(HeadError::NotCommitted {
-                commit: commit.short().to_owned(),
-                repository: top,
-            }),
+            None => {
+                Err(HeadError::NotCommitted { commit: commit.short().to_owned(), repository: top })
+            }
         }
     }
 
     fn open(&mut self, top: &Path) -> Result<&Opened, HeadError> {
         if !self.opened.contains_key(top) {
-            let git = |source| HeadError::Git {
-                repository: top.to_owned(),
-                source,
-            };
+            let git = |source| HeadError::Git { repository: top.to_owned(), source };
             let opened = open(top).map_err(git)?;
             let opened = opened.ok_or_else(|| HeadError::Unborn(top.to_owned()))?;
             self.opened.insert(top.to_owned(), opened);
@@ -113,9 +101,7 @@ impl Heads {
 
 /// Returns the top of the work tree that a directory is in.
 pub(super) fn top(dir: &Path) -> Option<PathBuf> {
-    dir.ancestors()
-        .find(|dir| dir.join(".git").symlink_metadata().is_ok())
-        .map(Path::to_owned)
+    dir.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok()).map(Path::to_owned)
 }
 
 type GitResult<T> = Result<T, Box<dyn Error + Send + Sync>>;

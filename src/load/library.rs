@@ -21,12 +21,7 @@ pub(super) struct Library<'a> {
 
 impl<'a> Library<'a> {
     pub(super) fn new(task: &'a Path, heads: &'a mut Heads) -> Self {
-        Self {
-            task,
-            heads,
-            found: Vec::new(),
-            known: HashMap::new(),
-        }
+        Self { task, heads, found: Vec::new(), known: HashMap::new() }
     }
 
     /// All computations that were asked for and are right.
@@ -56,10 +51,7 @@ impl<'a> Library<'a> {
         let dir = Path::new("computations").join(name.as_str());
         if !self.task.join(&dir).is_dir() {
             let nearest = nearest(name.as_str(), &self.names());
-            return Err(Fault::NoComputation {
-                name: name.into(),
-                nearest,
-            });
+            return Err(Fault::NoComputation { name: name.into(), nearest });
         }
         let id = self.read(&dir, name.clone(), findings).map(|computation| {
             self.found.push(computation);
@@ -77,10 +69,7 @@ impl<'a> Library<'a> {
     ) -> Option<Computation> {
         let inputs = self.list(&dir.join("inputs"), findings);
         let outputs = self.list(&dir.join("outputs"), findings);
-        let exec = findings.note(
-            &dir.join("exec"),
-            executable(&self.task.join(dir).join("exec")),
-        );
+        let exec = findings.note(&dir.join("exec"), executable(&self.task.join(dir).join("exec")));
         let real = self.task.join(dir).canonicalize().map_err(Fault::read);
         let head = real.and_then(|real| Ok((self.heads.of(&real)?, real)));
         let (head, real) = findings.note(dir, head)?;
@@ -116,11 +105,7 @@ impl<'a> Library<'a> {
             return Vec::new();
         };
         let directory = |entry: fs::DirEntry| entry.path().is_dir().then(|| entry.file_name());
-        entries
-            .flatten()
-            .filter_map(directory)
-            .filter_map(|name| name.into_string().ok())
-            .collect()
+        entries.flatten().filter_map(directory).filter_map(|name| name.into_string().ok()).collect()
     }
 }
 

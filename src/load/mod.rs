@@ -58,11 +58,7 @@ pub enum LoadError {
 }
 
 fn count(problems: usize) -> String {
-    if problems == 1 {
-        "a problem".to_owned()
-    } else {
-        format!("{problems} problems")
-    }
+    if problems == 1 { "a problem".to_owned() } else { format!("{problems} problems") }
 }
 
 /// Reads the task that a directory holds.
@@ -71,10 +67,7 @@ fn count(problems: usize) -> String {
 ///
 /// Tells everything that is wrong with the task at once.
 pub fn task(dir: &Path) -> Result<Loaded, LoadError> {
-    let unreadable = |source| LoadError::Directory {
-        path: dir.to_owned(),
-        source,
-    };
+    let unreadable = |source| LoadError::Directory { path: dir.to_owned(), source };
     let real = dir.canonicalize().map_err(unreadable)?;
     if !real.join("workflow").is_dir() {
         return Err(LoadError::NoTask(dir.to_owned()));
@@ -92,36 +85,20 @@ pub fn task(dir: &Path) -> Result<Loaded, LoadError> {
     findings.sort();
     match (head, name, inputs, workflow) {
         (Some(head), Some(name), Some(inputs), Some(workflow)) if findings.problems.is_empty() => {
-            let task = Task {
-                name,
-                commit: head.commit,
-                inputs,
-                computations,
-                workflow,
-            };
-            Ok(Loaded {
-                task,
-                warnings: findings.warnings,
-            })
+            let task = Task { name, commit: head.commit, inputs, computations, workflow };
+            Ok(Loaded { task, warnings: findings.warnings })
         }
         _ => {
             debug_assert!(!findings.problems.is_empty(), "a task that fails says why");
             let Findings { problems, warnings } = findings;
-            Err(LoadError::Problems {
-                path: dir.to_owned(),
-                problems,
-                warnings,
-            })
+            Err(LoadError::Problems { path: dir.to_owned(), problems, warnings })
         }
     }
 }
 
 fn name(real: &Path) -> Result<TaskName, Fault> {
     let name = real.file_name().unwrap_or(real.as_os_str());
-    name.to_str()
-        .ok_or(Fault::NotText)?
-        .parse()
-        .map_err(Fault::Name)
+    name.to_str().ok_or(Fault::NotText)?.parse().map_err(Fault::Name)
 }
 
 fn inputs(real: &Path, findings: &mut Findings) -> Option<Vec<InputName>> {
@@ -141,10 +118,7 @@ fn inputs(real: &Path, findings: &mut Findings) -> Option<Vec<InputName>> {
         let line = at + 1;
         let seen = *first.entry(text).or_insert(line);
         if seen != line {
-            let fault = Fault::Duplicate {
-                name: text.clone(),
-                line: seen,
-            };
+            let fault = Fault::Duplicate { name: text.clone(), line: seen };
             findings.problem_in_line(path, line, fault);
         }
         match text.parse() {

@@ -188,14 +188,8 @@ impl Fault {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Kind(_) => "write computation, input or literal",
-            Self::NoComputation {
-                nearest: Some(name),
-                ..
-            }
-            | Self::NoInput {
-                nearest: Some(name),
-                ..
-            } => {
+            Self::NoComputation { nearest: Some(name), .. }
+            | Self::NoInput { nearest: Some(name), .. } => {
                 return Some(format!("did you mean {name:?}?"));
             }
             Self::NoComputation { nearest: None, .. } => {
@@ -255,11 +249,7 @@ impl fmt::Display for Warning {
 }
 
 fn place(path: &Path, line: Option<usize>) -> String {
-    let path = if path.as_os_str().is_empty() {
-        Path::new("the task")
-    } else {
-        path
-    };
+    let path = if path.as_os_str().is_empty() { Path::new("the task") } else { path };
     match line {
         Some(line) => format!("{}:{line}", path.display()),
         None => path.display().to_string(),
@@ -281,18 +271,11 @@ impl Findings {
     /// Adds a problem in a line counted from one; line zero is the file as a whole.
     pub(super) fn problem_in_line(&mut self, path: &Path, line: usize, fault: impl Into<Fault>) {
         let line = (line > 0).then_some(line);
-        self.problems.push(Problem {
-            path: path.to_owned(),
-            line,
-            fault: fault.into(),
-        });
+        self.problems.push(Problem { path: path.to_owned(), line, fault: fault.into() });
     }
 
     pub(super) fn warning(&mut self, path: &Path, oddity: Oddity) {
-        self.warnings.push(Warning {
-            path: path.to_owned(),
-            oddity,
-        });
+        self.warnings.push(Warning { path: path.to_owned(), oddity });
     }
 
     /// Returns what a file says, or notes what is wrong with it.
@@ -302,8 +285,7 @@ impl Findings {
 
     /// Puts everything in the order of the files.
     pub(super) fn sort(&mut self) {
-        self.problems
-            .sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
+        self.problems.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
         self.warnings.sort();
     }
 }

@@ -23,11 +23,7 @@ pub(super) fn lines(path: &Path) -> Result<Vec<String>, Vec<(usize, Fault)>> {
     let empty =
         |(at, line): (usize, &String)| line.is_empty().then_some((at + 1, Fault::EmptyLine));
     let empty: Vec<_> = lines.iter().enumerate().filter_map(empty).collect();
-    if empty.is_empty() {
-        Ok(lines)
-    } else {
-        Err(empty)
-    }
+    if empty.is_empty() { Ok(lines) } else { Err(empty) }
 }
 
 /// Returns the first line, trimmed, and whether others follow that nothing reads.
@@ -56,14 +52,9 @@ fn whole(path: &Path) -> Result<String, Fault> {
     }
     let mut text = Vec::with_capacity(metadata.len().min(MOST) as usize + 1);
     let file = File::open(path).map_err(Fault::read)?;
-    file.take(MOST + 1)
-        .read_to_end(&mut text)
-        .map_err(Fault::read)?;
+    file.take(MOST + 1).read_to_end(&mut text).map_err(Fault::read)?;
     if text.len() as u64 > MOST {
-        return Err(Fault::read(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            "more than 1 MiB",
-        )));
+        return Err(Fault::read(io::Error::new(io::ErrorKind::FileTooLarge, "more than 1 MiB")));
     }
     String::from_utf8(text).map_err(|_| Fault::NotText)
 }
@@ -80,17 +71,8 @@ mod tests {
 
     #[test]
     fn endings_mean_nothing() {
-        for same in [
-            "a\nb c",
-            "a\nb c\n",
-            "a\r\nb c\r\n",
-            "\u{feff}a\n b c \n\n \n",
-        ] {
-            assert_eq!(
-                lines(file(same.as_bytes()).path()).unwrap(),
-                ["a", "b c"],
-                "{same:?}"
-            );
+        for same in ["a\nb c", "a\nb c\n", "a\r\nb c\r\n", "\u{feff}a\n b c \n\n \n"] {
+            assert_eq!(lines(file(same.as_bytes()).path()).unwrap(), ["a", "b c"], "{same:?}");
         }
         assert!(lines(file(b"").path()).unwrap().is_empty());
         assert!(lines(file(b"\n\n").path()).unwrap().is_empty());
@@ -104,33 +86,18 @@ mod tests {
 
     #[test]
     fn one_line_is_the_first() {
-        assert_eq!(
-            line(file(b" a\r\n").path()).unwrap(),
-            ("a".to_owned(), false)
-        );
-        assert_eq!(
-            line(file(b"a\nb\n").path()).unwrap(),
-            ("a".to_owned(), true)
-        );
+        assert_eq!(line(file(b" a\r\n").path()).unwrap(), ("a".to_owned(), false));
+        assert_eq!(line(file(b"a\nb\n").path()).unwrap(), ("a".to_owned(), true));
         for empty in [&b""[..], b"\n", b"\na\n"] {
-            assert!(
-                matches!(line(file(empty).path()), Err(Fault::Empty)),
-                "{empty:?}"
-            );
+            assert!(matches!(line(file(empty).path()), Err(Fault::Empty)), "{empty:?}");
         }
     }
 
     #[test]
     fn what_is_no_text_is_told() {
-        assert!(matches!(
-            line(file(b"\xff\xfe").path()),
-            Err(Fault::NotText)
-        ));
+        assert!(matches!(line(file(b"\xff\xfe").path()), Err(Fault::NotText)));
         assert!(matches!(line(Path::new("/")), Err(Fault::NotAFile)));
-        assert!(matches!(
-            line(Path::new("/nowhere/at/all")),
-            Err(Fault::Missing)
-        ));
+        assert!(matches!(line(Path::new("/nowhere/at/all")), Err(Fault::Missing)));
         let large = vec![b'a'; MOST as usize + 1];
         assert!(matches!(line(file(&large).path()), Err(Fault::Read(_))));
     }

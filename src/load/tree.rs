@@ -134,11 +134,7 @@ impl<'a, 'b> Tree<'a, 'b> {
                         self.findings.warning(&dir.join(name), Oddity::Unread);
                     }
                 }
-                let node = if kind == "input" {
-                    self.input(&value)
-                } else {
-                    literal(&value)
-                };
+                let node = if kind == "input" { self.input(&value) } else { literal(&value) };
                 let node = self.findings.note(&dir.join("value"), node).flatten();
                 let node = node.map(|node| self.builder.intern(node));
                 self.done(id, node)
@@ -160,23 +156,15 @@ impl<'a, 'b> Tree<'a, 'b> {
         let full = self.task.join(path);
         let (dir, metadata) = match fs::symlink_metadata(&full) {
             Ok(metadata) if metadata.is_symlink() => {
-                let real = full
-                    .canonicalize()
-                    .and_then(|real| Ok((fs::metadata(&real)?, real)));
+                let real = full.canonicalize().and_then(|real| Ok((fs::metadata(&real)?, real)));
                 let (metadata, real) = self.findings.note(path, real.map_err(Fault::read))?;
                 if !real.starts_with(&self.repository) {
                     self.findings.problem(path, Fault::Outside(real));
                     return None;
                 }
-                (
-                    real.strip_prefix(self.task).unwrap_or(&real).to_owned(),
-                    metadata,
-                )
+                (real.strip_prefix(self.task).unwrap_or(&real).to_owned(), metadata)
             }
-            metadata => (
-                path.to_owned(),
-                self.findings.note(path, metadata.map_err(Fault::read))?,
-            ),
+            metadata => (path.to_owned(), self.findings.note(path, metadata.map_err(Fault::read))?),
         };
         if !metadata.is_dir() {
             self.findings.problem(path, Fault::NotADirectory);
@@ -196,9 +184,7 @@ impl<'a, 'b> Tree<'a, 'b> {
                 b"inputs" => found.inputs = true,
                 b"outputs" => found.outputs = true,
                 [b'.', ..] => {}
-                _ => self
-                    .findings
-                    .warning(&dir.join(entry.file_name()), Oddity::Unread),
+                _ => self.findings.warning(&dir.join(entry.file_name()), Oddity::Unread),
             }
         }
         Some(found)
@@ -209,9 +195,7 @@ impl<'a, 'b> Tree<'a, 'b> {
             self.findings.problem(path, Fault::Missing);
             return None;
         }
-        let (line, more) = self
-            .findings
-            .note(path, text::line(&self.task.join(path)))?;
+        let (line, more) = self.findings.note(path, text::line(&self.task.join(path)))?;
         if more {
             self.findings.warning(path, Oddity::MoreLines);
         }
@@ -226,10 +210,7 @@ impl<'a, 'b> Tree<'a, 'b> {
             return Ok(Some(Node::Input(InputId::at(at))));
         }
         let names: Vec<String> = inputs.iter().map(ToString::to_string).collect();
-        Err(Fault::NoInput {
-            name: name.to_owned(),
-            nearest: nearest(name, &names),
-        })
+        Err(Fault::NoInput { name: name.to_owned(), nearest: nearest(name, &names) })
     }
 
     /// Begins to read a computation, of which the name may be missing.
@@ -242,9 +223,7 @@ impl<'a, 'b> Tree<'a, 'b> {
     ) -> Entered {
         let computation = name.and_then(|name| {
             let computation = self.library.find(name, self.findings);
-            self.findings
-                .note(&dir.join("value"), computation)
-                .flatten()
+            self.findings.note(&dir.join("value"), computation).flatten()
         });
         let slice = self.slice(&dir.join("outputs"), found.outputs, computation);
         let branches = if found.inputs {
@@ -254,14 +233,7 @@ impl<'a, 'b> Tree<'a, 'b> {
         };
         self.visited.insert(id, Visit::Open(dir.clone()));
         let nodes = Vec::with_capacity(branches.len());
-        Entered::Frame(Frame {
-            dir,
-            id,
-            computation,
-            slice,
-            branches,
-            nodes,
-        })
+        Entered::Frame(Frame { dir, id, computation, slice, branches, nodes })
     }
 
     fn slice(
@@ -288,8 +260,7 @@ impl<'a, 'b> Tree<'a, 'b> {
             Ok(slice) => slice,
             Err(wrong) => {
                 for (at, error) in wrong {
-                    self.findings
-                        .problem_in_line(path, at + 1, Fault::Slice(error));
+                    self.findings.problem_in_line(path, at + 1, Fault::Slice(error));
                 }
                 return None;
             }
@@ -298,17 +269,10 @@ impl<'a, 'b> Tree<'a, 'b> {
             self.findings.problem(path, Fault::NoOutput);
         }
         let (name, count) = computation.map(|it| (it.name.to_string(), it.outputs.len()))?;
-        for (at, number) in slice
-            .numbers()
-            .map(usize::from)
-            .enumerate()
-            .filter(|(_, number)| *number >= count)
+        for (at, number) in
+            slice.numbers().map(usize::from).enumerate().filter(|(_, number)| *number >= count)
         {
-            let fault = Fault::OutOfSlice {
-                computation: name.clone(),
-                count,
-                number,
-            };
+            let fault = Fault::OutOfSlice { computation: name.clone(), count, number };
             self.findings.problem_in_line(path, at + 1, fault);
         }
         Some(slice)
@@ -328,49 +292,28 @@ impl<'a, 'b> Tree<'a, 'b> {
             let Some(node) = *node else { continue };
             let (width, places) = (self.builder[node].width(), branch.places());
             if width != places {
-                self.findings
-                    .problem(&inputs.join(&branch.name), Fault::Width { width, places });
+                self.findings.problem(&inputs.join(&branch.name), Fault::Width { width, places });
             }
-            let Branch {
-                first,
-                last,
-                ref label,
-                ..
-            } = *branch;
-            arguments.push(Argument {
-                label: label.as_str().into(),
-                first,
-                last,
-                node,
-            });
+            let Branch { first, last, ref label, .. } = *branch;
+            arguments.push(Argument { label: label.as_str().into(), first, last, node });
         }
         let computation = frame.computation?;
         let known = self.library.get(computation);
         let given = frame.branches.iter().map(Branch::places).sum();
         if given != known.inputs.len() {
             let takes = known.inputs.len();
-            let fault = Fault::Arity {
-                computation: known.name.to_string(),
-                takes,
-                given,
-            };
+            let fault = Fault::Arity { computation: known.name.to_string(), takes, given };
             self.findings.problem(&inputs, fault);
         }
         let complete = arguments.len() == frame.branches.len();
         let outputs = frame.slice.clone().filter(|_| complete)?;
         let inputs = arguments.into();
-        Some(self.builder.intern(Node::Computation {
-            computation,
-            inputs,
-            outputs,
-        }))
+        Some(self.builder.intern(Node::Computation { computation, inputs, outputs }))
     }
 }
 
 fn literal(name: &str) -> Result<Option<Node>, Fault> {
-    name.parse()
-        .map(|name| Some(Node::Literal(name)))
-        .map_err(Fault::Name)
+    name.parse().map(|name| Some(Node::Literal(name))).map_err(Fault::Name)
 }
 
 /// What a workflow directory holds.

@@ -8,7 +8,7 @@ use super::{Reporter, Tally, View};
 use crate::evaluate::{Event, Outcome};
 use crate::exit::Exit;
 use crate::plan::{CallId, Source};
-use crate::storage::ResultName;
+use crate::storage::{Holder, ResultName};
 
 /// Prints events.
 pub struct Json<'a>(View<'a>);
@@ -28,6 +28,19 @@ enum Line<'a> {
         call: usize,
         computation: &'a str,
         outputs: Vec<File<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        last_failure: Option<&'a str>,
+    },
+    Retried {
+        call: usize,
+        computation: &'a str,
+        reason: String,
+    },
+    Waiting {
+        call: usize,
+        computation: &'a str,
+        host: &'a str,
+        process: u32,
     },
     Ended {
         call: usize,
@@ -64,30 +77,20 @@ impl<'a> Json<'a> {
     ///
     /// Fails if the output cannot be written.
     pub fn begin(view: View<'a>, out: &mut dyn Write) -> io::Result<Self> {
-        let View {
-            task, plan, files, ..
-        } = view;
+        let View { task, plan, files, .. } = view;
         let json = Self(view);
-        let inputs = task
-            .inputs
-            .iter()
-            .zip(&files.inputs)
-            .map(|(name, input)| File {
-                name: Some(name.as_str()),
-                file: input.file.name.clone(),
-                sha1: Some(input.file.digest.sha1.full()),
-                there: input.there,
-            });
-        let literals = plan
-            .literals()
-            .iter()
-            .zip(&files.literals)
-            .map(|(name, file)| File {
-                name: None,
-                file: name.to_string(),
-                sha1: file.as_ref().map(|file| file.digest.sha1.full()),
-                there: file.is_some(),
-            });
+        let inputs = task.inputs.iter().zip(&files.inputs).map(|(name, input)| File {
+            name: Some(name.as_str()),
+            file: input.file.name.clone(),
+            sha1: Some(input.file.digest.sha1.full()),
+            there: input.there,
+        });
+        let literals = plan.literals().iter().zip(&files.literals).map(|(name, file)| File {
+            name: None,
+            file: name.to_string(),
+            sha1: file.as_ref().map(|file| file.digest.sha1.full()),
+            there: file.is_some(),
+        });
         let line = Line::Run {
             task: task.name.as_str(),
             commit: task.commit.full(),
@@ -104,53 +107,45 @@ impl<'a> Json<'a> {
     fn call(&self, call: CallId, name: &ResultName) -> (&'a str, Vec<File<'a>>) {
         let View { task, plan, .. } = self.0;
         let computation = &task.computations[plan.call(call).computation.index()];
-        let outputs = computation
-            .outputs
-            .iter()
-            .enumerate()
-            .map(|(number, symbolic)| {
-                let source = Source::Output {
-                    call,
-                    number: number as u8,
-                };
-                self.file(Some(symbolic), name.output(number), source)
-            });
+        let outputs = computation.outputs.iter().enumerate().map(|(number, symbolic)| {
+            let source = Source::Output { call, number: number as u8 };
+            self.file(Some(symbolic), name.output(number), source)
+        });
         (computation.name.as_str(), outputs.collect())
     }
 
     fn file(&self, name: Option<&'a str>, file: String, source: Source) -> File<'a> {
-        let View {
-            files, evaluation, ..
-        } = self.0;
-        let sha1 = evaluation
-            .digest(files, source)
-            .map(|digest| digest.sha1.full());
-        File {
-            name,
-            file,
-            sha1,
-            there: self.0.is_there(source),
-        }
+        let View { files, evaluation, .. } = self.0;
+        let sha1 = evaluation.digest(files, source).map(|digest| digest.sha1.full());
+        File { name, file, sha1, there: self.0.is_there(source) }
     }
 }
 
 impl Reporter for Json<'_> {
     fn event(&mut self, event: &Event, out: &mut dyn Write) -> io::Result<()> {
         match event {
-            Event::Started(call, name) => {
+            Event::Started(call, name, last) => {
                 let (computation, mut outputs) = self.call(*call, name);
                 for output in &mut outputs {
                     // The evaluation may be ahead of what is told of it.
                     (output.sha1, output.there) = (None, false);
                 }
-                print(
-                    &Line::Started {
-                        call: call.index(),
-                        computation,
-                        outputs,
-                    },
-                    out,
-                )
+                let last_failure = last.as_ref().map(|failure| failure.reason.as_str());
+                let call = call.index();
+                print(&Line::Started { call, computation, outputs, last_failure }, out)
+            }
+            Event::Retried(call, outcome) => {
+                let (computation, _) = self.call(*call, outcome.name());
+                let reason = match &**outcome {
+                    Outcome::Failed { error, .. } => error.to_string(),
+                    _ => String::new(),
+                };
+                print(&Line::Retried { call: call.index(), computation, reason }, out)
+            }
+            Event::Held(call, name, Holder { host, process }) => {
+                let (computation, _) = self.call(*call, name);
+                let (call, process) = (call.index(), *process);
+                print(&Line::Waiting { call, computation, host, process }, out)
             }
             Event::Ended(call) => {
                 let Some(outcome) = self.0.evaluation.outcome(*call) else {
@@ -170,47 +165,20 @@ impl Reporter for Json<'_> {
                     ),
                 };
                 let call = call.index();
-                print(
-                    &Line::Ended {
-                        call,
-                        computation,
-                        outcome,
-                        outputs,
-                        reason,
-                        log,
-                    },
-                    out,
-                )
+                print(&Line::Ended { call, computation, outcome, outputs, reason, log }, out)
             }
         }
     }
 
     fn end(&mut self, job: Option<&ResultName>, exit: Exit, out: &mut dyn Write) -> io::Result<()> {
-        let View {
-            plan,
-            files,
-            evaluation,
-            ..
-        } = self.0;
+        let View { plan, files, evaluation, .. } = self.0;
         let outputs = plan.outputs().iter().filter_map(|source| {
             let name = evaluation.name(files, plan, *source)?;
             Some(self.file(None, name, *source))
         });
-        let job = job.map(|name| {
-            (0..plan.outputs().len())
-                .map(|at| name.output(at))
-                .collect()
-        });
+        let job = job.map(|name| (0..plan.outputs().len()).map(|at| name.output(at)).collect());
         let (tally, exit) = (self.0.tally(), exit.code());
-        print(
-            &Line::End {
-                outputs: outputs.collect(),
-                job,
-                tally,
-                exit,
-            },
-            out,
-        )
+        print(&Line::End { outputs: outputs.collect(), job, tally, exit }, out)
     }
 }
 

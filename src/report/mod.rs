@@ -84,24 +84,14 @@ impl View<'_> {
         match () {
             () if tally.storage > 0 => Exit::Storage,
             () if tally.failed > 0 => Exit::Failed,
-            () if self
-                .plan
-                .outputs()
-                .iter()
-                .all(|output| self.is_there(*output)) =>
-            {
-                Exit::Done
-            }
+            () if self.plan.outputs().iter().all(|output| self.is_there(*output)) => Exit::Done,
             () => Exit::Missing,
         }
     }
 
     /// How many calls ended in which way.
     pub fn tally(&self) -> Tally {
-        let mut tally = Tally {
-            calls: self.plan.calls().len(),
-            ..Tally::default()
-        };
+        let mut tally = Tally { calls: self.plan.calls().len(), ..Tally::default() };
         for outcome in self.evaluation.outcomes() {
             match outcome {
                 Outcome::Reused(_) => tally.reused += 1,

@@ -38,18 +38,13 @@ pub struct Progress<'a> {
 impl<'a> Progress<'a> {
     /// Shows that nothing is done yet; `visible` or not at all.
     pub fn new(view: View<'a>, visible: bool) -> Self {
-        let target = if visible {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
+        let target =
+            if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let all = MultiProgress::with_draw_target(target);
         let total = ProgressBar::new(view.plan.calls().len() as u64);
         let style = ProgressStyle::with_template("[{bar:20}] {pos}/{len} {wide_msg}");
         total.set_style(
-            style
-                .unwrap_or_else(|_| ProgressStyle::default_bar())
-                .progress_chars("=> "),
+            style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "),
         );
         let total = all.add(total);
         let (begun, shown) = (Instant::now(), Instant::now());
@@ -70,7 +65,7 @@ impl<'a> Progress<'a> {
     /// Takes note of an event.
     pub fn event(&mut self, event: &Event) {
         match event {
-            Event::Started(call, _) => {
+            Event::Started(call, ..) => {
                 let now = Instant::now();
                 self.running.insert((now, *call), self.view.title(*call));
                 self.since.insert(*call, now);
@@ -83,6 +78,7 @@ impl<'a> Progress<'a> {
                     self.running.remove(&(since, *call));
                 }
             }
+            Event::Retried(..) | Event::Held(..) => {}
         }
     }
 
@@ -92,21 +88,17 @@ impl<'a> Progress<'a> {
             return;
         }
         self.shown = Instant::now();
-        let long = self
-            .running
-            .iter()
-            .filter(|((since, _), _)| since.elapsed() >= WORTH);
+        let long = self.running.iter().filter(|((since, _), _)| since.elapsed() >= WORTH);
         let long: Vec<String> = long
             .take(LINES)
             .map(|((since, _), title)| format!("{:>8}  {title}", clock(since.elapsed())))
             .collect();
-        self.lines
-            .resize_with(long.len().max(self.lines.len()), || {
-                let line = ProgressBar::new_spinner();
-                let style = ProgressStyle::with_template("{wide_msg}");
-                line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-                self.all.insert_before(&self.total, line)
-            });
+        self.lines.resize_with(long.len().max(self.lines.len()), || {
+            let line = ProgressBar::new_spinner();
+            let style = ProgressStyle::with_template("{wide_msg}");
+            line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            self.all.insert_before(&self.total, line)
+        });
         for line in self.lines.drain(long.len()..) {
             line.finish_and_clear();
             self.all.remove(&line);
@@ -117,8 +109,7 @@ impl<'a> Progress<'a> {
         self.total.set_position(self.done);
         let (reused, running) = (self.reused, self.running.len());
         let time = clock(self.begun.elapsed());
-        self.total
-            .set_message(format!("calls, {reused} found, {running} running, {time}"));
+        self.total.set_message(format!("calls, {reused} found, {running} running, {time}"));
     }
 
     /// Writes something else to the terminal, with the display out of its way.
@@ -141,11 +132,8 @@ impl<'a> Progress<'a> {
 
 /// Writes a duration as a clock does: 0:07, 12:34, 1:02:03.
 fn clock(time: Duration) -> String {
-    let (hours, minutes, seconds) = (
-        time.as_secs() / 3600,
-        time.as_secs() / 60 % 60,
-        time.as_secs() % 60,
-    );
+    let (hours, minutes, seconds) =
+        (time.as_secs() / 3600, time.as_secs() / 60 % 60, time.as_secs() % 60);
     match hours {
         0 => format!("{minutes}:{seconds:02}"),
         _ => format!("{hours}:{minutes:02}:{seconds:02}"),

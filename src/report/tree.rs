@@ -42,14 +42,7 @@ impl<'a> Tree<'a> {
     pub fn new(view: View<'a>) -> Self {
         let none = vec![false; view.plan.calls().len()];
         let (printed, ended) = (none.clone(), none);
-        Self {
-            view,
-            stack: Vec::new(),
-            printed,
-            ended,
-            started: HashMap::new(),
-            computing: false,
-        }
+        Self { view, stack: Vec::new(), printed, ended, started: HashMap::new(), computing: false }
     }
 
     /// Prints what is known before any call has ended.
@@ -68,41 +61,22 @@ impl<'a> Tree<'a> {
             Step::Leaf(source) => self.leaf(source, label, out),
             Step::Call(call) => {
                 let inputs = self.view.task.workflow[node].inputs().len();
-                let next = if self.printed[call.index()] {
-                    inputs
-                } else {
-                    0
-                };
-                self.stack.push(Open {
-                    node,
-                    call,
-                    label,
-                    next,
-                });
+                let next = if self.printed[call.index()] { inputs } else { 0 };
+                self.stack.push(Open { node, call, label, next });
                 Ok(())
             }
         }
     }
 
     fn leaf(&self, source: Source, label: &str, out: &mut dyn Write) -> io::Result<()> {
-        let View {
-            task, plan, files, ..
-        } = self.view;
+        let View { task, plan, files, .. } = self.view;
         let text = match source {
             Source::Input(id) => format!("INPUT('{}')", task.inputs[id.index()]),
             Source::Literal(id) => format!("FILE('{}')", plan.literals()[id.index()]),
             Source::Output { .. } => return Ok(()),
         };
-        let name = self
-            .view
-            .evaluation
-            .name(files, plan, source)
-            .unwrap_or_default();
-        let status = if self.view.is_there(source) {
-            "ok"
-        } else {
-            "MISSING!!!"
-        };
+        let name = self.view.evaluation.name(files, plan, source).unwrap_or_default();
+        let status = if self.view.is_there(source) { "ok" } else { "MISSING!!!" };
         indent(self.stack.len(), out)?;
         writeln!(out, "{label}: {text} {} {status}", self.view.shown(&name))
     }
@@ -159,12 +133,7 @@ impl<'a> Tree<'a> {
         let Some(Open { node, label, .. }) = self.stack.last() else {
             return Ok(());
         };
-        let Node::Computation {
-            computation,
-            outputs,
-            ..
-        } = &self.view.task.workflow[*node]
-        else {
+        let Node::Computation { computation, outputs, .. } = &self.view.task.workflow[*node] else {
             return Ok(());
         };
         let computation = &self.view.task.computations[computation.index()];
@@ -195,7 +164,7 @@ impl<'a> Tree<'a> {
 impl Reporter for Tree<'_> {
     fn event(&mut self, event: &Event, out: &mut dyn Write) -> io::Result<()> {
         let call = match event {
-            Event::Started(call, name) => {
+            Event::Started(call, name, _) => {
                 self.started.insert(*call, name.clone());
                 call
             }
@@ -203,6 +172,7 @@ impl Reporter for Tree<'_> {
                 self.ended[call.index()] = true;
                 call
             }
+            Event::Retried(..) | Event::Held(..) => return Ok(()),
         };
         // Only what is known of the call where the walk stands lets it go on.
         match self.stack.last() {
@@ -223,9 +193,5 @@ impl Reporter for Tree<'_> {
 
 fn indent(depth: usize, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{:1$}", "", 4 * depth.min(DEEPEST))?;
-    if depth > DEEPEST {
-        write!(out, "(+{}) ", depth - DEEPEST)
-    } else {
-        Ok(())
-    }
+    if depth > DEEPEST { write!(out, "(+{}) ", depth - DEEPEST) } else { Ok(()) }
 }

@@ -1,28 +1,38 @@
-//! What went wrong with a call, for the user to read: on standard error.
+//! What does not go as it should, for the user to read: on standard error.
 
 use std::error::Error;
 use std::fmt::Write;
 
 use super::View;
 use crate::evaluate::{Event, Outcome};
+use crate::plan::CallId;
+use crate::storage::record::FailureRecord;
 
 /// How many lines of a log are shown.
 const LINES: usize = 12;
 
-/// Says in words which call failed and why, and what it printed last; `None` if it did not fail.
+/// Says in words what the user may want to know of an event; `None` if it goes as it should.
 pub fn trouble(view: View<'_>, event: &Event) -> Option<String> {
-    let Event::Ended(call) = event else {
-        return None;
-    };
-    let Outcome::Failed { name, error, log } = view.evaluation.outcome(*call)? else {
-        return None;
-    };
-    let mut text = format!("{} failed: {error}\n", view.title(*call));
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        line(&mut text, "because", &error.to_string());
-        cause = error.source();
+    match event {
+        Event::Started(call, _, last) => {
+            let FailureRecord { reason, recorded, .. } = &**last.as_ref()?;
+            let title = view.title(*call);
+            Some(format!("{title} is tried again; {reason}, at {:.0}", recorded.at))
+        }
+        Event::Retried(call, outcome) => Some(failure(view, *call, outcome)? + "  trying again"),
+        Event::Held(call, _, holder) => {
+            Some(format!("{} waits for {holder}, which computes it", view.title(*call)))
+        }
+        Event::Ended(call) => failure(view, *call, view.evaluation.outcome(*call)?),
     }
+}
+
+/// Says in words how a call failed, and what it printed last; `None` if it did not fail.
+fn failure(view: View<'_>, call: CallId, outcome: &Outcome) -> Option<String> {
+    let Outcome::Failed { name, error, log } = outcome else { return None };
+    let mut text = format!("{} failed: {error}\n", view.title(call));
+    let causes = std::iter::successors(error.source(), |&error| error.source());
+    causes.for_each(|cause| line(&mut text, "because", &cause.to_string()));
     line(&mut text, "call", &name.short());
     if let Some(log) = log {
         line(&mut text, "log", &view.shown(&log.name));
@@ -45,13 +55,5 @@ fn line(text: &mut String, word: &str, rest: &str) {
 
 /// Takes the control characters out of a text, which could else command the terminal.
 fn harmless(text: &str) -> String {
-    text.chars()
-        .map(|c| {
-            if c.is_control() && c != '\t' {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect()
+    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }

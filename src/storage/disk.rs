@@ -24,11 +24,7 @@ pub(super) trait Doing<T> {
 
 impl<T> Doing<T> for io::Result<T> {
     fn doing(self, doing: &'static str, path: &Path) -> Result<T> {
-        self.map_err(|source| StorageError::Io {
-            doing,
-            path: path.to_owned(),
-            source,
-        })
+        self.map_err(|source| StorageError::Io { doing, path: path.to_owned(), source })
     }
 }
 
@@ -42,10 +38,7 @@ fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Returns what is known of a file, following links, or `None` if nothing has that name.
@@ -66,10 +59,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
 /// Returns the paths in a directory, or nothing if there is no such directory.
 pub(super) fn list(dir: &Path) -> Result<Vec<PathBuf>> {
     let entries = found(fault().and_then(|()| fs::read_dir(dir))).doing("list", dir)?;
-    let paths = entries
-        .into_iter()
-        .flatten()
-        .map(|entry| entry.map(|entry| entry.path()));
+    let paths = entries.into_iter().flatten().map(|entry| entry.map(|entry| entry.path()));
     paths.collect::<io::Result<_>>().doing("list", dir)
 }
 
@@ -81,9 +71,7 @@ pub(super) fn write(path: &Path, contents: &[u8]) -> Result<()> {
 
 /// Makes a directory that is not there yet.
 pub(super) fn make_dir(path: &Path) -> Result<()> {
-    fault()
-        .and_then(|()| fs::create_dir(path))
-        .doing("make the directory", path)
+    fault().and_then(|()| fs::create_dir(path)).doing("make the directory", path)
 }
 
 /// Makes a directory, and all above it, unless they are there.
@@ -109,16 +97,12 @@ pub(super) fn rename(from: &Path, to: &Path) -> Result<bool> {
 
 /// Removes a file unless it is gone.
 pub(super) fn remove(path: &Path) -> Result<()> {
-    found(fault().and_then(|()| fs::remove_file(path)))
-        .doing("remove", path)
-        .map(drop)
+    found(fault().and_then(|()| fs::remove_file(path))).doing("remove", path).map(drop)
 }
 
 /// Removes a directory and everything in it unless it is gone.
 pub(super) fn remove_tree(path: &Path) -> Result<()> {
-    found(fault().and_then(|()| fs::remove_dir_all(path)))
-        .doing("remove", path)
-        .map(drop)
+    found(fault().and_then(|()| fs::remove_dir_all(path))).doing("remove", path).map(drop)
 }
 
 /// Takes from everybody the right to write a file; the rights to read and execute it stay.
@@ -143,30 +127,18 @@ pub(super) fn digest(path: &Path) -> Result<Digest> {
 ///
 /// The copy shares its blocks with the original where the file system can do that.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<Digest> {
-    let create = || {
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(to)
-    };
+    let create = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
     let mut copy = fault().and_then(|()| create()).doing("write", to)?;
     let original = File::open(from).doing("read", from)?;
     if rustix::fs::ioctl_ficlone(&copy, &original).is_ok() {
         return digest(to);
     }
-    pieces(from, |piece| {
-        fault()
-            .and_then(|()| copy.write_all(piece))
-            .doing("write", to)
-    })
+    pieces(from, |piece| fault().and_then(|()| copy.write_all(piece)).doing("write", to))
 }
 
 /// Reads a file piece by piece; returns the digest of all of it.
 fn pieces(path: &Path, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<Digest> {
-    let mut file = fault()
-        .and_then(|()| File::open(path))
-        .doing("read", path)?;
+    let mut file = fault().and_then(|()| File::open(path)).doing("read", path)?;
     let mut buffer = vec![0; PIECE];
     let mut hasher = Hasher::default();
     loop {
@@ -191,10 +163,7 @@ pub(super) fn tail(path: &Path, bytes: u64) -> Result<String> {
         let mut text = Vec::new();
         file.take(bytes).read_to_end(&mut text)?;
         let text = String::from_utf8_lossy(&text);
-        let whole_lines = text
-            .split_once('\n')
-            .filter(|_| begin > 0)
-            .map(|(_, rest)| rest);
+        let whole_lines = text.split_once('\n').filter(|_| begin > 0).map(|(_, rest)| rest);
         Ok(whole_lines.unwrap_or(&text).to_owned())
     };
     fault().and_then(|()| tail()).doing("read", path)
@@ -202,10 +171,7 @@ pub(super) fn tail(path: &Path, bytes: u64) -> Result<String> {
 
 /// When a file was last written, in nanoseconds since 1970.
 pub(super) fn modified_ns(metadata: &Metadata) -> i64 {
-    metadata
-        .mtime()
-        .saturating_mul(1_000_000_000)
-        .saturating_add(metadata.mtime_nsec())
+    metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
 }
 
 /// Whether a file is still the published one.
@@ -216,4 +182,30 @@ pub(super) fn unchanged(path: &Path, metadata: &Metadata, file: &Published) -> R
     Ok(metadata.is_file()
         && metadata.len() == file.digest.size
         && (modified_ns(metadata) == file.modified_ns || digest(path)? == file.digest))
+}
+
+/// Makes a symbolic link; returns whether its name was free.
+pub(super) fn symlink(target: &str, path: &Path) -> Result<bool> {
+    match fault().and_then(|()| std::os::unix::fs::symlink(target, path)) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error).doing("make the link", path),
+    }
+}
+
+/// Returns what a symbolic link names, or `None` if there is no such link.
+pub(super) fn read_symlink(path: &Path) -> Result<Option<PathBuf>> {
+    found(fault().and_then(|()| fs::read_link(path))).doing("read the link", path)
+}
+
+/// Waits until a file, or what a directory lists, is on the disk. What is gone needs no waiting.
+pub(super) fn sync(path: &Path) -> Result<()> {
+    let synced = fault().and_then(|()| File::open(path)?.sync_all());
+    found(synced).doing("flush", path).map(drop)
+}
+
+/// Waits until everything on the file system of a directory is on the disk.
+pub(super) fn sync_file_system(path: &Path) -> Result<()> {
+    let synced = fault().and_then(|()| Ok(rustix::fs::syncfs(File::open(path)?)?));
+    synced.doing("flush the file system of", path)
 }

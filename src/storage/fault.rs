@@ -42,11 +42,7 @@ mod some {
             "KILL" => None,
             _ => return None,
         };
-        Some(Fault {
-            at: at.parse().ok()?,
-            and_after,
-            error,
-        })
+        Some(Fault { at: at.parse().ok()?, and_after, error })
     }
 
     /// Fails if this operation is one that is to fail.
@@ -54,12 +50,7 @@ mod some {
         static FAULT: OnceLock<Option<Fault>> = OnceLock::new();
         static OPERATIONS: AtomicU64 = AtomicU64::new(0);
         let wanted = || std::env::var("CE_FAULT").ok().and_then(|text| parse(&text));
-        let Some(Fault {
-            at,
-            and_after,
-            error,
-        }) = *FAULT.get_or_init(wanted)
-        else {
+        let Some(Fault { at, and_after, error }) = *FAULT.get_or_init(wanted) else {
             return Ok(());
         };
         let now = OPERATIONS.fetch_add(1, Ordering::Relaxed) + 1;

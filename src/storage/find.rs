@@ -119,10 +119,7 @@ impl Storage {
             }
         }
         let digests = record.outputs.iter().map(|output| output.digest).collect();
-        Ok(State::Hit(Outputs {
-            name: name.clone(),
-            digests,
-        }))
+        Ok(State::Hit(Outputs { name: name.clone(), digests }))
     }
 
     /// Puts an output in its place that its execution had no time to; tells whether it was there.
@@ -154,10 +151,7 @@ impl Storage {
             any = true;
             if metadata.is_file() && self.unrecorded == Unrecorded::Adopt {
                 let digest = disk::digest(&path)?;
-                outputs.push(Published {
-                    digest,
-                    modified_ns: disk::modified_ns(&metadata),
-                });
+                outputs.push(Published { digest, modified_ns: disk::modified_ns(&metadata) });
             }
         }
         if outputs.len() < call.outputs() || outputs.is_empty() {
@@ -172,10 +166,7 @@ impl Storage {
             let _first = disk::link(&stage, &self.place(&name.record())?)?;
             disk::remove(&stage)?;
         }
-        Ok(State::Hit(Outputs {
-            name: name.clone(),
-            digests,
-        }))
+        Ok(State::Hit(Outputs { name: name.clone(), digests }))
     }
 
     pub(super) fn call_record(
@@ -184,9 +175,7 @@ impl Storage {
         outputs: Vec<Published>,
         origin: Origin,
     ) -> CallRecord {
-        let Computation {
-            name, commit, tree, ..
-        } = call.computation;
+        let Computation { name, commit, tree, .. } = call.computation;
         CallRecord {
             format: Format,
             computation: name.clone(),
@@ -216,10 +205,7 @@ impl Storage {
 
     /// Writes a record into a new file.
     pub(super) fn write_record(&self, path: &Path, record: &impl Serialize) -> Result<()> {
-        let json = |source| StorageError::Record {
-            path: path.to_owned(),
-            source,
-        };
+        let json = |source| StorageError::Record { path: path.to_owned(), source };
         let mut text = serde_json::to_vec_pretty(record).map_err(json)?;
         text.push(b'\n');
         disk::write(path, &text)
@@ -229,7 +215,11 @@ impl Storage {
     pub(super) fn put_record(&self, name: &str, record: &impl Serialize) -> Result<()> {
         let aside = self.place(&self.stage_name())?;
         self.write_record(&aside, record)?;
-        disk::rename(&aside, &self.place(name)?).map(drop)
+        let place = self.place(name)?;
+        disk::rename(&aside, &place)?;
+        self.unsynced.note(&place);
+        self.unsynced.note_entry(&place);
+        Ok(())
     }
 }
 

@@ -36,13 +36,7 @@ impl Storage {
     pub fn find_input(&self, path: &Path) -> Result<Input> {
         let digest = disk::digest(path)?;
         let (digits, there) = self.find_contents(&digest)?;
-        Ok(Input {
-            file: Stored {
-                name: task_input(&digest, digits),
-                digest,
-            },
-            there,
-        })
+        Ok(Input { file: Stored { name: task_input(&digest, digits), digest }, there })
     }
 
     /// Copies a user's file into the storage, unless it is there.
@@ -74,19 +68,13 @@ impl Storage {
             disk::remove(copy)?;
         } else {
             let modified_ns = disk::seal(copy)?;
-            disk::rename(copy, &self.place(&name)?)?;
-            self.record_input(
-                digits,
-                Published {
-                    digest,
-                    modified_ns,
-                },
-            )?;
+            self.unsynced.sync(copy)?;
+            let place = self.place(&name)?;
+            disk::rename(copy, &place)?;
+            self.unsynced.note_entry(&place);
+            self.record_input(digits, Published { digest, modified_ns })?;
         }
-        Ok(Input {
-            file: Stored { name, digest },
-            there: true,
-        })
+        Ok(Input { file: Stored { name, digest }, there: true })
     }
 
     /// Returns how many digits the name of these contents has, and whether they are there.
@@ -98,9 +86,7 @@ impl Storage {
                 State::Stranger => {}
             }
         }
-        Err(StorageError::Collision(
-            self.path(&task_input(digest, Digits::Full)),
-        ))
+        Err(StorageError::Collision(self.path(&task_input(digest, Digits::Full))))
     }
 
     fn input_state(&self, digest: &Digest, digits: Digits) -> Result<State> {
@@ -112,11 +98,7 @@ impl Storage {
         if let Read::Record(InputRecord { file: known, .. }) = record
             && disk::unchanged(&path, &metadata, &known)?
         {
-            return Ok(if known.digest == *digest {
-                State::Same
-            } else {
-                State::Stranger
-            });
+            return Ok(if known.digest == *digest { State::Same } else { State::Stranger });
         }
         let found = disk::digest(&path)?;
         if task_input(&found, digits) != task_input(digest, digits) {
@@ -124,27 +106,13 @@ impl Storage {
         }
         if self.writable {
             let modified_ns = disk::modified_ns(&metadata);
-            self.record_input(
-                digits,
-                Published {
-                    digest: found,
-                    modified_ns,
-                },
-            )?;
+            self.record_input(digits, Published { digest: found, modified_ns })?;
         }
-        Ok(if found == *digest {
-            State::Same
-        } else {
-            State::Stranger
-        })
+        Ok(if found == *digest { State::Same } else { State::Stranger })
     }
 
     fn record_input(&self, digits: Digits, file: Published) -> Result<()> {
-        let record = InputRecord {
-            format: Format,
-            file,
-            recorded: self.stamp(),
-        };
+        let record = InputRecord { format: Format, file, recorded: self.stamp() };
         self.put_record(&task_input_record(&file.digest, digits), &record)
     }
 }

@@ -57,14 +57,9 @@ impl Storage {
         outputs: &[Stored],
         calls: Vec<String>,
     ) -> JobRecord {
-        let input = |(name, digest): (&_, &Digest)| JobInput {
-            name: Clone::clone(name),
-            digest: *digest,
-        };
-        let output = |file: &Stored| JobOutput {
-            file: file.name.clone(),
-            digest: file.digest,
-        };
+        let input =
+            |(name, digest): (&_, &Digest)| JobInput { name: Clone::clone(name), digest: *digest };
+        let output = |file: &Stored| JobOutput { file: file.name.clone(), digest: file.digest };
         JobRecord {
             format: Format,
             task: task.name.clone(),
@@ -85,6 +80,8 @@ impl Storage {
             if !linked && !self.is_the_output(&place, &output.digest)? {
                 self.replace(&from, &place)?;
             }
+            self.unsynced.note(&place);
+            self.unsynced.note_entry(&place);
         }
         Ok(())
     }

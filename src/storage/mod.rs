@@ -6,12 +6,17 @@
 //! Knows nothing of workflows, or of how outputs come about.
 
 mod disk;
+mod failure;
 mod fault;
 mod find;
+mod flush;
 mod input;
 mod job;
+mod lease;
 mod leftover;
+mod publish;
 pub mod record;
+mod run;
 mod scheme;
 mod stage;
 
@@ -24,13 +29,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use jiff::Timestamp;
 
 use self::disk::Doing;
+pub use self::failure::{Failure, Log};
 pub use self::find::{Call, Found, Outputs};
+pub use self::flush::Durability;
+use self::flush::Unsynced;
 pub use self::input::Input;
 pub use self::job::Job;
-use self::leftover::Run;
+pub use self::lease::Lease;
+pub use self::publish::Sealed;
 use self::record::Stamp;
+pub use self::run::{Holder, SILENCE};
+use self::run::{Run, RunName};
 pub use self::scheme::ResultName;
-pub use self::stage::{Log, PublishError, Stage};
+pub use self::stage::{PublishError, Stage};
 use crate::digest::Digest;
 
 /// Why the storage could not do what it was asked for.
@@ -116,6 +127,7 @@ pub struct Storage {
     writable: bool,
     unrecorded: Unrecorded,
     run: Run,
+    unsynced: Unsynced,
     /// Directories that are known to be there.
     made: Mutex<HashSet<PathBuf>>,
     /// Who is to have a name that is not yet taken: two calls that collide may be met together.
@@ -144,6 +156,7 @@ impl Storage {
             writable: false,
             unrecorded,
             run: Run::new(),
+            unsynced: Unsynced::new(Durability::Unsynced),
             made: Mutex::default(),
             claims: Mutex::default(),
             next_stage: AtomicU64::new(0),
@@ -157,11 +170,12 @@ impl Storage {
     /// # Errors
     ///
     /// Fails if the directory cannot be made.
-    pub fn open(path: &Path, unrecorded: Unrecorded) -> Result<Self> {
+    pub fn open(path: &Path, unrecorded: Unrecorded, sync: Durability) -> Result<Self> {
         disk::make_dirs(path)?;
         let mut storage = Self::inspect(path, unrecorded)?;
         storage.root = path.canonicalize().doing("open the storage", path)?;
         storage.writable = true;
+        storage.unsynced = Unsynced::new(sync);
         storage.clear_leftovers();
         Ok(storage)
     }
@@ -186,10 +200,7 @@ impl Storage {
         match disk::metadata(&path)? {
             Some(metadata) if metadata.is_file() => {
                 let digest = disk::digest(&path)?;
-                Ok(Some(Stored {
-                    name: name.to_owned(),
-                    digest,
-                }))
+                Ok(Some(Stored { name: name.to_owned(), digest }))
             }
             _ => Ok(None),
         }
@@ -204,8 +215,22 @@ impl Storage {
         if !lock(&self.made).contains(dir) {
             disk::make_dirs(dir)?;
             lock(&self.made).insert(dir.to_owned());
+            // Each directory is an entry of the one above it.
+            let above = dir.ancestors().skip(1).take_while(|above| above.starts_with(&self.root));
+            above.for_each(|above| self.unsynced.note(above));
         }
         Ok(path)
+    }
+
+    /// Makes this run's own directory, unless it is there.
+    fn run_directory(&self) -> Result<PathBuf> {
+        let beat = self.place(&format!("{}/beat", self.run.directory()))?;
+        Ok(beat.parent().unwrap_or(&self.root).to_owned())
+    }
+
+    /// Where the private directory of a run is.
+    fn directory_of(&self, run: &RunName) -> PathBuf {
+        self.path(run::ROOM).join(run.to_string())
     }
 
     /// A name for a new directory of this run's own.
@@ -216,7 +241,7 @@ impl Storage {
 
     fn stamp(&self) -> Stamp {
         Stamp {
-            host: self.run.host().to_owned(),
+            host: run::host(),
             user: user(),
             at: Timestamp::now(),
             compeval: env!("CARGO_PKG_VERSION").to_owned(),
@@ -235,14 +260,10 @@ impl Drop for Storage {
 
 /// Locks what is only ever changed in one step: a panic elsewhere does not spoil it.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn user() -> String {
-    let name = ["USER", "LOGNAME"]
-        .into_iter()
-        .find_map(|name| std::env::var(name).ok());
+    let name = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     name.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
 }

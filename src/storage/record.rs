@@ -26,9 +26,7 @@ impl<'de> Deserialize<'de> for Format {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match u32::deserialize(deserializer)? {
             1..=FORMAT => Ok(Self),
-            other => Err(D::Error::custom(format_args!(
-                "format {other} is not known"
-            ))),
+            other => Err(D::Error::custom(format_args!("format {other} is not known"))),
         }
     }
 }
@@ -180,6 +178,12 @@ pub struct FailureRecord {
     pub inputs: Vec<Digest>,
     /// How it failed, in words.
     pub reason: String,
+    /// Its exit status, if it ended by itself.
+    pub exit_status: Option<i32>,
+    /// The signal that killed it, if one did.
+    pub signal: Option<i32>,
+    /// How long it ran, in seconds.
+    pub seconds: f64,
     /// Who recorded it.
     pub recorded: Stamp,
 }

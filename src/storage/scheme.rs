@@ -37,10 +37,7 @@ pub struct ResultName {
 
 impl ResultName {
     pub(super) fn of_call(computation: &Computation, inputs: &[Digest], digits: Digits) -> Self {
-        Self {
-            directory: call_directory(computation),
-            file: file(inputs, digits),
-        }
+        Self { directory: call_directory(computation), file: file(inputs, digits) }
     }
 
     pub(super) fn of_job(task: &Task, inputs: &[Digest], digits: Digits) -> Self {
@@ -58,10 +55,7 @@ impl ResultName {
             None => "???".to_owned(),
         };
         let file = join(inputs.iter().map(show));
-        Self {
-            directory: call_directory(computation),
-            file,
-        }
+        Self { directory: call_directory(computation), file }
     }
 
     /// The name of an output.
@@ -164,23 +158,15 @@ mod tests {
     }
 
     fn digests(count: usize) -> Vec<Digest> {
-        (0..count)
-            .map(|n| Digest::of(n.to_string().as_bytes()))
-            .collect()
+        (0..count).map(|n| Digest::of(n.to_string().as_bytes())).collect()
     }
 
     #[test]
     fn names_are_the_specifications() {
         let (x, y) = (Digest::of(b"17\n"), Digest::of(b"5\n"));
         let name = ResultName::of_call(&computation(), &[x, y], Digits::Short);
-        assert_eq!(
-            name.output(1),
-            "c_add/567526d1f10f/01/ad48103e4fc7_5d9474c0309b"
-        );
-        assert_eq!(
-            name.record(),
-            "c_add/567526d1f10f/record/ad48103e4fc7_5d9474c0309b.json"
-        );
+        assert_eq!(name.output(1), "c_add/567526d1f10f/01/ad48103e4fc7_5d9474c0309b");
+        assert_eq!(name.record(), "c_add/567526d1f10f/record/ad48103e4fc7_5d9474c0309b.json");
         assert_eq!(name.short(), "c_add/567526d1f10f/ad48103e4fc7_5d9474c0309b");
         assert_eq!(task_input(&x, Digits::Short), "tinputs/ad/48103e4fc7");
         let guess = ResultName::guess(&computation(), &[Some(x), None]);
@@ -192,14 +178,8 @@ mod tests {
         let x = Digest::of(b"17\n");
         let full = "ad48103e4fc71796e9708cafc43adeed0d1076b7";
         let name = ResultName::of_call(&computation(), &[x, x], Digits::Full);
-        assert_eq!(
-            name.output(0),
-            format!("c_add/567526d1f10f/00/{full}_{full}")
-        );
-        assert_eq!(
-            task_input(&x, Digits::Full),
-            format!("tinputs/ad/{}", &full[2..])
-        );
+        assert_eq!(name.output(0), format!("c_add/567526d1f10f/00/{full}_{full}"));
+        assert_eq!(task_input(&x, Digits::Full), format!("tinputs/ad/{}", &full[2..]));
     }
 
     #[test]

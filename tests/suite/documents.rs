@@ -41,10 +41,7 @@ fn steps(text: &str) -> Vec<Step> {
         if line.starts_with("```") {
             inside = line == "```console";
         } else if inside && let Some(command) = line.strip_prefix("$ ") {
-            steps.push(Step {
-                command: command.to_owned(),
-                expected: Vec::new(),
-            });
+            steps.push(Step { command: command.to_owned(), expected: Vec::new() });
         } else if inside {
             let step = steps.last_mut().expect("a block begins with a command");
             match line.strip_prefix("> ") {
@@ -68,11 +65,7 @@ fn type_in(dir: &Path, bin: &Path, commands: &[String]) -> Vec<Vec<String>> {
         .arg("../script")
         .current_dir(dir)
         .env_clear()
-        .envs([
-            ("PATH", path.as_str()),
-            ("LC_ALL", "C"),
-            ("GIT_CONFIG_NOSYSTEM", "1"),
-        ])
+        .envs([("PATH", path.as_str()), ("LC_ALL", "C"), ("GIT_CONFIG_NOSYSTEM", "1")])
         .env("HOME", dir.parent().unwrap())
         .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_NAME"), "reader")))
         .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_EMAIL"), "reader@example.org")))
@@ -89,11 +82,7 @@ fn type_in(dir: &Path, bin: &Path, commands: &[String]) -> Vec<Vec<String>> {
         }
         printed.push(lines);
     }
-    assert_eq!(
-        printed.len(),
-        commands.len(),
-        "the shell came to the end: {text}"
-    );
+    assert_eq!(printed.len(), commands.len(), "the shell came to the end: {text}");
     printed
 }
 
@@ -107,10 +96,7 @@ fn without_commits(line: &str) -> String {
         }
     }
     let line = parts.join("/");
-    match line
-        .split_once(" at ")
-        .map(|(name, rest)| (name, rest.split_once(": ")))
-    {
+    match line.split_once(" at ").map(|(name, rest)| (name, rest.split_once(": "))) {
         Some((name, Some((id, rest)))) if is_short_id(id) => format!("{name} at COMMIT: {rest}"),
         _ => line,
     }
@@ -155,10 +141,7 @@ fn prepare(dir: &Path) -> (PathBuf, PathBuf) {
         .arg(&copy)
         .current_dir(root())
         .env_clear()
-        .envs([
-            ("PATH", std::env::var("PATH").unwrap()),
-            ("HOME", dir.display().to_string()),
-        ])
+        .envs([("PATH", std::env::var("PATH").unwrap()), ("HOME", dir.display().to_string())])
         .status();
     assert!(made.unwrap().success());
     (copy, bin)
@@ -201,11 +184,7 @@ fn every_link_of_the_documentation_leads_somewhere() {
     let mut wrong = Vec::new();
     for document in documents() {
         let text = fs::read_to_string(root().join(&document)).unwrap();
-        for target in text
-            .split("](")
-            .skip(1)
-            .filter_map(|rest| rest.split(')').next())
-        {
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             let file = target.split('#').next().unwrap_or_default();
             let there = root().join(document.parent().unwrap()).join(file).exists();
             if !target.contains("://") && !there {

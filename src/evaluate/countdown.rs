@@ -1,0 +1,179 @@
+//! The countdown: which call is ready, and what becomes of it after its turn.
+//!
+//! Threads of a pool give each ready call its turn. What was executed comes back to the thread that
+//! called, which flushes and publishes many calls together while the others go on executing; what
+//! another run computes is looked at again from time to time.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use rayon::ScopeFifo;
+
+use super::call::{Executed, Turn};
+use super::{EvaluateError, Evaluation, Evaluator, Event, Outcome};
+use crate::executor::Executor;
+use crate::plan::CallId;
+use crate::storage::{ResultName, StorageError};
+
+/// How often calls that another run computes are looked at.
+const POLL: Duration = Duration::from_millis(100);
+
+/// What a thread of the pool tells the one that called.
+enum Message<'a> {
+    Executed(Executed<'a>),
+    Held(CallId, ResultName),
+    /// Every call is over.
+    Over,
+}
+
+/// How far the calls of a plan are from their turns.
+struct Countdown<'e, 'a> {
+    evaluator: &'e Evaluator<'a>,
+    evaluation: &'e Evaluation,
+    /// For each call, how many of its inputs are awaited.
+    awaited: Vec<AtomicU32>,
+    /// How many calls are not over.
+    left: AtomicUsize,
+    sender: Sender<Message<'a>>,
+}
+
+/// Carries out a plan with so many threads, until every call is over.
+pub(super) fn carry_out(
+    evaluator: &Evaluator<'_>,
+    evaluation: &Evaluation,
+    jobs: NonZeroUsize,
+) -> Result<(), EvaluateError> {
+    let plan = evaluator.plan;
+    if plan.calls().len() == 0 {
+        return Ok(());
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.get()).build()?;
+    let (sender, receiver) = channel();
+    let awaited = plan.calls().map(|(id, _)| AtomicU32::new(plan.awaited(id) as u32)).collect();
+    let left = AtomicUsize::new(plan.calls().len());
+    let countdown = &Countdown { evaluator, evaluation, awaited, left, sender };
+    // Collected before the first is spawned: one that is counted down meanwhile is not ready from
+    // the beginning.
+    let ready = |id: &CallId| plan.awaited(*id) == 0;
+    let ready: Vec<CallId> = plan.calls().map(|(id, _)| id).filter(ready).collect();
+    pool.in_place_scope_fifo(|scope| {
+        for id in ready {
+            scope.spawn_fifo(move |scope| countdown.turn(scope, id));
+        }
+        countdown.attend(scope, &receiver)
+    })?;
+    Ok(())
+}
+
+impl<'s, 'a> Countdown<'_, 'a> {
+    /// Gives a call its turn, in a thread of the pool.
+    fn turn(&'s self, scope: &ScopeFifo<'s>, id: CallId) {
+        match self.evaluator.turn(self.evaluation, id) {
+            Turn::Ended(outcome) => {
+                self.settle(scope, id, outcome);
+                self.tell(id);
+            }
+            Turn::Executed(executed) => self.send(Message::Executed(executed)),
+            Turn::Held(name, holder) => {
+                (self.evaluator.observe)(Event::Held(id, name.clone(), holder));
+                self.send(Message::Held(id, name));
+            }
+        }
+    }
+
+    fn send(&self, message: Message<'a>) {
+        // The other end is there until every call is over.
+        drop(self.sender.send(message));
+    }
+
+    /// Notes how a call ended, and gives their turns to the calls that awaited only that.
+    fn settle(&'s self, scope: &ScopeFifo<'s>, id: CallId, outcome: Outcome) {
+        let first = self.evaluation.set(id, outcome);
+        debug_assert!(first, "a call ends once");
+        for &reader in self.evaluator.plan.readers(id) {
+            if self.awaited[reader.index()].fetch_sub(1, Ordering::AcqRel) == 1 {
+                scope.spawn_fifo(move |scope| self.turn(scope, reader));
+            }
+        }
+    }
+
+    /// Tells that a call is over.
+    fn tell(&self, id: CallId) {
+        (self.evaluator.observe)(Event::Ended(id));
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.send(Message::Over);
+        }
+    }
+
+    /// Publishes what was executed, and looks after what others compute, until all is over.
+    fn attend(
+        &'s self,
+        scope: &ScopeFifo<'s>,
+        receiver: &Receiver<Message<'a>>,
+    ) -> Result<(), StorageError> {
+        let mut held: Vec<(CallId, ResultName)> = Vec::new();
+        let mut result = Ok(());
+        loop {
+            let first = if held.is_empty() {
+                receiver.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                receiver.recv_timeout(POLL)
+            };
+            let mut executed = Vec::new();
+            match first {
+                Err(RecvTimeoutError::Timeout) => self.look_again(scope, &mut held),
+                Err(RecvTimeoutError::Disconnected) => return result,
+                Ok(first) => {
+                    for message in std::iter::once(first).chain(receiver.try_iter()) {
+                        match message {
+                            Message::Executed(call) => executed.push(call),
+                            Message::Held(id, name) => held.push((id, name)),
+                            Message::Over => return result,
+                        }
+                    }
+                }
+            }
+            if !executed.is_empty() {
+                result = result.and(self.publish(scope, executed));
+            }
+        }
+    }
+
+    /// Flushes what was executed, publishes it, flushes that, and tells it.
+    fn publish(
+        &'s self,
+        scope: &ScopeFifo<'s>,
+        executed: Vec<Executed<'a>>,
+    ) -> Result<(), StorageError> {
+        let storage = self.evaluator.storage;
+        let ids: Vec<CallId> = executed.iter().map(|executed| executed.id).collect();
+        let flushed = storage.flush();
+        for executed in executed {
+            let id = executed.id;
+            let outcome = match &flushed {
+                Ok(()) => self.evaluator.publish(executed),
+                Err(_) => Outcome::Interrupted(executed.give_up()),
+            };
+            self.settle(scope, id, outcome);
+        }
+        let flushed = flushed.and_then(|()| storage.flush());
+        ids.into_iter().for_each(|id| self.tell(id));
+        flushed
+    }
+
+    /// Gives their turns to calls that no other run computes any more.
+    fn look_again(&'s self, scope: &ScopeFifo<'s>, held: &mut Vec<(CallId, ResultName)>) {
+        let Evaluator { storage, executor, .. } = self.evaluator;
+        let interrupted = executor.is_some_and(Executor::is_interrupted);
+        held.retain(|(id, name)| {
+            let wait = !interrupted && storage.holder(name).is_some();
+            if !wait {
+                let id = *id;
+                scope.spawn_fifo(move |scope| self.turn(scope, id));
+            }
+            wait
+        });
+    }
+}

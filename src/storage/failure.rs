@@ -1,0 +1,112 @@
+//! Failures: remembered with what was printed, never served.
+
+use super::find::{Call, Read};
+use super::record::{FailureRecord, Format};
+use super::scheme::ResultName;
+use super::stage::Stage;
+use super::{Result, Storage, disk};
+
+/// How much of a log is shown, in bytes.
+const TAIL: u64 = 2000;
+
+/// What a call that failed has printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// The file in the storage that keeps all of it.
+    pub name: String,
+    /// Its end.
+    pub tail: String,
+}
+
+/// How a call failed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Failure {
+    /// Why, in words.
+    pub reason: String,
+    /// Its exit status, if it ended by itself.
+    pub exit_status: Option<i32>,
+    /// The signal that killed it, if one did.
+    pub signal: Option<i32>,
+    /// How long it ran, in seconds.
+    pub seconds: f64,
+}
+
+/// Where a log is kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Room {
+    /// Beside a result.
+    Log,
+    /// Beside the memory of a failure.
+    Failed,
+}
+
+impl Stage<'_> {
+    /// Moves the log to a room, unless nothing was printed; returns its name there.
+    pub(super) fn keep_log(&self, name: &ResultName, room: Room) -> Result<Option<String>> {
+        let log = self.log();
+        if disk::metadata(&log)?.is_none_or(|metadata| metadata.len() == 0) {
+            return Ok(None);
+        }
+        let kept = name.room(match room {
+            Room::Log => "log",
+            Room::Failed => "failed",
+        });
+        disk::rename(&log, &self.storage.place(&kept)?)?;
+        Ok(Some(kept))
+    }
+
+    /// Keeps the memory of a failure, and nothing of its outputs; returns what it printed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn fail(self, call: Call<'_>, name: &ResultName, failure: Failure) -> Result<Option<Log>> {
+        let log = self.keep_log(name, Room::Failed)?.map(|name| {
+            // A log that cannot be read is no reason to say less of the failure itself.
+            let tail = disk::tail(&self.storage.path(&name), TAIL).unwrap_or_default();
+            Log { name, tail }
+        });
+        let Failure { reason, exit_status, signal, seconds } = failure;
+        let record = FailureRecord {
+            format: Format,
+            computation: call.computation.name.clone(),
+            commit: call.computation.commit.clone(),
+            inputs: call.inputs.to_vec(),
+            reason,
+            exit_status,
+            signal,
+            seconds,
+            recorded: self.storage.stamp(),
+        };
+        self.storage.put_record(&record_name(name), &record)?;
+        Ok(log)
+    }
+}
+
+impl Storage {
+    /// Returns what is remembered of the last failure of a call.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn last_failure(&self, name: &ResultName) -> Result<Option<FailureRecord>> {
+        Ok(match self.record(&record_name(name))? {
+            Read::Record(record) => Some(record),
+            Read::Spoiled | Read::Absent => None,
+        })
+    }
+
+    /// Forgets the failures of a call that has succeeded.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn forget_failure(&self, name: &ResultName) -> Result<()> {
+        let names = [record_name(name), name.room("failed")];
+        names.iter().try_for_each(|name| disk::remove(&self.path(name)))
+    }
+}
+
+fn record_name(name: &ResultName) -> String {
+    name.room("failed") + ".json"
+}

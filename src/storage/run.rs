@@ -1,0 +1,234 @@
+//! Who is running: a process that works on the storage, and whether it still does.
+//!
+//! Each run has a private directory in `tmp/`, whose name says host, boot, process namespace and
+//! process. On the same host a process that is gone is known at once. Elsewhere a run shows that it
+//! lives by a file `beat` that changes every few seconds; how long it has not changed is measured
+//! by the clock of the one who looks, so clocks that differ do not matter.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
+use super::lock;
+
+/// Where the private directories of runs are.
+pub(super) const ROOM: &str = "tmp";
+
+/// How often a run shows that it lives.
+const BEAT: Duration = Duration::from_secs(5);
+
+/// How long a run may show nothing before others take it for dead.
+pub const SILENCE: Duration = Duration::from_secs(60);
+
+/// The name of a run: `HOST-BOOT-NAMESPACE-PROCESS-TIME`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RunName {
+    host: String,
+    boot: String,
+    namespace: String,
+    process: u32,
+    time: String,
+}
+
+impl RunName {
+    fn own() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect();
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }
+        };
+        Self {
+            host: host().chars().map(plain).take(64).collect(),
+            boot: boot.chars().filter(char::is_ascii_hexdigit).take(8).collect(),
+            namespace: digits(&namespace.to_string_lossy()),
+            process: std::process::id(),
+            time: format!("{:x}", since.as_nanos()),
+        }
+    }
+
+    /// Whether process numbers mean the same for both.
+    fn is_near(&self, other: &Self) -> bool {
+        (&self.host, &self.boot, &self.namespace) == (&other.host, &other.boot, &other.namespace)
+    }
+
+    /// Whether no process has this number any more.
+    fn is_gone(&self) -> bool {
+        let pid = i32::try_from(self.process).ok().and_then(Pid::from_raw);
+        pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
+    }
+}
+
+impl fmt::Display for RunName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, boot, namespace, process, time } = self;
+        write!(f, "{host}-{boot}-{namespace}-{process}-{time}")
+    }
+}
+
+impl FromStr for RunName {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let parts: Vec<&str> = text.split('-').collect();
+        let [host, boot, namespace, process, time] = parts[..] else {
+            return Err(());
+        };
+        let process = process.parse().map_err(drop)?;
+        let [host, boot, namespace, time] = [host, boot, namespace, time].map(str::to_owned);
+        Ok(Self { host, boot, namespace, process, time })
+    }
+}
+
+/// A run that is not this one, for humans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The name of its host.
+    pub host: String,
+    /// The number of its process there.
+    pub process: u32,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} on {}", self.process, self.host)
+    }
+}
+
+impl From<&RunName> for Holder {
+    fn from(name: &RunName) -> Self {
+        Self { host: name.host.clone(), process: name.process }
+    }
+}
+
+/// This run, and what it knows of others.
+#[derive(Debug)]
+pub(super) struct Run {
+    name: RunName,
+    directory: String,
+    /// What keeps the heart beating; it stops when this is dropped.
+    heart: OnceLock<Sender<()>>,
+    /// When the beat of another run was last seen to change.
+    seen: Mutex<HashMap<RunName, (Vec<u8>, Instant)>>,
+}
+
+impl Run {
+    pub(super) fn new() -> Self {
+        let name = RunName::own();
+        let directory = format!("{ROOM}/{name}");
+        Self { name, directory, heart: OnceLock::new(), seen: Mutex::default() }
+    }
+
+    pub(super) const fn name(&self) -> &RunName {
+        &self.name
+    }
+
+    /// The directory that is this run's own, relative to the storage.
+    pub(super) fn directory(&self) -> &str {
+        &self.directory
+    }
+
+    /// Shows from now on that this run lives, in its directory, which must be there.
+    pub(super) fn begin_to_beat(&self, directory: &Path) {
+        self.heart.get_or_init(|| {
+            let (sender, stop) = channel();
+            let directory = directory.to_owned();
+            beat(&directory, 0);
+            thread::spawn(move || {
+                for count in 1_u64.. {
+                    match stop.recv_timeout(BEAT) {
+                        Err(RecvTimeoutError::Timeout) => beat(&directory, count),
+                        _ => break,
+                    }
+                }
+            });
+            sender
+        });
+    }
+
+    /// Whether another run still works, as far as can be told.
+    pub(super) fn is_alive(&self, other: &RunName, directory: &Path) -> bool {
+        if !directory.is_dir() || other.is_near(&self.name) && other.is_gone() {
+            return false;
+        }
+        let beat = fs::read(beat_file(directory)).unwrap_or_default();
+        let mut seen = lock(&self.seen);
+        let known = seen.entry(other.clone()).or_insert_with(|| (beat.clone(), Instant::now()));
+        if known.0 != beat {
+            *known = (beat, Instant::now());
+        }
+        known.1.elapsed() < SILENCE
+    }
+
+    /// Whether another run is certainly over.
+    pub(super) fn is_over(&self, other: &RunName) -> bool {
+        other.is_near(&self.name) && other.is_gone()
+            || (other.host == self.name.host && other.boot != self.name.boot)
+    }
+}
+
+fn beat_file(directory: &Path) -> PathBuf {
+    directory.join("beat")
+}
+
+/// Replaces the file, so that nobody reads an old one from a cache of its contents.
+fn beat(directory: &Path, count: u64) {
+    let aside = directory.join("beat.new");
+    let beaten = fs::write(&aside, format!("{count}\n"));
+    // A heart that cannot beat makes others execute what this run does, which harms nothing.
+    drop(beaten.and_then(|()| fs::rename(&aside, beat_file(directory))));
+}
+
+pub(super) fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_reads_as_it_was_written() {
+        let own = RunName::own();
+        assert_eq!(own.to_string().parse(), Ok(own));
+        assert_eq!("a-b".parse::<RunName>(), Err(()));
+        assert_eq!("a-b-c-d-e".parse::<RunName>(), Err(()));
+    }
+
+    #[test]
+    fn only_the_dead_of_this_host_are_over() {
+        let run = Run::new();
+        let own = run.name().clone();
+        assert!(!run.is_over(&own));
+        let gone = RunName { process: i32::MAX as u32, ..own.clone() };
+        assert!(run.is_over(&gone));
+        assert!(!run.is_over(&RunName { host: "elsewhere".into(), ..gone.clone() }));
+        assert!(!run.is_over(&RunName { namespace: "1".into(), ..gone.clone() }));
+        assert!(run.is_over(&RunName { boot: "00000000".into(), ..own }));
+    }
+
+    #[test]
+    fn a_run_without_a_directory_is_dead_and_one_elsewhere_lives_while_it_beats() {
+        let run = Run::new();
+        let other = RunName { host: "elsewhere".into(), ..run.name().clone() };
+        assert!(!run.is_alive(&other, Path::new("/nowhere/at/all")));
+        let directory = tempfile::tempdir().unwrap();
+        beat(directory.path(), 0);
+        assert!(run.is_alive(&other, directory.path()));
+        let long_ago = Instant::now().checked_sub(SILENCE).unwrap();
+        lock(&run.seen).get_mut(&other).unwrap().1 = long_ago;
+        assert!(!run.is_alive(&other, directory.path()));
+        beat(directory.path(), 1);
+        assert!(run.is_alive(&other, directory.path()));
+    }
+}
