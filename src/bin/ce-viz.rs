@@ -1,3 +1,5 @@
 //! `ce-viz`: draws the workflow of the current task.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    compeval::cli::main::<compeval::cli::Viz>()
+}

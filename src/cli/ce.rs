@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use super::{Check, Run, Sym, Tool};
+use super::{Check, Run, Sym, Tool, Viz};
 use crate::error::Error;
 use crate::exit::Exit;
 
@@ -22,6 +22,7 @@ pub struct Ce {
 enum Command {
     Run(Run),
     Sym(Sym),
+    Viz(Viz),
     Check(Check),
     /// Print the completions of a program for a shell
     Completions {
@@ -44,6 +45,7 @@ enum Program {
     Ce,
     CeRun,
     CeSym,
+    CeViz,
 }
 
 impl Program {
@@ -52,6 +54,7 @@ impl Program {
             Self::Ce => Ce::command(),
             Self::CeRun => Run::command(),
             Self::CeSym => Sym::command(),
+            Self::CeViz => Viz::command(),
         }
     }
 }
@@ -61,6 +64,7 @@ impl Tool for Ce {
         match &self.command {
             Command::Run(run) => run.run(out),
             Command::Sym(sym) => sym.run(out),
+            Command::Viz(viz) => viz.run(out),
             Command::Check(check) => check.run(out),
             Command::Completions { shell, program } => {
                 let mut command = program.command();

@@ -9,6 +9,7 @@ mod options;
 mod run;
 mod screen;
 mod sym;
+mod viz;
 
 use std::error::Error as _;
 use std::fmt::Display;
@@ -19,6 +20,7 @@ pub use self::ce::Ce;
 pub use self::check::Check;
 pub use self::run::Run;
 pub use self::sym::Sym;
+pub use self::viz::Viz;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::load::LoadError;

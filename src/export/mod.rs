@@ -1,5 +1,15 @@
-//! The expression in forms for other eyes: as LISP.
+//! The workflow in forms for other eyes: as LISP, and as a picture.
 //!
-//! Only tells; reads and writes no storage.
+//! A [`Drawing`] is made from a task and its plan, and every format is written from the same
+//! drawing, so they never tell different stories. The same drawing is the same text, byte for
+//! byte. Reads and computes nothing: what is there and what is missing, it is told.
 
+mod dot;
+mod drawing;
+mod layout;
+mod paint;
+mod svg;
 pub mod sym;
+mod text;
+
+pub use self::drawing::{Arrow, Drawing, Kind, Results, Shape, State};

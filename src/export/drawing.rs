@@ -1,0 +1,230 @@
+//! What is drawn: a shape for everything that makes or holds files, an arrow for each use of them.
+//!
+//! A call is one shape, however many nodes of the workflow are that call. An arrow always leads
+//! to a shape that stands after the one it comes from, and both are in the order of the workflow.
+//! Knows no format and no positions.
+
+use crate::evaluate::{Evaluation, Files};
+use crate::plan::{CallId, Plan, Source, Step};
+use crate::storage::Storage;
+use crate::workflow::{Computation, Node, NodeId, Task};
+
+/// A workflow as shapes and arrows.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Drawing {
+    pub(super) shapes: Vec<Shape>,
+    pub(super) arrows: Vec<Arrow>,
+}
+
+/// Something that makes or holds files.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// What it stands for.
+    pub kind: Kind,
+    /// What it is called.
+    pub label: String,
+    /// Whether its files are there, if that was looked up.
+    pub state: Option<State>,
+    /// The names of its files as the user sees them; none unless they were looked up.
+    pub files: Vec<String>,
+}
+
+/// What a shape stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An input of the task.
+    Input,
+    /// A file that is in the storage.
+    Literal,
+    /// A call of a computation.
+    Computation,
+    /// The outputs of the task.
+    Output,
+}
+
+/// Whether files are in the storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// All of them are.
+    There,
+    /// Some are not.
+    Missing,
+}
+
+/// A use of a shape's files.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Arrow {
+    /// The place of the shape that has the files.
+    pub from: usize,
+    /// The place of the shape that reads them; it is greater than `from`.
+    pub to: usize,
+    /// Which inputs are filled, what a human called it, and which outputs are carried.
+    pub label: String,
+}
+
+/// What is known of the files that the shapes make or hold.
+#[derive(Clone, Copy)]
+pub struct Results<'a> {
+    /// How the calls ended.
+    pub evaluation: &'a Evaluation,
+    /// What is there before any call.
+    pub files: &'a Files,
+    /// The storage, for the names that the user sees.
+    pub storage: &'a Storage,
+}
+
+impl Drawing {
+    /// Draws a planned task, with what is known of its files if that was looked up.
+    ///
+    /// The time is linear in the nodes of the workflow and their inputs.
+    pub fn new(task: &Task, plan: &Plan, results: Option<Results<'_>>) -> Self {
+        let artist = Artist { task, plan, results };
+        let mut drawing = Self::default();
+        let mut calls: Vec<Option<usize>> = vec![None; plan.calls().len()];
+        // The place of each node's shape.
+        let mut places = Vec::with_capacity(task.workflow.nodes().len());
+        for (id, node) in task.workflow.nodes() {
+            let next = drawing.shapes.len();
+            let place = match plan.step(id) {
+                Step::Call(call) => *calls[call.index()].get_or_insert(next),
+                Step::Leaf(_) => next,
+            };
+            places.push(place);
+            if place == next {
+                drawing.shapes.push(artist.shape(id));
+                artist.arrows(node, &places, &mut drawing.arrows);
+            }
+        }
+        drawing.arrows.push(Arrow {
+            from: places[task.workflow.root().index()],
+            to: drawing.shapes.len(),
+            label: String::new(),
+        });
+        drawing.shapes.push(artist.output());
+        drawing
+    }
+
+    /// The shapes, each after those that it reads; the last is the task's outputs.
+    pub fn shapes(&self) -> &[Shape] {
+        &self.shapes
+    }
+
+    /// The arrows, in the order of the shapes that they lead to.
+    pub fn arrows(&self) -> &[Arrow] {
+        &self.arrows
+    }
+
+    /// Whether it shows which files are there.
+    pub(super) fn has_states(&self) -> bool {
+        self.shapes.iter().any(|shape| shape.state.is_some())
+    }
+}
+
+/// What a drawing is made from.
+struct Artist<'a> {
+    task: &'a Task,
+    plan: &'a Plan,
+    results: Option<Results<'a>>,
+}
+
+impl<'a> Artist<'a> {
+    /// The shape of a node that is not drawn yet.
+    fn shape(&self, id: NodeId) -> Shape {
+        let (kind, label) = match &self.task.workflow[id] {
+            Node::Input(input) => {
+                let name = &self.task.inputs[input.index()];
+                (Kind::Input, format!("INPUT {name}"))
+            }
+            Node::Literal(name) => (Kind::Literal, format!("FILE {name}")),
+            Node::Computation { computation, .. } => {
+                let computation = &self.task.computations[computation.index()];
+                (Kind::Computation, computation.name.to_string())
+            }
+        };
+        let sources = match self.plan.step(id) {
+            Step::Leaf(source) => vec![source],
+            Step::Call(call) => self.outputs(call).collect(),
+        };
+        self.with_files(kind, label, &sources)
+    }
+
+    /// The shape of the task's outputs.
+    fn output(&self) -> Shape {
+        let mut label = "OUTPUT".to_owned();
+        if let Some((computation, numbers)) = self.carried(self.task.workflow.root()) {
+            label.push(' ');
+            list(&mut label, &computation.outputs, numbers);
+        }
+        self.with_files(Kind::Output, label, self.plan.outputs())
+    }
+
+    fn with_files(&self, kind: Kind, label: String, sources: &[Source]) -> Shape {
+        let Some(results) = self.results else {
+            return Shape { kind, label, state: None, files: Vec::new() };
+        };
+        let Results { evaluation, files, storage } = results;
+        let there = |source: &Source| evaluation.is_there(files, *source);
+        let state = if sources.iter().all(there) { State::There } else { State::Missing };
+        let name = |source: &Source| evaluation.name(files, self.plan, *source);
+        let shown = |name: String| storage.shown(&name).display().to_string();
+        Shape {
+            kind,
+            label,
+            state: Some(state),
+            files: sources.iter().filter_map(name).map(shown).collect(),
+        }
+    }
+
+    /// Everything that a call makes.
+    fn outputs(&self, call: CallId) -> impl Iterator<Item = Source> + use<> {
+        let computation = self.plan.call(call).computation;
+        let count = self.task.computations[computation.index()].outputs.len();
+        (0..count).map(move |number| Source::Output { call, number: number as u8 })
+    }
+
+    /// The computation that makes what a node passes up, and the numbers of the outputs passed up.
+    fn carried(&self, id: NodeId) -> Option<(&'a Computation, impl Iterator<Item = u8> + use<'a>)> {
+        match &self.task.workflow[id] {
+            Node::Computation { computation, outputs, .. } => {
+                let computation = &self.task.computations[computation.index()];
+                Some((computation, outputs.numbers()))
+            }
+            Node::Input(_) | Node::Literal(_) => None,
+        }
+    }
+
+    /// Adds the arrows to the node's shape, the last of those that have a place.
+    fn arrows(&self, node: &Node, places: &[usize], arrows: &mut Vec<Arrow>) {
+        let (Node::Computation { computation, .. }, Some(&to)) = (node, places.last()) else {
+            return;
+        };
+        let reader = &self.task.computations[computation.index()];
+        for input in node.inputs() {
+            let mut label = String::new();
+            list(&mut label, &reader.inputs, input.first..=input.last);
+            if !input.label.is_empty() {
+                label.push_str(" : ");
+                label.push_str(&input.label);
+            }
+            if let Some((computation, numbers)) = self.carried(input.node) {
+                label.push_str(" [");
+                list(&mut label, &computation.outputs, numbers);
+                label.push(']');
+            }
+            let from = places[input.node.index()];
+            arrows.push(Arrow { from, to, label });
+        }
+    }
+}
+
+/// Adds the names that have these numbers: `quotient, remainder`.
+fn list(text: &mut String, names: &[String], numbers: impl Iterator<Item = u8>) {
+    for (at, number) in numbers.enumerate() {
+        text.push_str(if at == 0 { "" } else { ", " });
+        let name = names.get(usize::from(number)).cloned();
+        text.push_str(&name.unwrap_or_else(|| format!("{number:02}")));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! Shared calls, labels, and what is known of files.
+
+use std::path::Path;
+
+use super::*;
+use crate::digest::Digest;
+use crate::evaluate::Evaluator;
+use crate::name::StorageName;
+use crate::slice::Slice;
+use crate::storage::{Input, Stored, Unrecorded};
+use crate::workflow::{Argument, Builder, ComputationId, InputId, Workflow};
+
+fn task(workflow: Workflow) -> Task {
+    let id = "ab".repeat(20);
+    let computation = |name: &str, inputs: &[&str], outputs: &[&str]| Computation {
+        name: name.parse().unwrap(),
+        commit: id.parse().unwrap(),
+        tree: id.parse().unwrap(),
+        inputs: inputs.iter().copied().map(str::to_owned).collect(),
+        outputs: outputs.iter().copied().map(str::to_owned).collect(),
+        exec: "exec".into(),
+    };
+    Task {
+        name: "t".parse().unwrap(),
+        commit: id.parse().unwrap(),
+        inputs: vec!["n".parse().unwrap(), "unused".parse().unwrap()],
+        computations: vec![
+            computation("divmod", &["dividend", "divisor"], &["quotient", "remainder"]),
+            computation("join", &["a", "b", "c", "d"], &["all", "log"]),
+        ],
+        workflow,
+    }
+}
+
+fn call(builder: &mut Builder, at: usize, inputs: &[(&str, NodeId)], slice: &[&str]) -> NodeId {
+    let mut next = 0;
+    let argument = |(label, node): &(&str, NodeId)| {
+        let first = next;
+        next += builder[*node].width() as u8;
+        Argument { label: (*label).into(), first, last: next - 1, node: *node }
+    };
+    let inputs = inputs.iter().map(argument).collect();
+    builder.intern(Node::Computation {
+        computation: ComputationId::at(at),
+        inputs,
+        outputs: Slice::parse(slice).unwrap(),
+    })
+}
+
+/// Three slices of one call, and a literal.
+fn shared() -> Task {
+    let mut builder = Builder::default();
+    let n = builder.intern(Node::Input(InputId::at(0)));
+    let d = builder.intern(Node::Literal("tinputs/ad/48103e4fc7".parse().unwrap()));
+    let both = call(&mut builder, 0, &[("n", n), ("d", d)], &["01", "00"]);
+    let one = call(&mut builder, 0, &[("x", n), ("y", d)], &["0"]);
+    let inputs = [("both parts", both), ("", one), ("in", n)];
+    let root = call(&mut builder, 1, &inputs, &["1", "0"]);
+    task(builder.finish(root))
+}
+
+fn labels(drawing: &Drawing) -> Vec<&str> {
+    drawing.shapes.iter().map(|shape| shape.label.as_str()).collect()
+}
+
+#[test]
+fn a_call_is_drawn_once_whatever_the_slices() {
+    let task = shared();
+    let drawing = Drawing::new(&task, &Plan::new(&task.workflow), None);
+    let shapes = ["INPUT n", "FILE tinputs/ad/48103e4fc7", "divmod", "join", "OUTPUT log, all"];
+    assert_eq!(labels(&drawing), shapes);
+    let arrows = drawing.arrows.iter().map(|arrow| (arrow.from, arrow.to, arrow.label.as_str()));
+    let expected = [
+        (0, 2, "dividend : n"),
+        (1, 2, "divisor : d"),
+        (2, 3, "a, b : both parts [remainder, quotient]"),
+        (2, 3, "c [quotient]"),
+        (0, 3, "d : in"),
+        (3, 4, ""),
+    ];
+    assert_eq!(arrows.collect::<Vec<_>>(), expected);
+    assert!(!drawing.has_states());
+    assert!(drawing.shapes.iter().all(|shape| shape.files.is_empty()));
+}
+
+#[test]
+fn the_root_may_be_an_input() {
+    let mut builder = Builder::default();
+    let root = builder.intern(Node::Input(InputId::at(0)));
+    let task = task(builder.finish(root));
+    let drawing = Drawing::new(&task, &Plan::new(&task.workflow), None);
+    assert_eq!(labels(&drawing), ["INPUT n", "OUTPUT"]);
+}
+
+#[test]
+fn files_have_the_names_that_the_user_sees() {
+    let task = shared();
+    let plan = Plan::new(&task.workflow);
+    let name: StorageName = "tinputs/00/0123456789".parse().unwrap();
+    let (name, digest) = (name.to_string(), Digest::of(b"17"));
+    let file = Stored { name, digest };
+    let files = Files { inputs: vec![Input { file, there: true }], literals: vec![None] };
+    let storage = Storage::inspect(Path::new("no/such/storage"), Unrecorded::Adopt).unwrap();
+    let evaluation = Evaluation::new(&plan);
+    let evaluator = Evaluator {
+        task: &task,
+        plan: &plan,
+        files: &files,
+        storage: &storage,
+        executor: None,
+        retries: 0,
+        observe: &|_| {},
+    };
+    evaluator.evaluate(&evaluation, std::num::NonZeroUsize::MIN).unwrap();
+    let results = Results { evaluation: &evaluation, files: &files, storage: &storage };
+    let drawing = Drawing::new(&task, &plan, Some(results));
+    let there = drawing.shapes.iter().map(|shape| shape.state == Some(State::There));
+    assert_eq!(there.collect::<Vec<_>>(), [true, false, false, false, false]);
+    assert_eq!(drawing.shapes[0].files, ["no/such/storage/tinputs/00/0123456789"]);
+    let [quotient, remainder] = &drawing.shapes[2].files[..] else {
+        panic!("all outputs of a call are named");
+    };
+    assert!(quotient.starts_with("no/such/storage/c_divmod/abababababab/00/"), "{quotient}");
+    assert!(remainder.starts_with("no/such/storage/c_divmod/abababababab/01/"), "{remainder}");
+    let outputs = [&drawing.shapes[3].files[1], &drawing.shapes[3].files[0]];
+    assert_eq!(drawing.shapes[4].files.iter().collect::<Vec<_>>(), outputs);
+}

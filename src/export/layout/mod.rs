@@ -1,0 +1,232 @@
+//! Where everything in a picture stands: boxes, labels and lines, from left to right.
+//!
+//! A layer is as wide as the widest thing in it, and inside a layer every line is horizontal, in a
+//! place of its own; lines bend only between layers. So no line runs through a box or a text, and
+//! no two of those overlap; only in a drawing that is too large to look at may long arrows run
+//! through boxes. Lengths are in pixels, and y grows downwards. Knows no format.
+
+mod layers;
+mod order;
+mod place;
+mod ports;
+mod sizes;
+
+use self::layers::Layers;
+use self::order::Order;
+use self::ports::Ports;
+use self::sizes::Sizes;
+use super::drawing::Drawing;
+
+/// The size of the characters in boxes.
+pub(super) const BOX_FONT: f64 = 13.0;
+/// The size of the characters on arrows.
+pub(super) const LABEL_FONT: f64 = 11.0;
+/// The height of a line of text, per size of its characters.
+pub(super) const LEADING: f64 = 1.25;
+/// How far a label's text keeps from the line that it stands on, and from what is before it.
+pub(super) const LIFT: f64 = 4.0;
+/// How long an arrow is horizontal, at least, before it ends.
+pub(super) const TIP: f64 = 10.0;
+/// The space around the whole picture.
+pub(super) const MARGIN: f64 = 24.0;
+
+/// A place in the picture.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Point {
+    /// The distance from the left.
+    pub(super) x: f64,
+    /// The distance from the top.
+    pub(super) y: f64,
+}
+
+/// A box and the text in it.
+#[derive(Debug)]
+pub(super) struct Frame {
+    /// Its upper left corner.
+    pub(super) corner: Point,
+    /// Its width.
+    pub(super) width: f64,
+    /// Its height.
+    pub(super) height: f64,
+    /// The lines of text in its middle.
+    pub(super) lines: Vec<String>,
+}
+
+impl Frame {
+    /// Where lines begin: behind the box, which covers them, whatever the form of its side.
+    fn start(&self, y: f64) -> Point {
+        let x = self.corner.x + self.width / 2.0;
+        Point { x, y }
+    }
+}
+
+/// A way from point to point: straight if they are at the same height, else from horizontal to
+/// horizontal.
+pub(super) type Path = Vec<Point>;
+
+/// An arrow and the text that stands on it.
+#[derive(Debug)]
+pub(super) struct Track {
+    /// The way from where it leaves the trunk of its shape, or the shape, to its tip.
+    pub(super) path: Path,
+    /// The left end of the line that carries the text.
+    pub(super) foot: Point,
+    /// The lines of text.
+    pub(super) lines: Vec<String>,
+}
+
+/// A picture of a drawing.
+#[derive(Debug)]
+pub(super) struct Layout {
+    /// The size of the picture.
+    pub(super) size: Point,
+    /// The drawing's shapes.
+    pub(super) frames: Vec<Frame>,
+    /// What several arrows of a shape have in common, or a long one has.
+    pub(super) trunks: Vec<Path>,
+    /// The drawing's arrows.
+    pub(super) tracks: Vec<Track>,
+}
+
+impl Layout {
+    /// Finds a place for everything in a drawing.
+    pub(super) fn new(drawing: &Drawing) -> Self {
+        let layers = Layers::new(drawing);
+        let mut sizes = Sizes::new(drawing, &layers);
+        let order = Order::new(&layers);
+        let mut ys = place::middles(&layers, &order, &sizes.extents);
+        let (top, bottom) = place::span(&ys, &sizes.extents);
+        for y in &mut ys {
+            *y += MARGIN - top;
+        }
+        let height = (bottom - top).max(0.0) + 2.0 * MARGIN;
+        let ports = Ports::new(drawing, &layers, &sizes, &ys);
+        let columns = columns(&layers, &sizes, &ports, &ys);
+        let lines = std::mem::take(&mut sizes.lines);
+        let right = columns.last().map_or(MARGIN, |column| column.right);
+        let draft = Draft { drawing, layers, sizes, ys, ports, columns };
+        let size = Point { x: right + MARGIN, y: height };
+        draft.layout(lines, size)
+    }
+}
+
+/// The left and the right end of a layer.
+#[derive(Clone, Copy, Debug)]
+struct Column {
+    left: f64,
+    right: f64,
+}
+
+/// Places the layers: the higher lines climb between two of them, the farther they are apart.
+fn columns(layers: &Layers, sizes: &Sizes, ports: &Ports, ys: &[f64]) -> Vec<Column> {
+    let count = layers.layers.iter().max().map_or(0, |last| last + 1);
+    let (mut widths, mut climbs) = (vec![0.0_f64; count], vec![0.0_f64; count]);
+    for (vertex, layer) in layers.layers.iter().enumerate() {
+        widths[*layer] = widths[*layer].max(sizes.widths[vertex]);
+        if vertex >= layers.labels {
+            climbs[layer - 1] = climbs[layer - 1].max((ports.starts[vertex] - ys[vertex]).abs());
+        }
+    }
+    for (arrow, tip) in ports.tips.iter().enumerate() {
+        let label = layers.labels + arrow;
+        let climb = &mut climbs[layers.layers[label]];
+        *climb = climb.max((ys[label] - tip).abs());
+    }
+    let mut left = MARGIN;
+    let column = |(width, climb): (&f64, &f64)| {
+        let right = left + width;
+        let column = Column { left, right };
+        left = right + (26.0 + 0.2 * climb).clamp(34.0, 240.0);
+        column
+    };
+    widths.iter().zip(&climbs).map(column).collect()
+}
+
+/// All that is known before the picture is put together.
+struct Draft<'a> {
+    drawing: &'a Drawing,
+    layers: Layers,
+    sizes: Sizes,
+    ys: Vec<f64>,
+    ports: Ports,
+    columns: Vec<Column>,
+}
+
+impl Draft<'_> {
+    fn layout(&self, lines: Vec<Vec<String>>, size: Point) -> Layout {
+        let mut lines = lines.into_iter();
+        let frames: Vec<Frame> = (0..self.layers.labels)
+            .zip(&mut lines)
+            .map(|(shape, lines)| self.frame(shape, lines))
+            .collect();
+        let trunk = |(shape, frame): (usize, &Frame)| self.trunk(shape, frame);
+        let trunks = frames.iter().enumerate().filter_map(trunk).collect();
+        let track = |(arrow, lines): (usize, Vec<String>)| self.track(arrow, lines, &frames);
+        let tracks = lines.enumerate().map(track).collect();
+        Layout { size, frames, trunks, tracks }
+    }
+
+    fn column(&self, vertex: usize) -> Column {
+        self.columns[self.layers.layers[vertex]]
+    }
+
+    fn frame(&self, shape: usize, lines: Vec<String>) -> Frame {
+        let Column { left, right } = self.column(shape);
+        let (width, half) = (self.sizes.widths[shape], self.sizes.half(shape));
+        Frame {
+            corner: Point { x: (left + right - width) / 2.0, y: self.ys[shape] - half },
+            width,
+            height: 2.0 * half,
+            lines,
+        }
+    }
+
+    /// Goes on from one vertex to another, and through the layer of the latter.
+    fn go(&self, path: &mut Path, from: usize, to: usize) {
+        let column = self.column(to);
+        let steps = [
+            (self.column(from).right, self.ports.starts[to]),
+            (column.left, self.ys[to]),
+            (column.right, self.ys[to]),
+        ];
+        for (x, y) in steps {
+            let point = Point { x, y };
+            if path.last() != Some(&point) {
+                path.push(point);
+            }
+        }
+    }
+
+    fn trunk(&self, shape: usize, frame: &Frame) -> Option<Path> {
+        let bends = self.layers.trunks[shape].clone();
+        if bends.is_empty() {
+            return None;
+        }
+        let mut path = vec![frame.start(self.ports.starts[bends.start])];
+        let mut from = shape;
+        for bend in bends {
+            self.go(&mut path, from, bend);
+            from = bend;
+        }
+        Some(path)
+    }
+
+    fn track(&self, arrow: usize, lines: Vec<String>, frames: &[Frame]) -> Track {
+        let (label, to) = (self.layers.labels + arrow, self.drawing.arrows[arrow].to);
+        let from = self.layers.joins[arrow];
+        let mut path = Vec::with_capacity(6);
+        if let Some(frame) = frames.get(from) {
+            path.push(frame.start(self.ports.starts[label]));
+        }
+        self.go(&mut path, from, label);
+        let y = self.ports.tips[arrow];
+        for x in [self.column(to).left - TIP, frames[to].corner.x] {
+            path.push(Point { x, y });
+        }
+        let foot = Point { x: self.column(label).left + LIFT, y: self.ys[label] };
+        Track { path, foot, lines }
+    }
+}
+
+#[cfg(test)]
+mod tests;

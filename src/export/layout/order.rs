@@ -1,0 +1,228 @@
+//! In which order the vertices of a layered graph stand in their layers.
+//!
+//! It begins with the order of the expression, in which a tree has no crossings, and sweeps to and
+//! fro as long as crossings become fewer. Nothing is hashed and nothing recurses: the same graph
+//! always has the same order, and no graph is too deep. Knows no lengths.
+
+use std::cmp::Ordering;
+
+use super::layers::Layers;
+
+/// After so many sweeps without an improvement, the order is good enough.
+const PATIENCE: usize = 8;
+/// No order is swept more often than this.
+const MOST_SWEEPS: usize = 40;
+/// How often a sweep looks for neighbours to swap.
+const MOST_SWAPS: usize = 8;
+
+/// The vertices of every layer in order.
+#[derive(Clone, Debug)]
+pub(super) struct Order {
+    /// The layers.
+    pub(super) rows: Vec<Vec<usize>>,
+    /// The place of every vertex in its layer.
+    pub(super) at: Vec<usize>,
+}
+
+impl Order {
+    /// Finds an order with few crossings.
+    pub(super) fn new(layers: &Layers) -> Self {
+        let mut order = Self::first(layers);
+        order.swap(layers);
+        let mut best = order.clone();
+        let (mut fewest, mut patience) = (best.crossings(layers), PATIENCE);
+        for sweep in 0..MOST_SWEEPS {
+            if fewest == 0 || patience == 0 {
+                break;
+            }
+            order.sweep(layers, sweep % 2 == 0, sweep % 4 >= 2);
+            order.swap(layers);
+            let crossings = order.crossings(layers);
+            patience -= 1;
+            if crossings < fewest {
+                best = order.clone();
+                (fewest, patience) = (crossings, PATIENCE);
+            }
+        }
+        best.turn(layers);
+        best.sort_twins(layers);
+        best
+    }
+
+    /// Puts labels that stand between the same two vertices in the order of their arrows.
+    fn sort_twins(&mut self, layers: &Layers) {
+        let label = |vertex: &&usize| (layers.labels..layers.bends).contains(*vertex);
+        for row in &mut self.rows {
+            let ends =
+                |label: usize| (layers.joins[label - layers.labels], layers.behind.of(label));
+            let mut labels: Vec<usize> = row.iter().filter(label).copied().collect();
+            labels.sort_by_key(|label| (ends(*label), self.at[*label]));
+            let mut places = Vec::new();
+            for twins in labels.chunk_by_mut(|one, other| ends(*one) == ends(*other)) {
+                places.clear();
+                places.extend(twins.iter().map(|label| self.at[*label]));
+                twins.sort_unstable();
+                for (place, label) in places.iter().zip(twins) {
+                    row[*place] = *label;
+                    self.at[*label] = *place;
+                }
+            }
+        }
+    }
+
+    /// Turns everything upside down if most readers then have their inputs in order.
+    fn turn(&mut self, layers: &Layers) {
+        let inputs = (0..layers.labels).map(|reader| layers.before.of(reader));
+        let pairs = inputs.flat_map(|inputs| inputs.windows(2));
+        let (mut right, mut wrong) = (0_usize, 0_usize);
+        for pair in pairs {
+            match self.at[pair[0]].cmp(&self.at[pair[1]]) {
+                Ordering::Less => right += 1,
+                Ordering::Equal | Ordering::Greater => wrong += 1,
+            }
+        }
+        if wrong > right {
+            for row in &mut self.rows {
+                row.reverse();
+                for (at, vertex) in row.iter().enumerate() {
+                    self.at[*vertex] = at;
+                }
+            }
+        }
+    }
+
+    /// The order in which one meets everything who reads the expression from its end.
+    fn first(layers: &Layers) -> Self {
+        let count = layers.layers.len();
+        let height = layers.layers.iter().max().map_or(0, |last| last + 1);
+        let (mut rows, mut at) = (vec![Vec::new(); height], vec![0; count]);
+        let mut met = vec![false; count];
+        let ends = (0..count).filter(|vertex| layers.behind.of(*vertex).is_empty());
+        let mut waiting: Vec<usize> = ends.collect();
+        waiting.reverse();
+        while let Some(vertex) = waiting.pop() {
+            if !std::mem::replace(&mut met[vertex], true) {
+                let row = &mut rows[layers.layers[vertex]];
+                at[vertex] = row.len();
+                row.push(vertex);
+                waiting.extend(layers.before.of(vertex).iter().rev());
+            }
+        }
+        Self { rows, at }
+    }
+
+    /// Sorts every layer by the mean place of its neighbours on one side. Those with the same mean
+    /// keep their order, or all change it: either may be the better one.
+    fn sweep(&mut self, layers: &Layers, forward: bool, reverse: bool) {
+        let height = self.rows.len();
+        for step in 1..height {
+            let (row, near, side) = if forward {
+                (step, step - 1, &layers.before)
+            } else {
+                (height - 1 - step, height - step, &layers.behind)
+            };
+            let scale = self.rows[near].len() as f64 / self.rows[row].len() as f64;
+            let mean = |vertex: usize| match side.of(vertex) {
+                [] => self.at[vertex] as f64 * scale,
+                near => {
+                    near.iter().map(|near| self.at[*near]).sum::<usize>() as f64 / near.len() as f64
+                }
+            };
+            let mut means: Vec<(f64, usize)> =
+                self.rows[row].iter().map(|vertex| (mean(*vertex), *vertex)).collect();
+            if reverse {
+                means.reverse();
+            }
+            means.sort_by(|a, b| a.0.total_cmp(&b.0));
+            for (at, (_, vertex)) in means.iter().enumerate() {
+                self.rows[row][at] = *vertex;
+                self.at[*vertex] = at;
+            }
+        }
+    }
+
+    /// Swaps neighbours in a layer as long as that saves crossings.
+    fn swap(&mut self, layers: &Layers) {
+        for _ in 0..MOST_SWAPS {
+            let mut improved = false;
+            for row in 0..self.rows.len() {
+                improved |= self.swap_in(layers, row);
+            }
+            if !improved {
+                break;
+            }
+        }
+    }
+
+    fn swap_in(&mut self, layers: &Layers, row: usize) -> bool {
+        let places = |vertex: usize| {
+            [&layers.before, &layers.behind].map(|side| {
+                let mut places: Vec<usize> = side.of(vertex).iter().map(|v| self.at[*v]).collect();
+                places.sort_unstable();
+                places
+            })
+        };
+        let mut row_places: Vec<[Vec<usize>; 2]> =
+            self.rows[row].iter().map(|vertex| places(*vertex)).collect();
+        let mut improved = false;
+        for at in 1..row_places.len() {
+            let [one, other] = [&row_places[at - 1], &row_places[at]];
+            let sides = || one.iter().zip(other);
+            let now: usize = sides().map(|(one, other)| inversions(one, other)).sum();
+            let then: usize = sides().map(|(one, other)| inversions(other, one)).sum();
+            if then < now {
+                row_places.swap(at - 1, at);
+                self.rows[row].swap(at - 1, at);
+                let [one, other] = [self.rows[row][at - 1], self.rows[row][at]];
+                (self.at[one], self.at[other]) = (at - 1, at);
+                improved = true;
+            }
+        }
+        improved
+    }
+
+    /// How many pairs of edges cross.
+    fn crossings(&self, layers: &Layers) -> usize {
+        let pairs = self.rows.windows(2);
+        pairs.map(|pair| self.crossings_between(layers, &pair[0], pair[1].len())).sum()
+    }
+
+    /// How many pairs of edges from this layer to the next cross: an edge crosses those that begin
+    /// before it and end behind it. They are counted in a tree of partial sums.
+    fn crossings_between(&self, layers: &Layers, row: &[usize], next: usize) -> usize {
+        let mut sums = vec![0_usize; next + 1];
+        let (mut crossings, mut seen) = (0, 0);
+        for vertex in row {
+            let ends = || layers.behind.of(*vertex).iter().map(|end| self.at[*end] + 1);
+            for end in ends() {
+                let (mut place, mut not_behind) = (end, 0);
+                while place > 0 {
+                    not_behind += sums[place];
+                    place &= place - 1;
+                }
+                crossings += seen - not_behind;
+            }
+            for end in ends() {
+                let mut place = end;
+                while place <= next {
+                    sums[place] += 1;
+                    place += place & place.wrapping_neg();
+                }
+                seen += 1;
+            }
+        }
+        crossings
+    }
+}
+
+/// How many pairs of one place here and one there have the greater one here; both are sorted.
+fn inversions(here: &[usize], there: &[usize]) -> usize {
+    let (mut count, mut smaller) = (0, 0);
+    for place in here {
+        while there.get(smaller).map(|there| there.cmp(place)) == Some(Ordering::Less) {
+            smaller += 1;
+        }
+        count += smaller;
+    }
+    count
+}

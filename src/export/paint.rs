@@ -1,0 +1,45 @@
+//! The colours of pictures, the same in every format.
+//!
+//! What is missing differs from what is there in its border as well as in its tint, so a print
+//! without colours tells as much. Knows no format.
+
+use super::drawing::State;
+
+/// The colour of text.
+pub(super) const INK: &str = "#1a1a1a";
+/// The colour of arrows.
+pub(super) const ARROW: &str = "#56606b";
+/// The colour behind everything.
+pub(super) const PAPER: &str = "#ffffff";
+/// The width of borders and arrows.
+pub(super) const THIN: f64 = 1.2;
+/// The width of the border of the task's outputs.
+pub(super) const BOLD: f64 = 2.4;
+
+/// How a shape is painted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Paint {
+    /// The colour inside.
+    pub(super) fill: &'static str,
+    /// The colour of the border.
+    pub(super) border: &'static str,
+    /// Whether the border is dashed.
+    pub(super) dashed: bool,
+}
+
+/// How a shape with this state is painted.
+pub(super) const fn paint(state: Option<State>) -> Paint {
+    match state {
+        None => Paint { fill: "#f3f5f7", border: "#3a4652", dashed: false },
+        Some(State::There) => Paint { fill: "#d5e6f5", border: "#1f4e79", dashed: false },
+        Some(State::Missing) => Paint { fill: "#fff7e8", border: "#8a5a00", dashed: true },
+    }
+}
+
+/// What a state means, for a legend.
+pub(super) const fn meaning(state: State) -> &'static str {
+    match state {
+        State::There => "in the storage",
+        State::Missing => "not in the storage",
+    }
+}

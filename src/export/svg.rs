@@ -1,0 +1,277 @@
+//! A drawing as SVG: a picture that needs nothing else to be seen.
+//!
+//! It holds plain shapes and text only, no script, no style sheet and no reference, so it can be
+//! put into a page or a paper as it is. Knows no colours and no places.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use super::drawing::{Drawing, Kind, Shape, State};
+use super::layout::{
+    BOX_FONT, Frame, LABEL_FONT, LEADING, LIFT, Layout, MARGIN, Path, Point, TIP, Track,
+};
+use super::paint::{ARROW, BOLD, INK, PAPER, Paint, THIN, meaning, paint};
+use super::text::is_allowed;
+
+/// Fonts whose characters are equally wide, so that the width of a text is known.
+const FONTS: &str = "DejaVu Sans Mono, Menlo, Consolas, Liberation Mono, monospace";
+/// The height and the least width of a picture's legend.
+const LEGEND: Point = Point { x: 390.0, y: 34.0 };
+
+impl Drawing {
+    /// Writes the drawing as an SVG document, in small pieces: `out` is best buffered.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `out` cannot be written.
+    pub fn svg(&self, out: &mut dyn Write) -> io::Result<()> {
+        let layout = Layout::new(self);
+        let Point { x: mut width, y: mut height } = layout.size;
+        if self.has_states() {
+            width = width.max(LEGEND.x);
+            height += LEGEND.y;
+        }
+        writeln!(
+            out,
+            r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height:.0}" viewBox="0 0 {width:.0} {height:.0}" font-family="{FONTS}" fill="{INK}">"#
+        )?;
+        writeln!(out, r#"<rect width="{width:.0}" height="{height:.0}" fill="{PAPER}"/>"#)?;
+        writeln!(out, r#"<g fill="none" stroke="{ARROW}" stroke-width="{THIN}">"#)?;
+        for trunk in &layout.trunks {
+            writeln!(out, r#"<path d="{}"/>"#, Curve(trunk))?;
+        }
+        for track in &layout.tracks {
+            arrow(out, &track.path)?;
+        }
+        writeln!(out, r#"</g><g font-size="{LABEL_FONT}">"#)?;
+        for (track, arrow) in layout.tracks.iter().zip(&self.arrows) {
+            label(out, track, &arrow.label)?;
+        }
+        writeln!(out, r#"</g><g font-size="{BOX_FONT}" text-anchor="middle">"#)?;
+        for (frame, of) in layout.frames.iter().zip(&self.shapes) {
+            shape(out, frame, of)?;
+        }
+        writeln!(out, "</g>")?;
+        if self.has_states() {
+            legend(out, layout.size.y)?;
+        }
+        writeln!(out, "</svg>")
+    }
+}
+
+/// A path in SVG's notation: lines, and curves that begin and end horizontally.
+struct Curve<'a>(&'a [Point]);
+
+impl fmt::Display for Curve<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(Point { x, y }) = self.0.first() {
+            write!(f, "M{x:.1} {y:.1}")?;
+        }
+        for pair in self.0.windows(2) {
+            let (from, Point { x, y }) = (pair[0], pair[1]);
+            if (from.y - y).abs() < 0.05 {
+                write!(f, "H{x:.1}")?;
+            } else {
+                let half = (from.x + x) / 2.0;
+                write!(f, "C{half:.1} {:.1} {half:.1} {y:.1} {x:.1} {y:.1}", from.y)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes an arrow's line and head.
+fn arrow(out: &mut dyn Write, path: &Path) -> io::Result<()> {
+    let Some((tip, way)) = path.split_last() else {
+        return Ok(());
+    };
+    // The line ends inside the head, or its end would show at the tip.
+    let end = Point { x: tip.x - TIP / 2.0, y: tip.y };
+    let way = [way, &[end]].concat();
+    let Point { x, y } = tip;
+    writeln!(
+        out,
+        r#"<path d="{}"/><path d="M{x:.1} {y:.1}l-9 -4v8z" fill="{ARROW}" stroke="none"/>"#,
+        Curve(&way)
+    )
+}
+
+/// Writes the text on an arrow; its whole text is told to whoever points at it.
+fn label(out: &mut dyn Write, track: &Track, whole: &str) -> io::Result<()> {
+    if track.lines.is_empty() {
+        return Ok(());
+    }
+    write!(out, "<g><title>{}</title>", Escaped(whole))?;
+    let last = track.lines.len() - 1;
+    for (at, line) in track.lines.iter().enumerate() {
+        let up = LIFT + (last - at) as f64 * LABEL_FONT * LEADING;
+        let Point { x, y } = track.foot;
+        write!(out, r#"<text x="{x:.1}" y="{:.1}">{}</text>"#, y - up, Escaped(line))?;
+    }
+    writeln!(out, "</g>")
+}
+
+/// Writes a shape; its label and files are told to whoever points at it.
+fn shape(out: &mut dyn Write, frame: &Frame, shape: &Shape) -> io::Result<()> {
+    write!(out, "<g><title>{}", Escaped(&shape.label))?;
+    for file in &shape.files {
+        write!(out, "\n{}", Escaped(file))?;
+    }
+    write!(out, "</title>")?;
+    let Point { x, y } = frame.corner;
+    let (w, h, border) = (frame.width, frame.height, Border(paint(shape.state)));
+    match shape.kind {
+        Kind::Literal => write!(
+            out,
+            r#"<path d="M{x:.1} {y:.1}h{:.1}l10 10v{:.1}h-{w:.1}z" stroke-width="{THIN}" {border}/><path d="M{:.1} {y:.1}v10h10" stroke-width="{THIN}" {border}/>"#,
+            w - 10.0,
+            h - 10.0,
+            x + w - 10.0
+        )?,
+        Kind::Input | Kind::Computation | Kind::Output => {
+            let (radius, stroke) = match shape.kind {
+                Kind::Output => (f64::min(16.0, h / 2.0), BOLD),
+                Kind::Input => (f64::min(16.0, h / 2.0), THIN),
+                Kind::Computation | Kind::Literal => (3.0, THIN),
+            };
+            write!(
+                out,
+                r#"<rect x="{x:.1}" y="{y:.1}" width="{w:.1}" height="{h:.1}" rx="{radius:.1}" stroke-width="{stroke}" {border}/>"#
+            )?;
+        }
+    }
+    let step = BOX_FONT * LEADING;
+    let lines = frame.lines.len() as f64;
+    let first = y + h / 2.0 - (lines - 1.0) * step / 2.0 + BOX_FONT * 0.36;
+    for (at, line) in frame.lines.iter().enumerate() {
+        let (x, y) = (x + w / 2.0, first + at as f64 * step);
+        write!(out, r#"<text x="{x:.1}" y="{y:.1}">{}</text>"#, Escaped(line))?;
+    }
+    writeln!(out, "</g>")
+}
+
+/// Writes what the colours mean.
+fn legend(out: &mut dyn Write, top: f64) -> io::Result<()> {
+    writeln!(out, r#"<g font-size="{LABEL_FONT}">"#)?;
+    for (at, state) in [State::There, State::Missing].into_iter().enumerate() {
+        let (x, border) = (MARGIN + at as f64 * 160.0, Border(paint(Some(state))));
+        writeln!(
+            out,
+            r#"<rect x="{x}" y="{top:.1}" width="22" height="14" rx="3" stroke-width="{THIN}" {border}/><text x="{}" y="{:.1}">{}</text>"#,
+            x + 30.0,
+            top + 11.0,
+            meaning(state)
+        )?;
+    }
+    writeln!(out, "</g>")
+}
+
+/// A paint as SVG's attributes.
+struct Border(Paint);
+
+impl fmt::Display for Border {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Paint { fill, border, dashed } = self.0;
+        write!(f, r#"fill="{fill}" stroke="{border}""#)?;
+        if dashed {
+            f.write_str(r#" stroke-dasharray="5 3""#)?;
+        }
+        Ok(())
+    }
+}
+
+/// A text that is only text in XML; characters that XML forbids are left out.
+struct Escaped<'a>(&'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars().filter(|c| is_allowed(*c)) {
+            match c {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                _ => write!(f, "{c}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::Arrow;
+
+    fn svg(drawing: &Drawing) -> String {
+        let mut svg = Vec::new();
+        drawing.svg(&mut svg).unwrap();
+        String::from_utf8(svg).unwrap()
+    }
+
+    fn shape(kind: Kind, label: &str, state: Option<State>) -> Shape {
+        Shape {
+            kind,
+            label: label.to_owned(),
+            state,
+            files: state.map(|_| "S/a&b".to_owned()).into_iter().collect(),
+        }
+    }
+
+    fn arrow(label: &str) -> Arrow {
+        Arrow { from: 0, to: 1, label: label.to_owned() }
+    }
+
+    #[test]
+    fn text_stays_text() {
+        let text = "<b>&amp;\"\u{1}\u{ffff}計";
+        assert_eq!(Escaped(text).to_string(), "&lt;b&gt;&amp;amp;&quot;計");
+        let drawing = Drawing {
+            shapes: vec![
+                shape(Kind::Literal, "FILE <x>", None),
+                shape(Kind::Computation, "c\u{0}", None),
+            ],
+            arrows: vec![arrow("a < b")],
+        };
+        let svg = svg(&drawing);
+        assert!(svg.contains(">FILE &lt;x&gt;</text>"), "{svg}");
+        assert!(svg.contains(">c</text>"), "{svg}");
+        assert!(svg.contains(">a &lt; b</text>"), "{svg}");
+        assert!(!svg.contains("storage"), "{svg}");
+    }
+
+    #[test]
+    fn what_is_missing_is_dashed_and_files_are_told() {
+        let drawing = Drawing {
+            shapes: vec![
+                shape(Kind::Input, "INPUT x", Some(State::There)),
+                shape(Kind::Output, "OUTPUT y", Some(State::Missing)),
+            ],
+            arrows: vec![arrow("")],
+        };
+        let svg = svg(&drawing);
+        assert!(svg.contains("<title>INPUT x\nS/a&amp;b</title>"), "{svg}");
+        // The shape, and the legend.
+        assert_eq!(svg.matches("stroke-dasharray").count(), 2, "{svg}");
+        assert!(svg.contains(">not in the storage</text>"), "{svg}");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_and_told_in_full() {
+        let label = "word ".repeat(60);
+        let drawing = Drawing {
+            shapes: vec![shape(Kind::Input, "x", None), shape(Kind::Computation, "c", None)],
+            arrows: vec![arrow(&label)],
+        };
+        let svg = svg(&drawing);
+        assert!(svg.contains(&format!("<title>{label}</title>")), "{svg}");
+        assert!(svg.contains("word…</text>"), "{svg}");
+    }
+
+    #[test]
+    fn a_path_is_lines_and_curves() {
+        let points = [(0.0, 1.0), (5.0, 1.0), (9.0, 3.0)].map(|(x, y)| Point { x, y });
+        let path = "M0.0 1.0H5.0C7.0 1.0 7.0 3.0 9.0 3.0";
+        assert_eq!(Curve(&points).to_string(), path);
+    }
+}
