@@ -34,12 +34,16 @@ fn main() {
     assert_eq!(plan.calls().len(), calls);
     tell("plan", calls, time);
 
-    let bench = Bench { task: &task, plan: &plan, inputs: &generated.inputs };
+    let durability = Durability::Unsynced;
+    let bench = Bench { task: &task, plan: &plan, inputs: &generated.inputs, durability };
     let storage = |run: usize, kind: &str| dir.path().join(format!("storage-{kind}-{run}"));
     let (_, time) = fastest(|run| bench.evaluate(&storage(run, "fake"), &Fake(concatenate)));
     tell("cold, no processes", calls, time);
     let (_, time) = fastest(|run| bench.evaluate(&storage(run, "local"), &Local::default()));
     tell("cold", calls, time);
+    let flushed = Bench { durability: Durability::Synced, ..bench };
+    let (_, time) = fastest(|run| flushed.evaluate(&storage(run, "flushed"), &Local::default()));
+    tell("cold, flushed", calls, time);
     let (executed, time) = fastest(|_| bench.evaluate(&storage(0, "local"), &Local::default()));
     assert_eq!(executed, 0, "a second run executes nothing");
     tell("warm", calls, time);
@@ -55,17 +59,19 @@ fn concatenate(invocation: &Invocation) -> i32 {
     .map_or(1, |()| 0)
 }
 
+#[derive(Clone, Copy)]
 struct Bench<'a> {
     task: &'a Task,
     plan: &'a Plan,
     inputs: &'a [PathBuf],
+    durability: Durability,
 }
 
 impl Bench<'_> {
     /// Evaluates everything; returns how many calls were executed.
     fn evaluate(&self, storage: &Path, executor: &dyn Executor) -> usize {
-        let storage = &Storage::open(storage, Unrecorded::Adopt, Durability::Unsynced).unwrap();
-        let Self { task, plan, inputs } = *self;
+        let storage = &Storage::open(storage, Unrecorded::Adopt, self.durability).unwrap();
+        let Self { task, plan, inputs, .. } = *self;
         let files = &Files::new(plan, inputs, storage, true).unwrap();
         let evaluation = Evaluation::new(plan);
         let observe = &|_| {};

@@ -75,7 +75,14 @@ impl<'s, 'a> Countdown<'_, 'a> {
                 self.settle(scope, id, outcome);
                 self.tell(id);
             }
-            Turn::Executed(executed) => self.send(Message::Executed(executed)),
+            Turn::Executed(executed) if self.evaluator.storage.flushes() => {
+                self.send(Message::Executed(executed));
+            }
+            Turn::Executed(executed) => {
+                let outcome = self.evaluator.publish(executed);
+                self.settle(scope, id, outcome);
+                self.tell(id);
+            }
             Turn::Held(name, holder) => {
                 (self.evaluator.observe)(Event::Held(id, name.clone(), holder));
                 self.send(Message::Held(id, name));

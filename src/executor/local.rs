@@ -175,7 +175,7 @@ impl Executor for Local {
 
 fn command(invocation: &Invocation) -> Result<Command, ExecuteError> {
     let wrong = |source| ExecuteError::Log { log: invocation.log.clone(), source };
-    let log = File::create_new(&invocation.log).map_err(wrong)?;
+    let log = File::create(&invocation.log).map_err(wrong)?;
     let mut command = Command::new(&invocation.exec);
     command
         .args(&invocation.inputs)

@@ -100,6 +100,15 @@ pub(super) fn remove(path: &Path) -> Result<()> {
     found(fault().and_then(|()| fs::remove_file(path))).doing("remove", path).map(drop)
 }
 
+/// Removes whatever has this name, with everything in it if it is a directory.
+pub(super) fn remove_any(path: &Path) -> Result<()> {
+    match link_metadata(path)? {
+        Some(metadata) if metadata.is_dir() => remove_tree(path),
+        Some(_) => remove(path),
+        None => Ok(()),
+    }
+}
+
 /// Removes a directory and everything in it unless it is gone.
 pub(super) fn remove_tree(path: &Path) -> Result<()> {
     found(fault().and_then(|()| fs::remove_dir_all(path))).doing("remove", path).map(drop)
@@ -182,20 +191,6 @@ pub(super) fn unchanged(path: &Path, metadata: &Metadata, file: &Published) -> R
     Ok(metadata.is_file()
         && metadata.len() == file.digest.size
         && (modified_ns(metadata) == file.modified_ns || digest(path)? == file.digest))
-}
-
-/// Makes a symbolic link; returns whether its name was free.
-pub(super) fn symlink(target: &str, path: &Path) -> Result<bool> {
-    match fault().and_then(|()| std::os::unix::fs::symlink(target, path)) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(error).doing("make the link", path),
-    }
-}
-
-/// Returns what a symbolic link names, or `None` if there is no such link.
-pub(super) fn read_symlink(path: &Path) -> Result<Option<PathBuf>> {
-    found(fault().and_then(|()| fs::read_link(path))).doing("read the link", path)
 }
 
 /// Waits until a file, or what a directory lists, is on the disk. What is gone needs no waiting.

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::record::{CallRecord, FORMAT, Format, Origin, Published, Version};
 use super::scheme::{DIGITS, Digits, ResultName};
+use super::stage::waiting;
 use super::{Result, Storage, StorageError, Unrecorded, disk, lock};
 use crate::digest::Digest;
 use crate::workflow::Computation;
@@ -132,7 +133,7 @@ impl Storage {
         let Origin::Executed { stage, .. } = &record.origin else {
             return false;
         };
-        let waiting = self.path(stage).join(format!("{number:02}"));
+        let waiting = self.path(&waiting(stage, number));
         self.writable
             && self
                 .place(&name.output(number))
@@ -160,7 +161,7 @@ impl Storage {
         let digests = outputs.iter().map(|output| output.digest).collect();
         if self.writable {
             let record = self.call_record(call, outputs, Origin::Adopted);
-            let stage = self.place(&self.stage_name())?;
+            let stage = self.place(&self.private_name())?;
             self.write_record(&stage, &record)?;
             // Whoever is faster records the same files.
             let _first = disk::link(&stage, &self.place(&name.record())?)?;
@@ -213,7 +214,7 @@ impl Storage {
 
     /// Puts a record in its place, whole, whatever is there.
     pub(super) fn put_record(&self, name: &str, record: &impl Serialize) -> Result<()> {
-        let aside = self.place(&self.stage_name())?;
+        let aside = self.place(&self.private_name())?;
         self.write_record(&aside, record)?;
         let place = self.place(name)?;
         disk::rename(&aside, &place)?;

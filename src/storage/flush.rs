@@ -54,6 +54,11 @@ impl Unsynced {
 }
 
 impl Storage {
+    /// Whether there is anything to be waited for: many calls should share a flush then.
+    pub fn flushes(&self) -> bool {
+        self.unsynced.sync == Durability::Synced
+    }
+
     /// Waits until everything that was written so far is on the disk.
     ///
     /// # Errors

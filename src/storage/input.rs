@@ -52,7 +52,7 @@ impl Storage {
                 return Ok(input);
             }
         }
-        let copy = self.place(&self.stage_name())?;
+        let copy = self.place(&self.private_name())?;
         let stored = self.copy_input(path, &copy);
         if stored.is_err() {
             drop(disk::remove(&copy));

@@ -94,7 +94,7 @@ impl Storage {
 
     /// Puts a copy of a stored file in a place, whatever is there: its name promises the contents.
     fn replace(&self, from: &Path, place: &Path) -> Result<()> {
-        let copy = self.place(&self.stage_name())?;
+        let copy = self.place(&self.private_name())?;
         if !disk::link(from, &copy).unwrap_or(false) {
             disk::copy(from, &copy)?;
             disk::seal(&copy)?;

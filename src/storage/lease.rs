@@ -1,13 +1,14 @@
 //! Leases: who computes a call now, so that nobody else does.
 //!
-//! A lease is a symbolic link in `running/` that names a run: made in one step, and only if nobody
-//! else has it. It saves work and nothing more: whether a call's outputs are right never depends
-//! on it. A file system that knows no symbolic links has no leases.
+//! A lease is a file in `running/` that names a run: a hard link to a file of that run, made in one
+//! step, and only if nobody else has it. It saves work and nothing more: whether a call's outputs
+//! are right never depends on it. A file system that knows no hard links has no leases.
 
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use super::run::{Holder, RunName};
-use super::{ResultName, Storage, disk};
+use super::{Result, ResultName, Storage, disk};
 
 /// The right to compute a call, given back when dropped.
 #[derive(Debug)]
@@ -20,22 +21,17 @@ impl Storage {
     /// Takes the lease of a call, or tells who has it.
     ///
     /// A lease of a run that is no more is taken over.
+    ///
+    /// # Errors
+    ///
+    /// Returns the run that has it.
     pub fn lease(&self, name: &ResultName) -> Result<Lease<'_>, Holder> {
         let free = Lease { storage: self, path: None };
-        let Ok(path) = self.place(&name.room("running")) else {
-            return Ok(free);
-        };
-        let Ok(directory) = self.run_directory() else {
-            return Ok(free);
-        };
-        self.run.begin_to_beat(&directory);
-        let own = self.run.name().to_string();
+        let Ok((own, path)) = self.lease_files(name) else { return Ok(free) };
         // Twice: a lease that is given back between the two steps is free.
         for _ in 0..2 {
-            match disk::symlink(&own, &path) {
-                Ok(true) => {
-                    return Ok(Lease { storage: self, path: Some(path) });
-                }
+            match disk::link(&own, &path) {
+                Ok(true) => return Ok(Lease { storage: self, path: Some(path) }),
                 Ok(false) => {}
                 Err(_) => return Ok(free),
             }
@@ -47,22 +43,35 @@ impl Storage {
         Ok(free)
     }
 
+    /// The file that names this run, and where a link to it is a call's lease.
+    fn lease_files(&self, name: &ResultName) -> Result<(PathBuf, PathBuf)> {
+        let beat = self.place(&format!("{}/beat", self.run.directory()))?;
+        let own = self.run.begin_to_beat(beat.parent().unwrap_or(&self.root));
+        Ok((own.to_owned(), self.place(&name.room("running"))?))
+    }
+
     /// Who computes a call now: another run that has its lease, and lives.
     pub fn holder(&self, name: &ResultName) -> Option<Holder> {
-        let path = self.path(&name.room("running"));
-        let run: RunName = disk::read_symlink(&path).ok()??.to_str()?.parse().ok()?;
+        let text = disk::read(&self.path(&name.room("running"))).ok()??;
+        let run: RunName = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
         let alive = run != *self.run.name() && self.run.is_alive(&run, &self.directory_of(&run));
         alive.then(|| Holder::from(&run))
     }
 }
 
+impl Lease<'_> {
+    /// Whether it is still this run's: somebody who took this run for dead may have it now.
+    fn is_own(&self, path: &Path) -> Result<bool> {
+        let own = self.storage.path(self.storage.run.directory()).join("run");
+        let (own, lease) = (disk::metadata(&own)?, disk::metadata(path)?);
+        Ok(own.zip(lease).is_some_and(|(own, lease)| own.ino() == lease.ino()))
+    }
+}
+
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        let Some(path) = &self.path else { return };
-        // Somebody who took this run for dead may have it now.
-        let own = self.storage.run.name().to_string();
-        if let Ok(Some(target)) = disk::read_symlink(path)
-            && target.as_os_str() == own.as_str()
+        if let Some(path) = &self.path
+            && self.is_own(path).unwrap_or(false)
         {
             drop(disk::remove(path));
         }

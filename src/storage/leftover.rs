@@ -10,6 +10,7 @@ use super::find::Call;
 use super::record::CallRecord;
 use super::run::ROOM;
 use super::scheme::{DIGITS, ResultName};
+use super::stage::RECORD;
 use super::{Storage, disk};
 use crate::workflow::Computation;
 
@@ -22,9 +23,9 @@ impl Storage {
                 continue;
             };
             if self.run.is_over(&run) {
-                for stage in disk::list(&directory).unwrap_or_default() {
-                    self.finish(&stage.join("record"));
-                }
+                let slots = disk::list(&directory).unwrap_or_default().into_iter();
+                let files = slots.flat_map(|slot| disk::list(&slot).unwrap_or_default());
+                files.filter(|path| is_record(path)).for_each(|record| self.finish(&record));
                 drop(disk::remove_tree(&directory));
             }
         }
@@ -53,4 +54,8 @@ impl Storage {
             drop(self.state(&name, call));
         }
     }
+}
+
+fn is_record(path: &Path) -> bool {
+    path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.ends_with(RECORD))
 }

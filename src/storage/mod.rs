@@ -132,7 +132,9 @@ pub struct Storage {
     made: Mutex<HashSet<PathBuf>>,
     /// Who is to have a name that is not yet taken: two calls that collide may be met together.
     claims: Mutex<HashMap<ResultName, Box<[Digest]>>>,
-    next_stage: AtomicU64,
+    /// Private directories that no call uses now.
+    slots: Mutex<Vec<String>>,
+    next_number: AtomicU64,
 }
 
 impl Storage {
@@ -159,7 +161,8 @@ impl Storage {
             unsynced: Unsynced::new(Durability::Unsynced),
             made: Mutex::default(),
             claims: Mutex::default(),
-            next_stage: AtomicU64::new(0),
+            slots: Mutex::default(),
+            next_number: AtomicU64::new(0),
         })
     }
 
@@ -222,21 +225,18 @@ impl Storage {
         Ok(path)
     }
 
-    /// Makes this run's own directory, unless it is there.
-    fn run_directory(&self) -> Result<PathBuf> {
-        let beat = self.place(&format!("{}/beat", self.run.directory()))?;
-        Ok(beat.parent().unwrap_or(&self.root).to_owned())
-    }
-
     /// Where the private directory of a run is.
     fn directory_of(&self, run: &RunName) -> PathBuf {
         self.path(run::ROOM).join(run.to_string())
     }
 
-    /// A name for a new directory of this run's own.
-    fn stage_name(&self) -> String {
-        let number = self.next_stage.fetch_add(1, Ordering::Relaxed);
-        format!("{}/{number}", self.run.directory())
+    /// A name for a new file or directory of this run's own.
+    fn private_name(&self) -> String {
+        format!("{}/{}", self.run.directory(), self.next_number())
+    }
+
+    fn next_number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
     fn stamp(&self) -> Stamp {

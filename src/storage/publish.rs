@@ -71,7 +71,7 @@ impl Sealed<'_> {
 impl Storage {
     /// Moves what stands under a name out of the way; nothing is deleted.
     fn set_aside(&self, name: &ResultName, outputs: usize) -> Result<()> {
-        let room = format!("{}/{}", name.room("aside"), self.stage_name().replace('/', "-"));
+        let room = format!("{}/{}", name.room("aside"), self.private_name().replace('/', "-"));
         let aside = |part: &str, from: &Path| {
             disk::rename(from, &self.place(&format!("{room}/{part}"))?).map(drop)
         };

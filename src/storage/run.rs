@@ -116,8 +116,8 @@ impl From<&RunName> for Holder {
 pub(super) struct Run {
     name: RunName,
     directory: String,
-    /// What keeps the heart beating; it stops when this is dropped.
-    heart: OnceLock<Sender<()>>,
+    /// The file that names the run, and what keeps the heart beating until it is dropped.
+    heart: OnceLock<(PathBuf, Sender<()>)>,
     /// When the beat of another run was last seen to change.
     seen: Mutex<HashMap<RunName, (Vec<u8>, Instant)>>,
 }
@@ -139,10 +139,15 @@ impl Run {
     }
 
     /// Shows from now on that this run lives, in its directory, which must be there.
-    pub(super) fn begin_to_beat(&self, directory: &Path) {
-        self.heart.get_or_init(|| {
+    ///
+    /// Returns the file that names the run; a link to it is a lease.
+    pub(super) fn begin_to_beat(&self, directory: &Path) -> &Path {
+        let (file, _) = self.heart.get_or_init(|| {
             let (sender, stop) = channel();
             let directory = directory.to_owned();
+            let file = directory.join("run");
+            // Without the file there are no leases, which harms nothing.
+            drop(fs::write(&file, format!("{}\n", self.name)));
             beat(&directory, 0);
             thread::spawn(move || {
                 for count in 1_u64.. {
@@ -152,8 +157,9 @@ impl Run {
                     }
                 }
             });
-            sender
+            (file, sender)
         });
+        file
     }
 
     /// Whether another run still works, as far as can be told.

@@ -6,14 +6,19 @@ use std::path::PathBuf;
 use super::find::Call;
 use super::publish::Sealed;
 use super::record::{Execution, Origin, Published};
-use super::{Result, Storage, StorageError, disk};
+use super::{Result, Storage, StorageError, disk, lock};
 
-/// The private directory of a call that is being executed, removed when dropped.
+/// The private directory of a call that is being executed; the next call gets it when dropped.
+///
+/// Directories are used again and again, since making and removing one is among the slowest things
+/// that a file system does. What a call writes there has names of its own, never used again.
 #[derive(Debug)]
 pub struct Stage<'a> {
     pub(super) storage: &'a Storage,
+    /// The directory, relative to the storage.
+    slot: String,
+    /// What the names of the call's files begin with, relative to the storage.
     pub(super) name: String,
-    pub(super) dir: PathBuf,
     pub(super) outputs: usize,
     /// Outputs still wait here to be moved, by whoever meets their record next.
     pub(super) awaited: bool,
@@ -50,14 +55,32 @@ impl Storage {
     ///
     /// Fails if the storage cannot be written.
     pub fn stage(&self, outputs: usize) -> Result<Stage<'_>> {
-        let name = self.stage_name();
-        let dir = self.place(&name)?;
-        disk::make_dir(&dir)?;
-        let stage = Stage { storage: self, name, dir, outputs, awaited: false };
-        disk::make_dir(&stage.work())?;
-        Ok(stage)
+        let slot = lock(&self.slots).pop();
+        let slot = match slot {
+            Some(slot) => slot,
+            None => {
+                let slot = self.private_name();
+                disk::make_dir(&self.place(&slot)?)?;
+                disk::make_dir(&self.path(&slot).join(WORK))?;
+                slot
+            }
+        };
+        let name = format!("{slot}/{}", self.next_number());
+        Ok(Stage { storage: self, slot, name, outputs, awaited: false })
     }
 }
+
+/// Where an output waits to be moved to its place.
+pub(super) fn waiting(stage: &str, number: usize) -> String {
+    format!("{stage}.{number:02}")
+}
+
+/// How the names of records end in a stage.
+pub(super) const RECORD: &str = ".record";
+
+const WORK: &str = "work";
+
+const LOG: &str = "log";
 
 impl<'a> Stage<'a> {
     /// Where the outputs are to be written, in order.
@@ -66,21 +89,21 @@ impl<'a> Stage<'a> {
     }
 
     pub(super) fn output(&self, number: usize) -> PathBuf {
-        self.dir.join(format!("{number:02}"))
+        self.storage.path(&waiting(&self.name, number))
     }
 
     pub(super) fn record(&self) -> PathBuf {
-        self.dir.join("record")
+        self.storage.path(&format!("{}{RECORD}", self.name))
     }
 
     /// An empty directory to work in.
     pub fn work(&self) -> PathBuf {
-        self.dir.join("work")
+        self.storage.path(&self.slot).join(WORK)
     }
 
     /// Where what `exec` prints is to be written.
     pub fn log(&self) -> PathBuf {
-        self.dir.join("log")
+        self.storage.path(&self.slot).join(LOG)
     }
 
     /// Takes the outputs as they are now: hashes them, makes them read-only, writes the record.
@@ -116,7 +139,7 @@ impl<'a> Stage<'a> {
             }
             if metadata.nlink() > 1 {
                 // Another name leads to the same file, and whoever has it could write there.
-                let copy = self.dir.join("copy");
+                let copy = self.storage.path(&format!("{}.copy", self.name));
                 disk::copy(&path, &copy)?;
                 disk::rename(&copy, &path)?;
             }
@@ -129,16 +152,31 @@ impl<'a> Stage<'a> {
         let record = self.storage.call_record(call, outputs, origin);
         self.storage.write_record(&self.record(), &record)?;
         self.storage.unsynced.note(&self.record());
-        self.storage.unsynced.note(&self.dir);
+        self.storage.unsynced.note_entry(&self.record());
         Ok(digests)
+    }
+
+    /// Makes the directory as it was before; what `exec` left there goes.
+    fn clean(&self) -> Result<()> {
+        for path in disk::list(&self.storage.path(&self.slot))? {
+            if path.ends_with(WORK) {
+                if !disk::list(&path)?.is_empty() {
+                    disk::remove_tree(&path)?;
+                    disk::make_dir(&path)?;
+                }
+            } else if !path.ends_with(LOG) {
+                disk::remove_any(&path)?;
+            }
+        }
+        Ok(())
     }
 }
 
 impl Drop for Stage<'_> {
-    /// Removes what was not published.
+    /// Removes what was not published, and lets the next call have the directory.
     fn drop(&mut self) {
-        if !self.awaited {
-            drop(disk::remove_tree(&self.dir));
+        if !self.awaited && self.clean().is_ok() {
+            lock(&self.storage.slots).push(std::mem::take(&mut self.slot));
         }
     }
 }
