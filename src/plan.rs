@@ -211,7 +211,7 @@ mod tests {
             Argument { label: "".into(), first, last: next - 1, node: *node }
         };
         let inputs = inputs.iter().map(argument).collect();
-        let outputs = Slice::parse(slice).unwrap();
+        let outputs = Slice::parse(slice.iter().copied()).0;
         let computation = ComputationId::at(computation);
         builder.intern(Node::Computation { computation, inputs, outputs })
     }

@@ -29,22 +29,21 @@ impl Slice {
 
     /// Reads a choice from its lines, one number each.
     ///
-    /// # Errors
-    ///
-    /// Returns the lines that are no number, with their places counted from zero.
-    pub fn parse(lines: &[&str]) -> Result<Self, Vec<(usize, SliceError)>> {
-        let mut entries = Vec::with_capacity(lines.len());
+    /// Also returns the lines that are no number, with their places counted from zero; the choice
+    /// is without them.
+    pub fn parse<'a>(lines: impl IntoIterator<Item = &'a str>) -> (Self, Vec<(usize, SliceError)>) {
+        let mut entries = Vec::new();
         let mut wrong = Vec::new();
-        for (at, line) in lines.iter().enumerate() {
+        for (at, line) in lines.into_iter().enumerate() {
             let plain = !line.is_empty() && line.bytes().all(|c| c.is_ascii_digit());
             match (plain, line.parse::<u8>()) {
                 (true, Ok(number)) if number < 100 && line.len() < 100 => {
                     entries.push(Entry { number, digits: line.len() as u8 });
                 }
-                _ => wrong.push((at, SliceError((*line).to_owned()))),
+                _ => wrong.push((at, SliceError(line.to_owned()))),
             }
         }
-        if wrong.is_empty() { Ok(Self(entries.into())) } else { Err(wrong) }
+        (Self(entries.into()), wrong)
     }
 
     /// The numbers of the outputs chosen, in order.
@@ -81,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_slice_prints_as_it_was_written() {
-        let slice = Slice::parse(&["01", "0", "10"]).unwrap();
+        let slice = Slice::parse(["01", "0", "10"]).0;
         assert_eq!(slice.to_string(), "[01, 0, 10]");
         assert_eq!(slice.numbers().collect::<Vec<_>>(), [1, 0, 10]);
         assert_eq!(Slice::all(3).to_string(), "[00, 01, 02]");
@@ -89,7 +88,8 @@ mod tests {
 
     #[test]
     fn every_wrong_line_is_told() {
-        let wrong = Slice::parse(&["0", "", "-1", "+1", "100", "999", "x", "00"]).unwrap_err();
+        let (slice, wrong) = Slice::parse(["0", "", "-1", "+1", "100", "999", "x", "00"]);
+        assert_eq!(slice.to_string(), "[0, 00]");
         let places: Vec<usize> = wrong.iter().map(|(at, _)| *at).collect();
         assert_eq!(places, [1, 2, 3, 4, 5, 6]);
     }

@@ -212,7 +212,7 @@ mod tests {
         Node::Computation {
             computation: ComputationId::at(0),
             inputs: [Argument { label: label.into(), first: 0, last: 0, node }].into(),
-            outputs: Slice::parse(&[slice]).unwrap(),
+            outputs: Slice::parse([slice]).0,
         }
     }
 

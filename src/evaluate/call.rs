@@ -214,6 +214,9 @@ fn argv(call: Call<'_>, name: &ResultName, sources: &[String]) -> Vec<String> {
 /// Remembers a failure.
 fn fail(stage: Stage<'_>, call: Call<'_>, name: &ResultName, error: CallError) -> Outcome {
     let name = name.clone();
+    if error.is_storage() {
+        return Outcome::Failed { name, error: Box::new(error), log: None };
+    }
     let (exit_status, signal, seconds) = match &error {
         CallError::Ended(ended) => match ended.status {
             Status::Exited(status) => (Some(status), None, ended.seconds()),
@@ -226,7 +229,6 @@ fn fail(stage: Stage<'_>, call: Call<'_>, name: &ResultName, error: CallError) -
     let failure = Failure { reason: error.to_string(), exit_status, signal, seconds };
     match stage.fail(call, &name, failure) {
         Ok(log) => Outcome::Failed { name, error: Box::new(error), log },
-        Err(_) if error.is_storage() => Outcome::Failed { name, error: Box::new(error), log: None },
         Err(error) => Outcome::Failed { name, error: Box::new(error.into()), log: None },
     }
 }

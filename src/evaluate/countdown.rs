@@ -5,7 +5,7 @@
 //! another run computes is looked at again from time to time.
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -24,6 +24,8 @@ const POLL: Duration = Duration::from_millis(100);
 enum Message<'a> {
     Executed(Executed<'a>),
     Held(CallId, ResultName),
+    /// A call is over, which others may have waited for.
+    Ended,
     /// Every call is over.
     Over,
 }
@@ -36,6 +38,8 @@ struct Countdown<'e, 'a> {
     awaited: Vec<AtomicU32>,
     /// How many calls are not over.
     left: AtomicUsize,
+    /// Whether calls are looked at again when another one is over.
+    waiting: AtomicBool,
     sender: Sender<Message<'a>>,
 }
 
@@ -53,7 +57,8 @@ pub(super) fn carry_out(
     let (sender, receiver) = channel();
     let awaited = plan.calls().map(|(id, _)| AtomicU32::new(plan.awaited(id) as u32)).collect();
     let left = AtomicUsize::new(plan.calls().len());
-    let countdown = &Countdown { evaluator, evaluation, awaited, left, sender };
+    let waiting = AtomicBool::new(false);
+    let countdown = &Countdown { evaluator, evaluation, awaited, left, waiting, sender };
     // Collected before the first is spawned: one that is counted down meanwhile is not ready from
     // the beginning.
     let ready = |id: &CallId| plan.awaited(*id) == 0;
@@ -84,7 +89,9 @@ impl<'s, 'a> Countdown<'_, 'a> {
                 self.tell(id);
             }
             Turn::Held(name, holder) => {
-                (self.evaluator.observe)(Event::Held(id, name.clone(), holder));
+                if !holder.own {
+                    (self.evaluator.observe)(Event::Held(id, name.clone(), holder));
+                }
                 self.send(Message::Held(id, name));
             }
         }
@@ -111,6 +118,8 @@ impl<'s, 'a> Countdown<'_, 'a> {
         (self.evaluator.observe)(Event::Ended(id));
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.send(Message::Over);
+        } else if self.waiting.load(Ordering::Acquire) {
+            self.send(Message::Ended);
         }
     }
 
@@ -130,13 +139,14 @@ impl<'s, 'a> Countdown<'_, 'a> {
             };
             let mut executed = Vec::new();
             match first {
-                Err(RecvTimeoutError::Timeout) => self.look_again(scope, &mut held),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return result,
                 Ok(first) => {
                     for message in std::iter::once(first).chain(receiver.try_iter()) {
                         match message {
                             Message::Executed(call) => executed.push(call),
                             Message::Held(id, name) => held.push((id, name)),
+                            Message::Ended => {}
                             Message::Over => return result,
                         }
                     }
@@ -145,6 +155,8 @@ impl<'s, 'a> Countdown<'_, 'a> {
             if !executed.is_empty() {
                 result = result.and(self.publish(scope, executed));
             }
+            self.waiting.store(!held.is_empty(), Ordering::Release);
+            self.look_again(scope, &mut held);
         }
     }
 

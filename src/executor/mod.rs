@@ -79,7 +79,7 @@ impl fmt::Display for Status {
 #[derive(Debug, thiserror::Error)]
 pub enum ExecuteError {
     /// It could not be started.
-    #[error("cannot start {}", exec.display())]
+    #[error("its exec cannot be started")]
     Start {
         /// The file.
         exec: PathBuf,
@@ -87,7 +87,7 @@ pub enum ExecuteError {
         source: io::Error,
     },
     /// The file for what it prints could not be made.
-    #[error("cannot write {}", log.display())]
+    #[error("its log cannot be written")]
     Log {
         /// The file.
         log: PathBuf,
@@ -95,7 +95,7 @@ pub enum ExecuteError {
         source: io::Error,
     },
     /// It was started and cannot be waited for.
-    #[error("cannot wait for {}", exec.display())]
+    #[error("its exec cannot be waited for")]
     Wait {
         /// The file.
         exec: PathBuf,

@@ -16,7 +16,7 @@ use super::problem::{Fault, Findings, Oddity};
 use super::text;
 use crate::name::InputName;
 use crate::slice::Slice;
-use crate::workflow::{Argument, Builder, ComputationId, InputId, Node, NodeId, Workflow};
+use crate::workflow::{Argument, Builder, ComputationId, InputId, MOST, Node, NodeId, Workflow};
 
 /// The loading of one workflow.
 pub(super) struct Tree<'a, 'b> {
@@ -141,7 +141,8 @@ impl<'a, 'b> Tree<'a, 'b> {
             }
             _ => {
                 self.findings.problem(&dir.join("kind"), Fault::Kind(kind));
-                self.done(id, None)
+                // What is below it may be wrong, too.
+                if found.inputs { self.frame(dir, id, &found, None) } else { self.done(id, None) }
             }
         }
     }
@@ -255,25 +256,22 @@ impl<'a, 'b> Tree<'a, 'b> {
                 return None;
             }
         };
-        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let slice = match Slice::parse(&lines) {
-            Ok(slice) => slice,
-            Err(wrong) => {
-                for (at, error) in wrong {
-                    self.findings.problem_in_line(path, at + 1, Fault::Slice(error));
-                }
-                return None;
-            }
-        };
-        if slice.is_empty() {
+        if lines.is_empty() {
             self.findings.problem(path, Fault::NoOutput);
+        } else if lines.len() > MOST {
+            self.findings.problem(path, Fault::TooMany(lines.len()));
+        }
+        let (slice, wrong) = Slice::parse(lines.iter().map(String::as_str));
+        for (at, error) in wrong {
+            self.findings.problem_in_line(path, at + 1, Fault::Slice(error));
         }
         let (name, count) = computation.map(|it| (it.name.to_string(), it.outputs.len()))?;
-        for (at, number) in
-            slice.numbers().map(usize::from).enumerate().filter(|(_, number)| *number >= count)
-        {
-            let fault = Fault::OutOfSlice { computation: name.clone(), count, number };
-            self.findings.problem_in_line(path, at + 1, fault);
+        for (at, line) in lines.iter().enumerate() {
+            let number = line.parse::<usize>().unwrap_or_default();
+            if (count..MOST).contains(&number) {
+                let fault = Fault::OutOfSlice { computation: name.clone(), count, number };
+                self.findings.problem_in_line(path, at + 1, fault);
+            }
         }
         Some(slice)
     }

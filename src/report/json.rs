@@ -142,7 +142,7 @@ impl Reporter for Json<'_> {
                 };
                 print(&Line::Retried { call: call.index(), computation, reason }, out)
             }
-            Event::Held(call, name, Holder { host, process }) => {
+            Event::Held(call, name, Holder { host, process, .. }) => {
                 let (computation, _) = self.call(*call, name);
                 let (call, process) = (call.index(), *process);
                 print(&Line::Waiting { call, computation, host, process }, out)

@@ -51,6 +51,11 @@ pub fn labels<'a>(task: &'a Task, plan: &Plan) -> Vec<&'a str> {
     labels
 }
 
+/// Takes the control characters out of a text, which could else command the terminal.
+fn harmless(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
+}
+
 /// What the root of every workflow is called.
 const ROOT: &str = "TASK";
 
@@ -71,7 +76,7 @@ impl View<'_> {
     /// What a call is for humans: the name of its computation, and what it is called.
     fn title(&self, call: CallId) -> String {
         let computation = &self.task.computations[self.plan.call(call).computation.index()];
-        format!("{} ({})", computation.name, self.labels[call.index()])
+        format!("{} ({})", computation.name, harmless(self.labels[call.index()]))
     }
 
     fn is_there(&self, source: Source) -> bool {

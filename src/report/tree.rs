@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::{ROOT, Reporter, View};
+use super::{ROOT, Reporter, View, harmless};
 use crate::evaluate::{Event, Outcome};
 use crate::exit::Exit;
 use crate::plan::{CallId, Source, Step};
@@ -78,7 +78,7 @@ impl<'a> Tree<'a> {
         let name = self.view.evaluation.name(files, plan, source).unwrap_or_default();
         let status = if self.view.is_there(source) { "ok" } else { "MISSING!!!" };
         indent(self.stack.len(), out)?;
-        writeln!(out, "{label}: {text} {} {status}", self.view.shown(&name))
+        writeln!(out, "{}: {text} {} {status}", harmless(label), self.view.shown(&name))
     }
 
     /// Prints as far as what is known reaches.
@@ -139,12 +139,12 @@ impl<'a> Tree<'a> {
         let computation = &self.view.task.computations[computation.index()];
         let depth = self.stack.len() - 1;
         indent(depth, out)?;
-        writeln!(out, "{} ({label})", computation.name)?;
+        writeln!(out, "{} ({})", computation.name, harmless(label))?;
         let status = if there { "ok" } else { "MISSING" };
         for number in outputs.numbers().map(usize::from) {
             let path = self.view.shown(&name.output(number));
             indent(depth, out)?;
-            writeln!(out, "`> {}: {path} {status}", computation.outputs[number])?;
+            writeln!(out, "`> {}: {path} {status}", harmless(&computation.outputs[number]))?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt::Write;
 
-use super::View;
+use super::{View, harmless};
 use crate::evaluate::{Event, Outcome};
 use crate::plan::CallId;
 use crate::storage::record::FailureRecord;
@@ -51,9 +51,4 @@ fn line(text: &mut String, word: &str, rest: &str) {
     let colon = if word.ends_with('|') { "" } else { ":" };
     // Writing to a string cannot fail.
     let _written = writeln!(text, "  {word}{colon} {rest}");
-}
-
-/// Takes the control characters out of a text, which could else command the terminal.
-fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }

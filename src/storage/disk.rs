@@ -129,25 +129,39 @@ pub(super) fn seal(path: &Path) -> Result<i64> {
 
 /// Returns the digest of a file's contents.
 pub(super) fn digest(path: &Path) -> Result<Digest> {
-    pieces(path, |_| Ok(()))
+    let mut file = fault().and_then(|()| File::open(path)).doing("read", path)?;
+    pieces(&mut file, |_| Ok(())).doing("read", path)
 }
 
-/// Copies a file into a new, private one; returns the digest of what was copied.
+/// Copies a file into a new one that everybody may read who may read the original; returns the
+/// digest of what was copied.
 ///
-/// The copy shares its blocks with the original where the file system can do that.
+/// The copy shares its blocks with the original where the file system can do that. The original is
+/// opened once, so it may be a pipe.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<Digest> {
-    let create = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
+    let open = || {
+        let original = File::open(from)?;
+        let mode = original.metadata()?.mode() & 0o777 | 0o600;
+        Ok((original, mode))
+    };
+    let (mut original, mode) = fault().and_then(|()| open()).doing("read", from)?;
+    let create = || OpenOptions::new().write(true).create_new(true).mode(mode).open(to);
     let mut copy = fault().and_then(|()| create()).doing("write", to)?;
-    let original = File::open(from).doing("read", from)?;
     if rustix::fs::ioctl_ficlone(&copy, &original).is_ok() {
         return digest(to);
     }
-    pieces(from, |piece| fault().and_then(|()| copy.write_all(piece)).doing("write", to))
+    let mut written = Ok(());
+    let digest = pieces(&mut original, |piece| {
+        written = fault().and_then(|()| copy.write_all(piece));
+        // Which of the two files failed is told apart below.
+        if written.is_ok() { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
+    });
+    written.doing("write", to)?;
+    digest.doing("read", from)
 }
 
 /// Reads a file piece by piece; returns the digest of all of it.
-fn pieces(path: &Path, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<Digest> {
-    let mut file = fault().and_then(|()| File::open(path)).doing("read", path)?;
+fn pieces(file: &mut File, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<Digest> {
     let mut buffer = vec![0; PIECE];
     let mut hasher = Hasher::default();
     loop {
@@ -158,7 +172,7 @@ fn pieces(path: &Path, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<Dige
                 each(&buffer[..count])?;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error).doing("read", path),
+            Err(error) => return Err(error),
         }
     }
 }
@@ -183,6 +197,14 @@ pub(super) fn modified_ns(metadata: &Metadata) -> i64 {
     metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
 }
 
+/// Whether a file is there and still the published one.
+pub(super) fn is_published(path: &Path, file: &Published) -> Result<bool> {
+    match metadata(path)? {
+        Some(metadata) => unchanged(path, &metadata, file),
+        None => Ok(false),
+    }
+}
+
 /// Whether a file is still the published one.
 ///
 /// Size and time stamp decide; only where the time stamp differs is the file read. Copying tools
@@ -191,6 +213,14 @@ pub(super) fn unchanged(path: &Path, metadata: &Metadata, file: &Published) -> R
     Ok(metadata.is_file()
         && metadata.len() == file.digest.size
         && (modified_ns(metadata) == file.modified_ns || digest(path)? == file.digest))
+}
+
+/// What tells a file from every other one, whatever its name: device and inode.
+pub(super) type FileId = (u64, u64);
+
+/// Returns which file has this name, or `None` if none has.
+pub(super) fn id(path: &Path) -> Result<Option<FileId>> {
+    Ok(metadata(path)?.map(|metadata| (metadata.dev(), metadata.ino())))
 }
 
 /// Waits until a file, or what a directory lists, is on the disk. What is gone needs no waiting.

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::disk::FileId;
 use super::record::{CallRecord, FORMAT, Format, Origin, Published, Version};
 use super::scheme::{DIGITS, Digits, ResultName};
 use super::stage::waiting;
@@ -45,8 +46,8 @@ pub(super) enum State {
     Hit(Outputs),
     /// Another call, of which the name is the same in as many digits as are shown.
     Stranger,
-    /// Parts of the call, of no use.
-    Remains,
+    /// Parts of the call, of no use, and the record among them if there is one.
+    Remains(Option<FileId>),
     /// Nothing at all.
     Free,
 }
@@ -72,10 +73,10 @@ impl Storage {
             let name = call.name(digits);
             match self.state(&name, call)? {
                 State::Hit(outputs) => return Ok(Found::Hit(outputs)),
-                State::Remains | State::Free if self.claim(&name, call) => {
+                State::Remains(_) | State::Free if self.claim(&name, call) => {
                     return Ok(Found::Absent(name));
                 }
-                State::Remains | State::Free | State::Stranger => {}
+                State::Remains(_) | State::Free | State::Stranger => {}
             }
         }
         // Full names collide only if SHA-1 does in all its digits.
@@ -97,47 +98,42 @@ impl Storage {
 
     /// Looks at what stands under a name.
     pub(super) fn state(&self, name: &ResultName, call: Call<'_>) -> Result<State> {
+        let path = self.path(&name.record());
+        let Some(id) = disk::id(&path)? else { return self.unrecorded(name, call) };
         match self.record::<CallRecord>(&name.record())? {
-            Read::Record(record) if record.inputs == call.inputs => self.recorded(name, &record),
+            Read::Record(record) if record.inputs == call.inputs => {
+                self.recorded(name, &record, id)
+            }
             Read::Record(_) => Ok(State::Stranger),
-            Read::Spoiled => Ok(State::Remains),
+            Read::Spoiled => Ok(State::Remains(Some(id))),
             Read::Absent => self.unrecorded(name, call),
         }
     }
 
-    fn recorded(&self, name: &ResultName, record: &CallRecord) -> Result<State> {
+    fn recorded(&self, name: &ResultName, record: &CallRecord, id: FileId) -> Result<State> {
         for (number, output) in record.outputs.iter().enumerate() {
             let path = self.path(&name.output(number));
-            let mut metadata = disk::metadata(&path)?;
-            if metadata.is_none() && self.roll_forward(name, number, record) {
-                metadata = disk::metadata(&path)?;
-            }
-            let Some(metadata) = metadata else {
-                return Ok(State::Remains);
-            };
-            if !disk::unchanged(&path, &metadata, output)? {
-                return Ok(State::Remains);
+            if !disk::is_published(&path, output)? {
+                // It may be waiting still, or somebody may just be moving it.
+                self.roll_forward(name, number, record);
+                if !disk::is_published(&path, output)? {
+                    return Ok(State::Remains(Some(id)));
+                }
             }
         }
         let digests = record.outputs.iter().map(|output| output.digest).collect();
         Ok(State::Hit(Outputs { name: name.clone(), digests }))
     }
 
-    /// Puts an output in its place that its execution had no time to; tells whether it was there.
-    pub(super) fn roll_forward(
-        &self,
-        name: &ResultName,
-        number: usize,
-        record: &CallRecord,
-    ) -> bool {
-        let Origin::Executed { stage, .. } = &record.origin else {
-            return false;
-        };
-        let waiting = self.path(&waiting(stage, number));
-        self.writable
-            && self
-                .place(&name.output(number))
-                .is_ok_and(|place| disk::rename(&waiting, &place).unwrap_or(false))
+    /// Puts an output in its place that its execution had no time to, if it is waiting.
+    fn roll_forward(&self, name: &ResultName, number: usize, record: &CallRecord) {
+        if let Origin::Executed { stage, .. } = &record.origin
+            && self.writable
+            && let Ok(place) = self.place(&name.output(number))
+        {
+            // What cannot be moved is missing, and that is seen next.
+            drop(disk::rename(&self.path(&waiting(stage, number)), &place));
+        }
     }
 
     /// Believes outputs that nobody recorded, if all of them are there.
@@ -156,7 +152,7 @@ impl Storage {
             }
         }
         if outputs.len() < call.outputs() || outputs.is_empty() {
-            return Ok(if any { State::Remains } else { State::Free });
+            return Ok(if any { State::Remains(None) } else { State::Free });
         }
         let digests = outputs.iter().map(|output| output.digest).collect();
         if self.writable {

@@ -50,12 +50,15 @@ impl Storage {
         Ok((own.to_owned(), self.place(&name.room("running"))?))
     }
 
-    /// Who computes a call now: another run that has its lease, and lives.
+    /// Who computes a call now: a run that has its lease, and lives.
     pub fn holder(&self, name: &ResultName) -> Option<Holder> {
         let text = disk::read(&self.path(&name.room("running"))).ok()??;
         let run: RunName = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
-        let alive = run != *self.run.name() && self.run.is_alive(&run, &self.directory_of(&run));
-        alive.then(|| Holder::from(&run))
+        // This run gives its leases back; one that is there is another call's, which turned out to
+        // be the same.
+        let own = run == *self.run.name();
+        let alive = own || self.run.is_alive(&run, &self.directory_of(&run));
+        alive.then(|| Holder::new(&run, own))
     }
 }
 

@@ -4,8 +4,7 @@
 //! and every other one throws its outputs away. The winner's outputs then move from its stage to
 //! their places; if it dies on the way, whoever meets the record next moves the rest.
 
-use std::path::Path;
-
+use super::disk::FileId;
 use super::failure::Room;
 use super::find::{Call, Found, Outputs, State};
 use super::scheme::ResultName;
@@ -42,7 +41,8 @@ impl Sealed<'_> {
             }
             match storage.state(&name, call)? {
                 State::Hit(theirs) => return Ok(theirs),
-                State::Remains | State::Free => storage.set_aside(&name, self.stage.outputs)?,
+                State::Remains(record) => storage.set_aside(&name, self.stage.outputs, record)?,
+                State::Free => {}
                 State::Stranger => match storage.find(call)? {
                     Found::Hit(theirs) => return Ok(theirs),
                     Found::Absent(other) => name = other,
@@ -70,13 +70,37 @@ impl Sealed<'_> {
 
 impl Storage {
     /// Moves what stands under a name out of the way; nothing is deleted.
-    fn set_aside(&self, name: &ResultName, outputs: usize) -> Result<()> {
+    ///
+    /// The outputs get a second name aside and stay until others take their places; with the
+    /// record the name becomes free. A record that is not the one that was looked at is left
+    /// alone: somebody was faster.
+    pub(super) fn set_aside(
+        &self,
+        name: &ResultName,
+        outputs: usize,
+        record: Option<FileId>,
+    ) -> Result<()> {
         let room = format!("{}/{}", name.room("aside"), self.private_name().replace('/', "-"));
-        let aside = |part: &str, from: &Path| {
-            disk::rename(from, &self.place(&format!("{room}/{part}"))?).map(drop)
-        };
-        aside("record.json", &self.path(&name.record()))?;
-        (0..outputs)
-            .try_for_each(|number| aside(&format!("{number:02}"), &self.path(&name.output(number))))
+        for number in 0..outputs {
+            let output = self.path(&name.output(number));
+            if disk::metadata(&output)?.is_some() {
+                let aside = self.place(&format!("{room}/{number:02}"))?;
+                disk::link(&output, &aside)?;
+                if record.is_none() {
+                    // Nothing decides about outputs without a record: they would be adopted.
+                    disk::remove(&output)?;
+                }
+            }
+        }
+        let (path, aside) =
+            (self.path(&name.record()), self.place(&format!("{room}/record.json"))?);
+        if record.is_none() || disk::id(&path)? != record {
+            return Ok(());
+        }
+        disk::rename(&path, &aside)?;
+        if disk::id(&aside)? != record {
+            disk::link(&aside, &path)?;
+        }
+        Ok(())
     }
 }

@@ -31,7 +31,7 @@ pub const SILENCE: Duration = Duration::from_secs(60);
 
 /// The name of a run: `HOST-BOOT-NAMESPACE-PROCESS-TIME`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct RunName {
+pub(super) struct RunName {
     host: String,
     boot: String,
     namespace: String,
@@ -90,13 +90,15 @@ impl FromStr for RunName {
     }
 }
 
-/// A run that is not this one, for humans.
+/// A run that computes something, for humans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// The name of its host.
     pub host: String,
     /// The number of its process there.
     pub process: u32,
+    /// Whether it is this very run.
+    pub own: bool,
 }
 
 impl fmt::Display for Holder {
@@ -105,9 +107,9 @@ impl fmt::Display for Holder {
     }
 }
 
-impl From<&RunName> for Holder {
-    fn from(name: &RunName) -> Self {
-        Self { host: name.host.clone(), process: name.process }
+impl Holder {
+    pub(super) fn new(name: &RunName, own: bool) -> Self {
+        Self { host: name.host.clone(), process: name.process, own }
     }
 }
 

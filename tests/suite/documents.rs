@@ -43,9 +43,9 @@ fn steps(text: &str) -> Vec<Step> {
         } else if inside && let Some(command) = line.strip_prefix("$ ") {
             steps.push(Step { command: command.to_owned(), expected: Vec::new() });
         } else if inside {
-            let step = steps.last_mut().expect("a block begins with a command");
+            let step = steps.last_mut().unwrap();
             match line.strip_prefix("> ") {
-                Some(more) if step.expected.is_empty() => step.command += &format!("\n{more}"),
+                Some(more) if step.expected.is_empty() => step.command.extend(["\n", more]),
                 _ => step.expected.push(line.to_owned()),
             }
         }
@@ -57,7 +57,7 @@ fn steps(text: &str) -> Vec<Step> {
 fn type_in(dir: &Path, bin: &Path, commands: &[String]) -> Vec<Vec<String>> {
     let mut script = "exec 2>&1\n".to_owned();
     for command in commands {
-        script += &format!("{command}\nstatus=$?; printf '\\001%s\\001' $status\n");
+        script.extend([command, "\nstatus=$?; printf '\\001%s\\001' $status\n"]);
     }
     fs::write(dir.join("../script"), script).unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
@@ -150,13 +150,13 @@ fn prepare(dir: &Path) -> (PathBuf, PathBuf) {
 #[test]
 fn every_console_block_prints_what_it_says() {
     let ci = fs::read_to_string(root().join(".ci/run")).unwrap();
-    let mut wrong = String::new();
+    let mut wrong = Vec::new();
     for document in documents() {
         let text = fs::read_to_string(root().join(&document)).unwrap();
         let mut steps = steps(&text);
         steps.retain_mut(|step| {
             if step.command.starts_with("cargo ") && !ci.contains(&step.command) {
-                wrong += &format!("{document:?}: .ci/run does not have {:?}\n", step.command);
+                wrong.push(format!("{document:?}: .ci/run does not have {:?}", step.command));
             }
             step.command = step.command.replace("cargo run --release --", "ce");
             !step.command.starts_with("cargo ")
@@ -171,12 +171,19 @@ fn every_console_block_prints_what_it_says() {
             if !agree(&step.expected, &printed) {
                 let (command, expected) = (&step.command, step.expected.join("\n"));
                 let printed = printed.join("\n");
-                wrong +=
-                    &format!("{document:?}\n$ {command}\n{expected}\n-- printed --\n{printed}\n\n");
+                let text = format!(
+                    "
+$ {command}
+{expected}
+-- printed --
+{printed}
+"
+                );
+                wrong.push(format!("{document:?}{text}"));
             }
         }
     }
-    assert!(wrong.is_empty(), "\n{wrong}");
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
 #[test]

@@ -1,10 +1,20 @@
-//! The tests of the programs as users see them.
+//! The test suite: tasks as users write them, through the programs that users run.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::format_push_string,
-    reason = "a test may panic"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
 
+mod compat;
+mod deep;
 mod documents;
+mod examples;
+mod fifo;
+mod generator;
+mod golden;
+mod inside;
+mod lab;
+mod lisp;
+mod load;
+mod program;
+mod programs;
+mod properties;
+mod repository;
+mod run;

@@ -43,7 +43,7 @@ fn call(builder: &mut Builder, at: usize, inputs: &[(&str, NodeId)], slice: &[&s
     builder.intern(Node::Computation {
         computation: ComputationId::at(at),
         inputs,
-        outputs: Slice::parse(slice).unwrap(),
+        outputs: Slice::parse(slice.iter().copied()).0,
     })
 }
 

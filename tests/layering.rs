@@ -1,0 +1,229 @@
+//! The rules of the house: who may import whom, who owns which outside crate, how long a file is.
+//!
+//! They are read from the text of the sources, and kept by looking at them one by one.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// The modules from the ground up. A module imports what stands in lines before its own.
+const LAYERS: [&[&str]; 9] = [
+    &["digest", "name", "slice", "exit"],
+    &["workflow"],
+    &["load", "plan", "storage", "executor"],
+    &["evaluate"],
+    &["report", "export"],
+    &["error"],
+    &["cli"],
+    &["lib"],
+    &["bin"],
+];
+
+/// Which files or folders may name an outside crate.
+const OWNERS: [(&str, &[&str]); 18] = [
+    ("blake3", &["digest.rs"]),
+    ("clap", &["cli/"]),
+    ("clap_complete", &["cli/"]),
+    ("clap_mangen", &["cli/"]),
+    ("gix", &["load/head.rs"]),
+    ("hex", &["digest.rs"]),
+    ("indicatif", &["report/progress.rs"]),
+    ("jiff", &["storage/", "executor/", "cli/"]),
+    ("rayon", &["evaluate/"]),
+    ("rustix", &["storage/", "executor/"]),
+    ("serde", &[""]),
+    ("serde_json", &["storage/", "report/json.rs"]),
+    ("sha1", &["digest.rs"]),
+    ("signal_hook", &["cli/interrupt.rs"]),
+    ("strsim", &["load/"]),
+    ("thiserror", &[""]),
+    ("wait4", &["executor/local.rs"]),
+    ("walkdir", &["load/", "storage/"]),
+];
+
+/// The greatest number of lines of a file.
+const LONGEST: usize = 400;
+
+/// All Rust files below a directory of the project, by their names relative to it.
+fn sources(dir: &str) -> BTreeMap<String, String> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join(dir);
+    let files = walkdir::WalkDir::new(&dir).into_iter().map(Result::unwrap);
+    let files = files.filter(|file| file.path().extension().is_some_and(|end| end == "rs"));
+    let name = |path: &Path| path.strip_prefix(&dir).unwrap().to_str().unwrap().to_owned();
+    files.map(|file| (name(file.path()), fs::read_to_string(file.path()).unwrap())).collect()
+}
+
+/// The text without comments.
+fn code(text: &str) -> String {
+    let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    lines.fold(String::new(), |code, line| code + line + "\n")
+}
+
+/// What follows `prefix::` wherever that begins a path.
+fn followers<'a>(code: &'a str, prefix: &str) -> Vec<&'a str> {
+    let prefix = format!("{prefix}::");
+    let begins =
+        |at: &usize| !code[..*at].ends_with(|c: char| c.is_alphanumeric() || "_:".contains(c));
+    let places = code.match_indices(&prefix).map(|(at, _)| at).filter(begins);
+    places.map(|at| word(&code[at + prefix.len()..])).collect()
+}
+
+/// The word that a text begins with, or the character if it begins with none.
+fn word(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    &text[..end.max(1)]
+}
+
+/// The module of `lib.rs` that a file belongs to.
+fn module(file: &str) -> &str {
+    file.split('/').next().unwrap_or_default().trim_end_matches(".rs")
+}
+
+/// How far from the ground a module is.
+fn height(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&module))
+}
+
+/// Tells which imports of a file are against the rules.
+fn wrong_imports(file: &str, text: &str) -> Vec<String> {
+    let (code, own) = (code(text), module(file));
+    let Some(height_of_own) = height(own) else {
+        return vec![format!("{file} is in no layer")];
+    };
+    // At the top, `super` is the crate; below, `super::super` may be.
+    let outside = if file.matches('/').count() == 0 || file.ends_with("/mod.rs") {
+        "super"
+    } else {
+        "super::super"
+    };
+    let imports = ["crate", "compeval", outside].map(|prefix| followers(&code, prefix));
+    let imports: BTreeSet<&str> = imports.into_iter().flatten().collect();
+    let wrong = |name: &&str| match height(name) {
+        _ if *name == own => false,
+        Some(height) => height >= height_of_own,
+        // A group hides its parts from this test; `super::*` is how inline tests begin.
+        None => *name == "{",
+    };
+    let mut wrong: Vec<String> =
+        imports.into_iter().filter(wrong).map(|name| format!("{file} imports {name}")).collect();
+    for (name, owners) in OWNERS {
+        let owned = owners.iter().any(|owner| {
+            file == *owner || owner.is_empty() || (owner.ends_with('/') && file.starts_with(owner))
+        });
+        if !owned && !followers(&code, name).is_empty() {
+            wrong.push(format!("{file} names {name}"));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn a_module_imports_only_what_is_below_it_and_crates_that_it_owns() {
+    let wrong = sources("src")
+        .iter()
+        .flat_map(|(file, text)| wrong_imports(file, text))
+        .collect::<Vec<_>>();
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
+fn a_wrong_import_would_be_seen() {
+    for (file, text, wrong) in [
+        ("name.rs", "use crate::cli::Run;", "name.rs imports cli"),
+        ("digest.rs", "fn f() { crate::name::line() }", "digest.rs imports name"),
+        ("load/tree.rs", "use crate::storage::Storage;", "load/tree.rs imports storage"),
+        ("plan.rs", "use super::load;\nuse super::load::task;", "plan.rs imports load"),
+        ("storage/find.rs", "use super::super::plan::Plan;", "storage/find.rs imports plan"),
+        ("evaluate/mod.rs", "use crate::{plan, cli};", "evaluate/mod.rs imports {"),
+        ("report/tree.rs", "use crate::export::sym;", "report/tree.rs imports export"),
+        ("error.rs", "use crate::cli;", "error.rs imports cli"),
+        ("load/mod.rs", "let it = gix::open(dir);", "load/mod.rs names gix"),
+        ("storage/file.rs", "#[serde(with = \"hex::serde\")]", "storage/file.rs names hex"),
+        ("plan.rs", "#[derive(clap::Parser)]", "plan.rs names clap"),
+        ("somewhere.rs", "", "somewhere.rs is in no layer"),
+    ] {
+        assert!(wrong_imports(file, text).contains(&wrong.to_owned()), "{file}: {text}");
+    }
+}
+
+#[test]
+fn a_right_import_is_fine() {
+    for (file, text) in [
+        ("name.rs", "// see crate::cli\n/// [`Task`](crate::cli)\nmod tests { use super::*; }"),
+        (
+            "load/head.rs",
+            "use gix::Repository;\nuse super::problem::Fault;\nuse crate::digest::ObjectId;",
+        ),
+        ("digest.rs", "let digest = self.sha1.update(piece); sha1::Sha1::new()"),
+        ("bin/ce.rs", "compeval::cli::main::<compeval::cli::Ce>()"),
+    ] {
+        assert_eq!(wrong_imports(file, text), Vec::<String>::new(), "{file}: {text}");
+    }
+}
+
+#[test]
+fn every_outside_crate_has_an_owner() {
+    let manifest =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
+    let (_, dependencies) = manifest.split_once("\n[dependencies]\n").unwrap();
+    let lines = dependencies.lines().take_while(|line| !line.starts_with('['));
+    let names =
+        lines.filter_map(|line| line.split_once(" =")).map(|(name, _)| name.replace('-', "_"));
+    assert_eq!(names.collect::<BTreeSet<_>>(), OWNERS.map(|(name, _)| name.to_owned()).into());
+}
+
+/// The files that no other file names with `mod`.
+fn unreached(root: &str, files: &BTreeMap<String, String>) -> Vec<String> {
+    let is_reached = |file: &&String| {
+        let path = file.trim_end_matches("/mod.rs").trim_end_matches(".rs");
+        let (dir, name) = path.rsplit_once('/').map_or(("", path), |(dir, name)| (dir, name));
+        let parents = [format!("{dir}/mod.rs"), format!("{dir}.rs"), root.to_owned()];
+        let parents = parents.iter().filter(|parent| dir.is_empty() == (*parent == root));
+        let declared =
+            |text: &String| code(text).lines().any(|line| line.ends_with(&format!("mod {name};")));
+        file.as_str() == root
+            || file.starts_with("bin/")
+            || parents.filter_map(|parent| files.get(parent)).any(declared)
+    };
+    files.keys().filter(|file| !is_reached(file)).cloned().collect()
+}
+
+#[test]
+fn no_file_is_forgotten() {
+    assert_eq!(unreached("lib.rs", &sources("src")), Vec::<String>::new());
+    assert_eq!(unreached("main.rs", &sources("tests/suite")), Vec::<String>::new());
+}
+
+#[test]
+fn a_forgotten_file_would_be_seen() {
+    let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    let files = [
+        file("lib.rs", "pub mod load;\n// mod plan;\n"),
+        file("load/mod.rs", "mod tree;\n"),
+        file("load/tree.rs", ""),
+        file("load/head.rs", ""),
+        file("plan.rs", ""),
+        file("bin/ce.rs", ""),
+    ];
+    assert_eq!(unreached("lib.rs", &files.into()), ["load/head.rs", "plan.rs"]);
+}
+
+#[test]
+fn every_file_begins_with_what_it_is_and_can_be_read_in_one_sitting() {
+    for dir in ["src", "tests"] {
+        for (name, text) in sources(dir) {
+            assert!(text.starts_with("//! "), "{dir}/{name} does not say what it is");
+            let lines = text.lines().count();
+            assert!(lines <= LONGEST, "{dir}/{name} has {lines} lines");
+        }
+    }
+}
+
+#[test]
+fn a_binary_holds_nothing() {
+    for (name, text) in sources("src/bin") {
+        assert!(text.lines().count() <= 5, "{name}");
+    }
+}

@@ -1,0 +1,162 @@
+//! The examples: what their READMEs say is what happens.
+//!
+//! They run in a copy, so that the state of the work tree does not matter and nothing is written
+//! to it.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use crate::golden;
+use crate::lab::Lab;
+use crate::program::Ran;
+use crate::repository::{self, LAB};
+
+/// Copies a directory with its links and modes.
+fn copy(from: &Path, to: &Path) {
+    for entry in walkdir::WalkDir::new(from) {
+        let entry = entry.unwrap();
+        let place = to.join(entry.path().strip_prefix(from).unwrap());
+        if entry.path_is_symlink() {
+            symlink(fs::read_link(entry.path()).unwrap(), place).unwrap();
+        } else if entry.file_type().is_dir() {
+            fs::create_dir_all(place).unwrap();
+        } else {
+            fs::copy(entry.path(), place).unwrap();
+        }
+    }
+}
+
+/// The project's repository, as far as the examples go, at `task/`.
+fn project() -> Lab {
+    let (lab, project) = (Lab::empty(), Path::new(env!("CARGO_MANIFEST_DIR")));
+    for name in ["tasks-example", "computations-example"] {
+        copy(&project.join(name), &lab.path("task").join(name));
+    }
+    lab.commit()
+}
+
+/// The arguments of `ce-run` that the README of an example says.
+fn command(example: &Path) -> String {
+    let readme = fs::read_to_string(example.join("README.md")).unwrap();
+    let command = readme.lines().find_map(|line| line.strip_prefix("ce-run "));
+    command.unwrap().replace("STORAGE", "../storage")
+}
+
+/// Runs the command of an example's README, with something in place of a part of it.
+fn as_the_readme_says<'a>(lab: &'a Lab, name: &str, from: &str, to: &str) -> Ran<'a> {
+    let command = command(&example(lab, name));
+    assert!(command.contains(from), "{command}");
+    let command = command.replace(from, to);
+    lab.run("ce-run", &command.split(' ').collect::<Vec<_>>()).exit(0)
+}
+
+fn example(lab: &Lab, name: &str) -> PathBuf {
+    lab.path("task/tasks-example").join(name)
+}
+
+/// The paths that are named at the end.
+fn outputs<'a>(ran: &'a Ran<'_>) -> Vec<&'a str> {
+    let (_, outputs) = ran.stdout.split_once("Task outputs are:\n").unwrap();
+    outputs.lines().map(str::trim).collect()
+}
+
+/// The files named at the end hold what is expected.
+#[track_caller]
+fn gives_what_is_expected(lab: &Lab, example: &Path, ran: &Ran<'_>) {
+    let (expected, outputs) = (example.join("expected"), outputs(ran));
+    assert_eq!(outputs.len(), fs::read_dir(&expected).unwrap().count());
+    for (number, path) in outputs.iter().enumerate() {
+        let expected = fs::read_to_string(expected.join(format!("{number:02}"))).unwrap();
+        golden::same(&format!("output {number:02}"), &expected, &lab.stored(path));
+    }
+}
+
+#[test]
+fn arith_gives_what_is_expected_with_four_calls() {
+    let lab = project();
+    let ran = as_the_readme_says(&lab, "arith", "", "");
+    gives_what_is_expected(&lab, &example(&lab, "arith"), &ran.says("4 calls: 4 executed\n"));
+    as_the_readme_says(&lab, "arith", "", "").says("4 calls: 4 found\n");
+    fs::write(lab.path("data/eighteen"), "18\n").unwrap();
+    let x = "tasks-example/arith/data/x";
+    as_the_readme_says(&lab, "arith", x, "../data/eighteen").says("4 calls: 4 executed\n");
+}
+
+#[test]
+fn nile_gives_what_is_expected_with_ten_calls() {
+    let lab = project();
+    let ran = as_the_readme_says(&lab, "nile", "", "");
+    gives_what_is_expected(&lab, &example(&lab, "nile"), &ran.says("10 calls: 10 executed\n"));
+    let data = |name: &str| {
+        fs::read_to_string(lab.path("task/tasks-example/nile/data").join(name)).unwrap()
+    };
+    for (name, changed, calls) in [
+        ("labels", data("labels").replacen("title: ", "title: Another ", 1), "8 found, 2 executed"),
+        ("year", "1920\n".to_owned(), "2 found, 8 executed"),
+        ("flow.csv", data("flow.csv") + "# the end\n", "9 found, 1 executed"),
+    ] {
+        assert_ne!(changed, data(name));
+        fs::write(lab.path("data/changed"), changed).unwrap();
+        let file = format!("tasks-example/nile/data/{name}");
+        as_the_readme_says(&lab, "nile", &file, "../data/changed")
+            .says(&format!("10 calls: {calls}\n"));
+    }
+}
+
+/// Counts the primes of a range; the README's own takes a while.
+fn primes(range: &str) -> String {
+    let lab = project();
+    fs::write(lab.path("data/range"), range).unwrap();
+    let ran =
+        as_the_readme_says(&lab, "primes", "tasks-example/primes/data/range", "../data/range");
+    let ran = ran.says("16 calls: 16 executed\n");
+    lab.stored(outputs(&ran)[0])
+}
+
+#[test]
+fn primes_counts_the_primes_with_sixteen_calls() {
+    assert_eq!(primes("1 100000\n"), "9592\n");
+    assert_eq!(primes("1 1000\n"), "168\n");
+}
+
+#[test]
+#[ignore = "slow: seventeen seconds of a processor"]
+fn primes_gives_what_is_expected() {
+    let lab = project();
+    let ran = as_the_readme_says(&lab, "primes", "", "");
+    gives_what_is_expected(&lab, &example(&lab, "primes"), &ran);
+}
+
+#[test]
+fn the_examples_work_with_the_library_as_a_submodule() {
+    for example in ["arith", "nile"] {
+        let lab = project();
+        let (project, task) = (lab.path("project"), lab.path("task"));
+        fs::rename(&task, &project).unwrap();
+        copy(&project.join("tasks-example").join(example), &task);
+        fs::remove_file(task.join("computations")).unwrap();
+        copy(&project.join("computations-example"), &task.join("computations"));
+        repository::init(&task);
+        repository::commit(&task.join("computations"), LAB, "computations\n");
+        repository::absorb(&task, "computations", "../computations");
+        repository::commit(&task, LAB, "task\n");
+        let command = command(&task).replace(&format!("tasks-example/{example}"), ".");
+        let ran = lab.run("ce-run", &command.split(' ').collect::<Vec<_>>()).exit(0);
+        gives_what_is_expected(&lab, &task, &ran);
+    }
+}
+
+#[test]
+fn a_computation_can_be_called_by_hand() {
+    let lab = project();
+    let dir = lab.path("data");
+    fs::write(dir.join("dividend"), "17\n").unwrap();
+    fs::write(dir.join("divisor"), "5\n").unwrap();
+    let exec = lab.path("task/computations-example/divmod/exec");
+    let files = ["dividend", "divisor", "quotient", "remainder"];
+    let status = std::process::Command::new(exec).args(files).current_dir(&dir).status();
+    assert!(status.unwrap().success());
+    let read = |name| fs::read_to_string(dir.join(name)).unwrap();
+    assert_eq!((read("quotient"), read("remainder")), ("3\n".to_owned(), "2\n".to_owned()));
+}

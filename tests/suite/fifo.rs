@@ -1,0 +1,43 @@
+//! A named pipe at which a test and a computation meet: nobody has to guess how long to wait.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use super::program::PATIENCE;
+
+/// The reading end; computations write.
+pub(crate) struct Fifo(mpsc::Receiver<String>);
+
+pub(crate) fn make(path: &Path) {
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}
+
+impl Fifo {
+    pub(crate) fn new(path: &Path) -> Self {
+        make(path);
+        let (sender, lines) = mpsc::channel();
+        let path = path.to_owned();
+        thread::spawn(move || {
+            let lines = BufReader::new(File::open(path).unwrap()).lines();
+            lines.map_while(|line| sender.send(line.unwrap()).ok()).for_each(drop);
+        });
+        Self(lines)
+    }
+
+    /// The next line that somebody writes.
+    #[track_caller]
+    pub(crate) fn line(&self) -> String {
+        self.0.recv_timeout(PATIENCE).unwrap()
+    }
+
+    /// Waits until all processes that hold the other end are gone.
+    #[track_caller]
+    pub(crate) fn end(&self) {
+        assert_eq!(self.0.recv_timeout(PATIENCE), Err(RecvTimeoutError::Disconnected));
+    }
+}

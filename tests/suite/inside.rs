@@ -1,0 +1,133 @@
+//! Evaluation in this process, by an executor that starts nothing: fast enough for thousands.
+
+use std::collections::HashSet;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use compeval::evaluate::{Evaluation, Evaluator, Event, Files};
+use compeval::executor::{Executor, Fake, Invocation};
+use compeval::exit::Exit;
+use compeval::load;
+use compeval::plan::Plan;
+use compeval::report::{Reporter, Tally, Tree, View, labels};
+use compeval::storage::{Durability, Storage, Unrecorded};
+use compeval::workflow::Task;
+
+use crate::lab::Lab;
+
+/// A task, and where its results are.
+pub(crate) struct World {
+    pub(crate) task: Task,
+    pub(crate) plan: Plan,
+    pub(crate) storage: PathBuf,
+    pub(crate) inputs: Vec<PathBuf>,
+}
+
+/// What an evaluation led to.
+pub(crate) struct Evaluated {
+    pub(crate) exit: Exit,
+    pub(crate) tally: Tally,
+    /// What the outputs contain; empty if one is missing.
+    pub(crate) outputs: Vec<String>,
+    /// The names of all calls.
+    pub(crate) names: Vec<String>,
+    /// The tree, as it is printed.
+    pub(crate) text: String,
+    /// What was executed: a computation, and what it was given.
+    pub(crate) executed: Vec<(String, Vec<String>)>,
+}
+
+/// What a computation of this name makes as an output, given such inputs.
+pub(crate) fn value(name: &str, number: usize, inputs: &[String]) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let text = format!("{name} {number} {}", inputs.join(" "));
+    for byte in text.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    format!("{hash:016x}")
+}
+
+fn read(path: &PathBuf) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+impl World {
+    /// Loads the task that is in a laboratory.
+    pub(crate) fn load(lab: &Lab) -> Self {
+        let task = load::task(&lab.path("task"));
+        let task = task.unwrap_or_else(|error| panic!("{error:?}")).task;
+        let plan = Plan::new(&task.workflow);
+        let inputs = lab.inputs.iter().map(|name| lab.path("data").join(name));
+        Self { task, plan, storage: lab.path("storage"), inputs: inputs.collect() }
+    }
+
+    /// Evaluates it with so many threads.
+    pub(crate) fn run(&self, jobs: usize) -> Evaluated {
+        self.run_and(jobs, || ())
+    }
+
+    /// Evaluates it, and does something else in each execution.
+    pub(crate) fn run_and(&self, jobs: usize, and: impl Fn() + Sync) -> Evaluated {
+        let executed = Mutex::new(Vec::new());
+        let fake = Fake(|invocation: &Invocation| {
+            and();
+            let name = invocation.exec.parent().unwrap().file_name().unwrap().to_str().unwrap();
+            let inputs: Vec<String> = invocation.inputs.iter().map(read).collect();
+            for (number, output) in invocation.outputs.iter().enumerate() {
+                fs::write(output, value(name, number, &inputs)).unwrap();
+            }
+            executed.lock().unwrap().push((name.to_owned(), inputs));
+            0
+        });
+        let evaluated = self.evaluate(Some(&fake), jobs);
+        let executed = executed.into_inner().unwrap();
+        Evaluated { executed, ..evaluated }
+    }
+
+    /// Looks what is there.
+    pub(crate) fn look(&self) -> Evaluated {
+        self.evaluate(None, 2)
+    }
+
+    fn evaluate(&self, executor: Option<&dyn Executor>, jobs: usize) -> Evaluated {
+        let Self { task, plan, .. } = self;
+        let storage = match executor {
+            Some(_) => Storage::open(&self.storage, Unrecorded::Adopt, Durability::Unsynced),
+            None => Storage::inspect(&self.storage, Unrecorded::Adopt),
+        };
+        let storage = &storage.unwrap();
+        let files = &Files::new(plan, &self.inputs, storage, executor.is_some()).unwrap();
+        let (evaluation, events) = (&Evaluation::new(plan), Mutex::new(Vec::new()));
+        let observe = |event: Event| events.lock().unwrap().push(event);
+        let (observe, retries) = (&observe, 0);
+        let evaluator = Evaluator { task, plan, files, storage, executor, retries, observe };
+        evaluator.evaluate(evaluation, NonZeroUsize::new(jobs).unwrap()).unwrap();
+        let labels = &labels(task, plan);
+        let view = View { task, plan, files, evaluation, storage, labels };
+        let mut text = Vec::new();
+        let mut tree = Tree::new(view);
+        tree.begin(&mut text).unwrap();
+        for event in events.into_inner().unwrap() {
+            tree.event(&event, &mut text).unwrap();
+        }
+        tree.end(None, view.exit(), &mut text).unwrap();
+        let outputs = evaluation.outputs(files, plan).unwrap_or_default();
+        Evaluated {
+            exit: view.exit(),
+            tally: view.tally(),
+            outputs: outputs.iter().map(|output| read(&storage.path(&output.name))).collect(),
+            names: evaluation.outcomes().map(|outcome| outcome.name().short()).collect(),
+            text: String::from_utf8(text).unwrap(),
+            executed: Vec::new(),
+        }
+    }
+}
+
+impl Evaluated {
+    /// How many different calls were executed.
+    pub(crate) fn different(&self) -> usize {
+        self.executed.iter().collect::<HashSet<_>>().len()
+    }
+}

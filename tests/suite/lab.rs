@@ -1,0 +1,290 @@
+//! A laboratory: a directory for one test, with a task repository, data and a storage.
+//!
+//! ```text
+//! task/       the task: computations/, workflow/, inputs; programs run here
+//! data/       a file for each input of the task
+//! storage/    made by the programs
+//! called      a line for each computation that was really executed
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+
+use super::golden;
+use super::lisp;
+use super::program::{self, Ran, Running};
+use super::repository::{self, LAB};
+
+/// What the inputs of a task contain unless a test says otherwise.
+const NUMBERS: [&str; 4] = ["17\n", "5\n", "3\n", "2\n"];
+
+/// Which repository holds the computations.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Library {
+    /// The task's own.
+    Plain,
+    /// One submodule holds all of them.
+    Submodule,
+    /// Each is a submodule.
+    Submodules,
+}
+
+pub(crate) struct Lab {
+    root: TempDir,
+    /// The inputs of the task: files in `data/`.
+    pub(crate) inputs: Vec<String>,
+}
+
+impl Lab {
+    /// A laboratory without a task, in memory where that is possible.
+    pub(crate) fn empty() -> Self {
+        let root = tempfile::Builder::new().prefix("ce-test-").tempdir_in(place()).unwrap();
+        let lab = Self { root, inputs: Vec::new() };
+        fs::create_dir(lab.path("task")).unwrap();
+        fs::create_dir(lab.path("data")).unwrap();
+        lab
+    }
+
+    /// A laboratory with a task that is yet to be committed, written as `ce-sym` prints it.
+    pub(crate) fn task(text: &str) -> Self {
+        let (inputs, workflow) = lisp::parse(text);
+        let mut lab = Self::empty()
+            .computation("add", "a b", "sum", r#"echo $(($(cat "$1") + $(cat "$2"))) >"$3""#)
+            .computation("mul", "a b", "product", r#"echo $(($(cat "$1") * $(cat "$2"))) >"$3""#)
+            .computation(
+                "divmod",
+                "dividend divisor",
+                "quotient remainder",
+                r#"a=$(cat "$1") b=$(cat "$2"); echo $((a / b)) >"$3"; echo $((a % b)) >"$4""#,
+            );
+        lisp::write(&lab.path("task"), &inputs, &workflow);
+        for (name, number) in inputs.iter().zip(NUMBERS.iter().cycle()) {
+            lab = lab.data(name, number);
+        }
+        lab.inputs = inputs;
+        lab
+    }
+
+    /// Adds a computation; its inputs and outputs are named in one line, its script needs no head.
+    pub(crate) fn computation(self, name: &str, inputs: &str, outputs: &str, script: &str) -> Self {
+        let lines = |names: &str| {
+            names.split_whitespace().map(|name| format!("{name}\n")).collect::<String>()
+        };
+        let script = format!(
+            "#!/bin/sh\n[ -z \"${{LAB_LOG-}}\" ] || echo {name} >>\"$LAB_LOG\"\n{script}\n"
+        );
+        let dir = format!("computations/{name}");
+        self.file(&format!("{dir}/inputs"), lines(inputs))
+            .file(&format!("{dir}/outputs"), lines(outputs))
+            .file(&format!("{dir}/exec"), script)
+            .mode(&format!("{dir}/exec"), 0o755)
+    }
+
+    /// Writes a file of the task.
+    pub(crate) fn file(self, name: &str, contents: impl AsRef<[u8]>) -> Self {
+        write(&self.path("task").join(name), contents.as_ref());
+        self
+    }
+
+    pub(crate) fn mode(self, name: &str, mode: u32) -> Self {
+        fs::set_permissions(self.path("task").join(name), fs::Permissions::from_mode(mode))
+            .unwrap();
+        self
+    }
+
+    /// Removes a file or directory of the task.
+    pub(crate) fn without(self, name: &str) -> Self {
+        let path = self.path("task").join(name);
+        if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
+        self
+    }
+
+    /// Gives another name to a file or directory of the task.
+    pub(crate) fn rename(self, path: &str, name: &str) -> Self {
+        let path = self.path("task").join(path);
+        fs::rename(&path, path.with_file_name(name)).unwrap();
+        self
+    }
+
+    /// Makes a symbolic link in the task.
+    pub(crate) fn link(self, name: &str, target: &str) -> Self {
+        let path = self.path("task").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, path).unwrap();
+        self
+    }
+
+    /// Writes a file that is to be an input.
+    pub(crate) fn data(self, name: &str, contents: impl AsRef<[u8]>) -> Self {
+        write(&self.path("data").join(name), contents.as_ref());
+        self
+    }
+
+    /// Commits the task as it stands.
+    pub(crate) fn commit(self) -> Self {
+        self.commit_with(Library::Plain)
+    }
+
+    pub(crate) fn commit_with(self, library: Library) -> Self {
+        self.commit_now(library);
+        self
+    }
+
+    pub(crate) fn commit_now(&self, library: Library) {
+        let task = self.path("task");
+        let submodules: Vec<String> = match library {
+            Library::Plain => Vec::new(),
+            Library::Submodule => vec!["computations".to_owned()],
+            Library::Submodules => {
+                let names = fs::read_dir(task.join("computations")).unwrap();
+                let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+                names.map(|name| format!("computations/{name}")).collect()
+            }
+        };
+        repository::init(&task);
+        for name in &submodules {
+            repository::commit(&task.join(name), LAB, "computations\n");
+            repository::absorb(&task, name, &format!("../{name}"));
+        }
+        repository::commit(&task, LAB, "task\n");
+    }
+
+    /// Commits what has changed since.
+    pub(crate) fn commit_again(self) -> Self {
+        repository::commit(&self.path("task"), LAB, "task\n");
+        self
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// A program that is to run in the task's directory.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = program::command(program);
+        command.current_dir(self.path("task")).env("LAB_LOG", self.path("called"));
+        command
+    }
+
+    /// `ce-run` with these options, the storage, and a file for each input.
+    pub(crate) fn evaluation(&self, options: &[&str]) -> Command {
+        let mut command = self.command("ce-run");
+        command.args(options).arg("../storage");
+        command.args(self.inputs.iter().map(|name| format!("../data/{name}")));
+        command
+    }
+
+    pub(crate) fn ce_run(&self, options: &[&str]) -> Ran<'_> {
+        self.finish(&mut self.evaluation(options))
+    }
+
+    pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> Ran<'_> {
+        self.finish(self.command(program).args(arguments))
+    }
+
+    pub(crate) fn finish(&self, command: &mut Command) -> Ran<'_> {
+        Ran::new(self, Running::start(command).output())
+    }
+
+    /// Which computations were executed since the last time it was asked, in order.
+    pub(crate) fn called(&self) -> Vec<String> {
+        let log = self.path("called");
+        let called = fs::read_to_string(&log).unwrap_or_default();
+        drop(fs::remove_file(log));
+        called.lines().map(str::to_owned).collect()
+    }
+
+    /// Does something that must leave the storage byte for byte as it was.
+    #[track_caller]
+    pub(crate) fn unchanged<T>(&self, act: impl FnOnce() -> T) -> T {
+        let before = snapshot(&self.path("storage"));
+        let result = act();
+        golden::same("the storage", &before, &snapshot(&self.path("storage")));
+        result
+    }
+
+    /// Whether no run has left anything of its own.
+    pub(crate) fn is_tidy(&self) -> bool {
+        self.path("storage/tmp").read_dir().unwrap().next().is_none()
+    }
+
+    /// The names of all files in the storage.
+    pub(crate) fn storage(&self) -> Vec<String> {
+        files(&self.path("storage")).into_keys().collect()
+    }
+
+    /// The results in the storage by their names: neither records nor logs.
+    pub(crate) fn results(&self) -> BTreeMap<String, Vec<u8>> {
+        let mut files = files(&self.path("storage"));
+        files.retain(|name, _| {
+            !["/record/", "/log/", "/failed", "/running/"].iter().any(|room| name.contains(room))
+        });
+        files
+    }
+
+    /// What a file in the storage contains.
+    #[track_caller]
+    pub(crate) fn stored(&self, name: &str) -> String {
+        let name = name.trim_start_matches("../storage/");
+        fs::read_to_string(self.path("storage").join(name)).unwrap()
+    }
+
+    /// What the task's outputs contain, one after the other.
+    #[track_caller]
+    pub(crate) fn output(&self) -> String {
+        let ran = self.ce_run(&["-n", "-q"]).exit(0);
+        ran.lines().into_iter().map(|path| self.stored(path)).collect()
+    }
+}
+
+/// Where laboratories are: in memory, if programs may be executed there.
+fn place() -> &'static Path {
+    static PLACE: OnceLock<PathBuf> = OnceLock::new();
+    PLACE.get_or_init(|| {
+        let given = std::env::var_os("CE_TEST_DIR").map(PathBuf::from);
+        let memory = || Some(PathBuf::from("/dev/shm")).filter(|dir| executes(dir));
+        given.or_else(memory).unwrap_or_else(std::env::temp_dir)
+    })
+}
+
+fn executes(dir: &Path) -> bool {
+    let Ok(dir) = tempfile::tempdir_in(dir) else {
+        return false;
+    };
+    let script = dir.path().join("script");
+    write(&script, b"#!/bin/sh\n");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    Command::new(script).status().is_ok_and(|status| status.success())
+}
+
+fn write(path: &Path, contents: &[u8]) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, contents).unwrap();
+}
+
+/// All files below a directory, by their names relative to it.
+pub(crate) fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = walkdir::WalkDir::new(dir).into_iter().filter_map(Result::ok);
+    let files = entries.filter(|entry| !entry.file_type().is_dir());
+    let name = |path: &Path| path.strip_prefix(dir).unwrap().to_str().unwrap().to_owned();
+    files.map(|file| (name(file.path()), fs::read(file.path()).unwrap())).collect()
+}
+
+/// Everything that can be told of a directory without changing it, a line for each entry.
+pub(crate) fn snapshot(dir: &Path) -> String {
+    let entries = walkdir::WalkDir::new(dir).sort_by_file_name();
+    let line = |entry: walkdir::DirEntry| {
+        let (path, metadata) = (entry.path(), entry.metadata().unwrap());
+        let contents = if metadata.is_file() { fs::read(path).unwrap() } else { Vec::new() };
+        let digest = compeval::digest::Digest::of(&contents).sha1.full();
+        let (mode, name) = (metadata.mode(), path.strip_prefix(dir).unwrap().display());
+        format!("{mode:o} {}.{:09} {digest} {name}\n", metadata.mtime(), metadata.mtime_nsec())
+    };
+    entries.into_iter().map(|entry| line(entry.unwrap())).collect()
+}

@@ -1,0 +1,154 @@
+//! Tasks that look odd and are fine.
+
+use std::fs;
+
+use crate::lab::Lab;
+
+const TASK: &str = "Inputs: 'x', 'stop words'
+(add (divmod INPUT('x') INPUT('stop words'))[0, 1])[0]";
+
+fn lab() -> Lab {
+    Lab::task(TASK)
+}
+
+/// Runs the task, of which the result is that of the plain one, and nothing is said about it.
+#[track_caller]
+fn evaluates(lab: Lab) {
+    let lab = lab.commit();
+    let check = lab.run("ce", &["check"]).exit(0);
+    assert_eq!(check.stderr, "");
+    lab.ce_run(&[]).exit(0).called(vec!["add", "divmod"]);
+    assert_eq!(lab.output(), "5\n");
+}
+
+/// Every text file of the task, changed.
+fn every_text(lab: Lab, change: impl Fn(&str) -> String) -> Lab {
+    let task = lab.path("task");
+    for (name, contents) in crate::lab::files(&task) {
+        if !name.ends_with("/exec") {
+            let text = String::from_utf8(contents).unwrap();
+            fs::write(task.join(name), change(&text)).unwrap();
+        }
+    }
+    lab
+}
+
+#[test]
+fn line_ends_of_another_system() {
+    evaluates(every_text(lab(), |text| text.replace('\n', "\r\n")));
+}
+
+#[test]
+fn no_line_end_at_the_end() {
+    evaluates(every_text(lab(), |text| text.trim_end().to_owned()));
+}
+
+#[test]
+fn a_byte_order_mark() {
+    evaluates(every_text(lab(), |text| format!("\u{feff}{text}")));
+}
+
+#[test]
+fn blank_lines_at_the_end_and_blanks_around_lines() {
+    evaluates(every_text(lab(), |text| {
+        text.replace('\n', " \t\n").replace("x ", " x") + "\n  \n\n"
+    }));
+}
+
+#[test]
+fn labels_of_any_characters() {
+    let lab = lab()
+        .rename(
+            "workflow/inputs/00_01-divmod/inputs/00-x",
+            "00-it's a \"label\" - with $HOME, ü and 数",
+        )
+        .rename("workflow/inputs/00_01-divmod/inputs/01-stop words", "01-")
+        .rename("workflow/inputs/00_01-divmod", "00_01---");
+    lab.commit_now(crate::lab::Library::Plain);
+    lab.ce_run(&[]).exit(0).prints("load/labels.txt");
+    assert_eq!(lab.output(), "5\n");
+}
+
+#[test]
+fn no_name_commands_the_terminal() {
+    let lab = lab()
+        .rename("workflow/inputs/00_01-divmod/inputs/00-x", "00-\u{1b}[2Jx\nx")
+        .file("computations/add/outputs", "\u{1b}[2Jsum\n")
+        .commit();
+    let ran = lab.ce_run(&[]);
+    let printed = ran.stdout + &ran.stderr;
+    assert!(!printed.contains('\u{1b}') && !printed.contains("\nx:"), "{printed:?}");
+}
+
+#[test]
+fn names_of_any_characters() {
+    let text =
+        "Inputs: 'it's \"x\" - ü/数', 'b'\n(add-up.2_é INPUT('it's \"x\" - ü/数') INPUT('b'))[0]";
+    let lab = Lab::task(&text.replace('/', "|"))
+        .computation("add-up.2_é", "a b", "Σ", r#"echo $(($(cat "$1") + $(cat "$2"))) >"$3""#)
+        .commit();
+    lab.run("ce-sym", &[]).exit(0).prints("load/names-sym.txt");
+    lab.ce_run(&[]).exit(0).prints("load/names.txt");
+    assert_eq!(lab.output(), "22\n");
+}
+
+#[test]
+fn a_workflow_without_outputs_passes_up_all() {
+    evaluates(lab().without("workflow/outputs").without("workflow/inputs/00_01-divmod/outputs"));
+    let lab = Lab::task("Inputs: 'x', 'y'\n(divmod INPUT('x') INPUT('y'))").commit();
+    lab.run("ce-sym", &[]).exit(0).prints("load/no-outputs-sym.txt");
+    lab.ce_run(&[]).exit(0);
+    assert_eq!(lab.output(), "3\n2\n");
+}
+
+#[test]
+fn files_that_nothing_reads_are_told_of() {
+    let lab = lab()
+        .file("workflow/notes", "")
+        .file("workflow/inputs/README", "")
+        .file("workflow/.hidden", "")
+        .file("workflow/inputs/.hidden", "")
+        .file("workflow/kind", "computation\n\nbecause\n")
+        .file("workflow/inputs/00_01-divmod/value", "divmod\nmore\n")
+        .file("workflow/inputs/00_01-divmod/inputs/00-x/outputs", "0\n")
+        .file("workflow/inputs/00_01-divmod/inputs/01-stop words/inputs/00-x/kind", "nonsense\n")
+        .file("computations/add/README", "")
+        .commit();
+    lab.run("ce", &["check"]).exit(0).complains("load/oddities.txt").prints("load/oddities.out");
+    lab.run("ce-sym", &[]).exit(0).says("ce-sym: warning: workflow/notes: nothing reads this\n");
+    lab.ce_run(&[]).exit(0);
+    assert_eq!(lab.output(), "5\n");
+}
+
+#[test]
+fn a_computation_without_inputs() {
+    let lab =
+        Lab::task("Inputs:\n(make)[0]").computation("make", "", "a", r#"echo made >"$1""#).commit();
+    lab.ce_run(&[]).exit(0).called(vec!["make"]).prints("load/no-inputs.txt");
+    lab.ce_run(&[]).exit(0).called(vec![]);
+    assert_eq!(lab.output(), "made\n");
+}
+
+#[test]
+fn a_task_below_the_top_of_its_repository() {
+    let (lab, above) = (lab(), Lab::empty());
+    let (top, task) = (above.path("task"), above.path("task/tasks/task"));
+    fs::create_dir(top.join("tasks")).unwrap();
+    fs::rename(lab.path("task"), &task).unwrap();
+    let above = above.commit();
+    let inputs = lab.inputs.iter().map(|name| lab.path("data").join(name));
+    let mut command = above.command("ce-run");
+    command.current_dir(task).args(["-q", "../../../storage"]).args(inputs);
+    let path = above.finish(&mut command).exit(0).called(vec!["add", "divmod"]).stdout;
+    assert_eq!(above.stored(path.trim_start_matches("../../").trim()), "5\n");
+}
+
+#[test]
+fn the_task_may_be_named_through_a_link_or_with_a_slash() {
+    let lab = lab().commit();
+    std::os::unix::fs::symlink("task", lab.path("link")).unwrap();
+    for task in ["../link", "../task/", "../task/.", "workflow/.."] {
+        let ran = lab.run("ce", &["check", "--task", task]).exit(0);
+        assert!(ran.stdout.starts_with("task at "), "{}", ran.stdout);
+    }
+}

@@ -1,0 +1,119 @@
+//! Everything that can be wrong with a task, and the exact words for it.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::fs;
+use std::path::Path;
+
+use compeval::load::{self, LoadError};
+
+use super::broken::{base, right, tasks};
+
+#[test]
+fn every_problem_is_told_at_once_and_in_the_order_of_the_files() {
+    for (name, lab) in tasks() {
+        let ran = lab.run("ce", &["check"]).complains(&format!("load/{name}.txt")).exit(2);
+        assert_eq!(ran.stdout, "", "{name}");
+    }
+}
+
+#[test]
+fn a_wrong_kind_hides_nothing_of_what_is_wrong_below() {
+    let lab = base()
+        .file("workflow/kind", "compuation\n")
+        .file("workflow/inputs/01-x/value", "z\n")
+        .commit();
+    let ran = lab.run("ce", &["check"]).exit(2).says("workflow/kind: \"compuation\"");
+    ran.says("workflow/inputs/01-x/value: the task has no input \"z\"");
+}
+
+#[test]
+fn a_wrong_line_of_a_slice_hides_nothing_of_what_is_wrong_in_others() {
+    let lab = right("(take1 INPUT('x'))[one, 02]").commit();
+    let ran = lab.run("ce", &["check"]).exit(2).says("workflow/outputs:1: \"one\"");
+    ran.says("workflow/outputs:2: take1 has 2 outputs");
+}
+
+#[test]
+fn a_slice_of_more_outputs_than_can_be_numbered_is_refused() {
+    let slice = "0\n".repeat(101);
+    let lab = right("(divmod INPUT('x') INPUT('stop words'))[0]")
+        .file("workflow/outputs", slice)
+        .commit();
+    lab.ce_run(&[]).exit(2).says("at most 100 can be numbered");
+}
+
+#[test]
+fn every_program_refuses_a_task_that_is_wrong() {
+    let lab = base().file("workflow/kind", "compuation\n").commit();
+    lab.ce_run(&[]).exit(2).complains("load/ce-run.txt");
+    lab.ce_run(&["-n", "--json"]).exit(2).says("compuation");
+    lab.run("ce-sym", &[]).exit(2).complains("load/ce-sym.txt");
+    assert!(!lab.path("storage").exists());
+}
+
+#[test]
+fn what_is_odd_is_told_beside_what_is_wrong() {
+    let lab =
+        base().file("workflow/kind", "compuation\nlines\n").file("workflow/notes", "").commit();
+    lab.run("ce", &["check"]).exit(2).complains("load/odd-and-wrong.txt");
+}
+
+#[test]
+fn a_directory_without_a_task_is_told_of() {
+    let lab = base().commit();
+    lab.run("ce", &["check", "--task", "../data"]).exit(2).complains("load/no-task.txt");
+    lab.run("ce-sym", &["--task", "../nowhere"]).exit(2).complains("load/no-directory.txt");
+    lab.run("ce-sym", &["--task", "inputs"]).exit(2).complains("load/task-is-a-file.txt");
+}
+
+#[test]
+fn the_name_of_the_task_must_be_a_name() {
+    let lab = base().commit();
+    fs::rename(lab.path("task"), lab.path("ta\tsk")).unwrap();
+    let mut command = lab.command("ce");
+    lab.finish(command.current_dir(lab.path("ta\tsk")).arg("check"))
+        .exit(2)
+        .complains("load/name-of-the-task.txt");
+}
+
+/// The variant that a value is, and the one inside it.
+fn variant(value: &dyn Debug) -> String {
+    let text = format!("{value:?}").replace("Head(", "");
+    text.split(|c: char| !c.is_alphanumeric()).next().unwrap().to_owned()
+}
+
+/// The variants of an enum, read from the source.
+fn variants(file: &str, name: &str) -> BTreeSet<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/load").join(file);
+    let text = fs::read_to_string(path).unwrap();
+    let (_, text) = text.split_once(&format!("pub enum {name} {{\n")).unwrap();
+    let lines = text.lines().take_while(|line| *line != "}");
+    let lines = lines.filter_map(|line| {
+        line.strip_prefix("    ").filter(|line| line.starts_with(char::is_uppercase))
+    });
+    lines.map(|line| line.split([',', '(', ' ']).next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
+    let mut told = BTreeSet::new();
+    let mut odd = BTreeSet::new();
+    let with_oddities = base()
+        .file("workflow/kind", "computation\nlines\n")
+        .file("workflow/notes", "")
+        .without("workflow/value");
+    for lab in tasks().into_iter().map(|(_, lab)| lab).chain([with_oddities]) {
+        let Err(LoadError::Problems { problems, warnings, .. }) = load::task(&lab.path("task"))
+        else {
+            panic!()
+        };
+        told.extend(problems.iter().map(|problem| variant(&problem.fault)));
+        odd.extend(warnings.iter().map(|warning| variant(&warning.oddity)));
+    }
+    let mut all = variants("problem.rs", "Fault");
+    all.extend(variants("head.rs", "HeadError"));
+    assert!(all.remove("Head"));
+    assert_eq!(told, all);
+    assert_eq!(odd, variants("problem.rs", "Oddity"));
+}

@@ -1,0 +1,88 @@
+//! Sub-workflows that are shared through symbolic links.
+
+use std::fmt::Write;
+use std::fs;
+
+use crate::lab::Lab;
+
+#[test]
+fn a_linked_sub_workflow_is_one_expression_and_one_call() {
+    let text = "Inputs: 'x', 'y'
+        (add #1=(mul INPUT('x') INPUT('y'))[0] #1#)[0]";
+    let lab = Lab::task(text).commit();
+    assert!(lab.path("task/workflow/inputs/01-again").is_symlink());
+    lab.run("ce-sym", &["--share"]).exit(0).prints("load/shared-sym.txt");
+    lab.run("ce-sym", &[]).exit(0).prints("load/repeated-sym.txt");
+    lab.ce_run(&[]).exit(0).called(vec!["add", "mul"]);
+    assert_eq!(lab.output(), "170\n");
+}
+
+#[test]
+fn equal_sub_workflows_are_shared_without_links_too() {
+    let text = "Inputs: 'x', 'y'
+        (add (mul INPUT('x') INPUT('y'))[0] (mul INPUT('x') INPUT('y'))[0])[0]";
+    Lab::task(text).commit().run("ce-sym", &["--share"]).exit(0).prints("load/shared-sym.txt");
+}
+
+#[test]
+fn links_may_lead_to_links_and_anywhere_in_the_repository() {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]")
+        .without("workflow/inputs/00-x")
+        .link("workflow/inputs/00-x", "../../other/link")
+        .link("other/link", "another")
+        .link("other/another", "../parts/x")
+        .file("parts/x/kind", "input\n")
+        .link("parts/x/value", "../name")
+        .file("parts/name", "x\n")
+        .commit();
+    lab.ce_run(&[]).exit(0).called(vec!["add"]);
+    assert_eq!(lab.output(), "22\n");
+}
+
+#[test]
+fn the_inputs_of_a_sub_workflow_may_be_a_link() {
+    let lab = Lab::task(
+        "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] (add INPUT('x') INPUT('y'))[0])[0]",
+    );
+    let lab = lab
+        .without("workflow/inputs/01-add/inputs")
+        .link("workflow/inputs/01-add/inputs", "../00-mul/inputs");
+    lab.commit_now(crate::lab::Library::Plain);
+    lab.ce_run(&[]).exit(0).called(vec!["add", "add", "mul"]);
+    assert_eq!(lab.output(), "107\n");
+}
+
+#[test]
+fn the_workflow_itself_may_be_a_link() {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0]");
+    fs::rename(lab.path("task/workflow"), lab.path("task/real")).unwrap();
+    let lab = lab.link("workflow", "real").commit();
+    lab.ce_run(&[]).exit(0).called(vec!["add", "mul"]);
+    assert_eq!(lab.output(), "102\n");
+}
+
+/// `(add #1=(add #2=(... INPUT('x') INPUT('x') ...)[0] #2#)[0] #1#)[0]`: so many calls.
+fn doubling(calls: usize) -> String {
+    let mut text = "Inputs: 'x'\n".to_owned();
+    for number in 1..calls {
+        write!(text, "(add #{number}=").unwrap();
+    }
+    text += "(add INPUT('x') INPUT('x'))[0]";
+    for number in (1..calls).rev() {
+        write!(text, " #{number}#)[0]").unwrap();
+    }
+    text
+}
+
+#[test]
+fn a_tree_of_2_to_the_60_paths_over_60_directories_is_60_calls() {
+    let lab = Lab::task(&doubling(60)).data("x", "1\n").commit();
+    let check = lab.run("ce", &["check"]).exit(0).stdout;
+    assert!(check.ends_with(": 1 input, 60 calls, 1 computation, 1 output\n"), "{check}");
+    let text = lab.run("ce-sym", &["--share"]).exit(0).stdout;
+    assert_eq!(crate::lisp::parse(&text), crate::lisp::parse(&doubling(60)));
+    assert!(text.lines().count() < 200, "{text}");
+    lab.ce_run(&[]).exit(0).called(vec!["add"; 60]).prints("load/doubling.txt");
+    assert_eq!(lab.output(), format!("{}\n", 1_u64 << 60));
+    lab.ce_run(&[]).exit(0).called(vec![]);
+}

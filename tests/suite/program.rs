@@ -1,0 +1,133 @@
+//! The programs, run with a cleared environment; what they print and how they end.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::golden;
+use super::lab::Lab;
+
+/// How long a program may take before it counts as hanging: far more than any needs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A program of this package, as a command without arguments and with next to no environment.
+pub(crate) fn command(name: &str) -> Command {
+    let mut command = Command::new(match name {
+        "ce" => env!("CARGO_BIN_EXE_ce"),
+        "ce-run" => env!("CARGO_BIN_EXE_ce-run"),
+        "ce-sym" => env!("CARGO_BIN_EXE_ce-sym"),
+        "ce-viz" => env!("CARGO_BIN_EXE_ce-viz"),
+        other => panic!("no program {other}"),
+    });
+    command.env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+    command
+}
+
+/// A program that was started.
+pub(crate) struct Running {
+    pub(crate) pid: Pid,
+    output: mpsc::Receiver<Output>,
+}
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let child: Child = command.spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        let (sender, output) = mpsc::channel();
+        thread::spawn(move || sender.send(child.wait_with_output().unwrap()));
+        Self { pid, output }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid, signal).unwrap();
+    }
+
+    /// Waits for its end; one that hangs is killed.
+    #[track_caller]
+    pub(crate) fn output(self) -> Output {
+        self.output.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+            kill_process(self.pid, Signal::KILL).unwrap();
+            panic!("the program hangs");
+        })
+    }
+}
+
+/// A program that has ended: each method checks something and passes it on.
+pub(crate) struct Ran<'a> {
+    pub(crate) lab: &'a Lab,
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl<'a> Ran<'a> {
+    /// Takes the place of the laboratory out of the texts: it is another one each time.
+    pub(crate) fn new(lab: &'a Lab, output: Output) -> Self {
+        let place = lab.path("").display().to_string();
+        let text =
+            |bytes| String::from_utf8(bytes).unwrap().replace(place.trim_end_matches('/'), "LAB");
+        Self {
+            lab,
+            status: output.status,
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+
+    /// It ended with this exit code.
+    #[track_caller]
+    pub(crate) fn exit(self, code: i32) -> Self {
+        let Self { status, stdout, stderr, .. } = &self;
+        assert_eq!(status.signal(), None, "it was killed\n{stdout}\n{stderr}");
+        assert_eq!(status.code(), Some(code), "its exit code\n{stdout}\n{stderr}");
+        self
+    }
+
+    /// Its standard output is the golden file of this name.
+    #[track_caller]
+    pub(crate) fn prints(self, name: &str) -> Self {
+        golden::check(name, &self.stdout);
+        self
+    }
+
+    /// Its standard error is the golden file of this name.
+    #[track_caller]
+    pub(crate) fn complains(self, name: &str) -> Self {
+        golden::check(name, &self.stderr);
+        self
+    }
+
+    /// Its standard error contains this.
+    #[track_caller]
+    pub(crate) fn says(self, text: &str) -> Self {
+        assert!(self.stderr.contains(text), "no {text:?} in\n{}", self.stderr);
+        self
+    }
+
+    /// Its standard output contains this.
+    #[track_caller]
+    pub(crate) fn shows(self, text: &str) -> Self {
+        assert!(self.stdout.contains(text), "no {text:?} in\n{}", self.stdout);
+        self
+    }
+
+    /// These computations, in any order, are all that was executed since the last time it was asked.
+    #[track_caller]
+    pub(crate) fn called(self, mut expected: Vec<&str>) -> Self {
+        let mut called = self.lab.called();
+        called.sort();
+        expected.sort_unstable();
+        assert_eq!(called, expected, "what was executed\n{}\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// The lines of its standard output.
+    pub(crate) fn lines(&self) -> Vec<&str> {
+        self.stdout.lines().collect()
+    }
+}

@@ -1,0 +1,58 @@
+//! The programs beside `ce-run`, and `ce`, which holds them all.
+
+use crate::lab::Lab;
+
+const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0]";
+
+#[test]
+fn ce_does_what_the_programs_do() {
+    let lab = Lab::task(TASK).commit();
+    let arguments = ["../storage", "../data/x", "../data/y"];
+    let with = |program: &str, first: &[&str]| {
+        lab.run(program, &[first, &arguments].concat()).exit(0).stdout
+    };
+    with("ce", &["run"]);
+    assert_eq!(lab.called(), ["mul", "add"]);
+    assert_eq!(with("ce", &["run", "-n"]), with("ce-run", &["-n"]));
+    assert_eq!(lab.run("ce", &["sym"]).exit(0).stdout, lab.run("ce-sym", &[]).exit(0).stdout);
+}
+
+#[test]
+fn check_says_what_there_is_to_do() {
+    Lab::task(TASK).commit().run("ce", &["check"]).exit(0).prints("programs/check.txt");
+}
+
+#[test]
+fn every_program_tells_its_version() {
+    let (lab, version) = (Lab::empty(), env!("CARGO_PKG_VERSION"));
+    for program in ["ce", "ce-run", "ce-sym"] {
+        assert_eq!(
+            lab.run(program, &["--version"]).exit(0).stdout,
+            format!("{program} {version}\n")
+        );
+    }
+}
+
+#[test]
+fn no_program_runs_where_there_is_no_task() {
+    let lab = Lab::empty();
+    for (program, arguments) in
+        [("ce-run", &["../storage"][..]), ("ce-sym", &[]), ("ce", &["check"])]
+    {
+        lab.run(program, arguments).exit(2).says("holds no task");
+    }
+}
+
+#[test]
+fn there_are_completions_for_every_shell_and_manual_pages() {
+    let lab = Lab::empty();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        for program in ["ce", "ce-run", "ce-sym"] {
+            lab.run("ce", &["completions", shell, program]).exit(0).shows(program);
+        }
+    }
+    lab.run("ce", &["man", "../data"]).exit(0);
+    let pages: Vec<_> = crate::lab::files(&lab.path("data")).into_keys().collect();
+    assert!(pages.contains(&"ce-run.1".to_owned()), "{pages:?}");
+    lab.run("ce", &["man", "../nowhere"]).exit(5).says("cannot write ../nowhere");
+}

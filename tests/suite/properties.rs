@@ -1,0 +1,250 @@
+//! What holds for every workflow, tried on many that are made up.
+//!
+//! `CE_SEED=17 cargo test properties` tries the workflow of one seed only, `CE_TIMES=100` a hundred
+//! times as many.
+
+use std::collections::HashSet;
+use std::fs;
+use std::sync::{Barrier, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use compeval::exit::Exit;
+use compeval::export::sym::{self, Shared};
+
+use crate::generator::{self, LITERALS, Random, expanded, relabel};
+use crate::inside::{World, value};
+use crate::lab::Lab;
+use crate::lisp::{self, Expression};
+
+/// Tells, when a test fails, which workflow it was.
+struct Case(u64, String);
+
+impl Drop for Case {
+    #[expect(clippy::print_stderr, reason = "only what fails is told")]
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("CE_SEED={}\n{}", self.0, self.1);
+        }
+    }
+}
+
+/// Tries something on so many workflows, each as an expression in which nothing is shared.
+fn try_on(count: u64, property: impl Fn(&Lab, &Expression, &mut Random)) {
+    let variable = |name| std::env::var(name).ok();
+    let number = |name| variable(name).map(|text| text.parse::<u64>().unwrap());
+    let count = count * number("CE_TIMES").unwrap_or(1);
+    let lab = generator::lab();
+    for seed in number("CE_SEED").map_or(0..count, |seed| seed..seed + 1) {
+        let mut random = Random::new(seed);
+        let workflow = generator::workflow(&mut random);
+        let _case = Case(seed, generator::line(&workflow));
+        write(&lab, &workflow);
+        relabel(&lab, &mut random);
+        property(&lab, &expanded(&workflow, &mut Vec::new()), &mut random);
+    }
+}
+
+/// Replaces the task's workflow.
+fn write(lab: &Lab, workflow: &Expression) {
+    drop(fs::remove_dir_all(lab.path("task/workflow")));
+    lisp::write(&lab.path("task"), &lab.inputs, workflow);
+}
+
+/// The task that is in a laboratory, with a new storage that holds the literals only.
+fn world(lab: &Lab) -> World {
+    let world = World::load(lab);
+    drop(fs::remove_dir_all(&world.storage));
+    for name in LITERALS {
+        let place = world.storage.join(name);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, name).unwrap();
+    }
+    world
+}
+
+/// What a workflow's outputs contain: nothing is kept, nothing is parallel.
+fn reference(expression: &Expression) -> Vec<String> {
+    match expression {
+        Expression::Call(name, inputs, Some(slice)) => {
+            let inputs: Vec<String> = inputs.iter().flat_map(reference).collect();
+            let output = |number: &String| value(name, number.parse().unwrap(), &inputs);
+            slice.iter().map(output).collect()
+        }
+        Expression::Leaf(_, name) => vec![name.clone()],
+        other => panic!("{other:?} is not expanded"),
+    }
+}
+
+#[test]
+fn any_number_of_threads_computes_what_a_sequential_evaluator_does() {
+    try_on(60, |lab, workflow, _| {
+        let expected = reference(workflow);
+        let mut texts = HashSet::new();
+        for jobs in [1, 2, 8] {
+            let evaluated = world(lab).run(jobs);
+            assert_eq!(evaluated.outputs, expected, "{jobs} threads");
+            assert_eq!(evaluated.exit, Exit::Done);
+            texts.insert(evaluated.text);
+        }
+        assert_eq!(texts.len(), 1, "the tree is printed in the same order");
+    });
+}
+
+#[test]
+fn each_call_is_executed_once_and_has_a_name_of_its_own() {
+    try_on(60, |lab, _, _| {
+        let evaluated = world(lab).run(4);
+        let names: HashSet<&String> = evaluated.names.iter().collect();
+        assert_eq!(evaluated.executed.len(), evaluated.different());
+        assert_eq!(evaluated.executed.len(), names.len());
+        assert_eq!(evaluated.tally.executed, names.len(), "equal sub-workflows are one call");
+    });
+}
+
+#[test]
+fn calls_that_turn_out_to_be_equal_are_executed_once_even_at_the_same_time() {
+    let lab = generator::lab();
+    for name in &lab.inputs {
+        fs::write(lab.path("data").join(name), "all the same").unwrap();
+    }
+    let text = "Inputs: 'x', 'y'\n(c1 (c0 INPUT('x'))[0] (c0 INPUT('y'))[0])[0]";
+    write(&lab, &lisp::parse(text).1);
+    let (both, started) = (Mutex::new(0), Condvar::new());
+    // The first execution gives the second, if there is to be one, time to begin.
+    let evaluated = world(&lab).run_and(2, || {
+        let mut both = both.lock().unwrap();
+        *both += 1;
+        started.notify_all();
+        drop(
+            started
+                .wait_timeout_while(both, Duration::from_millis(300), |both| *both == 1)
+                .unwrap(),
+        );
+    });
+    assert_eq!(evaluated.executed.len(), 2, "{:?}", evaluated.executed);
+}
+
+/// A task with one call, which makes a hundred files.
+fn many() -> Lab {
+    let names: Vec<String> = (0..100).map(|n| format!("name-{n}")).collect();
+    let lab = generator::lab().computation("many", "a", &names.join(" "), "exit 1");
+    write(&lab, &lisp::parse("Inputs: 'x'\n(many INPUT('x'))[0]").1);
+    lab.commit_again()
+}
+
+/// Two runs execute the same call and publish it at the same time: each loses its lease.
+fn twice_at_the_same_time(world: &World) {
+    let together = Barrier::new(2);
+    let meet = || {
+        for lease in walkdir::WalkDir::new(&world.storage) {
+            let path = lease.unwrap().into_path();
+            if path.is_file() && path.parent().is_some_and(|dir| dir.ends_with("running")) {
+                fs::remove_file(path).unwrap();
+            }
+        }
+        let _last = together.wait();
+    };
+    let run = || world.run_and(1, meet);
+    thread::scope(|scope| [scope.spawn(run), scope.spawn(run)].map(|run| run.join().unwrap()));
+}
+
+#[test]
+fn of_two_runs_that_publish_the_same_call_one_wins_and_nothing_is_set_aside() {
+    let lab = many();
+    let world = world(&lab);
+    for round in 0..20 {
+        fs::write(lab.path("data/x"), format!("{round}")).unwrap();
+        twice_at_the_same_time(&world);
+    }
+    assert!(!lab.storage().iter().any(|name| name.contains("/aside/")));
+}
+
+#[test]
+fn of_two_runs_that_replace_the_same_remains_one_wins() {
+    let lab = many();
+    let world = world(&lab);
+    world.run(1);
+    for round in 1..=20 {
+        let lost = lab.storage().into_iter().find(|name| name.contains("/17/")).unwrap();
+        fs::remove_file(world.storage.join(lost)).unwrap();
+        twice_at_the_same_time(&world);
+        let records = lab
+            .storage()
+            .into_iter()
+            .filter(|name| name.contains("/aside/") && name.ends_with("record.json"));
+        assert_eq!(records.count(), round);
+    }
+}
+
+#[test]
+fn a_second_run_executes_nothing() {
+    try_on(60, |lab, _, random| {
+        let world = world(lab);
+        let first = world.run(2);
+        let second = world.run(1 + random.below(4));
+        assert_eq!(second.executed, []);
+        assert_eq!((second.outputs, second.names), (first.outputs, first.names));
+    });
+}
+
+#[test]
+fn looking_leaves_the_storage_as_it_was() {
+    try_on(40, |lab, _, random| {
+        let world = world(lab);
+        let nothing = lab.unchanged(|| world.look());
+        assert_eq!((nothing.exit, nothing.tally.missing), (Exit::Missing, nothing.tally.calls));
+        world.run(2);
+        lose_something(&world, random);
+        lab.unchanged(|| world.look());
+    });
+}
+
+/// Removes or damages a file of the storage.
+fn lose_something(world: &World, random: &mut Random) {
+    let files: Vec<String> = crate::lab::files(&world.storage).into_keys().collect();
+    let file = world.storage.join(&files[random.below(files.len())]);
+    fs::remove_file(&file).unwrap();
+    match random.below(3) {
+        0 => fs::write(&file, "").unwrap(),
+        1 => fs::write(&file, "something else").unwrap(),
+        _ => {}
+    }
+}
+
+#[test]
+fn what_was_lost_from_the_storage_is_made_again() {
+    try_on(100, |lab, workflow, random| {
+        let expected = reference(workflow);
+        let world = world(lab);
+        world.run(2);
+        lose_something(&world, random);
+        LITERALS.iter().for_each(|name| fs::write(world.storage.join(name), name).unwrap());
+        assert_eq!(world.run(2).outputs, expected);
+        let last = world.run(2);
+        assert_eq!((last.outputs, last.executed), (expected, vec![]));
+    });
+}
+
+fn printed(world: &World, shared: Shared) -> String {
+    let mut text = Vec::new();
+    sym::write(&world.task, shared, &mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn what_is_printed_and_written_and_loaded_prints_the_same() {
+    try_on(60, |lab, workflow, _| {
+        let first = World::load(lab);
+        let short = printed(&first, Shared::Label);
+        let long = printed(&first, Shared::Repeat);
+        for text in [&short, &long] {
+            let (inputs, read) = lisp::parse(text);
+            assert_eq!((&inputs, &expanded(&read, &mut Vec::new())), (&lab.inputs, workflow));
+            write(lab, &read);
+            let second = World::load(lab);
+            assert_eq!(printed(&second, Shared::Label), short);
+            assert_eq!(printed(&second, Shared::Repeat), long);
+        }
+    });
+}

@@ -1,0 +1,192 @@
+//! What users may type, and what they may not.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+use std::thread;
+
+use crate::fifo;
+use crate::lab::Lab;
+
+const SUM: &str = "Inputs: 'x', 'stop words'\n(add INPUT('x') INPUT('stop words'))[0]";
+
+fn lab() -> Lab {
+    Lab::task(SUM).commit()
+}
+
+#[test]
+fn an_option_that_there_is_not_is_refused() {
+    let lab = lab();
+    lab.ce_run(&["--nonsense"]).exit(2).complains("run/arguments/option.err");
+    lab.ce_run(&["-j0"]).exit(2).says("--jobs <N>");
+    lab.ce_run(&["-q", "--json"]).exit(2).says("--json");
+    lab.run("ce-run", &[]).exit(2).says("<STORAGE>");
+    assert!(!lab.path("storage").exists());
+}
+
+#[test]
+fn help_tells_of_every_option_and_of_the_exit_codes() {
+    let lab = lab();
+    let help = lab.run("ce-run", &["--help"]).exit(0).prints("run/arguments/help.txt").stdout;
+    assert!(help.contains("Exit codes"));
+}
+
+#[test]
+fn the_number_of_inputs_must_be_the_tasks() {
+    let lab = lab();
+    lab.run("ce-run", &["../storage", "../data/x"]).exit(2).complains("run/arguments/too-few.err");
+    let inputs = ["../storage", "../data/x", "../data/x", "../data/x"];
+    lab.run("ce-run", &inputs).exit(2).says("and 3 are given");
+    assert!(!lab.path("storage").exists());
+}
+
+#[test]
+fn an_input_must_be_a_file_that_can_be_read() {
+    let lab = lab();
+    lab.run("ce-run", &["../storage", "../data/x", "../nowhere"])
+        .exit(2)
+        .complains("run/arguments/nowhere.err");
+    lab.run("ce-run", &["../storage", "../data", "../data/x"])
+        .exit(2)
+        .complains("run/arguments/directory.err");
+    lab.run("ce-run", &["-n", "../storage", "../data/x/y", "../data/x"])
+        .exit(2)
+        .says("../data/x/y");
+    assert!(!lab.path("storage").exists());
+}
+
+#[test]
+fn an_input_may_come_through_a_pipe() {
+    let lab = lab();
+    let pipe = lab.path("pipe");
+    fifo::make(&pipe);
+    let writer = thread::spawn(move || fs::write(pipe, "25\n").unwrap());
+    lab.run("ce-run", &["../storage", "../pipe", "../data/x"]).exit(0).called(vec!["add"]);
+    writer.join().unwrap();
+    fs::write(lab.path("data/25"), "25\n").unwrap();
+    let ran =
+        lab.run("ce-run", &["-q", "../storage", "../data/25", "../data/x"]).exit(0).called(vec![]);
+    assert_eq!(lab.stored(ran.lines()[0]), "42\n");
+}
+
+#[test]
+fn an_input_may_be_the_standard_input() {
+    let lab = lab();
+    let mut command = lab.command("ce-run");
+    command.args(["-q", "../storage", "/dev/stdin", "../data/x"]).stdin(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"25\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let path = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(lab.stored(path.trim()), "42\n");
+}
+
+#[test]
+fn one_file_may_be_several_inputs() {
+    let lab = lab();
+    let ran = lab.run("ce-run", &["-q", "../storage", "../data/x", "../data/x"]).exit(0);
+    assert_eq!(lab.stored(ran.lines()[0]), "34\n");
+}
+
+#[test]
+fn a_storage_that_is_a_file_is_refused() {
+    let lab = lab();
+    fs::write(lab.path("storage"), "precious\n").unwrap();
+    lab.ce_run(&[]).exit(5).complains("run/arguments/storage-is-a-file.err");
+    lab.ce_run(&["-n"]).exit(5);
+    assert_eq!(fs::read_to_string(lab.path("storage")).unwrap(), "precious\n");
+}
+
+#[test]
+fn a_storage_that_cannot_be_made_is_told_of() {
+    let lab = lab();
+    let ran = lab.run("ce-run", &["/proc/storage", "../data/x", "../data/x"]).exit(5);
+    assert_eq!(ran.stdout, "");
+    ran.says("ce-run: cannot make the directory /proc/storage\n  because: ");
+}
+
+#[test]
+fn a_storage_may_have_any_path_and_is_shown_as_it_was_typed() {
+    for (typed, shown) in [
+        ("../storage", "../storage/"),
+        ("../storage/", "../storage/"),
+        (".././/storage//", "../storage/"),
+        ("../depôt 'of' \"all\"\t$HOME", "../depôt 'of' \"all\"\t$HOME/"),
+        ("../a/b/c", "../a/b/c/"),
+    ] {
+        let lab = lab();
+        let arguments = ["-q", typed, "../data/x", "../data/x"];
+        let path = lab.run("ce-run", &arguments).exit(0).called(vec!["add"]).stdout;
+        assert!(path.starts_with(&format!("{shown}c_add/")), "{typed}: {path}");
+        let contents = fs::read_to_string(lab.path("task").join(path.trim_end_matches('\n')));
+        assert_eq!(contents.unwrap(), "34\n");
+        lab.run("ce-run", &arguments).exit(0).called(vec![]);
+    }
+}
+
+#[test]
+fn a_storage_may_be_where_the_program_runs() {
+    let lab = lab();
+    let place = lab.path("elsewhere");
+    fs::create_dir(&place).unwrap();
+    let mut command = lab.command("ce-run");
+    command.current_dir(&place).args(["-q", "--task", "../task", ".", "../data/x", "../data/x"]);
+    let path = lab.finish(&mut command).exit(0).stdout;
+    assert_eq!(fs::read_to_string(place.join(path.trim())).unwrap(), "34\n");
+}
+
+#[test]
+fn a_path_need_not_be_text() {
+    let lab = lab();
+    let mut command = lab.command("ce-run");
+    let path = OsStr::from_bytes(b"../stor\xffge");
+    lab.finish(command.args(["-q"]).arg(path).args(["../data/x", "../data/x"])).exit(0);
+    assert!(lab.path("").join(OsStr::from_bytes(b"stor\xffge/tinputs")).is_dir());
+}
+
+/// Runs a test as somebody who is not root, for whom modes of files mean something. Root becomes
+/// nobody; where nobody may not execute the programs, the answer is `None`.
+fn as_a_plain_user(lab: &Lab) -> Option<u32> {
+    if !rustix::process::getuid().is_root() {
+        return Some(rustix::process::getuid().as_raw());
+    }
+    let mut command = lab.command("ce-run");
+    let status = command.arg("--version").uid(65534).stdout(Stdio::null()).status();
+    status.is_ok_and(|status| status.success()).then_some(65534)
+}
+
+#[test]
+fn a_storage_that_may_not_be_written_can_be_looked_at() {
+    let lab = lab();
+    let mode = |mode: &str| {
+        let mut chmod = std::process::Command::new("chmod");
+        assert!(chmod.args(["-R", mode]).arg(lab.path("")).status().unwrap().success());
+    };
+    lab.ce_run(&[]).exit(0);
+    mode("a+rX,a-w");
+    if let Some(user) = as_a_plain_user(&lab) {
+        let other = ["-n", "../storage", "../data/x", "../data/x"];
+        lab.unchanged(|| {
+            lab.finish(lab.evaluation(&["-n"]).uid(user)).exit(0);
+            lab.finish(lab.command("ce-run").args(other).uid(user)).exit(3);
+            lab.finish(lab.command("ce-run").args(&other[1..]).uid(user)).exit(5).says("use -n");
+        });
+    }
+    mode("u+w");
+}
+
+#[test]
+fn an_input_that_may_not_be_read_is_told_of() {
+    let lab = lab();
+    if let Some(user) = as_a_plain_user(&lab) {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(lab.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(lab.path("data/x"), fs::Permissions::from_mode(0o0)).unwrap();
+        lab.finish(lab.evaluation(&["-n"]).uid(user))
+            .exit(2)
+            .says("cannot read the input x, ../data/x");
+    }
+}

@@ -1,0 +1,186 @@
+//! Which calls are executed, and what they are given.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::fifo::Fifo;
+use crate::lab::{Lab, Library};
+
+const SHARED: &str = "Inputs: 'x', 'y'
+(add (mul INPUT('x')
+          INPUT('y')
+      )[0]
+     (mul INPUT('x')
+          INPUT('y')
+      )[0]
+ )[0]";
+
+#[test]
+fn a_call_is_executed_once_however_often_it_occurs() {
+    let lab = Lab::task(SHARED).commit();
+    lab.ce_run(&[]).exit(0).called(vec!["add", "mul"]).prints("run/shared.txt");
+    lab.ce_run(&[]).exit(0).called(vec![]).prints("run/shared-again.txt");
+    assert_eq!(lab.output(), "170\n");
+}
+
+#[test]
+fn calls_that_differ_only_in_their_slice_are_one() {
+    let text = "Inputs: 'x', 'y'
+        (add (divmod INPUT('x') INPUT('y'))[0] (divmod INPUT('x') INPUT('y'))[1])[0]";
+    let lab = Lab::task(text).commit();
+    lab.ce_run(&[]).exit(0).called(vec!["add", "divmod"]);
+    assert_eq!(lab.output(), "5\n");
+}
+
+#[test]
+fn a_slice_may_turn_and_repeat_outputs() {
+    let text = "Inputs: 'x', 'y'
+        (divmod (divmod INPUT('x') INPUT('y'))[01, 00])[00, 01, 00]";
+    let lab = Lab::task(text).commit();
+    lab.ce_run(&[]).exit(0).called(vec!["divmod", "divmod"]).prints("run/turned.txt");
+    let outputs = lab.ce_run(&["-q"]).exit(0).stdout;
+    let outputs: Vec<_> = outputs.lines().map(|path| lab.stored(path)).collect();
+    assert_eq!(outputs, ["0\n", "2\n", "0\n"]);
+}
+
+#[test]
+fn calls_whose_inputs_turn_out_to_be_equal_are_executed_once() {
+    let text = "Inputs: 'x', 'y'
+        (add (mul INPUT('x') INPUT('y'))[0] (mul (add INPUT('x') INPUT('zero'))[0] INPUT('y'))[0])[0]";
+    let lab = Lab::task(&text.replace("'y'\n", "'y', 'zero'\n")).data("zero", "0\n").commit();
+    lab.ce_run(&["-j1"]).exit(0).called(vec!["add", "add", "mul"]);
+    assert_eq!(lab.output(), "170\n");
+}
+
+#[test]
+fn exec_is_given_all_inputs_and_all_outputs_whatever_the_slice() {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(spy INPUT('x') INPUT('y'))[1]")
+        .computation("spy", "a b", "one two three", r#"printf '%s\n' "$@" >"$4"; : >"$3" >"$5""#)
+        .commit();
+    lab.ce_run(&[]).exit(0);
+    let text = lab.output();
+    let paths: Vec<&Path> = text.lines().map(Path::new).collect();
+    let storage = lab.path("storage").canonicalize().unwrap();
+    assert_eq!(
+        paths[..2],
+        [storage.join("tinputs/ad/48103e4fc7"), storage.join("tinputs/5d/9474c0309b")]
+    );
+    assert_eq!(paths.len(), 5);
+    assert!(paths[2..].iter().all(|path| path.starts_with(&storage)), "the same file system");
+}
+
+#[test]
+fn exec_works_in_an_empty_private_directory_with_nothing_to_read() {
+    let look = r#"{ pwd; ls -A | wc -l; wc -c; } >"$2"; touch left-behind"#;
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add (spy INPUT('x'))[0] (spy INPUT('y'))[0])[0]")
+        .computation("spy", "a", "seen", look)
+        .computation("add", "a b", "both", r#"cat "$1" "$2" >"$3""#)
+        .commit();
+    lab.finish(lab.evaluation(&[]).stdin(std::process::Stdio::piped())).exit(0);
+    let text = lab.output();
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let [one, empty, nothing, other, ..] = lines[..] else { panic!("{text}") };
+    assert_eq!((empty, nothing), ("0", "0"));
+    assert_ne!(one, other);
+    assert!(!Path::new(one).exists() && !Path::new(other).exists());
+}
+
+#[test]
+fn results_are_read_only() {
+    let lab = Lab::task(SHARED).commit();
+    lab.ce_run(&[]).exit(0);
+    for name in lab.results().keys() {
+        let mode = lab.path("storage").join(name).metadata().unwrap().mode();
+        assert_eq!(mode & 0o222, 0, "{name} has mode {mode:o}");
+    }
+}
+
+#[test]
+fn what_exec_leaves_running_is_ended() {
+    let lab = Lab::task("Inputs: 'x'\n(daemon INPUT('x'))[0]")
+        .computation(
+            "daemon",
+            "a",
+            "none",
+            r#"exec 3>"$LAB_MEET"; cat /dev/zero >/dev/null & : >"$2""#,
+        )
+        .commit();
+    let (place, mut command) = (lab.path("meet"), lab.evaluation(&[]));
+    let daemon = Fifo::new(&place);
+    lab.finish(command.env("LAB_MEET", place)).exit(0);
+    daemon.end();
+}
+
+#[test]
+fn a_workflow_may_be_a_single_input() {
+    let lab = Lab::task("Inputs: 'x'\nINPUT('x')").commit();
+    lab.ce_run(&["-n"]).exit(3);
+    lab.ce_run(&[]).exit(0).prints("run/only-an-input.txt").complains("run/only-an-input.err");
+    lab.ce_run(&["-n"]).exit(0);
+}
+
+#[test]
+fn a_literal_is_a_file_in_the_storage() {
+    let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') FILE('by hand/number'))[0]").commit();
+    lab.ce_run(&[])
+        .exit(3)
+        .called(vec![])
+        .prints("run/no-literal.txt")
+        .complains("run/no-literal.err");
+    std::fs::create_dir_all(lab.path("storage/by hand/number")).unwrap();
+    lab.ce_run(&[]).exit(3).shows("MISSING!!!");
+    std::fs::remove_dir(lab.path("storage/by hand/number")).unwrap();
+    std::fs::write(lab.path("storage/by hand/number"), "4\n").unwrap();
+    lab.ce_run(&[]).exit(0).called(vec!["add"]).prints("run/literal.txt");
+    assert_eq!(lab.output(), "21\n");
+}
+
+#[test]
+fn a_workflow_may_be_a_single_literal() {
+    let lab = Lab::task("Inputs:\nFILE('tinputs/ad/48103e4fc7')").commit();
+    lab.ce_run(&[]).exit(3).prints("run/only-a-missing-literal.txt");
+    std::fs::create_dir_all(lab.path("storage/tinputs/ad")).unwrap();
+    std::fs::write(lab.path("storage/tinputs/ad/48103e4fc7"), "17\n").unwrap();
+    lab.ce_run(&[]).exit(0).prints("run/only-a-literal.txt");
+}
+
+#[test]
+fn it_is_all_the_same_which_repository_holds_the_computations() {
+    for library in [Library::Plain, Library::Submodule, Library::Submodules] {
+        let lab = Lab::task(SHARED).commit_with(library);
+        let name = format!("run/{library:?}.txt").to_lowercase();
+        lab.ce_run(&[]).exit(0).called(vec!["add", "mul"]).prints(&name);
+        lab.ce_run(&[]).exit(0).called(vec![]);
+        assert_eq!(lab.output(), "170\n");
+    }
+}
+
+#[test]
+fn a_commit_of_the_task_alone_costs_nothing_if_the_library_is_a_submodule() {
+    let lab = Lab::task(SHARED).commit_with(Library::Submodule);
+    lab.ce_run(&[]).exit(0).called(vec!["add", "mul"]);
+    let lab = lab.file("README", "words\n").commit_again();
+    lab.ce_run(&[]).exit(0).called(vec![]);
+    let jobs: Vec<_> = lab.results().into_keys().filter(|name| name.starts_with("t_")).collect();
+    assert_eq!(jobs.len(), 2, "{jobs:?}");
+}
+
+#[test]
+fn another_commit_of_a_computation_is_another_computation() {
+    let lab = Lab::task(SHARED).commit();
+    lab.ce_run(&[]).exit(0).called(vec!["add", "mul"]);
+    let lab = lab.computation("mul", "a b", "product", r#"echo 1 >"$3""#).commit_again();
+    lab.ce_run(&[]).exit(0);
+    assert_eq!(lab.output(), "2\n");
+}
+
+#[test]
+fn the_outputs_of_the_job_are_kept_under_the_name_of_the_task() {
+    let lab = Lab::task(SHARED).commit();
+    lab.ce_run(&[]).exit(0).complains("run/job.err");
+    let jobs: Vec<_> =
+        lab.results().into_iter().filter(|(name, _)| name.starts_with("t_task/")).collect();
+    let [(name, contents)] = &jobs[..] else { panic!("{jobs:?}") };
+    assert!(name.ends_with("/00/ad48103e4fc7_5d9474c0309b"), "{name}");
+    assert_eq!(contents, b"170\n");
+}

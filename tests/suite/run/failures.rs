@@ -1,0 +1,136 @@
+//! Calls that fail: nothing of them is published, and everything else goes on.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use crate::lab::Lab;
+
+/// `add` depends on the bad call, `mul` does not.
+const TASK: &str = "Inputs: 'x', 'y'
+(add (bad INPUT('x'))[1] (mul INPUT('x') INPUT('y'))[0])[0]";
+
+fn lab(script: &str) -> Lab {
+    Lab::task(TASK).computation("bad", "a", "one two", script).commit()
+}
+
+/// The bad call fails and is told of as in the golden file; the others are as they should be.
+#[track_caller]
+fn fails(name: &str, lab: &Lab) {
+    let ran = lab.ce_run(&[]).exit(1).complains(&format!("run/failures/{name}.err"));
+    let called = lab.called();
+    assert!(
+        called.contains(&"mul".to_owned()) && !called.contains(&"add".to_owned()),
+        "{called:?}"
+    );
+    let storage = lab.storage();
+    let bad: Vec<&String> = storage.iter().filter(|name| name.starts_with("c_bad/")).collect();
+    assert!(bad.iter().all(|name| name.contains("/failed/")), "{bad:?}");
+    assert!(bad.iter().any(|name| name.ends_with(".json")), "the memory of the failure");
+    let wrong =
+        |name: &&String| ["?", "tmp/", "c_add/", "t_task/"].iter().any(|part| name.contains(part));
+    assert_eq!(storage.iter().find(wrong), None);
+    ran.lab.ce_run(&["-n"]).exit(3).shows("add (TASK)");
+}
+
+#[test]
+fn an_exit_status_other_than_zero() {
+    let lab = lab(r#"echo 1 >"$2"; echo 2 >"$3"; echo working; echo 'no luck' >&2; exit 3"#);
+    fails("status", &lab);
+    lab.ce_run(&[]).exit(1).prints("run/failures/status-again.txt");
+}
+
+#[test]
+fn a_signal() {
+    fails("signal", &lab(r#"echo 1 >"$2"; echo 2 >"$3"; kill -9 $$"#));
+}
+
+#[test]
+fn an_output_that_is_not_made() {
+    fails("no-output", &lab(r#"echo 1 >"$2""#));
+}
+
+#[test]
+fn an_output_that_is_a_directory() {
+    fails("directory", &lab(r#"echo 1 >"$2"; mkdir "$3""#));
+}
+
+#[test]
+fn an_output_that_is_a_symbolic_link() {
+    fails("link", &lab(r#"echo 1 >"$2"; ln -s "$1" "$3""#));
+}
+
+#[test]
+fn an_output_that_is_a_pipe() {
+    fails("pipe", &lab(r#"echo 1 >"$2"; mkfifo "$3""#));
+}
+
+#[test]
+fn an_interpreter_that_is_not_installed() {
+    let lab = Lab::task(TASK).computation("bad", "a", "one two", "");
+    let lab = lab.file("computations/bad/exec", "#!/no/such/interpreter\n").commit();
+    fails("interpreter", &lab);
+}
+
+#[test]
+fn a_file_that_is_no_program() {
+    let lab = Lab::task(TASK).computation("bad", "a", "one two", "");
+    let lab = lab.file("computations/bad/exec", b"\x7fELF no program\0\x01").commit();
+    fails("no-program", &lab);
+}
+
+#[test]
+fn what_was_printed_is_kept_and_its_end_is_shown_without_harm() {
+    let script = r#"seq 1 1000; printf 'a\033[31mb\tc\r\n'; exit 1"#;
+    let lab = lab(script);
+    fails("long-log", &lab);
+    let name = lab
+        .storage()
+        .into_iter()
+        .find(|name| name.contains("/failed/") && !name.ends_with(".json"));
+    let log = lab.stored(&name.unwrap());
+    assert!(log.starts_with("1\n2\n") && log.ends_with("1000\na\x1b[31mb\tc\r\n"), "{log}");
+}
+
+#[test]
+fn a_failure_is_forgotten_when_the_call_succeeds() {
+    let lab = lab(r#"[ "${LAB_FIXED-}" ] || { echo broken; exit 1; }; echo 1 >"$2"; echo 2 >"$3""#);
+    lab.ce_run(&[]).exit(1).called(vec!["bad", "mul"]);
+    lab.ce_run(&[]).exit(1).called(vec!["bad"]);
+    lab.finish(lab.evaluation(&[]).env("LAB_FIXED", "1")).exit(0).called(vec!["add", "bad"]);
+    assert_eq!(lab.output(), "87\n");
+    assert_eq!(lab.storage().iter().find(|name| name.contains("failed")), None);
+}
+
+#[test]
+fn an_output_that_is_a_hard_link_becomes_a_file_of_its_own() {
+    let lab = lab(r#"cp "$1" kept; ln "$1" "$2"; ln kept "$3""#);
+    let input = lab.path("storage/tinputs/ad/48103e4fc7");
+    lab.ce_run(&[]).exit(0);
+    assert_eq!(lab.output(), "102\n");
+    let input = input.metadata().unwrap();
+    for (name, contents) in lab.results().iter().filter(|(name, _)| name.starts_with("c_bad")) {
+        let output = lab.path("storage").join(name).metadata().unwrap();
+        assert_eq!((output.nlink(), &contents[..]), (1, &b"17\n"[..]), "{name}");
+        assert_ne!(output.ino(), input.ino());
+    }
+}
+
+#[test]
+fn a_call_of_which_another_input_fails_is_not_executed_either() {
+    let text = "Inputs: 'x', 'y'
+        (add (bad INPUT('x'))[0] (bad INPUT('y'))[0])[0]";
+    let lab = Lab::task(text).computation("bad", "a", "one", "exit 1").commit();
+    let ran = lab.ce_run(&["-j1"]).exit(1).called(vec!["bad", "bad"]);
+    assert!(ran.stderr.ends_with("3 calls: 2 failed, 1 blocked\n"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_fails_on_one_input_may_succeed_on_another() {
+    let lab = Lab::task("Inputs: 'x', 'zero'\n(divmod INPUT('x') INPUT('zero'))[0]")
+        .data("zero", "0\n")
+        .commit();
+    lab.ce_run(&[]).exit(1);
+    fs::write(lab.path("data/zero"), "2\n").unwrap();
+    lab.ce_run(&[]).exit(0);
+    assert_eq!(lab.output(), "8\n");
+}

@@ -1,0 +1,204 @@
+//! Runs that are cut short, and the runs after them.
+
+use std::fs;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::fifo::{self, Fifo};
+use crate::lab::Lab;
+use crate::program::{Ran, Running};
+
+/// A task of which one call says that it runs and then waits for ever, unless nobody wants it to.
+fn lab(before: &str) -> Lab {
+    let script = r#"BEFORE
+        if [ "${LAB_WAIT-}" ]; then
+            exec 3>"$LAB_MEET"
+            echo $$ >&3
+            cat "$LAB_WAIT"
+        fi
+        cat "$1" >"$2""#;
+    let text = "Inputs: 'x', 'y'\n(add (wait INPUT('x'))[0] (mul INPUT('x') INPUT('y'))[0])[0]";
+    let lab =
+        Lab::task(text).computation("wait", "a", "a", &script.replace("BEFORE", before)).commit();
+    fifo::make(&lab.path("never"));
+    lab
+}
+
+/// Starts an evaluation; returns when the call waits, with what tells that its processes are gone.
+fn waiting(lab: &Lab, options: &[&str]) -> (Running, Fifo, Pid) {
+    let (meet, mut command) = (lab.path("meet"), lab.evaluation(options));
+    let fifo = Fifo::new(&meet);
+    command.env("LAB_MEET", meet).env("LAB_WAIT", lab.path("never")).process_group(0);
+    let running = Running::start(&mut command);
+    let waiting = fifo.line().parse().ok().and_then(Pid::from_raw);
+    (running, fifo, waiting.unwrap())
+}
+
+/// Nothing of the call that waited is in the storage, and the next run completes.
+#[track_caller]
+fn completes(lab: &Lab) {
+    let results = lab.results();
+    assert!(
+        results.keys().all(|name| {
+            !["c_wait/", "c_add/", "t_task/"].iter().any(|part| name.contains(part))
+        })
+    );
+    let ran = lab.ce_run(&[]).exit(0);
+    assert_eq!(lab.called().iter().filter(|name| *name == "add").count(), 1, "{}", ran.stderr);
+    assert_eq!(lab.output(), "102\n");
+    assert!(lab.is_tidy());
+}
+
+#[test]
+fn a_signal_ends_what_is_running_and_the_next_run_goes_on() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let lab = lab("");
+        let (running, processes, _) = waiting(&lab, &[]);
+        running.signal(signal);
+        let ran =
+            Ran::new(&lab, running.output()).exit(code).says("interrupted: ending what is running");
+        processes.end();
+        assert!(ran.stdout.contains("`* interrupted\n"), "{}", ran.stdout);
+        assert!(lab.is_tidy());
+        completes(&lab);
+    }
+}
+
+#[test]
+fn json_tells_of_an_interruption() {
+    let lab = lab("");
+    let (running, processes, _) = waiting(&lab, &["--json", "-j1"]);
+    running.signal(Signal::INT);
+    let ran = Ran::new(&lab, running.output()).exit(130);
+    processes.end();
+    let end: serde_json::Value = serde_json::from_str(ran.lines().last().unwrap()).unwrap();
+    assert_eq!((&end["exit"], &end["job"]), (&130.into(), &serde_json::Value::Null));
+    assert!(ran.stdout.contains("\"outcome\":\"interrupted\""), "{}", ran.stdout);
+}
+
+#[test]
+fn what_will_not_end_is_killed() {
+    let lab = lab("trap '' INT TERM HUP");
+    let (running, processes, _) = waiting(&lab, &[]);
+    // Two different signals: two that are the same may arrive as one.
+    running.signal(Signal::INT);
+    running.signal(Signal::TERM);
+    let output = running.output();
+    assert!(matches!(output.status.code(), Some(130 | 143)), "{output:?}");
+    processes.end();
+    completes(&lab);
+}
+
+#[test]
+fn what_ends_well_although_it_was_asked_to_end_is_kept() {
+    let lab = lab(r#"trap 'cat "$1" >"$2"; exit 0' TERM"#);
+    let (running, processes, _) = waiting(&lab, &[]);
+    running.signal(Signal::INT);
+    Ran::new(&lab, running.output()).exit(130);
+    processes.end();
+    let kept = lab.results().into_iter().find(|(name, _)| name.starts_with("c_wait/"));
+    assert_eq!(kept.unwrap().1, b"17\n");
+    lab.called();
+    lab.ce_run(&[]).exit(0);
+    assert!(!lab.called().contains(&"wait".to_owned()));
+}
+
+#[test]
+fn a_run_that_is_killed_is_cleared_away_by_the_next() {
+    let lab = lab("");
+    let (running, processes, orphan) = waiting(&lab, &["-j1"]);
+    kill_process_group(running.pid, Signal::KILL).unwrap();
+    assert_eq!(running.output().status.signal(), Some(9));
+    assert!(!lab.is_tidy(), "nothing could be cleared away");
+    lab.unchanged(|| lab.ce_run(&["-n"]).exit(3));
+    completes(&lab);
+    kill_process_group(orphan, Signal::KILL).unwrap();
+    processes.end();
+}
+
+/// Puts back what a run would have left that was killed after the record of `divmod` was there,
+/// and before all outputs were in their places.
+fn killed_while_publishing(moved: &[&str]) -> Lab {
+    let text = "Inputs: 'x', 'y'\n(add (divmod INPUT('x') INPUT('y'))[0, 1])[0]";
+    let lab = Lab::task(text).commit();
+    lab.ce_run(&[]).exit(0).called(vec!["add", "divmod"]);
+    let (storage, names) = (lab.path("storage"), lab.storage());
+    let divmod = |room: &str| {
+        let name = names.iter().find(|name| name.starts_with("c_divmod/") && name.contains(room));
+        storage.join(name.unwrap())
+    };
+    let text = fs::read_to_string(divmod("/record/")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let stage = record["origin"]["executed"]["stage"].as_str().unwrap();
+    let waiting = |end: &str| storage.join(format!("{stage}.{end}"));
+    fs::create_dir_all(waiting("record").with_file_name("work")).unwrap();
+    fs::hard_link(divmod("/record/"), waiting("record")).unwrap();
+    for number in ["00", "01"] {
+        let place = divmod(&format!("/{number}/"));
+        if !moved.contains(&number) {
+            fs::rename(place, waiting(number)).unwrap();
+        }
+    }
+    lab
+}
+
+#[test]
+fn a_run_that_is_killed_while_it_publishes_is_rolled_forward_by_the_next() {
+    for moved in [&[][..], &["00"], &["01"], &["00", "01"]] {
+        let lab = killed_while_publishing(moved);
+        lab.unchanged(|| lab.ce_run(&["-n"]).exit(if moved.len() == 2 { 0 } else { 3 }));
+        lab.ce_run(&[]).exit(0).called(vec![]);
+        assert_eq!(lab.output(), "5\n");
+        assert!(lab.is_tidy());
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_before_it_publishes_has_done_nothing() {
+    for recorded in [true, false] {
+        let lab = killed_while_publishing(&[]);
+        let name = lab
+            .storage()
+            .into_iter()
+            .find(|name| name.starts_with("c_divmod/") && name.contains("/record/"));
+        fs::remove_file(lab.path("storage").join(name.unwrap())).unwrap();
+        if !recorded {
+            let name = lab.storage().into_iter().find(|name| name.ends_with(".record"));
+            fs::remove_file(lab.path("storage").join(name.unwrap())).unwrap();
+        }
+        lab.ce_run(&[]).exit(0).called(vec!["divmod"]);
+        assert_eq!(lab.output(), "5\n");
+        assert!(lab.is_tidy());
+    }
+}
+
+#[test]
+fn what_another_host_is_doing_is_left_alone() {
+    let lab = lab("");
+    let theirs = lab.path("storage/tmp/elsewhere-0123abcd-1-1/0");
+    fs::create_dir_all(&theirs).unwrap();
+    lab.ce_run(&[]).exit(0);
+    assert!(theirs.is_dir());
+}
+
+#[test]
+fn runs_at_the_same_time_never_mix_their_outputs() {
+    let text = "Inputs: 'x'\n(twice (random INPUT('x'))[0, 1])[0, 1]";
+    let random = r#"od -An -N16 -tx1 /dev/urandom >"$2"; cp "$2" "$3""#;
+    let lab = Lab::task(text)
+        .computation("random", "a", "one two", random)
+        .computation("twice", "a b", "one two", r#"cp "$1" "$3"; cp "$2" "$4""#)
+        .commit();
+    for round in 0..5 {
+        fs::write(lab.path("data/x"), format!("{round}\n")).unwrap();
+        let runs: Vec<_> = (0..4).map(|_| Running::start(&mut lab.evaluation(&["-q"]))).collect();
+        let runs = runs.into_iter().map(|run| Ran::new(&lab, run.output()).exit(0).stdout);
+        let runs: Vec<String> = runs.collect();
+        assert!(runs.iter().all(|paths| *paths == runs[0]), "{runs:?}");
+        let outputs: Vec<_> = runs[0].lines().map(|path| lab.stored(path)).collect();
+        assert_eq!(outputs[0], outputs[1]);
+        lab.called();
+        lab.ce_run(&[]).exit(0).called(vec![]);
+    }
+}

@@ -1,0 +1,9 @@
+//! `ce-run`, as users see it.
+
+mod arguments;
+mod calls;
+mod failures;
+mod interrupt;
+mod names;
+mod output;
+mod storage;
