@@ -6,6 +6,7 @@ mod compat;
 mod deep;
 mod documents;
 mod examples;
+mod faults;
 mod fifo;
 mod generator;
 mod golden;

@@ -1,0 +1,112 @@
+//! The storage under faults: any operation of it fails, or the process dies there.
+//!
+//! The computation `twins` makes two outputs that are equal, and different each time; `same`
+//! refuses inputs that differ. So outputs of two executions are never taken for those of one. A
+//! longer form kills more often: `CE_KILLS=300 cargo test --test suite faults`.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Signal, kill_process_group};
+
+use super::lab::Lab;
+use super::program::Running;
+
+fn lab() -> Lab {
+    let twins = r#"od -An -N8 -tx8 /dev/urandom >"$2"; cat "$2" >"$3""#;
+    let same = r#"cmp "$1" "$2" && cat "$1" "$2" >"$3""#;
+    Lab::task("Inputs: 'x'\n(same (twins INPUT('x'))[0, 1])[0]")
+        .computation("twins", "seed", "one other", twins)
+        .computation("same", "one other", "both", same)
+        .commit()
+}
+
+/// Runs without faults, and checks everything that must hold then.
+#[track_caller]
+fn recovers(lab: &Lab, after: &str) {
+    let ran = lab.ce_run(&["-j2"]);
+    assert_eq!(ran.status.code(), Some(0), "after {after}\n{}\n{}", ran.stdout, ran.stderr);
+    let output = |number: &str| {
+        let results = lab.results();
+        let mut twins = results.into_iter().filter(|(name, _)| {
+            name.starts_with("c_twins/") && name.contains(&format!("/{number}/"))
+        });
+        let (_, contents) =
+            twins.next().unwrap_or_else(|| panic!("no output {number} after {after}"));
+        assert!(twins.next().is_none(), "one result after {after}");
+        contents
+    };
+    assert_eq!(output("00"), output("01"), "of one execution after {after}");
+    assert!(lab.is_tidy(), "nothing is left behind after {after}: {:?}", lab.storage());
+    let again = lab.ce_run(&[]).exit(0);
+    assert!(again.stderr.contains("2 calls: 2 found"), "after {after}\n{}", again.stderr);
+}
+
+/// Lets the k-th operation of a run fail, for every k; returns how many there are.
+fn fail_everywhere(fault: &str, check: impl Fn(Option<i32>, &str)) -> u32 {
+    let lab = lab();
+    for at in 1.. {
+        drop(fs::remove_dir_all(lab.path("storage")));
+        let fault = format!("{at}{fault}");
+        let ran = lab.finish(lab.evaluation(&["-j1"]).env("CE_FAULT", &fault));
+        if !ran.stderr.contains("fault at operation") {
+            assert_eq!(ran.status.code(), Some(0));
+            return at - 1;
+        }
+        check(ran.status.code(), &format!("{fault}\n{}\n{}", ran.stdout, ran.stderr));
+        recovers(&lab, &fault);
+    }
+    0
+}
+
+#[test]
+fn a_full_disk_at_any_operation_loses_nothing() {
+    let operations = fail_everywhere(":ENOSPC", |code, told| {
+        assert!(matches!(code, Some(0 | 5)), "{code:?} {told}");
+    });
+    assert!(operations > 50, "{operations} operations failed");
+}
+
+#[test]
+fn a_disk_that_fails_once_at_any_operation_loses_nothing() {
+    fail_everywhere(":EIO", |code, told| assert!(matches!(code, Some(0 | 5)), "{code:?} {told}"));
+}
+
+#[test]
+fn a_disk_that_fails_from_any_operation_on_is_told_of() {
+    fail_everywhere("+:EIO", |code, told| {
+        // At the very end there is nothing left but to tidy up.
+        let done = code == Some(0) && told.contains("job output");
+        assert!(code == Some(5) || done, "{code:?} {told}");
+    });
+}
+
+#[test]
+fn a_run_that_dies_at_any_operation_leaves_what_the_next_can_use() {
+    fail_everywhere(":KILL", |code, told| assert_eq!(code, None, "{told}"));
+}
+
+/// Kills runs at moments that differ each time, several at once; then everything is right.
+#[test]
+fn runs_that_are_killed_at_any_moment_leave_what_the_next_can_use() {
+    let kills = std::env::var("CE_KILLS").map_or(30, |text| text.parse::<u64>().unwrap());
+    let mut lab = lab();
+    for kill in 0..kills {
+        if kill % 6 == 0 {
+            lab = self::lab();
+        }
+        let start = |_| Running::start(lab.evaluation(&["-j2"]).process_group(0));
+        let runs: Vec<Running> = (0..3).map(start).collect();
+        // Moments of all lengths; nothing depends on which one it is.
+        thread::sleep(Duration::from_micros(kill * 7919 % 60_000));
+        for run in &runs {
+            let _over = kill_process_group(run.pid, Signal::KILL);
+        }
+        runs.into_iter().for_each(|run| drop(run.output()));
+        if kill % 6 == 5 {
+            recovers(&lab, &format!("{kill} kills"));
+        }
+    }
+}
