@@ -183,9 +183,17 @@ fn publish_job(view: View<'_>) -> Result<Option<ResultName>, Error> {
         return Ok(None);
     };
     let inputs: Vec<Digest> = files.inputs.iter().map(|input| input.file.digest).collect();
-    let job = storage.publish_job(evaluation.job(task, &inputs, &outputs))?;
-    storage.flush()?;
-    Ok(Some(job))
+    match storage.publish_job(evaluation.job(task, &inputs, &outputs)) {
+        Err(error) if error.is_read_only() => {
+            say(PROGRAM, &"warning: the job is not kept: the storage is read-only");
+            Ok(None)
+        }
+        job => {
+            let job = job?;
+            storage.flush()?;
+            Ok(Some(job))
+        }
+    }
 }
 
 /// Says how many calls ended in which way, and where the job's outputs are.

@@ -156,14 +156,18 @@ impl Storage {
         }
         let digests = outputs.iter().map(|output| output.digest).collect();
         if self.writable {
-            let record = self.call_record(call, outputs, Origin::Adopted);
-            let stage = self.place(&self.private_name())?;
-            self.write_record(&stage, &record)?;
-            // Whoever is faster records the same files.
-            let _first = disk::link(&stage, &self.place(&name.record())?)?;
-            disk::remove(&stage)?;
+            // Without a record they are hashed again the next time, and that is all.
+            drop(self.adopt(name, &self.call_record(call, outputs, Origin::Adopted)));
         }
         Ok(State::Hit(Outputs { name: name.clone(), digests }))
+    }
+
+    fn adopt(&self, name: &ResultName, record: &CallRecord) -> Result<()> {
+        let aside = self.place(&self.private_name())?;
+        self.write_record(&aside, record)?;
+        // Whoever is faster records the same files.
+        let _first = disk::link(&aside, &self.place(&name.record())?)?;
+        disk::remove(&aside)
     }
 
     pub(super) fn call_record(

@@ -82,6 +82,11 @@ pub enum StorageError {
 }
 
 impl StorageError {
+    /// Whether nothing at all can be written.
+    pub fn is_read_only(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem)
+    }
+
     /// What the user can do about it, if that is not plain.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
