@@ -198,8 +198,8 @@ fn publish_job(view: View<'_>) -> Result<Option<ResultName>, Error> {
 
 /// Says how many calls ended in which way, and where the job's outputs are.
 fn summarise(view: View<'_>, job: Option<&ResultName>) {
-    for number in (0..view.plan.outputs().len()).take_while(|_| job.is_some()) {
-        if let Some(job) = job {
+    if let Some(job) = job {
+        for number in 0..view.plan.outputs().len() {
             let path = view.shown(&job.output(number));
             say(PROGRAM, &format_args!("job output {number:02}: {path}"));
         }

@@ -43,6 +43,17 @@ struct Countdown<'e, 'a> {
     sender: Sender<Message<'a>>,
 }
 
+/// Ends the waiting for calls that will never be over, since a thread has panicked.
+struct Alarm<'s, 'a>(&'s Sender<Message<'a>>);
+
+impl Drop for Alarm<'_, '_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            drop(self.0.send(Message::Over));
+        }
+    }
+}
+
 /// Carries out a plan with so many threads, until every call is over.
 pub(super) fn carry_out(
     evaluator: &Evaluator<'_>,
@@ -75,6 +86,7 @@ pub(super) fn carry_out(
 impl<'s, 'a> Countdown<'_, 'a> {
     /// Gives a call its turn, in a thread of the pool.
     fn turn(&'s self, scope: &ScopeFifo<'s>, id: CallId) {
+        let _alarm = Alarm(&self.sender);
         match self.evaluator.turn(self.evaluation, id) {
             Turn::Ended(outcome) => {
                 self.settle(scope, id, outcome);

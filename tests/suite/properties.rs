@@ -248,3 +248,11 @@ fn what_is_printed_and_written_and_loaded_prints_the_same() {
         }
     });
 }
+
+#[test]
+#[should_panic(expected = "of an executor")]
+fn a_panic_ends_an_evaluation_and_does_not_hang() {
+    let lab = generator::lab();
+    write(&lab, &lisp::parse("Inputs: 'x'\n(c0 (c0 INPUT('x'))[0])[0]").1);
+    world(&lab).run_and(2, || panic!("of an executor"));
+}
