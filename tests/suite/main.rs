@@ -14,6 +14,7 @@ mod inside;
 mod lab;
 mod lisp;
 mod load;
+mod mutations;
 mod program;
 mod programs;
 mod properties;
