@@ -71,9 +71,8 @@ impl Sealed<'_> {
 impl Storage {
     /// Moves what stands under a name out of the way; nothing is deleted.
     ///
-    /// The outputs get a second name aside and stay until others take their places; with the
-    /// record the name becomes free. A record that is not the one that was looked at is left
-    /// alone: somebody was faster.
+    /// The record goes last: outputs without one would be adopted. A record that is not the one
+    /// that was looked at is left alone, with its outputs: somebody was faster.
     pub(super) fn set_aside(
         &self,
         name: &ResultName,
@@ -81,25 +80,16 @@ impl Storage {
         record: Option<FileId>,
     ) -> Result<()> {
         let room = format!("{}/{}", name.room("aside"), self.private_name().replace('/', "-"));
-        for number in 0..outputs {
-            let output = self.path(&name.output(number));
-            if disk::metadata(&output)?.is_some() {
-                let aside = self.place(&format!("{room}/{number:02}"))?;
-                disk::link(&output, &aside)?;
-                if record.is_none() {
-                    // Nothing decides about outputs without a record: they would be adopted.
-                    disk::remove(&output)?;
-                }
+        let path = self.path(&name.record());
+        let parts = (0..outputs).map(|number| (name.output(number), format!("{number:02}")));
+        for (from, part) in parts.chain([(name.record(), "record.json".to_owned())]) {
+            if disk::id(&path)? != record {
+                return Ok(());
             }
-        }
-        let (path, aside) =
-            (self.path(&name.record()), self.place(&format!("{room}/record.json"))?);
-        if record.is_none() || disk::id(&path)? != record {
-            return Ok(());
-        }
-        disk::rename(&path, &aside)?;
-        if disk::id(&aside)? != record {
-            disk::link(&aside, &path)?;
+            let from = self.path(&from);
+            if disk::metadata(&from)?.is_some() {
+                disk::rename(&from, &self.place(&format!("{room}/{part}"))?)?;
+            }
         }
         Ok(())
     }
