@@ -45,4 +45,5 @@ pub mod plan;
 pub mod report;
 pub mod slice;
 pub mod storage;
+pub mod verify;
 pub mod workflow;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use super::{Check, Run, Sym, Tool, Viz};
+use super::{Check, Run, Sym, Tool, Verify, Viz};
 use crate::error::Error;
 use crate::exit::Exit;
 
@@ -24,6 +24,7 @@ enum Command {
     Sym(Sym),
     Viz(Viz),
     Check(Check),
+    Verify(Verify),
     /// Print the completions of a program for a shell
     Completions {
         /// The shell
@@ -66,6 +67,7 @@ impl Tool for Ce {
             Command::Sym(sym) => sym.run(out),
             Command::Viz(viz) => viz.run(out),
             Command::Check(check) => check.run(out),
+            Command::Verify(verify) => verify.run(out),
             Command::Completions { shell, program } => {
                 let mut command = program.command();
                 let name = command.get_name().to_owned();

@@ -9,6 +9,7 @@ mod options;
 mod run;
 mod screen;
 mod sym;
+mod verify;
 mod viz;
 
 use std::error::Error as _;
@@ -20,6 +21,7 @@ pub use self::ce::Ce;
 pub use self::check::Check;
 pub use self::run::Run;
 pub use self::sym::Sym;
+pub use self::verify::Verify;
 pub use self::viz::Viz;
 use crate::error::Error;
 use crate::exit::Exit;

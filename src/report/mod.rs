@@ -7,6 +7,7 @@ mod progress;
 mod quiet;
 mod tree;
 mod trouble;
+mod verdict;
 
 use std::io;
 
@@ -15,6 +16,7 @@ pub use self::progress::{Progress, TICK};
 pub use self::quiet::Quiet;
 pub use self::tree::Tree;
 pub use self::trouble::trouble;
+pub use self::verdict::Bar;
 use crate::evaluate::{Evaluation, Event, Files, Outcome};
 use crate::exit::Exit;
 use crate::plan::{CallId, Plan, Source, Step};

@@ -63,6 +63,28 @@ pub(super) fn list(dir: &Path) -> Result<Vec<PathBuf>> {
     paths.collect::<io::Result<_>>().doing("list", dir)
 }
 
+/// Returns all files below a directory, relative to it and sorted.
+///
+/// Names that are no text are none of the storage's, and left out.
+pub(super) fn walk(dir: &Path) -> Result<Vec<String>> {
+    let mut files = Vec::new();
+    let mut directories = vec![dir.to_owned()];
+    while let Some(next) = directories.pop() {
+        let entries = found(fault().and_then(|()| fs::read_dir(&next))).doing("list", &next)?;
+        for entry in entries.into_iter().flatten() {
+            let entry = entry.doing("list", &next)?;
+            let path = entry.path();
+            if entry.file_type().doing("look at", &path)?.is_dir() {
+                directories.push(path);
+            } else if let Some(name) = path.strip_prefix(dir).ok().and_then(Path::to_str) {
+                files.push(name.to_owned());
+            }
+        }
+    }
+    files.sort_unstable();
+    Ok(files)
+}
+
 /// Writes a file that is not there yet.
 pub(super) fn write(path: &Path, contents: &[u8]) -> Result<()> {
     let written = fault().and_then(|()| File::create_new(path)?.write_all(contents));

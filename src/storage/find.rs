@@ -225,9 +225,12 @@ impl Storage {
 }
 
 /// What reading a record led to.
-pub(super) enum Read<T> {
+#[derive(Debug)]
+pub enum Read<T> {
+    /// The record.
     Record(T),
     /// Something is there that is no record.
     Spoiled,
+    /// Nothing is there.
     Absent,
 }

@@ -5,6 +5,7 @@
 //! outputs of two executions are never mixed. Nothing is deleted: what is in the way is set aside.
 //! Knows nothing of workflows, or of how outputs come about.
 
+mod check;
 mod disk;
 mod failure;
 mod fault;
@@ -19,6 +20,7 @@ pub mod record;
 mod run;
 mod scheme;
 mod stage;
+mod survey;
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -28,9 +30,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 
+pub use self::check::{Fault, Finding, Promise};
 use self::disk::Doing;
 pub use self::failure::{Failure, Log};
-pub use self::find::{Call, Found, Outputs};
+pub use self::find::{Call, Found, Outputs, Read};
 pub use self::flush::Durability;
 use self::flush::Unsynced;
 pub use self::input::Input;
@@ -42,6 +45,7 @@ pub use self::run::{Holder, SILENCE};
 use self::run::{Run, RunName};
 pub use self::scheme::ResultName;
 pub use self::stage::{PublishError, Stage};
+pub use self::survey::{Entry, Record};
 use crate::digest::Digest;
 
 /// Why the storage could not do what it was asked for.
@@ -169,6 +173,19 @@ impl Storage {
             slots: Mutex::default(),
             next_number: AtomicU64::new(0),
         })
+    }
+
+    /// Opens a storage that is there, for reading only.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such directory, or it may not be looked at.
+    pub fn existing(path: &Path) -> Result<Self> {
+        if disk::metadata(path)?.is_none() {
+            let error = io::Error::from(io::ErrorKind::NotFound);
+            return Err(error).doing("open the storage", path);
+        }
+        Self::inspect(path, Unrecorded::Refuse)
     }
 
     /// Opens the storage for reading and writing, and makes it if it is not there.

@@ -41,7 +41,9 @@ impl Sealed<'_> {
             }
             match storage.state(&name, call)? {
                 State::Hit(theirs) => return Ok(theirs),
-                State::Remains(record) => storage.set_aside(&name, self.stage.outputs, record)?,
+                State::Remains(record) => {
+                    storage.set_aside(&name, self.stage.outputs, record)?;
+                }
                 State::Free => {}
                 State::Stranger => match storage.find(call)? {
                     Found::Hit(theirs) => return Ok(theirs),
@@ -69,7 +71,7 @@ impl Sealed<'_> {
 }
 
 impl Storage {
-    /// Moves what stands under a name out of the way; nothing is deleted.
+    /// Moves what stands under a name out of the way; nothing is deleted. Returns where it is now.
     ///
     /// The record goes last: outputs without one would be adopted. A record that is not the one
     /// that was looked at is left alone, with its outputs: somebody was faster.
@@ -78,19 +80,24 @@ impl Storage {
         name: &ResultName,
         outputs: usize,
         record: Option<FileId>,
-    ) -> Result<()> {
-        let room = format!("{}/{}", name.room("aside"), self.private_name().replace('/', "-"));
+    ) -> Result<String> {
+        let room = self.aside_room(&name.room("aside"));
         let path = self.path(&name.record());
         let parts = (0..outputs).map(|number| (name.output(number), format!("{number:02}")));
         for (from, part) in parts.chain([(name.record(), "record.json".to_owned())]) {
             if disk::id(&path)? != record {
-                return Ok(());
+                break;
             }
             let from = self.path(&from);
             if disk::metadata(&from)?.is_some() {
                 disk::rename(&from, &self.place(&format!("{room}/{part}"))?)?;
             }
         }
-        Ok(())
+        Ok(room)
+    }
+
+    /// A directory of its own for what this run sets aside of one result.
+    pub(super) fn aside_room(&self, aside: &str) -> String {
+        format!("{aside}/{}", self.private_name().replace('/', "-"))
     }
 }

@@ -9,6 +9,7 @@
 //!
 //! Pure functions from values to names.
 
+use super::record::{CallRecord, JobRecord};
 use crate::digest::{Digest, SHORT};
 use crate::name::{ComputationName, TaskName};
 use crate::workflow::{Computation, MOST, Task};
@@ -45,6 +46,25 @@ impl ResultName {
             directory: job_directory(&task.name, task.commit.short()),
             file: file(inputs, digits),
         }
+    }
+
+    /// The name whose record has this name, which is relative to the storage.
+    pub(super) fn of_record(record: &str) -> Option<Self> {
+        let (directory, file) = record.strip_suffix(".json")?.split_once("/record/")?;
+        Some(Self { directory: directory.into(), file: file.into() })
+    }
+
+    /// The name that the call of a record has.
+    pub(super) fn of_recorded_call(record: &CallRecord, digits: Digits) -> Self {
+        let directory = directory("c", record.computation.as_str(), record.commit.short());
+        Self { directory, file: file(&record.inputs, digits) }
+    }
+
+    /// The name that the job of a record has.
+    pub(super) fn of_recorded_job(record: &JobRecord, digits: Digits) -> Self {
+        let inputs: Vec<Digest> = record.inputs.iter().map(|input| input.digest).collect();
+        let directory = job_directory(&record.task, record.commit.short());
+        Self { directory, file: file(&inputs, digits) }
     }
 
     /// The name that a call would have, as far as its inputs are known: `???` stands for those
@@ -168,6 +188,7 @@ mod tests {
         assert_eq!(name.output(1), "c_add/567526d1f10f/01/ad48103e4fc7_5d9474c0309b");
         assert_eq!(name.record(), "c_add/567526d1f10f/record/ad48103e4fc7_5d9474c0309b.json");
         assert_eq!(name.short(), "c_add/567526d1f10f/ad48103e4fc7_5d9474c0309b");
+        assert_eq!(ResultName::of_record(&name.record()), Some(name));
         assert_eq!(task_input(&x, Digits::Short), "tinputs/ad/48103e4fc7");
         let guess = ResultName::guess(&computation(), &[Some(x), None]);
         assert_eq!(guess.output(0), "c_add/567526d1f10f/00/ad48103e4fc7_???");

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
 
+mod arith;
 mod compat;
 mod deep;
 mod documents;
@@ -20,3 +21,4 @@ mod programs;
 mod properties;
 mod repository;
 mod run;
+mod verify;

@@ -1,0 +1,100 @@
+//! `ce verify`: whether the storage still holds what was put into it.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Parser;
+use jiff::Timestamp;
+
+use super::options::time;
+use super::{Tool, say};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::report::Bar;
+use crate::storage::{Durability, Storage, Unrecorded};
+use crate::verify::{self, Event, Request, Sample, Verdict};
+
+const MIB: f64 = (1 << 20) as f64;
+
+/// Read every file of a storage and compare it with its record
+///
+/// Prints one line for each thing that is wrong, and for what is odd and harmless: files that
+/// nobody recorded, and what runs that are gone have left behind.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_CODES)]
+pub struct Verify {
+    /// Set damaged results aside, so that the next run makes them again; nothing is deleted
+    #[arg(long)]
+    repair: bool,
+
+    /// Check only so many of a hundred results, others each day
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    sample: Option<f64>,
+
+    /// Check only what was recorded since: 2026-07-31, 2026-07-31T12:00:00Z, 7d, 12h
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    since: Option<Timestamp>,
+
+    /// The directory that keeps all results
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: PathBuf,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 nothing is wrong, 2 the arguments are wrong, 5 something is wrong (also if it was \
+set aside now), or the storage could not be read or written.";
+
+impl Tool for Verify {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let begun = Instant::now();
+        let mut storage = Storage::existing(&self.storage)?;
+        if self.repair {
+            storage = Storage::open(&self.storage, Unrecorded::Refuse, Durability::Synced)?;
+        }
+        let day = Timestamp::now().strftime("%F").to_string();
+        let sample = self.sample.map(|percent| Sample { percent, day });
+        let request = Request { sample, since: self.since, repair: self.repair };
+        let bar = Bar::new(io::stderr().is_terminal());
+        let mut told = Ok(());
+        let verdict = verify::verify(&storage, &request, &mut |event| {
+            let shown = |name: &str| storage.shown(name).display().to_string();
+            let line = match event {
+                Event::Begun { bytes } => return bar.begin(bytes),
+                Event::Checked { bytes } => return bar.advance(bytes),
+                Event::Found(finding) => format!("{}: {}", shown(&finding.name), finding.fault),
+                Event::SetAside { record, room } => {
+                    format!("{}: set aside in {}", shown(record), shown(room))
+                }
+            };
+            if told.is_ok() {
+                told = bar.aside(|| {
+                    writeln!(out, "{line}")?;
+                    out.flush()
+                });
+            }
+        });
+        bar.clear();
+        let verdict = verdict?;
+        told.map_err(Error::Output)?;
+        summarise(verdict, begun);
+        Ok(if verdict.wrong > 0 { Exit::Storage } else { Exit::Done })
+    }
+}
+
+/// Says how much was read, how fast, and what came of it.
+fn summarise(verdict: Verdict, begun: Instant) {
+    let Verdict { files, bytes, wrong, odd, set_aside } = verdict;
+    let seconds = begun.elapsed().as_secs_f64();
+    let speed = bytes as f64 / MIB / seconds.max(1e-9);
+    let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+    say("ce", &format_args!("{files}, {bytes} bytes, {seconds:.1} s, {speed:.1} MiB/s"));
+    let aside = if set_aside > 0 { format!(", {set_aside} set aside") } else { String::new() };
+    say("ce", &format_args!("{wrong} wrong{aside}, {odd} odd and harmless"));
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let percent: f64 = text.trim_end_matches('%').parse().map_err(|error| format!("{error}"))?;
+    let right = percent > 0.0 && percent <= 100.0;
+    right.then_some(percent).ok_or_else(|| "it is not above 0 and up to 100".to_owned())
+}

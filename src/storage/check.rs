@@ -1,0 +1,232 @@
+//! Whether the storage keeps what its records promise, and setting aside what does not.
+//!
+//! A check reads every byte: time stamps are not believed. It changes nothing. What is repaired
+//! is moved to `aside/`, and computed or copied again by the next run that needs it.
+
+use jiff::Timestamp;
+
+use super::find::Read;
+use super::record::{InputRecord, Origin};
+use super::scheme::{DIGITS, ResultName, task_input};
+use super::stage::waiting;
+use super::survey::{Entry, Record};
+use super::{Result, Storage, StorageError, disk};
+use crate::digest::Digest;
+use crate::workflow::MOST;
+
+/// What is wrong, or odd, with something in the storage.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// A recorded file is not there.
+    #[error("it is missing")]
+    Missing,
+    /// Something other than a file stands where a file belongs.
+    #[error("it is not a file")]
+    NotAFile,
+    /// A file has grown or been cut.
+    #[error("it has {found} bytes, and {recorded} are recorded")]
+    Size {
+        /// How many bytes there are.
+        found: u64,
+        /// How many there were.
+        recorded: u64,
+    },
+    /// A file has the right size and other contents.
+    #[error("its contents are not the recorded ones")]
+    Contents,
+    /// A record is no record.
+    #[error("the record cannot be understood")]
+    Spoiled,
+    /// A record tells of something else than its name does.
+    #[error("the record belongs to another name")]
+    Misplaced,
+    /// A file or record cannot be looked at.
+    #[error("{}", with_cause(.0))]
+    Unreadable(#[source] StorageError),
+    /// Nobody recorded a file: harmless.
+    #[error("nobody recorded it (harmless)")]
+    Orphan,
+    /// The private directory of a run that is gone: harmless.
+    #[error("left behind by a run that is gone (harmless)")]
+    Leftover,
+    /// The lease of a run that is gone: harmless.
+    #[error("a lease of a run that is gone (harmless)")]
+    Lease,
+}
+
+impl Fault {
+    /// Whether the storage does not keep what it promises.
+    pub const fn is_harm(&self) -> bool {
+        !matches!(self, Self::Orphan | Self::Leftover | Self::Lease)
+    }
+
+    /// Whether setting the result aside helps. What cannot be read may be right all the same.
+    pub const fn is_repairable(&self) -> bool {
+        self.is_harm() && !matches!(self, Self::Unreadable(_))
+    }
+}
+
+fn with_cause(error: &StorageError) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+/// Something in the storage, and what is wrong with it.
+#[derive(Debug)]
+pub struct Finding {
+    /// The name, relative to the storage.
+    pub name: String,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+/// A file that a record promises.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Promise {
+    /// Its name, relative to the storage.
+    pub name: String,
+    /// What it contains.
+    pub digest: Digest,
+    /// Where it may still wait to be moved to its place.
+    waiting: Option<String>,
+}
+
+impl Entry {
+    /// The files that its record promises.
+    pub fn promises(&self, record: &Record) -> Vec<Promise> {
+        let stage = match record {
+            Record::Call(call) => match &call.origin {
+                Origin::Executed { stage, .. } => Some(stage),
+                Origin::Adopted => None,
+            },
+            Record::Job(_) | Record::TaskInput(_) => None,
+        };
+        let digests: Vec<Digest> = match record {
+            Record::Call(call) => call.outputs.iter().map(|output| output.digest).collect(),
+            Record::Job(job) => job.outputs.iter().map(|output| output.digest).collect(),
+            Record::TaskInput(input) => vec![input.file.digest],
+        };
+        let promise = |(number, digest)| Promise {
+            name: self.file(number),
+            digest,
+            waiting: stage.map(|stage| waiting(stage, number)),
+        };
+        digests.into_iter().enumerate().map(promise).collect()
+    }
+
+    /// Whether the record tells of what the name says.
+    pub fn fits(&self, record: &Record) -> bool {
+        DIGITS.into_iter().any(|digits| match (self, record) {
+            (Self::Call(name), Record::Call(call)) => {
+                *name == ResultName::of_recorded_call(call, digits)
+            }
+            (Self::Job(name), Record::Job(job)) => {
+                *name == ResultName::of_recorded_job(job, digits)
+            }
+            (Self::TaskInput(_), Record::TaskInput(InputRecord { file, .. })) => {
+                self.file(0) == task_input(&file.digest, digits)
+            }
+            _ => false,
+        })
+    }
+}
+
+impl Record {
+    /// When it was recorded.
+    pub const fn at(&self) -> Timestamp {
+        match self {
+            Self::Call(record) => record.recorded.at,
+            Self::Job(record) => record.recorded.at,
+            Self::TaskInput(record) => record.recorded.at,
+        }
+    }
+}
+
+impl Storage {
+    /// Reads a promised file to its end; returns what is wrong with it.
+    pub fn check(&self, promise: &Promise) -> Option<Fault> {
+        // Whoever publishes moves it meanwhile, so its place is looked at once more at the end.
+        let places = [Some(&promise.name), promise.waiting.as_ref(), Some(&promise.name)];
+        let mut fault = Some(Fault::Missing);
+        for name in places.into_iter().flatten() {
+            fault = self
+                .check_file(name, &promise.digest)
+                .unwrap_or_else(|e| Some(Fault::Unreadable(e)));
+            if !matches!(fault, Some(Fault::Missing)) {
+                break;
+            }
+        }
+        fault
+    }
+
+    fn check_file(&self, name: &str, digest: &Digest) -> Result<Option<Fault>> {
+        let path = self.path(name);
+        let Some(metadata) = disk::metadata(&path)? else {
+            return Ok(Some(Fault::Missing));
+        };
+        if !metadata.is_file() {
+            return Ok(Some(Fault::NotAFile));
+        }
+        let (found, recorded) = (metadata.len(), digest.size);
+        if found != recorded {
+            return Ok(Some(Fault::Size { found, recorded }));
+        }
+        Ok((disk::digest(&path)? != *digest).then_some(Fault::Contents))
+    }
+
+    /// Reads a record and tells what is wrong with the record itself.
+    ///
+    /// # Errors
+    ///
+    /// Returns what is wrong; `None` stands for a record that is gone.
+    pub fn check_record(&self, entry: &Entry) -> Result<Option<Record>, Fault> {
+        match self.read_entry(entry).map_err(Fault::Unreadable)? {
+            Read::Record(record) if entry.fits(&record) => Ok(Some(record)),
+            Read::Record(_) => Err(Fault::Misplaced),
+            Read::Spoiled => Err(Fault::Spoiled),
+            Read::Absent => Ok(None),
+        }
+    }
+
+    /// Sets a damaged result aside, record and files, so that the next run makes it again.
+    ///
+    /// It is checked once more before: a run may have made it again meanwhile. Returns the
+    /// directory where it is now, or `None` if nothing was to be done.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn repair(&self, entry: &Entry) -> Result<Option<String>> {
+        let mut files = MOST;
+        let damaged = match self.check_record(entry) {
+            Ok(None) => false,
+            Ok(Some(record)) => {
+                let promises = entry.promises(&record);
+                files = promises.len();
+                let mut faults = promises.iter().filter_map(|promise| self.check(promise));
+                faults.any(|fault| fault.is_repairable())
+            }
+            Err(fault) => fault.is_repairable(),
+        };
+        if !damaged {
+            return Ok(None);
+        }
+        let room = match entry {
+            Entry::Call(name) | Entry::Job(name) => {
+                self.set_aside(name, files, disk::id(&self.path(&name.record()))?)?
+            }
+            Entry::TaskInput(place) => {
+                let room = self.aside_room(&format!("tinputs/aside/{place}"));
+                let aside = |part: &str, from: &str| {
+                    disk::rename(&self.path(from), &self.place(&format!("{room}/{part}"))?)
+                };
+                aside("00", &entry.file(0))?;
+                aside("record.json", &entry.record())?;
+                room
+            }
+        };
+        Ok(Some(room))
+    }
+}

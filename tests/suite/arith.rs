@@ -1,0 +1,95 @@
+//! The example task `arith`, evaluated once into a storage of its own.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The example in a repository, and a storage with its results.
+pub(crate) struct Arith {
+    dir: tempfile::TempDir,
+}
+
+/// What a program printed, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Printed {
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) code: i32,
+}
+
+impl Arith {
+    /// Copies the example into a new repository and evaluates it.
+    pub(crate) fn evaluated() -> Self {
+        let arith = Self { dir: tempfile::tempdir().unwrap() };
+        let script = "set -e; mkdir \"$1\"; cp -R computations-example tasks-example \"$1\"; \
+                      cd \"$1\"; git init -q; git add -A; \
+                      git -c user.name=a -c user.email=a@b commit -qm copy";
+        let made = Command::new("sh")
+            .args(["-c", script, "sh"])
+            .arg(arith.dir.path().join("copy"))
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env_clear()
+            .env("PATH", std::env::var("PATH").unwrap())
+            .env("HOME", arith.dir.path())
+            .status();
+        assert!(made.unwrap().success());
+        assert_eq!(arith.evaluate().code, 0);
+        arith
+    }
+
+    /// Evaluates the example; says on standard error how many calls were executed.
+    pub(crate) fn evaluate(&self) -> Printed {
+        self.evaluate_with("5\n")
+    }
+
+    /// Evaluates the example with another second input.
+    pub(crate) fn evaluate_with(&self, y: &str) -> Printed {
+        let (task, file) = ("copy/tasks-example/arith", self.dir.path().join("y"));
+        fs::write(file, y).unwrap();
+        self.ce(&["run", "--task", task, "results", &format!("{task}/data/x"), "y"])
+    }
+
+    /// Runs `ce` beside the storage, which is called `results`.
+    pub(crate) fn ce(&self, arguments: &[&str]) -> Printed {
+        let output = Command::new(env!("CARGO_BIN_EXE_ce"))
+            .args(arguments)
+            .current_dir(self.dir.path())
+            .env_clear()
+            .envs([("PATH", std::env::var("PATH").unwrap()), ("USER", "tester".to_owned())])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let code = output.status.code().unwrap();
+        Printed { out: text(output.stdout), err: text(output.stderr), code }
+    }
+
+    /// The only file that a pattern with `COMMIT` in it names, relative to the storage.
+    pub(crate) fn name(&self, pattern: &str) -> String {
+        let Some((owner, rest)) = pattern.split_once("/COMMIT/") else {
+            return pattern.to_owned();
+        };
+        let mut commits = fs::read_dir(self.path(owner)).unwrap();
+        let commit = commits.next().unwrap().unwrap().file_name();
+        format!("{owner}/{}/{rest}", commit.to_str().unwrap())
+    }
+
+    /// Where a file of the storage is.
+    pub(crate) fn path(&self, pattern: &str) -> PathBuf {
+        let storage = self.dir.path().join("results");
+        if pattern.contains("/COMMIT/") {
+            storage.join(self.name(pattern))
+        } else {
+            storage.join(pattern)
+        }
+    }
+
+    /// Replaces the contents of a file in place, whoever may write it, with its old time stamp.
+    pub(crate) fn overwrite(&self, path: &Path, contents: &str) {
+        let modified = fs::metadata(path).unwrap().modified().unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
+        fs::write(path, contents).unwrap();
+        fs::File::open(path).unwrap().set_modified(modified).unwrap();
+    }
+}

@@ -1,0 +1,171 @@
+//! Every damage is told, nothing else is, and what is set aside is made again.
+
+use std::fs;
+
+use crate::arith::{Arith, Printed};
+
+const PRODUCT: &str = "c_mul/COMMIT/00/ad48103e4fc7_5d9474c0309b";
+const REMAINDER: &str = "c_divmod/COMMIT/01/ad48103e4fc7_5d9474c0309b";
+const SUM: &str = "c_add/COMMIT/00/a3db5c13ff90_7448d8798a43";
+
+fn verify(arith: &Arith, options: &[&str]) -> Printed {
+    arith.ce(&[&["verify"], options, &["results"]].concat())
+}
+
+/// Damages the storage, and sees that this is told, repaired, computed again, and then clean.
+fn is_told_and_repaired(damage: impl Fn(&Arith), told: &[(&str, &str)]) {
+    let arith = Arith::evaluated();
+    damage(&arith);
+    let line = |(name, what): &(&str, &str)| format!("results/{}: {what}\n", arith.name(name));
+    let mut lines: Vec<String> = told.iter().map(line).collect();
+    lines.sort();
+    let found = verify(&arith, &[]);
+    assert_eq!((found.out.as_str(), found.code), (lines.concat().as_str(), 5), "{found:?}");
+    let repaired = verify(&arith, &["--repair"]);
+    assert_eq!(repaired.code, 5, "{repaired:?}");
+    assert!(repaired.out.contains("set aside in results/"), "{repaired:?}");
+    let again = arith.evaluate();
+    assert_eq!(again.code, 0, "{again:?}");
+    let clean = verify(&arith, &[]);
+    assert_eq!((clean.out.as_str(), clean.code), ("", 0), "{clean:?}");
+    assert_eq!(fs::read_to_string(arith.path(PRODUCT)).unwrap(), "85\n");
+    assert_eq!(fs::read_to_string(arith.path(REMAINDER)).unwrap(), "2\n");
+    assert_eq!(fs::read_to_string(arith.path(SUM)).unwrap(), "5\n");
+}
+
+#[test]
+fn a_storage_as_it_was_made_is_clean() {
+    let arith = Arith::evaluated();
+    let clean = verify(&arith, &[]);
+    assert_eq!((clean.out.as_str(), clean.code), ("", 0));
+    assert!(clean.err.contains("ce: 8 files, 20 bytes, "), "{clean:?}");
+    assert!(clean.err.contains("ce: 0 wrong, 0 odd and harmless\n"), "{clean:?}");
+}
+
+#[test]
+fn a_flipped_byte_is_told_and_repaired() {
+    let flip = |arith: &Arith| arith.overwrite(&arith.path(PRODUCT), "84\n");
+    is_told_and_repaired(flip, &[(PRODUCT, "its contents are not the recorded ones")]);
+}
+
+#[test]
+fn a_cut_file_is_told_and_repaired() {
+    let cut = |arith: &Arith| arith.overwrite(&arith.path(REMAINDER), "");
+    is_told_and_repaired(cut, &[(REMAINDER, "it has 0 bytes, and 2 are recorded")]);
+}
+
+#[test]
+fn a_deleted_output_is_told_and_repaired() {
+    let delete = |arith: &Arith| fs::remove_file(arith.path(SUM)).unwrap();
+    is_told_and_repaired(delete, &[(SUM, "it is missing")]);
+}
+
+#[test]
+fn a_directory_in_the_place_of_an_output_is_told_and_repaired() {
+    let replace = |arith: &Arith| {
+        fs::remove_file(arith.path(SUM)).unwrap();
+        fs::create_dir(arith.path(SUM)).unwrap();
+    };
+    is_told_and_repaired(replace, &[(SUM, "it is not a file")]);
+}
+
+#[test]
+fn a_spoiled_record_is_told_and_repaired() {
+    let record = "c_mul/COMMIT/record/ad48103e4fc7_5d9474c0309b.json";
+    let spoil = |arith: &Arith| arith.overwrite(&arith.path(record), "{");
+    is_told_and_repaired(spoil, &[(record, "the record cannot be understood")]);
+}
+
+#[test]
+fn a_record_under_another_name_is_told_and_repaired() {
+    let record = "c_mul/COMMIT/record/ad48103e4fc7_5d9474c0309b.json";
+    let other = "c_divmod/COMMIT/record/ad48103e4fc7_5d9474c0309b.json";
+    let exchange = |arith: &Arith| {
+        fs::remove_file(arith.path(record)).unwrap();
+        fs::copy(arith.path(other), arith.path(record)).unwrap();
+    };
+    is_told_and_repaired(exchange, &[(record, "the record belongs to another name")]);
+}
+
+#[test]
+fn a_damaged_task_input_is_told_and_repaired() {
+    let input = "tinputs/ad/48103e4fc7";
+    let flip = |arith: &Arith| arith.overwrite(&arith.path(input), "71\n");
+    is_told_and_repaired(flip, &[(input, "its contents are not the recorded ones")]);
+}
+
+#[test]
+fn a_damaged_job_is_told_with_the_call_it_is_linked_to() {
+    let job = "t_arith/COMMIT/00/ad48103e4fc7_5d9474c0309b";
+    let call = "c_add/COMMIT/00/e9277bc504d7_5d9474c0309b";
+    let flip = |arith: &Arith| arith.overwrite(&arith.path(job), "91\n");
+    let what = "its contents are not the recorded ones";
+    is_told_and_repaired(flip, &[(call, what), (job, what)]);
+}
+
+#[test]
+fn set_aside_means_kept() {
+    let arith = Arith::evaluated();
+    arith.overwrite(&arith.path(PRODUCT), "84\n");
+    verify(&arith, &["--repair"]);
+    let asides = arith.path("c_mul/COMMIT/aside/ad48103e4fc7_5d9474c0309b");
+    let aside = fs::read_dir(asides).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(fs::read_to_string(aside.join("00")).unwrap(), "84\n");
+    assert!(aside.join("record.json").is_file());
+    assert!(!arith.path(PRODUCT).exists());
+}
+
+#[test]
+fn what_is_odd_is_told_and_no_error() {
+    let arith = Arith::evaluated();
+    fs::remove_file(arith.path("c_mul/COMMIT/record/ad48103e4fc7_5d9474c0309b.json")).unwrap();
+    fs::write(arith.path("tinputs/ad/000000000000"), "stray").unwrap();
+    let gone = "nowhere-00000000-1-1-1";
+    fs::create_dir_all(arith.path("c_mul/COMMIT/running")).unwrap();
+    fs::write(arith.path("c_mul/COMMIT/running/_"), format!("{gone}\n")).unwrap();
+    let found = verify(&arith, &[]);
+    let product = arith.name(PRODUCT);
+    let lease = arith.name("c_mul/COMMIT/running/_");
+    let lines = format!(
+        "results/{product}: nobody recorded it (harmless)\n\
+         results/tinputs/ad/000000000000: nobody recorded it (harmless)\n\
+         results/{lease}: a lease of a run that is gone (harmless)\n"
+    );
+    assert_eq!((found.out, found.code), (lines, 0));
+    assert!(found.err.contains("0 wrong, 3 odd and harmless"), "{}", found.err);
+}
+
+#[test]
+fn a_record_of_a_newer_version_is_told_and_left_alone() {
+    let arith = Arith::evaluated();
+    let record = arith.path("c_mul/COMMIT/record/ad48103e4fc7_5d9474c0309b.json");
+    arith.overwrite(&record, "{\"format\": 9}");
+    let found = verify(&arith, &["--repair"]);
+    assert_eq!(found.code, 5);
+    assert!(found.out.contains("has format 9"), "{found:?}");
+    assert!(record.exists() && arith.path(PRODUCT).exists());
+}
+
+#[test]
+fn a_part_may_be_chosen_by_time_and_by_chance() {
+    let arith = Arith::evaluated();
+    arith.overwrite(&arith.path(PRODUCT), "84\n");
+    assert_eq!(verify(&arith, &["--since", "1h"]).code, 5);
+    assert_eq!(verify(&arith, &["--since", "2100-01-01"]).code, 0);
+    assert_eq!(verify(&arith, &["--sample", "100"]).code, 5);
+    assert_eq!(verify(&arith, &["--sample", "0.0000001"]).code, 0);
+    for wrong in [["--sample", "0"], ["--sample", "101"], ["--since", "soon"]] {
+        assert_eq!(verify(&arith, &wrong).code, 2, "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_storage_must_be_there_and_is_not_made() {
+    let arith = Arith::evaluated();
+    for options in [&["verify", "nowhere"][..], &["verify", "--repair", "nowhere"]] {
+        let found = arith.ce(options);
+        assert_eq!(found.code, 5);
+        assert!(found.err.contains("cannot open the storage nowhere"), "{found:?}");
+        assert!(!arith.path("../nowhere").exists());
+    }
+}
