@@ -4,6 +4,7 @@ use std::io;
 
 use crate::evaluate::EvaluateError;
 use crate::exit::Exit;
+use crate::history::HistoryError;
 use crate::load::LoadError;
 use crate::storage::StorageError;
 
@@ -20,6 +21,9 @@ pub enum Error {
     /// The evaluation could not be carried out.
     #[error(transparent)]
     Evaluate(#[from] EvaluateError),
+    /// There is no file to be shown.
+    #[error(transparent)]
+    History(#[from] HistoryError),
     /// The number of inputs is not the task's.
     #[error("the task {task} takes {takes} inputs ({names}), and {given} are given")]
     Inputs {
@@ -73,9 +77,11 @@ impl Error {
     /// The exit code that tells of it.
     pub const fn exit(&self) -> Exit {
         match self {
-            Self::Load(_) | Self::Inputs { .. } | Self::Input { .. } | Self::Picture(_) => {
-                Exit::Malformed
-            }
+            Self::Load(_)
+            | Self::History(_)
+            | Self::Inputs { .. }
+            | Self::Input { .. }
+            | Self::Picture(_) => Exit::Malformed,
             Self::Storage(_)
             | Self::Evaluate(_)
             | Self::Write { .. }
@@ -93,6 +99,10 @@ impl Error {
             }
             Self::Storage(error) | Self::Evaluate(EvaluateError::Storage(error)) => {
                 error.hint().map(str::to_owned)
+            }
+            Self::History(HistoryError::Ambiguous { .. }) => Some("give more digits".to_owned()),
+            Self::History(HistoryError::Unknown(_)) => {
+                Some("give the path of an output or task input, or its SHA-1".to_owned())
             }
             Self::Inputs { .. } => Some("give a file for each, in this order".to_owned()),
             Self::Picture(_) => Some("end the name in .dot, .svg, .png or .pdf".to_owned()),

@@ -39,6 +39,7 @@ pub mod evaluate;
 pub mod executor;
 pub mod exit;
 pub mod export;
+pub mod history;
 pub mod load;
 pub mod name;
 pub mod plan;

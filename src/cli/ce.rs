@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use super::{Check, Run, Sym, Tool, Verify, Viz};
+use super::{Check, Run, Show, Sym, Tool, Verify, Viz};
 use crate::error::Error;
 use crate::exit::Exit;
 
@@ -25,6 +25,7 @@ enum Command {
     Viz(Viz),
     Check(Check),
     Verify(Verify),
+    Show(Show),
     /// Print the completions of a program for a shell
     Completions {
         /// The shell
@@ -68,6 +69,7 @@ impl Tool for Ce {
             Command::Viz(viz) => viz.run(out),
             Command::Check(check) => check.run(out),
             Command::Verify(verify) => verify.run(out),
+            Command::Show(show) => show.run(out),
             Command::Completions { shell, program } => {
                 let mut command = program.command();
                 let name = command.get_name().to_owned();

@@ -2,6 +2,7 @@
 //!
 //! Only tells; reads and writes no storage, and starts nothing.
 
+mod ancestry;
 mod json;
 mod progress;
 mod quiet;
@@ -11,6 +12,7 @@ mod verdict;
 
 use std::io;
 
+pub use self::ancestry::Ancestry;
 pub use self::json::Json;
 pub use self::progress::{Progress, TICK};
 pub use self::quiet::Quiet;
@@ -136,6 +138,11 @@ pub struct Tally {
     /// Calls that failed because the storage did.
     #[serde(skip)]
     pub storage: usize,
+}
+
+/// Writes so many bytes for humans.
+fn mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / (1 << 20) as f64)
 }
 
 /// Whoever is told what happens.

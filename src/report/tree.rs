@@ -191,7 +191,7 @@ impl Reporter for Tree<'_> {
     }
 }
 
-fn indent(depth: usize, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn indent(depth: usize, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{:1$}", "", 4 * depth.min(DEEPEST))?;
     if depth > DEEPEST { write!(out, "(+{}) ", depth - DEEPEST) } else { Ok(()) }
 }

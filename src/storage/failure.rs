@@ -84,6 +84,20 @@ impl Stage<'_> {
 }
 
 impl Storage {
+    /// Returns what a call has printed, unless that was nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn log(&self, name: &ResultName) -> Result<Option<Log>> {
+        let name = name.room("log");
+        let path = self.path(&name);
+        if disk::metadata(&path)?.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Log { name, tail: disk::tail(&path, TAIL)? }))
+    }
+
     /// Returns what is remembered of the last failure of a call.
     ///
     /// # Errors

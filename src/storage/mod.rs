@@ -182,7 +182,7 @@ impl Storage {
     /// Fails if there is no such directory, or it may not be looked at.
     pub fn existing(path: &Path) -> Result<Self> {
         if disk::metadata(path)?.is_none() {
-            let error = io::Error::from(io::ErrorKind::NotFound);
+            let error = io::Error::from(rustix::io::Errno::NOENT);
             return Err(error).doing("open the storage", path);
         }
         Self::inspect(path, Unrecorded::Refuse)
@@ -213,6 +213,15 @@ impl Storage {
     /// Where a file of this name is, as the user named the storage: for showing.
     pub fn shown(&self, name: &str) -> PathBuf {
         self.shown.join(name)
+    }
+
+    /// The name of a file in the storage, given its path from anywhere.
+    pub fn name_of(&self, path: &Path) -> Option<String> {
+        let inside = |path: &Path, root: &Path| {
+            path.strip_prefix(root).ok().and_then(Path::to_str).map(str::to_owned)
+        };
+        let plain = std::path::absolute(path).ok().and_then(|path| inside(&path, &self.root));
+        plain.or_else(|| inside(&path.canonicalize().ok()?, &self.root.canonicalize().ok()?))
     }
 
     /// Returns a file that is expected to be in the storage, or `None` if it is not.

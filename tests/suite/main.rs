@@ -21,4 +21,5 @@ mod programs;
 mod properties;
 mod repository;
 mod run;
+mod show;
 mod verify;

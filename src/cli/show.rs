@@ -1,0 +1,57 @@
+//! `ce show`: what made a file.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::Tool;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::history::History;
+use crate::report::Ancestry;
+use crate::storage::{Entry, Storage};
+
+/// Show what made a file, and what that was made from
+///
+/// Tells the computation, the commit and the inputs; when, where, by whom and how fast it was
+/// made; whether its contents are still the recorded ones; and the tree of all that it was made
+/// from.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_CODES)]
+pub struct Show {
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+
+    /// The directory that keeps all results
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: PathBuf,
+
+    /// An output or task input: its path, with or without the storage's, or four or more digits
+    /// that its SHA-1 begins with
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    file: String,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 shown, 2 the arguments are wrong or nothing is recorded of the file, 5 the storage \
+could not be read, or the file is not what was recorded.";
+
+impl Tool for Show {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let storage = &Storage::existing(&self.storage)?;
+        let history = History::read(storage)?;
+        let subject = history.find(storage, &self.file)?;
+        let fault = storage.check(subject.promise);
+        let log = match subject.entry {
+            Entry::Call(name) => storage.log(name)?,
+            Entry::Job(_) | Entry::TaskInput(_) => None,
+        };
+        let ancestors = history.ancestry(subject);
+        let ancestry = Ancestry { storage, subject, fault, log, ancestors };
+        let shown = if self.json { ancestry.json(out) } else { ancestry.text(out) };
+        shown.map_err(Error::Output)?;
+        Ok(if ancestry.fault.is_some() { Exit::Storage } else { Exit::Done })
+    }
+}

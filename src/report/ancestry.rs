@@ -1,0 +1,177 @@
+//! What made a file, and what that was made from: for humans, and as one JSON document.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::digest::Digest;
+use crate::history::{Ancestor, Subject};
+use crate::storage::record::{CallRecord, Execution, JobRecord, Origin, Stamp};
+use crate::storage::{Entry, Fault, Log, Record, Storage};
+
+/// A file, and everything that is known of how it came about.
+#[derive(Debug)]
+pub struct Ancestry<'a> {
+    /// Where it is.
+    pub storage: &'a Storage,
+    /// The file.
+    pub subject: Subject<'a>,
+    /// What is wrong with it now.
+    pub fault: Option<Fault>,
+    /// What its call printed.
+    pub log: Option<Log>,
+    /// What it was made from.
+    pub ancestors: Vec<Ancestor<'a>>,
+}
+
+impl Ancestry<'_> {
+    /// Prints it for humans.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the output cannot be written.
+    pub fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Subject { promise, record, number, .. } = self.subject;
+        writeln!(out, "{}", self.shown(&promise.name))?;
+        let Digest { sha1, size, .. } = &promise.digest;
+        field(out, "SHA-1", &sha1.full())?;
+        field(out, "size", &format!("{size} bytes"))?;
+        field(out, "state", &self.state())?;
+        match record {
+            Record::Call(call) => self.call(call, number, out)?,
+            Record::Job(job) => Self::job(job, number, out)?,
+            Record::TaskInput(input) => {
+                field(out, "task input", "copied from a user's file")?;
+                stamp(&input.recorded, out)?;
+            }
+        }
+        if !self.ancestors.is_empty() {
+            writeln!(out, "made from:")?;
+        }
+        self.ancestors.iter().try_for_each(|ancestor| self.line(ancestor, out))
+    }
+
+    fn call(&self, call: &CallRecord, number: usize, out: &mut dyn Write) -> io::Result<()> {
+        field(out, "computation", &format!("{}, output {number:02}", call.computation))?;
+        field(out, "commit", call.commit.full())?;
+        for (number, input) in call.inputs.iter().enumerate() {
+            field(out, &format!("input {number:02}"), &input.sha1.full())?;
+        }
+        match &call.origin {
+            Origin::Executed { execution, .. } => executed(execution, out)?,
+            Origin::Adopted => field(out, "adopted", "found without a record, and believed")?,
+        }
+        stamp(&call.recorded, out)?;
+        let Some(log) = &self.log else {
+            return field(out, "log", "nothing was printed");
+        };
+        field(out, "log", &self.shown(&log.name))?;
+        log.tail.lines().try_for_each(|line| writeln!(out, "     | {line}"))
+    }
+
+    fn job(job: &JobRecord, number: usize, out: &mut dyn Write) -> io::Result<()> {
+        field(out, "task", &format!("{}, output {number:02}", job.task))?;
+        field(out, "commit", job.commit.full())?;
+        for input in &job.inputs {
+            field(out, "input", &format!("{} {}", input.digest.sha1.full(), input.name))?;
+        }
+        stamp(&job.recorded, out)
+    }
+
+    /// Prints an ancestor, deeper than what it was made into.
+    fn line(&self, ancestor: &Ancestor<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let Ancestor { depth, number, digest, subject, again } = ancestor;
+        super::tree::indent(*depth, out)?;
+        write!(out, "{number:02}: ")?;
+        let Some(Subject { promise, record, number, .. }) = subject else {
+            return writeln!(out, "{} (no record tells where from)", digest.sha1.full());
+        };
+        let path = self.shown(&promise.name);
+        let again = if *again { ", see above" } else { "" };
+        match record {
+            Record::Call(call) => {
+                writeln!(out, "{path} ({}, output {number:02}{again})", call.computation)
+            }
+            Record::Job(job) => {
+                writeln!(out, "{path} (task {}, output {number:02}{again})", job.task)
+            }
+            Record::TaskInput(_) => writeln!(out, "{path} (task input)"),
+        }
+    }
+
+    /// Prints it as one JSON document: doc/programs/ce-show.md describes the fields.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the output cannot be written.
+    pub fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        let ancestor = |it: &Ancestor<'_>| {
+            let mut line = json!({
+                "depth": it.depth,
+                "input": it.number,
+                "contents": it.digest,
+                "file": it.subject.map(|subject| &*subject.promise.name),
+                "again": it.again,
+            });
+            if let (Some(subject), false) = (it.subject, it.again) {
+                line["record"] = value(subject)?;
+            }
+            Ok(line)
+        };
+        let ancestors = self.ancestors.iter().map(ancestor).collect::<io::Result<Vec<Value>>>()?;
+        let document = json!({
+            "file": self.subject.promise.name,
+            "contents": self.subject.promise.digest,
+            "state": self.state(),
+            "log": self.log.as_ref().map(|log| &log.name),
+            "record": value(self.subject)?,
+            "ancestors": ancestors,
+        });
+        serde_json::to_writer_pretty(&mut *out, &document)?;
+        writeln!(out)
+    }
+
+    fn state(&self) -> String {
+        self.fault.as_ref().map_or_else(|| "as recorded".to_owned(), ToString::to_string)
+    }
+
+    fn shown(&self, name: &str) -> String {
+        self.storage.shown(name).display().to_string()
+    }
+}
+
+/// The record of a file's result, with its kind.
+fn value(subject: Subject<'_>) -> io::Result<Value> {
+    fn of(record: &impl Serialize) -> io::Result<Value> {
+        Ok(serde_json::to_value(record)?)
+    }
+    let (kind, record) = match subject.record {
+        Record::Call(call) => ("call", of(call)?),
+        Record::Job(job) => ("job", of(job)?),
+        Record::TaskInput(input) => ("task_input", of(input)?),
+    };
+    let name = match subject.entry {
+        Entry::Call(name) | Entry::Job(name) => name.short(),
+        Entry::TaskInput(_) => subject.promise.name.clone(),
+    };
+    Ok(json!({ "kind": kind, "name": name, "number": subject.number, kind: record }))
+}
+
+fn field(out: &mut dyn Write, name: &str, value: &str) -> io::Result<()> {
+    writeln!(out, "  {name:<12} {value}")
+}
+
+fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
+    let Execution { start, end, user_seconds, system_seconds, peak_bytes, .. } = execution;
+    let seconds = end.duration_since(*start).as_secs_f64();
+    field(out, "when", &format!("{start} to {end}"))?;
+    field(out, "duration", &format!("{seconds:.3} s"))?;
+    field(out, "CPU time", &format!("{user_seconds:.3} s user, {system_seconds:.3} s system"))?;
+    field(out, "peak memory", &super::mebibytes(*peak_bytes))
+}
+
+fn stamp(stamp: &Stamp, out: &mut dyn Write) -> io::Result<()> {
+    let Stamp { host, user, at, compeval } = stamp;
+    field(out, "recorded", &format!("{at} by {user} on {host}, compeval {compeval}"))
+}

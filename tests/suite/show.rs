@@ -1,0 +1,94 @@
+//! What made a file is told, with all that it was made from.
+
+use std::fs;
+
+use crate::arith::Arith;
+
+const RESULT: &str = "c_add/COMMIT/00/e9277bc504d7_5d9474c0309b";
+
+/// The lines after `made from:`, with one commit for another.
+fn tree(arith: &Arith, text: &str) -> Vec<String> {
+    let id = arith.name("c_add/COMMIT/");
+    let id = id.trim_start_matches("c_add/").trim_end_matches('/');
+    let (_, tree) = text.split_once("made from:\n").unwrap();
+    tree.lines().map(|line| line.replace(id, "COMMIT")).collect()
+}
+
+#[test]
+fn a_result_is_shown_with_its_ancestors_each_once() {
+    let arith = Arith::evaluated();
+    let shown = arith.ce(&["show", "results", &arith.name(RESULT)]);
+    assert_eq!((shown.err.as_str(), shown.code), ("", 0));
+    let call = "ad48103e4fc7_5d9474c0309b";
+    let expected = [
+        format!("    00: results/c_mul/COMMIT/00/{call} (mul, output 00)"),
+        "        00: results/tinputs/ad/48103e4fc7 (task input)".into(),
+        "        01: results/tinputs/5d/9474c0309b (task input)".into(),
+        "    01: results/c_add/COMMIT/00/a3db5c13ff90_7448d8798a43 (add, output 00)".into(),
+        format!("        00: results/c_divmod/COMMIT/00/{call} (divmod, output 00)"),
+        "            00: results/tinputs/ad/48103e4fc7 (task input)".into(),
+        "            01: results/tinputs/5d/9474c0309b (task input)".into(),
+        format!("        01: results/c_divmod/COMMIT/01/{call} (divmod, output 01, see above)"),
+    ];
+    assert_eq!(tree(&arith, &shown.out), expected);
+    let facts = ["state        as recorded", "computation  add, output 00", "by tester on "];
+    assert!(facts.iter().all(|fact| shown.out.contains(fact)), "{}", shown.out);
+}
+
+#[test]
+fn a_file_is_found_by_any_path_and_by_digits() {
+    let arith = Arith::evaluated();
+    let name = arith.name("c_mul/COMMIT/00/ad48103e4fc7_5d9474c0309b");
+    let expected = arith.ce(&["show", "results", &name]).out;
+    let absolute = arith.path(&name).display().to_string();
+    let beside = format!("results/{name}");
+    for file in [&beside, &format!("./{beside}"), &absolute, "e9277bc504d7", "E9277"] {
+        assert_eq!(arith.ce(&["show", "results", file]).out, expected, "{file}");
+    }
+}
+
+#[test]
+fn a_job_a_task_input_and_what_is_unknown() {
+    let arith = Arith::evaluated();
+    let job = arith.name("t_arith/COMMIT/00/ad48103e4fc7_5d9474c0309b");
+    let job = arith.ce(&["show", "results", &job]);
+    assert!(job.out.contains("task         arith, output 00"), "{job:?}");
+    assert_eq!(tree(&arith, &job.out).len(), 9);
+    let input = arith.ce(&["show", "results", "tinputs/ad/48103e4fc7"]);
+    assert!(input.out.contains("task input   copied"), "{input:?}");
+    assert!(!input.out.contains("made from"));
+    for unknown in ["c_add/none", "zzzz", "00000000", "ad4"] {
+        let shown = arith.ce(&["show", "results", unknown]);
+        assert_eq!(shown.code, 2);
+        assert!(shown.err.contains(&format!("nothing is recorded of {unknown}")), "{shown:?}");
+    }
+}
+
+#[test]
+fn a_damaged_file_says_so() {
+    let arith = Arith::evaluated();
+    arith.overwrite(&arith.path(RESULT), "91\n");
+    let shown = arith.ce(&["show", "results", &arith.name(RESULT)]);
+    assert!(shown.out.contains("state        its contents are not the recorded ones"));
+    assert_eq!(shown.code, 5);
+    fs::remove_file(arith.path(RESULT)).unwrap();
+    let shown = arith.ce(&["show", "results", &arith.name(RESULT)]);
+    assert!(shown.out.contains("state        it is missing"));
+}
+
+#[test]
+fn json_is_one_document_with_the_records() {
+    let arith = Arith::evaluated();
+    let name = arith.name(RESULT);
+    let shown = arith.ce(&["show", "--json", "results", &name]);
+    let document: serde_json::Value = serde_json::from_str(&shown.out).unwrap();
+    assert_eq!(document["file"], name);
+    assert_eq!(document["state"], "as recorded");
+    assert_eq!(document["record"]["kind"], "call");
+    assert_eq!(document["record"]["call"]["computation"], "add");
+    let ancestors = document["ancestors"].as_array().unwrap();
+    assert_eq!(ancestors.len(), 8);
+    assert_eq!(ancestors[1]["record"]["kind"], "task_input");
+    assert_eq!(ancestors[7]["again"], true);
+    assert!(ancestors[7]["record"].is_null());
+}
