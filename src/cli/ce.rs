@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use super::{Check, Run, Show, Sym, Tool, Verify, Viz};
+use super::{Check, Log, Run, Show, Sym, Tool, Verify, Viz};
 use crate::error::Error;
 use crate::exit::Exit;
 
@@ -26,6 +26,7 @@ enum Command {
     Check(Check),
     Verify(Verify),
     Show(Show),
+    Log(Log),
     /// Print the completions of a program for a shell
     Completions {
         /// The shell
@@ -70,6 +71,7 @@ impl Tool for Ce {
             Command::Check(check) => check.run(out),
             Command::Verify(verify) => verify.run(out),
             Command::Show(show) => show.run(out),
+            Command::Log(log) => log.run(out),
             Command::Completions { shell, program } => {
                 let mut command = program.command();
                 let name = command.get_name().to_owned();

@@ -5,6 +5,7 @@
 mod ce;
 mod check;
 mod interrupt;
+mod log;
 mod options;
 mod run;
 mod screen;
@@ -20,6 +21,7 @@ use std::process::ExitCode;
 
 pub use self::ce::Ce;
 pub use self::check::Check;
+pub use self::log::Log;
 pub use self::run::Run;
 pub use self::show::Show;
 pub use self::sym::Sym;

@@ -4,11 +4,14 @@
 //! SHA-1 and BLAKE3 of the content lead to whoever made it first. Records that cannot be
 //! understood are left out: `ce verify` tells of them. Nothing is changed.
 
+mod log;
+
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
+pub use self::log::{Filter, Past, log};
 use crate::digest::Digest;
 use crate::storage::record::{CallRecord, Origin};
 use crate::storage::{Entry, Promise, Read, Record, Storage, StorageError};

@@ -4,6 +4,7 @@
 
 mod ancestry;
 mod json;
+mod log;
 mod progress;
 mod quiet;
 mod tree;
@@ -14,6 +15,7 @@ use std::io;
 
 pub use self::ancestry::Ancestry;
 pub use self::json::Json;
+pub use self::log::log;
 pub use self::progress::{Progress, TICK};
 pub use self::quiet::Quiet;
 pub use self::tree::Tree;

@@ -98,6 +98,25 @@ impl Storage {
         Ok(Some(Log { name, tail: disk::tail(&path, TAIL)? }))
     }
 
+    /// Returns what is remembered of the last failures of all calls, sorted by name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn failures(&self) -> Result<Vec<FailureRecord>> {
+        let mut failures = Vec::new();
+        for directory in self.directories("c_")? {
+            for name in self.files(&format!("{directory}/failed"))? {
+                if name.ends_with(".json")
+                    && let Read::Record(record) = self.record(&name)?
+                {
+                    failures.push(record);
+                }
+            }
+        }
+        Ok(failures)
+    }
+
     /// Returns what is remembered of the last failure of a call.
     ///
     /// # Errors

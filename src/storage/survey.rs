@@ -164,7 +164,7 @@ impl Storage {
     }
 
     /// Returns the directories of all computations, or tasks, at all commits.
-    fn directories(&self, prefix: &str) -> Result<Vec<String>> {
+    pub(super) fn directories(&self, prefix: &str) -> Result<Vec<String>> {
         let mut directories = Vec::new();
         for owner in self.below("")?.into_iter().filter(|name| name.starts_with(prefix)) {
             let commits = self.below(&owner)?.into_iter();
@@ -183,7 +183,7 @@ impl Storage {
     }
 
     /// Returns the names of all files below a directory, relative to the storage.
-    fn files(&self, directory: &str) -> Result<Vec<String>> {
+    pub(super) fn files(&self, directory: &str) -> Result<Vec<String>> {
         let files = disk::walk(&self.path(directory))?;
         Ok(files.into_iter().map(|file| format!("{directory}/{file}")).collect())
     }

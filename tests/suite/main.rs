@@ -15,6 +15,7 @@ mod inside;
 mod lab;
 mod lisp;
 mod load;
+mod log;
 mod mutations;
 mod program;
 mod programs;

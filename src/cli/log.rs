@@ -1,0 +1,64 @@
+//! `ce log`: what was computed, and what failed.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::Tool;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::history::{self, Filter};
+use crate::report;
+use crate::storage::Storage;
+
+/// List the calls of a storage by time, the newest last
+///
+/// A line has the time of the end, the computation, its commit, the inputs, the duration, the peak
+/// memory and the host. A call that failed last is marked, with the reason.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "\
+Exit codes: 0 listed, 2 the arguments are wrong, 5 the storage could not be read."
+)]
+pub struct Log {
+    /// Only calls of this computation
+    #[arg(long, value_name = "NAME")]
+    computation: Option<String>,
+
+    /// Only calls at the commit that begins with these digits
+    #[arg(long, value_name = "ID")]
+    commit: Option<String>,
+
+    /// Only calls that failed, and have not succeeded since
+    #[arg(long)]
+    failed: bool,
+
+    /// Only calls that ran at least so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    slow: Option<f64>,
+
+    /// Only the last N
+    #[arg(short = 'n', value_name = "N")]
+    most: Option<usize>,
+
+    /// The directory that keeps all results
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: PathBuf,
+}
+
+impl Tool for Log {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let filter = Filter {
+            computation: self.computation.clone(),
+            commit: self.commit.as_ref().map(|commit| commit.to_ascii_lowercase()),
+            failed: self.failed,
+            slow: self.slow,
+            most: self.most,
+        };
+        let log = history::log(&Storage::existing(&self.storage)?, &filter)?;
+        report::log(&log, out).map_err(Error::Output)?;
+        Ok(Exit::Done)
+    }
+}
