@@ -10,6 +10,16 @@ pub(crate) struct Arith {
     dir: tempfile::TempDir,
 }
 
+/// How the example is evaluated.
+pub(crate) const RUN: [&str; 6] = [
+    "run",
+    "--task",
+    "copy/tasks-example/arith",
+    "results",
+    "copy/tasks-example/arith/data/x",
+    "y",
+];
+
 /// What a program printed, and how it ended.
 #[derive(Debug)]
 pub(crate) struct Printed {
@@ -45,21 +55,30 @@ impl Arith {
 
     /// Evaluates the example with another second input.
     pub(crate) fn evaluate_with(&self, y: &str) -> Printed {
-        let (task, file) = ("copy/tasks-example/arith", self.dir.path().join("y"));
-        fs::write(file, y).unwrap();
-        self.ce(&["run", "--task", task, "results", &format!("{task}/data/x"), "y"])
+        fs::write(self.dir.path().join("y"), y).unwrap();
+        self.ce(&RUN)
     }
 
-    /// Runs `ce` beside the storage, which is called `results`.
-    pub(crate) fn ce(&self, arguments: &[&str]) -> Printed {
-        let output = Command::new(env!("CARGO_BIN_EXE_ce"))
+    /// Runs `ce` and kills it at an operation on the storage; tells whether it came so far.
+    pub(crate) fn is_killed_at(&self, operation: u32, arguments: &[&str]) -> bool {
+        let fault = format!("{operation}:KILL");
+        self.command(arguments).env("CE_FAULT", fault).output().unwrap().status.code().is_none()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ce"));
+        command
             .args(arguments)
             .current_dir(self.dir.path())
             .env_clear()
             .envs([("PATH", std::env::var("PATH").unwrap()), ("USER", "tester".to_owned())])
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `ce` beside the storage, which is called `results`.
+    pub(crate) fn ce(&self, arguments: &[&str]) -> Printed {
+        let output = self.command(arguments).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         let code = output.status.code().unwrap();
         Printed { out: text(output.stdout), err: text(output.stderr), code }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::arith::{Arith, Printed};
+use crate::arith::{Arith, Printed, RUN};
 
 const PRODUCT: &str = "c_mul/COMMIT/00/ad48103e4fc7_5d9474c0309b";
 const REMAINDER: &str = "c_divmod/COMMIT/01/ad48103e4fc7_5d9474c0309b";
@@ -101,6 +101,42 @@ fn a_damaged_job_is_told_with_the_call_it_is_linked_to() {
     let flip = |arith: &Arith| arith.overwrite(&arith.path(job), "91\n");
     let what = "its contents are not the recorded ones";
     is_told_and_repaired(flip, &[(call, what), (job, what)]);
+}
+
+/// Kills a program at one operation after the other while damage is in the storage; the next run
+/// makes everything again.
+#[cfg(debug_assertions)]
+fn is_safe_to_kill(arguments: &[&str], damage: impl Fn(&Arith)) {
+    let arith = Arith::evaluated();
+    for operation in 1.. {
+        damage(&arith);
+        let killed = arith.is_killed_at(operation, arguments);
+        verify(&arith, &["--repair"]);
+        assert_eq!(arith.evaluate().code, 0, "killed at {operation}");
+        let product = fs::read_to_string(arith.path(PRODUCT)).unwrap();
+        assert_eq!(product, "85\n", "killed at {operation}");
+        if !killed {
+            break;
+        }
+    }
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_run_killed_while_it_sets_aside_leaves_nothing_that_is_believed() {
+    // A run looks closer where the time stamp differs.
+    is_safe_to_kill(&RUN, |arith| {
+        fs::remove_file(arith.path(PRODUCT)).unwrap();
+        fs::write(arith.path(PRODUCT), "84\n").unwrap();
+    });
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_repair_killed_while_it_sets_aside_leaves_nothing_that_is_believed() {
+    is_safe_to_kill(&["verify", "--repair", "results"], |arith| {
+        arith.overwrite(&arith.path(PRODUCT), "84\n");
+    });
 }
 
 #[test]
