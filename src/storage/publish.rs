@@ -85,12 +85,20 @@ impl Storage {
         let path = self.path(&name.record());
         let parts = (0..outputs).map(|number| (name.output(number), format!("{number:02}")));
         for (from, part) in parts.chain([(name.record(), "record.json".to_owned())]) {
+            let (from, aside) = (self.path(&from), format!("{room}/{part}"));
             if disk::id(&path)? != record {
                 break;
             }
-            let from = self.path(&from);
-            if disk::metadata(&from)?.is_some() {
-                disk::rename(&from, &self.place(&format!("{room}/{part}"))?)?;
+            if disk::metadata(&from)?.is_none() {
+                continue;
+            }
+            let aside = self.place(&aside)?;
+            disk::rename(&from, &aside)?;
+            let now = disk::id(if from == path { &aside } else { &path })?;
+            if now != record && now.is_some() {
+                // Somebody has replaced it in between.
+                disk::link(&aside, &from)?;
+                disk::remove(&aside)?;
             }
         }
         Ok(room)
