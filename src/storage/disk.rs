@@ -9,6 +9,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
 use super::fault::fault;
 use super::record::Published;
 use super::{Result, StorageError};
@@ -115,6 +117,29 @@ pub(super) fn link(from: &Path, to: &Path) -> Result<bool> {
 pub(super) fn rename(from: &Path, to: &Path) -> Result<bool> {
     let moved = found(fault().and_then(|()| fs::rename(from, to)));
     moved.doing("move to", to).map(|moved| moved.is_some())
+}
+
+/// Moves a file to its place unless something is there; returns whether nothing was.
+///
+/// A file that is gone is not moved, and nothing is in its way.
+pub(super) fn rename_new(from: &Path, to: &Path) -> Result<bool> {
+    let rename = || {
+        let moved = renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE);
+        match moved.map_err(io::Error::from) {
+            // Network file systems do not know this.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                if to.try_exists()? {
+                    Ok(false)
+                } else {
+                    fs::rename(from, to).map(|()| true)
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(!from.try_exists()?),
+            other => other.map(|()| true),
+        }
+    };
+    let moved = found(fault().and_then(|()| rename()));
+    moved.doing("move to", to).map(|moved| moved.unwrap_or(true))
 }
 
 /// Removes a file unless it is gone.

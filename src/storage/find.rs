@@ -129,10 +129,9 @@ impl Storage {
     fn roll_forward(&self, name: &ResultName, number: usize, record: &CallRecord) {
         if let Origin::Executed { stage, .. } = &record.origin
             && self.writable
-            && let Ok(place) = self.place(&name.output(number))
         {
             // What cannot be moved is missing, and that is seen next.
-            drop(disk::rename(&self.path(&waiting(stage, number)), &place));
+            drop(self.reveal(&self.path(&waiting(stage, number)), name, number));
         }
     }
 
@@ -155,19 +154,23 @@ impl Storage {
             return Ok(if any { State::Remains(None) } else { State::Free });
         }
         let digests = outputs.iter().map(|output| output.digest).collect();
-        if self.writable {
-            // Without a record they are hashed again the next time, and that is all.
-            drop(self.adopt(name, &self.call_record(call, outputs, Origin::Adopted)));
+        // Without a record they are hashed again the next time, and that is all.
+        let adopted = self.writable
+            && self.adopt(name, &self.call_record(call, outputs, Origin::Adopted)).unwrap_or(false);
+        if !adopted && disk::id(&self.path(&name.record()))?.is_some() {
+            // Somebody has published since. What was seen may be half of the old and half of the new.
+            return self.state(name, call);
         }
         Ok(State::Hit(Outputs { name: name.clone(), digests }))
     }
 
-    fn adopt(&self, name: &ResultName, record: &CallRecord) -> Result<()> {
+    /// Records outputs that were found; tells whether nobody else has recorded them first.
+    fn adopt(&self, name: &ResultName, record: &CallRecord) -> Result<bool> {
         let aside = self.place(&self.private_name())?;
         self.write_record(&aside, record)?;
-        // Whoever is faster records the same files.
-        let _first = disk::link(&aside, &self.place(&name.record())?)?;
-        disk::remove(&aside)
+        let first = disk::link(&aside, &self.place(&name.record())?)?;
+        disk::remove(&aside)?;
+        Ok(first)
     }
 
     pub(super) fn call_record(

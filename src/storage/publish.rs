@@ -5,6 +5,8 @@
 //! their places; if it dies on the way, whoever meets the record next moves the rest.
 
 use super::disk::FileId;
+use std::path::Path;
+
 use super::failure::Room;
 use super::find::{Call, Found, Outputs, State};
 use super::scheme::ResultName;
@@ -41,10 +43,12 @@ impl Sealed<'_> {
             }
             match storage.state(&name, call)? {
                 State::Hit(theirs) => return Ok(theirs),
-                State::Remains(record) => {
-                    storage.set_aside(&name, self.stage.outputs, record)?;
+                State::Remains(Some(record)) => {
+                    if self.replace(&name, record)? {
+                        return self.reveal(name);
+                    }
                 }
-                State::Free => {}
+                State::Remains(None) | State::Free => {}
                 State::Stranger => match storage.find(call)? {
                     Found::Hit(theirs) => return Ok(theirs),
                     Found::Absent(other) => name = other,
@@ -54,15 +58,30 @@ impl Sealed<'_> {
         Err(StorageError::Unsteady(storage.path(&name.record())))
     }
 
+    /// Puts the record in the place of one whose outputs are lost or damaged; tells whether that
+    /// was still the one that was looked at.
+    ///
+    /// The name is never free in between: outputs without a record would be adopted.
+    fn replace(&self, name: &ResultName, record: FileId) -> Result<bool> {
+        let storage = self.stage.storage;
+        let (place, copy) = (storage.path(&name.record()), self.stage.copy());
+        let aside =
+            storage.place(&format!("{}/record.json", storage.aside_room(&name.room("aside"))))?;
+        if disk::id(&place)? != Some(record) {
+            return Ok(false);
+        }
+        disk::link(&place, &aside)?;
+        disk::link(&self.stage.record(), &copy)?;
+        disk::rename(&copy, &place)?;
+        storage.unsynced.note_entry(&place);
+        Ok(true)
+    }
+
     /// Moves everything to its place, after the record.
     fn reveal(&mut self, name: ResultName) -> Result<Outputs> {
         self.stage.awaited = true;
-        let storage = self.stage.storage;
         for number in 0..self.stage.outputs {
-            let place = storage.place(&name.output(number))?;
-            // If it is gone, somebody who met the record has moved it.
-            disk::rename(&self.stage.output(number), &place)?;
-            storage.unsynced.note_entry(&place);
+            self.stage.storage.reveal(&self.stage.output(number), &name, number)?;
         }
         self.stage.awaited = false;
         self.stage.keep_log(&name, Room::Log)?;
@@ -71,6 +90,20 @@ impl Sealed<'_> {
 }
 
 impl Storage {
+    /// Moves an output that waits to its place; what is there gets a name aside.
+    ///
+    /// If it does not wait any more, somebody who met the record has moved it.
+    pub(super) fn reveal(&self, waiting: &Path, name: &ResultName, number: usize) -> Result<()> {
+        let place = self.place(&name.output(number))?;
+        if !disk::rename_new(waiting, &place)? {
+            let room = self.aside_room(&name.room("aside"));
+            disk::link(&place, &self.place(&format!("{room}/{number:02}"))?)?;
+            disk::rename(waiting, &place)?;
+        }
+        self.unsynced.note_entry(&place);
+        Ok(())
+    }
+
     /// Moves what stands under a name out of the way; nothing is deleted. Returns where it is now.
     ///
     /// The record goes last: outputs without one would be adopted. A record that is not the one
@@ -85,20 +118,9 @@ impl Storage {
         let path = self.path(&name.record());
         let parts = (0..outputs).map(|number| (name.output(number), format!("{number:02}")));
         for (from, part) in parts.chain([(name.record(), "record.json".to_owned())]) {
-            let (from, aside) = (self.path(&from), format!("{room}/{part}"));
-            if disk::id(&path)? != record {
-                break;
-            }
-            if disk::metadata(&from)?.is_none() {
-                continue;
-            }
-            let aside = self.place(&aside)?;
-            disk::rename(&from, &aside)?;
-            let now = disk::id(if from == path { &aside } else { &path })?;
-            if now != record && now.is_some() {
-                // Somebody has replaced it in between.
-                disk::link(&aside, &from)?;
-                disk::remove(&aside)?;
+            let from = self.path(&from);
+            if disk::id(&path)? == record && disk::metadata(&from)?.is_some() {
+                disk::rename(&from, &self.place(&format!("{room}/{part}"))?)?;
             }
         }
         Ok(room)

@@ -96,6 +96,11 @@ impl<'a> Stage<'a> {
         self.storage.path(&format!("{}{RECORD}", self.name))
     }
 
+    /// A name for a copy of anything, for a moment.
+    pub(super) fn copy(&self) -> PathBuf {
+        self.storage.path(&format!("{}.copy", self.name))
+    }
+
     /// An empty directory to work in.
     pub fn work(&self) -> PathBuf {
         self.storage.path(&self.slot).join(WORK)
@@ -139,7 +144,7 @@ impl<'a> Stage<'a> {
             }
             if metadata.nlink() > 1 {
                 // Another name leads to the same file, and whoever has it could write there.
-                let copy = self.storage.path(&format!("{}.copy", self.name));
+                let copy = self.copy();
                 disk::copy(&path, &copy)?;
                 disk::rename(&copy, &path)?;
             }

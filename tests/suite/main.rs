@@ -20,6 +20,7 @@ mod mutations;
 mod program;
 mod programs;
 mod properties;
+mod protocol;
 mod repository;
 mod run;
 mod show;
