@@ -2,13 +2,31 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 
 use super::program::PATIENCE;
+
+/// A named pipe that nobody writes to: whoever reads it waits, until this goes.
+pub(crate) struct Never(PathBuf);
+
+impl Never {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        make(&path);
+        Self(path)
+    }
+}
+
+impl Drop for Never {
+    /// Lets go what still waits, so that no test that fails leaves a process behind.
+    fn drop(&mut self) {
+        // Fails if nobody waits; who does reads the end of the file.
+        drop(open(&self.0, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()));
+    }
+}
 
 /// The reading end; computations write.
 pub(crate) struct Fifo(mpsc::Receiver<String>);

@@ -1,9 +1,10 @@
 //! Which calls are executed, and what they are given.
 
+use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::fifo::Fifo;
+use crate::fifo::{Fifo, Never};
 use crate::lab::{Lab, Library};
 
 const SHARED: &str = "Inputs: 'x', 'y'
@@ -76,7 +77,8 @@ fn exec_works_in_an_empty_private_directory_with_nothing_to_read() {
         .computation("spy", "a", "seen", look)
         .computation("add", "a b", "both", r#"cat "$1" "$2" >"$3""#)
         .commit();
-    lab.finish(lab.evaluation(&[]).stdin(std::process::Stdio::piped())).exit(0);
+    let anything = fs::File::open(lab.path("data/x")).unwrap();
+    lab.finish(lab.evaluation(&[]).stdin(anything)).exit(0);
     let text = lab.output();
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let [one, empty, nothing, other, ..] = lines[..] else { panic!("{text}") };
@@ -97,17 +99,15 @@ fn results_are_read_only() {
 
 #[test]
 fn what_exec_leaves_running_is_ended() {
+    let script = r#"exec 3>"$LAB_MEET"; cat "$LAB_WAIT" & : >"$2""#;
     let lab = Lab::task("Inputs: 'x'\n(daemon INPUT('x'))[0]")
-        .computation(
-            "daemon",
-            "a",
-            "none",
-            r#"exec 3>"$LAB_MEET"; cat /dev/zero >/dev/null & : >"$2""#,
-        )
+        .computation("daemon", "a", "none", script)
         .commit();
-    let (place, mut command) = (lab.path("meet"), lab.evaluation(&[]));
-    let daemon = Fifo::new(&place);
-    lab.finish(command.env("LAB_MEET", place)).exit(0);
+    let (meet, never) = (lab.path("meet"), lab.path("never"));
+    let (daemon, mut command) = (Fifo::new(&meet), lab.evaluation(&[]));
+    command.env("LAB_MEET", meet).env("LAB_WAIT", &never);
+    let _never = Never::new(never);
+    lab.finish(&mut command).exit(0);
     daemon.end();
 }
 
@@ -127,10 +127,10 @@ fn a_literal_is_a_file_in_the_storage() {
         .called(vec![])
         .prints("run/no-literal.txt")
         .complains("run/no-literal.err");
-    std::fs::create_dir_all(lab.path("storage/by hand/number")).unwrap();
+    fs::create_dir_all(lab.path("storage/by hand/number")).unwrap();
     lab.ce_run(&[]).exit(3).shows("MISSING!!!");
-    std::fs::remove_dir(lab.path("storage/by hand/number")).unwrap();
-    std::fs::write(lab.path("storage/by hand/number"), "4\n").unwrap();
+    fs::remove_dir(lab.path("storage/by hand/number")).unwrap();
+    fs::write(lab.path("storage/by hand/number"), "4\n").unwrap();
     lab.ce_run(&[]).exit(0).called(vec!["add"]).prints("run/literal.txt");
     assert_eq!(lab.output(), "21\n");
 }
@@ -139,8 +139,8 @@ fn a_literal_is_a_file_in_the_storage() {
 fn a_workflow_may_be_a_single_literal() {
     let lab = Lab::task("Inputs:\nFILE('tinputs/ad/48103e4fc7')").commit();
     lab.ce_run(&[]).exit(3).prints("run/only-a-missing-literal.txt");
-    std::fs::create_dir_all(lab.path("storage/tinputs/ad")).unwrap();
-    std::fs::write(lab.path("storage/tinputs/ad/48103e4fc7"), "17\n").unwrap();
+    fs::create_dir_all(lab.path("storage/tinputs/ad")).unwrap();
+    fs::write(lab.path("storage/tinputs/ad/48103e4fc7"), "17\n").unwrap();
     lab.ce_run(&[]).exit(0).prints("run/only-a-literal.txt");
 }
 

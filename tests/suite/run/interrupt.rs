@@ -3,9 +3,10 @@
 use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use compeval::digest::Digest;
+use rustix::process::{Signal, kill_process_group};
 
-use crate::fifo::{self, Fifo};
+use crate::fifo::{Fifo, Never};
 use crate::lab::Lab;
 use crate::program::{Ran, Running};
 
@@ -14,25 +15,24 @@ fn lab(before: &str) -> Lab {
     let script = r#"BEFORE
         if [ "${LAB_WAIT-}" ]; then
             exec 3>"$LAB_MEET"
-            echo $$ >&3
+            echo here >&3
             cat "$LAB_WAIT"
         fi
         cat "$1" >"$2""#;
     let text = "Inputs: 'x', 'y'\n(add (wait INPUT('x'))[0] (mul INPUT('x') INPUT('y'))[0])[0]";
-    let lab =
-        Lab::task(text).computation("wait", "a", "a", &script.replace("BEFORE", before)).commit();
-    fifo::make(&lab.path("never"));
-    lab
+    Lab::task(text).computation("wait", "a", "a", &script.replace("BEFORE", before)).commit()
 }
 
-/// Starts an evaluation; returns when the call waits, with what tells that its processes are gone.
-fn waiting(lab: &Lab, options: &[&str]) -> (Running, Fifo, Pid) {
-    let (meet, mut command) = (lab.path("meet"), lab.evaluation(options));
-    let fifo = Fifo::new(&meet);
-    command.env("LAB_MEET", meet).env("LAB_WAIT", lab.path("never")).process_group(0);
+/// Starts an evaluation; returns when the call waits, with what tells that its processes are gone
+/// and what it waits for.
+fn waiting(lab: &Lab, options: &[&str]) -> (Running, Fifo, Never) {
+    let (meet, never) = (lab.path("meet"), lab.path("never"));
+    let (fifo, mut command) = (Fifo::new(&meet), lab.evaluation(options));
+    command.env("LAB_MEET", meet).env("LAB_WAIT", &never).process_group(0);
+    let never = Never::new(never);
     let running = Running::start(&mut command);
-    let waiting = fifo.line().parse().ok().and_then(Pid::from_raw);
-    (running, fifo, waiting.unwrap())
+    assert_eq!(fifo.line(), "here");
+    (running, fifo, never)
 }
 
 /// Nothing of the call that waited is in the storage, and the next run completes.
@@ -54,7 +54,7 @@ fn completes(lab: &Lab) {
 fn a_signal_ends_what_is_running_and_the_next_run_goes_on() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let lab = lab("");
-        let (running, processes, _) = waiting(&lab, &[]);
+        let (running, processes, _never) = waiting(&lab, &[]);
         running.signal(signal);
         let ran =
             Ran::new(&lab, running.output()).exit(code).says("interrupted: ending what is running");
@@ -68,7 +68,7 @@ fn a_signal_ends_what_is_running_and_the_next_run_goes_on() {
 #[test]
 fn json_tells_of_an_interruption() {
     let lab = lab("");
-    let (running, processes, _) = waiting(&lab, &["--json", "-j1"]);
+    let (running, processes, _never) = waiting(&lab, &["--json", "-j1"]);
     running.signal(Signal::INT);
     let ran = Ran::new(&lab, running.output()).exit(130);
     processes.end();
@@ -80,7 +80,7 @@ fn json_tells_of_an_interruption() {
 #[test]
 fn what_will_not_end_is_killed() {
     let lab = lab("trap '' INT TERM HUP");
-    let (running, processes, _) = waiting(&lab, &[]);
+    let (running, processes, _never) = waiting(&lab, &[]);
     // Two different signals: two that are the same may arrive as one.
     running.signal(Signal::INT);
     running.signal(Signal::TERM);
@@ -93,7 +93,7 @@ fn what_will_not_end_is_killed() {
 #[test]
 fn what_ends_well_although_it_was_asked_to_end_is_kept() {
     let lab = lab(r#"trap 'cat "$1" >"$2"; exit 0' TERM"#);
-    let (running, processes, _) = waiting(&lab, &[]);
+    let (running, processes, _never) = waiting(&lab, &[]);
     running.signal(Signal::INT);
     Ran::new(&lab, running.output()).exit(130);
     processes.end();
@@ -107,13 +107,13 @@ fn what_ends_well_although_it_was_asked_to_end_is_kept() {
 #[test]
 fn a_run_that_is_killed_is_cleared_away_by_the_next() {
     let lab = lab("");
-    let (running, processes, orphan) = waiting(&lab, &["-j1"]);
+    let (running, processes, never) = waiting(&lab, &["-j1"]);
     kill_process_group(running.pid, Signal::KILL).unwrap();
     assert_eq!(running.output().status.signal(), Some(9));
     assert!(!lab.is_tidy(), "nothing could be cleared away");
     lab.unchanged(|| lab.ce_run(&["-n"]).exit(3));
     completes(&lab);
-    kill_process_group(orphan, Signal::KILL).unwrap();
+    drop(never);
     processes.end();
 }
 
@@ -183,22 +183,25 @@ fn what_another_host_is_doing_is_left_alone() {
 }
 
 #[test]
-fn runs_at_the_same_time_never_mix_their_outputs() {
-    let text = "Inputs: 'x'\n(twice (random INPUT('x'))[0, 1])[0, 1]";
+fn runs_at_the_same_time_execute_each_call_once_and_never_mix_their_outputs() {
+    let text = "Inputs: 'x'\n(both (random INPUT('x'))[0, 1])[0, 1]";
     let random = r#"od -An -N16 -tx1 /dev/urandom >"$2"; cp "$2" "$3""#;
     let lab = Lab::task(text)
         .computation("random", "a", "one two", random)
-        .computation("twice", "a b", "one two", r#"cp "$1" "$3"; cp "$2" "$4""#)
+        .computation("both", "a b", "one two", r#"cp "$1" "$3"; cp "$2" "$4""#)
         .commit();
     for round in 0..5 {
         fs::write(lab.path("data/x"), format!("{round}\n")).unwrap();
-        let runs: Vec<_> = (0..4).map(|_| Running::start(&mut lab.evaluation(&["-q"]))).collect();
-        let runs = runs.into_iter().map(|run| Ran::new(&lab, run.output()).exit(0).stdout);
-        let runs: Vec<String> = runs.collect();
+        let start = |_| Running::start(&mut lab.evaluation(&["-q"]));
+        let runs: Vec<_> = (0..4).map(start).collect();
+        let runs = runs.into_iter().map(|run| Ran::new(&lab, run.output()));
+        let runs: Vec<String> = runs.map(|run| run.exit(0).stdout).collect();
         assert!(runs.iter().all(|paths| *paths == runs[0]), "{runs:?}");
-        let outputs: Vec<_> = runs[0].lines().map(|path| lab.stored(path)).collect();
-        assert_eq!(outputs[0], outputs[1]);
-        lab.called();
-        lab.ce_run(&[]).exit(0).called(vec![]);
+        lab.ce_run(&[]).exit(0).called(vec!["both", "random"]);
+    }
+    let results = lab.results();
+    for (name, contents) in results.iter().filter(|(name, _)| name.starts_with("c_both/")) {
+        let digits = Digest::of(contents).sha1.short();
+        assert!(name.ends_with(&format!("/{digits}_{digits}")), "{name} is of something else");
     }
 }
