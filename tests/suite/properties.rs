@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::sync::{Barrier, Condvar, Mutex};
+use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use crate::generator::{self, LITERALS, Random, expanded, relabel};
 use crate::inside::{World, value};
 use crate::lab::Lab;
 use crate::lisp::{self, Expression};
+use crate::program::PATIENCE;
 
 /// Tells, when a test fails, which workflow it was.
 struct Case(u64, String);
@@ -135,15 +136,20 @@ fn many() -> Lab {
 
 /// Two runs execute the same call and publish it at the same time: each loses its lease.
 fn twice_at_the_same_time(world: &World) {
-    let together = Barrier::new(2);
+    let (arrived, both) = (Mutex::new(0), Condvar::new());
     let meet = || {
-        for lease in walkdir::WalkDir::new(&world.storage) {
-            let path = lease.unwrap().into_path();
-            if path.is_file() && path.parent().is_some_and(|dir| dir.ends_with("running")) {
-                fs::remove_file(path).unwrap();
+        // What the other run removes or moves meanwhile is no lease.
+        for entry in walkdir::WalkDir::new(&world.storage).into_iter().flatten() {
+            if entry.path().parent().is_some_and(|dir| dir.ends_with("running")) {
+                drop(fs::remove_file(entry.path()));
             }
         }
-        let _last = together.wait();
+        let mut arrived = arrived.lock().unwrap();
+        *arrived += 1;
+        both.notify_all();
+        // If the other one never comes, that fails the test and does not hang it.
+        let waited = both.wait_timeout_while(arrived, PATIENCE, |arrived| *arrived < 2);
+        assert!(!waited.unwrap().1.timed_out());
     };
     let run = || world.run_and(1, meet);
     thread::scope(|scope| [scope.spawn(run), scope.spawn(run)].map(|run| run.join().unwrap()));
