@@ -7,6 +7,7 @@ use super::find::Call;
 use super::publish::Sealed;
 use super::record::{Execution, Origin, Published};
 use super::{Result, Storage, StorageError, disk, lock};
+use crate::digest::Digest;
 
 /// The private directory of a call that is being executed; the next call gets it when dropped.
 ///
@@ -128,11 +129,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn take(
-        &self,
-        call: Call<'_>,
-        execution: Execution,
-    ) -> Result<Box<[crate::digest::Digest]>, PublishError> {
+    fn take(&self, call: Call<'_>, execution: Execution) -> Result<Box<[Digest]>, PublishError> {
         let mut outputs = Vec::with_capacity(self.outputs);
         for (number, path) in self.outputs().enumerate() {
             let output = || call.computation.outputs[number].clone();
