@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::digest::{Digest, ObjectId};
-use crate::name::{ComputationName, InputName, TaskName};
+use crate::name::{ComputationName, InputName, StorageName, TaskName};
 
 /// The version of the records that this program writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
@@ -83,7 +83,8 @@ pub struct Execution {
 pub enum Origin {
     /// `exec` was run, and its outputs waited in this directory of the storage.
     Executed {
-        /// The directory, relative to the storage.
+        /// The directory, relative to the storage, and never outside of it.
+        #[serde(deserialize_with = "inside")]
         stage: String,
         /// How it ran.
         #[serde(flatten)]
@@ -91,6 +92,11 @@ pub enum Origin {
     },
     /// They were found without a record, and believed.
     Adopted,
+}
+
+/// Reads a name that stays within the storage: files are moved from there.
+fn inside<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    StorageName::deserialize(deserializer).map(String::from)
 }
 
 /// The record of a call.
@@ -192,4 +198,24 @@ pub struct FailureRecord {
 #[derive(Deserialize)]
 pub(super) struct Version {
     pub(super) format: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_outside_of_the_storage_is_no_stage() {
+        let execution = r#""argv":[],"isolation":"none","start":"2026-01-01T00:00:00Z",
+            "end":"2026-01-01T00:00:00Z","user_seconds":0.0,"system_seconds":0.0,"peak_bytes":0,
+            "exit_status":0"#;
+        let origin = |stage: &str| {
+            let text = format!(r#"{{"executed":{{"stage":"{stage}",{execution}}}}}"#);
+            serde_json::from_str::<Origin>(&text)
+        };
+        assert!(origin("tmp/run/0/1").is_ok());
+        for outside in ["../../data/x", "/etc/passwd", "tmp/../../x", ""] {
+            assert!(origin(outside).is_err(), "{outside}");
+        }
+    }
 }
