@@ -85,19 +85,12 @@ impl<'a> Library<'a> {
     }
 
     fn list(&self, path: &Path, findings: &mut Findings) -> Option<Vec<String>> {
-        match text::lines(&self.task.join(path)) {
-            Ok(lines) if lines.len() > MOST => {
-                findings.problem(path, Fault::TooMany(lines.len()));
-                None
-            }
-            Ok(lines) => Some(lines),
-            Err(faults) => {
-                for (line, fault) in faults {
-                    findings.problem_in_line(path, line, fault);
-                }
-                None
-            }
+        let lines = findings.note_lines(path, text::lines(&self.task.join(path)))?;
+        if lines.len() > MOST {
+            findings.problem(path, Fault::TooMany(lines.len()));
+            return None;
         }
+        Some(lines)
     }
 
     fn names(&self) -> Vec<String> {

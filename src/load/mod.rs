@@ -103,15 +103,7 @@ fn name(real: &Path) -> Result<TaskName, Fault> {
 
 fn inputs(real: &Path, findings: &mut Findings) -> Option<Vec<InputName>> {
     let path = Path::new("inputs");
-    let lines = match text::lines(&real.join(path)) {
-        Ok(lines) => lines,
-        Err(faults) => {
-            for (line, fault) in faults {
-                findings.problem_in_line(path, line, fault);
-            }
-            return None;
-        }
-    };
+    let lines = findings.note_lines(path, text::lines(&real.join(path)))?;
     let mut first = HashMap::new();
     let mut names = Vec::with_capacity(lines.len());
     for (at, text) in lines.iter().enumerate() {

@@ -283,6 +283,22 @@ impl Findings {
         result.map_err(|fault| self.problem(path, fault)).ok()
     }
 
+    /// Returns the lines of a list, or notes what is wrong with them.
+    pub(super) fn note_lines(
+        &mut self,
+        path: &Path,
+        lines: Result<Vec<String>, Vec<(usize, Fault)>>,
+    ) -> Option<Vec<String>> {
+        let faults = match lines {
+            Ok(lines) => return Some(lines),
+            Err(faults) => faults,
+        };
+        for (line, fault) in faults {
+            self.problem_in_line(path, line, fault);
+        }
+        None
+    }
+
     /// Puts everything in the order of the files.
     pub(super) fn sort(&mut self) {
         self.problems.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));

@@ -247,15 +247,7 @@ impl<'a, 'b> Tree<'a, 'b> {
         if !there {
             return computation.map(|computation| Slice::all(computation.outputs.len()));
         }
-        let lines = match text::lines(&self.task.join(path)) {
-            Ok(lines) => lines,
-            Err(faults) => {
-                for (line, fault) in faults {
-                    self.findings.problem_in_line(path, line, fault);
-                }
-                return None;
-            }
-        };
+        let lines = self.findings.note_lines(path, text::lines(&self.task.join(path)))?;
         if lines.is_empty() {
             self.findings.problem(path, Fault::NoOutput);
         } else if lines.len() > MOST {
