@@ -72,7 +72,7 @@ impl Bench<'_> {
     fn evaluate(&self, storage: &Path, executor: &dyn Executor) -> usize {
         let storage = &Storage::open(storage, Unrecorded::Adopt, self.durability).unwrap();
         let Self { task, plan, inputs, .. } = *self;
-        let files = &Files::new(plan, inputs, storage, true).unwrap();
+        let files = &Files::new(task, plan, inputs, storage, true).unwrap();
         let evaluation = Evaluation::new(plan);
         let observe = &|_| {};
         let executor = Some(executor);

@@ -4,6 +4,7 @@ use std::io;
 
 use crate::evaluate::EvaluateError;
 use crate::exit::Exit;
+use crate::git::ReachError;
 use crate::history::HistoryError;
 use crate::load::LoadError;
 use crate::storage::StorageError;
@@ -21,6 +22,9 @@ pub enum Error {
     /// The evaluation could not be carried out.
     #[error(transparent)]
     Evaluate(#[from] EvaluateError),
+    /// What a repository reaches cannot be told.
+    #[error(transparent)]
+    Reach(#[from] ReachError),
     /// There is no file to be shown.
     #[error(transparent)]
     History(#[from] HistoryError),
@@ -79,6 +83,7 @@ impl Error {
         match self {
             Self::Load(_)
             | Self::History(_)
+            | Self::Reach(_)
             | Self::Inputs { .. }
             | Self::Input { .. }
             | Self::Picture(_) => Exit::Malformed,
@@ -100,6 +105,7 @@ impl Error {
             Self::Storage(error) | Self::Evaluate(EvaluateError::Storage(error)) => {
                 error.hint().map(str::to_owned)
             }
+            Self::Reach(error) => error.hint().map(str::to_owned),
             Self::History(HistoryError::Ambiguous { .. }) => Some("give more digits".to_owned()),
             Self::History(HistoryError::Unknown(_)) => {
                 Some("give the path of an output or task input, or its SHA-1".to_owned())

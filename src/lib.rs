@@ -33,12 +33,14 @@
 //! ```
 
 pub mod cli;
+pub mod collect;
 pub mod digest;
 pub mod error;
 pub mod evaluate;
 pub mod executor;
 pub mod exit;
 pub mod export;
+pub mod git;
 pub mod history;
 pub mod load;
 pub mod name;

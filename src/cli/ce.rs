@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use super::{Check, Log, Run, Show, Sym, Tool, Verify, Viz};
+use super::{Check, Gc, Log, Pin, Run, Show, Sym, Tool, Verify, Viz};
 use crate::error::Error;
 use crate::exit::Exit;
 
@@ -27,6 +27,8 @@ enum Command {
     Verify(Verify),
     Show(Show),
     Log(Log),
+    Gc(Gc),
+    Pin(Pin),
     /// Print the completions of a program for a shell
     Completions {
         /// The shell
@@ -72,6 +74,8 @@ impl Tool for Ce {
             Command::Verify(verify) => verify.run(out),
             Command::Show(show) => show.run(out),
             Command::Log(log) => log.run(out),
+            Command::Gc(gc) => gc.run(out),
+            Command::Pin(pin) => pin.run(out),
             Command::Completions { shell, program } => {
                 let mut command = program.command();
                 let name = command.get_name().to_owned();

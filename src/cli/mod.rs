@@ -4,9 +4,11 @@
 
 mod ce;
 mod check;
+mod gc;
 mod interrupt;
 mod log;
 mod options;
+mod pin;
 mod run;
 mod screen;
 mod show;
@@ -21,7 +23,9 @@ use std::process::ExitCode;
 
 pub use self::ce::Ce;
 pub use self::check::Check;
+pub use self::gc::Gc;
 pub use self::log::Log;
+pub use self::pin::Pin;
 pub use self::run::Run;
 pub use self::show::Show;
 pub use self::sym::Sym;

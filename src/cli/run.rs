@@ -86,7 +86,7 @@ impl Tool for Run {
         check_inputs(&task, &self.inputs)?;
         let plan = Plan::new(&task.workflow);
         let storage = self.open()?;
-        let files = Files::new(&plan, &self.inputs, &storage, !self.dry_run)?;
+        let files = Files::new(&task, &plan, &self.inputs, &storage, !self.dry_run)?;
         let evaluation = Evaluation::new(&plan);
         let (task, plan, files) = (&task, &plan, &files);
         let labels = labels(task, plan);

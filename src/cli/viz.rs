@@ -90,7 +90,7 @@ impl Viz {
     fn with_results(&self, storage: &Path, task: &Task, plan: &Plan) -> Result<Drawing, Error> {
         check_inputs(task, &self.inputs)?;
         let storage = &Storage::inspect(storage, self.strict.unrecorded())?;
-        let files = &Files::new(plan, &self.inputs, storage, false)?;
+        let files = &Files::new(task, plan, &self.inputs, storage, false)?;
         let evaluation = Evaluation::new(plan);
         let observe = &|_| {};
         Evaluator { task, plan, files, storage, executor: None, retries: 0, observe }

@@ -23,8 +23,8 @@ pub(super) struct Executed<'a> {
     name: ResultName,
     inputs: Vec<Digest>,
     sealed: Sealed<'a>,
-    /// The call failed before, and that is to be forgotten.
-    failed_before: bool,
+    /// Something is remembered of the call, which is to be forgotten.
+    remembered: bool,
     /// Given back when the outputs are visible.
     _lease: Lease<'a>,
 }
@@ -52,7 +52,7 @@ impl<'a> Evaluator<'a> {
                     Outcome::Interrupted(name)
                 }
                 Some(_) => Outcome::Blocked(name),
-                None => Outcome::Missing(name),
+                None => Outcome::Missing(name, None),
             });
         };
         let call = Call { computation, inputs: &inputs };
@@ -68,7 +68,10 @@ impl<'a> Evaluator<'a> {
                 });
             }
         };
-        let Some(executor) = self.executor else { return Turn::Ended(Outcome::Missing(name)) };
+        let Some(executor) = self.executor else {
+            let memory = self.storage.memory(&name);
+            return Turn::Ended(Outcome::Missing(name, memory));
+        };
         if executor.is_interrupted() {
             return Turn::Ended(Outcome::Interrupted(name));
         }
@@ -76,8 +79,8 @@ impl<'a> Evaluator<'a> {
             Ok(lease) => lease,
             Err(holder) => return Turn::Held(name, holder),
         };
-        // Whoever had the lease until now may have just published.
-        match self.storage.find(call) {
+        // Whoever had the lease until now may have just published, or died while taking it away.
+        match self.storage.revive(&name).and_then(|()| self.storage.find(call)) {
             Ok(Found::Hit(outputs)) => return Turn::Ended(Outcome::Reused(outputs)),
             Ok(Found::Absent(_)) => {}
             Err(error) => {
@@ -110,9 +113,9 @@ impl<'a> Evaluator<'a> {
 
     /// Executes a call, again if it fails and may be tried again.
     fn compute(&self, executor: &dyn Executor, pending: Pending<'_>, lease: Lease<'a>) -> Turn<'a> {
-        let last = self.storage.last_failure(&pending.name).unwrap_or_default();
-        let mut failed_before = last.is_some();
-        (self.observe)(Event::Started(pending.id, pending.name.clone(), last.map(Box::new)));
+        let memory = self.storage.memory(&pending.name);
+        let mut remembered = memory.is_some();
+        (self.observe)(Event::Started(pending.id, pending.name.clone(), memory));
         for tries_left in (0..=self.retries).rev() {
             match self.attempt(executor, &pending) {
                 Ok(sealed) => {
@@ -123,7 +126,7 @@ impl<'a> Evaluator<'a> {
                         name,
                         inputs,
                         sealed,
-                        failed_before,
+                        remembered,
                         _lease: lease,
                     });
                 }
@@ -132,7 +135,7 @@ impl<'a> Evaluator<'a> {
                 }
                 Err(outcome) => (self.observe)(Event::Retried(pending.id, Box::new(outcome))),
             }
-            failed_before = true;
+            remembered = true;
         }
         Turn::Ended(Outcome::Interrupted(pending.name))
     }
@@ -181,12 +184,12 @@ impl<'a> Evaluator<'a> {
 
     /// Publishes what was executed and is flushed.
     pub(super) fn publish(&self, executed: Executed<'_>) -> Outcome {
-        let Executed { id, name, inputs, sealed, failed_before, _lease } = executed;
+        let Executed { id, name, inputs, sealed, remembered, _lease } = executed;
         let computation = &self.task.computations[self.plan.call(id).computation.index()];
         let call = Call { computation, inputs: &inputs };
         let published = sealed.publish(call, &name).and_then(|outputs| {
-            if failed_before {
-                self.storage.forget_failure(&outputs.name)?;
+            if remembered {
+                self.storage.forget(&outputs.name)?;
             }
             Ok(outputs)
         });

@@ -16,7 +16,7 @@ pub use self::outcome::{CallError, EvaluateError, Event, Files, Outcome};
 use crate::digest::Digest;
 use crate::executor::Executor;
 use crate::plan::{CallId, Plan, Source};
-use crate::storage::{Input, Job, Storage, StorageError, Stored};
+use crate::storage::{Input, Job, ResultName, Storage, StorageError, Stored};
 use crate::workflow::Task;
 
 /// A plan, and everything that is needed to carry it out.
@@ -118,11 +118,13 @@ impl Files {
     ///
     /// Fails if an input cannot be read, or the storage not be read or written.
     pub fn new(
+        task: &Task,
         plan: &Plan,
         paths: &[impl AsRef<Path>],
         storage: &Storage,
         store: bool,
     ) -> Result<Self, StorageError> {
+        announce(task, plan, storage);
         let input = |path: &Path| -> Result<Input, StorageError> {
             if store { storage.store_input(path) } else { storage.find_input(path) }
         };
@@ -130,6 +132,14 @@ impl Files {
         let literals = plan.literals().iter().map(|name| storage.literal(name.as_str()));
         Ok(Self { inputs, literals: literals.collect::<Result<_, _>>()? })
     }
+}
+
+/// Tells others which results are going to be looked for, so that nobody takes them away.
+fn announce(task: &Task, plan: &Plan, storage: &Storage) {
+    let calls = task.computations.iter().map(ResultName::directory_of_calls);
+    let literals = plan.literals().iter().map(ToString::to_string);
+    let jobs = ResultName::directory_of_jobs(task);
+    storage.announce(calls.chain(literals).chain([jobs]));
 }
 
 impl Evaluator<'_> {

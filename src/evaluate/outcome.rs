@@ -2,8 +2,9 @@
 
 use crate::executor::{Ended, ExecuteError};
 use crate::plan::CallId;
-use crate::storage::record::FailureRecord;
-use crate::storage::{Holder, Input, Log, Outputs, PublishError, ResultName, StorageError, Stored};
+use crate::storage::{
+    Holder, Input, Log, Memory, Outputs, PublishError, ResultName, StorageError, Stored,
+};
 
 /// What is there before any call.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub enum Outcome {
     /// It was executed, and its outputs are there now.
     Executed(Outputs),
     /// Its outputs are not there, and nothing was to be computed. The name may be a guess.
-    Missing(ResultName),
+    Missing(ResultName, Option<Box<Memory>>),
     /// An input of it is not there. The name is a guess.
     Blocked(ResultName),
     /// It failed.
@@ -85,7 +86,7 @@ impl Outcome {
     pub const fn outputs(&self) -> Option<&Outputs> {
         match self {
             Self::Reused(outputs) | Self::Executed(outputs) => Some(outputs),
-            Self::Missing(_) | Self::Blocked(_) | Self::Failed { .. } | Self::Interrupted(_) => {
+            Self::Missing(..) | Self::Blocked(_) | Self::Failed { .. } | Self::Interrupted(_) => {
                 None
             }
         }
@@ -95,7 +96,7 @@ impl Outcome {
     pub const fn name(&self) -> &ResultName {
         match self {
             Self::Reused(outputs) | Self::Executed(outputs) => &outputs.name,
-            Self::Missing(name)
+            Self::Missing(name, _)
             | Self::Blocked(name)
             | Self::Failed { name, .. }
             | Self::Interrupted(name) => name,
@@ -106,8 +107,8 @@ impl Outcome {
 /// What happens during an evaluation.
 #[derive(Debug)]
 pub enum Event {
-    /// A call is about to be executed; its outputs will have this name. It may have failed before.
-    Started(CallId, ResultName, Option<Box<FailureRecord>>),
+    /// A call is about to be executed; its outputs will have this name.
+    Started(CallId, ResultName, Option<Box<Memory>>),
     /// A call has failed like this, and is tried again.
     Retried(CallId, Box<Outcome>),
     /// Another run computes a call; its outputs will have this name.

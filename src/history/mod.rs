@@ -5,15 +5,17 @@
 //! understood are left out: `ce verify` tells of them. Nothing is changed.
 
 mod log;
+mod origins;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 pub use self::log::{Filter, Past, log};
 use crate::digest::Digest;
-use crate::storage::record::{CallRecord, Origin};
+use crate::storage::record::{CallRecord, Origin, Stamp};
 use crate::storage::{Entry, Promise, Read, Record, Storage, StorageError};
 
 /// The fewest digits that stand for a content.
@@ -71,6 +73,18 @@ pub enum HistoryError {
     /// Nothing recorded is called so.
     #[error("nothing is recorded of {0}")]
     Unknown(String),
+    /// It was there, and was taken away.
+    #[error("{file} was collected at {at:.0} by {user} on {host}")]
+    Collected {
+        /// What was asked for.
+        file: String,
+        /// When it was collected.
+        at: Timestamp,
+        /// By whom.
+        user: String,
+        /// Where.
+        host: String,
+    },
     /// The digits are those of several contents.
     #[error("the SHA-1 of {} contents begin with {digits}: {}", found.len(), found.join(", "))]
     Ambiguous {
@@ -106,6 +120,11 @@ impl History {
         Ok(history)
     }
 
+    /// Returns every result with its record, sorted by name.
+    pub fn results(&self) -> &[(Entry, Record)] {
+        &self.results
+    }
+
     /// Returns the file that a user means: by its path, or by digits that its SHA-1 begins with.
     ///
     /// # Errors
@@ -116,6 +135,11 @@ impl History {
         let names = [plain.to_str().map(str::to_owned), storage.name_of(Path::new(file))];
         if let Some(subject) = names.iter().flatten().find_map(|name| self.subject(name)) {
             return Ok(subject);
+        }
+        for name in names.iter().flatten() {
+            if let Some(Stamp { at, user, host, .. }) = storage.tombstone(name).ok().flatten() {
+                return Err(HistoryError::Collected { file: file.to_owned(), at, user, host });
+            }
         }
         let unknown = || HistoryError::Unknown(file.to_owned());
         let digits = file.to_ascii_lowercase();

@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::head::Heads;
 use super::problem::{Fault, Findings};
 use super::{nearest, text};
+use crate::git::Heads;
 use crate::name::ComputationName;
 use crate::workflow::{Computation, ComputationId, MOST};
 

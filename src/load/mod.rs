@@ -4,7 +4,6 @@
 //! node, and a link may not lead out of the repository. Knows nothing of the storage.
 
 mod branch;
-mod head;
 mod library;
 mod problem;
 mod text;
@@ -13,12 +12,11 @@ mod tree;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-pub use self::head::HeadError;
-use self::head::Heads;
 use self::library::Library;
 use self::problem::Findings;
 pub use self::problem::{Fault, Oddity, Problem, Warning};
 use self::tree::Tree;
+use crate::git::Heads;
 use crate::name::{InputName, TaskName};
 use crate::workflow::Task;
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::head::HeadError;
+use crate::git::HeadError;
 use crate::name::NameError;
 use crate::slice::SliceError;
 use crate::workflow::MOST;

@@ -9,11 +9,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::branch::{self, Branch};
-use super::head;
 use super::library::Library;
 use super::nearest;
 use super::problem::{Fault, Findings, Oddity};
 use super::text;
+use crate::git;
 use crate::name::InputName;
 use crate::slice::Slice;
 use crate::workflow::{Argument, Builder, ComputationId, InputId, MOST, Node, NodeId, Workflow};
@@ -62,7 +62,7 @@ impl<'a, 'b> Tree<'a, 'b> {
     ) -> Self {
         Self {
             task,
-            repository: head::top(task).unwrap_or_else(|| task.to_owned()),
+            repository: git::top(task).unwrap_or_else(|| task.to_owned()),
             inputs,
             library,
             findings,

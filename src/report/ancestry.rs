@@ -168,7 +168,7 @@ fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
     field(out, "when", &format!("{start} to {end}"))?;
     field(out, "duration", &format!("{seconds:.3} s"))?;
     field(out, "CPU time", &format!("{user_seconds:.3} s user, {system_seconds:.3} s system"))?;
-    field(out, "peak memory", &super::mebibytes(*peak_bytes))
+    field(out, "peak memory", &super::size(*peak_bytes))
 }
 
 fn stamp(stamp: &Stamp, out: &mut dyn Write) -> io::Result<()> {

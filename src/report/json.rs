@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
+use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Reporter, Tally, View};
 use crate::evaluate::{Event, Outcome};
 use crate::exit::Exit;
 use crate::plan::{CallId, Source};
-use crate::storage::{Holder, ResultName};
+use crate::storage::{Holder, Memory, ResultName};
 
 /// Prints events.
 pub struct Json<'a>(View<'a>);
@@ -28,8 +29,8 @@ enum Line<'a> {
         call: usize,
         computation: &'a str,
         outputs: Vec<File<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        last_failure: Option<&'a str>,
+        #[serde(flatten)]
+        remembered: Remembered<'a>,
     },
     Retried {
         call: usize,
@@ -51,6 +52,8 @@ enum Line<'a> {
         reason: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         log: Option<&'a str>,
+        #[serde(flatten)]
+        remembered: Remembered<'a>,
     },
     End {
         outputs: Vec<File<'a>>,
@@ -58,6 +61,23 @@ enum Line<'a> {
         tally: Tally,
         exit: u8,
     },
+}
+
+/// What is remembered of a call that is not there.
+#[derive(Default, Serialize)]
+struct Remembered<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_failure: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    collected: Option<Timestamp>,
+}
+
+impl<'a> From<&'a Option<Box<Memory>>> for Remembered<'a> {
+    fn from(memory: &'a Option<Box<Memory>>) -> Self {
+        let Some(Memory { failure, collected }) = memory.as_deref() else { return Self::default() };
+        let last_failure = failure.as_ref().map(|failure| failure.reason.as_str());
+        Self { last_failure, collected: collected.as_ref().map(|it| it.collected.at) }
+    }
 }
 
 #[derive(Serialize)]
@@ -124,15 +144,14 @@ impl<'a> Json<'a> {
 impl Reporter for Json<'_> {
     fn event(&mut self, event: &Event, out: &mut dyn Write) -> io::Result<()> {
         match event {
-            Event::Started(call, name, last) => {
+            Event::Started(call, name, memory) => {
                 let (computation, mut outputs) = self.call(*call, name);
                 for output in &mut outputs {
                     // The evaluation may be ahead of what is told of it.
                     (output.sha1, output.there) = (None, false);
                 }
-                let last_failure = last.as_ref().map(|failure| failure.reason.as_str());
-                let call = call.index();
-                print(&Line::Started { call, computation, outputs, last_failure }, out)
+                let (call, remembered) = (call.index(), memory.into());
+                print(&Line::Started { call, computation, outputs, remembered }, out)
             }
             Event::Retried(call, outcome) => {
                 let (computation, _) = self.call(*call, outcome.name());
@@ -148,14 +167,14 @@ impl Reporter for Json<'_> {
                 print(&Line::Waiting { call, computation, host, process }, out)
             }
             Event::Ended(call) => {
-                let Some(outcome) = self.0.evaluation.outcome(*call) else {
+                let Some(ended) = self.0.evaluation.outcome(*call) else {
                     return Ok(());
                 };
-                let (computation, outputs) = self.call(*call, outcome.name());
-                let (outcome, reason, log) = match outcome {
+                let (computation, outputs) = self.call(*call, ended.name());
+                let (outcome, reason, log) = match ended {
                     Outcome::Reused(_) => ("reused", None, None),
                     Outcome::Executed(_) => ("executed", None, None),
-                    Outcome::Missing(_) => ("missing", None, None),
+                    Outcome::Missing(..) => ("missing", None, None),
                     Outcome::Blocked(_) => ("blocked", None, None),
                     Outcome::Interrupted(_) => ("interrupted", None, None),
                     Outcome::Failed { error, log, .. } => (
@@ -164,8 +183,14 @@ impl Reporter for Json<'_> {
                         log.as_ref().map(|log| log.name.as_str()),
                     ),
                 };
+                let remembered = match ended {
+                    Outcome::Missing(_, memory) => memory.into(),
+                    _ => Remembered::default(),
+                };
                 let call = call.index();
-                print(&Line::Ended { call, computation, outcome, outputs, reason, log }, out)
+                let line =
+                    Line::Ended { call, computation, outcome, outputs, reason, log, remembered };
+                print(&line, out)
             }
         }
     }

@@ -3,10 +3,12 @@
 //! Only tells; reads and writes no storage, and starts nothing.
 
 mod ancestry;
+mod columns;
 mod json;
 mod log;
 mod progress;
 mod quiet;
+mod stay;
 mod tree;
 mod trouble;
 mod verdict;
@@ -18,6 +20,7 @@ pub use self::json::Json;
 pub use self::log::log;
 pub use self::progress::{Progress, TICK};
 pub use self::quiet::Quiet;
+pub use self::stay::{Sum, candidates, pins};
 pub use self::tree::Tree;
 pub use self::trouble::trouble;
 pub use self::verdict::Bar;
@@ -107,7 +110,7 @@ impl View<'_> {
             match outcome {
                 Outcome::Reused(_) => tally.reused += 1,
                 Outcome::Executed(_) => tally.executed += 1,
-                Outcome::Missing(_) => tally.missing += 1,
+                Outcome::Missing(..) => tally.missing += 1,
                 Outcome::Blocked(_) => tally.blocked += 1,
                 Outcome::Interrupted(_) => tally.interrupted += 1,
                 Outcome::Failed { error, .. } => {
@@ -143,8 +146,15 @@ pub struct Tally {
 }
 
 /// Writes so many bytes for humans.
-fn mebibytes(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / (1 << 20) as f64)
+fn size(bytes: u64) -> String {
+    let (mut size, mut unit) = (bytes as f64, "B");
+    for larger in ["KiB", "MiB", "GiB", "TiB"] {
+        if size >= 1024.0 {
+            (size, unit) = (size / 1024.0, larger);
+        }
+    }
+    let digits = usize::from(unit != "B");
+    format!("{size:.digits$} {unit}")
 }
 
 /// Whoever is told what happens.

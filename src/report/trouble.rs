@@ -6,7 +6,8 @@ use std::fmt::Write;
 use super::{View, harmless};
 use crate::evaluate::{Event, Outcome};
 use crate::plan::CallId;
-use crate::storage::record::FailureRecord;
+use crate::storage::Memory;
+use crate::storage::record::{FailureRecord, Stamp};
 
 /// How many lines of a log are shown.
 const LINES: usize = 12;
@@ -14,17 +15,29 @@ const LINES: usize = 12;
 /// Says in words what the user may want to know of an event; `None` if it goes as it should.
 pub fn trouble(view: View<'_>, event: &Event) -> Option<String> {
     match event {
-        Event::Started(call, _, last) => {
-            let FailureRecord { reason, recorded, .. } = &**last.as_ref()?;
-            let title = view.title(*call);
-            Some(format!("{title} is tried again; {reason}, at {:.0}", recorded.at))
+        Event::Started(call, _, memory) => {
+            remembered(&view.title(*call), memory.as_deref()?, ["is tried again", "is made again"])
         }
         Event::Retried(call, outcome) => Some(failure(view, *call, outcome)? + "  trying again"),
         Event::Held(call, _, holder) => {
             Some(format!("{} waits for {holder}, which computes it", view.title(*call)))
         }
-        Event::Ended(call) => failure(view, *call, view.evaluation.outcome(*call)?),
+        Event::Ended(call) => match view.evaluation.outcome(*call)? {
+            Outcome::Missing(_, memory) => {
+                remembered(&view.title(*call), memory.as_deref()?, ["failed last", "was there"])
+            }
+            outcome => failure(view, *call, outcome),
+        },
     }
+}
+
+/// Says in words what became of a call before: it failed, or was taken away.
+fn remembered(title: &str, memory: &Memory, [failed, gone]: [&str; 2]) -> Option<String> {
+    if let Some(FailureRecord { reason, recorded, .. }) = &memory.failure {
+        return Some(format!("{title} {failed}; {reason}, at {:.0}", recorded.at));
+    }
+    let Stamp { host, user, at, .. } = &memory.collected.as_ref()?.collected;
+    Some(format!("{title} {gone}; its result was collected at {at:.0} by {user} on {host}"))
 }
 
 /// Says in words how a call failed, and what it printed last; `None` if it did not fail.

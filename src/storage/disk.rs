@@ -93,6 +93,13 @@ pub(super) fn write(path: &Path, contents: &[u8]) -> Result<()> {
     written.doing("write", path)
 }
 
+/// Adds to the end of a file, which is made if it is not there.
+pub(super) fn append(path: &Path, contents: &[u8]) -> Result<()> {
+    let open = || OpenOptions::new().create(true).append(true).open(path);
+    let written = fault().and_then(|()| open()?.write_all(contents));
+    written.doing("write", path)
+}
+
 /// Makes a directory that is not there yet.
 pub(super) fn make_dir(path: &Path) -> Result<()> {
     fault().and_then(|()| fs::create_dir(path)).doing("make the directory", path)

@@ -6,6 +6,9 @@ use super::scheme::ResultName;
 use super::stage::Stage;
 use super::{Result, Storage, disk};
 
+/// The room of what is remembered of failures.
+pub(super) const FAILED: &str = "failed";
+
 /// How much of a log is shown, in bytes.
 const TAIL: u64 = 2000;
 
@@ -49,7 +52,7 @@ impl Stage<'_> {
         }
         let kept = name.room(match room {
             Room::Log => "log",
-            Room::Failed => "failed",
+            Room::Failed => FAILED,
         });
         disk::rename(&log, &self.storage.place(&kept)?)?;
         Ok(Some(kept))
@@ -78,7 +81,7 @@ impl Stage<'_> {
             seconds,
             recorded: self.storage.stamp(),
         };
-        self.storage.put_record(&record_name(name), &record)?;
+        self.storage.put_record(&name.record_in(FAILED), &record)?;
         Ok(log)
     }
 }
@@ -106,7 +109,7 @@ impl Storage {
     pub fn failures(&self) -> Result<Vec<FailureRecord>> {
         let mut failures = Vec::new();
         for directory in self.directories("c_")? {
-            for name in self.files(&format!("{directory}/failed"))? {
+            for name in self.files(&format!("{directory}/{FAILED}"))? {
                 if name.ends_with(".json")
                     && let Read::Record(record) = self.record(&name)?
                 {
@@ -116,30 +119,4 @@ impl Storage {
         }
         Ok(failures)
     }
-
-    /// Returns what is remembered of the last failure of a call.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
-    pub fn last_failure(&self, name: &ResultName) -> Result<Option<FailureRecord>> {
-        Ok(match self.record(&record_name(name))? {
-            Read::Record(record) => Some(record),
-            Read::Spoiled | Read::Absent => None,
-        })
-    }
-
-    /// Forgets the failures of a call that has succeeded.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be written.
-    pub fn forget_failure(&self, name: &ResultName) -> Result<()> {
-        let names = [record_name(name), name.room("failed")];
-        names.iter().try_for_each(|name| disk::remove(&self.path(name)))
-    }
-}
-
-fn record_name(name: &ResultName) -> String {
-    name.room("failed") + ".json"
 }

@@ -1,10 +1,11 @@
 //! Whether a call is there: its record and all its outputs, made from the very inputs asked for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::collect::COLLECTED;
 use super::disk::FileId;
 use super::record::{CallRecord, FORMAT, Format, Origin, Published, Version};
 use super::scheme::{DIGITS, Digits, ResultName};
@@ -154,23 +155,20 @@ impl Storage {
             return Ok(if any { State::Remains(None) } else { State::Free });
         }
         let digests = outputs.iter().map(|output| output.digest).collect();
+        if disk::metadata(&self.path(&name.record_in(COLLECTED)))?.is_some() {
+            // They are being taken away.
+            return Ok(State::Remains(None));
+        }
         // Without a record they are hashed again the next time, and that is all.
-        let adopted = self.writable
-            && self.adopt(name, &self.call_record(call, outputs, Origin::Adopted)).unwrap_or(false);
+        let adopted = self.writable && {
+            let record = self.call_record(call, outputs, Origin::Adopted);
+            self.put_new_record(&name.record(), &record).unwrap_or(false)
+        };
         if !adopted && disk::id(&self.path(&name.record()))?.is_some() {
             // Somebody has published since. What was seen may be half of the old and half of the new.
             return self.state(name, call);
         }
         Ok(State::Hit(Outputs { name: name.clone(), digests }))
-    }
-
-    /// Records outputs that were found; tells whether nobody else has recorded them first.
-    fn adopt(&self, name: &ResultName, record: &CallRecord) -> Result<bool> {
-        let aside = self.place(&self.private_name())?;
-        self.write_record(&aside, record)?;
-        let first = disk::link(&aside, &self.place(&name.record())?)?;
-        disk::remove(&aside)?;
-        Ok(first)
     }
 
     pub(super) fn call_record(
@@ -217,13 +215,29 @@ impl Storage {
 
     /// Puts a record in its place, whole, whatever is there.
     pub(super) fn put_record(&self, name: &str, record: &impl Serialize) -> Result<()> {
-        let aside = self.place(&self.private_name())?;
-        self.write_record(&aside, record)?;
+        let aside = self.write_aside(record)?;
         let place = self.place(name)?;
         disk::rename(&aside, &place)?;
         self.unsynced.note(&place);
         self.unsynced.note_entry(&place);
         Ok(())
+    }
+
+    /// Puts a record in its place, whole, if that is free; tells whether it was.
+    pub(super) fn put_new_record(&self, name: &str, record: &impl Serialize) -> Result<bool> {
+        let aside = self.write_aside(record)?;
+        let place = self.place(name)?;
+        let first = disk::link(&aside, &place)?;
+        disk::remove(&aside)?;
+        self.unsynced.note(&place);
+        self.unsynced.note_entry(&place);
+        Ok(first)
+    }
+
+    fn write_aside(&self, record: &impl Serialize) -> Result<PathBuf> {
+        let aside = self.place(&self.private_name())?;
+        self.write_record(&aside, record)?;
+        Ok(aside)
     }
 }
 
@@ -236,4 +250,23 @@ pub enum Read<T> {
     Spoiled,
     /// Nothing is there.
     Absent,
+}
+
+impl<T> Read<T> {
+    /// The record, if there is one.
+    pub(super) fn ok(self) -> Option<T> {
+        match self {
+            Self::Record(record) => Some(record),
+            Self::Spoiled | Self::Absent => None,
+        }
+    }
+
+    /// Makes another record of the record.
+    pub(super) fn map<U>(self, record: impl FnOnce(T) -> U) -> Read<U> {
+        match self {
+            Self::Record(it) => Read::Record(record(it)),
+            Self::Spoiled => Read::Spoiled,
+            Self::Absent => Read::Absent,
+        }
+    }
 }

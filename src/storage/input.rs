@@ -35,6 +35,7 @@ impl Storage {
     /// Fails if the file or the storage cannot be read.
     pub fn find_input(&self, path: &Path) -> Result<Input> {
         let digest = disk::digest(path)?;
+        self.announce_input(&digest);
         let (digits, there) = self.find_contents(&digest)?;
         Ok(Input { file: Stored { name: task_input(&digest, digits), digest }, there })
     }
@@ -62,6 +63,7 @@ impl Storage {
 
     fn copy_input(&self, path: &Path, copy: &Path) -> Result<Input> {
         let digest = disk::copy(path, copy)?;
+        self.announce_input(&digest);
         let (digits, there) = self.find_contents(&digest)?;
         let name = task_input(&digest, digits);
         if there {
@@ -75,6 +77,10 @@ impl Storage {
             self.record_input(digits, Published { digest, modified_ns })?;
         }
         Ok(Input { file: Stored { name, digest }, there: true })
+    }
+
+    fn announce_input(&self, digest: &Digest) {
+        self.announce(DIGITS.map(|digits| task_input(digest, digits)));
     }
 
     /// Returns how many digits the name of these contents has, and whether they are there.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::collect::COLLECTED;
 use super::find::Read;
 use super::record::{Format, JobInput, JobOutput, JobRecord};
 use super::scheme::{DIGITS, Digits, ResultName};
@@ -42,6 +43,7 @@ impl Storage {
                 Read::Record(_) | Read::Spoiled | Read::Absent => {
                     self.link_outputs(&name, job.outputs)?;
                     self.put_record(&name.record(), &record)?;
+                    disk::remove(&self.path(&name.record_in(COLLECTED)))?;
                 }
             }
             return Ok(name);

@@ -45,9 +45,7 @@ impl Storage {
 
     /// The file that names this run, and where a link to it is a call's lease.
     fn lease_files(&self, name: &ResultName) -> Result<(PathBuf, PathBuf)> {
-        let beat = self.place(&format!("{}/beat", self.run.directory()))?;
-        let own = self.run.begin_to_beat(beat.parent().unwrap_or(&self.root));
-        Ok((own.to_owned(), self.place(&name.room("running"))?))
+        Ok((self.appear()?.to_owned(), self.place(&name.room("running"))?))
     }
 
     /// Who computes a call now: a run that has its lease, and lives.

@@ -6,6 +6,7 @@
 //! Knows nothing of workflows, or of how outputs come about.
 
 mod check;
+mod collect;
 mod disk;
 mod failure;
 mod fault;
@@ -15,12 +16,15 @@ mod input;
 mod job;
 mod lease;
 mod leftover;
+mod memory;
+mod pin;
 mod publish;
 pub mod record;
 mod run;
 mod scheme;
 mod stage;
 mod survey;
+mod uses;
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -31,6 +35,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use jiff::Timestamp;
 
 pub use self::check::{Fault, Finding, Promise};
+pub use self::collect::{Retired, Tombstone};
 use self::disk::Doing;
 pub use self::failure::{Failure, Log};
 pub use self::find::{Call, Found, Outputs, Read};
@@ -39,6 +44,8 @@ use self::flush::Unsynced;
 pub use self::input::Input;
 pub use self::job::Job;
 pub use self::lease::Lease;
+pub use self::memory::Memory;
+pub use self::pin::PinRecord;
 pub use self::publish::Sealed;
 use self::record::Stamp;
 pub use self::run::{Holder, SILENCE};
@@ -46,6 +53,7 @@ use self::run::{Run, RunName};
 pub use self::scheme::ResultName;
 pub use self::stage::{PublishError, Stage};
 pub use self::survey::{Entry, Record};
+pub use self::uses::Uses;
 use crate::digest::Digest;
 
 /// Why the storage could not do what it was asked for.
@@ -80,6 +88,9 @@ pub enum StorageError {
     /// Others change the same result faster than it can be looked at.
     #[error("{} changes while it is looked at", .0.display())]
     Unsteady(PathBuf),
+    /// A result is gone that was there just now.
+    #[error("{} has just been collected", .0.display())]
+    Collected(PathBuf),
     /// All forty digits of a SHA-1 are the same for different contents.
     #[error("{} belongs to other inputs that have the same SHA-1", .0.display())]
     Collision(PathBuf),
@@ -103,7 +114,9 @@ impl StorageError {
                 _ => None,
             },
             Self::Format { .. } => Some("use the newer version that wrote it"),
-            Self::Record { .. } | Self::Unsteady(_) | Self::Collision(_) => None,
+            Self::Record { .. } | Self::Unsteady(_) | Self::Collected(_) | Self::Collision(_) => {
+                None
+            }
         }
     }
 }
@@ -254,6 +267,12 @@ impl Storage {
             above.for_each(|above| self.unsynced.note(above));
         }
         Ok(path)
+    }
+
+    /// Lets others see from now on that this run works here; returns the file that names it.
+    fn appear(&self) -> Result<&Path> {
+        let beat = self.place(&format!("{}/beat", self.run.directory()))?;
+        Ok(self.run.begin_to_beat(beat.parent().unwrap_or(&self.root)))
     }
 
     /// Where the private directory of a run is.

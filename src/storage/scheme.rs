@@ -17,6 +17,9 @@ use crate::workflow::{Computation, MOST, Task};
 /// The greatest length of a file name that every file system takes, less what is appended to it.
 const LONGEST: usize = 255 - ".json".len();
 
+/// The room of the records that say what is there.
+pub(super) const RECORDS: &str = "record";
+
 /// How many digits of each input's SHA-1 a name shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Digits {
@@ -48,10 +51,37 @@ impl ResultName {
         }
     }
 
-    /// The name whose record has this name, which is relative to the storage.
-    pub(super) fn of_record(record: &str) -> Option<Self> {
-        let (directory, file) = record.strip_suffix(".json")?.split_once("/record/")?;
+    /// The name whose record in a room has this name, which is relative to the storage.
+    pub(super) fn of_record_in(room: &str, record: &str) -> Option<Self> {
+        let record = record.strip_suffix(".json")?;
+        let (directory, file) = record.split_once(&format!("/{room}/"))?;
         Some(Self { directory: directory.into(), file: file.into() })
+    }
+
+    /// The name that a file belongs to that would be an output.
+    pub(super) fn of_output(file: &str) -> Option<Self> {
+        let [owner, commit, _number, file] = file.splitn(4, '/').collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        Some(Self { directory: format!("{owner}/{commit}").into(), file: file.into() })
+    }
+
+    /// The name that a result has without a room.
+    pub(super) fn of_short(short: &str) -> Option<Self> {
+        let [owner, commit, file] = short.splitn(3, '/').collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        Some(Self { directory: format!("{owner}/{commit}").into(), file: file.into() })
+    }
+
+    /// The directory of the results of a computation at a commit.
+    pub fn directory_of_calls(computation: &Computation) -> String {
+        call_directory(computation).into()
+    }
+
+    /// The directory of the jobs of a task at its commit.
+    pub fn directory_of_jobs(task: &Task) -> String {
+        job_directory(&task.name, task.commit.short()).into()
     }
 
     /// The name that the call of a record has.
@@ -90,7 +120,12 @@ impl ResultName {
     }
 
     pub(super) fn record(&self) -> String {
-        self.room("record") + ".json"
+        self.record_in(RECORDS)
+    }
+
+    /// The name of a record that is kept in another room.
+    pub(super) fn record_in(&self, room: &str) -> String {
+        self.room(room) + ".json"
     }
 
     /// The name without a room: what identifies the call among all calls.
@@ -187,8 +222,10 @@ mod tests {
         let name = ResultName::of_call(&computation(), &[x, y], Digits::Short);
         assert_eq!(name.output(1), "c_add/567526d1f10f/01/ad48103e4fc7_5d9474c0309b");
         assert_eq!(name.record(), "c_add/567526d1f10f/record/ad48103e4fc7_5d9474c0309b.json");
+        assert_eq!(ResultName::of_output(&name.output(1)), Some(name.clone()));
+        assert_eq!(ResultName::of_short(&name.short()), Some(name.clone()));
         assert_eq!(name.short(), "c_add/567526d1f10f/ad48103e4fc7_5d9474c0309b");
-        assert_eq!(ResultName::of_record(&name.record()), Some(name));
+        assert_eq!(ResultName::of_record_in(RECORDS, &name.record()), Some(name.clone()));
         assert_eq!(task_input(&x, Digits::Short), "tinputs/ad/48103e4fc7");
         let guess = ResultName::guess(&computation(), &[Some(x), None]);
         assert_eq!(guess.output(0), "c_add/567526d1f10f/00/ad48103e4fc7_???");

@@ -10,11 +10,14 @@ use super::check::{Fault, Finding};
 use super::find::Read;
 use super::record::{CallRecord, InputRecord, JobRecord};
 use super::run::{ROOM, RunName};
-use super::scheme::ResultName;
+use super::scheme::{RECORDS, ResultName};
 use super::{Result, Storage, disk};
 
 /// Where the task inputs are.
 const TASK_INPUTS: &str = "tinputs";
+
+/// The room of pins.
+pub(super) const PINS: &str = "pinned";
 
 /// A result that has a record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -41,9 +44,32 @@ pub enum Record {
 impl Entry {
     /// The name of its record, relative to the storage.
     pub fn record(&self) -> String {
+        self.room(RECORDS)
+    }
+
+    /// The name of a record of it that is kept in another room.
+    pub(super) fn room(&self, room: &str) -> String {
         match self {
-            Self::Call(name) | Self::Job(name) => name.record(),
-            Self::TaskInput(place) => format!("{TASK_INPUTS}/record/{place}.json"),
+            Self::Call(name) | Self::Job(name) => name.record_in(room),
+            Self::TaskInput(place) => format!("{TASK_INPUTS}/{room}/{place}.json"),
+        }
+    }
+
+    /// The call that has a name without a room.
+    pub fn of_call(short: &str) -> Option<Self> {
+        ResultName::of_short(short).map(Self::Call)
+    }
+
+    /// The result that a file belongs to, going by its name.
+    pub fn of_file(file: &str) -> Option<Self> {
+        if let Some(place) = file.strip_prefix(TASK_INPUTS) {
+            return Some(Self::TaskInput(place.strip_prefix('/')?.to_owned()));
+        }
+        let name = ResultName::of_output(file)?;
+        match file.get(..2)? {
+            "c_" => Some(Self::Call(name)),
+            "t_" => Some(Self::Job(name)),
+            _ => None,
         }
     }
 
@@ -63,21 +89,46 @@ impl Storage {
     ///
     /// Fails if a directory cannot be read.
     pub fn entries(&self) -> Result<Vec<Entry>> {
-        let mut entries = Vec::new();
-        for (prefix, entry) in [("c_", Entry::Call as fn(_) -> _), ("t_", Entry::Job)] {
-            for directory in self.directories(prefix)? {
-                let records = self.files(&format!("{directory}/record"))?;
-                entries.extend(records.iter().filter_map(|n| ResultName::of_record(n)).map(entry));
-            }
-        }
-        let records = self.files(&format!("{TASK_INPUTS}/record"))?;
+        self.entries_in(RECORDS)
+    }
+
+    /// Returns every result that has a record in a room, sorted by name.
+    pub(super) fn entries_in(&self, room: &str) -> Result<Vec<Entry>> {
+        let mut entries = self.results_in(room, "c_", Entry::Call)?;
+        entries.append(&mut self.results_in(room, "t_", Entry::Job)?);
+        let prefix = format!("{TASK_INPUTS}/{room}");
+        let records = self.files(&prefix)?;
         let place = |name: &String| {
-            let name = name.strip_prefix(TASK_INPUTS)?.strip_prefix("/record/")?;
+            let name = name.strip_prefix(&prefix)?.strip_prefix('/')?;
             Some(Entry::TaskInput(name.strip_suffix(".json")?.to_owned()))
         };
         entries.extend(records.iter().filter_map(place));
         entries.sort_by_cached_key(Entry::record);
         Ok(entries)
+    }
+
+    /// Returns every job that has a record.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a directory cannot be read.
+    pub fn jobs(&self) -> Result<Vec<Entry>> {
+        self.results_in(RECORDS, "t_", Entry::Job)
+    }
+
+    fn results_in(
+        &self,
+        room: &str,
+        prefix: &str,
+        entry: fn(ResultName) -> Entry,
+    ) -> Result<Vec<Entry>> {
+        let mut results = Vec::new();
+        for directory in self.directories(prefix)? {
+            let records = self.files(&format!("{directory}/{room}"))?;
+            let names = records.iter().filter_map(|name| ResultName::of_record_in(room, name));
+            results.extend(names.map(entry));
+        }
+        Ok(results)
     }
 
     /// Reads the record of an entry.
@@ -86,18 +137,16 @@ impl Storage {
     ///
     /// Fails if the file cannot be read, or only a newer version can.
     pub fn read_entry(&self, entry: &Entry) -> Result<Read<Record>> {
-        fn any<T>(read: Read<T>, record: fn(T) -> Record) -> Read<Record> {
-            match read {
-                Read::Record(it) => Read::Record(record(it)),
-                Read::Spoiled => Read::Spoiled,
-                Read::Absent => Read::Absent,
-            }
-        }
-        let name = entry.record();
+        self.read_entry_in(RECORDS, entry)
+    }
+
+    /// Reads the record of an entry that is kept in a room.
+    pub(super) fn read_entry_in(&self, room: &str, entry: &Entry) -> Result<Read<Record>> {
+        let name = entry.room(room);
         Ok(match entry {
-            Entry::Call(_) => any(self.record(&name)?, Record::Call),
-            Entry::Job(_) => any(self.record(&name)?, Record::Job),
-            Entry::TaskInput(_) => any(self.record(&name)?, Record::TaskInput),
+            Entry::Call(_) => self.record(&name)?.map(Record::Call),
+            Entry::Job(_) => self.record(&name)?.map(Record::Job),
+            Entry::TaskInput(_) => self.record(&name)?.map(Record::TaskInput),
         })
     }
 
@@ -120,10 +169,7 @@ impl Storage {
             for directory in self.directories(prefix)? {
                 for room in self.below(&directory)?.iter().filter(|room| is_number(room)) {
                     for name in self.files(&format!("{directory}/{room}"))? {
-                        let file = &name[directory.len() + room.len() + 2..];
-                        let record = format!("{directory}/record/{file}.json");
-                        ResultName::of_record(&record)
-                            .map_or(Ok(()), |it| note(name, &entry(it)))?;
+                        ResultName::of_output(&name).map_or(Ok(()), |it| note(name, &entry(it)))?;
                     }
                 }
             }
@@ -174,7 +220,7 @@ impl Storage {
     }
 
     /// Returns the names in a directory, sorted.
-    fn below(&self, directory: &str) -> Result<Vec<String>> {
+    pub(super) fn below(&self, directory: &str) -> Result<Vec<String>> {
         let paths = disk::list(&self.path(directory))?;
         let name = |path: &Path| path.file_name()?.to_str().map(str::to_owned);
         let mut names: Vec<String> = paths.iter().filter_map(|path| name(path)).collect();

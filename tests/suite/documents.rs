@@ -3,7 +3,7 @@
 //! The blocks of a document are typed one after the other into one shell, in a copy of the
 //! examples that is a repository of its own. `cargo run --release --` stands for the program; what
 //! else begins with `cargo` is what `.ci/run` executes. In what is printed, `...` stands for any
-//! lines, `[exit 3]` for a status other than zero, and one commit for another.
+//! lines, or in a line for any text, `[exit 3]` for a status other than zero, and one commit for another.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -114,7 +114,18 @@ fn agree(expected: &[String], printed: &[String]) -> bool {
             (0..=printed.len()).any(|skipped| agree(rest, &printed[skipped..]))
         }
         Some((line, rest)) => printed.split_first().is_some_and(|(other, others)| {
-            without_commits(line) == without_commits(other) && agree(rest, others)
+            fits(&without_commits(line), &without_commits(other)) && agree(rest, others)
+        }),
+    }
+}
+
+/// Whether a line is the expected one, in which `...` stands for any text.
+fn fits(expected: &str, printed: &str) -> bool {
+    match expected.split_once("...") {
+        None => expected == printed,
+        Some((begin, rest)) => printed.strip_prefix(begin).is_some_and(|printed| {
+            let ends = printed.char_indices().map(|(at, _)| at).chain([printed.len()]);
+            ends.into_iter().any(|at| fits(rest, &printed[at..]))
         }),
     }
 }

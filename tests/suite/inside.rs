@@ -98,7 +98,7 @@ impl World {
             None => Storage::inspect(&self.storage, Unrecorded::Adopt),
         };
         let storage = &storage.unwrap();
-        let files = &Files::new(plan, &self.inputs, storage, executor.is_some()).unwrap();
+        let files = &Files::new(task, plan, &self.inputs, storage, executor.is_some()).unwrap();
         let (evaluation, events) = (&Evaluation::new(plan), Mutex::new(Vec::new()));
         let observe = |event: Event| events.lock().unwrap().push(event);
         let (observe, retries) = (&observe, 0);

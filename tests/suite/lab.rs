@@ -223,7 +223,8 @@ impl Lab {
     pub(crate) fn results(&self) -> BTreeMap<String, Vec<u8>> {
         let mut files = files(&self.path("storage"));
         files.retain(|name, _| {
-            !["/record/", "/log/", "/failed", "/running/"].iter().any(|room| name.contains(room))
+            let rooms = ["/record/", "/log/", "/failed", "/running/", "/collected/", "/pinned/"];
+            !rooms.iter().any(|room| name.contains(room))
         });
         files
     }

@@ -85,7 +85,7 @@ fn variant(value: &dyn Debug) -> String {
 
 /// The variants of an enum, read from the source.
 fn variants(file: &str, name: &str) -> BTreeSet<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/load").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file);
     let text = fs::read_to_string(path).unwrap();
     let (_, text) = text.split_once(&format!("pub enum {name} {{\n")).unwrap();
     let lines = text.lines().take_while(|line| *line != "}");
@@ -111,9 +111,9 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
         told.extend(problems.iter().map(|problem| variant(&problem.fault)));
         odd.extend(warnings.iter().map(|warning| variant(&warning.oddity)));
     }
-    let mut all = variants("problem.rs", "Fault");
-    all.extend(variants("head.rs", "HeadError"));
+    let mut all = variants("load/problem.rs", "Fault");
+    all.extend(variants("git/head.rs", "HeadError"));
     assert!(all.remove("Head"));
     assert_eq!(told, all);
-    assert_eq!(odd, variants("problem.rs", "Oddity"));
+    assert_eq!(odd, variants("load/problem.rs", "Oddity"));
 }

@@ -1,21 +1,22 @@
-//! Which commit holds a directory: the only file that names gix.
+//! Which commit holds a directory.
 //!
 //! The commit of a directory is what `git rev-parse HEAD` says inside it, the HEAD of the
-//! innermost repository. Knows nothing of tasks.
+//! innermost repository.
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
+use super::{GitResult, object_id};
 use crate::digest::ObjectId;
 
 /// A directory as its repository's HEAD records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Head {
+pub struct Head {
     /// The commit at HEAD.
-    pub(super) commit: ObjectId,
+    pub commit: ObjectId,
     /// The tree of the directory in that commit.
-    pub(super) tree: ObjectId,
+    pub tree: ObjectId,
 }
 
 /// Why the commit of a directory cannot be told.
@@ -50,7 +51,8 @@ pub enum HeadError {
 }
 
 impl HeadError {
-    pub(super) fn hint(&self) -> Option<&'static str> {
+    /// What the user can do about it, if that is not plain.
+    pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoRepository => Some("git init, git add and git commit the task"),
             Self::Unborn(_) | Self::NotCommitted { .. } => Some("git add and git commit it"),
@@ -61,11 +63,12 @@ impl HeadError {
 }
 
 /// The repositories met so far, each opened once.
-#[derive(Default)]
-pub(super) struct Heads {
+#[derive(Debug, Default)]
+pub struct Heads {
     opened: HashMap<PathBuf, Opened>,
 }
 
+#[derive(Debug)]
 struct Opened {
     repository: gix::Repository,
     commit: gix::ObjectId,
@@ -73,7 +76,11 @@ struct Opened {
 
 impl Heads {
     /// Returns how HEAD of the innermost repository records a directory, given by its real path.
-    pub(super) fn of(&mut self, dir: &Path) -> Result<Head, HeadError> {
+    ///
+    /// # Errors
+    ///
+    /// Fails if no commit of any repository holds it, or Git's data cannot be read.
+    pub fn of(&mut self, dir: &Path) -> Result<Head, HeadError> {
         let top = top(dir).ok_or(HeadError::NoRepository)?;
         let opened = self.open(&top)?;
         let git = |source| HeadError::Git { repository: top.clone(), source };
@@ -100,11 +107,9 @@ impl Heads {
 }
 
 /// Returns the top of the work tree that a directory is in.
-pub(super) fn top(dir: &Path) -> Option<PathBuf> {
+pub fn top(dir: &Path) -> Option<PathBuf> {
     dir.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok()).map(Path::to_owned)
 }
-
-type GitResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 fn open(top: &Path) -> GitResult<Option<Opened>> {
     let repository = gix::open_opts(top, gix::open::Options::isolated())?;
@@ -114,10 +119,6 @@ fn open(top: &Path) -> GitResult<Option<Opened>> {
     }
     let commit = repository.head_commit()?.id;
     Ok(Some(Opened { repository, commit }))
-}
-
-fn object_id(id: gix::ObjectId) -> GitResult<ObjectId> {
-    Ok(id.to_string().parse()?)
 }
 
 impl Opened {

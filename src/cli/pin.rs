@@ -1,0 +1,66 @@
+//! `ce pin`: keeps results whatever becomes of the rest.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::options::writable;
+use super::{Tool, say};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::history::History;
+use crate::report;
+use crate::storage::{Entry, Storage};
+
+/// Pin results, so that they are never collected; without a file, list what is pinned
+///
+/// A result that is pinned stays with everything that it was made from.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "\
+Exit codes: 0 done, 2 the arguments are wrong or nothing is recorded of a file, 5 the storage could \
+not be read or written."
+)]
+pub struct Pin {
+    /// Remove the pins
+    #[arg(long, requires = "files", conflicts_with = "note")]
+    remove: bool,
+
+    /// Why they are pinned
+    #[arg(long, value_name = "TEXT", requires = "files")]
+    note: Option<String>,
+
+    /// The directory that keeps all results
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: PathBuf,
+
+    /// An output or task input: its path, with or without the storage's, or four or more digits
+    /// that its SHA-1 begins with
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    files: Vec<String>,
+}
+
+impl Tool for Pin {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        if self.files.is_empty() {
+            let storage = Storage::existing(&self.storage)?;
+            report::pins(&storage, &storage.pins()?, out).map_err(Error::Output)?;
+            return Ok(Exit::Done);
+        }
+        let storage = &writable(&self.storage)?;
+        let history = History::read(storage)?;
+        // All are looked for before any is pinned.
+        let entry = |file: &String| history.find(storage, file).map(|subject| subject.entry);
+        let entries: Vec<&Entry> = self.files.iter().map(entry).collect::<Result<_, _>>()?;
+        for (entry, file) in entries.into_iter().zip(&self.files) {
+            if !self.remove {
+                storage.pin(entry, self.note.clone())?;
+            } else if !storage.unpin(entry)? {
+                say("ce", &format_args!("{file} is not pinned"));
+            }
+        }
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,145 @@
+//! Collection: what nobody needs any more is taken away, and a tombstone stays.
+//!
+//! What is kept, is kept with everything that it was made from: a workflow that is evaluated again
+//! looks for its calls from the leaves up. What a run that goes on uses is kept, too.
+
+use std::collections::{HashSet, VecDeque};
+
+use jiff::Timestamp;
+
+use crate::git::Reach;
+use crate::history::History;
+use crate::storage::record::Origin;
+use crate::storage::{Entry, Read, Record, Retired, Storage, StorageError};
+
+/// What is to be kept. A result goes if neither holds it.
+#[derive(Debug, Default)]
+pub struct Request {
+    /// What belongs to commits that some repositories reach.
+    pub reach: Option<Reach>,
+    /// What was recorded since.
+    pub since: Option<Timestamp>,
+}
+
+/// A result that nothing keeps.
+#[derive(Debug)]
+pub struct Candidate<'a> {
+    /// The result.
+    pub entry: &'a Entry,
+    /// Its record.
+    pub record: &'a Record,
+    /// What its own files contain, in bytes.
+    pub bytes: u64,
+    /// How long it was computed, in seconds; nothing was, if it is no call that was executed.
+    pub seconds: f64,
+}
+
+/// What became of a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was taken away.
+    Collected,
+    /// It is in use, or was pinned meanwhile.
+    Kept,
+}
+
+impl Request {
+    fn keeps(&self, record: &Record) -> bool {
+        let reached = |reach: &Reach| match record {
+            Record::Call(call) => reach.has(&call.commit),
+            Record::Job(job) => reach.has(&job.commit),
+            Record::TaskInput(_) => false,
+        };
+        self.reach.as_ref().is_some_and(reached)
+            || self.since.is_some_and(|since| record.at() >= since)
+    }
+}
+
+/// Returns what nothing keeps, sorted by name.
+///
+/// # Errors
+///
+/// Fails if the storage cannot be read.
+pub fn candidates<'a>(
+    storage: &Storage,
+    history: &'a History,
+    request: &Request,
+) -> Result<Vec<Candidate<'a>>, StorageError> {
+    let pinned: Vec<Entry> = storage.pins()?.into_iter().map(|(entry, _)| entry).collect();
+    let literals = request.reach.iter().flat_map(Reach::literals);
+    let literals: Vec<Entry> = literals.filter_map(Entry::of_file).collect();
+    let kept = history.results().iter().filter(|(_, record)| request.keeps(record));
+    let kept = kept.map(|(entry, _)| entry).chain(&pinned).chain(&literals);
+    let kept = history.with_origins(kept);
+    let results = history.results().iter().zip(kept);
+    let gone = results.filter(|(_, kept)| !kept).map(|((entry, record), _)| Candidate {
+        entry,
+        record,
+        bytes: bytes(record),
+        seconds: seconds(record),
+    });
+    Ok(gone.collect())
+}
+
+fn bytes(record: &Record) -> u64 {
+    match record {
+        Record::Call(call) => call.outputs.iter().map(|output| output.digest.size).sum(),
+        // Its outputs are links to those of its calls.
+        Record::Job(_) => 0,
+        Record::TaskInput(input) => input.file.digest.size,
+    }
+}
+
+fn seconds(record: &Record) -> f64 {
+    match record {
+        Record::Call(call) => match &call.origin {
+            Origin::Executed { execution, .. } => {
+                execution.end.duration_since(execution.start).as_secs_f64().max(0.0)
+            }
+            Origin::Adopted => 0.0,
+        },
+        Record::Job(_) | Record::TaskInput(_) => 0.0,
+    }
+}
+
+/// Takes candidates away, unless somebody uses them; goes on with what an earlier collection that
+/// died has begun. Tells the fate of each.
+///
+/// # Errors
+///
+/// Fails if the storage cannot be read or written.
+pub fn collect(
+    storage: &Storage,
+    history: &History,
+    candidates: &[Candidate<'_>],
+    tell: &mut dyn FnMut(&Entry, Fate),
+) -> Result<(), StorageError> {
+    let mut retired: VecDeque<Retired<'_>> = storage.half_collected()?.into();
+    for Candidate { entry, record, .. } in candidates {
+        match storage.retire(entry, record)? {
+            Some(one) => retired.push_back(one),
+            None => tell(entry, Fate::Kept),
+        }
+    }
+    // On the disk, what has a record has its files.
+    storage.flush()?;
+    let mut uses = storage.uses()?;
+    let known: HashSet<&Entry> = history.results().iter().map(|(entry, _)| entry).collect();
+    for job in storage.jobs()?.iter().filter(|job| !known.contains(job)) {
+        // Somebody was done meanwhile with what was found before it was retired.
+        if let Read::Record(Record::Job(job)) = storage.read_entry(job)? {
+            uses.add_job(&job);
+        }
+    }
+    while let Some(one) = retired.pop_front() {
+        let entry = one.entry().clone();
+        if one.is_wanted(&uses)? {
+            one.restore()?;
+            tell(&entry, Fate::Kept);
+        } else {
+            one.discard()?;
+            tell(&entry, Fate::Collected);
+        }
+    }
+    storage.flush()
+}

@@ -1,0 +1,37 @@
+//! What is remembered of a call that is not there: never a result.
+
+use super::collect::{COLLECTED, Tombstone};
+use super::failure::FAILED;
+use super::find::Read;
+use super::record::{CallRecord, FailureRecord};
+use super::{Result, ResultName, Storage, disk};
+
+/// What is remembered of a call that is not there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Memory {
+    /// It failed last.
+    pub failure: Option<FailureRecord>,
+    /// It was there, and was collected.
+    pub collected: Option<Tombstone<CallRecord>>,
+}
+
+impl Storage {
+    /// Returns what is remembered of a call, if anything is. What cannot be read is not.
+    pub fn memory(&self, name: &ResultName) -> Option<Box<Memory>> {
+        let memory = Memory {
+            failure: self.record(&name.record_in(FAILED)).ok().and_then(Read::ok),
+            collected: self.record(&name.record_in(COLLECTED)).ok().and_then(Read::ok),
+        };
+        (memory != Memory::default()).then(|| Box::new(memory))
+    }
+
+    /// Forgets what is remembered of a call that has succeeded.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn forget(&self, name: &ResultName) -> Result<()> {
+        let names = [name.record_in(FAILED), name.room(FAILED), name.record_in(COLLECTED)];
+        names.iter().try_for_each(|name| disk::remove(&self.path(name)))
+    }
+}

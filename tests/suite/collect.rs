@@ -1,0 +1,299 @@
+//! What goes, what stays, and what becomes of those who use it meanwhile.
+
+use std::fs;
+use std::process::Command;
+
+use compeval::collect::{Fate, Request, candidates, collect};
+use compeval::history::History;
+use compeval::storage::{Durability, Storage, Unrecorded};
+
+use crate::fifo::{Fifo, Never};
+use crate::lab::{Lab, Library};
+use crate::program::{Ran, Running};
+use crate::repository::{self, LAB};
+
+const TASK: &str = "Inputs: 'x', 'y'
+(add (divmod INPUT('x') INPUT('y'))[1, 0])[0]";
+
+/// A time before which everything was recorded.
+const ALL: &str = "--older=2100-01-01";
+
+/// A laboratory in which the task was evaluated.
+fn evaluated() -> Lab {
+    let lab = Lab::task(TASK).commit();
+    lab.ce_run(&[]).exit(0).called(vec!["add", "divmod"]);
+    lab
+}
+
+fn gc<'a>(lab: &'a Lab, options: &[&str]) -> Ran<'a> {
+    lab.run("ce", &[&["gc"], options, &["../storage"]].concat())
+}
+
+/// The names of the outputs and task inputs that are listed, by the directory they begin with.
+fn listed(ran: &Ran<'_>) -> Vec<String> {
+    let name = |line: &&str| {
+        let (_, name) = line.rsplit_once("../storage/").unwrap();
+        name.split('/').next().unwrap().to_owned()
+    };
+    ran.lines().iter().map(name).collect()
+}
+
+/// Forgets the task's history and commits it anew: no commit of before is reached any more.
+fn abandon(lab: Lab, file: &str) -> Lab {
+    fs::remove_dir_all(lab.path("task/.git")).unwrap();
+    lab.file(file, "").commit()
+}
+
+#[test]
+fn what_a_repository_reaches_stays() {
+    let lab = evaluated();
+    let all = lab.results();
+    assert_eq!(listed(&gc(&lab, &["--keep=."]).exit(0)), [""; 0]);
+    // The next commit has the first as its parent.
+    let lab = lab.file("README", "").commit_again();
+    gc(&lab, &["--keep=."]).exit(0).says("collected 0 results: 0 B, 0.0 s of computing");
+    assert_eq!(lab.results(), all);
+}
+
+#[test]
+fn what_no_commit_reaches_goes_and_is_made_again() {
+    let lab = abandon(evaluated(), "README");
+    let listed_first = lab.unchanged(|| listed(&gc(&lab, &["-n", "--keep=."]).exit(0)));
+    assert_eq!(listed_first, ["c_add", "c_divmod", "t_task", "tinputs", "tinputs"]);
+    let collected = gc(&lab, &["--keep=."]).exit(0).says("collected 5 results: 11 B");
+    assert_eq!(listed(&collected), listed_first);
+    assert!(lab.results().is_empty(), "{:?}", lab.results().keys());
+    assert!(lab.is_tidy());
+    gc(&lab, &["--keep=."]).exit(0).says("collected 0 results");
+    lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
+    lab.ce_run(&[]).exit(0).called(vec!["add", "divmod"]);
+}
+
+#[test]
+fn what_was_collected_is_told_until_it_is_there_again() {
+    let lab = evaluated();
+    gc(&lab, &[ALL]).exit(0);
+    let told = "its result was collected at 2";
+    lab.ce_run(&["-n"]).exit(3).says(&format!("divmod (divmod) was there; {told}"));
+    let json = lab.ce_run(&["-n", "--json"]).exit(3).shows("\"outcome\":\"missing\"");
+    assert!(json.stdout.contains("\"collected\":\"2"), "{}", json.stdout);
+    let output = lab.storage().into_iter().find(|name| name.contains("/collected/")).unwrap();
+    let output = output.replace("/collected/", "/00/").replace(".json", "");
+    lab.run("ce", &["show", "../storage", &output]).exit(2).says("was collected at 2");
+    lab.ce_run(&[]).exit(0).says(&format!("divmod (divmod) is made again; {told}"));
+    assert!(!lab.storage().iter().any(|name| name.contains("/collected/")));
+    let again = lab.ce_run(&["-n"]).exit(0);
+    assert!(!again.stderr.contains("collected"), "{}", again.stderr);
+}
+
+#[test]
+fn what_is_older_goes_and_what_is_younger_stays() {
+    let lab = evaluated();
+    gc(&lab, &["--older=1h"]).exit(0).says("collected 0 results");
+    // Both must let it go.
+    gc(&lab, &[ALL, "--keep=."]).exit(0).says("collected 0 results");
+    gc(&lab, &["--older=0s", "--keep=."]).exit(0).says("collected 0 results");
+    let lab = abandon(lab, "README");
+    gc(&lab, &["--older=1h", "--keep=."]).exit(0).says("collected 0 results");
+    gc(&lab, &[ALL, "--keep=."]).exit(0).says("collected 5 results");
+}
+
+#[test]
+fn a_pin_protects_a_result_and_its_origins() {
+    let lab = evaluated();
+    let quotient = lab.results().into_keys().find(|it| it.starts_with("c_divmod/")).unwrap();
+    lab.run("ce", &["pin", "--note=figure 3", "../storage", &quotient]).exit(0);
+    let pins = lab.run("ce", &["pin", "../storage"]).exit(0);
+    assert!(pins.stdout.trim_end().ends_with(&format!("../storage/{quotient}  figure 3")));
+    assert_eq!(listed(&gc(&lab, &[ALL]).exit(0)), ["c_add", "t_task"]);
+    lab.ce_run(&[]).exit(0).called(vec!["add"]);
+    lab.run("ce", &["pin", "--remove", "../storage", &quotient]).exit(0);
+    lab.run("ce", &["pin", "--remove", "../storage", &quotient]).exit(0).says("is not pinned");
+    assert_eq!(listed(&gc(&lab, &[ALL]).exit(0)).len(), 5);
+    lab.run("ce", &["pin", "../storage", &quotient]).exit(2).says("was collected at 2");
+}
+
+#[test]
+fn a_job_protects_all_its_calls() {
+    // Its commit is reached, and the commit of its computations' submodule is not recorded there.
+    let lab = Lab::task(TASK).commit_with(Library::Submodule);
+    lab.ce_run(&[]).exit(0);
+    assert_eq!(listed(&gc(&lab, &["--keep=."]).exit(0)), [""; 0]);
+}
+
+#[test]
+fn submodules_are_looked_into_at_any_depth() {
+    // computations/ is a submodule, in which each computation is one.
+    let lab = Lab::task(TASK);
+    let library = lab.path("task/computations");
+    repository::init(&lab.path("task"));
+    repository::init(&library);
+    for name in ["add", "divmod", "mul"] {
+        repository::commit(&library.join(name), LAB, "computation\n");
+        repository::absorb(&library, name, &format!("../{name}"));
+    }
+    repository::commit(&library, LAB, "library\n");
+    repository::absorb(&lab.path("task"), "computations", "../computations");
+    // The gitfiles of the inner ones lead to the library's old place.
+    for name in ["add", "divmod", "mul"] {
+        let gitdir = format!("gitdir: ../../.git/modules/computations/modules/{name}\n");
+        fs::write(library.join(name).join(".git"), gitdir).unwrap();
+    }
+    repository::commit(&lab.path("task"), LAB, "task\n");
+    lab.ce_run(&[]).exit(0);
+    // Without the job, only the commits protect.
+    let job = lab.storage().into_iter().find(|name| name.starts_with("t_task/")).unwrap();
+    let jobs = lab.path("storage").join(job.split('/').next().unwrap());
+    fs::remove_dir_all(jobs).unwrap();
+    assert_eq!(listed(&gc(&lab, &["--keep=."]).exit(0)), [""; 0]);
+    // What is not cloned cannot be looked into.
+    fs::remove_dir_all(lab.path("task/.git/modules/computations")).unwrap();
+    let told = "has a submodule computations at";
+    gc(&lab, &["--keep=."]).exit(2).says(told).says("try: git submodule update");
+}
+
+#[test]
+fn a_literal_that_a_reached_workflow_reads_stays() {
+    let lab = evaluated();
+    let sum = lab.results().into_keys().find(|name| name.starts_with("c_add/")).unwrap();
+    let lab = abandon(lab, "README");
+    let lab = lab
+        .file("workflow/inputs/00-left/kind", "literal\n")
+        .file("workflow/inputs/00-left/value", format!("{sum}\n"));
+    repository::commit(&lab.path("task"), LAB, "literal\n");
+    assert_eq!(listed(&gc(&lab, &["--keep=."]).exit(0)), ["t_task"]);
+}
+
+#[test]
+fn what_cannot_be_told_is_not_collected() {
+    let lab = evaluated();
+    let before = lab.results();
+    fs::write(lab.path("task/.git/shallow"), repository::head(&lab.path("task")) + "\n").unwrap();
+    gc(&lab, &["--keep=."]).exit(2).says("is a shallow clone").says("git fetch --unshallow");
+    gc(&lab, &["--keep=../data"]).exit(2).says("the repository at ../data cannot be read");
+    gc(&lab, &[]).exit(2).says("<--keep <REPOSITORY>|--older <AGE>>");
+    lab.run("ce", &["gc", ALL, "nowhere"]).exit(5).says("cannot open the storage nowhere");
+    lab.run("ce", &["pin", "nowhere", "abcd"]).exit(5).says("cannot open the storage nowhere");
+    assert!(!lab.path("task/nowhere").exists());
+    assert_eq!(lab.results(), before);
+}
+
+#[test]
+fn a_run_that_goes_on_loses_nothing() {
+    let wait = r#"
+        if [ "${LAB_WAIT-}" ]; then
+            exec 3>"$LAB_MEET"; echo here >&3; cat "$LAB_WAIT"
+        fi
+        cat "$1" "$2" >"$3""#;
+    let text = "Inputs: 'x', 'y'\n(wait (divmod INPUT('x') INPUT('y'))[0, 1])[0]";
+    let lab = Lab::task(text).computation("wait", "a b", "c", wait).commit();
+    lab.ce_run(&[]).exit(0);
+    let output = lab.results().into_keys().find(|name| name.starts_with("c_wait/")).unwrap();
+    let owner = lab.path("storage").join(output.split('/').next().unwrap());
+    fs::remove_dir_all(owner).unwrap();
+    let (meet, never) = (lab.path("meet"), lab.path("never"));
+    let fifo = Fifo::new(&meet);
+    let mut command = lab.evaluation(&[]);
+    command.env("LAB_MEET", &meet).env("LAB_WAIT", &never);
+    let never = Never::new(never);
+    let running = Running::start(&mut command);
+    assert_eq!(fifo.line(), "here");
+    let collected = gc(&lab, &[ALL]).exit(0).says("stays: it is in use");
+    assert_eq!(listed(&collected), [""; 0], "{}", collected.stderr);
+    drop(never);
+    Ran::new(&lab, running.output()).exit(0).says("2 calls: 1 found, 1 executed");
+    lab.called();
+    lab.ce_run(&[]).exit(0).called(vec![]);
+    lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
+    assert!(lab.is_tidy());
+}
+
+fn open(lab: &Lab) -> Storage {
+    Storage::open(&lab.path("storage"), Unrecorded::Refuse, Durability::Unsynced).unwrap()
+}
+
+/// A copy of the storage, as `cp -a` makes it.
+fn copy(lab: &Lab, from: &str, to: &str) {
+    drop(fs::remove_dir_all(lab.path(to)));
+    let copied = Command::new("cp").arg("-a").arg(lab.path(from)).arg(lab.path(to)).status();
+    assert!(copied.unwrap().success());
+}
+
+/// Lets the k-th operation of a collection fail, for every k; then everything must be right.
+#[cfg(debug_assertions)]
+fn fail_everywhere(fault: &str, right: impl Fn(Option<i32>) -> bool) {
+    let lab = evaluated();
+    copy(&lab, "storage", "full");
+    for at in 1.. {
+        copy(&lab, "full", "storage");
+        let mut command = lab.command("ce");
+        command.args(["gc", ALL, "../storage"]).env("CE_FAULT", format!("{at}{fault}"));
+        let ran = lab.finish(&mut command);
+        if !ran.stderr.contains("fault at operation") {
+            assert!(at > 50, "{at} operations");
+            return;
+        }
+        assert!(right(ran.status.code()), "{at}{fault} {:?} {}", ran.status, ran.stderr);
+        lab.run("ce", &["verify", "../storage"]).exit(0);
+        // Both ways on: a run, and another collection.
+        copy(&lab, "storage", "left");
+        lab.ce_run(&[]).exit(0);
+        let called = lab.called();
+        assert!(called.len() <= 2, "{called:?}");
+        assert_eq!(lab.output(), "5\n");
+        assert!(lab.is_tidy());
+        lab.run("ce", &["verify", "../storage"]).exit(0);
+        copy(&lab, "left", "storage");
+        gc(&lab, &[ALL]).exit(0);
+        let left: Vec<String> = lab.results().into_keys().collect();
+        // A task input without a record is nobody's to take away.
+        assert!(left.iter().all(|name| name.starts_with("tinputs/")), "{at}{fault} {left:?}");
+        assert!(lab.is_tidy());
+    }
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_collection_that_dies_at_any_operation_harms_nothing() {
+    fail_everywhere(":KILL", |code| code.is_none());
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_collection_on_a_disk_that_fails_harms_nothing() {
+    fail_everywhere("+:EIO", |code| matches!(code, Some(0 | 5)));
+}
+
+#[test]
+fn what_is_retired_is_not_found_and_revived_if_nobody_takes_it_away() {
+    let lab = evaluated();
+    let storage = open(&lab);
+    let history = History::read(&storage).unwrap();
+    let retire = |(entry, record): &_| storage.retire(entry, record).unwrap().unwrap();
+    let retired: Vec<_> = history.results().iter().map(retire).collect();
+    lab.ce_run(&["-n"]).exit(3).says("2 calls: 2 missing");
+    // As if the collection had died.
+    drop(retired);
+    lab.ce_run(&["-n"]).exit(3).says("2 calls: 2 missing");
+    lab.ce_run(&[]).exit(0).says("2 calls: 2 found").called(vec![]);
+}
+
+#[test]
+fn a_job_that_was_done_meanwhile_keeps_what_it_found() {
+    let lab = evaluated();
+    let storage = open(&lab);
+    let history = History::read(&storage).unwrap();
+    let request = Request { since: Some("2100-01-01T00:00:00Z".parse().unwrap()), reach: None };
+    let candidates = candidates(&storage, &history, &request).unwrap();
+    assert_eq!(candidates.len(), 5);
+    // The task changes its name, and so its job, and finds all calls.
+    fs::rename(lab.path("task"), lab.path("other")).unwrap();
+    let mut command = lab.command("ce-run");
+    command.current_dir(lab.path("other")).args(["../storage", "../data/x", "../data/y"]);
+    lab.finish(&mut command).exit(0).says("2 calls: 2 found");
+    let mut kept = 0;
+    let mut tell = |_: &_, fate| kept += usize::from(fate == Fate::Kept);
+    collect(&storage, &history, &candidates, &mut tell).unwrap();
+    // The first job itself was not used.
+    assert_eq!(kept, 4);
+}
