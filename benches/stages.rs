@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use compeval::evaluate::{Evaluation, Evaluator, Files, Outcome};
 use compeval::executor::{Executor, Fake, Invocation, Local};
-use compeval::load;
+use compeval::load::{self, Uncommitted};
 use compeval::plan::Plan;
 use compeval::storage::{Durability, Storage, Unrecorded};
 use compeval::workflow::Task;
@@ -28,7 +28,7 @@ fn main() {
     let generated = generate::task(dir.path(), calls);
     println!("{:<24}{:>10}{:>14}{:>12}", "stage", "time", "calls/s", "peak memory");
 
-    let (task, time) = fastest(|_| load::task(&generated.task).unwrap().task);
+    let (task, time) = fastest(|_| load::task(&generated.task, Uncommitted::Refuse).unwrap().task);
     tell("load", calls, time);
     let (plan, time) = fastest(|_| Plan::new(&task.workflow));
     assert_eq!(plan.calls().len(), calls);

@@ -53,6 +53,8 @@ pub struct Task {
     pub name: TaskName,
     /// The commit of the task's repository.
     pub commit: ObjectId,
+    /// What of it the commit does not record: paths relative to the task.
+    pub changed: Vec<PathBuf>,
     /// The symbolic names of the task's inputs, in the order in which they are given.
     pub inputs: Vec<InputName>,
     /// The computations that the workflow uses.
@@ -68,14 +70,28 @@ pub struct Computation {
     pub name: ComputationName,
     /// The commit of the repository that holds it.
     pub commit: ObjectId,
-    /// The Git tree of its directory at that commit.
+    /// The Git tree of its directory.
     pub tree: ObjectId,
+    /// The tree is not the commit's: the directory has changes that are not committed.
+    pub dirty: bool,
     /// The symbolic names of its inputs.
     pub inputs: Vec<String>,
     /// The symbolic names of its outputs.
     pub outputs: Vec<String>,
-    /// The file to execute.
-    pub exec: PathBuf,
+    /// The directory, if it is checked out.
+    pub checked_out: Option<PathBuf>,
+}
+
+impl Computation {
+    /// What names show of its version: the commit, or the tree if that is no commit's.
+    pub fn version(&self) -> String {
+        version(&self.commit, &self.tree, self.dirty)
+    }
+}
+
+/// What names show of the version of a computation.
+pub(crate) fn version(commit: &ObjectId, tree: &ObjectId, dirty: bool) -> String {
+    if dirty { format!("dirty-{}", tree.short()) } else { commit.short().to_owned() }
 }
 
 /// An expression: where a value comes from.

@@ -8,6 +8,7 @@ use super::Tool;
 use super::options::TaskDir;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::load::Uncommitted;
 use crate::plan::Plan;
 
 /// Load a task and report every problem, without evaluating anything
@@ -20,7 +21,7 @@ pub struct Check {
 
 impl Tool for Check {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let task = self.task.load("ce")?;
+        let task = self.task.load("ce", Uncommitted::Warn)?;
         let plan = Plan::new(&task.workflow);
         let (name, commit) = (&task.name, task.commit.short());
         let count = [

@@ -11,10 +11,27 @@ use jiff::{Span, Timestamp};
 
 use super::say;
 use crate::error::Error;
-use crate::load::{self, Loaded};
+use crate::load::{self, Loaded, Uncommitted};
 use crate::name::InputName;
 use crate::storage::{Durability, Storage, Unrecorded};
 use crate::workflow::Task;
+
+/// Whether changes that are not committed count.
+#[derive(Debug, Args)]
+pub(super) struct Dirty {
+    /// Evaluate computations with changes that are not committed, under names of their own
+    ///
+    /// Their results are in c_NAME/dirty-TREE, where TREE says what they contain, and the job's
+    /// outputs are not kept under the task's commit.
+    #[arg(long)]
+    dirty: bool,
+}
+
+impl Dirty {
+    pub(super) const fn uncommitted(&self) -> Uncommitted {
+        if self.dirty { Uncommitted::Evaluate } else { Uncommitted::Refuse }
+    }
+}
 
 /// Which task.
 #[derive(Debug, Args)]
@@ -26,8 +43,8 @@ pub(super) struct TaskDir {
 
 impl TaskDir {
     /// Loads the task, and tells what is odd about it.
-    pub(super) fn load(&self, program: &str) -> Result<Task, Error> {
-        let Loaded { task, warnings } = load::task(&self.task)?;
+    pub(super) fn load(&self, program: &str, uncommitted: Uncommitted) -> Result<Task, Error> {
+        let Loaded { task, warnings } = load::task(&self.task, uncommitted)?;
         for warning in warnings {
             say(program, &format_args!("warning: {warning}"));
         }

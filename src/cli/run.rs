@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::interrupt::Interrupts;
-use super::options::{Strict, TaskDir, check_inputs};
+use super::options::{Dirty, Strict, TaskDir, check_inputs};
 use super::screen::Screen;
 use super::{Tool, say};
 use crate::digest::Digest;
@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::evaluate::{Evaluation, Evaluator, Event, Files};
 use crate::executor::{Executor, Local};
 use crate::exit::Exit;
+use crate::load::listed;
 use crate::plan::Plan;
 use crate::report::{Json, Progress, Quiet, Reporter, Tally, Tree, View, labels};
 use crate::storage::{Durability, ResultName, Storage};
@@ -64,6 +65,9 @@ pub struct Run {
     strict: Strict,
 
     #[command(flatten)]
+    dirty: Dirty,
+
+    #[command(flatten)]
     task: TaskDir,
 
     /// The directory that keeps all results; it is made if it is not there
@@ -82,7 +86,7 @@ SIGTERM).";
 
 impl Tool for Run {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let task = self.task.load(PROGRAM)?;
+        let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
         check_inputs(&task, &self.inputs)?;
         let plan = Plan::new(&task.workflow);
         let storage = self.open()?;
@@ -182,6 +186,11 @@ fn publish_job(view: View<'_>) -> Result<Option<ResultName>, Error> {
     let Some(outputs) = evaluation.outputs(files, plan) else {
         return Ok(None);
     };
+    if !task.changed.is_empty() {
+        let changed = listed(&task.changed);
+        say(PROGRAM, &format_args!("the job is not kept: no commit records {changed}"));
+        return Ok(None);
+    }
     let inputs: Vec<Digest> = files.inputs.iter().map(|input| input.file.digest).collect();
     match storage.publish_job(evaluation.job(task, &inputs, &outputs)) {
         Err(error) if error.is_read_only() => {

@@ -9,6 +9,7 @@ use super::options::TaskDir;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::export::sym::{self, Shared};
+use crate::load::Uncommitted;
 
 /// Print the workflow of a task as a LISP-like expression
 #[derive(Debug, Parser)]
@@ -24,7 +25,7 @@ pub struct Sym {
 
 impl Tool for Sym {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let task = self.task.load("ce-sym")?;
+        let task = self.task.load("ce-sym", Uncommitted::Ignore)?;
         let shared = if self.share { Shared::Label } else { Shared::Repeat };
         sym::write(&task, shared, out).map_err(Error::Output)?;
         Ok(Exit::Done)

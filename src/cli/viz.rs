@@ -10,11 +10,12 @@ use std::thread;
 use clap::Parser;
 
 use super::Tool;
-use super::options::{Strict, TaskDir, check_inputs};
+use super::options::{Dirty, Strict, TaskDir, check_inputs};
 use crate::error::Error;
 use crate::evaluate::{Evaluation, Evaluator, Files};
 use crate::exit::Exit;
 use crate::export::{Drawing, Results};
+use crate::load::Uncommitted;
 use crate::plan::Plan;
 use crate::storage::Storage;
 use crate::workflow::Task;
@@ -32,6 +33,9 @@ pub struct Viz {
 
     #[command(flatten)]
     strict: Strict,
+
+    #[command(flatten)]
+    dirty: Dirty,
 
     #[command(flatten)]
     task: TaskDir,
@@ -61,7 +65,11 @@ enum Form {
 impl Tool for Viz {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let form = self.output.as_deref().map_or(Ok(Form::Dot), form)?;
-        let task = self.task.load("ce-viz")?;
+        let uncommitted = match self.storage {
+            Some(_) => self.dirty.uncommitted(),
+            None => Uncommitted::Ignore,
+        };
+        let task = self.task.load("ce-viz", uncommitted)?;
         let plan = Plan::new(&task.workflow);
         let drawing = match &self.storage {
             Some(storage) => self.with_results(storage, &task, &plan)?,

@@ -174,7 +174,7 @@ impl<'a> Evaluator<'a> {
         sources: &[String],
     ) -> Result<Ended, ExecuteError> {
         executor.execute(&Invocation {
-            exec: call.computation.exec.clone(),
+            exec: call.computation.checked_out.clone().unwrap_or_default().join("exec"),
             inputs: sources.iter().map(|name| self.storage.path(name)).collect(),
             outputs: stage.outputs().collect(),
             directory: stage.work(),

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
+use super::status::{self, Changes};
 use super::{GitResult, object_id};
 use crate::digest::ObjectId;
 
@@ -40,6 +41,9 @@ pub enum HeadError {
     /// The directory belongs to a submodule of which nothing is checked out.
     #[error("is a submodule that is not checked out")]
     NotCheckedOut,
+    /// The repository belongs to another user, and nobody said that it can be trusted.
+    #[error("the repository at {} belongs to somebody else", .0.display())]
+    Untrusted(PathBuf),
     /// Git's data could not be read.
     #[error("the repository at {} cannot be read: {source}", repository.display())]
     Git {
@@ -52,13 +56,18 @@ pub enum HeadError {
 
 impl HeadError {
     /// What the user can do about it, if that is not plain.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::NoRepository => Some("git init, git add and git commit the task"),
-            Self::Unborn(_) | Self::NotCommitted { .. } => Some("git add and git commit it"),
-            Self::NotCheckedOut => Some("git submodule update --init --recursive"),
-            Self::Git { .. } => None,
-        }
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoRepository => "git init, git add and git commit the task",
+            Self::Unborn(_) | Self::NotCommitted { .. } => "git add and git commit it",
+            Self::NotCheckedOut => "git submodule update --init --recursive",
+            Self::Untrusted(top) => {
+                let trust = "git config --global --add safe.directory";
+                return Some(format!("if you trust it: {trust} {}", top.display()));
+            }
+            Self::Git { .. } => return None,
+        };
+        Some(hint.to_owned())
     }
 }
 
@@ -66,6 +75,8 @@ impl HeadError {
 #[derive(Debug, Default)]
 pub struct Heads {
     opened: HashMap<PathBuf, Opened>,
+    /// What is not committed, by the directory that was looked at.
+    changes: HashMap<PathBuf, Changes>,
 }
 
 #[derive(Debug)]
@@ -95,10 +106,94 @@ impl Heads {
         }
     }
 
+    /// Returns the commit at HEAD of the innermost repository around a directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is none, or Git's data cannot be read.
+    pub fn commit(&mut self, dir: &Path) -> Result<ObjectId, HeadError> {
+        let top = top(dir).ok_or(HeadError::NoRepository)?;
+        let opened = self.open(&top)?;
+        object_id(opened.commit).map_err(|source| HeadError::Git { repository: top, source })
+    }
+
+    /// Returns what is not committed below a directory, in absolute paths.
+    ///
+    /// All of a library is looked at together, since that is much cheaper.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Git's data or the directory cannot be read.
+    pub fn changes(&mut self, dir: &Path) -> Result<Changes, HeadError> {
+        let top = top(dir).ok_or(HeadError::NoRepository)?;
+        let scope = dir.parent().filter(|above| above.starts_with(&top)).unwrap_or(dir);
+        if !self.changes.contains_key(scope) {
+            let opened = self.open(&top)?;
+            let inside = scope.strip_prefix(&top).unwrap_or(Path::new(""));
+            let changes = status::changes(&opened.repository, inside);
+            let changes =
+                changes.map_err(|source| HeadError::Git { repository: top.clone(), source })?;
+            self.changes.insert(scope.to_owned(), changes.below(&top));
+        }
+        let Changes { changed, ignored } = &self.changes[scope];
+        let within = |paths: &[PathBuf]| {
+            paths.iter().filter(|path| path.starts_with(dir)).cloned().collect::<Vec<_>>()
+        };
+        Ok(Changes { changed: within(changed), ignored: within(ignored) })
+    }
+
+    /// Returns the tree that a directory would have if its changes were committed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Git's data or a changed file cannot be read.
+    pub fn tree_as_it_stands(
+        &mut self,
+        dir: &Path,
+        changes: &Changes,
+    ) -> Result<ObjectId, HeadError> {
+        let top = top(dir).ok_or(HeadError::NoRepository)?;
+        let git = |source| HeadError::Git { repository: top.clone(), source };
+        let inside = dir.strip_prefix(&top).unwrap_or(Path::new(""));
+        let opened = self.open(&top)?;
+        let recorded = opened.tree(inside).map_err(git)?.map(|(id, _)| id);
+        let changed = changes.changed.iter().filter_map(|path| path.strip_prefix(dir).ok());
+        let tree = status::tree_as_it_stands(&opened.repository, inside, recorded, changed)
+            .map_err(git)?;
+        object_id(tree).map_err(git)
+    }
+
+    /// Returns the first submodule around a directory that is at another commit than the
+    /// repository around it records, up to the repository that a task is in.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Git's data cannot be read.
+    pub fn moved(&mut self, dir: &Path, task: &Path) -> Result<Option<PathBuf>, HeadError> {
+        let end = top(task);
+        let mut inner = top(dir);
+        while inner != end
+            && let Some(submodule) = inner
+            && let Some(outer) = submodule.parent().and_then(top)
+        {
+            let commit = self.open(&submodule)?.commit;
+            let git = |source| HeadError::Git { repository: outer.clone(), source };
+            let place = submodule.strip_prefix(&outer).unwrap_or(Path::new(""));
+            if self.open(&outer)?.tree(place).map_err(git)? != Some((commit, false)) {
+                return Ok(Some(submodule));
+            }
+            inner = Some(outer);
+        }
+        Ok(None)
+    }
+
     fn open(&mut self, top: &Path) -> Result<&Opened, HeadError> {
         if !self.opened.contains_key(top) {
             let git = |source| HeadError::Git { repository: top.to_owned(), source };
-            let opened = open(top).map_err(git)?;
+            let opened = match open(top) {
+                Err(_) if !is_trusted(top) => return Err(HeadError::Untrusted(top.to_owned())),
+                opened => opened.map_err(git)?,
+            };
             let opened = opened.ok_or_else(|| HeadError::Unborn(top.to_owned()))?;
             self.opened.insert(top.to_owned(), opened);
         }
@@ -111,8 +206,14 @@ pub fn top(dir: &Path) -> Option<PathBuf> {
     dir.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok()).map(Path::to_owned)
 }
 
+/// Whether a repository is the user's own.
+fn is_trusted(top: &Path) -> bool {
+    let own = |path: PathBuf| gix::sec::identity::is_path_owned_by_current_user(&path);
+    own(top.join(".git")).unwrap_or(true) && own(top.to_owned()).unwrap_or(true)
+}
+
 fn open(top: &Path) -> GitResult<Option<Opened>> {
-    let repository = gix::open_opts(top, gix::open::Options::isolated())?;
+    let repository = super::open(top)?;
     let head = repository.head()?;
     if head.is_unborn() {
         return Ok(None);

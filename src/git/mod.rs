@@ -5,14 +5,31 @@
 
 mod head;
 mod reach;
+mod repositories;
+mod status;
 
 use std::error::Error;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 pub use self::head::{Head, HeadError, Heads, top};
 pub use self::reach::{Reach, ReachError};
+pub use self::status::Changes;
 use crate::digest::ObjectId;
 
 type GitResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Opens a repository as git would: with the user's configuration, and not if it belongs to
+/// somebody else whom `safe.directory` does not name.
+fn open(path: &Path) -> GitResult<gix::Repository> {
+    Ok(gix::open_opts(path, gix::open::Options::default().bail_if_untrusted(true))?)
+}
+
+/// The path that Git writes in bytes.
+fn to_path(path: &gix::bstr::BStr) -> PathBuf {
+    Path::new(OsStr::from_bytes(path)).to_owned()
+}
 
 fn object_id(id: gix::ObjectId) -> GitResult<ObjectId> {
     Ok(id.to_string().parse()?)

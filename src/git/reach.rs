@@ -4,12 +4,12 @@
 //! It is for deciding what may go, so what cannot be known is an error, never an omission.
 
 use std::collections::HashSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use gix::objs::tree::EntryKind;
 use gix::{ObjectId, Repository};
 
+use super::repositories::Repositories;
 use super::{GitResult, object_id};
 use crate::digest;
 
@@ -72,14 +72,15 @@ impl Reach {
     pub fn add(&mut self, dir: &Path) -> Result<(), ReachError> {
         let git = |source| ReachError::Git { repository: dir.to_owned(), source };
         let repositories = Repositories::open(dir).map_err(git)?;
-        if repositories.task.is_shallow().map_err(|error| git(error.into()))? {
+        let task = &repositories.task;
+        if task.is_shallow().map_err(|error| git(error.into()))? {
             return Err(ReachError::Shallow(dir.to_owned()));
         }
-        let tips = repositories.tips().map_err(git)?;
-        let heads = repositories.heads().map_err(git)?;
-        self.commits.extend(heads);
+        let submodules = repositories.submodules().map_err(git)?;
+        self.commits.extend(heads(submodules).map_err(git)?);
+        let tips = tips(task).map_err(git)?;
         let mut walk = Walk { repositories: &repositories, reach: self, seen: HashSet::new() };
-        for commit in repositories.history(tips).map_err(git)? {
+        for commit in history(task, tips).map_err(git)? {
             let name = object_id(commit).map_err(git)?;
             if let Some(submodule) = walk.commit(commit).map_err(git)? {
                 return Err(ReachError::NotCloned {
@@ -104,63 +105,30 @@ impl Reach {
     }
 }
 
-/// A repository, and those of its submodules that are cloned, at any depth.
-struct Repositories {
-    task: Repository,
-    submodules: Vec<Repository>,
+/// What the branches, the tags and all other references lead to, and the HEAD of each work tree.
+fn tips(repository: &Repository) -> GitResult<Vec<ObjectId>> {
+    let mut tips = Vec::new();
+    for reference in repository.references()?.all()? {
+        let id = reference?.into_fully_peeled_id()?;
+        if repository.find_header(id)?.kind() == gix::objs::Kind::Commit {
+            tips.push(id.detach());
+        }
+    }
+    tips.extend(head(repository));
+    for worktree in repository.worktrees()? {
+        tips.extend(head(&worktree.into_repo_with_possibly_inaccessible_worktree()?));
+    }
+    Ok(tips)
 }
 
-impl Repositories {
-    fn open(dir: &Path) -> GitResult<Self> {
-        let top = super::top(&dir.canonicalize()?).unwrap_or_else(|| dir.to_owned());
-        let task = gix::open_opts(top, gix::open::Options::isolated())?;
-        let mut submodules = Vec::new();
-        let mut rooms = vec![task.common_dir().join("modules")];
-        while let Some(room) = rooms.pop() {
-            let Ok(entries) = fs::read_dir(&room) else { continue };
-            for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()) {
-                // A submodule's name may have slashes, so a directory may be on the way to one.
-                if path.join("HEAD").is_file() && path.join("objects").is_dir() {
-                    submodules.push(gix::open_opts(&path, gix::open::Options::isolated())?);
-                    rooms.push(path.join("modules"));
-                } else {
-                    rooms.push(path);
-                }
-            }
-        }
-        Ok(Self { task, submodules })
-    }
+/// The commits that submodules are at, recorded or not.
+fn heads(submodules: &[Repository]) -> GitResult<Vec<digest::ObjectId>> {
+    submodules.iter().filter_map(head).map(object_id).collect()
+}
 
-    /// What the branches, the tags and all other references lead to, and the HEAD of each work tree.
-    fn tips(&self) -> GitResult<Vec<ObjectId>> {
-        let mut tips = Vec::new();
-        for reference in self.task.references()?.all()? {
-            let id = reference?.into_fully_peeled_id()?;
-            if self.task.find_header(id)?.kind() == gix::objs::Kind::Commit {
-                tips.push(id.detach());
-            }
-        }
-        tips.extend(head(&self.task));
-        for worktree in self.task.worktrees()? {
-            tips.extend(head(&worktree.into_repo_with_possibly_inaccessible_worktree()?));
-        }
-        Ok(tips)
-    }
-
-    /// The commits that submodules are at, recorded or not.
-    fn heads(&self) -> GitResult<Vec<digest::ObjectId>> {
-        self.submodules.iter().filter_map(head).map(object_id).collect()
-    }
-
-    fn history(&self, tips: Vec<ObjectId>) -> GitResult<Vec<ObjectId>> {
-        let commits = self.task.rev_walk(tips).all()?;
-        Ok(commits.map(|commit| commit.map(|it| it.id)).collect::<Result<_, _>>()?)
-    }
-
-    /// Whichever repository has an object.
-    fn having(&self, id: ObjectId) -> Option<&Repository> {
-        std::iter::once(&self.task).chain(&self.submodules).find(|it| it.has_object(id))
-    }
+fn history(repository: &Repository, tips: Vec<ObjectId>) -> GitResult<Vec<ObjectId>> {
+    let commits = repository.rev_walk(tips).all()?;
+    Ok(commits.map(|commit| commit.map(|it| it.id)).collect::<Result<_, _>>()?)
 }
 
 /// The commit at HEAD, if there is one.
@@ -181,7 +149,7 @@ impl Walk<'_> {
         let mut commits = vec![commit];
         while let Some(id) = commits.pop() {
             let repositories = self.repositories;
-            let Some(repository) = repositories.having(id) else { return Ok(Some(id)) };
+            let Some(repository) = repositories.having(id)? else { return Ok(Some(id)) };
             let mut trees = vec![repository.find_commit(id)?.tree_id()?.detach()];
             while let Some(tree) = trees.pop() {
                 if self.seen.insert(tree) {
@@ -210,7 +178,7 @@ impl Walk<'_> {
                 EntryKind::Commit => {
                     self.reach.commits.insert(object_id(id)?);
                     // A submodule that is one computation needs not be cloned.
-                    if *entry.filename() == LIBRARY || self.repositories.having(id).is_some() {
+                    if *entry.filename() == LIBRARY || self.repositories.having(id)?.is_some() {
                         commits.push(id);
                     }
                 }

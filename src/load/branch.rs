@@ -1,9 +1,9 @@
 //! The names in a workflow's `inputs/`: `nn-text` and `nn_mm-text`.
 
-use std::fs;
 use std::path::Path;
 
 use super::problem::{Fault, Findings, Oddity};
+use super::source::{Found, Source};
 
 /// A directory that fills inputs of a computation.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,24 +43,22 @@ fn number(text: &str) -> Option<(u8, &str)> {
 
 /// Returns the branches in a directory, in the order of their numbers, and tells what is wrong
 /// with the numbering.
-pub(super) fn list(task: &Path, dir: &Path, findings: &mut Findings) -> Vec<Branch> {
-    let listed = fs::read_dir(task.join(dir)).map_err(Fault::read);
-    let Some(listed) = findings.note(dir, listed) else {
+pub(super) fn list(source: &mut dyn Source, dir: &Path, findings: &mut Findings) -> Vec<Branch> {
+    let Some(listed) = findings.note(dir, source.list(dir)) else {
         return Vec::new();
     };
     let mut branches = Vec::new();
     for entry in listed {
-        let Some(entry) = findings.note(dir, entry.map_err(Fault::read)) else {
-            continue;
-        };
-        let path = dir.join(entry.file_name());
-        match entry.file_name().into_string() {
+        let path = dir.join(&entry);
+        match entry.into_string() {
             Err(_) => findings.problem(&path, Fault::NotText),
             Ok(name) if name.starts_with('.') => {}
             Ok(name) => match Branch::parse(name) {
                 Some(branch) => branches.push(branch),
                 // A plain file of another name is a note of the user's.
-                None if entry.path().is_file() => findings.warning(&path, Oddity::Unread),
+                None if matches!(source.find(&path), Ok(Found::File { plain: true, .. })) => {
+                    findings.warning(&path, Oddity::Unread);
+                }
                 None => findings.problem(&path, Fault::Place),
             },
         }

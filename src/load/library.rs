@@ -1,27 +1,24 @@
 //! The library of computations: `computations/NAME/{inputs,outputs,exec}`, each read once.
 
 use std::collections::HashMap;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::problem::{Fault, Findings};
+use super::source::{Found, Source, Version};
 use super::{nearest, text};
-use crate::git::Heads;
 use crate::name::ComputationName;
 use crate::workflow::{Computation, ComputationId, MOST};
 
 /// The computations met so far.
 pub(super) struct Library<'a> {
-    task: &'a Path,
-    heads: &'a mut Heads,
+    pub(super) source: &'a mut dyn Source,
     found: Vec<Computation>,
     known: HashMap<ComputationName, Option<ComputationId>>,
 }
 
 impl<'a> Library<'a> {
-    pub(super) fn new(task: &'a Path, heads: &'a mut Heads) -> Self {
-        Self { task, heads, found: Vec::new(), known: HashMap::new() }
+    pub(super) fn new(source: &'a mut dyn Source) -> Self {
+        Self { source, found: Vec::new(), known: HashMap::new() }
     }
 
     /// All computations that were asked for and are right.
@@ -49,7 +46,7 @@ impl<'a> Library<'a> {
             return Ok(*known);
         }
         let dir = Path::new("computations").join(name.as_str());
-        if !self.task.join(&dir).is_dir() {
+        if !self.is_dir(&dir) {
             let nearest = nearest(name.as_str(), &self.names());
             return Err(Fault::NoComputation { name: name.into(), nearest });
         }
@@ -69,23 +66,17 @@ impl<'a> Library<'a> {
     ) -> Option<Computation> {
         let inputs = self.list(&dir.join("inputs"), findings);
         let outputs = self.list(&dir.join("outputs"), findings);
-        let exec = findings.note(&dir.join("exec"), executable(&self.task.join(dir).join("exec")));
-        let real = self.task.join(dir).canonicalize().map_err(Fault::read);
-        let head = real.and_then(|real| Ok((self.heads.of(&real)?, real)));
-        let (head, real) = findings.note(dir, head)?;
-        exec?;
-        Some(Computation {
-            name,
-            commit: head.commit,
-            tree: head.tree,
-            inputs: inputs?,
-            outputs: outputs?,
-            exec: real.join("exec"),
-        })
+        let exec = dir.join("exec");
+        let executable = findings.note(&exec, executable(self.source.find(&exec)));
+        let version = findings.note(dir, self.source.version(dir))?;
+        executable?;
+        let Version { commit, tree, dirty, checked_out } = version;
+        let (inputs, outputs) = (inputs?, outputs?);
+        Some(Computation { name, commit, tree, dirty, inputs, outputs, checked_out })
     }
 
-    fn list(&self, path: &Path, findings: &mut Findings) -> Option<Vec<String>> {
-        let lines = findings.note_lines(path, text::lines(&self.task.join(path)))?;
+    fn list(&mut self, path: &Path, findings: &mut Findings) -> Option<Vec<String>> {
+        let lines = findings.note_lines(path, text::lines(self.source.read(path)))?;
         if lines.len() > MOST {
             findings.problem(path, Fault::TooMany(lines.len()));
             return None;
@@ -93,20 +84,22 @@ impl<'a> Library<'a> {
         Some(lines)
     }
 
-    fn names(&self) -> Vec<String> {
-        let Ok(entries) = fs::read_dir(self.task.join("computations")) else {
-            return Vec::new();
-        };
-        let directory = |entry: fs::DirEntry| entry.path().is_dir().then(|| entry.file_name());
-        entries.flatten().filter_map(directory).filter_map(|name| name.into_string().ok()).collect()
+    fn is_dir(&mut self, path: &Path) -> bool {
+        matches!(self.source.find(path), Ok(Found::Directory { .. }))
+    }
+
+    fn names(&mut self) -> Vec<String> {
+        let library = Path::new("computations");
+        let names = self.source.list(library).unwrap_or_default().into_iter();
+        let names = names.filter_map(|name| name.into_string().ok());
+        names.filter(|name| self.is_dir(&library.join(name))).collect()
     }
 }
 
-fn executable(exec: &PathBuf) -> Result<(), Fault> {
-    let metadata = fs::metadata(exec).map_err(Fault::read)?;
-    match (metadata.is_file(), metadata.permissions().mode() & 0o111) {
-        (false, _) => Err(Fault::NotAFile),
-        (true, 0) => Err(Fault::NotExecutable),
-        (true, _) => Ok(()),
+fn executable(exec: Result<Found, Fault>) -> Result<(), Fault> {
+    match exec? {
+        Found::File { plain: true, executable: true } => Ok(()),
+        Found::File { plain: true, executable: false } => Err(Fault::NotExecutable),
+        Found::File { plain: false, .. } | Found::Directory { .. } => Err(Fault::NotAFile),
     }
 }

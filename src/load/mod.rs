@@ -6,17 +6,21 @@
 mod branch;
 mod library;
 mod problem;
+mod source;
 mod text;
 mod tree;
+mod worktree;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use self::library::Library;
 use self::problem::Findings;
-pub use self::problem::{Fault, Oddity, Problem, Warning};
+pub use self::problem::{Fault, Oddity, Problem, Warning, listed};
+use self::source::Source;
 use self::tree::Tree;
-use crate::git::Heads;
+use self::worktree::WorkTree;
+use crate::git::Changes;
 use crate::name::{InputName, TaskName};
 use crate::workflow::Task;
 
@@ -27,6 +31,19 @@ pub struct Loaded {
     pub task: Task,
     /// What does no harm, in the order of the files.
     pub warnings: Vec<Warning>,
+}
+
+/// What becomes of changes that no commit records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uncommitted {
+    /// A computation that has any is wrong: its name would lie.
+    Refuse,
+    /// A computation that has any is known by its tree as it stands, not by a commit.
+    Evaluate,
+    /// They are told.
+    Warn,
+    /// Nobody looks for them: only the expression matters.
+    Ignore,
 }
 
 /// A task that cannot be evaluated.
@@ -64,26 +81,34 @@ fn count(problems: usize) -> String {
 /// # Errors
 ///
 /// Tells everything that is wrong with the task at once.
-pub fn task(dir: &Path) -> Result<Loaded, LoadError> {
+pub fn task(dir: &Path, uncommitted: Uncommitted) -> Result<Loaded, LoadError> {
     let unreadable = |source| LoadError::Directory { path: dir.to_owned(), source };
     let real = dir.canonicalize().map_err(unreadable)?;
     if !real.join("workflow").is_dir() {
         return Err(LoadError::NoTask(dir.to_owned()));
     }
+    let mut source = WorkTree::new(&real, uncommitted);
     let mut findings = Findings::default();
-    let mut heads = Heads::default();
-    let head = heads.of(&real).map_err(Fault::from);
-    let head = findings.note(Path::new(""), head);
-    let name = findings.note(Path::new(""), name(&real));
-    let inputs = inputs(&real, &mut findings);
-    let mut library = Library::new(&real, &mut heads);
-    let tree = Tree::new(&real, inputs.as_deref(), &mut library, &mut findings);
-    let workflow = tree.load();
+    let here = Path::new("");
+    let commit = findings.note(here, source.commit());
+    let name = findings.note(here, name(&real));
+    let inputs = inputs(&mut source, &mut findings);
+    let mut library = Library::new(&mut source);
+    let workflow = Tree::new(inputs.as_deref(), &mut library, &mut findings).load();
     let computations = library.into_computations();
+    // Without a commit there is nothing to differ from.
+    let changes = commit.as_ref().and_then(|_| findings.note(here, source.changes()));
+    let Changes { changed, ignored } = changes.unwrap_or_default();
+    ignored.iter().for_each(|path| findings.warning(path, Oddity::Ignored));
+    if uncommitted == Uncommitted::Warn && !changed.is_empty() {
+        findings.warning(here, Oddity::Uncommitted(changed.clone()));
+    }
     findings.sort();
-    match (head, name, inputs, workflow) {
-        (Some(head), Some(name), Some(inputs), Some(workflow)) if findings.problems.is_empty() => {
-            let task = Task { name, commit: head.commit, inputs, computations, workflow };
+    match (commit, name, inputs, workflow) {
+        (Some(commit), Some(name), Some(inputs), Some(workflow))
+            if findings.problems.is_empty() =>
+        {
+            let task = Task { name, commit, changed, inputs, computations, workflow };
             Ok(Loaded { task, warnings: findings.warnings })
         }
         _ => {
@@ -99,9 +124,9 @@ fn name(real: &Path) -> Result<TaskName, Fault> {
     name.to_str().ok_or(Fault::NotText)?.parse().map_err(Fault::Name)
 }
 
-fn inputs(real: &Path, findings: &mut Findings) -> Option<Vec<InputName>> {
+fn inputs(source: &mut dyn Source, findings: &mut Findings) -> Option<Vec<InputName>> {
     let path = Path::new("inputs");
-    let lines = findings.note_lines(path, text::lines(&real.join(path)))?;
+    let lines = findings.note_lines(path, text::lines(source.read(path)))?;
     let mut first = HashMap::new();
     let mut names = Vec::with_capacity(lines.len());
     for (at, text) in lines.iter().enumerate() {

@@ -143,6 +143,9 @@ pub enum Fault {
     /// A link to something that the task's commit does not record.
     #[error("leads out of the repository, to {}", .0.display())]
     Outside(PathBuf),
+    /// A computation has changes that its commit does not record.
+    #[error("has changes that are not committed: {}", listed(.0))]
+    Uncommitted(Vec<PathBuf>),
     /// The commit cannot be told.
     #[error("{0}")]
     Head(#[from] HeadError),
@@ -153,6 +156,19 @@ fn counted(count: usize, one: &str) -> String {
         1 => format!("1 {one}"),
         _ => format!("{count} {one}s"),
     }
+}
+
+/// How many files of many are named.
+const NAMED: usize = 10;
+
+/// Names some files, and counts the others.
+pub fn listed(paths: &[PathBuf]) -> String {
+    let mut names: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
+    if names.len() > NAMED {
+        let more = names.split_off(NAMED - 1).len();
+        names.push(format!("and {more} more"));
+    }
+    names.join(", ")
 }
 
 fn files(count: usize) -> String {
@@ -207,8 +223,9 @@ impl Fault {
             }
             Self::NoOutput => "remove the file to pass up all outputs",
             Self::Outside(_) => "link only to what is committed with the task",
+            Self::Uncommitted(_) => "git add and git commit them, or evaluate with --dirty",
             Self::NotText => "save the file as UTF-8",
-            Self::Head(error) => return error.hint().map(str::to_owned),
+            Self::Head(error) => return error.hint(),
             _ => return None,
         };
         Some(hint.to_owned())
@@ -231,12 +248,18 @@ pub struct Warning {
 }
 
 /// What is odd.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[non_exhaustive]
 pub enum Oddity {
     /// A file that means nothing where it stands.
     #[error("nothing reads this")]
     Unread,
+    /// A file that no commit records, in the directory of a computation.
+    #[error("is ignored by Git, so no commit records what an exec could read there")]
+    Ignored,
+    /// What is different from the commit.
+    #[error("is not committed as it is: {}", listed(.0))]
+    Uncommitted(Vec<PathBuf>),
     /// Lines after the one that counts.
     #[error("only the first line is read")]
     MoreLines,

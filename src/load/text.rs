@@ -3,22 +3,15 @@
 //! A final newline or none, CRLF, a byte order mark, blank lines at the end and white space
 //! around a line all mean nothing. Knows nothing of what the lines say.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::path::Path;
-
 use super::problem::Fault;
-
-/// The greatest size of a file that is read whole, in bytes.
-const MOST: u64 = 1 << 20;
 
 /// Returns the lines of a list, each trimmed, together with their places counted from one.
 ///
 /// # Errors
 ///
 /// Tells that the file cannot be read, is no text, or that a line within the list is empty.
-pub(super) fn lines(path: &Path) -> Result<Vec<String>, Vec<(usize, Fault)>> {
-    let text = whole(path).map_err(|fault| vec![(0, fault)])?;
+pub(super) fn lines(file: Result<Vec<u8>, Fault>) -> Result<Vec<String>, Vec<(usize, Fault)>> {
+    let text = file.and_then(whole).map_err(|fault| vec![(0, fault)])?;
     let lines: Vec<String> = list(&text).map(str::to_owned).collect();
     let empty =
         |(at, line): (usize, &String)| line.is_empty().then_some((at + 1, Fault::EmptyLine));
@@ -31,8 +24,8 @@ pub(super) fn lines(path: &Path) -> Result<Vec<String>, Vec<(usize, Fault)>> {
 /// # Errors
 ///
 /// Tells that the file cannot be read, is no text, or is empty.
-pub(super) fn line(path: &Path) -> Result<(String, bool), Fault> {
-    let text = whole(path)?;
+pub(super) fn line(file: Result<Vec<u8>, Fault>) -> Result<(String, bool), Fault> {
+    let text = file.and_then(whole)?;
     let mut lines = list(&text);
     match lines.next() {
         Some(first) if !first.is_empty() => Ok((first.to_owned(), lines.next().is_some())),
@@ -45,60 +38,45 @@ fn list(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim)
 }
 
-fn whole(path: &Path) -> Result<String, Fault> {
-    let metadata = fs::metadata(path).map_err(Fault::read)?;
-    if !metadata.is_file() {
-        return Err(Fault::NotAFile);
-    }
-    let mut text = Vec::with_capacity(metadata.len().min(MOST) as usize + 1);
-    let file = File::open(path).map_err(Fault::read)?;
-    file.take(MOST + 1).read_to_end(&mut text).map_err(Fault::read)?;
-    if text.len() as u64 > MOST {
-        return Err(Fault::read(io::Error::new(io::ErrorKind::FileTooLarge, "more than 1 MiB")));
-    }
-    String::from_utf8(text).map_err(|_| Fault::NotText)
+fn whole(contents: Vec<u8>) -> Result<String, Fault> {
+    String::from_utf8(contents).map_err(|_| Fault::NotText)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn file(contents: &[u8]) -> tempfile::NamedTempFile {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(file.path(), contents).unwrap();
-        file
+    fn file(contents: &[u8]) -> Result<Vec<u8>, Fault> {
+        Ok(contents.to_vec())
     }
 
     #[test]
     fn endings_mean_nothing() {
         for same in ["a\nb c", "a\nb c\n", "a\r\nb c\r\n", "\u{feff}a\n b c \n\n \n"] {
-            assert_eq!(lines(file(same.as_bytes()).path()).unwrap(), ["a", "b c"], "{same:?}");
+            assert_eq!(lines(file(same.as_bytes())).unwrap(), ["a", "b c"], "{same:?}");
         }
-        assert!(lines(file(b"").path()).unwrap().is_empty());
-        assert!(lines(file(b"\n\n").path()).unwrap().is_empty());
+        assert!(lines(file(b"")).unwrap().is_empty());
+        assert!(lines(file(b"\n\n")).unwrap().is_empty());
     }
 
     #[test]
     fn an_empty_line_within_a_list_is_told_with_its_place() {
-        let wrong = lines(file(b"a\n\nb\n").path()).unwrap_err();
+        let wrong = lines(file(b"a\n\nb\n")).unwrap_err();
         assert!(matches!(wrong[..], [(2, Fault::EmptyLine)]));
     }
 
     #[test]
     fn one_line_is_the_first() {
-        assert_eq!(line(file(b" a\r\n").path()).unwrap(), ("a".to_owned(), false));
-        assert_eq!(line(file(b"a\nb\n").path()).unwrap(), ("a".to_owned(), true));
+        assert_eq!(line(file(b" a\r\n")).unwrap(), ("a".to_owned(), false));
+        assert_eq!(line(file(b"a\nb\n")).unwrap(), ("a".to_owned(), true));
         for empty in [&b""[..], b"\n", b"\na\n"] {
-            assert!(matches!(line(file(empty).path()), Err(Fault::Empty)), "{empty:?}");
+            assert!(matches!(line(file(empty)), Err(Fault::Empty)), "{empty:?}");
         }
     }
 
     #[test]
     fn what_is_no_text_is_told() {
-        assert!(matches!(line(file(b"\xff\xfe").path()), Err(Fault::NotText)));
-        assert!(matches!(line(Path::new("/")), Err(Fault::NotAFile)));
-        assert!(matches!(line(Path::new("/nowhere/at/all")), Err(Fault::Missing)));
-        let large = vec![b'a'; MOST as usize + 1];
-        assert!(matches!(line(file(&large).path()), Err(Fault::Read(_))));
+        assert!(matches!(line(file(b"\xff\xfe")), Err(Fault::NotText)));
+        assert!(matches!(line(Err(Fault::Missing)), Err(Fault::Missing)));
     }
 }

@@ -4,29 +4,25 @@
 //! by device and inode: one that is met again through a link is not read again.
 
 use std::collections::HashMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::branch::{self, Branch};
 use super::library::Library;
 use super::nearest;
 use super::problem::{Fault, Findings, Oddity};
+use super::source::{Found, Identity};
 use super::text;
-use crate::git;
 use crate::name::InputName;
 use crate::slice::Slice;
 use crate::workflow::{Argument, Builder, ComputationId, InputId, MOST, Node, NodeId, Workflow};
 
 /// The loading of one workflow.
 pub(super) struct Tree<'a, 'b> {
-    task: &'a Path,
-    repository: PathBuf,
     inputs: Option<&'a [InputName]>,
     library: &'a mut Library<'b>,
     findings: &'a mut Findings,
     builder: Builder,
-    visited: HashMap<(u64, u64), Visit>,
+    visited: HashMap<Identity, Visit>,
 }
 
 /// What is known of a directory.
@@ -40,7 +36,7 @@ enum Visit {
 /// A computation of which the inputs are being read.
 struct Frame {
     dir: PathBuf,
-    id: (u64, u64),
+    id: Identity,
     computation: Option<ComputationId>,
     slice: Option<Slice>,
     branches: Vec<Branch>,
@@ -55,20 +51,11 @@ enum Entered {
 
 impl<'a, 'b> Tree<'a, 'b> {
     pub(super) fn new(
-        task: &'a Path,
         inputs: Option<&'a [InputName]>,
         library: &'a mut Library<'b>,
         findings: &'a mut Findings,
     ) -> Self {
-        Self {
-            task,
-            repository: git::top(task).unwrap_or_else(|| task.to_owned()),
-            inputs,
-            library,
-            findings,
-            builder: Builder::default(),
-            visited: HashMap::new(),
-        }
+        Self { inputs, library, findings, builder: Builder::default(), visited: HashMap::new() }
     }
 
     /// Reads everything; returns the expression unless something is wrong.
@@ -147,45 +134,38 @@ impl<'a, 'b> Tree<'a, 'b> {
         }
     }
 
-    fn done(&mut self, id: (u64, u64), node: Option<NodeId>) -> Entered {
+    fn done(&mut self, id: Identity, node: Option<NodeId>) -> Entered {
         self.visited.insert(id, Visit::Done(node));
         Entered::Node(node)
     }
 
     /// Returns the real place of a directory, relative to the task, and its identity.
-    fn locate(&mut self, path: &Path) -> Option<(PathBuf, (u64, u64))> {
-        let full = self.task.join(path);
-        let (dir, metadata) = match fs::symlink_metadata(&full) {
-            Ok(metadata) if metadata.is_symlink() => {
-                let real = full.canonicalize().and_then(|real| Ok((fs::metadata(&real)?, real)));
-                let (metadata, real) = self.findings.note(path, real.map_err(Fault::read))?;
-                if !real.starts_with(&self.repository) {
-                    self.findings.problem(path, Fault::Outside(real));
-                    return None;
-                }
-                (real.strip_prefix(self.task).unwrap_or(&real).to_owned(), metadata)
+    fn locate(&mut self, path: &Path) -> Option<(PathBuf, Identity)> {
+        let found = self.library.source.find(path);
+        match self.findings.note(path, found)? {
+            Found::Directory { place, outside: true, .. } => {
+                self.findings.problem(path, Fault::Outside(place));
+                None
             }
-            metadata => (path.to_owned(), self.findings.note(path, metadata.map_err(Fault::read))?),
-        };
-        if !metadata.is_dir() {
-            self.findings.problem(path, Fault::NotADirectory);
-            return None;
+            Found::Directory { place, identity, .. } => Some((place, identity)),
+            Found::File { .. } => {
+                self.findings.problem(path, Fault::NotADirectory);
+                None
+            }
         }
-        Some((dir, (metadata.dev(), metadata.ino())))
     }
 
     fn entries(&mut self, dir: &Path) -> Option<Entries> {
-        let listed = fs::read_dir(self.task.join(dir)).map_err(Fault::read);
+        let listed = self.library.source.list(dir);
         let mut found = Entries::default();
         for entry in self.findings.note(dir, listed)? {
-            let entry = self.findings.note(dir, entry.map_err(Fault::read))?;
-            match entry.file_name().as_encoded_bytes() {
+            match entry.as_encoded_bytes() {
                 b"kind" => found.kind = true,
                 b"value" => found.value = true,
                 b"inputs" => found.inputs = true,
                 b"outputs" => found.outputs = true,
                 [b'.', ..] => {}
-                _ => self.findings.warning(&dir.join(entry.file_name()), Oddity::Unread),
+                _ => self.findings.warning(&dir.join(&entry), Oddity::Unread),
             }
         }
         Some(found)
@@ -196,7 +176,7 @@ impl<'a, 'b> Tree<'a, 'b> {
             self.findings.problem(path, Fault::Missing);
             return None;
         }
-        let (line, more) = self.findings.note(path, text::line(&self.task.join(path)))?;
+        let (line, more) = self.findings.note(path, text::line(self.library.source.read(path)))?;
         if more {
             self.findings.warning(path, Oddity::MoreLines);
         }
@@ -218,7 +198,7 @@ impl<'a, 'b> Tree<'a, 'b> {
     fn frame(
         &mut self,
         dir: PathBuf,
-        id: (u64, u64),
+        id: Identity,
         found: &Entries,
         name: Option<&str>,
     ) -> Entered {
@@ -228,11 +208,11 @@ impl<'a, 'b> Tree<'a, 'b> {
         });
         let slice = self.slice(&dir.join("outputs"), found.outputs, computation);
         let branches = if found.inputs {
-            branch::list(self.task, &dir.join("inputs"), self.findings)
+            branch::list(self.library.source, &dir.join("inputs"), self.findings)
         } else {
             Vec::new()
         };
-        self.visited.insert(id, Visit::Open(dir.clone()));
+        self.visited.insert(id.clone(), Visit::Open(dir.clone()));
         let nodes = Vec::with_capacity(branches.len());
         Entered::Frame(Frame { dir, id, computation, slice, branches, nodes })
     }
@@ -243,11 +223,11 @@ impl<'a, 'b> Tree<'a, 'b> {
         there: bool,
         computation: Option<ComputationId>,
     ) -> Option<Slice> {
-        let computation = computation.map(|id| self.library.get(id));
         if !there {
-            return computation.map(|computation| Slice::all(computation.outputs.len()));
+            let all = |id| Slice::all(self.library.get(id).outputs.len());
+            return computation.map(all);
         }
-        let lines = self.findings.note_lines(path, text::lines(&self.task.join(path)))?;
+        let lines = self.findings.note_lines(path, text::lines(self.library.source.read(path)))?;
         if lines.is_empty() {
             self.findings.problem(path, Fault::NoOutput);
         } else if lines.len() > MOST {
@@ -257,6 +237,7 @@ impl<'a, 'b> Tree<'a, 'b> {
         for (at, error) in wrong {
             self.findings.problem_in_line(path, at + 1, Fault::Slice(error));
         }
+        let computation = computation.map(|id| self.library.get(id));
         let (name, count) = computation.map(|it| (it.name.to_string(), it.outputs.len()))?;
         for (at, line) in lines.iter().enumerate() {
             let number = line.parse::<usize>().unwrap_or_default();
@@ -271,7 +252,7 @@ impl<'a, 'b> Tree<'a, 'b> {
     /// Makes a node of a computation whose inputs were all read.
     fn finish(&mut self, frame: &Frame) -> Option<NodeId> {
         let node = self.node(frame);
-        self.visited.insert(frame.id, Visit::Done(node));
+        self.visited.insert(frame.id.clone(), Visit::Done(node));
         node
     }
 

@@ -177,12 +177,13 @@ impl Storage {
         outputs: Vec<Published>,
         origin: Origin,
     ) -> CallRecord {
-        let Computation { name, commit, tree, .. } = call.computation;
+        let Computation { name, commit, tree, dirty, .. } = call.computation;
         CallRecord {
             format: Format,
             computation: name.clone(),
             commit: commit.clone(),
             tree: tree.clone(),
+            dirty: *dirty,
             inputs: call.inputs.to_vec(),
             outputs,
             origin,

@@ -4,7 +4,7 @@
 //! decided, and removes the rest.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::find::Call;
 use super::record::CallRecord;
@@ -43,9 +43,10 @@ impl Storage {
             name: record.computation.clone(),
             commit: record.commit.clone(),
             tree: record.tree.clone(),
+            dirty: record.dirty,
             inputs: Vec::new(),
             outputs: vec![String::new(); record.outputs.len()],
-            exec: PathBuf::new(),
+            checked_out: None,
         };
         let call = Call { computation: &computation, inputs: &record.inputs };
         for digits in DIGITS {

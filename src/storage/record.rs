@@ -110,6 +110,9 @@ pub struct CallRecord {
     pub commit: ObjectId,
     /// The Git tree of its directory.
     pub tree: ObjectId,
+    /// The tree is not the commit's: it had changes that were not committed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dirty: bool,
     /// Its inputs, in order.
     pub inputs: Vec<Digest>,
     /// Its outputs, in order.

@@ -12,7 +12,7 @@
 use super::record::{CallRecord, JobRecord};
 use crate::digest::{Digest, SHORT};
 use crate::name::{ComputationName, TaskName};
-use crate::workflow::{Computation, MOST, Task};
+use crate::workflow::{Computation, MOST, Task, version};
 
 /// The greatest length of a file name that every file system takes, less what is appended to it.
 const LONGEST: usize = 255 - ".json".len();
@@ -86,7 +86,8 @@ impl ResultName {
 
     /// The name that the call of a record has.
     pub(super) fn of_recorded_call(record: &CallRecord, digits: Digits) -> Self {
-        let directory = directory("c", record.computation.as_str(), record.commit.short());
+        let version = version(&record.commit, &record.tree, record.dirty);
+        let directory = directory("c", record.computation.as_str(), &version);
         Self { directory, file: file(&record.inputs, digits) }
     }
 
@@ -157,8 +158,7 @@ fn shown(digest: &Digest, digits: Digits) -> String {
 }
 
 fn call_directory(computation: &Computation) -> Box<str> {
-    let Computation { name, commit, .. } = computation;
-    directory("c", ComputationName::as_str(name), commit.short())
+    directory("c", ComputationName::as_str(&computation.name), &computation.version())
 }
 
 fn job_directory(task: &TaskName, commit: &str) -> Box<str> {
@@ -197,18 +197,17 @@ fn join(inputs: impl Iterator<Item = String>) -> Box<str> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
 
     fn computation() -> Computation {
         Computation {
             name: "add".parse().unwrap(),
             commit: "567526d1f10f0000000000000000000000000000".parse().unwrap(),
-            tree: "00".repeat(20).parse().unwrap(),
+            tree: "abc4".repeat(10).parse().unwrap(),
+            dirty: false,
             inputs: vec![],
             outputs: vec![],
-            exec: PathBuf::new(),
+            checked_out: None,
         }
     }
 
@@ -229,6 +228,13 @@ mod tests {
         assert_eq!(task_input(&x, Digits::Short), "tinputs/ad/48103e4fc7");
         let guess = ResultName::guess(&computation(), &[Some(x), None]);
         assert_eq!(guess.output(0), "c_add/567526d1f10f/00/ad48103e4fc7_???");
+    }
+
+    #[test]
+    fn what_is_not_committed_is_known_by_its_tree() {
+        let dirty = Computation { dirty: true, ..computation() };
+        let name = ResultName::of_call(&dirty, &[], Digits::Short);
+        assert_eq!(name.output(0), "c_add/dirty-abc4abc4abc4/00/_");
     }
 
     #[test]

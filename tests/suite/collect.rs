@@ -134,10 +134,14 @@ fn submodules_are_looked_into_at_any_depth() {
     }
     repository::commit(&library, LAB, "library\n");
     repository::absorb(&lab.path("task"), "computations", "../computations");
-    // The gitfiles of the inner ones lead to the library's old place.
+    // The inner ones still lead to the library's old place, and back.
     for name in ["add", "divmod", "mul"] {
         let gitdir = format!("gitdir: ../../.git/modules/computations/modules/{name}\n");
         fs::write(library.join(name).join(".git"), gitdir).unwrap();
+        let config = format!(".git/modules/computations/modules/{name}/config");
+        let config = lab.path("task").join(config);
+        let worktree = format!("[core]\n\tworktree = ../../../../../computations/{name}\n");
+        fs::write(&config, fs::read_to_string(&config).unwrap() + &worktree).unwrap();
     }
     repository::commit(&lab.path("task"), LAB, "task\n");
     lab.ce_run(&[]).exit(0);

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use compeval::evaluate::{Evaluation, Evaluator, Event, Files};
 use compeval::executor::{Executor, Fake, Invocation};
 use compeval::exit::Exit;
-use compeval::load;
+use compeval::load::{self, Uncommitted};
 use compeval::plan::Plan;
 use compeval::report::{Reporter, Tally, Tree, View, labels};
 use compeval::storage::{Durability, Storage, Unrecorded};
@@ -56,7 +56,7 @@ fn read(path: &PathBuf) -> String {
 impl World {
     /// Loads the task that is in a laboratory.
     pub(crate) fn load(lab: &Lab) -> Self {
-        let task = load::task(&lab.path("task"));
+        let task = load::task(&lab.path("task"), Uncommitted::Ignore);
         let task = task.unwrap_or_else(|error| panic!("{error:?}")).task;
         let plan = Plan::new(&task.workflow);
         let inputs = lab.inputs.iter().map(|name| lab.path("data").join(name));

@@ -30,6 +30,8 @@ pub(crate) fn commit(dir: &Path, Author { name, email, time }: Author, message: 
     let author = gix::actor::SignatureRef { name: name.into(), email: email.into(), time };
     let parents = repository.head_id().ok().map(gix::Id::detach);
     let commit = repository.commit_as(author, author, "HEAD", message, tree, parents);
+    let mut index = repository.index_from_tree(&tree).unwrap();
+    index.write(gix::index::write::Options::default()).unwrap();
     commit.unwrap().to_string()
 }
 

@@ -18,11 +18,13 @@ fn task(workflow: Workflow) -> Task {
         tree: id.parse().unwrap(),
         inputs: inputs.iter().copied().map(str::to_owned).collect(),
         outputs: outputs.iter().copied().map(str::to_owned).collect(),
-        exec: "exec".into(),
+        dirty: false,
+        checked_out: None,
     };
     Task {
         name: "t".parse().unwrap(),
         commit: id.parse().unwrap(),
+        changed: vec![],
         inputs: vec!["n".parse().unwrap(), "unused".parse().unwrap()],
         computations: vec![
             computation("divmod", &["dividend", "divisor"], &["quotient", "remainder"]),

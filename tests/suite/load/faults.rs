@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::Path;
 
-use compeval::load::{self, LoadError};
+use compeval::load::{self, LoadError, Uncommitted};
 
 use super::broken::{base, right, tasks};
 
@@ -103,8 +103,10 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
         .file("workflow/kind", "computation\nlines\n")
         .file("workflow/notes", "")
         .without("workflow/value");
-    for lab in tasks().into_iter().map(|(_, lab)| lab).chain([with_oddities]) {
-        let Err(LoadError::Problems { problems, warnings, .. }) = load::task(&lab.path("task"))
+    let changed = base().commit().file("computations/add/notes", "");
+    for lab in tasks().into_iter().map(|(_, lab)| lab).chain([with_oddities, changed]) {
+        let Err(LoadError::Problems { problems, warnings, .. }) =
+            load::task(&lab.path("task"), Uncommitted::Refuse)
         else {
             panic!()
         };
@@ -114,6 +116,9 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
     let mut all = variants("load/problem.rs", "Fault");
     all.extend(variants("git/head.rs", "HeadError"));
     assert!(all.remove("Head"));
+    // These need another user, and files that are ignored: see run/uncommitted.rs.
+    assert!(all.remove("Untrusted"));
     assert_eq!(told, all);
+    odd.extend(["Ignored", "Uncommitted"].map(str::to_owned));
     assert_eq!(odd, variants("load/problem.rs", "Oddity"));
 }

@@ -5,11 +5,11 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 
 use crate::fifo;
-use crate::lab::Lab;
+use crate::lab::{Lab, another_user};
 
 const SUM: &str = "Inputs: 'x', 'stop words'\n(add INPUT('x') INPUT('stop words'))[0]";
 
@@ -147,32 +147,36 @@ fn a_path_need_not_be_text() {
     assert!(lab.path("").join(OsStr::from_bytes(b"stor\xffge/tinputs")).is_dir());
 }
 
-/// Runs a test as somebody who is not root, for whom modes of files mean something. Root becomes
-/// nobody; where nobody may not execute the programs, the answer is `None`.
-fn as_a_plain_user(lab: &Lab) -> Option<u32> {
-    if !rustix::process::getuid().is_root() {
-        return Some(rustix::process::getuid().as_raw());
-    }
-    let mut command = lab.command("ce-run");
-    let status = command.arg("--version").uid(65534).stdout(Stdio::null()).status();
-    status.is_ok_and(|status| status.success()).then_some(65534)
+/// Somebody who is not root, for whom modes of files mean something. Root becomes nobody; where
+/// nobody may not execute the programs, the answer is `None`.
+fn plain_user(lab: &Lab) -> Option<u32> {
+    let own = rustix::process::getuid();
+    if own.is_root() { another_user(lab) } else { Some(own.as_raw()) }
+}
+
+/// Lets Git trust the repositories, whoever they belong to.
+fn trusting<'c>(lab: &Lab, command: &'c mut Command) -> &'c mut Command {
+    command.env("HOME", lab.path("home"))
 }
 
 #[test]
 fn a_storage_that_may_not_be_written_can_be_looked_at() {
     let lab = lab();
     let mode = |mode: &str| {
-        let mut chmod = std::process::Command::new("chmod");
+        let mut chmod = Command::new("chmod");
         assert!(chmod.args(["-R", mode]).arg(lab.path("")).status().unwrap().success());
     };
     lab.ce_run(&[]).exit(0);
     mode("a+rX,a-w");
-    if let Some(user) = as_a_plain_user(&lab) {
+    if let Some(user) = plain_user(&lab) {
         let other = ["-n", "../storage", "../data/x", "../data/x"];
         lab.unchanged(|| {
-            lab.finish(lab.evaluation(&["-n"]).uid(user)).exit(0);
-            lab.finish(lab.command("ce-run").args(other).uid(user)).exit(3);
-            lab.finish(lab.command("ce-run").args(&other[1..]).uid(user)).exit(5).says("use -n");
+            lab.finish(trusting(&lab, &mut lab.evaluation(&["-n"])).uid(user)).exit(0);
+            let run = |arguments: &[&str]| {
+                lab.finish(trusting(&lab, lab.command("ce-run").args(arguments)).uid(user))
+            };
+            run(&other).exit(3);
+            run(&other[1..]).exit(5).says("use -n");
         });
     }
     mode("u+w");
@@ -181,11 +185,11 @@ fn a_storage_that_may_not_be_written_can_be_looked_at() {
 #[test]
 fn an_input_that_may_not_be_read_is_told_of() {
     let lab = lab();
-    if let Some(user) = as_a_plain_user(&lab) {
+    if let Some(user) = plain_user(&lab) {
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(lab.path(""), fs::Permissions::from_mode(0o755)).unwrap();
         fs::set_permissions(lab.path("data/x"), fs::Permissions::from_mode(0o0)).unwrap();
-        lab.finish(lab.evaluation(&["-n"]).uid(user))
+        lab.finish(trusting(&lab, &mut lab.evaluation(&["-n"])).uid(user))
             .exit(2)
             .says("cannot read the input x, ../data/x");
     }

@@ -7,3 +7,4 @@ mod interrupt;
 mod names;
 mod output;
 mod storage;
+mod uncommitted;

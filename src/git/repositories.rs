@@ -1,0 +1,78 @@
+//! A repository, and those of its submodules that are cloned, at any depth.
+
+use std::cell::OnceCell;
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+use gix::{ObjectId, Repository};
+
+use super::{GitResult, open};
+
+/// A repository with its submodules, which are opened when one is asked for.
+#[derive(Debug)]
+pub(super) struct Repositories {
+    pub(super) task: Repository,
+    submodules: OnceCell<Vec<Repository>>,
+}
+
+impl Repositories {
+    /// Opens the repository that a directory is in, or is.
+    pub(super) fn open(dir: &Path) -> GitResult<Self> {
+        let top = super::top(&dir.canonicalize()?).unwrap_or_else(|| dir.to_owned());
+        Ok(Self { task: open(&top)?, submodules: OnceCell::new() })
+    }
+
+    /// The submodules that are cloned.
+    pub(super) fn submodules(&self) -> GitResult<&[Repository]> {
+        if let Some(known) = self.submodules.get() {
+            return Ok(known);
+        }
+        let found = find(&self.task)?;
+        Ok(self.submodules.get_or_init(|| found))
+    }
+
+    /// Whichever repository has an object.
+    pub(super) fn having(&self, id: ObjectId) -> GitResult<Option<&Repository>> {
+        if self.task.has_object(id) {
+            return Ok(Some(&self.task));
+        }
+        Ok(self.submodules()?.iter().find(|repository| repository.has_object(id)))
+    }
+}
+
+/// Those that the repository keeps in `modules/`, recorded now or not, and those that are checked
+/// out with a repository of their own.
+fn find(task: &Repository) -> GitResult<Vec<Repository>> {
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    let mut waiting = vec![task.clone()];
+    while let Some(repository) = waiting.pop() {
+        let kept = kept(&repository.common_dir().join("modules"))?;
+        let recorded = repository.submodules()?.into_iter().flatten();
+        let recorded = recorded.filter_map(|submodule| submodule.open().ok().flatten());
+        for submodule in kept.into_iter().chain(recorded) {
+            if seen.insert(submodule.git_dir().canonicalize()?) {
+                waiting.push(submodule.clone());
+                found.push(submodule);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn kept(room: &Path) -> GitResult<Vec<Repository>> {
+    let mut kept = Vec::new();
+    let mut rooms = vec![room.to_owned()];
+    while let Some(room) = rooms.pop() {
+        let Ok(entries) = fs::read_dir(&room) else { continue };
+        for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()) {
+            // A submodule's name may have slashes, so a directory may be on the way to one.
+            if path.join("HEAD").is_file() && path.join("objects").is_dir() {
+                kept.push(open(&path)?);
+            } else {
+                rooms.push(path);
+            }
+        }
+    }
+    Ok(kept)
+}

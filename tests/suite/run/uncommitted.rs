@@ -1,0 +1,194 @@
+//! What no commit records, and what becomes of it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::lab::{Lab, Library, another_user};
+use crate::repository::{self, LAB};
+
+const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0]";
+
+fn lab(library: Library) -> Lab {
+    Lab::task(TASK).commit_with(library)
+}
+
+const LIBRARIES: [Library; 3] = [Library::Plain, Library::Submodule, Library::Submodules];
+
+/// Runs git in the task; returns what it prints.
+fn git(lab: &Lab, dir: &str, arguments: &[&str]) -> String {
+    let mut git = Command::new("git");
+    git.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+    git.env("HOME", lab.path("home")).env("GIT_CONFIG_NOSYSTEM", "1");
+    let output = git.current_dir(lab.path("task").join(dir)).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// What can happen to a computation: what is done, and the files that are told.
+type Change = (fn(&Path), &'static str);
+
+const CHANGES: [Change; 7] = [
+    (|dir| append(&dir.join("exec"), "# more\n"), "exec"),
+    (|dir| fs::write(dir.join("a file"), "").unwrap(), "a file"),
+    (|dir| fs::remove_file(dir.join("outputs")).unwrap(), "outputs"),
+    (
+        |dir| fs::set_permissions(dir.join("exec"), fs::Permissions::from_mode(0o644)).unwrap(),
+        "exec",
+    ),
+    (|dir| std::os::unix::fs::symlink("exec", dir.join("link")).unwrap(), "link"),
+    (
+        |dir| {
+            fs::create_dir_all(dir.join("deep/er")).unwrap();
+            fs::write(dir.join("deep/er/file"), "").unwrap();
+        },
+        "deep/er/file",
+    ),
+    (
+        |dir| {
+            fs::remove_file(dir.join("inputs")).unwrap();
+            std::os::unix::fs::symlink("outputs", dir.join("inputs")).unwrap();
+        },
+        "inputs",
+    ),
+];
+
+fn append(path: &Path, text: &str) {
+    let contents = fs::read_to_string(path).unwrap();
+    fs::write(path, contents + text).unwrap();
+}
+
+#[test]
+fn a_computation_that_is_not_as_committed_is_refused_with_its_files() {
+    for (library, (change, file)) in LIBRARIES.into_iter().cycle().zip(CHANGES) {
+        let lab = lab(library);
+        change(&lab.path("task/computations/mul"));
+        let ran = lab.ce_run(&[]).exit(2);
+        let told = format!("computations/mul: has changes that are not committed: {file}\n");
+        // Without its outputs, or if it is not executable, there is more to tell.
+        assert!(ran.stderr.contains(&told), "{}", ran.stderr);
+        assert!(ran.stderr.contains("or evaluate with --dirty"), "{}", ran.stderr);
+        assert!(!lab.path("storage").exists());
+    }
+}
+
+#[test]
+fn what_is_staged_is_not_committed() {
+    let lab = lab(Library::Plain);
+    append(&lab.path("task/computations/mul/exec"), "# more\n");
+    git(&lab, "", &["add", "-A"]);
+    lab.ce_run(&[]).exit(2).says("computations/mul: has changes that are not committed: exec");
+}
+
+#[test]
+fn a_file_that_was_only_touched_is_as_committed() {
+    let lab = lab(Library::Plain);
+    let exec = lab.path("task/computations/mul/exec");
+    fs::write(&exec, fs::read(&exec).unwrap()).unwrap();
+    lab.ce_run(&[]).exit(0).says("job output 00");
+}
+
+#[test]
+fn changes_elsewhere_do_not_matter() {
+    let lab = lab(Library::Plain).file("notes", "").file("computations/divmod/notes", "");
+    lab.ce_run(&[]).exit(0).says("job output 00");
+}
+
+#[test]
+fn a_dirty_computation_is_known_by_the_tree_that_git_would_make() {
+    for (library, (change, _)) in LIBRARIES.into_iter().cycle().zip(&CHANGES) {
+        let lab = lab(library);
+        let mul = lab.path("task/computations/mul");
+        change(&mul);
+        // Whatever else it does not need, it needs these.
+        let lab = lab.mode("computations/mul/exec", 0o755);
+        if !mul.join("outputs").exists() {
+            continue;
+        }
+        lab.ce_run(&["--dirty"]).exit(if mul.join("inputs").is_symlink() { 2 } else { 0 });
+        git(&lab, "computations/mul", &["add", "-A", "."]);
+        let dir = git(&lab, "computations/mul", &["rev-parse", "--show-prefix"]);
+        let tree = git(&lab, "computations/mul", &["write-tree", &format!("--prefix={dir}")]);
+        let clean = git(&lab, "computations/mul", &["rev-parse", &format!("HEAD:{dir}")]);
+        let name = format!("c_mul/dirty-{}/00/", &tree[..12]);
+        if tree != clean && !mul.join("inputs").is_symlink() {
+            let names = lab.storage();
+            assert!(names.iter().any(|it| it.starts_with(&name)), "{name} {names:?}");
+        }
+    }
+}
+
+#[test]
+fn a_dirty_result_is_reused_and_never_taken_for_a_commits() {
+    let lab = lab(Library::Plain);
+    append(&lab.path("task/computations/mul/exec"), "echo 1000 >\"$3\"\n");
+    let dirty = lab.ce_run(&["--dirty"]).exit(0).called(vec!["add", "mul"]);
+    dirty.says("the job is not kept: no commit records computations/mul/exec");
+    assert!(!lab.storage().iter().any(|name| name.starts_with("t_")));
+    lab.ce_run(&["--dirty"]).exit(0).called(vec![]);
+    git(&lab, "", &["checkout", "-q", "."]);
+    lab.ce_run(&["--dirty"]).exit(0).called(vec!["add", "mul"]).says("job output 00");
+    assert_eq!(lab.output(), "102\n");
+    lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
+}
+
+#[test]
+fn a_computation_that_was_never_committed_can_be_evaluated() {
+    let lab = lab(Library::Plain).computation("new", "a b", "c", "cat \"$1\" \"$2\" >\"$3\"");
+    let lab = lab.file("workflow/value", "new\n");
+    lab.ce_run(&[]).exit(2).says("computations/new: is not in the commit");
+    lab.ce_run(&["--dirty"]).exit(0).says("the job is not kept").called(vec!["mul", "new"]);
+}
+
+#[test]
+fn the_job_of_a_task_that_is_not_committed_is_not_kept() {
+    let lab = lab(Library::Plain).file("workflow/inputs/01-x/value", "y\n");
+    let told = "the job is not kept: no commit records workflow/inputs/01-x/value";
+    lab.ce_run(&[]).exit(0).says(told).called(vec!["add", "mul"]);
+    assert!(!lab.storage().iter().any(|name| name.starts_with("t_")));
+    lab.run("ce", &["check"]).exit(0).says("the task: is not committed as it is: workflow/inputs/01-x/value");
+}
+
+#[test]
+fn the_job_of_a_submodule_that_is_elsewhere_is_not_kept() {
+    for (library, submodule) in
+        [(Library::Submodule, "computations"), (Library::Submodules, "computations/mul")]
+    {
+        let lab = lab(library).file("computations/mul/notes", "");
+        repository::commit(&lab.path("task").join(submodule), LAB, "notes\n");
+        let told = format!("the job is not kept: no commit records {submodule}\n");
+        lab.ce_run(&[]).exit(0).says(&told);
+        repository::commit(&lab.path("task"), LAB, "moved\n");
+        lab.ce_run(&[]).exit(0).says("job output 00").called(vec!["add", "mul"]);
+    }
+}
+
+#[test]
+fn ignored_files_are_told_of_and_do_no_harm() {
+    for library in LIBRARIES {
+        let lab = Lab::task(TASK).file("computations/mul/.gitignore", "*.o\nbuild\n");
+        let lab = lab.commit_with(library);
+        let lab = lab.file("computations/mul/x.o", "").file("computations/mul/build/y", "");
+        let ran = lab.ce_run(&[]).exit(0).says("job output 00");
+        for file in ["x.o", "build"] {
+            let told = format!("computations/mul/{file}: is ignored by Git");
+            assert_eq!(ran.stderr.matches(&told).count(), 1, "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn somebody_elses_repository_is_refused_unless_it_is_trusted() {
+    let lab = lab(Library::Plain);
+    let Some(user) = another_user(&lab) else { return };
+    let mut chmod = Command::new("chmod");
+    assert!(chmod.args(["-R", "a+rX"]).arg(lab.path("")).status().unwrap().success());
+    let told = "the repository at LAB/task belongs to somebody else";
+    lab.finish(lab.evaluation(&["-n"]).uid(user))
+        .exit(2)
+        .says(told)
+        .says("try: if you trust it: git config --global --add safe.directory LAB/task");
+    lab.finish(lab.evaluation(&["-n"]).uid(user).env("HOME", lab.path("home"))).exit(3);
+}
