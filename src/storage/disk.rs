@@ -1,8 +1,8 @@
 //! The file system as the storage uses it.
 //!
 //! Every operation tells what was tried and with which file when it fails, and tells "there is no
-//! such file" as a value where that is an answer. Nothing else in the storage touches a file, so
-//! that a test can let any operation fail (see `fault`).
+//! such file" as a value where that is an answer. No other way leads to a file that a result depends
+//! on, so that a test can let any operation fail (see `fault`).
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -166,6 +166,11 @@ pub(super) fn remove_any(path: &Path) -> Result<()> {
 /// Removes a directory and everything in it unless it is gone.
 pub(super) fn remove_tree(path: &Path) -> Result<()> {
     found(fault().and_then(|()| fs::remove_dir_all(path))).doing("remove", path).map(drop)
+}
+
+/// Removes a directory if nothing is in it; fails if something is.
+pub(super) fn remove_dir(path: &Path) -> Result<()> {
+    found(fault().and_then(|()| fs::remove_dir(path))).doing("remove", path).map(drop)
 }
 
 /// Takes from everybody the right to write a file; the rights to read and execute it stay.

@@ -18,6 +18,7 @@ mod lease;
 mod leftover;
 mod memory;
 mod pin;
+mod probe;
 mod publish;
 pub mod record;
 mod run;
@@ -46,6 +47,7 @@ pub use self::job::Job;
 pub use self::lease::Lease;
 pub use self::memory::Memory;
 pub use self::pin::PinRecord;
+pub use self::probe::Probes;
 pub use self::publish::Sealed;
 use self::record::Stamp;
 pub use self::run::{Holder, SILENCE};
@@ -100,6 +102,12 @@ impl StorageError {
     /// Whether nothing at all can be written.
     pub fn is_read_only(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem)
+    }
+
+    /// Whether there is no room left.
+    pub(in crate::storage) fn is_full(&self) -> bool {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        matches!(self, Self::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
     }
 
     /// What the user can do about it, if that is not plain.

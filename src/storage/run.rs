@@ -113,6 +113,21 @@ impl Holder {
     }
 }
 
+/// What a host lets runs know of each other.
+#[derive(Clone, Debug)]
+pub(super) struct Signs {
+    /// Its name.
+    pub(super) host: String,
+    /// Whether the id of its last start can be read.
+    pub(super) boot: bool,
+    /// Whether the process namespace can be read.
+    pub(super) namespace: bool,
+    /// Whether a process that is there is seen to be there.
+    pub(super) sees_the_living: bool,
+    /// Whether a process that is gone is seen to be gone.
+    pub(super) misses_the_dead: bool,
+}
+
 /// This run, and what it knows of others.
 #[derive(Debug)]
 pub(super) struct Run {
@@ -176,6 +191,19 @@ impl Run {
             *known = (beat, Instant::now());
         }
         known.1.elapsed() < SILENCE
+    }
+
+    /// What this host lets runs know of each other.
+    pub(super) fn signs(&self) -> Signs {
+        let RunName { host, boot, namespace, .. } = &self.name;
+        let nobody = RunName { process: i32::MAX.unsigned_abs(), ..self.name.clone() };
+        Signs {
+            host: host.clone(),
+            boot: !boot.is_empty(),
+            namespace: !namespace.is_empty(),
+            sees_the_living: !self.name.is_gone(),
+            misses_the_dead: nobody.is_gone(),
+        }
     }
 
     /// Whether another run is certainly over.

@@ -14,8 +14,11 @@ use crate::digest::{Digest, SHORT};
 use crate::name::{ComputationName, TaskName};
 use crate::workflow::{Computation, MOST, Task, version};
 
-/// The greatest length of a file name that every file system takes, less what is appended to it.
-const LONGEST: usize = 255 - ".json".len();
+/// The greatest length of a file name that every file system takes, in bytes.
+pub(super) const LONGEST_FILE: usize = 255;
+
+/// The same, less what is appended to it.
+const LONGEST: usize = LONGEST_FILE - ".json".len();
 
 /// The room of the records that say what is there.
 pub(super) const RECORDS: &str = "record";
@@ -171,6 +174,11 @@ fn directory(kind: &str, name: &str, commit: &str) -> Box<str> {
 
 fn file(inputs: &[Digest], digits: Digits) -> Box<str> {
     join(inputs.iter().map(|input| shown(input, digits)))
+}
+
+/// The name of a record of a call with so many inputs, below its room: to try whether it fits.
+pub(super) fn longest_record(inputs: usize) -> String {
+    format!("{}.json", join((0..inputs).map(|_| "0".repeat(SHORT))))
 }
 
 /// Joins the inputs' digits with `_`. Where a component would grow too long it ends in `_`, and

@@ -148,7 +148,9 @@ fn the_job_of_a_task_that_is_not_committed_is_not_kept() {
     let told = "the job is not kept: no commit records workflow/inputs/01-x/value";
     lab.ce_run(&[]).exit(0).says(told).called(vec!["add", "mul"]);
     assert!(!lab.storage().iter().any(|name| name.starts_with("t_")));
-    lab.run("ce", &["check"]).exit(0).says("the task: is not committed as it is: workflow/inputs/01-x/value");
+    lab.run("ce", &["check"])
+        .exit(0)
+        .says("the task: is not committed as it is: workflow/inputs/01-x/value");
 }
 
 #[test]

@@ -1,0 +1,124 @@
+//! Whether what is written can be brought to the disk, and how long that takes.
+
+use std::time::{Duration, Instant};
+
+use super::{Site, refused, span};
+use crate::diagnosis::Diagnosis;
+use crate::storage::{Result, disk};
+
+/// How often each flush is timed.
+const TIMES: usize = 5;
+
+/// After so long, no more is timed.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A call that waits longer for the disk is slow.
+const LONG: Duration = Duration::from_millis(50);
+
+/// A flush of everything that takes longer is slow.
+const VERY_LONG: Duration = Duration::from_secs(1);
+
+/// How long it takes to flush: medians.
+#[derive(Clone, Copy, Debug)]
+struct Flushed {
+    file: Duration,
+    directory: Duration,
+    file_system: Duration,
+}
+
+/// How long small calls wait for the disk.
+pub(super) fn flushing(site: &Site) -> Diagnosis {
+    match flush(site) {
+        Ok(flushed) => told(flushed),
+        Err(error) => {
+            let means = "results cannot be brought to the disk, and no run ends well";
+            let hint = "use --no-sync, and results may be lost with the power; or another disk";
+            refused("flushing", &error, means, hint)
+        }
+    }
+}
+
+fn flush(site: &Site) -> Result<Flushed> {
+    let room = site.room()?;
+    let mut times: [Vec<Duration>; 3] = Default::default();
+    let begun = Instant::now();
+    for number in 0..TIMES {
+        let file = room.join(number.to_string());
+        disk::write(&file, b"a small result\n")?;
+        times[0].push(timed(|| disk::sync(&file))?);
+        times[1].push(timed(|| disk::sync(&room))?);
+        disk::write(&room.join(format!("{number}.more")), b"a small result\n")?;
+        times[2].push(timed(|| disk::sync_file_system(&room))?);
+        if begun.elapsed() > PATIENCE {
+            break;
+        }
+    }
+    let [file, directory, file_system] = times.map(median);
+    Ok(Flushed { file, directory, file_system })
+}
+
+fn timed(act: impl FnOnce() -> Result<()>) -> Result<Duration> {
+    let begun = Instant::now();
+    act().map(|()| begun.elapsed())
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+fn told(flushed: Flushed) -> Diagnosis {
+    let Flushed { file, directory, file_system } = flushed;
+    // The output and the record; the directories of the stage, of both and of the job's file.
+    let call = file * 2 + directory * 3;
+    let found = format!(
+        "a file {}, a directory {}, the file system {}: a call alone waits {} for the disk",
+        span(file),
+        span(directory),
+        span(file_system),
+        span(call)
+    );
+    let found = Diagnosis::ok("flushing", found);
+    let hint = "use --no-sync where results may be lost with the power, or a faster disk";
+    if call > LONG {
+        let means = "small calls wait longer for the disk than they compute; many at once share \
+                     one flush";
+        found.slow(means).hint(hint)
+    } else if file_system > VERY_LONG {
+        let means = "many small calls share a flush of the whole file system, which waits for \
+                     what others write there, too";
+        found.slow(means).hint(hint)
+    } else {
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::said;
+    use super::*;
+    use crate::diagnosis::Grade;
+
+    #[test]
+    fn a_slow_disk_is_told() {
+        let [fast, slow] = [2, 11].map(Duration::from_millis);
+        let disk = Flushed { file: fast, directory: fast, file_system: fast };
+        let text = "a file 2.0 ms, a directory 2.0 ms, the file system 2.0 ms: a call alone waits \
+                    10.0 ms for the disk; ";
+        assert_eq!(said(&told(disk)), (None, text.to_owned()));
+        let (grade, text) = said(&told(Flushed { file: slow, directory: slow, ..disk }));
+        assert_eq!(grade, Some(Grade::Slow));
+        assert!(text.contains("waits 55.0 ms for the disk; small calls"), "{text}");
+        let busy = Flushed { file_system: Duration::from_secs(3), ..disk };
+        let (grade, text) = said(&told(busy));
+        assert_eq!(grade, Some(Grade::Slow));
+        assert!(text.contains("what others write"), "{text}");
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        let times = |times: &[u64]| times.iter().copied().map(Duration::from_secs).collect();
+        assert_eq!(median(times(&[9, 1, 2])), Duration::from_secs(2));
+        assert_eq!(median(times(&[])), Duration::ZERO);
+    }
+}

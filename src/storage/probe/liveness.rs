@@ -1,0 +1,69 @@
+//! Whether one run can tell that another one has died.
+
+use super::Site;
+use crate::diagnosis::Diagnosis;
+use crate::storage::run::{Run, SILENCE, Signs};
+
+/// Names that hosts have before anybody gives them one.
+const NAMELESS: [&str; 4] = ["", "(none)", "localhost", "localhost.localdomain"];
+
+/// Whether runs know each other.
+pub(super) fn processes(_: &Site) -> Diagnosis {
+    told(&Run::new().signs())
+}
+
+fn told(signs: &Signs) -> Diagnosis {
+    let probe = "processes";
+    let host = &signs.host;
+    if !signs.boot || !signs.namespace {
+        let missing = if signs.boot { "process namespace" } else { "id of the last start" };
+        let found = Diagnosis::ok(probe, format!("the {missing} of {host} cannot be read"));
+        return found
+            .broken("runs of this host take each other for dead, and clear away what is in use")
+            .hint("mount /proc");
+    }
+    if !signs.sees_the_living || !signs.misses_the_dead {
+        let found = Diagnosis::ok(probe, "it cannot be told whether a process lives");
+        let silence = SILENCE.as_secs();
+        return found
+            .note(format!("others replace a run that died after {silence} seconds, not at once"));
+    }
+    if NAMELESS.contains(&host.as_str()) {
+        let found = Diagnosis::ok(probe, format!("the name of this host is \"{host}\""));
+        return found
+            .note(
+                "another host of that name that shares the storage takes the runs of this one for \
+                 dead, and clears away what is in use",
+            )
+            .hint("give each host that shares the storage a name of its own");
+    }
+    Diagnosis::ok(probe, format!("a run that dies on {host} is replaced at once"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::said;
+    use super::*;
+    use crate::diagnosis::Grade;
+
+    fn signs() -> Signs {
+        let host = "anna".to_owned();
+        Signs { host, boot: true, namespace: true, sees_the_living: true, misses_the_dead: true }
+    }
+
+    #[test]
+    fn what_runs_cannot_know_of_each_other_is_told() {
+        assert_eq!(told(&signs()).grade(), None);
+        for blind in [Signs { boot: false, ..signs() }, Signs { namespace: false, ..signs() }] {
+            let (grade, text) = said(&told(&blind));
+            assert_eq!(grade, Some(Grade::Broken));
+            assert!(text.contains("take each other for dead"), "{text}");
+        }
+        let (grade, text) = said(&told(&Signs { misses_the_dead: false, ..signs() }));
+        assert_eq!(grade, Some(Grade::Note));
+        assert!(text.contains("after 60 seconds"), "{text}");
+        let (grade, text) = said(&told(&Signs { host: "localhost".to_owned(), ..signs() }));
+        assert_eq!(grade, Some(Grade::Note));
+        assert!(text.contains("another host of that name"), "{text}");
+    }
+}

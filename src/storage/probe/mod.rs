@@ -1,0 +1,174 @@
+//! What the storage needs of the file system and of the host, tried out.
+//!
+//! Each file here has one topic: what is measured (by the operations of `disk` where there is one),
+//! and a pure function that says what it means, so that broken file systems can be tested without
+//! having any. Nothing is left behind.
+
+mod flushing;
+mod kind;
+mod liveness;
+mod modes;
+mod mounts;
+mod moving;
+mod names;
+mod site;
+mod space;
+mod taking;
+mod times;
+
+use std::error::Error;
+use std::path::Path;
+use std::time::Duration;
+
+use self::site::Site;
+use super::StorageError;
+use crate::diagnosis::Diagnosis;
+
+/// What to try where a file system does not do what is needed.
+const ELSEWHERE: &str = "put the storage on another file system: a local one of Linux, or NFS";
+
+type Probe = fn(&Site) -> Diagnosis;
+
+/// What can be told of any directory.
+const ANYWHERE: [Probe; 4] = [site::writing, kind::kind, space::space, liveness::processes];
+
+/// What can be told where files can be written. Removing what was made is the last.
+const WRITABLE: [Probe; 15] = [
+    mounts::mounts,
+    taking::exclusive_files,
+    taking::hard_links,
+    moving::replacing,
+    moving::moving,
+    flushing::flushing,
+    names::long_names,
+    names::case,
+    names::characters,
+    times::time_stamps,
+    times::clock,
+    modes::read_only,
+    modes::programs,
+    modes::copying,
+    site::removing,
+];
+
+/// Probes of a storage, each carried out when it is asked for.
+///
+/// They work in a private directory in `tmp/`. A storage that is not there is made, as a run would
+/// make it, and removed with this.
+#[derive(Debug)]
+pub struct Probes {
+    site: Site,
+    next: usize,
+}
+
+impl Probes {
+    /// Prepares to probe the file system under a storage.
+    pub fn new(storage: &Path) -> Self {
+        Self { site: Site::new(storage), next: 0 }
+    }
+}
+
+impl Iterator for Probes {
+    type Item = Diagnosis;
+
+    fn next(&mut self) -> Option<Diagnosis> {
+        let rest = if self.site.is_writable() { &WRITABLE[..] } else { &[] };
+        let probe = ANYWHERE.iter().chain(rest).nth(self.next)?;
+        self.next += 1;
+        let mut diagnosis = probe(&self.site);
+        self.site.tidy();
+        diagnosis.found = self.site.shown(&diagnosis.found);
+        Some(diagnosis)
+    }
+}
+
+/// What is found when the operating system refuses; what that means, and what to try, unless the
+/// disk is full.
+fn refused(probe: &'static str, error: &StorageError, means: &str, hint: &str) -> Diagnosis {
+    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+    let found = Diagnosis::ok(probe, format!("{error}{cause}"));
+    if error.is_full() {
+        let means = "there is not even room for a probe, so nothing can be told of this";
+        return found.broken(means).hint("make room, then probe again");
+    }
+    found.broken(means).hint(hint)
+}
+
+/// Writes so many bytes for humans.
+fn size(bytes: u64) -> String {
+    let mut size = bytes as f64;
+    for unit in ["bytes", "KiB", "MiB", "GiB", "TiB"] {
+        if size < 1024.0 {
+            let digits = usize::from(unit != "bytes");
+            return format!("{size:.digits$} {unit}");
+        }
+        size /= 1024.0;
+    }
+    format!("{size:.1} PiB")
+}
+
+/// Writes a duration for humans.
+fn span(time: Duration) -> String {
+    match time.as_secs_f64() {
+        seconds if seconds >= 1.0 => format!("{seconds:.1} s"),
+        seconds if seconds >= 1e-3 => format!("{:.1} ms", seconds * 1e3),
+        seconds => format!("{:.0} µs", seconds * 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::diagnosis::Grade;
+
+    /// An error as the operating system gives it.
+    pub(super) fn error(kind: io::ErrorKind) -> StorageError {
+        StorageError::Io { doing: "link to", path: "a".into(), source: kind.into() }
+    }
+
+    /// How bad it is, and all that is said of it.
+    pub(super) fn said(diagnosis: &Diagnosis) -> (Option<Grade>, String) {
+        let trouble = diagnosis.trouble.as_ref();
+        let means = trouble.map_or("", |trouble| &trouble.means);
+        (diagnosis.grade(), format!("{}; {means}", diagnosis.found))
+    }
+
+    #[test]
+    fn a_full_disk_is_not_taken_for_a_missing_ability() {
+        let (grade, text) =
+            said(&refused("a", &error(io::ErrorKind::Unsupported), "no links", "b"));
+        assert_eq!(grade, Some(Grade::Broken));
+        assert_eq!(text, "cannot link to a: unsupported; no links");
+        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
+            let (grade, text) = said(&refused("a", &error(kind), "no links", "b"));
+            assert_eq!(grade, Some(Grade::Broken));
+            assert!(text.contains("; there is not even room for a probe"), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_for_humans() {
+        assert_eq!(size(1023), "1023 bytes");
+        assert_eq!(size(1536), "1.5 KiB");
+        assert_eq!(size(5 << 40), "5.0 TiB");
+        assert_eq!(size(3 << 50), "3.0 PiB");
+        assert_eq!(span(Duration::from_micros(12)), "12 µs");
+        assert_eq!(span(Duration::from_micros(1250)), "1.2 ms");
+        assert_eq!(span(Duration::from_millis(1500)), "1.5 s");
+    }
+
+    #[test]
+    fn probing_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = dir.path().join("a/b/storage");
+        let probes = Probes::new(&storage).collect::<Vec<_>>();
+        assert_eq!(probes.len(), ANYWHERE.len() + WRITABLE.len());
+        assert!(!dir.path().join("a").exists());
+        let mut names: Vec<&str> = probes.iter().map(|probe| probe.probe).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), probes.len(), "each has a name of its own");
+    }
+}

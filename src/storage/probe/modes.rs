@@ -1,0 +1,150 @@
+//! What files let others do with them: nobody may write a published one, some are programs.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
+
+use super::{ELSEWHERE, Site, refused};
+use crate::diagnosis::Diagnosis;
+use crate::storage::disk::Doing;
+use crate::storage::{Result, disk};
+
+/// What is left of the rights to write a file after they were taken away.
+#[derive(Clone, Copy, Debug)]
+struct Sealed {
+    /// The mode as it is shown.
+    mode: u32,
+    /// Whether this user can open the file for writing all the same.
+    open: bool,
+    /// Whether that is because this user is root.
+    root: bool,
+}
+
+/// Whether published files are safe from being written.
+pub(super) fn read_only(site: &Site) -> Diagnosis {
+    match sealed(site) {
+        Ok(sealed) => told_of_seal(sealed),
+        Err(error) => refused("read-only", &error, "results cannot be made read-only", ELSEWHERE),
+    }
+}
+
+fn sealed(site: &Site) -> Result<Sealed> {
+    let file = site.file()?;
+    disk::seal(&file)?;
+    let mode = fs::metadata(&file).doing("look at", &file)?.permissions().mode() & 0o777;
+    let open = OpenOptions::new().append(true).open(&file).is_ok();
+    Ok(Sealed { mode, open, root: rustix::process::geteuid().is_root() })
+}
+
+fn told_of_seal(Sealed { mode, open, root }: Sealed) -> Diagnosis {
+    let found = Diagnosis::ok("read-only", format!("the mode of a published file is {mode:03o}"));
+    if mode & 0o222 != 0 {
+        found
+            .broken("results stay writable: a program that opens one by mistake can change it")
+            .hint(ELSEWHERE)
+    } else if open && root {
+        found
+            .note("you are root, and can write published files whatever their mode is")
+            .hint("compute as another user")
+    } else if open {
+        found
+            .broken("the mode is shown, and does not keep anybody from writing")
+            .hint("mount the file system so that modes count, such as with default_permissions")
+    } else {
+        found
+    }
+}
+
+/// Whether a file in the storage can be executed.
+pub(super) fn programs(site: &Site) -> Diagnosis {
+    let executable = || {
+        let file = site.file()?;
+        fs::set_permissions(&file, Permissions::from_mode(0o755)).doing("change", &file)?;
+        match access(&file, Access::EXEC_OK) {
+            Ok(()) => Ok(true),
+            Err(Errno::ACCESS) => Ok(false),
+            Err(error) => Err(std::io::Error::from(error)).doing("look at", &file),
+        }
+    };
+    match executable() {
+        Ok(executable) => told_of_programs(executable),
+        Err(error) => refused("programs", &error, "files cannot be made executable", ELSEWHERE),
+    }
+}
+
+fn told_of_programs(executable: bool) -> Diagnosis {
+    let probe = "programs";
+    if executable {
+        return Diagnosis::ok(probe, "an output that is a program can be started");
+    }
+    Diagnosis::ok(probe, "no program can be started from there (noexec)")
+        .note("a computation that starts an output of another one fails; all others work")
+        .hint("let it copy the program before, or mount the file system without noexec")
+}
+
+/// Whether a copy shares its blocks with the original.
+pub(super) fn copying(site: &Site) -> Diagnosis {
+    let shares = || {
+        let (from, to) = (site.file()?, site.fresh());
+        let original = File::open(&from).doing("read", &from)?;
+        let copy = File::create_new(&to).doing("write", &to)?;
+        let shares = rustix::fs::ioctl_ficlone(&copy, &original).is_ok();
+        drop(copy);
+        disk::remove(&to)?;
+        let is_right = disk::copy(&from, &to)? == disk::digest(&from)?;
+        Ok((shares, is_right && disk::digest(&from)? == disk::digest(&to)?))
+    };
+    match shares() {
+        Ok((shares, is_right)) => told_of_copies(shares, is_right),
+        Err(error) => {
+            refused("copying", &error, "task inputs cannot be copied into the storage", ELSEWHERE)
+        }
+    }
+}
+
+fn told_of_copies(shares: bool, is_right: bool) -> Diagnosis {
+    let probe = "copying";
+    if !is_right {
+        return Diagnosis::ok(probe, "a copy differs from its original")
+            .broken("what is written is not what is read")
+            .hint(ELSEWHERE);
+    }
+    let found = if shares {
+        "a copy of a file there shares its blocks (reflink), and takes no time"
+    } else {
+        "a copy takes the room and time of its bytes (no reflinks)"
+    };
+    Diagnosis::ok(probe, found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::said;
+    use super::*;
+    use crate::diagnosis::Grade;
+
+    #[test]
+    fn modes_that_do_not_count_are_told() {
+        let fine = Sealed { mode: 0o444, open: false, root: false };
+        let text = "the mode of a published file is 444; ".to_owned();
+        assert_eq!(said(&told_of_seal(fine)), (None, text));
+        let root = Sealed { open: true, root: true, ..fine };
+        assert_eq!(told_of_seal(root).grade(), Some(Grade::Note));
+        let (grade, text) = said(&told_of_seal(Sealed { mode: 0o755, ..fine }));
+        assert_eq!(grade, Some(Grade::Broken));
+        assert!(text.contains("is 755; results stay writable"), "{text}");
+        let shown = Sealed { open: true, ..fine };
+        assert_eq!(told_of_seal(shown).grade(), Some(Grade::Broken));
+    }
+
+    #[test]
+    fn what_cannot_be_started_or_copied_is_told() {
+        assert_eq!(told_of_programs(true).grade(), None);
+        assert_eq!(told_of_programs(false).grade(), Some(Grade::Note));
+        assert!(said(&told_of_copies(true, true)).1.contains("shares its blocks"));
+        assert_eq!(told_of_copies(false, true).grade(), None);
+        assert_eq!(told_of_copies(false, false).grade(), Some(Grade::Broken));
+    }
+}

@@ -1,0 +1,209 @@
+//! Moving a file to its place: over what is there, and only where nothing is.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::{ELSEWHERE, Site, refused};
+use crate::diagnosis::Diagnosis;
+use crate::storage::disk::Doing;
+use crate::storage::{Result, disk};
+
+/// How often a file is replaced while another thread looks at it.
+const MOVES: usize = 300;
+
+/// How long that may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What came of replacing a file.
+#[derive(Clone, Copy, Debug)]
+struct Replaced {
+    /// The file that was moved is the one that is there now.
+    same: bool,
+    /// How often it was replaced while somebody looked.
+    moves: usize,
+    /// How often nothing was seen under the name.
+    gaps: usize,
+}
+
+/// Whether a file can be put in the place of another one at once.
+pub(super) fn replacing(site: &Site) -> Diagnosis {
+    match replace(site) {
+        Ok(replaced) => told_of_replacing(replaced),
+        Err(error) => {
+            let means = "damaged results cannot be replaced, and runs cannot show that they live";
+            refused("replacing", &error, means, ELSEWHERE)
+        }
+    }
+}
+
+fn replace(site: &Site) -> Result<Replaced> {
+    let (file, place) = (site.file()?, site.room()?.join("place"));
+    disk::write(&place, b"")?;
+    let (id, text) = (disk::id(&file)?, disk::read(&file)?);
+    disk::rename(&file, &place)?;
+    let same = id.is_some() && disk::id(&place)? == id && disk::read(&place)? == text;
+    let (moves, gaps) = watch(&place, || {
+        let file = site.file()?;
+        disk::rename(&file, &place).map(drop)
+    })?;
+    Ok(Replaced { same, moves, gaps })
+}
+
+/// Replaces a file many times; returns how often, and how often a thread that looked saw nothing.
+fn watch(place: &Path, replace: impl Fn() -> Result<()>) -> Result<(usize, usize)> {
+    let over = &AtomicBool::new(false);
+    let mut gaps = Ok(0);
+    let moves = thread::scope(|scope| {
+        scope.spawn(|| gaps = look(place, over));
+        let begun = Instant::now();
+        let mut moves = 0;
+        let mut moved = Ok(());
+        while moved.is_ok() && moves < MOVES && begun.elapsed() < PATIENCE {
+            moved = replace();
+            moves += 1;
+        }
+        over.store(true, Ordering::Relaxed);
+        moved.map(|()| moves)
+    })?;
+    Ok((moves, gaps?))
+}
+
+/// Looks at a file again and again; returns how often there was none.
+fn look(place: &Path, over: &AtomicBool) -> Result<usize> {
+    let mut gaps = 0;
+    loop {
+        gaps += usize::from(disk::metadata(place)?.is_none());
+        if over.load(Ordering::Relaxed) {
+            return Ok(gaps);
+        }
+    }
+}
+
+fn told_of_replacing(replaced: Replaced) -> Diagnosis {
+    let probe = "replacing";
+    match replaced {
+        Replaced { same: false, .. } => Diagnosis::ok(probe, "a moved file is not the same file")
+            .broken("a result may be taken for another execution's: files are told apart by inode")
+            .hint(ELSEWHERE),
+        Replaced { moves, gaps: 0, .. } => {
+            let found =
+                format!("a name was never seen free while its file was replaced {moves} times");
+            Diagnosis::ok(probe, found)
+        }
+        Replaced { moves, gaps, .. } => {
+            let found = format!(
+                "a name was seen free {gaps} times while its file was replaced {moves} times"
+            );
+            Diagnosis::ok(probe, found)
+                .broken(
+                    "for a moment a result seems to be missing, or to have no record: it may be \
+                     computed again, or believed without one",
+                )
+                .hint(ELSEWHERE)
+        }
+    }
+}
+
+/// What came of moving a file where nothing may be replaced.
+#[derive(Clone, Copy, Debug)]
+struct Moved {
+    /// The file system itself refuses to replace.
+    native: bool,
+    /// What was there stays.
+    refused: bool,
+    /// Where nothing was, the file is now.
+    moved: bool,
+}
+
+/// Whether a file can be moved only where nothing is.
+pub(super) fn moving(site: &Site) -> Diagnosis {
+    match move_new(site) {
+        Ok(moved) => told_of_moving(moved),
+        Err(error) => refused("moving", &error, "outputs cannot be put in their places", ELSEWHERE),
+    }
+}
+
+fn move_new(site: &Site) -> Result<Moved> {
+    let (file, taken, free) = (site.file()?, site.file()?, site.room()?.join("free"));
+    let native = knows_how(&file, &taken)?;
+    let ids = (disk::id(&file)?, disk::id(&taken)?);
+    let refused = !disk::rename_new(&file, &taken)? && (disk::id(&file)?, disk::id(&taken)?) == ids;
+    let moved = disk::rename_new(&file, &free)? && disk::id(&free)? == ids.0;
+    Ok(Moved { native, refused, moved: moved && disk::id(&file)?.is_none() })
+}
+
+/// Whether the file system knows how to move without replacing. Moves nothing if it does not.
+fn knows_how(from: &Path, taken: &Path) -> Result<bool> {
+    let moved = renameat_with(CWD, from, CWD, taken, RenameFlags::NOREPLACE);
+    match moved.map_err(io::Error::from) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(false),
+        other => other.map(|()| true).doing("move to", taken),
+    }
+}
+
+fn told_of_moving(moved: Moved) -> Diagnosis {
+    let probe = "moving";
+    match moved {
+        Moved { refused: false, .. } => Diagnosis::ok(probe, "what is there is replaced")
+            .broken("an output that was put there by hand may be overwritten")
+            .hint(ELSEWHERE),
+        Moved { moved: false, .. } => Diagnosis::ok(probe, "a moved file is not in its new place")
+            .broken("outputs do not come to their places")
+            .hint(ELSEWHERE),
+        Moved { native: false, .. } => {
+            let found = "the file system cannot refuse to replace: the place is looked at first";
+            Diagnosis::ok(probe, found).note(
+                "a file that another program puts in the place of an output in that very moment is \
+                 overwritten; runs never do",
+            )
+        }
+        Moved { .. } => Diagnosis::ok(probe, "what is in the way is not replaced"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::said;
+    use super::*;
+    use crate::diagnosis::Grade;
+
+    #[test]
+    fn a_name_that_is_free_for_a_moment_is_told() {
+        let fine = Replaced { same: true, moves: 300, gaps: 0 };
+        assert_eq!(told_of_replacing(fine).grade(), None);
+        let (grade, text) = said(&told_of_replacing(Replaced { gaps: 2, ..fine }));
+        assert_eq!(grade, Some(Grade::Broken));
+        assert!(text.starts_with("a name was seen free 2 times"), "{text}");
+        let other = told_of_replacing(Replaced { same: false, ..fine });
+        assert_eq!(other.grade(), Some(Grade::Broken));
+    }
+
+    #[test]
+    fn a_gap_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let site = Site::new(dir.path());
+        let place = site.fresh();
+        let (moves, gaps) = watch(&place, || Ok(())).unwrap();
+        assert_eq!(moves, MOVES);
+        assert!(gaps > 0, "nothing is ever there");
+        assert!(watch(&place, || disk::make_dir(&place.join("a"))).is_err());
+    }
+
+    #[test]
+    fn a_file_system_that_always_replaces_is_told() {
+        let fine = Moved { native: true, refused: true, moved: true };
+        assert_eq!(told_of_moving(fine).grade(), None);
+        let (grade, text) = said(&told_of_moving(Moved { native: false, ..fine }));
+        assert_eq!(grade, Some(Grade::Note));
+        assert!(text.contains("looked at first"), "{text}");
+        for broken in [Moved { refused: false, ..fine }, Moved { moved: false, ..fine }] {
+            assert_eq!(told_of_moving(broken).grade(), Some(Grade::Broken));
+        }
+    }
+}

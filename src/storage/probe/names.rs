@@ -1,0 +1,239 @@
+//! Whether files can have the names that the scheme gives them, and no two are one.
+
+use std::path::Path;
+
+use super::{ELSEWHERE, Site, refused};
+use crate::diagnosis::Diagnosis;
+use crate::storage::{Result, StorageError, disk, scheme};
+use crate::workflow::MOST;
+
+/// One letter with an accent, as two forms of Unicode have it.
+const ACCENT: [&str; 2] = ["c_\u{e9}", "c_e\u{301}"];
+
+/// What some file systems have other plans with.
+const MARKS: &str = "c_a:b*c?d\"e<f>g|h\\i. ";
+
+/// How long names may be.
+#[derive(Clone, Copy, Debug)]
+struct Longest {
+    /// The length of the longest file name, in bytes.
+    bytes: usize,
+    /// The most inputs of a call that has a record's name and path.
+    inputs: usize,
+}
+
+/// Whether names can be as long as those of calls with many inputs.
+pub(super) fn long_names(site: &Site) -> Diagnosis {
+    match longest(site) {
+        Ok(longest) => told_of_length(longest),
+        Err(error) => {
+            refused("long names", &error, "results cannot have the names they need", ELSEWHERE)
+        }
+    }
+}
+
+fn longest(site: &Site) -> Result<Longest> {
+    Ok(Longest {
+        bytes: most(scheme::LONGEST_FILE, |bytes| fits(site, &"0".repeat(bytes)))?,
+        inputs: most(MOST, |inputs| fits(site, &scheme::longest_record(inputs)))?,
+    })
+}
+
+/// The greatest number up to `all` for which something holds that holds for all smaller ones.
+fn most(all: usize, holds: impl Fn(usize) -> Result<bool>) -> Result<usize> {
+    if holds(all)? {
+        return Ok(all);
+    }
+    let (mut right, mut wrong) = (0, all);
+    while right + 1 < wrong {
+        let middle = usize::midpoint(right, wrong);
+        if holds(middle)? { right = middle } else { wrong = middle }
+    }
+    Ok(right)
+}
+
+/// Whether a file can have a name, which may lead through directories.
+fn fits(site: &Site, name: &str) -> Result<bool> {
+    let path = site.room()?.join(name);
+    let parent = path.parent().unwrap_or(site.dir());
+    is_accepted(disk::make_dirs(parent).and_then(|()| disk::write(&path, b"")))
+}
+
+/// Whether it was done. That there is no room says nothing about a name.
+fn is_accepted(done: Result<()>) -> Result<bool> {
+    match done {
+        Ok(()) => Ok(true),
+        Err(error) if error.is_full() => Err(error),
+        Err(StorageError::Io { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn told_of_length(Longest { bytes, inputs }: Longest) -> Diagnosis {
+    let probe = "long names";
+    if bytes >= scheme::LONGEST_FILE && inputs >= MOST {
+        let found = format!("{bytes} bytes, and paths for a call of {inputs} inputs");
+        return Diagnosis::ok(probe, found);
+    }
+    let found = format!("{bytes} bytes at most, and paths for a call of {inputs} inputs");
+    let found = Diagnosis::ok(probe, found);
+    if inputs < MOST {
+        found
+            .broken(format!("a call of more than {inputs} inputs cannot be published"))
+            .hint("put the storage on another file system, or where its path is shorter")
+    } else {
+        let need = scheme::LONGEST_FILE;
+        found.note(format!("computations and tasks with names near {need} bytes do not fit"))
+    }
+}
+
+/// Whether names that differ only in case are two.
+pub(super) fn case(site: &Site) -> Diagnosis {
+    let two = || {
+        let room = site.room()?;
+        disk::write(&room.join("c_add"), b"")?;
+        Ok(disk::metadata(&room.join("c_ADD"))?.is_none())
+    };
+    match two() {
+        Ok(two) => told_of_case(two),
+        Err(error) => {
+            refused("case", &error, "it cannot be told which names are the same", ELSEWHERE)
+        }
+    }
+}
+
+fn told_of_case(two: bool) -> Diagnosis {
+    let probe = "case";
+    if two {
+        return Diagnosis::ok(probe, "c_add and c_ADD are two names");
+    }
+    Diagnosis::ok(probe, "c_add and c_ADD are one name")
+        .broken(
+            "computations or tasks whose names differ only in case share a directory: what has no \
+             record is taken for the other's, and the rest is in each other's way",
+        )
+        .hint("tell them apart by more than case, or put the storage on another file system")
+}
+
+/// What becomes of the characters of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// The name is listed as it was given.
+    Kept,
+    /// It is listed as another one.
+    Changed,
+    /// Nothing can have it.
+    Refused,
+}
+
+/// What becomes of characters beyond letters and digits.
+#[derive(Clone, Copy, Debug)]
+struct Characters {
+    accent: Fate,
+    /// The two forms of the letter are one name.
+    merged: bool,
+    marks: Fate,
+}
+
+/// Whether names are kept as they are.
+pub(super) fn characters(site: &Site) -> Diagnosis {
+    let probed = || {
+        let room = site.room()?;
+        let accent = fate(&room, ACCENT[0])?;
+        let merged = accent != Fate::Refused && disk::metadata(&room.join(ACCENT[1]))?.is_some();
+        Ok(Characters { accent, merged, marks: fate(&site.room()?, MARKS)? })
+    };
+    match probed() {
+        Ok(characters) => told_of_characters(characters),
+        Err(error) => {
+            refused("characters", &error, "it cannot be told which names are kept", ELSEWHERE)
+        }
+    }
+}
+
+fn fate(room: &Path, name: &str) -> Result<Fate> {
+    if !is_accepted(disk::write(&room.join(name), b""))? {
+        return Ok(Fate::Refused);
+    }
+    let is_kept = disk::list(room)?.iter().any(|path| path.file_name() == Some(name.as_ref()));
+    Ok(if is_kept { Fate::Kept } else { Fate::Changed })
+}
+
+fn told_of_characters(characters: Characters) -> Diagnosis {
+    let probe = "characters";
+    let Characters { accent, merged, marks } = characters;
+    if merged {
+        return Diagnosis::ok(probe, "\u{e9} as one character and as two are one name")
+            .broken(
+                "computations or tasks whose names look the same share a directory: what has no \
+                 record is taken for the other's",
+            )
+            .hint("name them in ASCII, or put the storage on another file system");
+    }
+    let which = match (accent, marks) {
+        (Fate::Kept, Fate::Kept) => {
+            return Diagnosis::ok(probe, "names are kept as they are, byte for byte");
+        }
+        (_, Fate::Kept) => "letters with accents",
+        (Fate::Kept, _) => "marks such as : * ? and a dot at the end",
+        _ => "letters with accents, and marks such as : * ?,",
+    };
+    let is_refused = accent == Fate::Refused || marks == Fate::Refused;
+    let what = if is_refused { "refused" } else { "changed" };
+    Diagnosis::ok(probe, format!("{which} are {what}"))
+        .note("results of computations and tasks with such names cannot be kept")
+        .hint(ELSEWHERE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::said;
+    use super::*;
+    use crate::diagnosis::Grade;
+
+    #[test]
+    fn short_names_limit_the_inputs() {
+        let fine = Longest { bytes: 255, inputs: 100 };
+        let text = "255 bytes, and paths for a call of 100 inputs; ";
+        assert_eq!(said(&told_of_length(fine)), (None, text.to_owned()));
+        let (grade, text) = said(&told_of_length(Longest { bytes: 143, inputs: 10 }));
+        assert_eq!(grade, Some(Grade::Broken));
+        assert!(text.ends_with("more than 10 inputs cannot be published"), "{text}");
+        assert_eq!(told_of_length(Longest { bytes: 254, ..fine }).grade(), Some(Grade::Note));
+    }
+
+    #[test]
+    fn the_greatest_number_is_found() {
+        for limit in [0, 1, 54, 99, 100] {
+            assert_eq!(most(100, |number| Ok(number <= limit)).unwrap(), limit);
+        }
+    }
+
+    #[test]
+    fn names_that_are_one_are_told() {
+        assert_eq!(told_of_case(true).grade(), None);
+        let (grade, text) = said(&told_of_case(false));
+        assert_eq!(grade, Some(Grade::Broken));
+        assert!(text.contains("differ only in case share a directory"), "{text}");
+    }
+
+    #[test]
+    fn characters_that_are_not_kept_are_told() {
+        let fine = Characters { accent: Fate::Kept, merged: false, marks: Fate::Kept };
+        assert_eq!(told_of_characters(fine).grade(), None);
+        let merged = Characters { merged: true, ..fine };
+        assert_eq!(told_of_characters(merged).grade(), Some(Grade::Broken));
+        for (characters, what) in [
+            (Characters { accent: Fate::Changed, ..fine }, "letters with accents are changed;"),
+            (Characters { marks: Fate::Refused, ..fine }, "a dot at the end are refused;"),
+            (
+                Characters { accent: Fate::Changed, marks: Fate::Refused, ..fine },
+                "accents, and marks such as : * ?, are refused;",
+            ),
+        ] {
+            let (grade, text) = said(&told_of_characters(characters));
+            assert_eq!(grade, Some(Grade::Note));
+            assert!(text.contains(what), "{text}");
+        }
+    }
+}

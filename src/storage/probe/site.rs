@@ -1,0 +1,192 @@
+//! Where probes work: the private directory of a run, as every run has one.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::refused;
+use crate::diagnosis::Diagnosis;
+use crate::storage::run::{self, Run};
+use crate::storage::{Result, StorageError, disk};
+
+/// A private directory; it and all that had to be made for it go with this.
+#[derive(Debug)]
+pub(super) struct Site {
+    /// The storage, as the user named it.
+    pub(super) storage: PathBuf,
+    /// The name of the private directory, relative to the storage.
+    run: String,
+    /// The private directory, or why it cannot be used.
+    dir: Result<PathBuf, StorageError>,
+    /// The directories that were not there before, the outermost first.
+    made: Vec<PathBuf>,
+    next: AtomicU64,
+}
+
+impl Site {
+    /// Makes the directory, and the storage if it is not there.
+    pub(super) fn new(storage: &Path) -> Self {
+        let run = Run::new().directory().to_owned();
+        let dir = storage.join(&run);
+        let made = absent(&dir);
+        let (made, dir) = match made {
+            Ok(made) => (made, disk::make_dirs(&dir).map(|()| dir)),
+            Err(error) => (Vec::new(), Err(error)),
+        };
+        let mut site =
+            Self { storage: storage.to_owned(), run, dir, made, next: AtomicU64::new(0) };
+        if site.is_writable()
+            && let Err(error) = site.file()
+        {
+            drop(site.clear());
+            site.dir = Err(error);
+        }
+        site
+    }
+
+    pub(super) const fn is_writable(&self) -> bool {
+        self.dir.is_ok()
+    }
+
+    /// The directory nearest to the storage that is there: its own if it can be written.
+    pub(super) fn nearest(&self) -> &Path {
+        let is_dir = |dir: &&Path| matches!(disk::metadata(dir), Ok(Some(it)) if it.is_dir());
+        let own = self.dir.as_deref().ok();
+        let nearest = || self.storage.ancestors().find(is_dir);
+        own.or_else(nearest).unwrap_or_else(|| Path::new("."))
+    }
+
+    /// The private directory, for probes that are asked only if it is there.
+    pub(super) fn dir(&self) -> &Path {
+        self.dir.as_deref().unwrap_or(&self.storage)
+    }
+
+    /// A path that nothing has ever had.
+    pub(super) fn fresh(&self) -> PathBuf {
+        self.dir().join(self.next.fetch_add(1, Ordering::Relaxed).to_string())
+    }
+
+    /// A new small file, of other contents than all others.
+    pub(super) fn file(&self) -> Result<PathBuf> {
+        let path = self.fresh();
+        disk::write(&path, path.as_os_str().as_encoded_bytes()).map(|()| path)
+    }
+
+    /// A new empty directory.
+    pub(super) fn room(&self) -> Result<PathBuf> {
+        let path = self.fresh();
+        disk::make_dir(&path).map(|()| path)
+    }
+
+    /// Removes what a probe has made: on a small disk the next one needs the room.
+    pub(super) fn tidy(&self) {
+        if let Ok(dir) = &self.dir {
+            let paths = disk::list(dir).unwrap_or_default();
+            paths.iter().for_each(|path| drop(disk::remove_any(path)));
+        }
+    }
+
+    /// A text in which the private directory is called as in the documentation.
+    pub(super) fn shown(&self, text: &str) -> String {
+        text.replace(&self.run, &format!("{}/RUN", run::ROOM))
+    }
+
+    /// Removes the private directory, and what was made for it and nobody else uses.
+    fn clear(&self) -> Result<()> {
+        let removed = self.dir.as_deref().map_or(Ok(()), disk::remove_tree);
+        // Another run may have begun to use them.
+        self.made.iter().rev().for_each(|dir| drop(disk::remove_dir(dir)));
+        removed
+    }
+}
+
+/// The directories above one that are not there, the outermost first.
+fn absent(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut absent = Vec::new();
+    for above in dir.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
+        if disk::link_metadata(above)?.is_some() {
+            break;
+        }
+        absent.insert(0, above.to_owned());
+    }
+    Ok(absent)
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        drop(self.clear());
+    }
+}
+
+/// Whether a run can begin to work.
+pub(super) fn writing(site: &Site) -> Diagnosis {
+    let is_new = site.made.contains(&site.storage);
+    told(site.dir.as_ref().map(|_| is_new))
+}
+
+fn told(made: Result<bool, &StorageError>) -> Diagnosis {
+    let probe = "writing";
+    match made {
+        Ok(true) => Diagnosis::ok(probe, "the storage is not there yet, and can be made"),
+        Ok(false) => Diagnosis::ok(probe, "directories and files can be made"),
+        Err(error) => {
+            let hint = error.hint().unwrap_or("name a directory that can be made and written");
+            let means = "nothing can be computed into this storage; -n shows what is there";
+            refused(probe, error, means, hint)
+        }
+    }
+}
+
+/// Whether what a run has left can be cleared away.
+pub(super) fn removing(site: &Site) -> Diagnosis {
+    let probe = "removing";
+    drop(site.room().and_then(|room| disk::make_dir(&room.join("below"))));
+    match site.clear() {
+        Ok(()) => Diagnosis::ok(probe, "what was made for the probes is gone"),
+        Err(error) => {
+            let means = "what runs leave behind stays, and takes room";
+            refused(probe, &error, means, "remove it by hand")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use super::super::tests::{error, said};
+    use super::*;
+    use crate::diagnosis::Grade;
+
+    #[test]
+    fn a_storage_that_cannot_be_written_says_what_still_works() {
+        let told = told(Err(&error(ErrorKind::ReadOnlyFilesystem)));
+        let (grade, text) = said(&told);
+        assert_eq!(grade, Some(Grade::Broken));
+        assert!(text.contains("-n shows what is there"), "{text}");
+        assert_eq!(told.trouble.unwrap().hint.unwrap(), "use -n, which writes nothing");
+    }
+
+    #[test]
+    fn what_others_have_put_there_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = dir.path().join("storage");
+        let site = Site::new(&storage);
+        assert_eq!(writing(&site).found, "the storage is not there yet, and can be made");
+        std::fs::write(storage.join("tmp/mine"), "").unwrap();
+        drop(site);
+        let left = disk::walk(dir.path()).unwrap();
+        assert_eq!(left, ["storage/tmp/mine"]);
+        assert_eq!(writing(&Site::new(&storage)).found, "directories and files can be made");
+    }
+
+    #[test]
+    fn a_file_is_no_storage() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for path in [file.path(), &file.path().join("storage")] {
+            let site = Site::new(path);
+            assert!(!site.is_writable());
+            assert_eq!(writing(&site).grade(), Some(Grade::Broken));
+            assert_eq!(Some(site.nearest()), file.path().parent());
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Who gets a name: the first, and nobody else. Both ways of taking one are tried by rivals.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Barrier;
+use std::thread;
+
+use super::{ELSEWHERE, Site, refused};
+use crate::diagnosis::Diagnosis;
+use crate::storage::{Result, StorageError, disk};
+
+/// How many threads try to take the same name at the same time.
+const RIVALS: usize = 4;
+
+/// How many names they try to take.
+const ROUNDS: usize = 50;
+
+/// What became of names that several wanted.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    /// A name that is taken is refused.
+    refused: bool,
+    /// A link leads to the very same file.
+    same: bool,
+    /// How many names did not go to one rival only.
+    unfair: usize,
+}
+
+/// Whether a file can be made only if there is none.
+pub(super) fn exclusive_files(site: &Site) -> Diagnosis {
+    let probe = "exclusive files";
+    match exclusive(site) {
+        Ok(taken) => told(probe, taken, "files of different calls may be mixed"),
+        Err(error) => {
+            refused(probe, &error, "nothing can be computed into this storage", ELSEWHERE)
+        }
+    }
+}
+
+/// Whether a file can have a second name, if that is free.
+pub(super) fn hard_links(site: &Site) -> Diagnosis {
+    let probe = "hard links";
+    match linked(site) {
+        Ok(taken) => {
+            let means = "a result may be replaced by another execution's, and two runs may compute \
+                         the same call: records and leases are hard links";
+            told(probe, taken, means)
+        }
+        Err(error) => {
+            let means = "nothing can be published, and two runs compute the same call: records \
+                         and leases are hard links";
+            refused(probe, &error, means, ELSEWHERE)
+        }
+    }
+}
+
+fn exclusive(site: &Site) -> Result<Taken> {
+    let refused = !create(&site.file()?)?;
+    Ok(Taken { refused, same: true, unfair: race(site, |_, name| create(name))? })
+}
+
+/// Makes a file; returns whether the name was free.
+fn create(path: &Path) -> Result<bool> {
+    match disk::write(path, b"") {
+        Ok(()) => Ok(true),
+        Err(StorageError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn linked(site: &Site) -> Result<Taken> {
+    let (first, second) = (site.file()?, site.file()?);
+    // In another directory, as records and leases are.
+    let name = site.room()?.join("link");
+    disk::link(&first, &name)?;
+    let same = disk::id(&name)?.is_some() && disk::id(&name)? == disk::id(&first)?;
+    let refused = !disk::link(&second, &name)? && disk::id(&name)? == disk::id(&first)?;
+    Ok(Taken { refused, same, unfair: race(site, disk::link)? })
+}
+
+/// Lets rivals, each with a file of its own, take names; returns how many did not go to one only.
+fn race(site: &Site, take: impl Fn(&Path, &Path) -> Result<bool> + Sync) -> Result<usize> {
+    let own = (0..RIVALS).map(|_| site.file()).collect::<Result<Vec<PathBuf>>>()?;
+    let (room, start) = (&site.room()?, &Barrier::new(RIVALS));
+    let mut taken: Vec<Vec<Result<bool>>> = own.iter().map(|_| Vec::new()).collect();
+    thread::scope(|scope| {
+        for (own, taken) in own.iter().zip(&mut taken) {
+            let take = &take;
+            scope.spawn(move || {
+                let rounds = (0..ROUNDS).map(|round| {
+                    start.wait();
+                    take(own, &room.join(round.to_string()))
+                });
+                *taken = rounds.collect();
+            });
+        }
+    });
+    let mut winners = [0; ROUNDS];
+    for rival in taken {
+        for (winners, won) in winners.iter_mut().zip(rival) {
+            *winners += usize::from(won?);
+        }
+    }
+    Ok(winners.iter().filter(|winners| **winners != 1).count())
+}
+
+fn told(probe: &'static str, taken: Taken, means: &str) -> Diagnosis {
+    let found = match taken {
+        Taken { refused: false, .. } => "a name that is taken is not refused".to_owned(),
+        Taken { same: false, .. } => "a link is not the same file under another name".to_owned(),
+        Taken { unfair: 0, .. } => {
+            let found = format!("of {RIVALS} that take a name at once, one gets it");
+            return Diagnosis::ok(probe, found);
+        }
+        Taken { unfair, .. } => {
+            format!("{unfair} of {ROUNDS} names did not go to one of {RIVALS} that took them")
+        }
+    };
+    Diagnosis::ok(probe, found).broken(means).hint(ELSEWHERE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::said;
+    use super::*;
+    use crate::diagnosis::Grade;
+
+    #[test]
+    fn a_name_that_goes_to_two_is_told() {
+        let fair = Taken { refused: true, same: true, unfair: 0 };
+        assert_eq!(told("a", fair, "b").grade(), None);
+        for (taken, what) in [
+            (Taken { refused: false, ..fair }, "a name that is taken is not refused; b"),
+            (Taken { same: false, ..fair }, "a link is not the same file under another name; b"),
+            (Taken { unfair: 3, ..fair }, "3 of 50 names did not go to one of 4 that took them; b"),
+        ] {
+            let broken = (Some(Grade::Broken), what.to_owned());
+            assert_eq!(said(&told("a", taken, "b")), broken);
+        }
+    }
+
+    #[test]
+    fn a_race_counts_names_that_went_to_several_or_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let site = Site::new(dir.path());
+        assert_eq!(race(&site, |_, name| create(name)).unwrap(), 0);
+        assert_eq!(race(&site, |_, _| Ok(true)).unwrap(), ROUNDS);
+        assert_eq!(race(&site, |_, _| Ok(false)).unwrap(), ROUNDS);
+        let even = |name: &Path| name.to_str().unwrap().ends_with(['0', '2', '4', '6', '8']);
+        assert_eq!(race(&site, |_, name| Ok(create(name)? || even(name))).unwrap(), ROUNDS / 2);
+        assert!(race(&site, |own, _| create(&own.join("below"))).is_err());
+    }
+}

@@ -1,0 +1,161 @@
+//! How fine time stamps are: where size and time stamp are the same a file counts as unchanged.
+
+use std::fs::{File, FileTimes};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::{ELSEWHERE, Site, refused, span};
+use crate::diagnosis::Diagnosis;
+use crate::storage::disk::{Doing, modified_ns};
+use crate::storage::{Result, disk};
+
+/// What file systems round time stamps to, in nanoseconds.
+const GRAINS: [i64; 7] = [1, 100, 1_000, 1_000_000, 10_000_000, SECOND, 2 * SECOND];
+
+const SECOND: i64 = 1_000_000_000;
+
+/// A time that every grain above a nanosecond would round.
+const UNEVEN: i64 = 1_700_000_001 * SECOND + 123_456_789;
+
+/// How long the clock of the file system is watched.
+const WATCHED: Duration = Duration::from_millis(50);
+
+/// What is known of the time stamps.
+#[derive(Clone, Copy, Debug)]
+struct Stamps {
+    /// What they are rounded to, in nanoseconds; `None` if they are something else altogether.
+    grain: Option<i64>,
+    /// How far they advance at a time; `None` if that took too long to see.
+    tick: Option<Duration>,
+}
+
+/// Whether a change is seen by its time stamp.
+pub(super) fn time_stamps(site: &Site) -> Diagnosis {
+    match stamps(site) {
+        Ok(stamps) => told_of_stamps(stamps),
+        Err(error) => {
+            refused("time stamps", &error, "a changed file cannot be told by its time", ELSEWHERE)
+        }
+    }
+}
+
+fn stamps(site: &Site) -> Result<Stamps> {
+    let file = site.file()?;
+    let uneven = UNIX_EPOCH + Duration::from_nanos(UNEVEN.unsigned_abs());
+    // Both, as tools that copy set them: some file systems in user space do not know one alone.
+    let times = FileTimes::new().set_accessed(uneven).set_modified(uneven);
+    File::open(&file).and_then(|file| file.set_times(times)).doing("set the time of", &file)?;
+    let grain = grain(modified(&file)?);
+    Ok(Stamps { grain, tick: tick(site)? })
+}
+
+/// When a file was written last, in nanoseconds since 1970.
+fn modified(path: &Path) -> Result<i64> {
+    Ok(disk::metadata(path)?.map_or(0, |metadata| modified_ns(&metadata)))
+}
+
+/// What the uneven time was rounded to, up or down.
+fn grain(kept: i64) -> Option<i64> {
+    GRAINS.into_iter().find(|grain| kept % grain == 0 && (kept - UNEVEN).abs() < *grain)
+}
+
+/// How far the time stamps of files that are made one after the other advance.
+fn tick(site: &Site) -> Result<Option<Duration>> {
+    let begun = Instant::now();
+    let first = modified(&site.file()?)?;
+    while begun.elapsed() < WATCHED {
+        let file = site.file()?;
+        let step = modified(&file)? - first;
+        disk::remove(&file)?;
+        if step > 0 {
+            return Ok(Some(Duration::from_nanos(step.unsigned_abs())));
+        }
+    }
+    Ok(None)
+}
+
+fn told_of_stamps(Stamps { grain, tick }: Stamps) -> Diagnosis {
+    let probe = "time stamps";
+    let Some(grain) = grain else {
+        return Diagnosis::ok(probe, "a time stamp that was set is not kept").note(
+            "in a copy of the storage every file is read again at its next use; that takes time, \
+             and harms nothing",
+        );
+    };
+    let fine = match grain {
+        1 => "1 ns".to_owned(),
+        _ => span(Duration::from_nanos(grain.unsigned_abs())),
+    };
+    let tick = tick.unwrap_or(WATCHED).max(Duration::from_nanos(grain.unsigned_abs()));
+    let found = format!("rounded to {fine}; a change is seen {} after another", span(tick));
+    let found = Diagnosis::ok(probe, found);
+    if grain < SECOND {
+        return found;
+    }
+    let means = format!(
+        "a published file that another program changes within {fine}, to as many bytes, is taken \
+         for unchanged; files that are copied there from elsewhere are read again at their next use"
+    );
+    found.note(means).hint("let nobody write published files; ce verify reads all of them")
+}
+
+/// How the clock that stamps files differs from this host's. Nothing depends on it.
+pub(super) fn clock(site: &Site) -> Diagnosis {
+    let ahead = || {
+        let host = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let stamped = modified(&site.file()?)?;
+        Ok(stamped - i64::try_from(host.as_nanos()).unwrap_or(i64::MAX))
+    };
+    match ahead() {
+        Ok(ahead) => told_of_clock(ahead),
+        Err(error) => refused("clock", &error, "files cannot be made", ELSEWHERE),
+    }
+}
+
+fn told_of_clock(ahead: i64) -> Diagnosis {
+    let off = Duration::from_nanos(ahead.unsigned_abs());
+    let found = match ahead {
+        _ if off < Duration::from_millis(100) => "that of the files and of this host agree".into(),
+        0.. => {
+            format!("that of the files is {} ahead of this host's; it does not matter", span(off))
+        }
+        _ => format!("that of the files is {} behind this host's; it does not matter", span(off)),
+    };
+    Diagnosis::ok("clock", found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::said;
+    use super::*;
+    use crate::diagnosis::Grade;
+
+    #[test]
+    fn a_coarse_grain_is_found_and_told() {
+        let tick = Some(Duration::from_millis(4));
+        assert_eq!(grain(UNEVEN), Some(1));
+        assert_eq!(grain(UNEVEN / 1000 * 1000), Some(1000));
+        assert_eq!(grain(UNEVEN / SECOND * SECOND), Some(SECOND));
+        assert_eq!(grain((UNEVEN / SECOND + 1) * SECOND), Some(SECOND));
+        assert_eq!(grain(1_700_000_000 * SECOND), Some(2 * SECOND));
+        assert_eq!(grain(0), None);
+        let fine = Stamps { grain: Some(1), tick };
+        let text = "rounded to 1 ns; a change is seen 4.0 ms after another; ";
+        assert_eq!(said(&told_of_stamps(fine)), (None, text.to_owned()));
+        let (grade, text) = said(&told_of_stamps(Stamps { grain: Some(2 * SECOND), tick }));
+        assert_eq!(grade, Some(Grade::Note));
+        assert!(text.starts_with("rounded to 2.0 s; a change is seen 2.0 s after"), "{text}");
+        assert!(text.contains("within 2.0 s, to as many bytes"), "{text}");
+        let lost = told_of_stamps(Stamps { grain: None, tick });
+        assert_eq!(lost.grade(), Some(Grade::Note));
+    }
+
+    #[test]
+    fn a_clock_that_differs_is_only_told() {
+        let seconds = |seconds: i64| said(&told_of_clock(seconds * SECOND));
+        assert_eq!(seconds(0), (None, "that of the files and of this host agree; ".to_owned()));
+        assert!(seconds(90).1.contains("90.0 s ahead"));
+        assert!(seconds(-90).1.contains("90.0 s behind"));
+        assert_eq!(seconds(-90).0, None);
+    }
+}
