@@ -2,10 +2,11 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::thread;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 use signal_hook::iterator::{Handle, Signals};
 
 use crate::executor::{GRACE, Local};
@@ -51,5 +52,26 @@ impl Interrupts {
 impl Drop for Interrupts {
     fn drop(&mut self) {
         self.handle.close();
+    }
+}
+
+/// Notes that the user asked to stop, for programs that look from time to time.
+pub(super) struct Stop(Arc<AtomicUsize>);
+
+impl Stop {
+    /// Begins to watch; the first signal is noted, a second one ends the process at once.
+    pub(super) fn watch() -> io::Result<Self> {
+        let (caught, again) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            flag::register_conditional_default(signal, Arc::clone(&again))?;
+            flag::register(signal, Arc::clone(&again))?;
+            flag::register_usize(signal, Arc::clone(&caught), signal.unsigned_abs() as usize)?;
+        }
+        Ok(Self(caught))
+    }
+
+    /// The signal that came last, if any.
+    pub(super) fn caught(&self) -> Option<u8> {
+        u8::try_from(self.0.load(Ordering::SeqCst)).ok().filter(|signal| *signal > 0)
     }
 }

@@ -4,6 +4,7 @@
 
 mod ce;
 mod check;
+mod doctor;
 mod gc;
 mod interrupt;
 mod log;
@@ -23,6 +24,7 @@ use std::process::ExitCode;
 
 pub use self::ce::Ce;
 pub use self::check::Check;
+pub use self::doctor::Doctor;
 pub use self::gc::Gc;
 pub use self::log::Log;
 pub use self::pin::Pin;

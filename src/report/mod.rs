@@ -4,6 +4,7 @@
 
 mod ancestry;
 mod columns;
+mod diagnosis;
 mod json;
 mod log;
 mod progress;
@@ -16,6 +17,7 @@ mod verdict;
 use std::io;
 
 pub use self::ancestry::Ancestry;
+pub use self::diagnosis::{Findings, diagnosis, diagnosis_json};
 pub use self::json::Json;
 pub use self::log::log;
 pub use self::progress::{Progress, TICK};

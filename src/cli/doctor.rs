@@ -1,0 +1,59 @@
+//! `ce doctor`: whether a storage can keep its promises here.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::interrupt::Stop;
+use super::{Tool, say};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::report::{self, Findings};
+use crate::storage::Probes;
+
+/// Probe whether a storage can keep its promises on this file system and host
+///
+/// Tries out what a storage needs, in a private directory below its tmp/, which is removed at the
+/// end. A storage that is not there is made, and removed as well. Tells in words what would break,
+/// and why small calls are slow. Nothing that is in the storage is touched.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_CODES)]
+pub struct Doctor {
+    /// Print one JSON object for each probe
+    #[arg(long)]
+    json: bool,
+
+    /// The directory that keeps, or is to keep, all results
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: PathBuf,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 the storage can keep all promises, 2 the arguments are wrong, 5 a promise cannot be \
+kept, 130/143 interrupted.";
+
+impl Tool for Doctor {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
+        let tell = if self.json { report::diagnosis_json } else { report::diagnosis };
+        let mut findings = Findings::default();
+        // Other modules that can test themselves are chained here.
+        for diagnosis in Probes::new(&self.storage) {
+            if let Some(signal) = stop.caught() {
+                say("ce", &"interrupted: what was made for the probes is removed");
+                return Ok(Exit::Interrupted(signal));
+            }
+            findings.add(&diagnosis);
+            // Each as soon as it is known: on a file system that hangs, the last one tells where.
+            tell(&diagnosis, out).and_then(|()| out.flush()).map_err(Error::Output)?;
+        }
+        say("ce", &findings);
+        let promises = match findings.broken {
+            0 => "a storage can keep all its promises here",
+            _ => "a storage cannot keep all its promises here",
+        };
+        say("ce", &promises);
+        Ok(if findings.broken > 0 { Exit::Storage } else { Exit::Done })
+    }
+}

@@ -1,0 +1,149 @@
+//! What a storage needs is probed, told in words and in JSON, and nothing is left behind.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::arith::Arith;
+use crate::lab::{Lab, snapshot};
+use crate::program::{PATIENCE, Running};
+
+/// What every storage can be asked.
+const ANYWHERE: [&str; 4] = ["writing", "file system", "space", "processes"];
+
+/// What is asked where files can be written.
+const WRITABLE: [&str; 15] = [
+    "mounts",
+    "exclusive files",
+    "hard links",
+    "replacing",
+    "moving",
+    "flushing",
+    "long names",
+    "case",
+    "characters",
+    "time stamps",
+    "clock",
+    "read-only",
+    "programs",
+    "copying",
+    "removing",
+];
+
+/// The findings that JSON lines tell of.
+fn findings(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The names of all probes, in order.
+fn names(findings: &[Value]) -> Vec<&str> {
+    findings.iter().map(|finding| finding["probe"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_storage_that_is_not_there_is_probed_and_not_left_behind() {
+    let lab = Lab::empty();
+    let doctor = lab.run("ce", &["doctor", "--json", "../new/storage"]);
+    let findings = findings(&doctor.stdout);
+    assert_eq!(names(&findings), [&ANYWHERE[..], &WRITABLE].concat());
+    for finding in &findings {
+        // Where tests run may be memory, or slow, or nearly full, and their user may be root.
+        let may_be = ["file system", "space", "processes", "flushing", "read-only"];
+        let name = finding["probe"].as_str().unwrap();
+        assert!(finding["grade"] == "ok" || may_be.contains(&name), "{finding}");
+        assert_eq!(finding["means"].is_null(), finding["grade"] == "ok", "{finding}");
+    }
+    let broken = findings.iter().any(|finding| finding["grade"] == "broken");
+    let told = if broken { "cannot keep all its promises" } else { "can keep all its promises" };
+    doctor.exit(if broken { 5 } else { 0 }).says("ce: 19 probes: ").says(told);
+    assert!(!lab.path("new").exists());
+}
+
+#[test]
+fn probing_changes_nothing_that_is_in_the_storage() {
+    let arith = Arith::evaluated();
+    let files = || {
+        let all = snapshot(&arith.path(""));
+        // Two directories have other times: files come and go in them.
+        all.lines().filter(|line| !line.starts_with("4")).collect::<Vec<_>>().join("\n")
+    };
+    let before = files();
+    let doctor = arith.ce(&["doctor", "results"]);
+    assert!(doctor.out.starts_with("ok      writing          directories and files can be made\n"));
+    assert_eq!(doctor.out.lines().filter(|line| !line.starts_with(' ')).count(), 19, "{doctor:?}");
+    assert_eq!(before, files());
+    assert_eq!(fs::read_dir(arith.path("tmp")).unwrap().count(), 0);
+}
+
+#[test]
+fn what_cannot_be_written_is_told_with_all_that_can_be_known() {
+    let lab = Lab::empty().data("file", "");
+    let doctor = lab.run("ce", &["doctor", "--json", "../data/file/storage"]).exit(5);
+    let findings = findings(&doctor.stdout);
+    assert_eq!(names(&findings), ANYWHERE);
+    let found = findings[0]["found"].as_str().unwrap();
+    assert!(found.ends_with("../data/file/storage/tmp/RUN: Not a directory (os error 20)"));
+    assert_eq!(findings[0]["grade"], "broken");
+    assert!(findings[0]["means"].as_str().unwrap().contains("nothing can be computed"));
+    assert!(findings[0]["try"].as_str().unwrap().contains("name a directory"));
+    doctor.says("cannot keep all its promises");
+    lab.run("ce", &["doctor"]).exit(2);
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn an_operation_that_fails_is_told_and_nothing_is_left_behind() {
+    let lab = Lab::empty();
+    let doctor = |fault: &str| {
+        let mut command = lab.command("ce");
+        command.args(["doctor", "../storage"]).env("CE_FAULT", fault);
+        lab.finish(&mut command)
+    };
+    let mut told = 0;
+    for operation in (1..=40).step_by(3) {
+        let doctor = doctor(&format!("{operation}:EIO"));
+        assert!([Some(0), Some(5)].contains(&doctor.status.code()), "{}", doctor.stderr);
+        told += usize::from(doctor.stdout.contains("Input/output error"));
+        assert!(!lab.path("storage").exists(), "fault at {operation}: {}", doctor.stdout);
+    }
+    assert!(told > 5, "only {told} faults were told");
+    let full = doctor("10+:ENOSPC").exit(5);
+    full.shows("No space left on device").shows("make room").says("cannot keep");
+}
+
+#[test]
+fn an_interrupt_removes_what_was_made() {
+    let lab = Lab::empty();
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    // Into a pipe that is full: the program waits while it tells of its first probe.
+    let flags = fcntl_getfl(&writer).unwrap();
+    fcntl_setfl(&writer, flags | OFlags::NONBLOCK).unwrap();
+    let full = loop {
+        if let Err(error) = writer.write_all(b" ") {
+            break error.kind();
+        }
+    };
+    assert_eq!(full, ErrorKind::WouldBlock);
+    fcntl_setfl(&writer, flags).unwrap();
+    let mut command = lab.command("ce");
+    let doctor = Running::start(command.args(["doctor", "../storage"]).stdout(writer));
+    drop(command);
+    let begun = Instant::now();
+    while !lab.path("storage/tmp").exists() {
+        assert!(begun.elapsed() < PATIENCE, "nothing is probed");
+        thread::sleep(Duration::from_millis(1));
+    }
+    doctor.signal(Signal::INT);
+    let mut printed = String::new();
+    reader.read_to_string(&mut printed).unwrap();
+    let output = doctor.output();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(printed.trim_start().lines().count() <= 1, "{}", printed.trim_start());
+    assert!(String::from_utf8(output.stderr).unwrap().contains("interrupted"));
+    assert!(!lab.path("storage").exists());
+}
