@@ -3,7 +3,7 @@
 use crate::executor::{Ended, ExecuteError};
 use crate::plan::CallId;
 use crate::storage::{
-    Holder, Input, Log, Memory, Outputs, PublishError, ResultName, StorageError, Stored,
+    self, Holder, Input, Log, Memory, Outputs, PublishError, ResultName, StorageError, Stored,
 };
 
 /// What is there before any call.
@@ -69,6 +69,7 @@ impl CallError {
     /// What the user can do about it, if that is not plain.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
+            Self::Execute(ExecuteError::Log { source, .. }) => storage::advice("write", source),
             Self::Execute(error) => error.hint(),
             Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => error.hint(),
             Self::Ended(_) | Self::Publish(_) => None,

@@ -1,7 +1,8 @@
 //! Faults on demand: in a build with debug assertions, any operation of the storage can fail.
 //!
 //! `CE_FAULT=7:ENOSPC` lets the seventh operation of the process fail once, `7+:EIO` that one and
-//! all after it, and `7:KILL` kills the process there. A release build has none of it.
+//! all after it, and `7:KILL` kills the process there; `ERRORS` lists what else there is. A release
+//! build has none of it.
 
 #[cfg(not(debug_assertions))]
 pub(super) use self::none::fault;
@@ -26,6 +27,17 @@ mod some {
     use rustix::io::Errno;
     use rustix::process::{Signal, getpid, kill_process};
 
+    /// The errors that can be asked for, by their names.
+    const ERRORS: [(&str, Errno); 7] = [
+        ("EACCES", Errno::ACCESS),
+        ("EDQUOT", Errno::DQUOT),
+        ("EIO", Errno::IO),
+        ("ENAMETOOLONG", Errno::NAMETOOLONG),
+        ("ENOSPC", Errno::NOSPC),
+        ("EROFS", Errno::ROFS),
+        ("ESTALE", Errno::STALE),
+    ];
+
     #[derive(Clone, Copy)]
     struct Fault {
         at: u64,
@@ -37,10 +49,8 @@ mod some {
         let (at, error) = text.split_once(':')?;
         let (at, and_after) = at.strip_suffix('+').map_or((at, false), |at| (at, true));
         let error = match error {
-            "ENOSPC" => Some(Errno::NOSPC),
-            "EIO" => Some(Errno::IO),
             "KILL" => None,
-            _ => return None,
+            name => Some(ERRORS.iter().find(|(known, _)| *known == name)?.1),
         };
         Some(Fault { at: at.parse().ok()?, and_after, error })
     }

@@ -5,6 +5,7 @@
 //! outputs of two executions are never mixed. Nothing is deleted: what is in the way is set aside.
 //! Knows nothing of workflows, or of how outputs come about.
 
+mod advice;
 mod check;
 mod collect;
 mod disk;
@@ -35,6 +36,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 
+pub use self::advice::advice;
 pub use self::check::{Fault, Finding, Promise};
 pub use self::collect::{Retired, Tombstone};
 use self::disk::Doing;
@@ -113,14 +115,7 @@ impl StorageError {
     /// What the user can do about it, if that is not plain.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Io { source, .. } => match source.kind() {
-                io::ErrorKind::PermissionDenied => Some("check who may write there, or use -n"),
-                io::ErrorKind::ReadOnlyFilesystem => Some("use -n, which writes nothing"),
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    Some("make room, then run the same command again: what is done is kept")
-                }
-                _ => None,
-            },
+            Self::Io { doing, source, .. } => advice(doing, source),
             Self::Format { .. } => Some("use the newer version that wrote it"),
             Self::Record { .. } | Self::Unsteady(_) | Self::Collected(_) | Self::Collision(_) => {
                 None

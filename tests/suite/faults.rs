@@ -44,10 +44,11 @@ fn recovers(lab: &Lab, after: &str) {
     assert!(again.stderr.contains("2 calls: 2 found"), "after {after}\n{}", again.stderr);
 }
 
-/// Lets the k-th operation of a run fail, for every k; returns how many there are.
-fn fail_everywhere(fault: &str, check: impl Fn(Option<i32>, &str)) -> u32 {
+/// Lets the k-th operation of a run fail, for every k, in one way after the other; returns how many
+/// operations there are.
+fn fail_everywhere(faults: &[&str], check: impl Fn(Option<i32>, &str)) -> u32 {
     let lab = lab();
-    for at in 1.. {
+    for (at, fault) in (1..).zip(faults.iter().cycle()) {
         drop(fs::remove_dir_all(lab.path("storage")));
         let fault = format!("{at}{fault}");
         let ran = lab.finish(lab.evaluation(&["-j1"]).env("CE_FAULT", &fault));
@@ -63,7 +64,7 @@ fn fail_everywhere(fault: &str, check: impl Fn(Option<i32>, &str)) -> u32 {
 
 #[test]
 fn a_full_disk_at_any_operation_loses_nothing() {
-    let operations = fail_everywhere(":ENOSPC", |code, told| {
+    let operations = fail_everywhere(&[":ENOSPC"], |code, told| {
         assert!(matches!(code, Some(0 | 5)), "{code:?} {told}");
     });
     assert!(operations > 50, "{operations} operations failed");
@@ -71,21 +72,34 @@ fn a_full_disk_at_any_operation_loses_nothing() {
 
 #[test]
 fn a_disk_that_fails_once_at_any_operation_loses_nothing() {
-    fail_everywhere(":EIO", |code, told| assert!(matches!(code, Some(0 | 5)), "{code:?} {told}"));
+    fail_everywhere(&[":EIO"], |code, told| {
+        assert!(matches!(code, Some(0 | 5)), "{code:?} {told}");
+    });
+}
+
+/// What is refused is told as what it is, with what to try, unless it can be done without.
+#[test]
+fn a_storage_that_refuses_at_any_operation_loses_nothing() {
+    let faults = [":EDQUOT", ":EACCES", ":ENAMETOOLONG", ":ESTALE", ":EROFS"];
+    fail_everywhere(&faults, |code, told| match code {
+        Some(0) => {}
+        Some(5) => assert!(told.contains("\n  try: "), "{told}"),
+        _ => panic!("{code:?} {told}"),
+    });
 }
 
 #[test]
 fn a_disk_that_fails_from_any_operation_on_is_told_of() {
-    fail_everywhere("+:EIO", |code, told| {
-        // At the very end there is nothing left but to tidy up.
-        let done = code == Some(0) && told.contains("job output");
-        assert!(code == Some(5) || done, "{code:?} {told}");
+    fail_everywhere(&["+:EIO", "+:EROFS"], |code, told| {
+        // At the very end there is nothing left but to tidy up, or a job that need not be kept.
+        let done = ["job output", "the job is not kept"].iter().any(|end| told.contains(end));
+        assert!(code == Some(5) || code == Some(0) && done, "{code:?} {told}");
     });
 }
 
 #[test]
 fn a_run_that_dies_at_any_operation_leaves_what_the_next_can_use() {
-    fail_everywhere(":KILL", |code, told| assert_eq!(code, None, "{told}"));
+    fail_everywhere(&[":KILL"], |code, told| assert_eq!(code, None, "{told}"));
 }
 
 /// Kills runs at moments that differ each time, several at once; then everything is right.

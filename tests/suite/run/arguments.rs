@@ -176,7 +176,7 @@ fn a_storage_that_may_not_be_written_can_be_looked_at() {
                 lab.finish(trusting(&lab, lab.command("ce-run").args(arguments)).uid(user))
             };
             run(&other).exit(3);
-            run(&other[1..]).exit(5).says("use -n");
+            run(&other[1..]).exit(5).says("-n writes");
         });
     }
     mode("u+w");
