@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::count::counted;
 use crate::evaluate::EvaluateError;
 use crate::exit::Exit;
 use crate::git::ReachError;
@@ -29,14 +30,16 @@ pub enum Error {
     #[error(transparent)]
     History(#[from] HistoryError),
     /// The number of inputs is not the task's.
-    #[error("the task {task} takes {takes} inputs ({names}), and {given} are given")]
+    #[error(
+        "the task {task} takes {}, and {given} {} given",
+        inputs(names),
+        if *given == 1 { "is" } else { "are" }
+    )]
     Inputs {
         /// The name of the task.
         task: String,
-        /// How many inputs it takes.
-        takes: usize,
-        /// Their names.
-        names: String,
+        /// The names of the inputs that it takes.
+        names: Vec<String>,
         /// How many there are.
         given: usize,
     },
@@ -77,6 +80,14 @@ pub enum Error {
     Output(#[source] io::Error),
 }
 
+/// Says how many inputs a task takes, and which.
+fn inputs(names: &[String]) -> String {
+    match names.len() {
+        0 => "no inputs".to_owned(),
+        takes => format!("{} ({})", counted(takes, "input"), names.join(", ")),
+    }
+}
+
 impl Error {
     /// The exit code that tells of it.
     pub const fn exit(&self) -> Exit {
@@ -110,7 +121,11 @@ impl Error {
             Self::History(HistoryError::Unknown(_)) => {
                 Some("give the path of an output or task input, or its SHA-1".to_owned())
             }
-            Self::Inputs { .. } => Some("give a file for each, in this order".to_owned()),
+            Self::Inputs { names, .. } => Some(match names.len() {
+                0 => "give the storage and nothing more".to_owned(),
+                1 => "give a file for it".to_owned(),
+                _ => "give a file for each, in this order".to_owned(),
+            }),
             Self::Picture(_) => Some("end the name in .dot, .svg, .png or .pdf".to_owned()),
             Self::Program { program: "dot", source }
                 if source.kind() == io::ErrorKind::NotFound =>

@@ -34,6 +34,7 @@
 
 pub mod cli;
 pub mod collect;
+pub mod count;
 pub mod diagnosis;
 pub mod digest;
 pub mod error;

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The modules from the ground up. A module imports what stands in lines before its own.
 const LAYERS: [&[&str]; 11] = [
-    &["digest", "name", "slice", "exit", "diagnosis"],
+    &["count", "digest", "name", "slice", "exit", "diagnosis"],
     &["workflow"],
     &["git"],
     &["load", "plan", "storage", "executor"],

@@ -6,6 +6,7 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::TaskDir;
+use crate::count::counted;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::load::Uncommitted;
@@ -33,8 +34,4 @@ impl Tool for Check {
         writeln!(out, "{name} at {commit}: {}", count.join(", ")).map_err(Error::Output)?;
         Ok(Exit::Done)
     }
-}
-
-fn counted(count: usize, one: &str) -> String {
-    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }

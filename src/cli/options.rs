@@ -12,7 +12,6 @@ use jiff::{Span, Timestamp};
 use super::say;
 use crate::error::Error;
 use crate::load::{self, Loaded, Uncommitted};
-use crate::name::InputName;
 use crate::storage::{Durability, Storage, Unrecorded};
 use crate::workflow::Task;
 
@@ -78,13 +77,8 @@ pub(super) fn writable(path: &Path) -> Result<Storage, Error> {
 /// Sees to it that there is a readable file for each input of the task.
 pub(super) fn check_inputs(task: &Task, paths: &[PathBuf]) -> Result<(), Error> {
     if paths.len() != task.inputs.len() {
-        let names: Vec<&str> = task.inputs.iter().map(InputName::as_str).collect();
-        return Err(Error::Inputs {
-            task: task.name.to_string(),
-            takes: task.inputs.len(),
-            names: names.join(", "),
-            given: paths.len(),
-        });
+        let names = task.inputs.iter().map(ToString::to_string).collect();
+        return Err(Error::Inputs { task: task.name.to_string(), names, given: paths.len() });
     }
     for (name, path) in task.inputs.iter().zip(paths) {
         readable(path).map_err(|source| Error::Input {

@@ -14,6 +14,7 @@ use super::interrupt::Interrupts;
 use super::options::{Dirty, Strict, TaskDir, check_inputs};
 use super::screen::Screen;
 use super::{Tool, say};
+use crate::count::counted;
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::evaluate::{Evaluation, Evaluator, Event, Files};
@@ -224,7 +225,7 @@ fn summarise(view: View<'_>, job: Option<&ResultName>) {
     ];
     let parts = parts.into_iter().filter(|(count, _)| *count > 0);
     let parts: Vec<String> = parts.map(|(count, word)| format!("{count} {word}")).collect();
-    let calls = if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") };
+    let calls = counted(calls, "call");
     let colon = if parts.is_empty() { "" } else { ": " };
     say(PROGRAM, &format_args!("{calls}{colon}{}", parts.join(", ")));
 }

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use super::options::time;
 use super::{Tool, say};
+use crate::count::counted;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::report::Bar;
@@ -87,7 +88,7 @@ fn summarise(verdict: Verdict, begun: Instant) {
     let Verdict { files, bytes, wrong, odd, set_aside } = verdict;
     let seconds = begun.elapsed().as_secs_f64();
     let speed = bytes as f64 / MIB / seconds.max(1e-9);
-    let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+    let files = counted(files, "file");
     say("ce", &format_args!("{files}, {bytes} bytes, {seconds:.1} s, {speed:.1} MiB/s"));
     let aside = if set_aside > 0 { format!(", {set_aside} set aside") } else { String::new() };
     say("ce", &format_args!("{wrong} wrong{aside}, {odd} odd and harmless"));

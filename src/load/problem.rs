@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::count::counted;
 use crate::git::HeadError;
 use crate::name::NameError;
 use crate::slice::SliceError;
@@ -149,13 +150,6 @@ pub enum Fault {
     /// The commit cannot be told.
     #[error("{0}")]
     Head(#[from] HeadError),
-}
-
-fn counted(count: usize, one: &str) -> String {
-    match count {
-        1 => format!("1 {one}"),
-        _ => format!("{count} {one}s"),
-    }
 }
 
 /// How many files of many are named.

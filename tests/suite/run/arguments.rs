@@ -28,6 +28,17 @@ fn an_option_that_there_is_not_is_refused() {
 }
 
 #[test]
+fn how_many_inputs_there_are_is_told_in_words_that_fit() {
+    let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))[0]").commit();
+    let ran = lab.run("ce-run", &["../storage", "../data/x", "../data/x"]).exit(2);
+    let ran = ran.says("the task task takes 1 input (x), and 2 are given\n");
+    ran.says("try: give a file for it\n");
+    let lab = Lab::task("Inputs:\nFILE('some/file')").commit();
+    let ran = lab.run("ce-run", &["../storage", "../storage"]).exit(2);
+    ran.says("the task task takes no inputs, and 1 is given\n").says("try: give the storage and");
+}
+
+#[test]
 fn help_tells_of_every_option_and_of_the_exit_codes() {
     let lab = lab();
     let help = lab.run("ce-run", &["--help"]).exit(0).prints("run/arguments/help.txt").stdout;
