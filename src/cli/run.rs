@@ -22,7 +22,7 @@ use crate::executor::{Executor, Local};
 use crate::exit::Exit;
 use crate::load::listed;
 use crate::plan::Plan;
-use crate::report::{Json, Progress, Quiet, Reporter, Tally, Tree, View, labels};
+use crate::report::{Json, Progress, Quiet, Reporter, Tally, Tree, Troubles, View, labels};
 use crate::storage::{Durability, ResultName, Storage};
 
 const PROGRAM: &str = "ce-run";
@@ -138,7 +138,8 @@ impl Run {
         };
         let visible = !self.quiet && !self.dry_run && io::stderr().is_terminal();
         let progress = Progress::new(view, visible);
-        Ok(Screen { program: PROGRAM, view, reporter, progress, text, out, broken: None })
+        let troubles = Troubles::default();
+        Ok(Screen { program: PROGRAM, view, reporter, progress, troubles, text, out, broken: None })
     }
 
     /// Evaluates in other threads what this one tells of; returns the signal that ended it early.

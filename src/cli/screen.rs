@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use super::say;
 use crate::evaluate::Event;
 use crate::exit::Exit;
-use crate::report::{Progress, Reporter, TICK, View, trouble};
+use crate::report::{Progress, Reporter, TICK, Troubles, View};
 use crate::storage::ResultName;
 
 /// How many events are told at once.
@@ -21,6 +21,7 @@ pub(super) struct Screen<'a> {
     pub(super) view: View<'a>,
     pub(super) reporter: Box<dyn Reporter + 'a>,
     pub(super) progress: Progress<'a>,
+    pub(super) troubles: Troubles,
     /// What is to be written next.
     pub(super) text: Vec<u8>,
     pub(super) out: &'a mut dyn Write,
@@ -50,13 +51,15 @@ impl Screen<'_> {
             self.progress.show();
         }
         self.progress.clear();
+        let rest: Vec<String> = self.troubles.rest().collect();
+        rest.iter().for_each(|text| self.complain(text));
     }
 
     fn event(&mut self, event: &Event) {
         self.progress.event(event);
         let told = self.reporter.event(event, &mut self.text);
         self.note(told);
-        if let Some(text) = trouble(self.view, event) {
+        if let Some(text) = self.troubles.tell(self.view, event) {
             self.write();
             self.complain(text.trim_end());
         }

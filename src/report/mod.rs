@@ -24,7 +24,7 @@ pub use self::progress::{Progress, TICK};
 pub use self::quiet::Quiet;
 pub use self::stay::{Sum, candidates, pins};
 pub use self::tree::Tree;
-pub use self::trouble::trouble;
+pub use self::trouble::Troubles;
 pub use self::verdict::Bar;
 use crate::evaluate::{Evaluation, Event, Files, Outcome};
 use crate::exit::Exit;

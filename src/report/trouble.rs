@@ -1,10 +1,15 @@
 //! What does not go as it should, for the user to read: on standard error.
+//!
+//! A storage that fails may do so for thousands of calls: each cause is told once, and then counted.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::error::Error;
 use std::fmt::Write;
 
 use super::{View, harmless};
-use crate::evaluate::{Event, Outcome};
+use crate::count::counted;
+use crate::evaluate::{CallError, Event, Outcome};
 use crate::plan::CallId;
 use crate::storage::Memory;
 use crate::storage::record::{FailureRecord, Stamp};
@@ -12,23 +17,70 @@ use crate::storage::record::{FailureRecord, Stamp};
 /// How many lines of a log are shown.
 const LINES: usize = 12;
 
-/// Says in words what the user may want to know of an event; `None` if it goes as it should.
-pub fn trouble(view: View<'_>, event: &Event) -> Option<String> {
-    match event {
-        Event::Started(call, _, memory) => {
-            remembered(&view.title(*call), memory.as_deref()?, ["is tried again", "is made again"])
-        }
-        Event::Retried(call, outcome) => Some(failure(view, *call, outcome)? + "  trying again"),
-        Event::Held(call, _, holder) => {
-            Some(format!("{} waits for {holder}, which computes it", view.title(*call)))
-        }
-        Event::Ended(call) => match view.evaluation.outcome(*call)? {
-            Outcome::Missing(_, memory) => {
-                remembered(&view.title(*call), memory.as_deref()?, ["failed last", "was there"])
+/// What went wrong with the storage so far.
+#[derive(Debug, Default)]
+pub struct Troubles {
+    /// Why the storage failed, and for how many calls that was not told any more.
+    untold: BTreeMap<String, usize>,
+}
+
+impl Troubles {
+    /// Says in words what the user may want to know of an event; `None` if it goes as it should,
+    /// or if the storage fails as it was told before.
+    pub fn tell(&mut self, view: View<'_>, event: &Event) -> Option<String> {
+        match event {
+            Event::Started(call, _, memory) => {
+                let words = ["is tried again", "is made again"];
+                remembered(&view.title(*call), memory.as_deref()?, words)
             }
-            outcome => failure(view, *call, outcome),
-        },
+            Event::Retried(call, outcome) => {
+                Some(failure(view, *call, outcome)? + "  trying again")
+            }
+            Event::Held(call, _, holder) => {
+                Some(format!("{} waits for {holder}, which computes it", view.title(*call)))
+            }
+            Event::Ended(call) => match view.evaluation.outcome(*call)? {
+                Outcome::Missing(_, memory) => {
+                    let words = ["failed last", "was there"];
+                    remembered(&view.title(*call), memory.as_deref()?, words)
+                }
+                outcome if self.was_told(outcome) => None,
+                outcome => failure(view, *call, outcome),
+            },
+        }
     }
+
+    /// Counts a failure of the storage; tells whether another one of this cause was told.
+    fn was_told(&mut self, outcome: &Outcome) -> bool {
+        let Outcome::Failed { error, .. } = outcome else { return false };
+        if !error.is_storage() {
+            return false;
+        }
+        match self.untold.entry(cause(error)) {
+            Entry::Vacant(new) => {
+                new.insert(0);
+                false
+            }
+            Entry::Occupied(mut count) => {
+                *count.get_mut() += 1;
+                true
+            }
+        }
+    }
+
+    /// Says how many calls failed beside those that were told, a line for each cause.
+    pub fn rest(&self) -> impl Iterator<Item = String> + '_ {
+        let untold = self.untold.iter().filter(|(_, count)| **count > 0);
+        untold.map(|(cause, &count)| {
+            format!("{} failed for the same reason: {cause}", counted(count, "more call"))
+        })
+    }
+}
+
+/// Why, in the end, the storage failed: the system's words if it was that.
+fn cause(error: &CallError) -> String {
+    let causes = std::iter::successors(error.source(), |&error| error.source());
+    causes.last().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// Says in words what became of a call before: it failed, or was taken away.

@@ -18,6 +18,7 @@ mod lab;
 mod lisp;
 mod load;
 mod log;
+mod mount;
 mod mutations;
 mod program;
 mod programs;

@@ -4,6 +4,7 @@ mod arguments;
 mod calls;
 mod failures;
 mod interrupt;
+mod limits;
 mod names;
 mod output;
 mod storage;

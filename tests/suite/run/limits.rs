@@ -1,0 +1,89 @@
+//! Where a storage comes to its limits: one clear error, nothing half published, and everything
+//! that can be finished is.
+
+use std::fs;
+
+use crate::lab::Lab;
+use crate::mount;
+use crate::program::Ran;
+
+/// Ten calls that need nothing of each other, and one that needs them all.
+fn lab() -> Lab {
+    let names: Vec<String> = (0..10).map(|number| format!("part{number}")).collect();
+    let parts: String = names.iter().map(|name| format!(" ({name} INPUT('x'))[0]")).collect();
+    let inputs: String = (0..10).map(|number| format!("i{number} ")).collect();
+    let lab = Lab::task(&format!("Inputs: 'x'\n(all{parts})[0]"));
+    let lab = lab.computation("all", &inputs, "all", r#"for last; do :; done; cat "$1" >"$last""#);
+    let script = r#"[ -z "${LAB_ACT-}" ] || eval "$LAB_ACT"; echo NAME | cat "$1" - >"$2""#;
+    let part =
+        |lab: Lab, name: &String| lab.computation(name, "a", "b", &script.replace("NAME", name));
+    names.iter().fold(lab, part).commit()
+}
+
+/// The storage failed for some of the calls: this was told once, with this cause and advice, the
+/// other calls are there, and the next run makes what is missing and nothing else.
+#[track_caller]
+fn goes_on(ran: Ran<'_>, cause: &str, advice: &str) {
+    let lab = ran.lab;
+    let ran =
+        ran.exit(5).says(&format!("\n  because: {cause}")).says(&format!("\n  try: {advice}"));
+    assert_eq!(ran.stderr.matches("because:").count(), 1, "told once\n{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("for the same reason:").count(), 1, "\n{}", ran.stderr);
+    let executed = counted(&ran, "executed");
+    assert!((1..10).contains(&executed), "some are finished\n{}", ran.stderr);
+    assert!(lab.is_tidy(), "{:?}", lab.storage());
+    let verified = lab.run("ce", &["verify", "../storage"]).exit(0);
+    assert_eq!(verified.stdout, "", "nothing is half published");
+    let again = lab.ce_run(&["--no-sync"]).exit(0);
+    assert_eq!((counted(&again, "found"), counted(&again, "executed")), (executed, 11 - executed));
+    assert_eq!(lab.output(), "17\npart0\n");
+}
+
+/// How many calls ended like this.
+fn counted(ran: &Ran<'_>, word: &str) -> usize {
+    let tally = ran.stderr.lines().last().unwrap();
+    let parts = tally.split([':', ',']).filter_map(|part| part.trim().strip_suffix(word));
+    parts.map(|count| count.trim().parse::<usize>().unwrap()).sum()
+}
+
+#[test]
+fn no_room_is_told_once_and_what_fits_is_kept() {
+    let lab = lab();
+    let tmpfs = "mount -t tmpfs -o nr_blocks=14 tmpfs ../storage";
+    if let Some(ran) = mount::with(&lab, tmpfs, &lab.evaluation(&["-j1", "--no-sync"])) {
+        goes_on(ran, "No space left on device", "make room");
+    }
+}
+
+#[test]
+fn no_inodes_are_told_once_and_what_fits_is_kept() {
+    let lab = lab();
+    let tmpfs = "mount -t tmpfs -o nr_inodes=60 tmpfs ../storage";
+    if let Some(ran) = mount::with(&lab, tmpfs, &lab.evaluation(&["-j1", "--no-sync"])) {
+        goes_on(ran, "No space left on device", "make room");
+    }
+}
+
+#[test]
+fn a_read_only_storage_serves_what_it_has_and_tells_what_it_has_not() {
+    let lab = lab();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let read_only = "mount --bind ../storage ../storage && \
+                     mount -o remount,bind,ro ../storage ../storage";
+    let run = |options: &[&str]| mount::with(&lab, read_only, &lab.evaluation(options));
+    let Some(ran) = run(&[]) else { return };
+    ran.exit(0).says("job output 00: ../storage/t_task/").says("11 calls: 11 found");
+    run(&["-n"]).unwrap().exit(0);
+    let storage = lab.path("storage");
+    fs::remove_dir_all(storage.join("t_task")).unwrap();
+    run(&[]).unwrap().exit(0).says("the job is not kept: the storage is read-only");
+    for call in ["c_part3", "c_part4", "c_all"] {
+        fs::remove_dir_all(storage.join(call)).unwrap();
+    }
+    let ran = run(&[]).unwrap().exit(5).says("\n  because: Read-only file system");
+    let ran = ran.says("\n  try: mount it for writing; ce-run -n writes nothing\n");
+    let ran = ran.says("1 more call failed for the same reason: Read-only file system");
+    ran.says("11 calls: 8 found, 2 failed, 1 blocked\n");
+    run(&["-n"]).unwrap().exit(3).says("11 calls: 8 found, 3 missing\n");
+    lab.ce_run(&["--no-sync"]).exit(0).says("8 found, 3 executed");
+}
