@@ -17,7 +17,7 @@ use super::{Tool, say};
 use crate::count::counted;
 use crate::digest::Digest;
 use crate::error::Error;
-use crate::evaluate::{Evaluation, Evaluator, Event, Files};
+use crate::evaluate::{EvaluateError, Evaluation, Evaluator, Event, Files};
 use crate::executor::{Executor, Local};
 use crate::exit::Exit;
 use crate::load::listed;
@@ -169,6 +169,8 @@ impl Run {
             evaluating.join()
         });
         match evaluated {
+            // Calls have failed of it, which says enough.
+            Ok(Err(EvaluateError::Storage(error))) if screen.troubles.have_told(&error) => {}
             Ok(evaluated) => evaluated?,
             Err(panic) => std::panic::resume_unwind(panic),
         }

@@ -1,11 +1,15 @@
 //! One call: found in the storage, or executed and sealed.
 
+use std::sync::Arc;
+
 use super::{CallError, Evaluation, Evaluator, Event, Outcome};
 use crate::digest::Digest;
 use crate::executor::{Ended, ExecuteError, Executor, Invocation, Status};
 use crate::plan::{CallId, Planned, Source};
 use crate::storage::record::Execution;
-use crate::storage::{Call, Failure, Found, Holder, Lease, ResultName, Sealed, Stage};
+use crate::storage::{
+    Call, Failure, Found, Holder, Lease, ResultName, Sealed, Stage, StorageError,
+};
 
 /// How far a call has come when its turn is over.
 pub(super) enum Turn<'a> {
@@ -182,6 +186,18 @@ impl<'a> Evaluator<'a> {
         })
     }
 
+    /// Whatever fails where the storage has vanished fails because of that.
+    pub(super) fn blame(&self, outcome: Outcome) -> Outcome {
+        let Outcome::Failed { name, .. } = &outcome else { return outcome };
+        match self.storage.vanished() {
+            Some(error) => {
+                let (name, error) = (name.clone(), Box::new(error.into()));
+                Outcome::Failed { name, error, log: None }
+            }
+            None => outcome,
+        }
+    }
+
     /// Publishes what was executed and is flushed.
     pub(super) fn publish(&self, executed: Executed<'_>) -> Outcome {
         let Executed { id, name, inputs, sealed, remembered, _lease } = executed;
@@ -201,9 +217,9 @@ impl<'a> Evaluator<'a> {
 }
 
 impl Executed<'_> {
-    /// Throws the outputs away; returns the name that they would have had.
-    pub(super) fn give_up(self) -> ResultName {
-        self.name
+    /// Throws the outputs away, which could not be flushed.
+    pub(super) fn give_up(self, error: Arc<StorageError>) -> Outcome {
+        Outcome::Failed { name: self.name, error: Box::new(error.into()), log: None }
     }
 }
 

@@ -5,6 +5,7 @@
 //! another run computes is looked at again from time to time.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -116,7 +117,7 @@ impl<'s, 'a> Countdown<'_, 'a> {
 
     /// Notes how a call ended, and gives their turns to the calls that awaited only that.
     fn settle(&'s self, scope: &ScopeFifo<'s>, id: CallId, outcome: Outcome) {
-        let first = self.evaluation.set(id, outcome);
+        let first = self.evaluation.set(id, self.evaluator.blame(outcome));
         debug_assert!(first, "a call ends once");
         for &reader in self.evaluator.plan.readers(id) {
             if self.awaited[reader.index()].fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -180,16 +181,16 @@ impl<'s, 'a> Countdown<'_, 'a> {
     ) -> Result<(), StorageError> {
         let storage = self.evaluator.storage;
         let ids: Vec<CallId> = executed.iter().map(|executed| executed.id).collect();
-        let flushed = storage.flush();
+        let flushed = storage.flush().map_err(Arc::new);
         for executed in executed {
             let id = executed.id;
             let outcome = match &flushed {
                 Ok(()) => self.evaluator.publish(executed),
-                Err(_) => Outcome::Interrupted(executed.give_up()),
+                Err(error) => executed.give_up(Arc::clone(error)),
             };
             self.settle(scope, id, outcome);
         }
-        let flushed = flushed.and_then(|()| storage.flush());
+        let flushed = if flushed.is_ok() { storage.flush() } else { Ok(()) };
         ids.into_iter().for_each(|id| self.tell(id));
         flushed
     }

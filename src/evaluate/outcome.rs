@@ -1,5 +1,7 @@
 //! How calls end, and what is told while they do.
 
+use std::sync::Arc;
+
 use crate::executor::{Ended, ExecuteError};
 use crate::plan::CallId;
 use crate::storage::{
@@ -54,13 +56,16 @@ pub enum CallError {
     /// The storage could not be read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// Its outputs could not be flushed, nor those of others that shared the flush.
+    #[error(transparent)]
+    Flush(#[from] Arc<StorageError>),
 }
 
 impl CallError {
     /// Whether the storage is to blame, rather than the computation.
     pub const fn is_storage(&self) -> bool {
         match self {
-            Self::Storage(_) | Self::Publish(PublishError::Storage(_)) => true,
+            Self::Storage(_) | Self::Flush(_) | Self::Publish(PublishError::Storage(_)) => true,
             Self::Execute(error) => matches!(error, ExecuteError::Log { .. }),
             Self::Ended(_) | Self::Publish(_) => false,
         }
@@ -72,6 +77,7 @@ impl CallError {
             Self::Execute(ExecuteError::Log { source, .. }) => storage::advice("write", source),
             Self::Execute(error) => error.hint(),
             Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => error.hint(),
+            Self::Flush(error) => error.hint(),
             Self::Ended(_) | Self::Publish(_) => None,
         }
     }

@@ -9,10 +9,10 @@ use std::fmt::Write;
 
 use super::{View, harmless};
 use crate::count::counted;
-use crate::evaluate::{CallError, Event, Outcome};
+use crate::evaluate::{Event, Outcome};
 use crate::plan::CallId;
-use crate::storage::Memory;
 use crate::storage::record::{FailureRecord, Stamp};
+use crate::storage::{Memory, StorageError};
 
 /// How many lines of a log are shown.
 const LINES: usize = 12;
@@ -56,7 +56,7 @@ impl Troubles {
         if !error.is_storage() {
             return false;
         }
-        match self.untold.entry(cause(error)) {
+        match self.untold.entry(cause(&**error)) {
             Entry::Vacant(new) => {
                 new.insert(0);
                 false
@@ -66,6 +66,11 @@ impl Troubles {
                 true
             }
         }
+    }
+
+    /// Whether a call was told to have failed for the same reason.
+    pub fn have_told(&self, error: &StorageError) -> bool {
+        self.untold.contains_key(&cause(error))
     }
 
     /// Says how many calls failed beside those that were told, a line for each cause.
@@ -78,7 +83,7 @@ impl Troubles {
 }
 
 /// Why, in the end, the storage failed: the system's words if it was that.
-fn cause(error: &CallError) -> String {
+fn cause(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |&error| error.source());
     causes.last().map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -111,6 +111,19 @@ pub(super) fn make_dirs(path: &Path) -> Result<()> {
     made.doing("make the directory", path)
 }
 
+/// Makes a directory, and all above it but the first, unless they are there.
+pub(super) fn make_dirs_in(first: &Path, path: &Path) -> Result<()> {
+    let above = path.ancestors().take_while(|dir| *dir != first && !dir.is_dir());
+    let missing: Vec<&Path> = above.collect();
+    let make = |dir: &&Path| match fs::create_dir(dir) {
+        // Somebody else was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+        made => made,
+    };
+    let made = fault().and_then(|()| missing.iter().rev().try_for_each(make));
+    made.doing("make the directory", path)
+}
+
 /// Gives a file a second name; returns whether that was free.
 pub(super) fn link(from: &Path, to: &Path) -> Result<bool> {
     match fault().and_then(|()| fs::hard_link(from, to)) {

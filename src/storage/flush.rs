@@ -66,9 +66,15 @@ impl Storage {
     /// Fails if the disk does; then nothing of it can be counted on.
     pub fn flush(&self) -> Result<()> {
         let paths = std::mem::take(&mut *lock(&self.unsynced.paths));
-        if paths.len() > FEW {
-            return disk::sync_file_system(&self.root);
+        let flushed = match paths.len() {
+            0 => return Ok(()),
+            1..=FEW => paths.iter().try_for_each(|path| disk::sync(path)),
+            _ => disk::sync_file_system(&self.root),
+        };
+        if flushed.is_err() {
+            // Others may count on them with the next flush.
+            lock(&self.unsynced.paths).extend(paths);
         }
-        paths.iter().try_for_each(|path| disk::sync(path))
+        self.vanished().map_or(flushed, Err)
     }
 }

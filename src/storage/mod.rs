@@ -89,6 +89,9 @@ pub enum StorageError {
         /// Why.
         source: serde_json::Error,
     },
+    /// It was there when it was opened.
+    #[error("the storage {} has vanished", .0.display())]
+    Vanished(PathBuf),
     /// Others change the same result faster than it can be looked at.
     #[error("{} changes while it is looked at", .0.display())]
     Unsteady(PathBuf),
@@ -116,6 +119,9 @@ impl StorageError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Io { doing, source, .. } => advice(doing, source),
+            Self::Vanished(_) => {
+                Some("see whether it was moved, removed or unmounted; what was done is kept in it")
+            }
             Self::Format { .. } => Some("use the newer version that wrote it"),
             Self::Record { .. } | Self::Unsteady(_) | Self::Collected(_) | Self::Collision(_) => {
                 None
@@ -263,7 +269,9 @@ impl Storage {
             return Ok(path);
         };
         if !lock(&self.made).contains(dir) {
-            disk::make_dirs(dir)?;
+            // What is made in its place now would be another storage.
+            self.vanished().map_or(Ok(()), Err)?;
+            disk::make_dirs_in(&self.root, dir)?;
             lock(&self.made).insert(dir.to_owned());
             // Each directory is an entry of the one above it.
             let above = dir.ancestors().skip(1).take_while(|above| above.starts_with(&self.root));
@@ -276,6 +284,16 @@ impl Storage {
     fn appear(&self) -> Result<&Path> {
         let beat = self.place(&format!("{}/beat", self.run.directory()))?;
         Ok(self.run.begin_to_beat(beat.parent().unwrap_or(&self.root)))
+    }
+
+    /// The error that the storage is not where it was when it was opened, if it is not.
+    ///
+    /// What tells is the directory of this run, if it has one: no other storage has that.
+    pub fn vanished(&self) -> Option<StorageError> {
+        let own = self.path(self.run.directory());
+        let mark = if lock(&self.made).contains(&own) { &own } else { &self.root };
+        let gone = self.writable && matches!(disk::metadata(mark), Ok(None));
+        gone.then(|| StorageError::Vanished(self.shown.clone()))
     }
 
     /// Where the private directory of a run is.

@@ -74,6 +74,8 @@ fn a_full_disk_at_any_operation_loses_nothing() {
 fn a_disk_that_fails_once_at_any_operation_loses_nothing() {
     fail_everywhere(&[":EIO"], |code, told| {
         assert!(matches!(code, Some(0 | 5)), "{code:?} {told}");
+        // Nobody asked to stop.
+        assert!(!told.contains("interrupted"), "{told}");
     });
 }
 

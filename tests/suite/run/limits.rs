@@ -2,6 +2,7 @@
 //! that can be finished is.
 
 use std::fs;
+use std::process::Command;
 
 use crate::lab::Lab;
 use crate::mount;
@@ -37,6 +38,32 @@ fn goes_on(ran: Ran<'_>, cause: &str, advice: &str) {
     let again = lab.ce_run(&["--no-sync"]).exit(0);
     assert_eq!((counted(&again, "found"), counted(&again, "executed")), (executed, 11 - executed));
     assert_eq!(lab.output(), "17\npart0\n");
+}
+
+/// While calls run, one of them does something to the storage, which has vanished then: this is
+/// told, and nothing is made in its place.
+#[track_caller]
+fn vanishes<'a>(lab: &'a Lab, act: &str, options: &[&str]) -> Ran<'a> {
+    let ran = lab.finish(&mut vanishing(lab, act, options));
+    has_vanished(ran)
+}
+
+/// A run of which the third call does something.
+fn vanishing(lab: &Lab, act: &str, options: &[&str]) -> Command {
+    let mut command = lab.evaluation(options);
+    let act = format!("case $0 in */part3/exec) {act};; esac");
+    command.env("LAB_ACT", act).env("LAB", lab.path(""));
+    command
+}
+
+#[track_caller]
+fn has_vanished(ran: Ran<'_>) -> Ran<'_> {
+    let ran = ran.exit(5).says(" failed: the storage ../storage has vanished\n");
+    let ran = ran.says("\n  try: see whether it was moved, removed or unmounted");
+    let ran = ran.says(" failed for the same reason: the storage ../storage has vanished\n");
+    assert_eq!(ran.stderr.matches("has vanished\n").count(), 2, "{}", ran.stderr);
+    assert_eq!(counted(&ran, "executed") + counted(&ran, "failed"), 10, "{}", ran.stderr);
+    ran
 }
 
 /// How many calls ended like this.
@@ -86,4 +113,44 @@ fn a_read_only_storage_serves_what_it_has_and_tells_what_it_has_not() {
     ran.says("11 calls: 8 found, 2 failed, 1 blocked\n");
     run(&["-n"]).unwrap().exit(3).says("11 calls: 8 found, 3 missing\n");
     lab.ce_run(&["--no-sync"]).exit(0).says("8 found, 3 executed");
+}
+
+#[test]
+fn a_storage_that_is_moved_away_has_vanished_and_can_be_moved_back() {
+    for options in [&["-j2"][..], &["-j2", "--no-sync"], &["-j1"]] {
+        let lab = lab();
+        vanishes(&lab, "mv \"$LAB/storage\" \"$LAB/moved\"", options);
+        assert!(!lab.path("storage").exists(), "nothing is made in its place");
+        fs::rename(lab.path("moved"), lab.path("storage")).unwrap();
+        lab.ce_run(&[]).exit(0);
+        assert_eq!(lab.output(), "17\npart0\n");
+        assert!(lab.is_tidy());
+    }
+}
+
+#[test]
+fn a_storage_that_is_removed_is_not_made_again_by_the_run_that_used_it() {
+    let lab = lab();
+    vanishes(&lab, "mv \"$LAB/storage\" \"$LAB/moved\"; rm -r \"$LAB/moved\"", &["-j2"]);
+    assert!(!lab.path("storage").exists(), "nothing is made in its place");
+}
+
+#[test]
+fn nothing_is_written_to_a_directory_that_took_the_place_of_the_storage() {
+    let lab = lab();
+    let act = "mv \"$LAB/storage\" \"$LAB/moved\"; mkdir \"$LAB/storage\"";
+    vanishes(&lab, act, &["-j1", "--no-sync"]);
+    assert_eq!(lab.storage(), Vec::<String>::new());
+    assert_eq!(fs::read_dir(lab.path("storage")).unwrap().count(), 0);
+}
+
+#[test]
+fn nothing_is_written_where_a_storage_was_mounted() {
+    let lab = lab();
+    let tmpfs = "mount -t tmpfs tmpfs ../storage";
+    let command = vanishing(&lab, "umount -l \"$LAB/storage\"", &["-j1", "--no-sync"]);
+    if let Some(ran) = mount::with(&lab, tmpfs, &command) {
+        has_vanished(ran);
+        assert_eq!(fs::read_dir(lab.path("storage")).unwrap().count(), 0);
+    }
 }
