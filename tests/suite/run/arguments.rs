@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use crate::fifo;
-use crate::lab::{Lab, another_user};
+use crate::lab::Lab;
 
 const SUM: &str = "Inputs: 'x', 'stop words'\n(add INPUT('x') INPUT('stop words'))[0]";
 
@@ -158,18 +158,6 @@ fn a_path_need_not_be_text() {
     assert!(lab.path("").join(OsStr::from_bytes(b"stor\xffge/tinputs")).is_dir());
 }
 
-/// Somebody who is not root, for whom modes of files mean something. Root becomes nobody; where
-/// nobody may not execute the programs, the answer is `None`.
-fn plain_user(lab: &Lab) -> Option<u32> {
-    let own = rustix::process::getuid();
-    if own.is_root() { another_user(lab) } else { Some(own.as_raw()) }
-}
-
-/// Lets Git trust the repositories, whoever they belong to.
-fn trusting<'c>(lab: &Lab, command: &'c mut Command) -> &'c mut Command {
-    command.env("HOME", lab.path("home"))
-}
-
 #[test]
 fn a_storage_that_may_not_be_written_can_be_looked_at() {
     let lab = lab();
@@ -179,13 +167,12 @@ fn a_storage_that_may_not_be_written_can_be_looked_at() {
     };
     lab.ce_run(&[]).exit(0);
     mode("a+rX,a-w");
-    if let Some(user) = plain_user(&lab) {
+    if let Some(user) = lab.plain_user() {
         let other = ["-n", "../storage", "../data/x", "../data/x"];
         lab.unchanged(|| {
-            lab.finish(trusting(&lab, &mut lab.evaluation(&["-n"])).uid(user)).exit(0);
-            let run = |arguments: &[&str]| {
-                lab.finish(trusting(&lab, lab.command("ce-run").args(arguments)).uid(user))
-            };
+            lab.finish(lab.evaluation(&["-n"]).uid(user)).exit(0);
+            let run =
+                |arguments: &[&str]| lab.finish(lab.command("ce-run").args(arguments).uid(user));
             run(&other).exit(3);
             run(&other[1..]).exit(5).says("-n writes");
         });
@@ -196,11 +183,11 @@ fn a_storage_that_may_not_be_written_can_be_looked_at() {
 #[test]
 fn an_input_that_may_not_be_read_is_told_of() {
     let lab = lab();
-    if let Some(user) = plain_user(&lab) {
+    if let Some(user) = lab.plain_user() {
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(lab.path(""), fs::Permissions::from_mode(0o755)).unwrap();
         fs::set_permissions(lab.path("data/x"), fs::Permissions::from_mode(0o0)).unwrap();
-        lab.finish(trusting(&lab, &mut lab.evaluation(&["-n"])).uid(user))
+        lab.finish(lab.evaluation(&["-n"]).uid(user))
             .exit(2)
             .says("cannot read the input x, ../data/x");
     }

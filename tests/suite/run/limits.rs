@@ -2,6 +2,8 @@
 //! that can be finished is.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::lab::Lab;
@@ -153,4 +155,87 @@ fn nothing_is_written_where_a_storage_was_mounted() {
         has_vanished(ran);
         assert_eq!(fs::read_dir(lab.path("storage")).unwrap().count(), 0);
     }
+}
+
+/// Gives everybody these rights to a file or directory of the laboratory, and to all in it.
+fn mode(lab: &Lab, mode: &str, name: &str) {
+    let mut chmod = Command::new("chmod");
+    assert!(chmod.args(["-R", mode]).arg(lab.path(name)).status().unwrap().success());
+}
+
+#[test]
+fn a_part_of_the_storage_that_may_not_be_written_holds_nothing_else_up() {
+    let lab = lab();
+    let Some(user) = lab.plain_user() else { return };
+    for call in ["c_part3", "c_part4"] {
+        fs::create_dir_all(lab.path("storage").join(call)).unwrap();
+    }
+    mode(&lab, "a+rwX", "");
+    ["c_part3", "c_part4"].iter().for_each(|call| mode(&lab, "a-w", &format!("storage/{call}")));
+    let ran = lab.finish(lab.evaluation(&["--no-sync"]).uid(user));
+    mode(&lab, "a+rwX", "");
+    assert_eq!(counted(&ran, "executed"), 8, "{}", ran.stderr);
+    goes_on(ran, "Permission denied", "see who may write there; ce-run -n writes nothing\n");
+}
+
+#[test]
+fn a_record_that_may_not_be_read_holds_nothing_else_up() {
+    let lab = lab();
+    let Some(user) = lab.plain_user() else { return };
+    lab.ce_run(&["--no-sync"]).exit(0);
+    mode(&lab, "a+rwX", "");
+    let names = lab.storage();
+    let records = names.iter().filter(|name| {
+        name.contains("/record/")
+            && ["c_part3/", "c_part4/"].iter().any(|call| name.starts_with(call))
+    });
+    records.for_each(|name| mode(&lab, "a-rw", &format!("storage/{name}")));
+    for options in [&["--no-sync"][..], &["-n"]] {
+        let ran = lab.finish(lab.evaluation(options).uid(user)).exit(5);
+        let ran = ran.says(" failed: cannot read LAB/").says("Permission denied");
+        let ran = ran.says("\n  try: see who may read it").says("1 more call failed");
+        assert_eq!((counted(&ran, "found"), counted(&ran, "failed")), (8, 2), "{}", ran.stderr);
+    }
+}
+
+/// A storage whose path has so many bytes.
+fn deep(lab: &Lab, length: usize) -> PathBuf {
+    let mut path = lab.path("deep");
+    while let left @ 1.. = length.saturating_sub(path.as_os_str().len() + 1) {
+        // No component is empty.
+        path.push("d".repeat(if left > 200 { 100 } else { left }));
+    }
+    assert!(path.as_os_str().len() <= length);
+    path
+}
+
+/// Runs with a storage whose path has so many bytes.
+fn run_deep(lab: &Lab, length: usize) -> Ran<'_> {
+    let storage = deep(lab, length);
+    lab.finish(lab.command("ce-run").arg("--no-sync").arg(storage).arg("../data/x"))
+}
+
+#[test]
+fn a_path_that_gets_too_long_is_told_of_and_shorter_ones_are_used() {
+    let lab = lab();
+    // The record of the call that needs all others has the longest name.
+    let ran = run_deep(&lab, 3950).exit(5).says("all (TASK) failed: cannot look at LAB/deep/ddd");
+    let ran = ran.says("\n  because: File name too long").says("try: give the storage a shorter");
+    ran.says("11 calls: 10 executed, 1 failed\n");
+    run_deep(&lab, 3950).exit(5).says("11 calls: 10 found, 1 failed\n");
+    for length in [4080, 5000] {
+        let ran = run_deep(&lab, length).exit(5).says("ce-run: cannot ");
+        ran.says("\n  because: File name too long").says("try: give the storage a shorter");
+    }
+}
+
+#[test]
+fn a_call_of_a_hundred_inputs_is_at_home_in_a_deep_storage() {
+    let inputs: String = (0..100).map(|number| format!("i{number} ")).collect();
+    let task = format!("Inputs: 'x'\n(many{})[0]", " INPUT('x')".repeat(100));
+    let script = r#"shift 99; cat "$1" >"$2""#;
+    let lab = Lab::task(&task).computation("many", &inputs, "one", script).commit();
+    run_deep(&lab, 2500).exit(0).says("1 call: 1 executed\n");
+    run_deep(&lab, 2500).exit(0).says("1 call: 1 found\n");
+    run_deep(&lab, 3500).exit(5).says("try: give the storage a shorter path");
 }

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::lab::{Lab, Library, another_user};
+use crate::lab::{Lab, Library};
 use crate::repository::{self, LAB};
 
 const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0]";
@@ -184,13 +184,13 @@ fn ignored_files_are_told_of_and_do_no_harm() {
 #[test]
 fn somebody_elses_repository_is_refused_unless_it_is_trusted() {
     let lab = lab(Library::Plain);
-    let Some(user) = another_user(&lab) else { return };
+    let Some(user) = lab.another_user() else { return };
     let mut chmod = Command::new("chmod");
     assert!(chmod.args(["-R", "a+rX"]).arg(lab.path("")).status().unwrap().success());
     let told = "the repository at LAB/task belongs to somebody else";
-    lab.finish(lab.evaluation(&["-n"]).uid(user))
+    lab.finish(lab.evaluation(&["-n"]).uid(user).env("HOME", "/nowhere"))
         .exit(2)
         .says(told)
         .says("try: if you trust it: git config --global --add safe.directory LAB/task");
-    lab.finish(lab.evaluation(&["-n"]).uid(user).env("HOME", lab.path("home"))).exit(3);
+    lab.finish(lab.evaluation(&["-n"]).uid(user)).exit(3);
 }
