@@ -9,6 +9,7 @@ use crate::git::ReachError;
 use crate::history::HistoryError;
 use crate::load::LoadError;
 use crate::storage::StorageError;
+use crate::verify::VerifyError;
 
 /// Why a program ends early.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,9 @@ pub enum Error {
     /// What a repository reaches cannot be told.
     #[error(transparent)]
     Reach(#[from] ReachError),
+    /// The storage could not be verified.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
     /// There is no file to be shown.
     #[error(transparent)]
     History(#[from] HistoryError),
@@ -95,11 +99,13 @@ impl Error {
             Self::Load(_)
             | Self::History(_)
             | Self::Reach(_)
+            | Self::Verify(VerifyError::NoRecord(_))
             | Self::Inputs { .. }
             | Self::Input { .. }
             | Self::Picture(_) => Exit::Malformed,
             Self::Storage(_)
             | Self::Evaluate(_)
+            | Self::Verify(VerifyError::Storage(_))
             | Self::Write { .. }
             | Self::Program { .. }
             | Self::Begin(_)
@@ -113,8 +119,11 @@ impl Error {
             Self::Load(LoadError::NoTask(_)) => {
                 Some("run this at the root of a task, or name it with --task".to_owned())
             }
-            Self::Storage(error) | Self::Evaluate(EvaluateError::Storage(error)) => {
-                error.hint().map(str::to_owned)
+            Self::Storage(error)
+            | Self::Evaluate(EvaluateError::Storage(error))
+            | Self::Verify(VerifyError::Storage(error)) => error.hint().map(str::to_owned),
+            Self::Verify(VerifyError::NoRecord(_)) => {
+                Some("give the name that the interrupted run told, or leave out --from".to_owned())
             }
             Self::Reach(error) => error.hint().map(str::to_owned),
             Self::History(HistoryError::Ambiguous { .. }) => Some("give more digits".to_owned()),

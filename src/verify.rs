@@ -1,9 +1,11 @@
 //! Verification: every file that a record promises is read and compared, by all cores.
 //!
-//! Findings are told in the order of names, whatever the order in which files are read. Nothing is
-//! changed unless a repair is asked for, and then only after all files were read.
+//! Findings are told in the order of records, whatever the order in which files are read: so the
+//! name of a record is all that it takes to go on from where it was stopped. Nothing is changed
+//! unless a repair is asked for, and then only after all files were read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
@@ -11,7 +13,7 @@ use jiff::Timestamp;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use crate::digest::Digest;
-use crate::storage::{Entry, Fault, Finding, Promise, Record, Storage, StorageError};
+use crate::storage::{Entry, Fault, Finding, Promise, Stopped, Storage, StorageError};
 
 /// A part of the records, chosen by chance, another one each day.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +27,8 @@ pub struct Sample {
 /// What is to be verified, and what is done about what is wrong.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
+    /// Only from the record of this name on, in the order of names.
+    pub from: Option<String>,
     /// A part of the records only.
     pub sample: Option<Sample>,
     /// Only what was recorded since.
@@ -58,8 +62,10 @@ pub enum Event<'a> {
 }
 
 /// What came of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
+    /// How many files were to be checked.
+    pub promised: usize,
     /// How many files were checked.
     pub files: usize,
     /// How many bytes they should have.
@@ -70,6 +76,8 @@ pub struct Verdict {
     pub odd: usize,
     /// How many results were set aside.
     pub set_aside: usize,
+    /// The record to go on from, if it was stopped before the end.
+    pub stopped: Option<String>,
 }
 
 impl Sample {
@@ -81,92 +89,160 @@ impl Sample {
     }
 }
 
-/// A file to be checked, and the entry that promises it.
+/// Why a storage was not verified.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// It could not be read, or a repair not be written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// There is no record of the name to begin at.
+    #[error("there is no record {0}")]
+    NoRecord(String),
+}
+
+/// A record, and what it promises.
+struct Part<'a> {
+    entry: &'a Entry,
+    promises: Vec<Promise>,
+    /// What is wrong with the record itself; then it promises nothing.
+    wrong: Option<Finding>,
+}
+
+/// A file to be checked, or a record that is wrong itself, and to which part it belongs.
 struct Job<'a> {
-    entry: usize,
-    promise: &'a Promise,
+    part: usize,
+    promise: Option<&'a Promise>,
 }
 
 /// Verifies a storage, and tells what is found to `observe`.
 ///
+/// When `stop` becomes true it ends soon, also within a file. What is wrong up to the record where
+/// it stopped is told then, and set aside if that was asked for.
+///
 /// # Errors
 ///
-/// Fails if a directory of the storage cannot be read, or a repair not be written. A file that
-/// cannot be read is a finding.
+/// Fails if a directory of the storage cannot be read, a repair not be written, or if there is no
+/// record to begin at. A file that cannot be read is a finding.
 pub fn verify(
     storage: &Storage,
     request: &Request,
+    stop: &AtomicBool,
     observe: &mut dyn FnMut(Event<'_>),
-) -> Result<Verdict, StorageError> {
+) -> Result<Verdict, VerifyError> {
     let entries = storage.entries()?;
+    let chosen = choose(&entries, request)?;
     let mut verdict = Verdict::default();
-    let chosen: Vec<&Entry> = match &request.sample {
-        Some(sample) => entries.iter().filter(|entry| sample.has(&entry.record())).collect(),
-        None => entries.iter().collect(),
+    let Ok(parts) = read(storage, &chosen, request.since, stop) else {
+        verdict.stopped = chosen.first().map(|entry| entry.record());
+        return Ok(verdict);
     };
-    let mut damaged = BTreeSet::new();
-    let mut promises = Vec::new();
-    for (entry, read) in read(storage, &chosen).into_iter().enumerate() {
-        match read {
-            Ok(Some(record)) if request.since.is_none_or(|since| record.at() >= since) => {
-                promises.push((entry, chosen[entry].promises(&record)));
-            }
-            Ok(_) => {}
-            Err(fault) => {
-                damaged.extend(fault.is_repairable().then_some(entry));
-                verdict.wrong += 1;
-                observe(Event::Found(&Finding { name: chosen[entry].record(), fault }));
-            }
+    let jobs = jobs(&parts);
+    let promises = || jobs.iter().filter_map(|job| job.promise);
+    verdict.promised = promises().count();
+    observe(Event::Begun { bytes: promises().map(|promise| promise.digest.size).sum() });
+    let (mut damaged, mut found, mut next) = (Vec::new(), Vec::new(), 0);
+    check(storage, &jobs, stop, &mut |number, fault| {
+        let Job { part, promise } = jobs[number];
+        if let Some(Promise { name, digest, .. }) = promise {
+            verdict.files += 1;
+            verdict.bytes += digest.size;
+            observe(Event::Checked { bytes: digest.size });
+            found.extend(fault.map(|fault| Finding { name: name.clone(), fault }));
         }
-    }
-    let jobs: Vec<Job<'_>> = promises
-        .iter()
-        .flat_map(|(entry, all)| all.iter().map(|promise| Job { entry: *entry, promise }))
-        .collect();
-    verdict.files = jobs.len();
-    verdict.bytes = jobs.iter().map(|job| job.promise.digest.size).sum();
-    observe(Event::Begun { bytes: verdict.bytes });
-    check(storage, &jobs, &mut |job, fault| {
-        observe(Event::Checked { bytes: job.promise.digest.size });
-        if let Some(fault) = fault {
-            damaged.extend(fault.is_repairable().then_some(job.entry));
-            verdict.wrong += 1;
-            let name = job.promise.name.clone();
-            observe(Event::Found(&Finding { name, fault }));
+        if jobs.get(number + 1).is_some_and(|next| next.part == part) {
+            return;
         }
+        // Nothing of a record is told before all of it is checked: that is where to go on.
+        next = number + 1;
+        let Part { entry, wrong, .. } = &parts[part];
+        let faults = || wrong.iter().chain(&found);
+        verdict.wrong += faults().count();
+        faults().for_each(|finding| observe(Event::Found(finding)));
+        damaged.extend(faults().any(|finding| finding.fault.is_repairable()).then_some(*entry));
+        found.clear();
     });
-    if request.since.is_none() {
+    verdict.stopped = jobs.get(next).map(|job| parts[job.part].entry.record());
+    if request.since.is_none() && verdict.stopped.is_none() {
         for finding in storage.orphans(&entries)?.iter().chain(&storage.leftovers()?) {
             verdict.odd += 1;
             observe(Event::Found(finding));
         }
     }
-    for entry in damaged.into_iter().filter(|_| request.repair).map(|entry| chosen[entry]) {
-        if let Some(room) = storage.repair(entry)? {
-            verdict.set_aside += 1;
-            observe(Event::SetAside { record: &entry.record(), room: &room });
-        }
-    }
     if request.repair {
-        storage.flush()?;
+        verdict.set_aside = repair(storage, &damaged, observe)?;
     }
     Ok(verdict)
 }
 
-/// Reads all records, in parallel.
-fn read(storage: &Storage, entries: &[&Entry]) -> Vec<Result<Option<Record>, Fault>> {
-    entries.par_iter().map(|entry| storage.check_record(entry)).collect()
+/// Returns the entries that a request is about, in order.
+fn choose<'a>(entries: &'a [Entry], request: &Request) -> Result<Vec<&'a Entry>, VerifyError> {
+    let first = match &request.from {
+        None => 0,
+        Some(from) => {
+            let place = entries.iter().position(|entry| entry.record() == *from);
+            place.ok_or_else(|| VerifyError::NoRecord(from.clone()))?
+        }
+    };
+    let chosen = |entry: &&Entry| match &request.sample {
+        Some(sample) => sample.has(&entry.record()),
+        None => true,
+    };
+    Ok(entries[first..].iter().filter(chosen).collect())
 }
 
-/// Checks all files in parallel; tells each in the order given.
-fn check(storage: &Storage, jobs: &[Job<'_>], tell: &mut dyn FnMut(&Job<'_>, Option<Fault>)) {
+/// Reads all records in parallel; returns those recorded since, and those that are wrong.
+fn read<'a>(
+    storage: &Storage,
+    entries: &[&'a Entry],
+    since: Option<Timestamp>,
+    stop: &AtomicBool,
+) -> Result<Vec<Part<'a>>, Stopped> {
+    let part = |entry: &&'a Entry| {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Stopped);
+        }
+        let (promises, wrong) = match storage.check_record(entry) {
+            Ok(Some(record)) if since.is_none_or(|since| record.at() >= since) => {
+                (entry.promises(&record), None)
+            }
+            Ok(_) => return Ok(None),
+            Err(fault) => (Vec::new(), Some(Finding { name: entry.record(), fault })),
+        };
+        Ok(Some(Part { entry, promises, wrong }))
+    };
+    let parts = entries.par_iter().map(part).collect::<Result<Vec<_>, Stopped>>()?;
+    Ok(parts.into_iter().flatten().collect())
+}
+
+/// Lists what is to be checked, in order.
+fn jobs<'a>(parts: &'a [Part<'_>]) -> Vec<Job<'a>> {
+    let jobs = parts.iter().enumerate().flat_map(|(part, Part { promises, wrong, .. })| {
+        let files = promises.iter().map(Some);
+        files.chain(wrong.iter().map(|_| None)).map(move |promise| Job { part, promise })
+    });
+    jobs.collect()
+}
+
+/// Checks all files in parallel; tells each in the order given, up to where it was stopped.
+fn check(
+    storage: &Storage,
+    jobs: &[Job<'_>],
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(usize, Option<Fault>),
+) {
     let (sender, checked) = mpsc::channel();
     thread::scope(|scope| {
         scope.spawn(move || {
             // One file after the other: a few large ones are shared among all cores.
             let jobs = jobs.par_iter().with_max_len(1).enumerate();
             jobs.for_each_with(sender, |sender, (number, job)| {
-                drop(sender.send((number, storage.check(job.promise))));
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let check = |promise| storage.check_unless(stop, promise);
+                if let Ok(fault) = job.promise.map_or(Ok(None), check) {
+                    drop(sender.send((number, fault)));
+                }
             });
         });
         let mut waiting = BTreeMap::new();
@@ -174,11 +250,28 @@ fn check(storage: &Storage, jobs: &[Job<'_>], tell: &mut dyn FnMut(&Job<'_>, Opt
         for (number, fault) in checked {
             waiting.insert(number, fault);
             while let Some(fault) = waiting.remove(&next) {
-                tell(&jobs[next], fault);
+                tell(next, fault);
                 next += 1;
             }
         }
     });
+}
+
+/// Sets damaged results aside; returns how many.
+fn repair(
+    storage: &Storage,
+    damaged: &[&Entry],
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<usize, StorageError> {
+    let mut count = 0;
+    for entry in damaged {
+        if let Some(room) = storage.repair(entry)? {
+            count += 1;
+            observe(Event::SetAside { record: &entry.record(), room: &room });
+        }
+    }
+    storage.flush()?;
+    Ok(count)
 }
 
 #[cfg(test)]

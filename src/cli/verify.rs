@@ -2,11 +2,13 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Parser;
 use jiff::Timestamp;
 
+use super::interrupt::Interrupts;
 use super::options::time;
 use super::{Tool, say};
 use crate::count::counted;
@@ -37,6 +39,10 @@ pub struct Verify {
     #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<Timestamp>,
 
+    /// Begin at this record: go on with what was interrupted
+    #[arg(long, value_name = "RECORD", value_hint = clap::ValueHint::FilePath)]
+    from: Option<PathBuf>,
+
     /// The directory that keeps all results
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: PathBuf,
@@ -44,7 +50,7 @@ pub struct Verify {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 nothing is wrong, 2 the arguments are wrong, 5 something is wrong (also if it was \
-set aside now), or the storage could not be read or written.";
+set aside now), or the storage could not be read or written, 130 interrupted (143: by SIGTERM).";
 
 impl Tool for Verify {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
@@ -55,10 +61,15 @@ impl Tool for Verify {
         }
         let day = Timestamp::now().strftime("%F").to_string();
         let sample = self.sample.map(|percent| Sample { percent, day });
-        let request = Request { sample, since: self.since, repair: self.repair };
+        let from = self.from.as_deref().map(|from| {
+            storage.name_of(from).unwrap_or_else(|| from.to_string_lossy().into_owned())
+        });
+        let request = Request { from, sample, since: self.since, repair: self.repair };
+        let stop = Arc::default();
+        let interrupts = Interrupts::stop(&stop).map_err(|error| Error::Begin(error.into()))?;
         let bar = Bar::new(io::stderr().is_terminal());
         let mut told = Ok(());
-        let verdict = verify::verify(&storage, &request, &mut |event| {
+        let verdict = verify::verify(&storage, &request, &stop, &mut |event| {
             let shown = |name: &str| storage.shown(name).display().to_string();
             let line = match event {
                 Event::Begun { bytes } => return bar.begin(bytes),
@@ -78,14 +89,48 @@ impl Tool for Verify {
         bar.clear();
         let verdict = verdict?;
         told.map_err(Error::Output)?;
-        summarise(verdict, begun);
+        summarise(&verdict, begun);
+        if let (Some(record), Some(signal)) = (&verdict.stopped, interrupts.caught()) {
+            let how_far = match (verdict.files, verdict.promised) {
+                (0, _) => "before the first file".to_owned(),
+                (files, promised) => format!("after {files} of {promised} files"),
+            };
+            let command = self.command(record);
+            say("ce", &format_args!("interrupted {how_far}; to go on:\n  {command}"));
+            return Ok(Exit::Interrupted(signal));
+        }
         Ok(if verdict.wrong > 0 { Exit::Storage } else { Exit::Done })
     }
 }
 
+impl Verify {
+    /// The command that goes on at a record.
+    fn command(&self, record: &str) -> String {
+        let options = [
+            self.repair.then(|| "--repair".to_owned()),
+            self.sample.map(|percent| format!("--sample {percent}")),
+            // How long ago it was would be another time then.
+            self.since.map(|since| format!("--since {since}")),
+            Some(format!("--from {}", quoted(record))),
+            Some(quoted(&self.storage.display().to_string())),
+        ];
+        let words: Vec<String> = options.into_iter().flatten().collect();
+        format!("ce verify {}", words.join(" "))
+    }
+}
+
+/// Writes a word so that a shell reads it as one.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:+%@,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// Says how much was read, how fast, and what came of it.
-fn summarise(verdict: Verdict, begun: Instant) {
-    let Verdict { files, bytes, wrong, odd, set_aside } = verdict;
+fn summarise(verdict: &Verdict, begun: Instant) {
+    let &Verdict { files, bytes, wrong, odd, set_aside, .. } = verdict;
     let seconds = begun.elapsed().as_secs_f64();
     let speed = bytes as f64 / MIB / seconds.max(1e-9);
     let files = counted(files, "file");
@@ -98,4 +143,15 @@ fn percent(text: &str) -> Result<f64, String> {
     let percent: f64 = text.trim_end_matches('%').parse().map_err(|error| format!("{error}"))?;
     let right = percent > 0.0 && percent <= 100.0;
     right.then_some(percent).ok_or_else(|| "it is not above 0 and up to 100".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_quoted_if_a_shell_would_not_read_it_as_one() {
+        let quoted = ["../results", "it's mine", ""].map(quoted);
+        assert_eq!(quoted, ["../results", r"'it'\''s mine'", "''"]);
+    }
 }

@@ -3,6 +3,8 @@
 //! A check reads every byte: time stamps are not believed. It changes nothing. What is repaired
 //! is moved to `aside/`, and computed or copied again by the next run that needs it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use jiff::Timestamp;
 
 use super::find::Read;
@@ -72,6 +74,10 @@ fn with_cause(error: &StorageError) -> String {
         None => error.to_string(),
     }
 }
+
+/// Somebody asked to stop before it was known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped;
 
 /// Something in the storage, and what is wrong with it.
 #[derive(Debug)]
@@ -147,21 +153,36 @@ impl Record {
 impl Storage {
     /// Reads a promised file to its end; returns what is wrong with it.
     pub fn check(&self, promise: &Promise) -> Option<Fault> {
+        // Nobody says stop.
+        self.check_unless(&AtomicBool::new(false), promise).unwrap_or(None)
+    }
+
+    /// Reads a promised file to its end; returns what is wrong with it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it was told to stop before the end.
+    pub fn check_unless(
+        &self,
+        stop: &AtomicBool,
+        promise: &Promise,
+    ) -> Result<Option<Fault>, Stopped> {
         // Whoever publishes moves it meanwhile, so its place is looked at once more at the end.
         let places = [Some(&promise.name), promise.waiting.as_ref(), Some(&promise.name)];
         let mut fault = Some(Fault::Missing);
         for name in places.into_iter().flatten() {
             fault = self
-                .check_file(name, &promise.digest)
+                .check_file(stop, name, &promise.digest)
                 .unwrap_or_else(|e| Some(Fault::Unreadable(e)));
             if !matches!(fault, Some(Fault::Missing)) {
                 break;
             }
         }
-        fault
+        // What was seen until then may not be all.
+        if stop.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(fault) }
     }
 
-    fn check_file(&self, name: &str, digest: &Digest) -> Result<Option<Fault>> {
+    fn check_file(&self, stop: &AtomicBool, name: &str, digest: &Digest) -> Result<Option<Fault>> {
         let path = self.path(name);
         let Some(metadata) = disk::metadata(&path)? else {
             return Ok(Some(Fault::Missing));
@@ -173,7 +194,8 @@ impl Storage {
         if found != recorded {
             return Ok(Some(Fault::Size { found, recorded }));
         }
-        Ok((disk::digest(&path)? != *digest).then_some(Fault::Contents))
+        let found = disk::digest_unless(stop, &path)?;
+        Ok(found.is_some_and(|found| found != *digest).then_some(Fault::Contents))
     }
 
     /// Reads a record and tells what is wrong with the record itself.

@@ -8,6 +8,7 @@ use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
@@ -203,6 +204,17 @@ pub(super) fn seal(path: &Path) -> Result<i64> {
 pub(super) fn digest(path: &Path) -> Result<Digest> {
     let mut file = fault().and_then(|()| File::open(path)).doing("read", path)?;
     pieces(&mut file, |_| Ok(())).doing("read", path)
+}
+
+/// Returns the digest of a file's contents, or `None` if it was told to stop before the end.
+pub(super) fn digest_unless(stop: &AtomicBool, path: &Path) -> Result<Option<Digest>> {
+    let mut file = fault().and_then(|()| File::open(path)).doing("read", path)?;
+    let mut stopped = false;
+    let digest = pieces(&mut file, |_| {
+        stopped = stop.load(Ordering::Relaxed);
+        if stopped { Err(io::ErrorKind::Other.into()) } else { Ok(()) }
+    });
+    if stopped { Ok(None) } else { digest.map(Some).doing("read", path) }
 }
 
 /// Copies a file into a new one that everybody may read who may read the original; returns the

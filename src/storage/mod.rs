@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use jiff::Timestamp;
 
 pub use self::advice::advice;
-pub use self::check::{Fault, Finding, Promise};
+pub use self::check::{Fault, Finding, Promise, Stopped};
 pub use self::collect::{Retired, Tombstone};
 use self::disk::Doing;
 pub use self::failure::{Failure, Log};

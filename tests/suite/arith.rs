@@ -65,7 +65,8 @@ impl Arith {
         self.command(arguments).env("CE_FAULT", fault).output().unwrap().status.code().is_none()
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    /// `ce` with these arguments, beside the storage.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ce"));
         command
             .args(arguments)

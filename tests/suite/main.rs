@@ -28,3 +28,4 @@ mod repository;
 mod run;
 mod show;
 mod verify;
+mod verify_on;
