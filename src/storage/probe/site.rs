@@ -163,7 +163,8 @@ mod tests {
         let (grade, text) = said(&told);
         assert_eq!(grade, Some(Grade::Broken));
         assert!(text.contains("-n shows what is there"), "{text}");
-        assert_eq!(told.trouble.unwrap().hint.unwrap(), "use -n, which writes nothing");
+        let hint = told.trouble.unwrap().hint.unwrap();
+        assert_eq!(hint, "mount it for writing; ce-run -n writes nothing");
     }
 
     #[test]
