@@ -13,8 +13,9 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use compeval::evaluate::{Evaluation, Evaluator, Files, Outcome};
+use compeval::evaluate::{Evaluation, Evaluator, Exports, Files, Outcome};
 use compeval::executor::{Executor, Fake, Invocation, Local};
+use compeval::git::Trees;
 use compeval::load::{self, Uncommitted};
 use compeval::plan::Plan;
 use compeval::storage::{Durability, Storage, Unrecorded};
@@ -77,7 +78,9 @@ impl Bench<'_> {
         let observe = &|_| {};
         let executor = Some(executor);
         let jobs = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        Evaluator { task, plan, files, storage, executor, retries: 0, observe }
+        let trees = Trees::new(storage.path("").as_path());
+        let exports = &Exports::new(storage, &trees);
+        Evaluator { task, plan, files, storage, exports, executor, retries: 0, observe }
             .evaluate(&evaluation, jobs)
             .unwrap();
         assert!(evaluation.outputs(files, plan).is_some(), "all outputs are there");

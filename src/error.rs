@@ -116,6 +116,7 @@ impl Error {
     /// What the user can do about it, if that is not plain.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::Load(LoadError::Snapshot(error)) => error.hint().map(str::to_owned),
             Self::Load(LoadError::NoTask(_)) => {
                 Some("run this at the root of a task, or name it with --task".to_owned())
             }

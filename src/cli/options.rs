@@ -38,12 +38,19 @@ pub(super) struct TaskDir {
     /// The directory that holds the task
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
     pub(super) task: PathBuf,
+
+    /// Take the task as it was at a commit, from the repository's objects: nothing is checked out
+    #[arg(long, value_name = "REV")]
+    pub(super) at: Option<String>,
 }
 
 impl TaskDir {
     /// Loads the task, and tells what is odd about it.
     pub(super) fn load(&self, program: &str, uncommitted: Uncommitted) -> Result<Task, Error> {
-        let Loaded { task, warnings } = load::task(&self.task, uncommitted)?;
+        let Loaded { task, warnings } = match &self.at {
+            Some(rev) => load::task_at(&self.task, rev)?,
+            None => load::task(&self.task, uncommitted)?,
+        };
         for warning in warnings {
             say(program, &format_args!("warning: {warning}"));
         }

@@ -17,9 +17,10 @@ use super::{Tool, say};
 use crate::count::counted;
 use crate::digest::Digest;
 use crate::error::Error;
-use crate::evaluate::{EvaluateError, Evaluation, Evaluator, Event, Files};
+use crate::evaluate::{EvaluateError, Evaluation, Evaluator, Event, Exports, Files};
 use crate::executor::{Executor, Local};
 use crate::exit::Exit;
+use crate::git::Trees;
 use crate::load::listed;
 use crate::plan::Plan;
 use crate::report::{Json, Progress, Quiet, Reporter, Tally, Tree, Troubles, View, labels};
@@ -147,7 +148,7 @@ impl Run {
         let View { task, plan, files, evaluation, storage, .. } = view;
         let begin = |error: Box<dyn std::error::Error + Send + Sync>| Error::Begin(error);
         let executor = Arc::new(Local::with_limit(self.timeout));
-        let retries = self.retry;
+        let (retries, trees) = (self.retry, &Trees::new(&self.task.task));
         let interrupts = match self.dry_run {
             true => None,
             false => Some(Interrupts::watch(&executor).map_err(|e| begin(e.into()))?),
@@ -160,9 +161,10 @@ impl Run {
             let evaluating = scope.spawn(move || {
                 // The events end when nobody is left to send one.
                 let observe = move |event| drop(sender.send(event));
-                let evaluator =
-                    Evaluator { task, plan, files, storage, executor, retries, observe: &observe };
-                evaluator.evaluate(evaluation, jobs)
+                let exports = &Exports::new(storage, trees);
+                let observe = &observe;
+                Evaluator { task, plan, files, storage, exports, executor, retries, observe }
+                    .evaluate(evaluation, jobs)
             });
             let caught = || interrupts.as_ref().and_then(Interrupts::caught);
             screen.follow(&events, &caught);

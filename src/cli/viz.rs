@@ -12,9 +12,10 @@ use clap::Parser;
 use super::Tool;
 use super::options::{Dirty, Strict, TaskDir, check_inputs};
 use crate::error::Error;
-use crate::evaluate::{Evaluation, Evaluator, Files};
+use crate::evaluate::{Evaluation, Evaluator, Exports, Files};
 use crate::exit::Exit;
 use crate::export::{Drawing, Results};
+use crate::git::Trees;
 use crate::load::Uncommitted;
 use crate::plan::Plan;
 use crate::storage::Storage;
@@ -100,8 +101,9 @@ impl Viz {
         let storage = &Storage::inspect(storage, self.strict.unrecorded())?;
         let files = &Files::new(task, plan, &self.inputs, storage, false)?;
         let evaluation = Evaluation::new(plan);
-        let observe = &|_| {};
-        Evaluator { task, plan, files, storage, executor: None, retries: 0, observe }
+        let (observe, trees) = (&|_| {}, Trees::new(&self.task.task));
+        let exports = &Exports::new(storage, &trees);
+        Evaluator { task, plan, files, storage, exports, executor: None, retries: 0, observe }
             .evaluate(&evaluation, NonZeroUsize::MIN)?;
         Ok(Drawing::new(task, plan, Some(Results { evaluation: &evaluation, files, storage })))
     }

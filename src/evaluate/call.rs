@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use std::path::Path;
+
 use super::{CallError, Evaluation, Evaluator, Event, Outcome};
 use crate::digest::Digest;
 use crate::executor::{Ended, ExecuteError, Executor, Invocation, Status};
@@ -150,14 +152,15 @@ impl<'a> Evaluator<'a> {
         pending: &Pending<'_>,
     ) -> Result<Sealed<'a>, Outcome> {
         let Pending { call, name, sources, .. } = pending;
-        let stage = match self.storage.stage(call.computation.outputs.len()) {
-            Ok(stage) => stage,
-            Err(error) => {
-                let (name, error) = (name.clone(), Box::new(error.into()));
-                return Err(Outcome::Failed { name, error, log: None });
-            }
+        let prepare = || -> Result<_, CallError> {
+            let directory = self.exports.directory(call.computation)?;
+            Ok((directory, self.storage.stage(call.computation.outputs.len())?))
         };
-        match self.execute(executor, *call, &stage, sources) {
+        let (directory, stage) = prepare().map_err(|error| {
+            let (name, error) = (name.clone(), Box::new(error));
+            Outcome::Failed { name, error, log: None }
+        })?;
+        match self.execute(executor, &directory, &stage, sources) {
             Ok(ended) if ended.status == Status::Exited(0) => {
                 let execution = execution(&ended, argv(*call, name, sources));
                 stage
@@ -173,12 +176,12 @@ impl<'a> Evaluator<'a> {
     fn execute(
         &self,
         executor: &dyn Executor,
-        call: Call<'_>,
+        directory: &Path,
         stage: &Stage<'_>,
         sources: &[String],
     ) -> Result<Ended, ExecuteError> {
         executor.execute(&Invocation {
-            exec: call.computation.checked_out.clone().unwrap_or_default().join("exec"),
+            exec: directory.join("exec"),
             inputs: sources.iter().map(|name| self.storage.path(name)).collect(),
             outputs: stage.outputs().collect(),
             directory: stage.work(),

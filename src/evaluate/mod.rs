@@ -6,12 +6,14 @@
 
 mod call;
 mod countdown;
+mod exports;
 mod outcome;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::OnceLock;
 
+pub use self::exports::Exports;
 pub use self::outcome::{CallError, EvaluateError, Event, Files, Outcome};
 use crate::digest::Digest;
 use crate::executor::Executor;
@@ -29,6 +31,8 @@ pub struct Evaluator<'a> {
     pub files: &'a Files,
     /// Where results are.
     pub storage: &'a Storage,
+    /// Where computations run from.
+    pub exports: &'a Exports<'a>,
     /// What can start processes; without it, nothing is computed.
     pub executor: Option<&'a dyn Executor>,
     /// How often a call that fails is tried again.

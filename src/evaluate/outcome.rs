@@ -50,6 +50,9 @@ pub enum CallError {
     /// `exec` could not be executed.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
+    /// The computation is not to be had from the repository.
+    #[error("the computation cannot be taken from the repository")]
+    Tree(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Its outputs could not be published.
     #[error(transparent)]
     Publish(#[from] PublishError),
@@ -67,7 +70,7 @@ impl CallError {
         match self {
             Self::Storage(_) | Self::Flush(_) | Self::Publish(PublishError::Storage(_)) => true,
             Self::Execute(error) => matches!(error, ExecuteError::Log { .. }),
-            Self::Ended(_) | Self::Publish(_) => false,
+            Self::Ended(_) | Self::Tree(_) | Self::Publish(_) => false,
         }
     }
 
@@ -78,7 +81,7 @@ impl CallError {
             Self::Execute(error) => error.hint(),
             Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => error.hint(),
             Self::Flush(error) => error.hint(),
-            Self::Ended(_) | Self::Publish(_) => None,
+            Self::Ended(_) | Self::Tree(_) | Self::Publish(_) => None,
         }
     }
 }

@@ -6,7 +6,9 @@
 mod head;
 mod reach;
 mod repositories;
+mod snapshot;
 mod status;
+mod trees;
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -15,7 +17,9 @@ use std::path::{Path, PathBuf};
 
 pub use self::head::{Head, HeadError, Heads, top};
 pub use self::reach::{Reach, ReachError};
+pub use self::snapshot::{Kind, Snapshot, SnapshotError, Spot};
 pub use self::status::Changes;
+pub use self::trees::{TreeFile, TreeFileKind, Trees};
 use crate::digest::ObjectId;
 
 type GitResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -29,6 +33,10 @@ fn open(path: &Path) -> GitResult<gix::Repository> {
 /// The path that Git writes in bytes.
 fn to_path(path: &gix::bstr::BStr) -> PathBuf {
     Path::new(OsStr::from_bytes(path)).to_owned()
+}
+
+fn from(id: &ObjectId) -> GitResult<gix::ObjectId> {
+    Ok(gix::ObjectId::from_hex(id.full().as_bytes())?)
 }
 
 fn object_id(id: gix::ObjectId) -> GitResult<ObjectId> {

@@ -46,11 +46,18 @@ impl<'a> Library<'a> {
             return Ok(*known);
         }
         let dir = Path::new("computations").join(name.as_str());
-        if !self.is_dir(&dir) {
-            let nearest = nearest(name.as_str(), &self.names());
-            return Err(Fault::NoComputation { name: name.into(), nearest });
-        }
-        let id = self.read(&dir, name.clone(), findings).map(|computation| {
+        let computation = match self.source.find(&dir) {
+            Ok(Found::Directory { .. }) => self.read(&dir, name.clone(), findings),
+            Ok(Found::File { .. }) | Err(Fault::Missing | Fault::NotADirectory) => {
+                let nearest = nearest(name.as_str(), &self.names());
+                return Err(Fault::NoComputation { name: name.into(), nearest });
+            }
+            Err(fault) => {
+                findings.problem(&dir, fault);
+                None
+            }
+        };
+        let id = computation.map(|computation| {
             self.found.push(computation);
             ComputationId::at(self.found.len() - 1)
         });

@@ -4,6 +4,7 @@
 //! node, and a link may not lead out of the repository. Knows nothing of the storage.
 
 mod branch;
+mod commit;
 mod library;
 mod problem;
 mod source;
@@ -20,7 +21,7 @@ pub use self::problem::{Fault, Oddity, Problem, Warning, listed};
 use self::source::Source;
 use self::tree::Tree;
 use self::worktree::WorkTree;
-use crate::git::Changes;
+use crate::git::{Changes, Kind, Snapshot, SnapshotError};
 use crate::name::{InputName, TaskName};
 use crate::workflow::Task;
 
@@ -60,6 +61,17 @@ pub enum LoadError {
     /// The directory holds no workflow.
     #[error("{} holds no task: it has no directory workflow", .0.display())]
     NoTask(PathBuf),
+    /// The directory held no workflow at a revision.
+    #[error("{} held no task at {rev}: it had no directory workflow", path.display())]
+    NoTaskAt {
+        /// The directory.
+        path: PathBuf,
+        /// The revision.
+        rev: String,
+    },
+    /// There is no such revision, or its repository cannot be read.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
     /// Something is wrong with the task.
     #[error("the task at {} has {}", path.display(), count(problems.len()))]
     Problems {
@@ -76,24 +88,51 @@ fn count(problems: usize) -> String {
     if problems == 1 { "a problem".to_owned() } else { format!("{problems} problems") }
 }
 
-/// Reads the task that a directory holds.
+/// Reads the task that a directory holds, as it is checked out.
 ///
 /// # Errors
 ///
 /// Tells everything that is wrong with the task at once.
 pub fn task(dir: &Path, uncommitted: Uncommitted) -> Result<Loaded, LoadError> {
-    let unreadable = |source| LoadError::Directory { path: dir.to_owned(), source };
-    let real = dir.canonicalize().map_err(unreadable)?;
+    let real = real(dir)?;
     if !real.join("workflow").is_dir() {
         return Err(LoadError::NoTask(dir.to_owned()));
     }
-    let mut source = WorkTree::new(&real, uncommitted);
+    read(dir, &real, &mut WorkTree::new(&real, uncommitted), uncommitted)
+}
+
+/// Reads the task that a directory holds, as it is in a revision of its repository. Nothing needs
+/// to be checked out.
+///
+/// # Errors
+///
+/// Fails if there is no such revision, and tells everything that is wrong with the task at once.
+pub fn task_at(dir: &Path, rev: &str) -> Result<Loaded, LoadError> {
+    let real = real(dir)?;
+    let mut snapshot = Snapshot::open(&real, rev)?;
+    if snapshot.find(Path::new("workflow")).is_ok_and(|spot| spot.kind == Kind::Directory) {
+        read(dir, &real, &mut snapshot, Uncommitted::Ignore)
+    } else {
+        Err(LoadError::NoTaskAt { path: dir.to_owned(), rev: rev.to_owned() })
+    }
+}
+
+fn real(dir: &Path) -> Result<PathBuf, LoadError> {
+    dir.canonicalize().map_err(|source| LoadError::Directory { path: dir.to_owned(), source })
+}
+
+fn read(
+    dir: &Path,
+    real: &Path,
+    source: &mut dyn Source,
+    uncommitted: Uncommitted,
+) -> Result<Loaded, LoadError> {
     let mut findings = Findings::default();
     let here = Path::new("");
     let commit = findings.note(here, source.commit());
-    let name = findings.note(here, name(&real));
-    let inputs = inputs(&mut source, &mut findings);
-    let mut library = Library::new(&mut source);
+    let name = findings.note(here, name(real));
+    let inputs = inputs(source, &mut findings);
+    let mut library = Library::new(source);
     let workflow = Tree::new(inputs.as_deref(), &mut library, &mut findings).load();
     let computations = library.into_computations();
     // Without a commit there is nothing to differ from.
@@ -119,8 +158,11 @@ pub fn task(dir: &Path, uncommitted: Uncommitted) -> Result<Loaded, LoadError> {
     }
 }
 
+/// The name of the directory that holds the task; of a bare repository, what a clone would be called.
 fn name(real: &Path) -> Result<TaskName, Fault> {
     let name = real.file_name().unwrap_or(real.as_os_str());
+    let bare = real.join("HEAD").is_file() && real.join("objects").is_dir();
+    let name = if bare { real.file_stem().unwrap_or(name) } else { name };
     name.to_str().ok_or(Fault::NotText)?.parse().map_err(Fault::Name)
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::count::counted;
-use crate::git::HeadError;
+use crate::git::{HeadError, SnapshotError};
 use crate::name::NameError;
 use crate::slice::SliceError;
 use crate::workflow::MOST;
@@ -147,6 +147,9 @@ pub enum Fault {
     /// A computation has changes that its commit does not record.
     #[error("has changes that are not committed: {}", listed(.0))]
     Uncommitted(Vec<PathBuf>),
+    /// It is not to be had from the commit.
+    #[error("{0}")]
+    Snapshot(#[source] SnapshotError),
     /// The commit cannot be told.
     #[error("{0}")]
     Head(#[from] HeadError),
@@ -218,6 +221,7 @@ impl Fault {
             Self::NoOutput => "remove the file to pass up all outputs",
             Self::Outside(_) => "link only to what is committed with the task",
             Self::Uncommitted(_) => "git add and git commit them, or evaluate with --dirty",
+            Self::Snapshot(error) => error.hint()?,
             Self::NotText => "save the file as UTF-8",
             Self::Head(error) => return error.hint(),
             _ => return None,

@@ -18,6 +18,10 @@ pub(super) const MOST: u64 = 1 << 20;
 pub(super) enum Identity {
     /// Device and inode of a directory in a work tree.
     Inode(u64, u64),
+    /// The place of a directory in a commit.
+    Place(PathBuf),
+    /// The Git tree of a directory that holds no links, and so means the same wherever it is.
+    Tree(ObjectId),
 }
 
 /// What has some path.

@@ -187,6 +187,18 @@ pub(super) fn remove_dir(path: &Path) -> Result<()> {
     found(fault().and_then(|()| fs::remove_dir(path))).doing("remove", path).map(drop)
 }
 
+/// Makes a symbolic link that is not there yet.
+pub(super) fn symbolic_link(target: &Path, path: &Path) -> Result<()> {
+    let made = fault().and_then(|()| std::os::unix::fs::symlink(target, path));
+    made.doing("make the link", path)
+}
+
+/// Says who may do what with a file.
+pub(super) fn set_mode(path: &Path, mode: u32) -> Result<()> {
+    let set = fault().and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)));
+    set.doing("change the mode of", path)
+}
+
 /// Takes from everybody the right to write a file; the rights to read and execute it stay.
 ///
 /// Returns when the file was last written, in nanoseconds since 1970.

@@ -26,6 +26,7 @@ mod run;
 mod scheme;
 mod stage;
 mod survey;
+mod tree;
 mod uses;
 
 use std::collections::{HashMap, HashSet};
@@ -57,6 +58,7 @@ use self::run::{Run, RunName};
 pub use self::scheme::ResultName;
 pub use self::stage::{PublishError, Stage};
 pub use self::survey::{Entry, Record};
+pub use self::tree::NewTree;
 pub use self::uses::Uses;
 use crate::digest::Digest;
 

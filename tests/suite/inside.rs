@@ -6,9 +6,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use compeval::evaluate::{Evaluation, Evaluator, Event, Files};
+use compeval::evaluate::{Evaluation, Evaluator, Event, Exports, Files};
 use compeval::executor::{Executor, Fake, Invocation};
 use compeval::exit::Exit;
+use compeval::git::Trees;
 use compeval::load::{self, Uncommitted};
 use compeval::plan::Plan;
 use compeval::report::{Reporter, Tally, Tree, View, labels};
@@ -102,7 +103,10 @@ impl World {
         let (evaluation, events) = (&Evaluation::new(plan), Mutex::new(Vec::new()));
         let observe = |event: Event| events.lock().unwrap().push(event);
         let (observe, retries) = (&observe, 0);
-        let evaluator = Evaluator { task, plan, files, storage, executor, retries, observe };
+        let trees = Trees::new(&self.storage);
+        let exports = &Exports::new(storage, &trees);
+        let evaluator =
+            Evaluator { task, plan, files, storage, exports, executor, retries, observe };
         evaluator.evaluate(evaluation, NonZeroUsize::new(jobs).unwrap()).unwrap();
         let labels = &labels(task, plan);
         let view = View { task, plan, files, evaluation, storage, labels };

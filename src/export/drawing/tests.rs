@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::*;
 use crate::digest::Digest;
-use crate::evaluate::Evaluator;
+use crate::evaluate::{Evaluator, Exports};
+use crate::git::Trees;
 use crate::name::StorageName;
 use crate::slice::Slice;
 use crate::storage::{Input, Stored, Unrecorded};
@@ -104,11 +105,13 @@ fn files_have_the_names_that_the_user_sees() {
     let files = Files { inputs: vec![Input { file, there: true }], literals: vec![None] };
     let storage = Storage::inspect(Path::new("no/such/storage"), Unrecorded::Adopt).unwrap();
     let evaluation = Evaluation::new(&plan);
+    let trees = Trees::new(Path::new("no/such/task"));
     let evaluator = Evaluator {
         task: &task,
         plan: &plan,
         files: &files,
         storage: &storage,
+        exports: &Exports::new(&storage, &trees),
         executor: None,
         retries: 0,
         observe: &|_| {},

@@ -116,8 +116,10 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
     let mut all = variants("load/problem.rs", "Fault");
     all.extend(variants("git/head.rs", "HeadError"));
     assert!(all.remove("Head"));
-    // These need another user, and files that are ignored: see run/uncommitted.rs.
+    // These need another user, another revision, and files that are ignored: see
+    // run/uncommitted.rs and run/at.rs.
     assert!(all.remove("Untrusted"));
+    assert!(all.remove("Snapshot"));
     assert_eq!(told, all);
     odd.extend(["Ignored", "Uncommitted"].map(str::to_owned));
     assert_eq!(odd, variants("load/problem.rs", "Oddity"));

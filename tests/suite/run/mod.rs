@@ -1,6 +1,7 @@
 //! `ce-run`, as users see it.
 
 mod arguments;
+mod at;
 mod calls;
 mod failures;
 mod interrupt;

@@ -1,0 +1,99 @@
+//! Computations as a commit records them, for running them: `trees/TREE/`, made once, read-only.
+//!
+//! What a tree must contain, its name says; whether it does is not known here.
+
+use std::path::{Path, PathBuf};
+
+use super::{Result, Storage, disk};
+use crate::digest::ObjectId;
+
+/// Where trees are.
+const TREES: &str = "trees";
+
+/// A directory that is filled with the files of a tree, and seen by nobody else until it is whole.
+#[derive(Debug)]
+pub struct NewTree<'a> {
+    storage: &'a Storage,
+    room: PathBuf,
+}
+
+impl Storage {
+    /// The name of the directory of a tree.
+    pub fn tree_name(&self, tree: &ObjectId) -> String {
+        format!("{TREES}/{}", tree.full())
+    }
+
+    /// Where the files of a tree are, or would be.
+    pub fn tree(&self, tree: &ObjectId) -> PathBuf {
+        self.path(&self.tree_name(tree))
+    }
+
+    /// Begins to make the directory of a tree.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn new_tree(&self) -> Result<NewTree<'_>> {
+        let room = self.place(&self.private_name())?;
+        disk::make_dir(&room)?;
+        Ok(NewTree { storage: self, room })
+    }
+
+    /// Sets the directory of a tree aside that does not contain what its name says.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn set_tree_aside(&self, tree: &ObjectId) -> Result<()> {
+        let aside = self.aside_room(&format!("{TREES}/aside/{}", tree.full()));
+        disk::rename(&self.tree(tree), &self.place(&aside)?).map(drop)
+    }
+}
+
+impl NewTree<'_> {
+    /// Adds a file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be written.
+    pub fn file(&self, path: &Path, contents: &[u8], executable: bool) -> Result<()> {
+        let path = self.place(path)?;
+        disk::write(&path, contents)?;
+        disk::set_mode(&path, if executable { 0o555 } else { 0o444 })?;
+        self.storage.unsynced.note(&path);
+        Ok(())
+    }
+
+    /// Adds a symbolic link.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be made.
+    pub fn link(&self, path: &Path, target: &Path) -> Result<()> {
+        disk::symbolic_link(target, &self.place(path)?)
+    }
+
+    fn place(&self, path: &Path) -> Result<PathBuf> {
+        let path = self.room.join(path);
+        let dir = path.parent().unwrap_or(&self.room);
+        disk::make_dirs_in(&self.room, dir)?;
+        self.storage.unsynced.note(dir);
+        Ok(path)
+    }
+
+    /// Makes the directory visible, unless somebody else was faster.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn publish(self, tree: &ObjectId) -> Result<()> {
+        self.storage.flush()?;
+        let place = self.storage.place(&self.storage.tree_name(tree))?;
+        if disk::rename_new(&self.room, &place)? {
+            self.storage.unsynced.note_entry(&place);
+        } else {
+            disk::remove_tree(&self.room)?;
+        }
+        Ok(())
+    }
+}
