@@ -175,6 +175,8 @@ pub struct JobOutput {
 }
 
 /// The record of a call that failed: a memory, never a result.
+///
+/// What there is none of is `null`: a field that is missing makes it no record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailureRecord {
     /// How to read this record.
@@ -188,8 +190,10 @@ pub struct FailureRecord {
     /// How it failed, in words.
     pub reason: String,
     /// Its exit status, if it ended by itself.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub exit_status: Option<i32>,
     /// The signal that killed it, if one did.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub signal: Option<i32>,
     /// How long it ran, in seconds.
     pub seconds: f64,

@@ -24,6 +24,7 @@ mod program;
 mod programs;
 mod properties;
 mod protocol;
+mod records;
 mod repository;
 mod run;
 mod show;
