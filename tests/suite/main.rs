@@ -28,5 +28,6 @@ mod records;
 mod repository;
 mod run;
 mod show;
+mod storages;
 mod verify;
 mod verify_on;

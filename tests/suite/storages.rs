@@ -1,0 +1,149 @@
+//! Storages of all formats that there ever were: newer programs find everything in them.
+//!
+//! `tests/storages` holds a storage of each format as it was written then, with the task and the
+//! data that made it. They came through Git, which keeps neither time stamps nor who may write.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::lab::{Lab, files};
+
+const QUOTIENT: &str = "c_divmod/5efbc68dc50d/00/ad48103e4fc7_5d9474c0309b";
+const RESULT: &str = "c_add/5efbc68dc50d/00/a3db5c13ff90_7448d8798a43";
+const JOB: &str = "t_task/5efbc68dc50d/00/ad48103e4fc7_5d9474c0309b";
+
+/// The task, the data and the storage of a format.
+fn lab(format: &str) -> Lab {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/storages").join(format);
+    let mut lab = Lab::empty();
+    for (name, contents) in files(&from.join("task")) {
+        lab = lab.file(&name, contents);
+        if name.ends_with("/exec") {
+            lab = lab.mode(&name, 0o755);
+        }
+    }
+    for (name, contents) in files(&from.join("data")) {
+        lab = lab.data(&name, contents);
+    }
+    for (name, contents) in files(&from.join("storage")) {
+        let path = lab.path("storage").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, contents).unwrap();
+    }
+    lab.inputs = vec!["x".to_owned(), "y".to_owned()];
+    lab.commit()
+}
+
+/// The records in the storage, by name.
+fn records(lab: &Lab) -> Vec<(String, Value)> {
+    let records = files(&lab.path("storage")).into_iter();
+    let records = records.filter(|(name, _)| name.ends_with(".json"));
+    records.map(|(name, text)| (name, serde_json::from_slice(&text).unwrap())).collect()
+}
+
+/// Whether no output has the time stamp that is recorded: each is read before it is believed.
+fn has_other_time_stamps(lab: &Lab) -> bool {
+    let recorded = records(lab).into_iter().filter(|(name, _)| name.starts_with("c_"));
+    let recorded = recorded.filter_map(|(name, record)| {
+        let output = record["outputs"].get(0)?["modified_ns"].as_i64()?;
+        Some((name.replace("/record/", "/00/").replace(".json", ""), output))
+    });
+    let mut files = recorded.map(|(name, recorded)| {
+        let metadata = fs::metadata(lab.path("storage").join(name)).unwrap();
+        metadata.mtime() * 1_000_000_000 + metadata.mtime_nsec() != recorded
+    });
+    files.all(|other| other)
+}
+
+#[test]
+fn everything_in_a_storage_of_format_1_is_found_and_nothing_executed() {
+    let lab = lab("format-1");
+    assert!(has_other_time_stamps(&lab));
+    let before = files(&lab.path("storage"));
+    lab.unchanged(|| lab.ce_run(&["-n"]).exit(0).says("2 calls: 2 found"));
+    lab.ce_run(&["--strict"]).exit(0).called(vec![]).says("2 calls: 2 found");
+    assert_eq!(lab.output(), "5\n");
+    // Not even a record is written again.
+    assert_eq!(files(&lab.path("storage")), before);
+    assert!(records(&lab).iter().all(|(_, record)| record["format"] == 1));
+}
+
+#[test]
+fn a_storage_of_format_1_is_verified_and_told_of() {
+    let lab = lab("format-1");
+    lab.unchanged(|| {
+        let verified = lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
+        assert_eq!(verified.stdout, "");
+        let ce = |arguments: &[&str]| lab.run("ce", arguments).exit(0);
+        ce(&["show", "../storage", RESULT])
+            .shows("computation  add, output 00\n")
+            .shows("by lab on lab")
+            .shows(
+                "c_divmod/5efbc68dc50d/01/ad48103e4fc7_5d9474c0309b (divmod, output 01, see above)",
+            )
+            .shows("../storage/tinputs/5d/9474c0309b (task input)\n");
+        ce(&["show", "../storage", JOB]).shows("task         task, output 00\n");
+        let log = ce(&["log", "../storage"]).shows("FAILED: it ended with exit status 3\n");
+        assert_eq!(log.lines().len(), 3, "{}", log.stdout);
+    });
+}
+
+#[test]
+fn a_failure_in_a_storage_of_format_1_is_remembered_and_no_result() {
+    let mut lab = lab("format-1");
+    lab.inputs[1] = "zero".to_owned();
+    lab.unchanged(|| lab.ce_run(&["-n"]).exit(3));
+    let ran = lab.ce_run(&["--json"]).exit(1).called(vec!["divmod"]);
+    ran.shows("\"last_failure\":\"it ended with exit status 3\"");
+}
+
+#[test]
+fn a_file_of_the_same_size_in_a_storage_of_format_1_is_not_believed() {
+    let lab = lab("format-1");
+    fs::write(lab.path("storage").join(QUOTIENT), "4\n").unwrap();
+    lab.run("ce", &["verify", "../storage"]).exit(5).shows("its contents are not the recorded");
+    lab.ce_run(&[]).exit(0).called(vec!["divmod"]);
+    assert_eq!(lab.stored(QUOTIENT), "3\n");
+    lab.run("ce", &["verify", "../storage"]).exit(0);
+}
+
+#[test]
+fn a_record_of_a_newer_format_is_told_by_whoever_meets_it_and_nothing_is_touched() {
+    let lab = lab("format-1");
+    let programs = ["run", "verify --repair", "show", "log"];
+    for (name, record) in records(&lab) {
+        let path = lab.path("storage").join(&name);
+        let text = fs::read(&path).unwrap();
+        let newer =
+            json!({"format": 2, "every": {"thing": "else"}, "recorded": record["recorded"]});
+        fs::write(&path, newer.to_string()).unwrap();
+        let before = files(&lab.path("storage"));
+        let told = programs.into_iter().filter(|program| {
+            let ran = match *program {
+                "run" => lab.ce_run(&[]),
+                "verify --repair" => lab.run("ce", &["verify", "--repair", "../storage"]),
+                "show" => lab.run("ce", &["show", "../storage", RESULT]),
+                program => lab.run("ce", &[program, "../storage"]),
+            };
+            assert_eq!(lab.called(), Vec::<String>::new(), "{program} with {name}");
+            assert!(files(&lab.path("storage")) == before, "{program} with {name}");
+            let newer = format!("{name} has format 2, and this version reads up to 1");
+            let code = ran.status.code().unwrap();
+            let says = format!("{}{}", ran.stdout, ran.stderr).contains(&newer);
+            assert_eq!(says, code == 5, "{program} with {name}: {code}\n{}", ran.stderr);
+            code == 5
+        });
+        // Each reads what it needs.
+        let expected: &[&str] = match name.split('/').collect::<Vec<_>>()[..] {
+            [_, _, "failed", _] => &["log"],
+            ["tinputs", "record", "09", _] => &["verify --repair", "show"],
+            ["tinputs" | "t_task", ..] => &["run", "verify --repair", "show"],
+            _ => &programs,
+        };
+        assert_eq!(told.collect::<Vec<_>>(), expected, "{name}");
+        fs::write(&path, text).unwrap();
+    }
+}
