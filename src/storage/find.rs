@@ -102,11 +102,11 @@ impl Storage {
         let path = self.path(&name.record());
         let Some(id) = disk::id(&path)? else { return self.unrecorded(name, call) };
         match self.record::<CallRecord>(&name.record())? {
-            Read::Record(record) if record.inputs == call.inputs => {
+            Read::Record(record) if record.inputs != call.inputs => Ok(State::Stranger),
+            Read::Record(record) if record.outputs.len() == call.outputs() => {
                 self.recorded(name, &record, id)
             }
-            Read::Record(_) => Ok(State::Stranger),
-            Read::Spoiled => Ok(State::Remains(Some(id))),
+            Read::Record(_) | Read::Spoiled => Ok(State::Remains(Some(id))),
             Read::Absent => self.unrecorded(name, call),
         }
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::digest::{Digest, ObjectId};
 use crate::name::{ComputationName, InputName, StorageName, TaskName};
+use crate::workflow::MOST;
 
 /// The version of the records that this program writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
@@ -99,6 +100,17 @@ fn inside<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error
     StorageName::deserialize(deserializer).map(String::from)
 }
 
+/// Reads a list that two digits can count.
+fn few<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    let list = Vec::deserialize(deserializer)?;
+    if list.len() > MOST {
+        return Err(D::Error::invalid_length(list.len(), &"at most 100"));
+    }
+    Ok(list)
+}
+
 /// The record of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallRecord {
@@ -114,8 +126,10 @@ pub struct CallRecord {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dirty: bool,
     /// Its inputs, in order.
+    #[serde(deserialize_with = "few")]
     pub inputs: Vec<Digest>,
     /// Its outputs, in order.
+    #[serde(deserialize_with = "few")]
     pub outputs: Vec<Published>,
     /// How the outputs came about.
     pub origin: Origin,
@@ -147,6 +161,7 @@ pub struct JobRecord {
     /// Its inputs, in order.
     pub inputs: Vec<JobInput>,
     /// Its outputs, in order.
+    #[serde(deserialize_with = "few")]
     pub outputs: Vec<JobOutput>,
     /// The calls that its workflow makes: their names without the output's number.
     pub calls: Vec<String>,
@@ -186,6 +201,7 @@ pub struct FailureRecord {
     /// The commit that holds it.
     pub commit: ObjectId,
     /// Its inputs, in order.
+    #[serde(deserialize_with = "few")]
     pub inputs: Vec<Digest>,
     /// How it failed, in words.
     pub reason: String,

@@ -180,6 +180,30 @@ fn program_and_schema_refuse_records_without_a_field_or_with_another_type() {
 }
 
 #[test]
+fn program_and_schema_refuse_what_two_digits_cannot_count() {
+    for lab in [successes(), failures()] {
+        for found in found(&lab) {
+            let schema = schema(Some(found.kind));
+            for (list, count) in [("/inputs", 100), ("/inputs", 101), ("/outputs", 101)] {
+                let Some(first) = found.record.pointer(list).map(|list| list[0].clone()) else {
+                    continue;
+                };
+                // A task may have any number of inputs.
+                let few = count == 100 || (found.kind == "job" && list == "/inputs");
+                let many = with(&found.record, list, |it| *it = vec![first.clone(); count].into());
+                assert_eq!(schema.is_valid(&many), few, "{} with {count} {list}", found.name);
+                assert_eq!(
+                    is_understood(&lab, &found, &many),
+                    few,
+                    "{} {count} {list}",
+                    found.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn program_and_schema_ignore_fields_that_they_do_not_know() {
     for lab in [successes(), failures()] {
         for found in found(&lab) {

@@ -178,6 +178,22 @@ fn a_spoiled_record_counts_for_nothing() {
 }
 
 #[test]
+fn a_record_of_another_number_of_outputs_counts_for_nothing() {
+    for count in [0, 1, 3, 100, 101] {
+        let lab = evaluated();
+        let name = the_one(&lab, "c_divmod/", "/record/");
+        let mut record: Value = serde_json::from_str(&lab.stored(&name)).unwrap();
+        let output = record["outputs"][0].clone();
+        record["outputs"] = vec![output; count].into();
+        put(&lab.path("storage").join(&name), &record.to_string());
+        lab.ce_run(&["-n"]).exit(3);
+        lab.ce_run(&[]).exit(0).called(vec!["divmod"]);
+        lab.ce_run(&[]).exit(0).called(vec![]);
+        assert_eq!(lab.output(), "5\n");
+    }
+}
+
+#[test]
 fn a_record_of_a_newer_version_is_left_alone() {
     let lab = evaluated();
     let record = the_one(&lab, "c_add/", "/record/");
