@@ -80,6 +80,10 @@ impl FromStr for RunName {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
+        // It names a directory in `tmp/`, and nothing elsewhere.
+        if text.contains(['/', '\0']) {
+            return Err(());
+        }
         let parts: Vec<&str> = text.split('-').collect();
         let [host, boot, namespace, process, time] = parts[..] else {
             return Err(());
@@ -239,6 +243,10 @@ mod tests {
         assert_eq!(own.to_string().parse(), Ok(own));
         assert_eq!("a-b".parse::<RunName>(), Err(()));
         assert_eq!("a-b-c-d-e".parse::<RunName>(), Err(()));
+        assert!("a-b-c-1-e".parse::<RunName>().is_ok());
+        for outside in ["../../a-b-c-1-e", "/a-b-c-1-e", "a-b-c-1-e/..", "a\0-b-c-1-e"] {
+            assert_eq!(outside.parse::<RunName>(), Err(()), "{outside}");
+        }
     }
 
     #[test]
