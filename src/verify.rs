@@ -139,13 +139,15 @@ pub fn verify(
     let jobs = jobs(&parts);
     let promises = || jobs.iter().filter_map(|job| job.promise);
     verdict.promised = promises().count();
-    observe(Event::Begun { bytes: promises().map(|promise| promise.digest.size).sum() });
+    // A spoiled record may promise more than there can be.
+    let bytes = promises().map(|promise| promise.digest.size).fold(0, u64::saturating_add);
+    observe(Event::Begun { bytes });
     let (mut damaged, mut found, mut next) = (Vec::new(), Vec::new(), 0);
     check(storage, &jobs, stop, &mut |number, fault| {
         let Job { part, promise } = jobs[number];
         if let Some(Promise { name, digest, .. }) = promise {
             verdict.files += 1;
-            verdict.bytes += digest.size;
+            verdict.bytes = verdict.bytes.saturating_add(digest.size);
             observe(Event::Checked { bytes: digest.size });
             found.extend(fault.map(|fault| Finding { name: name.clone(), fault }));
         }

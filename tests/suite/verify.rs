@@ -183,6 +183,18 @@ fn a_record_of_a_newer_version_is_told_and_left_alone() {
 }
 
 #[test]
+fn a_record_that_promises_more_than_there_can_be_is_told() {
+    let arith = Arith::evaluated();
+    let record = arith.path("c_divmod/COMMIT/record/ad48103e4fc7_5d9474c0309b.json");
+    let text = fs::read_to_string(&record).unwrap();
+    // Both outputs have it: together they have more bytes than can be counted.
+    arith.overwrite(&record, &text.replace("\"size\": 2", "\"size\": 18446744073709551615"));
+    let found = verify(&arith, &[]);
+    assert_eq!(found.code, 5, "{found:?}");
+    assert!(found.out.contains("it has 2 bytes, and 18446744073709551615 are recorded"));
+}
+
+#[test]
 fn a_part_may_be_chosen_by_time_and_by_chance() {
     let arith = Arith::evaluated();
     arith.overwrite(&arith.path(PRODUCT), "84\n");
