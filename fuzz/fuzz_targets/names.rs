@@ -1,0 +1,44 @@
+//! Names, ids and slices: what is accepted stays inside, and reads as it was written.
+#![no_main]
+
+use std::path::{Component, Path};
+
+use compeval::digest::ObjectId;
+use compeval::name::{ComputationName, InputName, StorageName, TaskName};
+use compeval::slice::Slice;
+use libfuzzer_sys::fuzz_target;
+
+fn is_inside(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, Component::Normal(_)))
+}
+
+fuzz_target!(|text: &str| {
+    if let Ok(name) = text.parse::<StorageName>() {
+        let (root, path) = (Path::new("/storage"), Path::new("/storage").join(name.as_str()));
+        assert!(is_inside(path.strip_prefix(root).unwrap()) && path != root);
+        assert_eq!(name.as_str(), text);
+    }
+    let component = [
+        text.parse::<ComputationName>().map(|name| name.to_string()),
+        text.parse::<TaskName>().map(|name| name.to_string()),
+    ];
+    for name in component.into_iter().flatten() {
+        assert_eq!(name, text);
+        assert!(Path::new(&name).components().eq([Component::Normal(text.as_ref())]));
+    }
+    if let Ok(name) = text.parse::<InputName>() {
+        assert_eq!((name.as_str(), text.lines().count()), (text, 1));
+    }
+    if let Ok(id) = text.parse::<ObjectId>() {
+        assert!(text.starts_with(id.short()) && id.short().len() == 12);
+        assert_eq!(serde_json::to_string(&id).unwrap(), format!("\"{text}\""));
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let (slice, wrong) = Slice::parse(lines.iter().copied());
+    assert_eq!(slice.len() + wrong.len(), lines.len());
+    assert!(slice.numbers().all(|number| number < 100));
+    let printed = slice.to_string();
+    let printed = printed.trim_matches(['[', ']']);
+    let again = Slice::parse(printed.split(", ").filter(|line| !line.is_empty()));
+    assert_eq!(again, (slice, vec![]));
+});
