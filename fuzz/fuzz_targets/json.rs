@@ -1,5 +1,5 @@
 //! The texts of records alone, without a storage, and so a hundred times as fast as `record`, which
-//! goes on from what this finds.
+//! may go on from what this finds.
 #![no_main]
 
 use std::fmt::Debug;
