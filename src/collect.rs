@@ -83,7 +83,10 @@ pub fn candidates<'a>(
 
 fn bytes(record: &Record) -> u64 {
     match record {
-        Record::Call(call) => call.outputs.iter().map(|output| output.digest.size).sum(),
+        Record::Call(call) => {
+            // A spoiled record may promise more than there can be.
+            call.outputs.iter().map(|output| output.digest.size).fold(0, u64::saturating_add)
+        }
         // Its outputs are links to those of its calls.
         Record::Job(_) => 0,
         Record::TaskInput(input) => input.file.digest.size,

@@ -73,7 +73,7 @@ impl Sum {
     pub fn of(candidates: &[Candidate<'_>]) -> Self {
         candidates.iter().fold(Self::default(), |sum, candidate| Self {
             results: sum.results + 1,
-            bytes: sum.bytes + candidate.bytes,
+            bytes: sum.bytes.saturating_add(candidate.bytes),
             seconds: sum.seconds + candidate.seconds,
         })
     }
