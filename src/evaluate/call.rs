@@ -156,11 +156,15 @@ impl<'a> Evaluator<'a> {
             let directory = self.exports.directory(call.computation)?;
             Ok((directory, self.storage.stage(call.computation.outputs.len())?))
         };
-        let (directory, stage) = prepare().map_err(|error| {
+        let (directory, mut stage) = prepare().map_err(|error| {
             let (name, error) = (name.clone(), Box::new(error));
             Outcome::Failed { name, error, log: None }
         })?;
-        match self.execute(executor, &directory, &stage, sources) {
+        let ended = self.execute(executor, &directory, &stage, sources);
+        if ended.as_ref().is_ok_and(|ended| ended.left_behind) {
+            stage.doubt();
+        }
+        match ended {
             Ok(ended) if ended.status == Status::Exited(0) => {
                 let execution = execution(&ended, argv(*call, name, sources));
                 stage

@@ -157,6 +157,10 @@ impl Evaluator<'_> {
         evaluation: &Evaluation,
         jobs: NonZeroUsize,
     ) -> Result<(), EvaluateError> {
-        countdown::carry_out(self, evaluation, jobs)
+        let carried_out = countdown::carry_out(self, evaluation, jobs);
+        if let Some(executor) = self.executor {
+            executor.finish();
+        }
+        carried_out
     }
 }

@@ -16,6 +16,6 @@ impl<F: Fn(&Invocation) -> i32 + Sync> Executor for Fake<F> {
         let status = Status::Exited((self.0)(invocation));
         let end = Timestamp::now();
         let (user, system) = (Duration::ZERO, Duration::ZERO);
-        Ok(Ended { status, start, end, user, system, peak: 0 })
+        Ok(Ended { status, start, end, user, system, peak: 0, left_behind: false })
     }
 }

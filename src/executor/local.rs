@@ -1,7 +1,8 @@
 //! Processes of this host.
 //!
 //! Each `exec` leads a process group of its own. Whatever of the group is left when `exec` ends is
-//! killed, so that nobody goes on writing to what is then published.
+//! killed, so that nobody goes on writing to what is then published. Who has left the group is told
+//! of (see `orphans`), and killed when nothing is executed any more.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -15,11 +16,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
-};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use wait4::{ResUse, Wait4};
 
+use super::orphans::Orphans;
 use super::{Ended, ExecuteError, Executor, Invocation, Status};
 
 /// How often a file that is just being written elsewhere is tried again.
@@ -34,6 +34,7 @@ pub struct Local {
     /// How long an execution may take.
     pub limit: Option<Duration>,
     groups: Mutex<Groups>,
+    orphans: Orphans,
 }
 
 /// The process groups that are running.
@@ -41,6 +42,14 @@ pub struct Local {
 struct Groups {
     running: HashSet<Pid>,
     interrupted: bool,
+}
+
+/// How a child has ended.
+struct Waited {
+    used: ResUse,
+    /// It took too long.
+    late: bool,
+    left_behind: bool,
 }
 
 impl Local {
@@ -67,11 +76,9 @@ impl Local {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the end of a child and of its group; tells whether it took too long.
-    fn wait(&self, child: Child) -> io::Result<(ResUse, bool)> {
-        let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else {
-            return child.wait4().map(|used| (used, false));
-        };
+    /// Waits for the end of a child and of its group.
+    fn wait(&self, child: Child) -> io::Result<Waited> {
+        let pid = Pid::from_child(&child);
         {
             let mut groups = self.groups();
             groups.running.insert(pid);
@@ -87,12 +94,8 @@ impl Local {
         waited?;
         // It is a zombie still: its number, and so its group's, is nobody else's.
         signal(pid, Signal::KILL);
-        let used = child.wait4()?;
-        while test_kill_process_group(pid).is_ok() {
-            // What was killed takes a moment to go.
-            thread::yield_now();
-        }
-        Ok((used, late))
+        let left_behind = self.orphans.outlive(pid);
+        Ok(Waited { used: child.wait4()?, late, left_behind })
     }
 }
 
@@ -147,7 +150,7 @@ impl Executor for Local {
         let exec = || invocation.exec.clone();
         let child =
             spawn(&mut command).map_err(|source| ExecuteError::Start { exec: exec(), source })?;
-        let (used, late) =
+        let Waited { used, late, left_behind } =
             self.wait(child).map_err(|source| ExecuteError::Wait { exec: exec(), source })?;
         let status = match (used.status.code(), used.status.signal(), self.limit) {
             (Some(0), _, _) => Status::Exited(0),
@@ -165,7 +168,12 @@ impl Executor for Local {
             user: used.rusage.utime,
             system: used.rusage.stime,
             peak: used.rusage.maxrss,
+            left_behind,
         })
+    }
+
+    fn finish(&self) {
+        self.orphans.end();
     }
 
     fn is_interrupted(&self) -> bool {

@@ -4,6 +4,7 @@
 
 mod fake;
 mod local;
+mod orphans;
 
 use std::fmt;
 use std::io;
@@ -45,6 +46,8 @@ pub struct Ended {
     pub system: Duration,
     /// Peak resident memory of the largest process, in bytes.
     pub peak: u64,
+    /// A process may be left that can still write to the files of this execution, or of another.
+    pub left_behind: bool,
 }
 
 impl Ended {
@@ -134,6 +137,9 @@ pub trait Executor: Sync {
     ///
     /// Fails if it could not be started or was interrupted. A non-zero exit status is no error.
     fn execute(&self, invocation: &Invocation) -> Result<Ended, ExecuteError>;
+
+    /// Ends what executions have left behind, after the last one is over.
+    fn finish(&self) {}
 
     /// Whether nothing is executed any more.
     fn is_interrupted(&self) -> bool {

@@ -64,9 +64,10 @@ impl Stage<'_> {
     ///
     /// Fails if the storage cannot be written.
     pub fn fail(self, call: Call<'_>, name: &ResultName, failure: Failure) -> Result<Option<Log>> {
-        let log = self.keep_log(name, Room::Failed)?.map(|name| {
+        let stage = self.doubtless()?.unwrap_or(self);
+        let log = stage.keep_log(name, Room::Failed)?.map(|name| {
             // A log that cannot be read is no reason to say less of the failure itself.
-            let tail = disk::tail(&self.storage.path(&name), TAIL).unwrap_or_default();
+            let tail = disk::tail(&stage.storage.path(&name), TAIL).unwrap_or_default();
             Log { name, tail }
         });
         let Failure { reason, exit_status, signal, seconds } = failure;
@@ -79,9 +80,9 @@ impl Stage<'_> {
             exit_status,
             signal,
             seconds,
-            recorded: self.storage.stamp(),
+            recorded: stage.storage.stamp(),
         };
-        self.storage.put_record(&name.record_in(FAILED), &record)?;
+        stage.storage.put_record(&name.record_in(FAILED), &record)?;
         Ok(log)
     }
 }

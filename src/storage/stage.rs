@@ -1,5 +1,6 @@
 //! Where a call that is being executed writes, until its outputs are taken as they are.
 
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
@@ -23,6 +24,8 @@ pub struct Stage<'a> {
     pub(super) outputs: usize,
     /// Outputs still wait here to be moved, by whoever meets their record next.
     pub(super) awaited: bool,
+    /// Somebody may still write to what is here, so nothing of it is used but as a copy.
+    in_doubt: bool,
 }
 
 /// Why outputs were not published.
@@ -67,7 +70,7 @@ impl Storage {
             }
         };
         let name = format!("{slot}/{}", self.next_number());
-        Ok(Stage { storage: self, slot, name, outputs, awaited: false })
+        Ok(Stage { storage: self, slot, name, outputs, awaited: false, in_doubt: false })
     }
 }
 
@@ -112,6 +115,11 @@ impl<'a> Stage<'a> {
         self.storage.path(&self.slot).join(LOG)
     }
 
+    /// Notes that somebody may still write to what is here, and will be able to do so later.
+    pub const fn doubt(&mut self) {
+        self.in_doubt = true;
+    }
+
     /// Takes the outputs as they are now: hashes them, makes them read-only, writes the record.
     ///
     /// # Errors
@@ -123,23 +131,53 @@ impl<'a> Stage<'a> {
         call: Call<'_>,
         execution: Execution,
     ) -> Result<Sealed<'a>, (Self, PublishError)> {
-        match self.take(call, execution) {
-            Ok(digests) => Ok(Sealed { stage: self, digests }),
-            Err(error) => Err((self, error)),
+        let stage = match self.copied(call) {
+            Ok(copied) => copied.unwrap_or(self),
+            Err(error) => return Err((self, error)),
+        };
+        match stage.take(call, execution) {
+            Ok(digests) => Ok(Sealed { stage, digests }),
+            Err(error) => Err((stage, error)),
+        }
+    }
+
+    /// Copies everything to a stage of which `exec` knows nothing, if this one is in doubt.
+    fn copied(&self, call: Call<'_>) -> Result<Option<Self>, PublishError> {
+        let Some(copy) = self.doubtless()? else { return Ok(None) };
+        for number in 0..self.outputs {
+            self.check(call, number)?;
+            disk::copy(&self.output(number), &copy.output(number))?;
+        }
+        Ok(Some(copy))
+    }
+
+    /// Makes a stage that has only the log, as a copy, if this one is in doubt.
+    pub(super) fn doubtless(&self) -> Result<Option<Self>> {
+        if !self.in_doubt {
+            return Ok(None);
+        }
+        let other = self.storage.stage(self.outputs)?;
+        if disk::metadata(&self.log())?.is_some() {
+            disk::copy(&self.log(), &other.copy())?;
+            disk::rename(&other.copy(), &other.log())?;
+        }
+        Ok(Some(other))
+    }
+
+    /// What is known of an output, which must be a file.
+    fn check(&self, call: Call<'_>, number: usize) -> Result<Metadata, PublishError> {
+        let output = || call.computation.outputs[number].clone();
+        match disk::link_metadata(&self.output(number))? {
+            None => Err(PublishError::NoOutput { number, output: output() }),
+            Some(metadata) if metadata.is_file() => Ok(metadata),
+            Some(_) => Err(PublishError::NotAFile { number, output: output() }),
         }
     }
 
     fn take(&self, call: Call<'_>, execution: Execution) -> Result<Box<[Digest]>, PublishError> {
         let mut outputs = Vec::with_capacity(self.outputs);
         for (number, path) in self.outputs().enumerate() {
-            let output = || call.computation.outputs[number].clone();
-            let Some(metadata) = disk::link_metadata(&path)? else {
-                return Err(PublishError::NoOutput { number, output: output() });
-            };
-            if !metadata.is_file() {
-                return Err(PublishError::NotAFile { number, output: output() });
-            }
-            if metadata.nlink() > 1 {
+            if self.check(call, number)?.nlink() > 1 {
                 // Another name leads to the same file, and whoever has it could write there.
                 let copy = self.copy();
                 disk::copy(&path, &copy)?;
@@ -175,9 +213,10 @@ impl<'a> Stage<'a> {
 }
 
 impl Drop for Stage<'_> {
-    /// Removes what was not published, and lets the next call have the directory.
+    /// Removes what was not published, and lets the next call have the directory, unless somebody
+    /// may still write there.
     fn drop(&mut self) {
-        if !self.awaited && self.clean().is_ok() {
+        if !self.awaited && self.clean().is_ok() && !self.in_doubt {
             lock(&self.storage.slots).push(std::mem::take(&mut self.slot));
         }
     }

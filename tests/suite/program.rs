@@ -28,6 +28,16 @@ pub(crate) fn command(name: &str) -> Command {
     command
 }
 
+/// The same command, started by another program that is given it as its last arguments.
+pub(crate) fn through(starter: &[&str], command: &Command) -> Command {
+    let mut through = Command::new(starter[0]);
+    through.args(&starter[1..]).arg(command.get_program()).args(command.get_args());
+    through.env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    through.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.get_current_dir().map(|dir| through.current_dir(dir));
+    through
+}
+
 /// A program that was started.
 pub(crate) struct Running {
     pub(crate) pid: Pid,

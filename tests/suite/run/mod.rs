@@ -3,6 +3,7 @@
 mod arguments;
 mod at;
 mod calls;
+mod escape;
 mod failures;
 mod interrupt;
 mod limits;

@@ -1,0 +1,110 @@
+//! Processes that outlive the execution that started them.
+//!
+//! What has left its process group cannot be killed with it. But the kernel gives a process whose
+//! parent has ended to the nearest ancestor that asks for it, which is this program: such an orphan
+//! is a child of its main thread, which starts nothing itself. So one look at that thread's list of
+//! children tells whether anybody has escaped.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, getpgid, getpid, kill_process, set_child_subreaper, waitid,
+};
+
+use super::GRACE;
+
+/// How often it is looked whether what was killed at last is gone.
+const POLL: Duration = Duration::from_millis(1);
+
+/// The orphans of this process.
+#[derive(Debug)]
+pub(super) struct Orphans {
+    /// The kernel's list of them. Whoever has the lock may reap: a number in the list stays the
+    /// number of an orphan as long as nobody does.
+    ///
+    /// `None` if the kernel has no such list, or if there were children before: then who is an
+    /// orphan cannot be told.
+    list: Option<Mutex<File>>,
+}
+
+impl Default for Orphans {
+    /// Makes this process the parent of its orphans from now on.
+    fn default() -> Self {
+        let list = children().ok().filter(|list| numbers(list).is_ok_and(|pids| pids.is_empty()));
+        let list = list.filter(|_| set_child_subreaper(Some(getpid())).is_ok());
+        Self { list: list.map(Mutex::new) }
+    }
+}
+
+impl Orphans {
+    /// Waits until what is left of a killed group is gone; tells whether anybody else may be left.
+    ///
+    /// The group's leader must have ended and be a zombie still, so that the group's number is
+    /// nobody else's, and the leader's children are orphans.
+    pub(super) fn outlive(&self, group: Pid) -> bool {
+        while let Some(left) = self.left() {
+            if !left.iter().any(|pid| getpgid(Some(*pid)) == Ok(group)) {
+                return !left.is_empty();
+            }
+            // What was killed takes a moment to go.
+            thread::yield_now();
+        }
+        true
+    }
+
+    /// Kills everybody who is left, and their orphans.
+    pub(super) fn end(&self) {
+        let begin = Instant::now();
+        while let Some(left) = self.left().filter(|left| !left.is_empty()) {
+            for pid in left {
+                // Nobody reaps at the same time, so the number is still its own.
+                let _gone = kill_process(pid, Signal::KILL);
+            }
+            if begin.elapsed() > GRACE {
+                return;
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// Reaps the orphans that have ended; returns the others, or `None` if that cannot be told.
+    fn left(&self) -> Option<Vec<Pid>> {
+        let list = self.list.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = numbers(&list).ok()?;
+        let reaped = |pid| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+        left.retain(|pid| !matches!(reaped(*pid), Ok(Some(_))));
+        Some(left)
+    }
+}
+
+/// The kernel's list of the children of this process's main thread.
+fn children() -> io::Result<File> {
+    let own = getpid().as_raw_nonzero().to_string();
+    // In a mount of /proc that belongs to another process namespace all numbers are different.
+    if fs::read_link("/proc/self")?.as_os_str() != own.as_str() {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    File::open(format!("/proc/self/task/{own}/children"))
+}
+
+/// Reads the numbers in a list of processes.
+fn numbers(list: &File) -> io::Result<Vec<Pid>> {
+    let mut text = Vec::new();
+    let mut piece = [0; 256];
+    loop {
+        match list.read_at(&mut piece, text.len() as u64) {
+            Ok(0) => break,
+            Ok(count) => text.extend_from_slice(&piece[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let pid = |word: &str| word.parse().ok().and_then(Pid::from_raw);
+    let pids = String::from_utf8_lossy(&text).split_whitespace().map(pid).collect::<Option<_>>();
+    pids.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
