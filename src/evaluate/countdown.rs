@@ -16,7 +16,7 @@ use super::call::{Executed, Turn};
 use super::{EvaluateError, Evaluation, Evaluator, Event, Outcome};
 use crate::executor::Executor;
 use crate::plan::CallId;
-use crate::storage::{ResultName, StorageError};
+use crate::storage::{Holder, ResultName, StorageError};
 
 /// How often calls that another run computes are looked at.
 const POLL: Duration = Duration::from_millis(100);
@@ -24,11 +24,18 @@ const POLL: Duration = Duration::from_millis(100);
 /// What a thread of the pool tells the one that called.
 enum Message<'a> {
     Executed(Executed<'a>),
-    Held(CallId, ResultName),
+    Held(Held),
     /// A call is over, which others may have waited for.
     Ended,
     /// Every call is over.
     Over,
+}
+
+/// A call that another run computes.
+struct Held {
+    id: CallId,
+    name: ResultName,
+    holder: Holder,
 }
 
 /// How far the calls of a plan are from their turns.
@@ -102,10 +109,9 @@ impl<'s, 'a> Countdown<'_, 'a> {
                 self.tell(id);
             }
             Turn::Held(name, holder) => {
-                if !holder.own {
-                    (self.evaluator.observe)(Event::Held(id, name.clone(), holder));
-                }
-                self.send(Message::Held(id, name));
+                let held = Held { id, name, holder };
+                self.tell_holder(&held);
+                self.send(Message::Held(held));
             }
         }
     }
@@ -136,13 +142,20 @@ impl<'s, 'a> Countdown<'_, 'a> {
         }
     }
 
+    /// Tells for whom a call waits.
+    fn tell_holder(&self, Held { id, name, holder }: &Held) {
+        if !holder.own {
+            (self.evaluator.observe)(Event::Held(*id, name.clone(), holder.clone()));
+        }
+    }
+
     /// Publishes what was executed, and looks after what others compute, until all is over.
     fn attend(
         &'s self,
         scope: &ScopeFifo<'s>,
         receiver: &Receiver<Message<'a>>,
     ) -> Result<(), StorageError> {
-        let mut held: Vec<(CallId, ResultName)> = Vec::new();
+        let mut held: Vec<Held> = Vec::new();
         let mut result = Ok(());
         loop {
             let first = if held.is_empty() {
@@ -158,7 +171,7 @@ impl<'s, 'a> Countdown<'_, 'a> {
                     for message in std::iter::once(first).chain(receiver.try_iter()) {
                         match message {
                             Message::Executed(call) => executed.push(call),
-                            Message::Held(id, name) => held.push((id, name)),
+                            Message::Held(call) => held.push(call),
                             Message::Ended => {}
                             Message::Over => return result,
                         }
@@ -196,13 +209,17 @@ impl<'s, 'a> Countdown<'_, 'a> {
     }
 
     /// Gives their turns to calls that no other run computes any more.
-    fn look_again(&'s self, scope: &ScopeFifo<'s>, held: &mut Vec<(CallId, ResultName)>) {
+    fn look_again(&'s self, scope: &ScopeFifo<'s>, held: &mut Vec<Held>) {
         let Evaluator { storage, executor, .. } = self.evaluator;
         let interrupted = executor.is_some_and(Executor::is_interrupted);
-        held.retain(|(id, name)| {
-            let wait = !interrupted && storage.holder(name).is_some();
-            if !wait {
-                let id = *id;
+        held.retain_mut(|call| {
+            let holder = storage.holder(&call.name).filter(|_| !interrupted);
+            let wait = holder.is_some();
+            if let Some(holder) = holder.filter(|holder| *holder != call.holder) {
+                call.holder = holder;
+                self.tell_holder(call);
+            } else if !wait {
+                let id = call.id;
                 scope.spawn_fifo(move |scope| self.turn(scope, id));
             }
             wait
