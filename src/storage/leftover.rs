@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::find::Call;
 use super::record::CallRecord;
-use super::run::ROOM;
+use super::run::{self, ROOM, RunName};
 use super::scheme::{DIGITS, ResultName};
 use super::stage::RECORD;
 use super::{Storage, disk};
@@ -22,13 +22,21 @@ impl Storage {
             let Some(Ok(run)) = name.map(str::parse) else {
                 continue;
             };
-            if self.run.is_over(&run) {
+            if self.is_over(&run, &directory) {
                 let slots = disk::list(&directory).unwrap_or_default().into_iter();
                 let files = slots.flat_map(|slot| disk::list(&slot).unwrap_or_default());
                 files.filter(|path| is_record(path)).for_each(|record| self.finish(&record));
                 drop(disk::remove_tree(&directory));
             }
         }
+    }
+
+    fn is_over(&self, run: &RunName, directory: &Path) -> bool {
+        let is_silent = || {
+            let own = self.appear().ok().and_then(Path::parent);
+            own.is_some_and(|own| run::is_silent(directory, own))
+        };
+        self.run.is_over(run) || self.run.may_precede(run) && is_silent()
     }
 
     /// Moves the outputs of an execution that had won to their places.

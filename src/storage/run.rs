@@ -23,11 +23,22 @@ use super::lock;
 /// Where the private directories of runs are.
 pub(super) const ROOM: &str = "tmp";
 
-/// How often a run shows that it lives.
-const BEAT: Duration = Duration::from_secs(5);
-
 /// How long a run may show nothing before others take it for dead.
 pub const SILENCE: Duration = Duration::from_secs(60);
+
+/// How often a run shows that it lives, in the time after which it is taken for dead.
+const BEATS: u32 = 12;
+
+/// How long a run may show nothing. A build with debug assertions obeys `CE_SILENCE`, in seconds.
+fn silence() -> Duration {
+    static ASKED_FOR: OnceLock<Option<Duration>> = OnceLock::new();
+    if !cfg!(debug_assertions) {
+        return SILENCE;
+    }
+    let seconds = || std::env::var("CE_SILENCE").ok()?.parse().ok();
+    let asked_for = || Duration::try_from_secs_f64(seconds()?).ok();
+    ASKED_FOR.get_or_init(asked_for).unwrap_or(SILENCE)
+}
 
 /// The name of a run: `HOST-BOOT-NAMESPACE-PROCESS-TIME`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -172,7 +183,7 @@ impl Run {
             beat(&directory, 0);
             thread::spawn(move || {
                 for count in 1_u64.. {
-                    match stop.recv_timeout(BEAT) {
+                    match stop.recv_timeout(silence() / BEATS) {
                         Err(RecvTimeoutError::Timeout) => beat(&directory, count),
                         _ => break,
                     }
@@ -194,7 +205,7 @@ impl Run {
         if known.0 != beat {
             *known = (beat, Instant::now());
         }
-        known.1.elapsed() < SILENCE
+        known.1.elapsed() < silence()
     }
 
     /// What this host lets runs know of each other.
@@ -213,8 +224,22 @@ impl Run {
     /// Whether another run is certainly over.
     pub(super) fn is_over(&self, other: &RunName) -> bool {
         other.is_near(&self.name) && other.is_gone()
-            || (other.host == self.name.host && other.boot != self.name.boot)
     }
+
+    /// Whether another run is over if its heart does not beat: it is of an earlier start of this
+    /// host, or else of another host that has the same name.
+    pub(super) fn may_precede(&self, other: &RunName) -> bool {
+        other.host == self.name.host && other.boot != self.name.boot
+    }
+}
+
+/// Whether a heart beat last so long before another one that its run is taken for dead, by the
+/// times that the file system gave.
+pub(super) fn is_silent(directory: &Path, since: &Path) -> bool {
+    let modified = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let last = modified(&beat_file(directory)).or_else(|| modified(directory));
+    let silent = modified(&beat_file(since)).and_then(|now| now.duration_since(last?).ok());
+    silent.is_some_and(|silent| silent > silence())
 }
 
 fn beat_file(directory: &Path) -> PathBuf {
@@ -257,8 +282,58 @@ mod tests {
         let gone = RunName { process: i32::MAX as u32, ..own.clone() };
         assert!(run.is_over(&gone));
         assert!(!run.is_over(&RunName { host: "elsewhere".into(), ..gone.clone() }));
-        assert!(!run.is_over(&RunName { namespace: "1".into(), ..gone.clone() }));
-        assert!(run.is_over(&RunName { boot: "00000000".into(), ..own }));
+        assert!(!run.is_over(&RunName { namespace: "1".into(), ..gone }));
+        let earlier = RunName { boot: "00000000".into(), ..own.clone() };
+        assert!(!run.is_over(&earlier) && run.may_precede(&earlier) && !run.may_precede(&own));
+        assert!(!run.may_precede(&RunName { host: "elsewhere".into(), ..earlier }));
+    }
+
+    #[test]
+    fn a_heart_is_silent_that_beat_long_before_another() {
+        let [theirs, own] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        beat(own.path(), 0);
+        beat(theirs.path(), 0);
+        let now = SystemTime::now();
+        for (after, silent) in [(SILENCE / 2, false), (SILENCE * 2, true)] {
+            for (late, other) in [(own.path(), theirs.path()), (theirs.path(), own.path())] {
+                set_beat(other, now);
+                set_beat(late, now + after);
+                assert_eq!(is_silent(other, late), silent);
+                assert!(!is_silent(late, other), "a clock that went back");
+            }
+        }
+        fs::remove_file(beat_file(theirs.path())).unwrap();
+        assert!(!is_silent(theirs.path(), own.path()), "its directory has a time, too");
+    }
+
+    fn set_beat(directory: &Path, time: SystemTime) {
+        fs::File::open(beat_file(directory)).unwrap().set_modified(time).unwrap();
+    }
+
+    #[test]
+    fn what_clock_another_host_has_is_all_the_same() {
+        let year = Duration::from_secs(365 * 86_400);
+        for time in [SystemTime::now() - year, SystemTime::now() + year] {
+            let run = Run::new();
+            let other = RunName { host: "elsewhere".into(), ..run.name().clone() };
+            let directory = tempfile::tempdir().unwrap();
+            let is_alive = || {
+                set_beat(directory.path(), time);
+                run.is_alive(&other, directory.path())
+            };
+            let keep_silent = |long: Duration| {
+                let since = Instant::now().checked_sub(long).unwrap();
+                lock(&run.seen).get_mut(&other).unwrap().1 = since;
+            };
+            beat(directory.path(), 0);
+            assert!(is_alive());
+            keep_silent(SILENCE / 2);
+            assert!(is_alive());
+            keep_silent(SILENCE);
+            assert!(!is_alive());
+            beat(directory.path(), 1);
+            assert!(is_alive(), "its time is the same, and it beats");
+        }
     }
 
     #[test]

@@ -32,8 +32,8 @@ fn told(signs: &Signs) -> Diagnosis {
         let found = Diagnosis::ok(probe, format!("the name of this host is \"{host}\""));
         return found
             .note(
-                "another host of that name that shares the storage takes the runs of this one for \
-                 dead, and clears away what is in use",
+                "who waits for a run of this host is told that name, and another host that shares \
+                 the storage may have it, too",
             )
             .hint("give each host that shares the storage a name of its own");
     }
@@ -64,6 +64,6 @@ mod tests {
         assert!(text.contains("after 60 seconds"), "{text}");
         let (grade, text) = said(&told(&Signs { host: "localhost".to_owned(), ..signs() }));
         assert_eq!(grade, Some(Grade::Note));
-        assert!(text.contains("another host of that name"), "{text}");
+        assert!(text.contains("may have it, too"), "{text}");
     }
 }

@@ -5,6 +5,7 @@ mod at;
 mod calls;
 mod escape;
 mod failures;
+mod hosts;
 mod interrupt;
 mod limits;
 mod names;
