@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use super::run::{Holder, RunName};
 use super::{Result, ResultName, Storage, disk};
 
+/// How often a lease that others take and give back is tried for.
+const PATIENCE: usize = 10;
+
 /// The right to compute a call, given back when dropped.
 #[derive(Debug)]
 pub struct Lease<'a> {
@@ -28,17 +31,22 @@ impl Storage {
     pub fn lease(&self, name: &ResultName) -> Result<Lease<'_>, Holder> {
         let free = Lease { storage: self, path: None };
         let Ok((own, path)) = self.lease_files(name) else { return Ok(free) };
-        // Twice: a lease that is given back between the two steps is free.
-        for _ in 0..2 {
+        // Again: a lease that is given back between the two steps is free.
+        for _ in 0..PATIENCE {
             match disk::link(&own, &path) {
                 Ok(true) => return Ok(Lease { storage: self, path: Some(path) }),
                 Ok(false) => {}
                 Err(_) => return Ok(free),
             }
+            let Ok(lease) = disk::id(&path) else { return Ok(free) };
             if let Some(holder) = self.holder(name) {
                 return Err(holder);
             }
-            drop(disk::remove(&path));
+            // One that was not there was given back, and may be somebody else's by now; so may one
+            // that was taken over meanwhile.
+            if lease.is_some() && disk::id(&path).ok() == Some(lease) {
+                drop(disk::remove(&path));
+            }
         }
         Ok(free)
     }

@@ -1,0 +1,196 @@
+//! The storage, the runs, and the steps of looking for a call, executing and publishing it.
+
+use super::lease::{Lease, LeaseStep};
+
+/// An execution; what it leaves in the storage is marked with it.
+pub(super) type Execution = u8;
+
+/// What a record says of the two outputs.
+pub(super) type Outputs = [Execution; 2];
+
+/// What is under the name of the call, and what waits in the stage of each execution.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Storage {
+    pub(super) record: Option<Outputs>,
+    pub(super) places: [Option<Execution>; 2],
+    pub(super) staged: Vec<[bool; 2]>,
+    /// Whose lease of the call is there.
+    pub(super) lease: Option<Execution>,
+}
+
+/// Where a run is: the operation that it does next.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Step {
+    ReadRecord,
+    Check(Outputs, usize),
+    RollForward(Outputs, usize),
+    CheckAgain(Outputs, usize),
+    LookAt(usize, [Option<Execution>; 2]),
+    Adopt(Outputs),
+    Execute,
+    LinkRecord,
+    Reveal(usize),
+    Judge(Outputs),
+    Replace,
+    Lease(LeaseStep),
+    Done(Outputs),
+    /// It has executed nothing, and goes away.
+    GaveUp,
+    /// It is dead, and somebody clears away what it has left.
+    Clear(usize),
+    Cleared,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Run {
+    pub(super) execution: Execution,
+    pub(super) step: Step,
+    pub(super) executed: bool,
+    pub(super) lease: Lease,
+    /// It may look dead, and is not.
+    pub(super) silent: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct World {
+    pub(super) storage: Storage,
+    pub(super) runs: Vec<Run>,
+    pub(super) may_still: May,
+}
+
+/// What may still happen to runs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct May {
+    /// How many of them may die.
+    pub(super) die: usize,
+    /// How many may look dead for a while.
+    pub(super) look_dead: usize,
+    /// How many may give up.
+    pub(super) give_up: usize,
+}
+
+impl Storage {
+    /// Moves an output from a stage to its place, if it is waiting there.
+    pub(super) fn reveal(&mut self, execution: Execution, number: usize) {
+        if std::mem::take(&mut self.staged[usize::from(execution)][number]) {
+            self.places[number] = Some(execution);
+        }
+    }
+}
+
+impl Run {
+    pub(super) const fn new(execution: Execution, lease: Lease) -> Self {
+        Self { execution, step: Step::ReadRecord, executed: false, lease, silent: false }
+    }
+
+    /// Whether it has something to do yet.
+    pub(super) const fn is_alive(&self) -> bool {
+        !matches!(self.step, Step::Done(_) | Step::GaveUp | Step::Clear(_) | Step::Cleared)
+    }
+}
+
+impl World {
+    pub(super) fn new(storage: Storage, runs: usize, lease: Lease, may_still: May) -> Self {
+        let runs = (0..runs).map(|at| Run::new(at as Execution, lease)).collect::<Vec<_>>();
+        let mut world = Self { storage, runs, may_still };
+        let staged = world.runs.len().max(world.storage.staged.len());
+        world.storage.staged.resize(staged, [false; 2]);
+        world
+    }
+
+    /// Lets a run do its next operation; tells whether there was one.
+    #[expect(clippy::too_many_lines, reason = "one arm for each operation is easiest to compare")]
+    pub(super) fn advance(&mut self, at: usize) -> bool {
+        if let Step::Lease(step) = self.runs[at].step {
+            return self.advance_lease(at, step);
+        }
+        let Self { storage, runs, .. } = self;
+        let Run { execution, step, executed, lease, .. } = &mut runs[at];
+        let own = *execution;
+        *step = match *step {
+            Step::Lease(_) | Step::Done(_) | Step::GaveUp | Step::Cleared => return false,
+            Step::ReadRecord => match storage.record {
+                Some(record) => Step::Check(record, 0),
+                None => Step::LookAt(0, [None; 2]),
+            },
+            Step::Check(record, number) | Step::CheckAgain(record, number)
+                if storage.places[number] == Some(record[number]) =>
+            {
+                if number == 1 {
+                    Step::Done(record)
+                } else {
+                    Step::Check(record, 1)
+                }
+            }
+            Step::Check(record, number) => Step::RollForward(record, number),
+            Step::RollForward(record, number) => {
+                storage.reveal(record[number], number);
+                Step::CheckAgain(record, number)
+            }
+            Step::CheckAgain(record, _) if *executed => Step::Judge(record),
+            Step::CheckAgain(..) => lease.before_execution(),
+            Step::LookAt(number, mut seen) => {
+                seen[number] = storage.places[number];
+                match (number, seen) {
+                    (0, _) => Step::LookAt(1, seen),
+                    (_, [Some(one), Some(other)]) => Step::Adopt([one, other]),
+                    _ if *executed => Step::LinkRecord,
+                    _ => lease.before_execution(),
+                }
+            }
+            // Somebody may have published since: then it is not for this run to say what is there.
+            Step::Adopt(outputs) if storage.record.is_none() => {
+                storage.record = Some(outputs);
+                Step::Done(outputs)
+            }
+            Step::Adopt(_) => Step::ReadRecord,
+            Step::Execute => {
+                *executed = true;
+                storage.staged[usize::from(own)] = [true; 2];
+                Step::LinkRecord
+            }
+            Step::LinkRecord if storage.record.is_none() => {
+                storage.record = Some([own; 2]);
+                Step::Reveal(0)
+            }
+            Step::LinkRecord => Step::ReadRecord,
+            Step::Reveal(number) => {
+                storage.reveal(own, number);
+                if number == 1 { Step::Done([own; 2]) } else { Step::Reveal(1) }
+            }
+            Step::Judge(record) if storage.record != Some(record) => Step::LinkRecord,
+            Step::Judge(_) => Step::Replace,
+            Step::Replace => {
+                storage.record = Some([own; 2]);
+                Step::Reveal(0)
+            }
+            Step::Clear(number) => {
+                if number < 2 && storage.record == Some([own; 2]) {
+                    storage.reveal(own, number);
+                }
+                if number == 2 {
+                    storage.staged[usize::from(own)] = [false; 2];
+                    Step::Cleared
+                } else {
+                    Step::Clear(number + 1)
+                }
+            }
+        };
+        if let Step::Done(_) = step {
+            // What it did not need is thrown away.
+            storage.staged[usize::from(own)] = [false; 2];
+            *step = lease.after_all(*step);
+        }
+        true
+    }
+
+    /// Lets a run die where it is, if it is not over.
+    pub(super) fn kill(&mut self, at: usize) -> bool {
+        let run = &mut self.runs[at];
+        let alive = run.is_alive();
+        if alive {
+            run.step = Step::Clear(0);
+        }
+        alive
+    }
+}
