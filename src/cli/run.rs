@@ -219,9 +219,12 @@ fn summarise(view: View<'_>, job: Option<&ResultName>) {
             say(PROGRAM, &format_args!("job output {number:02}: {path}"));
         }
     }
-    let Tally { calls, reused, executed, missing, blocked, failed, interrupted, .. } = view.tally();
+    let Tally {
+        calls, reused, taken_over, executed, missing, blocked, failed, interrupted, ..
+    } = view.tally();
     let parts = [
         (reused, "found"),
+        (taken_over, "taken over"),
         (executed, "executed"),
         (missing, "missing"),
         (failed, "failed"),

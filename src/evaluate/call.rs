@@ -8,7 +8,7 @@ use super::{CallError, Evaluation, Evaluator, Event, Outcome};
 use crate::digest::Digest;
 use crate::executor::{Ended, ExecuteError, Executor, Invocation, Status};
 use crate::plan::{CallId, Planned, Source};
-use crate::storage::record::Execution;
+use crate::storage::record::{Execution, NOT_ISOLATED};
 use crate::storage::{
     Call, Failure, Found, Holder, Lease, ResultName, Sealed, Stage, StorageError,
 };
@@ -29,10 +29,22 @@ pub(super) struct Executed<'a> {
     name: ResultName,
     inputs: Vec<Digest>,
     sealed: Sealed<'a>,
+    /// Nothing was executed: the outputs are another commit's.
+    taken_over: bool,
     /// Something is remembered of the call, which is to be forgotten.
     remembered: bool,
     /// Given back when the outputs are visible.
     _lease: Lease<'a>,
+}
+
+/// What looking for a call again led to.
+enum Again<'a> {
+    /// It is over.
+    Ended(Outcome),
+    /// Its outputs are taken over, and are to be flushed and published.
+    Sealed(Sealed<'a>),
+    /// It is to be executed.
+    Absent,
 }
 
 /// A call that is to be executed.
@@ -67,16 +79,11 @@ impl<'a> Evaluator<'a> {
             Ok(Found::Absent(name)) => name,
             Err(error) => {
                 let name = ResultName::guess(computation, &known);
-                return Turn::Ended(Outcome::Failed {
-                    name,
-                    error: Box::new(error.into()),
-                    log: None,
-                });
+                return Turn::Ended(Outcome::failed(name, error));
             }
         };
         let Some(executor) = self.executor else {
-            let memory = self.storage.memory(&name);
-            return Turn::Ended(Outcome::Missing(name, memory));
+            return Turn::Ended(self.only_look(call, name));
         };
         if executor.is_interrupted() {
             return Turn::Ended(Outcome::Interrupted(name));
@@ -85,20 +92,56 @@ impl<'a> Evaluator<'a> {
             Ok(lease) => lease,
             Err(holder) => return Turn::Held(name, holder),
         };
-        // Whoever had the lease until now may have just published, or died while taking it away.
-        match self.storage.revive(&name).and_then(|()| self.storage.find(call)) {
-            Ok(Found::Hit(outputs)) => return Turn::Ended(Outcome::Reused(outputs)),
-            Ok(Found::Absent(_)) => {}
-            Err(error) => {
-                return Turn::Ended(Outcome::Failed {
+        match self.look_again(call, &name) {
+            Ok(Again::Ended(outcome)) => Turn::Ended(outcome),
+            Ok(Again::Sealed(sealed)) => {
+                let (inputs, taken_over, remembered) = (inputs.clone(), true, true);
+                let _lease = lease;
+                Turn::Executed(Executed {
+                    id,
                     name,
-                    error: Box::new(error.into()),
-                    log: None,
-                });
+                    inputs,
+                    sealed,
+                    taken_over,
+                    remembered,
+                    _lease,
+                })
             }
+            Ok(Again::Absent) => {
+                let sources = self.sources(evaluation, planned);
+                self.compute(executor, Pending { id, call, name, sources }, lease)
+            }
+            Err(error) => Turn::Ended(Outcome::failed(name, error)),
         }
-        let sources = self.sources(evaluation, planned);
-        self.compute(executor, Pending { id, call, name, sources }, lease)
+    }
+
+    /// What becomes of a call that is absent, where nothing is computed.
+    fn only_look(&self, call: Call<'_>, name: ResultName) -> Outcome {
+        match self.storage.same_elsewhere(call) {
+            Ok(Some(source)) => Outcome::TakenOver(source.outputs),
+            Ok(None) => {
+                let memory = self.storage.memory(&name);
+                Outcome::Missing(name, memory)
+            }
+            Err(error) => Outcome::failed(name, error),
+        }
+    }
+
+    /// Looks for a call once more, with its lease: whoever had that until now may have just
+    /// published, or died while taking it away. Or another commit has the same.
+    fn look_again(&self, call: Call<'_>, name: &ResultName) -> Result<Again<'a>, StorageError> {
+        self.storage.revive(name)?;
+        if let Found::Hit(outputs) = self.storage.find(call)? {
+            return Ok(Again::Ended(Outcome::Reused(outputs)));
+        }
+        let Some(source) = self.storage.same_elsewhere(call)? else { return Ok(Again::Absent) };
+        match self.storage.take_over(call, &source) {
+            Ok(taken) => Ok(taken.map_or(Again::Absent, Again::Sealed)),
+            Err(error) if error.is_read_only() => {
+                Ok(Again::Ended(Outcome::TakenOver(source.outputs)))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether an input is missing only because the user asked to stop.
@@ -132,6 +175,7 @@ impl<'a> Evaluator<'a> {
                         name,
                         inputs,
                         sealed,
+                        taken_over: false,
                         remembered,
                         _lease: lease,
                     });
@@ -207,7 +251,7 @@ impl<'a> Evaluator<'a> {
 
     /// Publishes what was executed and is flushed.
     pub(super) fn publish(&self, executed: Executed<'_>) -> Outcome {
-        let Executed { id, name, inputs, sealed, remembered, _lease } = executed;
+        let Executed { id, name, inputs, sealed, taken_over, remembered, _lease } = executed;
         let computation = &self.task.computations[self.plan.call(id).computation.index()];
         let call = Call { computation, inputs: &inputs };
         let published = sealed.publish(call, &name).and_then(|outputs| {
@@ -217,6 +261,7 @@ impl<'a> Evaluator<'a> {
             Ok(outputs)
         });
         match published {
+            Ok(outputs) if taken_over => Outcome::TakenOver(outputs),
             Ok(outputs) => Outcome::Executed(outputs),
             Err(error) => Outcome::Failed { name, error: Box::new(error.into()), log: None },
         }
@@ -262,12 +307,13 @@ fn fail(stage: Stage<'_>, call: Call<'_>, name: &ResultName, error: CallError) -
 fn execution(ended: &Ended, argv: Vec<String>) -> Execution {
     Execution {
         argv,
-        isolation: "none".to_owned(),
+        isolation: NOT_ISOLATED.to_owned(),
         start: ended.start,
         end: ended.end,
         user_seconds: ended.user.as_secs_f64(),
         system_seconds: ended.system.as_secs_f64(),
         peak_bytes: ended.peak,
         exit_status: 0,
+        taken_over: None,
     }
 }

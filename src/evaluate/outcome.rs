@@ -22,6 +22,8 @@ pub struct Files {
 pub enum Outcome {
     /// Its outputs were there.
     Reused(Outputs),
+    /// Its outputs were there for another commit of the same computation.
+    TakenOver(Outputs),
     /// It was executed, and its outputs are there now.
     Executed(Outputs),
     /// Its outputs are not there, and nothing was to be computed. The name may be a guess.
@@ -87,6 +89,11 @@ impl CallError {
 }
 
 impl Outcome {
+    /// A call that failed because the storage did.
+    pub(super) fn failed(name: ResultName, error: StorageError) -> Self {
+        Self::Failed { name, error: Box::new(error.into()), log: None }
+    }
+
     /// Whether trying again may help.
     pub(super) const fn may_pass(&self) -> bool {
         matches!(self, Self::Failed { error, .. } if !error.is_storage())
@@ -95,7 +102,9 @@ impl Outcome {
     /// The call's outputs, if they are there.
     pub const fn outputs(&self) -> Option<&Outputs> {
         match self {
-            Self::Reused(outputs) | Self::Executed(outputs) => Some(outputs),
+            Self::Reused(outputs) | Self::TakenOver(outputs) | Self::Executed(outputs) => {
+                Some(outputs)
+            }
             Self::Missing(..) | Self::Blocked(_) | Self::Failed { .. } | Self::Interrupted(_) => {
                 None
             }
@@ -105,7 +114,9 @@ impl Outcome {
     /// The name that the call's outputs have, or would have.
     pub const fn name(&self) -> &ResultName {
         match self {
-            Self::Reused(outputs) | Self::Executed(outputs) => &outputs.name,
+            Self::Reused(outputs) | Self::TakenOver(outputs) | Self::Executed(outputs) => {
+                &outputs.name
+            }
             Self::Missing(name, _)
             | Self::Blocked(name)
             | Self::Failed { name, .. }

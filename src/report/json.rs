@@ -173,6 +173,7 @@ impl Reporter for Json<'_> {
                 let (computation, outputs) = self.call(*call, ended.name());
                 let (outcome, reason, log) = match ended {
                     Outcome::Reused(_) => ("reused", None, None),
+                    Outcome::TakenOver(_) => ("taken_over", None, None),
                     Outcome::Executed(_) => ("executed", None, None),
                     Outcome::Missing(..) => ("missing", None, None),
                     Outcome::Blocked(_) => ("blocked", None, None),

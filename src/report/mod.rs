@@ -111,6 +111,7 @@ impl View<'_> {
         for outcome in self.evaluation.outcomes() {
             match outcome {
                 Outcome::Reused(_) => tally.reused += 1,
+                Outcome::TakenOver(_) => tally.taken_over += 1,
                 Outcome::Executed(_) => tally.executed += 1,
                 Outcome::Missing(..) => tally.missing += 1,
                 Outcome::Blocked(_) => tally.blocked += 1,
@@ -132,6 +133,8 @@ pub struct Tally {
     pub calls: usize,
     /// Calls of which the outputs were there.
     pub reused: usize,
+    /// Calls of which the outputs were there for another commit.
+    pub taken_over: usize,
     /// Calls that were executed.
     pub executed: usize,
     /// Calls of which outputs are missing, when nothing was to be computed.

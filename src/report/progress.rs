@@ -73,7 +73,8 @@ impl<'a> Progress<'a> {
             Event::Ended(call) => {
                 self.done += 1;
                 let outcome = self.view.evaluation.outcome(*call);
-                self.reused += u64::from(matches!(outcome, Some(Outcome::Reused(_))));
+                self.reused +=
+                    u64::from(matches!(outcome, Some(Outcome::Reused(_) | Outcome::TakenOver(_))));
                 if let Some(since) = self.since.remove(call) {
                     self.running.remove(&(since, *call));
                 }

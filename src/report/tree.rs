@@ -154,7 +154,10 @@ impl<'a> Tree<'a> {
             Outcome::Failed { error, .. } => format!("FAILED: {error}"),
             Outcome::Blocked(_) => "not computed: an input is missing".to_owned(),
             Outcome::Interrupted(_) => "interrupted".to_owned(),
-            Outcome::Reused(_) | Outcome::Executed(_) | Outcome::Missing(..) => return Ok(()),
+            Outcome::Reused(_)
+            | Outcome::TakenOver(_)
+            | Outcome::Executed(_)
+            | Outcome::Missing(..) => return Ok(()),
         };
         indent(depth, out)?;
         writeln!(out, "`* {text}")

@@ -26,14 +26,15 @@ mod run;
 mod scheme;
 mod stage;
 mod survey;
+mod takeover;
 mod tree;
 mod uses;
 
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 
@@ -58,6 +59,7 @@ use self::run::{Run, RunName};
 pub use self::scheme::ResultName;
 pub use self::stage::{PublishError, Stage};
 pub use self::survey::{Entry, Record};
+pub use self::takeover::Source;
 pub use self::tree::NewTree;
 pub use self::uses::Uses;
 use crate::digest::Digest;
@@ -165,6 +167,8 @@ pub struct Storage {
     made: Mutex<HashSet<PathBuf>>,
     /// Who is to have a name that is not yet taken: two calls that collide may be met together.
     claims: Mutex<HashMap<ResultName, Box<[Digest]>>>,
+    /// The versions that have results of some tree, by the directory that names them.
+    versions: Mutex<HashMap<String, Arc<[String]>>>,
     /// Private directories that no call uses now.
     slots: Mutex<Vec<String>>,
     next_number: AtomicU64,
@@ -194,6 +198,7 @@ impl Storage {
             unsynced: Unsynced::new(Durability::Unsynced),
             made: Mutex::default(),
             claims: Mutex::default(),
+            versions: Mutex::default(),
             slots: Mutex::default(),
             next_number: AtomicU64::new(0),
         })

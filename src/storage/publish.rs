@@ -39,6 +39,7 @@ impl Sealed<'_> {
             let place = storage.place(&name.record())?;
             if disk::link(&self.stage.record(), &place)? {
                 storage.unsynced.note_entry(&place);
+                storage.note_version(call.computation);
                 return self.reveal(name);
             }
             match storage.state(&name, call)? {

@@ -76,7 +76,20 @@ pub struct Execution {
     pub peak_bytes: u64,
     /// Its exit status.
     pub exit_status: i32,
+    /// The result that it was for, if that is another commit's: its name without an output's number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_over: Option<String>,
 }
+
+impl Execution {
+    /// Whether it could see nothing but its inputs and its computation.
+    pub fn is_isolated(&self) -> bool {
+        self.isolation != NOT_ISOLATED
+    }
+}
+
+/// How `exec` ran if nothing kept it apart from everything else.
+pub const NOT_ISOLATED: &str = "none";
 
 /// How outputs came about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -47,6 +47,17 @@ impl ResultName {
         Self { directory: call_directory(computation), file: file(inputs, digits) }
     }
 
+    /// The name that the call has under another version of its computation.
+    pub(super) fn of_version(
+        computation: &Computation,
+        version: &str,
+        inputs: &[Digest],
+        digits: Digits,
+    ) -> Self {
+        let directory = directory("c", computation.name.as_str(), version);
+        Self { directory, file: file(inputs, digits) }
+    }
+
     pub(super) fn of_job(task: &Task, inputs: &[Digest], digits: Digits) -> Self {
         Self {
             directory: job_directory(&task.name, task.commit.short()),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::find::Call;
 use super::publish::Sealed;
-use super::record::{Execution, Origin, Published};
+use super::record::{CallRecord, Execution, Origin, Published};
 use super::{Result, Storage, StorageError, disk, lock};
 use crate::digest::Digest;
 
@@ -189,11 +189,16 @@ impl<'a> Stage<'a> {
         }
         let digests = outputs.iter().map(|output| output.digest).collect();
         let origin = Origin::Executed { stage: self.name.clone(), execution };
-        let record = self.storage.call_record(call, outputs, origin);
-        self.storage.write_record(&self.record(), &record)?;
+        self.write_record(&self.storage.call_record(call, outputs, origin))?;
+        Ok(digests)
+    }
+
+    /// Writes the record that is to be linked to its place.
+    pub(super) fn write_record(&self, record: &CallRecord) -> Result<()> {
+        self.storage.write_record(&self.record(), record)?;
         self.storage.unsynced.note(&self.record());
         self.storage.unsynced.note_entry(&self.record());
-        Ok(digests)
+        Ok(())
     }
 
     /// Makes the directory as it was before; what `exec` left there goes.

@@ -247,7 +247,15 @@ impl Lab {
     pub(crate) fn results(&self) -> BTreeMap<String, Vec<u8>> {
         let mut files = files(&self.path("storage"));
         files.retain(|name, _| {
-            let rooms = ["/record/", "/log/", "/failed", "/running/", "/collected/", "/pinned/"];
+            let rooms = [
+                "/record/",
+                "/log/",
+                "/failed",
+                "/running/",
+                "/collected/",
+                "/pinned/",
+                "/commits/",
+            ];
             !rooms.iter().any(|room| name.contains(room))
         });
         files

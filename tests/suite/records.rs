@@ -11,7 +11,11 @@ use serde_json::{Value, json};
 use crate::lab::{Lab, files};
 
 /// The kinds of records, as the schema names them, and where they are in a storage.
-const KINDS: [(&str, &str, &str); 4] = [
+const KINDS: [(&str, &str, &str); 8] = [
+    ("collected", "c_", "/collected/"),
+    ("collected", "t_", "/collected/"),
+    ("pin", "c_", "/pinned/"),
+    ("pin", "tinputs/", "/pinned/"),
     ("call", "c_", "/record/"),
     ("failure", "c_", "/failed/"),
     ("job", "t_", "/record/"),
@@ -65,6 +69,20 @@ fn successes() -> Lab {
     let record = found(&lab).into_iter().find(|found| found.name.starts_with("c_both/"));
     fs::remove_file(lab.path("storage").join(record.unwrap().name)).unwrap();
     lab.ce_run(&[]).exit(0).called(vec![]);
+    lab
+}
+
+/// A storage with pins, and with the tombstones of a call and of the job.
+fn collected() -> Lab {
+    let lab = successes();
+    let pin = |file: &str, note: &[&str]| {
+        lab.run("ce", &[&["pin"], note, &["../storage", file]].concat()).exit(0);
+    };
+    let files = lab.results().into_keys().collect::<Vec<_>>();
+    let file = |begin: &str| files.iter().find(|name| name.starts_with(begin)).unwrap();
+    pin(file("c_copy/"), &["--note=figure 3"]);
+    pin(file("tinputs/"), &[]);
+    lab.run("ce", &["gc", "--older=2100-01-01", "../storage"]).exit(0);
     lab
 }
 
@@ -156,6 +174,43 @@ fn without(record: &Value, place: &str) -> Option<Value> {
     let mut record = record.clone();
     record.pointer_mut(parent).unwrap().as_object_mut()?.remove(key)?;
     Some(record)
+}
+
+#[test]
+fn pins_and_tombstones_are_as_the_schema_says() {
+    let records = found(&collected());
+    let mut seen = BTreeSet::new();
+    for Found { kind, name, record } in &records {
+        let valid = |record: &Value| schema(Some(kind)).is_valid(record);
+        assert!(valid(record), "{name}: {record:#}");
+        if let "pin" | "collected" = *kind {
+            seen.insert((*kind, &name[..2], record["note"].as_str()));
+            let of = if *kind == "pin" { "recorded" } else { "collected" };
+            let spoiled = without(record, &format!("/{of}")).unwrap();
+            assert!(!valid(&spoiled), "{name} without {of}");
+        }
+    }
+    let expected = [
+        ("collected", "c_", None),
+        ("collected", "t_", None),
+        ("pin", "c_", Some("figure 3")),
+        ("pin", "ti", None),
+    ];
+    assert_eq!(seen, expected.into());
+}
+
+#[test]
+fn the_record_of_a_computation_with_changes_is_as_the_schema_says() {
+    let lab = successes().computation("copy", "a", "a", r#"cat "$1" - >"$2""#);
+    lab.ce_run(&["--dirty"]).exit(0);
+    let records = found(&lab).into_iter().filter(|found| found.record["dirty"] == true);
+    let records: Vec<Found> = records.collect();
+    assert_eq!(records.len(), 2, "both calls of it");
+    for Found { record, .. } in records {
+        assert!(schema(Some("call")).is_valid(&record), "{record:#}");
+        let spoiled = with(&record, "/dirty", |value| *value = json!("yes"));
+        assert!(!schema(Some("call")).is_valid(&spoiled));
+    }
 }
 
 #[test]

@@ -11,4 +11,5 @@ mod limits;
 mod names;
 mod output;
 mod storage;
+mod takeover;
 mod uncommitted;

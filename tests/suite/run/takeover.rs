@@ -1,0 +1,120 @@
+//! Results that another commit has: what did not change is not computed again.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use serde_json::Value;
+
+use crate::lab::{Lab, files};
+
+const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0]";
+
+/// Makes all records say that what they tell of ran isolated.
+fn isolate(lab: &Lab) {
+    for (name, text) in files(&lab.path("storage")) {
+        if name.contains("/record/") && name.starts_with("c_") {
+            let text = String::from_utf8(text).unwrap();
+            let path = lab.path("storage").join(name);
+            fs::write(
+                path,
+                text.replace("\"isolation\": \"none\"", "\"isolation\": \"namespaces\""),
+            )
+            .unwrap();
+        }
+    }
+}
+
+/// A laboratory with a task that was evaluated, isolated, and one more commit.
+fn evaluated() -> Lab {
+    let lab = Lab::task(TASK).commit();
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add", "mul"]);
+    isolate(&lab);
+    lab.file("README", "").commit_again()
+}
+
+#[test]
+fn a_commit_that_changes_no_computation_costs_no_execution() {
+    let lab = evaluated();
+    let before = lab.storage();
+    lab.unchanged(|| lab.ce_run(&["-n"]).exit(0).says("2 calls: 2 taken over"));
+    let ran = lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("2 calls: 2 taken over");
+    assert!(!ran.stdout.contains("computing..."), "{}", ran.stdout);
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("2 calls: 2 found");
+    lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
+    assert!(lab.is_tidy());
+    // Each new output is an old one, and its record says which.
+    let new = lab.storage().into_iter().filter(|name| !before.contains(name));
+    for record in new.filter(|name| name.starts_with("c_") && name.contains("/record/")) {
+        let value: Value = serde_json::from_str(&lab.stored(&record)).unwrap();
+        let source = value["origin"]["executed"]["taken_over"].as_str().unwrap();
+        let [owner, commit, inputs] = source.splitn(3, '/').collect::<Vec<_>>()[..] else {
+            panic!()
+        };
+        let old = lab.path("storage").join(format!("{owner}/{commit}/00/{inputs}"));
+        let new = record.replace("/record/", "/00/").replace(".json", "");
+        let new = lab.path("storage").join(new);
+        assert_eq!(old.metadata().unwrap().ino(), new.metadata().unwrap().ino());
+    }
+}
+
+#[test]
+fn what_was_taken_over_can_be_taken_over_again() {
+    let lab = evaluated();
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec![]);
+    // The first source goes.
+    for (name, _) in files(&lab.path("storage")) {
+        let record = name.contains("/record/") && name.starts_with("c_");
+        if record && !lab.stored(&name).contains("taken_over") {
+            let commit = name.split("/record/").next().unwrap();
+            fs::remove_dir_all(lab.path("storage").join(commit)).unwrap();
+        }
+    }
+    let lab = lab.file("README", "more").commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("2 calls: 2 taken over");
+}
+
+#[test]
+fn a_computation_that_changed_is_executed() {
+    let lab = evaluated().file("computations/mul/notes", "").commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec!["mul"]).says("1 taken over, 1 executed");
+}
+
+#[test]
+fn what_did_not_run_isolated_is_not_taken_over() {
+    let lab = Lab::task(TASK).commit();
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add", "mul"]);
+    let lab = lab.file("README", "").commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add", "mul"]);
+}
+
+#[test]
+fn other_inputs_are_not_taken_over() {
+    let lab = evaluated().data("x", "18\n");
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add", "mul"]);
+}
+
+#[test]
+fn a_source_that_is_damaged_or_gone_is_none() {
+    for damage in [
+        |path: &std::path::Path| fs::remove_file(path).unwrap(),
+        |path: &std::path::Path| {
+            fs::remove_file(path).unwrap();
+            fs::write(path, "damaged").unwrap();
+        },
+    ] {
+        let lab = evaluated();
+        let sum = lab.results().into_keys().find(|name| name.starts_with("c_add/")).unwrap();
+        damage(&lab.path("storage").join(sum));
+        lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add"]).says("1 taken over, 1 executed");
+        assert_eq!(lab.output(), "102\n");
+    }
+}
+
+#[test]
+fn what_was_dirty_is_not_computed_again_when_it_is_committed() {
+    let lab = Lab::task(TASK).commit().file("computations/mul/notes", "");
+    lab.ce_run(&["--no-sync", "--dirty"]).exit(0).called(vec!["add", "mul"]);
+    isolate(&lab);
+    let lab = lab.commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("2 calls: 2 taken over");
+}
