@@ -144,5 +144,17 @@ pub fn collect(
             tell(&entry, Fate::Collected);
         }
     }
+    storage.collect_trees(&trees(history, candidates))?;
     storage.flush()
+}
+
+/// The trees of computations that have results which are no candidates.
+fn trees<'a>(history: &'a History, candidates: &[Candidate<'_>]) -> HashSet<&'a str> {
+    let gone: HashSet<&Entry> = candidates.iter().map(|candidate| candidate.entry).collect();
+    let stay = history.results().iter().filter(|(entry, _)| !gone.contains(entry));
+    let tree = |(_, record): &'a (Entry, Record)| match record {
+        Record::Call(call) => Some(call.tree.full()),
+        Record::Job(_) | Record::TaskInput(_) => None,
+    };
+    stay.filter_map(tree).collect()
 }

@@ -196,7 +196,10 @@ impl Retired<'_> {
             disk::remove(&path)?;
             storage.unsynced.note_entry(&path);
         }
-        Ok(())
+        match (entry, record) {
+            (Entry::Call(name), Record::Call(record)) => storage.forget_version(name, record),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -66,6 +66,12 @@ pub(super) fn list(dir: &Path) -> Result<Vec<PathBuf>> {
     paths.collect::<io::Result<_>>().doing("list", dir)
 }
 
+/// Whether a directory holds nothing, or is not there.
+pub(super) fn is_empty(dir: &Path) -> Result<bool> {
+    let entries = found(fault().and_then(|()| fs::read_dir(dir))).doing("list", dir)?;
+    Ok(entries.is_none_or(|mut entries| entries.next().is_none()))
+}
+
 /// Returns all files below a directory, relative to it and sorted.
 ///
 /// Names that are no text are none of the storage's, and left out.

@@ -129,6 +129,11 @@ impl ResultName {
         format!("{}/{number:02}/{}", self.directory, self.file)
     }
 
+    /// The name of a room of the same computation.
+    pub(super) fn room_itself(&self, room: &str) -> String {
+        format!("{}/{room}", self.directory)
+    }
+
     /// The name of what is kept in another room of the same computation.
     pub(super) fn room(&self, room: &str) -> String {
         format!("{}/{room}/{}", self.directory, self.file)

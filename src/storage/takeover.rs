@@ -11,9 +11,9 @@ use std::sync::Arc;
 use super::find::{Call, Outputs, State};
 use super::publish::Sealed;
 use super::record::{CallRecord, Execution, Origin, Published};
-use super::scheme::{DIGITS, ResultName};
+use super::scheme::{DIGITS, RECORDS, ResultName};
 use super::{Result, Storage, disk, lock};
-use crate::workflow::Computation;
+use crate::workflow::{Computation, version};
 
 /// How many other versions are looked at, the newest first.
 const VERSIONS: usize = 16;
@@ -77,6 +77,17 @@ impl Storage {
         if lock(&self.made).insert(path.clone()) && self.place(&name).is_ok() {
             drop(disk::write(&path, b""));
         }
+    }
+
+    /// Removes the name of a version that has no results any more.
+    pub(super) fn forget_version(&self, name: &ResultName, record: &CallRecord) -> Result<()> {
+        if !disk::is_empty(&self.path(&name.room_itself(RECORDS)))? {
+            return Ok(());
+        }
+        let CallRecord { computation, commit, tree, dirty, .. } = record;
+        let version = version(commit, tree, *dirty);
+        let directory = format!("c_{computation}/commits/{}", tree.full());
+        disk::remove(&self.path(&format!("{directory}/{version}")))
     }
 
     /// Takes a result over for a call: links to its outputs, and a record that names it.

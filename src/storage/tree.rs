@@ -2,6 +2,7 @@
 //!
 //! What a tree must contain, its name says; whether it does is not known here.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::{Result, Storage, disk};
@@ -9,6 +10,9 @@ use crate::digest::ObjectId;
 
 /// Where trees are.
 const TREES: &str = "trees";
+
+/// Where those are that were changed.
+const ASIDE: &str = "aside";
 
 /// A directory that is filled with the files of a tree, and seen by nobody else until it is whole.
 #[derive(Debug)]
@@ -45,8 +49,32 @@ impl Storage {
     ///
     /// Fails if the storage cannot be written.
     pub fn set_tree_aside(&self, tree: &ObjectId) -> Result<()> {
-        let aside = self.aside_room(&format!("{TREES}/aside/{}", tree.full()));
+        let aside = self.aside_room(&format!("{TREES}/{ASIDE}/{}", tree.full()));
         disk::rename(&self.tree(tree), &self.place(&aside)?).map(drop)
+    }
+}
+
+impl Storage {
+    /// Removes the directories of trees that nobody uses now, but for those that are to be kept.
+    /// Whoever needs one makes it again.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn collect_trees(&self, keep: &HashSet<&str>) -> Result<()> {
+        let trees = self.below(TREES)?.into_iter();
+        for tree in trees.filter(|tree| tree != ASIDE && !keep.contains(tree.as_str())) {
+            let name = format!("{TREES}/{tree}");
+            let aside = self.place(&self.private_name())?;
+            if disk::rename(&self.path(&name), &aside)? {
+                // Whoever looks now makes it again; who has looked before has announced that.
+                if self.uses()?.has_file(&name) {
+                    disk::rename_new(&aside, &self.path(&name))?;
+                }
+                disk::remove_tree(&aside)?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -74,7 +74,7 @@ impl Uses {
     }
 
     /// Whether a file, or a directory that it is in, is in use.
-    fn has_file(&self, file: &str) -> bool {
+    pub(super) fn has_file(&self, file: &str) -> bool {
         let ends = file.match_indices('/').map(|(at, _)| at).chain([file.len()]);
         ends.map(|end| &file[..end]).any(|name| self.0.contains(name))
     }

@@ -269,6 +269,22 @@ fn a_collection_on_a_disk_that_fails_harms_nothing() {
 }
 
 #[test]
+fn exports_go_with_the_last_result_of_their_tree() {
+    let lab = Lab::task(TASK).commit();
+    lab.ce_run(&["--at", "HEAD"]).exit(0).called(vec!["add", "divmod"]);
+    let left = |room: &str| lab.storage().iter().filter(|name| name.contains(room)).count();
+    assert_eq!((left("trees/"), left("/commits/")), (6, 2));
+    gc(&lab, &["--keep=."]).exit(0);
+    assert_eq!((left("trees/"), left("/commits/")), (6, 2));
+    let quotient = lab.results().into_keys().find(|it| it.starts_with("c_divmod/")).unwrap();
+    lab.run("ce", &["pin", "../storage", &quotient]).exit(0);
+    gc(&lab, &[ALL]).exit(0);
+    assert_eq!((left("trees/"), left("/commits/")), (3, 1));
+    lab.ce_run(&["--at", "HEAD"]).exit(0).called(vec!["add"]);
+    assert!(lab.is_tidy());
+}
+
+#[test]
 fn what_is_retired_is_not_found_and_revived_if_nobody_takes_it_away() {
     let lab = evaluated();
     let storage = open(&lab);
