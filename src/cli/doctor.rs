@@ -2,11 +2,10 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::Parser;
 
-use super::interrupt::Interrupts;
+use super::interrupt::Stop;
 use super::{Tool, say};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -36,7 +35,7 @@ kept, 130/143 interrupted.";
 
 impl Tool for Doctor {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let stop = Interrupts::stop(&Arc::default()).map_err(|error| Error::Begin(error.into()))?;
+        let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
         let tell = if self.json { report::diagnosis_json } else { report::diagnosis };
         let mut findings = Findings::default();
         // Other modules that can test themselves are chained here.

@@ -2,16 +2,19 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::thread;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 use signal_hook::iterator::{Handle, Signals};
-use signal_hook::low_level::emulate_default_handler;
 
 use crate::executor::{GRACE, Local};
 
-/// Watches for signals as long as it lives.
+/// What asks a program to end.
+const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+
+/// Passes signals on to the executor as long as it lives.
 pub(super) struct Interrupts {
     caught: Arc<AtomicU8>,
     handle: Handle,
@@ -29,22 +32,7 @@ impl Interrupts {
                 executor.kill();
             });
         };
-        Self::begin(interrupt, move |_| killed.kill())
-    }
-
-    /// Begins to watch; the first signal sets `stop`, a second one ends the program.
-    pub(super) fn stop(stop: &Arc<AtomicBool>) -> io::Result<Self> {
-        let stop = Arc::clone(stop);
-        let end = |signal| drop(emulate_default_handler(signal));
-        Self::begin(move || stop.store(true, Ordering::SeqCst), end)
-    }
-
-    /// Begins to watch; the first signal does one thing, any other one another.
-    fn begin(
-        interrupt: impl Fn() + Send + 'static,
-        again: impl Fn(i32) + Send + 'static,
-    ) -> io::Result<Self> {
-        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let mut signals = Signals::new(SIGNALS)?;
         let handle = signals.handle();
         let caught = Arc::new(AtomicU8::new(0));
         let first = Arc::clone(&caught);
@@ -52,7 +40,7 @@ impl Interrupts {
             for signal in signals.forever() {
                 let number = u8::try_from(signal).unwrap_or(u8::MAX);
                 let before = first.compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst);
-                if before.is_ok() { interrupt() } else { again(signal) }
+                if before.is_ok() { interrupt() } else { killed.kill() }
             }
         })?;
         Ok(Self { caught, handle })
@@ -67,5 +55,31 @@ impl Interrupts {
 impl Drop for Interrupts {
     fn drop(&mut self) {
         self.handle.close();
+    }
+}
+
+/// A program that does one thing after the other and looks in between whether it is to stop.
+pub(super) struct Stop {
+    /// Whether it is to stop.
+    pub(super) asked: Arc<AtomicBool>,
+    signal: Arc<AtomicUsize>,
+}
+
+impl Stop {
+    /// Begins to watch; the first signal asks, a second one ends the program.
+    pub(super) fn watch() -> io::Result<Self> {
+        let stop = Self { asked: Arc::default(), signal: Arc::default() };
+        for signal in SIGNALS {
+            flag::register_conditional_default(signal, Arc::clone(&stop.asked))?;
+            let number = usize::try_from(signal).unwrap_or_default();
+            flag::register_usize(signal, Arc::clone(&stop.signal), number)?;
+            flag::register(signal, Arc::clone(&stop.asked))?;
+        }
+        Ok(stop)
+    }
+
+    /// The signal that asked, if any.
+    pub(super) fn caught(&self) -> Option<u8> {
+        u8::try_from(self.signal.load(Ordering::SeqCst)).ok().filter(|signal| *signal > 0)
     }
 }

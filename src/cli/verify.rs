@@ -2,13 +2,12 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Parser;
 use jiff::Timestamp;
 
-use super::interrupt::Interrupts;
+use super::interrupt::Stop;
 use super::options::time;
 use super::{Tool, say};
 use crate::count::counted;
@@ -65,11 +64,10 @@ impl Tool for Verify {
             storage.name_of(from).unwrap_or_else(|| from.to_string_lossy().into_owned())
         });
         let request = Request { from, sample, since: self.since, repair: self.repair };
-        let stop = Arc::default();
-        let interrupts = Interrupts::stop(&stop).map_err(|error| Error::Begin(error.into()))?;
+        let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
         let bar = Bar::new(io::stderr().is_terminal());
         let mut told = Ok(());
-        let verdict = verify::verify(&storage, &request, &stop, &mut |event| {
+        let verdict = verify::verify(&storage, &request, &stop.asked, &mut |event| {
             let shown = |name: &str| storage.shown(name).display().to_string();
             let line = match event {
                 Event::Begun { bytes } => return bar.begin(bytes),
@@ -90,7 +88,7 @@ impl Tool for Verify {
         let verdict = verdict?;
         told.map_err(Error::Output)?;
         summarise(&verdict, begun);
-        if let (Some(record), Some(signal)) = (&verdict.stopped, interrupts.caught()) {
+        if let (Some(record), Some(signal)) = (&verdict.stopped, stop.caught()) {
             let how_far = match (verdict.files, verdict.promised) {
                 (0, _) => "before the first file".to_owned(),
                 (files, promised) => format!("after {files} of {promised} files"),

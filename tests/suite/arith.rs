@@ -90,9 +90,11 @@ impl Arith {
         let Some((owner, rest)) = pattern.split_once("/COMMIT/") else {
             return pattern.to_owned();
         };
-        let mut commits = fs::read_dir(self.path(owner)).unwrap();
-        let commit = commits.next().unwrap().unwrap().file_name();
-        format!("{owner}/{}/{rest}", commit.to_str().unwrap())
+        let entries = fs::read_dir(self.path(owner)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        // Beside it is the index of the commits.
+        let commit: Vec<String> = names.filter(|name| name != "commits").collect();
+        format!("{owner}/{}/{rest}", commit.concat())
     }
 
     /// Where a file of the storage is.
