@@ -10,6 +10,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, OnceLock};
 use std::thread;
@@ -52,7 +53,6 @@ pub(super) struct RunName {
 
 impl RunName {
     fn own() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
         let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect();
@@ -64,7 +64,7 @@ impl RunName {
             boot: boot.chars().filter(char::is_ascii_hexdigit).take(8).collect(),
             namespace: digits(&namespace.to_string_lossy()),
             process: std::process::id(),
-            time: format!("{:x}", since.as_nanos()),
+            time: format!("{:x}", moment()),
         }
     }
 
@@ -103,6 +103,16 @@ impl FromStr for RunName {
         let [host, boot, namespace, time] = [host, boot, namespace, time].map(str::to_owned);
         Ok(Self { host, boot, namespace, process, time })
     }
+}
+
+/// The nanoseconds since 1970, later each time this process asks: threads that ask at once may
+/// read the same from a clock.
+fn moment() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = u64::try_from(since.as_nanos()).unwrap_or_default();
+    let last = LAST.fetch_update(Relaxed, Relaxed, |last| Some(now.max(last + 1)));
+    now.max(last.unwrap_or_default() + 1)
 }
 
 /// A run that computes something, for humans.
@@ -260,6 +270,9 @@ pub(super) fn host() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+    use std::thread::ScopedJoinHandle;
+
     use super::*;
 
     #[test]
@@ -272,6 +285,16 @@ mod tests {
         for outside in ["../../a-b-c-1-e", "/a-b-c-1-e", "a-b-c-1-e/..", "a\0-b-c-1-e"] {
             assert_eq!(outside.parse::<RunName>(), Err(()), "{outside}");
         }
+    }
+
+    #[test]
+    fn no_two_runs_of_a_process_have_the_same_name() {
+        let many = || -> Vec<String> { (0..1000).map(|_| RunName::own().to_string()).collect() };
+        let threads =
+            thread::scope(|scope| [(); 4].map(|()| scope.spawn(many)).map(ScopedJoinHandle::join));
+        let names: Vec<String> = threads.into_iter().flat_map(Result::unwrap).collect();
+        let different: HashSet<&String> = names.iter().collect();
+        assert_eq!(different.len(), names.len());
     }
 
     #[test]
