@@ -32,6 +32,7 @@
 //! assert_eq!(plan.calls().len(), 0, "an input needs no call");
 //! ```
 
+pub mod access;
 pub mod cli;
 pub mod collect;
 pub mod count;

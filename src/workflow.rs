@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::ops::Index;
 use std::path::PathBuf;
 
+use crate::access::Access;
 use crate::digest::ObjectId;
 use crate::name::{ComputationName, InputName, StorageName, TaskName};
 use crate::slice::Slice;
@@ -78,6 +79,8 @@ pub struct Computation {
     pub inputs: Vec<String>,
     /// The symbolic names of its outputs.
     pub outputs: Vec<String>,
+    /// What it may use beyond its own tree.
+    pub access: Access,
     /// The directory, if it is checked out.
     pub checked_out: Option<PathBuf>,
 }

@@ -5,9 +5,12 @@ use std::path::Path;
 
 use super::problem::{Fault, Findings};
 use super::source::{Found, Source, Version};
-use super::{nearest, text};
+use super::{access, nearest, text};
 use crate::name::ComputationName;
 use crate::workflow::{Computation, ComputationId, MOST};
+
+/// Where computations are in a task.
+pub(super) const DIRECTORY: &str = "computations";
 
 /// The computations met so far.
 pub(super) struct Library<'a> {
@@ -45,7 +48,7 @@ impl<'a> Library<'a> {
         if let Some(known) = self.known.get(&name) {
             return Ok(*known);
         }
-        let dir = Path::new("computations").join(name.as_str());
+        let dir = Path::new(DIRECTORY).join(name.as_str());
         let computation = match self.source.find(&dir) {
             Ok(Found::Directory { .. }) => self.read(&dir, name.clone(), findings),
             Ok(Found::File { .. }) | Err(Fault::Missing | Fault::NotADirectory) => {
@@ -75,11 +78,12 @@ impl<'a> Library<'a> {
         let outputs = self.list(&dir.join("outputs"), findings);
         let exec = dir.join("exec");
         let executable = findings.note(&exec, executable(self.source.find(&exec)));
+        let access = access::read(self.source, dir, findings);
         let version = findings.note(dir, self.source.version(dir))?;
         executable?;
         let Version { commit, tree, dirty, checked_out } = version;
-        let (inputs, outputs) = (inputs?, outputs?);
-        Some(Computation { name, commit, tree, dirty, inputs, outputs, checked_out })
+        let (inputs, outputs, access) = (inputs?, outputs?, access?);
+        Some(Computation { name, commit, tree, dirty, inputs, outputs, access, checked_out })
     }
 
     fn list(&mut self, path: &Path, findings: &mut Findings) -> Option<Vec<String>> {
@@ -96,7 +100,7 @@ impl<'a> Library<'a> {
     }
 
     fn names(&mut self) -> Vec<String> {
-        let library = Path::new("computations");
+        let library = Path::new(DIRECTORY);
         let names = self.source.list(library).unwrap_or_default().into_iter();
         let names = names.filter_map(|name| name.into_string().ok());
         names.filter(|name| self.is_dir(&library.join(name))).collect()

@@ -3,6 +3,7 @@
 //! Only what Git can record counts: two directories that are one through a symbolic link are one
 //! node, and a link may not lead out of the repository. Knows nothing of the storage.
 
+mod access;
 mod branch;
 mod commit;
 mod library;
@@ -115,6 +116,24 @@ pub fn task_at(dir: &Path, rev: &str) -> Result<Loaded, LoadError> {
     } else {
         Err(LoadError::NoTaskAt { path: dir.to_owned(), rev: rev.to_owned() })
     }
+}
+
+/// Checks that what the computations of a task are granted by their files `access` is on this host.
+///
+/// # Errors
+///
+/// Tells everything that is not at once.
+pub fn check_access(dir: &Path, task: &Task) -> Result<(), LoadError> {
+    let mut problems = Vec::new();
+    for computation in &task.computations {
+        let path = Path::new(library::DIRECTORY).join(computation.name.as_str()).join(access::FILE);
+        let faults = access::faults(&computation.access).into_iter();
+        problems.extend(faults.map(|fault| Problem { path: path.clone(), line: None, fault }));
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(LoadError::Problems { path: dir.to_owned(), problems, warnings: Vec::new() })
 }
 
 fn real(dir: &Path) -> Result<PathBuf, LoadError> {

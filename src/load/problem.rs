@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::access::RuleError;
 use crate::count::counted;
 use crate::git::{HeadError, SnapshotError};
 use crate::name::NameError;
@@ -150,6 +151,12 @@ pub enum Fault {
     /// It is not to be had from the commit.
     #[error("{0}")]
     Snapshot(#[source] SnapshotError),
+    /// A line of `access` grants nothing.
+    #[error("{0}")]
+    Rule(#[from] RuleError),
+    /// What `access` grants is not on this host.
+    #[error("{} does not exist on this host", .0.display())]
+    NotHere(PathBuf),
     /// The commit cannot be told.
     #[error("{0}")]
     Head(#[from] HeadError),
@@ -222,6 +229,11 @@ impl Fault {
             Self::Outside(_) => "link only to what is committed with the task",
             Self::Uncommitted(_) => "git add and git commit them, or evaluate with --dirty",
             Self::Snapshot(error) => error.hint()?,
+            Self::Rule(RuleError::Word(_)) => "write network, read, write, env or device",
+            Self::Rule(RuleError::Variable(_)) => {
+                "write a name, as in env OMP_NUM_THREADS or env OMP_*"
+            }
+            Self::NotHere(_) => "install it where the line says, or commit another line",
             Self::NotText => "save the file as UTF-8",
             Self::Head(error) => return error.hint(),
             _ => return None,
@@ -253,7 +265,7 @@ pub enum Oddity {
     #[error("nothing reads this")]
     Unread,
     /// A file that no commit records, in the directory of a computation.
-    #[error("is ignored by Git, so no commit records what an exec could read there")]
+    #[error("is ignored by Git: no commit records it, and no isolated exec sees it")]
     Ignored,
     /// What is different from the commit.
     #[error("is not committed as it is: {}", listed(.0))]

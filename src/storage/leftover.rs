@@ -54,6 +54,7 @@ impl Storage {
             dirty: record.dirty,
             inputs: Vec::new(),
             outputs: vec![String::new(); record.outputs.len()],
+            access: Default::default(),
             checked_out: None,
         };
         let call = Call { computation: &computation, inputs: &record.inputs };

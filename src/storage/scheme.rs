@@ -231,6 +231,7 @@ mod tests {
             dirty: false,
             inputs: vec![],
             outputs: vec![],
+            access: Default::default(),
             checked_out: None,
         }
     }

@@ -20,6 +20,7 @@ fn task(workflow: Workflow) -> Task {
         inputs: inputs.iter().copied().map(str::to_owned).collect(),
         outputs: outputs.iter().copied().map(str::to_owned).collect(),
         dirty: false,
+        access: Default::default(),
         checked_out: None,
     };
     Task {

@@ -28,6 +28,12 @@ const CHANGES: &[(&str, &str, &[&str])] = &[
             "computations/add/outputs = sum\n\nrest\n",
         ],
     ),
+    (
+        "access",
+        BASE,
+        &["computations/add/access = # all of it is wrong\nnet\nread opt/tool\n\
+           write /a/../b\nenv 1\nnetwork of the host\ndevice /etc/passwd\n"],
+    ),
     ("not-a-directory", BASE, &["- workflow/inputs", "workflow/inputs = "]),
     ("link-to-a-file", BASE, &["- workflow/inputs/01-x", "workflow/inputs/01-x -> ../kind"]),
     (

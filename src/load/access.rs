@@ -1,0 +1,73 @@
+//! The file `access` of a computation: what it may use beyond its own tree.
+
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use super::problem::{Fault, Findings};
+use super::source::Source;
+use super::text;
+use crate::access::{Access, Rule, RuleError};
+
+/// The name of the file.
+pub(super) const FILE: &str = "access";
+
+/// Reads the file `access`; without one, nothing is granted.
+pub(super) fn read(source: &mut dyn Source, dir: &Path, findings: &mut Findings) -> Option<Access> {
+    let path = &dir.join(FILE);
+    if matches!(source.find(path), Err(Fault::Missing)) {
+        return Some(Access::default());
+    }
+    let lines = findings.note_lines(path, text::lines(source.read(path)))?;
+    let (mut rules, mut right) = (Vec::new(), true);
+    for (at, line) in lines.iter().enumerate().filter(|(_, line)| !line.starts_with('#')) {
+        match line.parse::<Rule>() {
+            Ok(rule) => rules.push(rule),
+            Err(error) => {
+                findings.problem_in_line(path, at + 1, error);
+                right = false;
+            }
+        }
+    }
+    right.then_some(Access { rules })
+}
+
+/// What is granted and not on this host.
+pub(super) fn faults(access: &Access) -> Vec<Fault> {
+    access.rules.iter().filter_map(|rule| there(rule).err()).collect()
+}
+
+/// What is granted is on this host.
+fn there(rule: &Rule) -> Result<(), Fault> {
+    let (Rule::Read(path) | Rule::Write(path) | Rule::Device(path)) = rule else {
+        return Ok(());
+    };
+    match path.metadata() {
+        Ok(about) => {
+            let kind = about.file_type();
+            let device = kind.is_char_device() || kind.is_block_device() || kind.is_dir();
+            match rule {
+                Rule::Device(_) if !device => Err(RuleError::NotADevice(path.clone()).into()),
+                _ => Ok(()),
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Fault::NotHere(path.clone())),
+        Err(error) => Err(Fault::Read(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_granted_is_on_this_host() {
+        let told = |line: &str| there(&line.parse().unwrap()).err().map(|fault| fault.to_string());
+        for line in ["network", "env NOT_SET", "read /etc/passwd", "device /dev/null"] {
+            assert_eq!(told(line), None, "{line}");
+        }
+        assert_eq!(told("write /nowhere").unwrap(), "/nowhere does not exist on this host");
+        let plain = there(&Rule::Device("/etc/passwd".into())).unwrap_err();
+        assert_eq!(plain.to_string(), "/etc/passwd is not a device");
+    }
+}
