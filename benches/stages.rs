@@ -2,7 +2,7 @@
 //!
 //! The task has 10,000 calls (`CE_BENCH_CALLS` asks for another number): half of them add two of
 //! a hundred task inputs, the others join their results in a binary tree. `cold` is measured
-//! twice, with an executor that starts no process and with one that does. For each stage the
+//! with an executor that starts no process, and with one that does, with and without a sandbox. For each stage the
 //! fastest of three runs is told; the memory is the highest that the process had until then.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement may panic and print")]
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use compeval::evaluate::{Evaluation, Evaluator, Exports, Files, Outcome};
-use compeval::executor::{Executor, Fake, Invocation, Local};
+use compeval::executor::{Executor, Fake, Invocation, Local, Sandbox};
 use compeval::git::Trees;
 use compeval::load::{self, Uncommitted};
 use compeval::plan::Plan;
@@ -36,12 +36,19 @@ fn main() {
     tell("plan", calls, time);
 
     let durability = Durability::Unsynced;
-    let bench = Bench { task: &task, plan: &plan, inputs: &generated.inputs, durability };
+    let trees = &Trees::new(&generated.task);
+    let bench = Bench { task: &task, plan: &plan, inputs: &generated.inputs, trees, durability };
     let storage = |run: usize, kind: &str| dir.path().join(format!("storage-{kind}-{run}"));
     let (_, time) = fastest(|run| bench.evaluate(&storage(run, "fake"), &Fake(concatenate)));
     tell("cold, no processes", calls, time);
     let (_, time) = fastest(|run| bench.evaluate(&storage(run, "local"), &Local::default()));
     tell("cold", calls, time);
+    let isolated = |run| {
+        let sandbox = Sandbox::of(env!("CARGO_BIN_EXE_ce").into());
+        bench.evaluate(&storage(run, "isolated"), &Local::default().isolated(sandbox))
+    };
+    let (_, time) = fastest(isolated);
+    tell("cold, isolated", calls, time);
     let flushed = Bench { durability: Durability::Synced, ..bench };
     let (_, time) = fastest(|run| flushed.evaluate(&storage(run, "flushed"), &Local::default()));
     tell("cold, flushed", calls, time);
@@ -65,6 +72,7 @@ struct Bench<'a> {
     task: &'a Task,
     plan: &'a Plan,
     inputs: &'a [PathBuf],
+    trees: &'a Trees,
     durability: Durability,
 }
 
@@ -72,14 +80,13 @@ impl Bench<'_> {
     /// Evaluates everything; returns how many calls were executed.
     fn evaluate(&self, storage: &Path, executor: &dyn Executor) -> usize {
         let storage = &Storage::open(storage, Unrecorded::Adopt, self.durability).unwrap();
-        let Self { task, plan, inputs, .. } = *self;
+        let Self { task, plan, inputs, trees, .. } = *self;
         let files = &Files::new(task, plan, inputs, storage, true).unwrap();
         let evaluation = Evaluation::new(plan);
         let observe = &|_| {};
         let executor = Some(executor);
         let jobs = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        let trees = Trees::new(storage.path("").as_path());
-        let exports = &Exports::new(storage, &trees);
+        let exports = &Exports::new(storage, trees);
         Evaluator { task, plan, files, storage, exports, executor, retries: 0, observe }
             .evaluate(&evaluation, jobs)
             .unwrap();

@@ -1,4 +1,4 @@
-//! `ce doctor`: whether a storage can keep its promises here.
+//! `ce doctor`: whether a storage can keep its promises here, and a sandbox hold.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,6 +8,7 @@ use clap::Parser;
 use super::interrupt::Stop;
 use super::{Tool, say};
 use crate::error::Error;
+use crate::executor::break_outs;
 use crate::exit::Exit;
 use crate::report::{self, Findings};
 use crate::storage::Probes;
@@ -16,7 +17,8 @@ use crate::storage::Probes;
 ///
 /// Tries out what a storage needs, in a private directory below its tmp/, which is removed at the
 /// end. A storage that is not there is made, and removed as well. Tells in words what would break,
-/// and why small calls are slow. Nothing that is in the storage is touched.
+/// and why small calls are slow. Then a computation tries to break out of its sandbox. Nothing that
+/// is in the storage is touched.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
 pub struct Doctor {
@@ -38,8 +40,7 @@ impl Tool for Doctor {
         let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
         let tell = if self.json { report::diagnosis_json } else { report::diagnosis };
         let mut findings = Findings::default();
-        // Other modules that can test themselves are chained here.
-        for diagnosis in Probes::new(&self.storage) {
+        for diagnosis in Probes::new(&self.storage).chain(break_outs()) {
             if let Some(signal) = stop.caught() {
                 say("ce", &"interrupted: what was made for the probes is removed");
                 return Ok(Exit::Interrupted(signal));

@@ -34,6 +34,7 @@ pub use self::sym::Sym;
 pub use self::verify::Verify;
 pub use self::viz::Viz;
 use crate::error::Error;
+use crate::executor;
 use crate::exit::Exit;
 use crate::load::LoadError;
 
@@ -49,6 +50,9 @@ pub trait Tool: clap::Parser {
 
 /// Parses the arguments, runs the program, tells its error: the whole of a binary.
 pub fn main<T: Tool>() -> ExitCode {
+    if let Some(code) = executor::hidden(std::env::args_os().skip(1)) {
+        return code;
+    }
     let tool = match T::try_parse() {
         Ok(tool) => tool,
         Err(error) => {

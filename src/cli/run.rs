@@ -1,5 +1,6 @@
 //! `ce-run`: evaluates a task.
 
+use std::error::Error as _;
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -18,10 +19,10 @@ use crate::count::counted;
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::evaluate::{EvaluateError, Evaluation, Evaluator, Event, Exports, Files};
-use crate::executor::{Executor, Local};
+use crate::executor::{Executor, Local, Sandbox, SandboxError};
 use crate::exit::Exit;
 use crate::git::Trees;
-use crate::load::listed;
+use crate::load::{self, listed};
 use crate::plan::Plan;
 use crate::report::{Json, Progress, Quiet, Reporter, Tally, Tree, Troubles, View, labels};
 use crate::storage::{Durability, ResultName, Storage};
@@ -63,6 +64,10 @@ pub struct Run {
     #[arg(long)]
     no_sync: bool,
 
+    /// Do not keep computations apart from the rest of the system
+    #[arg(long)]
+    no_isolate: bool,
+
     #[command(flatten)]
     strict: Strict,
 
@@ -90,6 +95,9 @@ impl Tool for Run {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
         check_inputs(&task, &self.inputs)?;
+        if self.isolates() {
+            load::check_access(&self.task.task, &task)?;
+        }
         let plan = Plan::new(&task.workflow);
         let storage = self.open()?;
         let files = Files::new(&task, &plan, &self.inputs, &storage, !self.dry_run)?;
@@ -117,6 +125,11 @@ impl Tool for Run {
 }
 
 impl Run {
+    /// Whether what is executed is to be isolated.
+    const fn isolates(&self) -> bool {
+        !self.dry_run && !self.no_isolate
+    }
+
     fn open(&self) -> Result<Storage, Error> {
         let unrecorded = self.strict.unrecorded();
         if self.dry_run {
@@ -147,7 +160,11 @@ impl Run {
     fn evaluate(&self, view: View<'_>, screen: &mut Screen<'_>) -> Result<Option<u8>, Error> {
         let View { task, plan, files, evaluation, storage, .. } = view;
         let begin = |error: Box<dyn std::error::Error + Send + Sync>| Error::Begin(error);
-        let executor = Arc::new(Local::with_limit(self.timeout));
+        let executor = Local::with_limit(self.timeout);
+        let isolated = |executor: Local| executor.isolated(Sandbox::default());
+        let executor = if self.isolates() { isolated(executor) } else { executor };
+        let executor = Arc::new(executor);
+        let local = Arc::clone(&executor);
         let (retries, trees) = (self.retry, &Trees::new(&self.task.task));
         let interrupts = match self.dry_run {
             true => None,
@@ -167,7 +184,7 @@ impl Run {
                     .evaluate(evaluation, jobs)
             });
             let caught = || interrupts.as_ref().and_then(Interrupts::caught);
-            screen.follow(&events, &caught);
+            screen.follow(&events, &caught, &|| local.exposed().map(warning));
             evaluating.join()
         });
         match evaluated {
@@ -178,6 +195,13 @@ impl Run {
         }
         Ok(interrupts.and_then(|interrupts| interrupts.caught()))
     }
+}
+
+/// Says why nothing is isolated, and what to try.
+fn warning(error: &SandboxError) -> String {
+    let because = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+    let hint = error.hint().map(|hint| format!("\n  try: {hint}")).unwrap_or_default();
+    format!("warning: computations are not isolated here: {error}{because}{hint}")
 }
 
 /// Reads a duration with its unit.

@@ -30,10 +30,17 @@ pub(super) struct Screen<'a> {
 }
 
 impl Screen<'_> {
-    /// Tells all events until there are no more, and when the user asked to stop.
-    pub(super) fn follow(&mut self, events: &Receiver<Event>, caught: &dyn Fn() -> Option<u8>) {
+    /// Tells all events until there are no more, when the user asked to stop, and what is to be told
+    /// once.
+    pub(super) fn follow(
+        &mut self,
+        events: &Receiver<Event>,
+        caught: &dyn Fn() -> Option<u8>,
+        warning: &dyn Fn() -> Option<String>,
+    ) {
         self.write();
         let mut interrupted = false;
+        let mut warned = false;
         loop {
             match events.recv_timeout(TICK) {
                 Ok(event) => {
@@ -42,6 +49,10 @@ impl Screen<'_> {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if !warned && let Some(text) = warning() {
+                warned = true;
+                self.complain(&text);
             }
             self.write();
             if !interrupted && caught().is_some() {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use super::{CallError, Evaluation, Evaluator, Event, Outcome};
 use crate::digest::Digest;
-use crate::executor::{Ended, ExecuteError, Executor, Invocation, Status};
+use crate::executor::{Ended, ExecuteError, Executor, Invocation, Isolation, Status};
 use crate::plan::{CallId, Planned, Source};
 use crate::storage::record::{Execution, NOT_ISOLATED};
 use crate::storage::{
@@ -197,44 +197,40 @@ impl<'a> Evaluator<'a> {
     ) -> Result<Sealed<'a>, Outcome> {
         let Pending { call, name, sources, .. } = pending;
         let prepare = || -> Result<_, CallError> {
-            let directory = self.exports.directory(call.computation)?;
+            let directory = self.exports.directory(call.computation, executor.isolates())?;
             Ok((directory, self.storage.stage(call.computation.outputs.len())?))
         };
         let (directory, mut stage) = prepare().map_err(|error| {
             let (name, error) = (name.clone(), Box::new(error));
             Outcome::Failed { name, error, log: None }
         })?;
-        let ended = self.execute(executor, &directory, &stage, sources);
+        let ended = executor.execute(&self.invocation(directory, &stage, pending));
         if ended.as_ref().is_ok_and(|ended| ended.left_behind) {
             stage.doubt();
         }
         match ended {
             Ok(ended) if ended.status == Status::Exited(0) => {
-                let execution = execution(&ended, argv(*call, name, sources));
+                let execution = execution(&ended, *call, argv(*call, name, sources));
                 stage
                     .seal(*call, execution)
                     .map_err(|(stage, error)| fail(stage, *call, name, error.into()))
             }
-            Ok(ended) => Err(fail(stage, *call, name, CallError::Ended(ended))),
+            Ok(ended) => Err(fail(stage, *call, name, CallError::Ended(Box::new(ended)))),
             Err(ExecuteError::Interrupted) => Err(Outcome::Interrupted(name.clone())),
             Err(error) => Err(fail(stage, *call, name, error.into())),
         }
     }
 
-    fn execute(
-        &self,
-        executor: &dyn Executor,
-        directory: &Path,
-        stage: &Stage<'_>,
-        sources: &[String],
-    ) -> Result<Ended, ExecuteError> {
-        executor.execute(&Invocation {
-            exec: directory.join("exec"),
-            inputs: sources.iter().map(|name| self.storage.path(name)).collect(),
+    fn invocation(&self, tree: PathBuf, stage: &Stage<'_>, pending: &Pending<'_>) -> Invocation {
+        Invocation {
+            tree,
+            inputs: pending.sources.iter().map(|name| self.storage.path(name)).collect(),
             outputs: stage.outputs().collect(),
             directory: stage.work(),
+            outbox: stage.outbox(),
             log: stage.log(),
-        })
+            access: pending.call.computation.access.clone(),
+        }
     }
 
     /// Whatever fails where the storage has vanished fails because of that.
@@ -304,10 +300,16 @@ fn fail(stage: Stage<'_>, call: Call<'_>, name: &ResultName, error: CallError) -
     }
 }
 
-fn execution(ended: &Ended, argv: Vec<String>) -> Execution {
+fn execution(ended: &Ended, call: Call<'_>, argv: Vec<String>) -> Execution {
+    let rules = call.computation.access.rules.iter();
+    let (isolation, access) = match ended.isolation {
+        Isolation::None => (NOT_ISOLATED, Vec::new()),
+        Isolation::Namespaces => ("namespaces", rules.map(ToString::to_string).collect()),
+    };
     Execution {
         argv,
-        isolation: NOT_ISOLATED.to_owned(),
+        isolation: isolation.to_owned(),
+        access,
         start: ended.start,
         end: ended.end,
         user_seconds: ended.user.as_secs_f64(),

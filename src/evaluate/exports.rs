@@ -27,10 +27,16 @@ impl<'a> Exports<'a> {
         Self { storage, trees, right: Mutex::default() }
     }
 
-    /// Returns the directory that a computation runs from.
-    pub(super) fn directory(&self, computation: &Computation) -> Result<PathBuf, CallError> {
-        if let Some(directory) = &computation.checked_out {
-            return Ok(directory.clone());
+    /// Returns the directory that a computation runs from: where it is isolated, one that holds
+    /// nothing but what its commit records.
+    pub(super) fn directory(
+        &self,
+        computation: &Computation,
+        isolated: bool,
+    ) -> Result<PathBuf, CallError> {
+        match &computation.checked_out {
+            Some(directory) if computation.dirty || !isolated => return Ok(directory.clone()),
+            _ => {}
         }
         let tree = &computation.tree;
         let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);

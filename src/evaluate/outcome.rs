@@ -48,7 +48,7 @@ pub enum Outcome {
 pub enum CallError {
     /// `exec` ended without success.
     #[error("{}", .0.status)]
-    Ended(Ended),
+    Ended(Box<Ended>),
     /// `exec` could not be executed.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
@@ -71,19 +71,24 @@ impl CallError {
     pub const fn is_storage(&self) -> bool {
         match self {
             Self::Storage(_) | Self::Flush(_) | Self::Publish(PublishError::Storage(_)) => true,
-            Self::Execute(error) => matches!(error, ExecuteError::Log { .. }),
+            Self::Execute(error) => {
+                matches!(error, ExecuteError::Log { .. } | ExecuteError::Collect { .. })
+            }
             Self::Ended(_) | Self::Tree(_) | Self::Publish(_) => false,
         }
     }
 
     /// What the user can do about it, if that is not plain.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<&str> {
         match self {
-            Self::Execute(ExecuteError::Log { source, .. }) => storage::advice("write", source),
+            Self::Execute(
+                ExecuteError::Log { source, .. } | ExecuteError::Collect { source, .. },
+            ) => storage::advice("write", source),
             Self::Execute(error) => error.hint(),
             Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => error.hint(),
             Self::Flush(error) => error.hint(),
-            Self::Ended(_) | Self::Tree(_) | Self::Publish(_) => None,
+            Self::Ended(ended) => ended.lacking.as_deref(),
+            Self::Tree(_) | Self::Publish(_) => None,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Ended, ExecuteError, Executor, Invocation, Status};
+use super::{Ended, ExecuteError, Executor, Invocation, Isolation, Status};
 
 /// Calls a function in place of a process; what it returns is the exit status.
 #[derive(Debug)]
@@ -16,6 +16,7 @@ impl<F: Fn(&Invocation) -> i32 + Sync> Executor for Fake<F> {
         let status = Status::Exited((self.0)(invocation));
         let end = Timestamp::now();
         let (user, system) = (Duration::ZERO, Duration::ZERO);
-        Ok(Ended { status, start, end, user, system, peak: 0, left_behind: false })
+        let (isolation, left_behind, lacking) = (Isolation::None, false, None);
+        Ok(Ended { status, start, end, user, system, peak: 0, left_behind, isolation, lacking })
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Each `exec` leads a process group of its own. Whatever of the group is left when `exec` ends is
 //! killed, so that nobody goes on writing to what is then published. Who has left the group is told
-//! of (see `orphans`), and killed when nothing is executed any more.
+//! of (see `orphans`), and killed when nothing is executed any more. With a sandbox, nothing at all
+//! is left: number one of its process namespace stands for the leader of the group.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -16,11 +17,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use wait4::{ResUse, Wait4};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+};
+use wait4::Wait4;
 
 use super::orphans::Orphans;
-use super::{Ended, ExecuteError, Executor, Invocation, Status};
+use super::sandbox::{self, Sandbox, SandboxError};
+use super::{Ended, ExecuteError, Executor, Invocation, Isolation, Status};
 
 /// How often a file that is just being written elsewhere is tried again.
 const BUSY: usize = 20;
@@ -32,7 +36,9 @@ pub const GRACE: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub struct Local {
     /// How long an execution may take.
-    pub limit: Option<Duration>,
+    limit: Option<Duration>,
+    /// What keeps executions apart, if that is wanted.
+    sandbox: Option<Sandbox>,
     groups: Mutex<Groups>,
     orphans: Orphans,
 }
@@ -44,18 +50,38 @@ struct Groups {
     interrupted: bool,
 }
 
-/// How a child has ended.
-struct Waited {
-    used: ResUse,
+/// How an execution is over.
+struct Over {
+    /// Its exit status.
+    code: Option<i32>,
+    /// The signal that ended it.
+    signal: Option<i32>,
     /// It took too long.
     late: bool,
+    user: Duration,
+    system: Duration,
+    /// In bytes.
+    peak: u64,
     left_behind: bool,
+    isolation: Isolation,
+    lacking: Option<String>,
 }
 
 impl Local {
     /// Ends executions that take longer than a limit, if there is one.
     pub fn with_limit(limit: Option<Duration>) -> Self {
         Self { limit, ..Self::default() }
+    }
+
+    /// Isolates executions, if this host allows it.
+    #[must_use]
+    pub fn isolated(self, sandbox: Sandbox) -> Self {
+        Self { sandbox: Some(sandbox), ..self }
+    }
+
+    /// Tells why nothing is isolated although it was to be, if that has turned out.
+    pub fn exposed(&self) -> Option<&SandboxError> {
+        self.sandbox.as_ref()?.refused()
     }
 
     /// Starts nothing any more, and asks what is running to end.
@@ -69,33 +95,112 @@ impl Local {
     pub fn kill(&self) {
         let mut groups = self.groups();
         groups.interrupted = true;
-        groups.running.iter().for_each(|group| signal(*group, Signal::KILL));
+        groups.running.iter().for_each(|group| kill(*group));
+    }
+
+    /// The sandbox, if one is wanted and this host allows it.
+    fn possible(&self) -> Option<&Sandbox> {
+        self.sandbox.as_ref().filter(|sandbox| sandbox.is_possible())
     }
 
     fn groups(&self) -> MutexGuard<'_, Groups> {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the end of a child and of its group.
-    fn wait(&self, child: Child) -> io::Result<Waited> {
-        let pid = Pid::from_child(&child);
+    /// Waits for the end of what a process leads, which may be asked to end meanwhile; tells whether
+    /// it took too long.
+    fn attend<T>(&self, leader: Pid, wait: impl FnOnce() -> T) -> (T, bool) {
         {
             let mut groups = self.groups();
-            groups.running.insert(pid);
+            groups.running.insert(leader);
             if groups.interrupted {
-                ask_to_end(pid);
+                ask_to_end(leader);
             }
         }
         let (waited, late) = match self.limit {
-            None => (wait_for(pid), false),
-            Some(limit) => wait_at_most(pid, limit),
+            None => (wait(), false),
+            Some(limit) => wait_at_most(leader, limit, wait),
         };
-        self.groups().running.remove(&pid);
+        self.groups().running.remove(&leader);
+        (waited, late)
+    }
+
+    /// Executes without a sandbox.
+    fn execute_here(&self, invocation: &Invocation) -> Result<Over, ExecuteError> {
+        let exec = || invocation.tree.join("exec");
+        let mut command = command(invocation)?;
+        let child = spawn(&mut command).map_err(|source| ExecuteError::Start {
+            exec: exec(),
+            source,
+            lacking: None,
+        })?;
+        self.wait(child).map_err(|source| ExecuteError::Wait { exec: exec(), source })
+    }
+
+    /// Waits for the end of a child and of its group.
+    fn wait(&self, child: Child) -> io::Result<Over> {
+        let pid = Pid::from_child(&child);
+        let (waited, late) = self.attend(pid, || wait_for(pid));
         waited?;
         // It is a zombie still: its number, and so its group's, is nobody else's.
         signal(pid, Signal::KILL);
         let left_behind = self.orphans.outlive(pid);
-        Ok(Waited { used: child.wait4()?, late, left_behind })
+        let used = child.wait4()?;
+        Ok(Over {
+            code: used.status.code(),
+            signal: used.status.signal(),
+            late,
+            user: used.rusage.utime,
+            system: used.rusage.stime,
+            peak: used.rusage.maxrss,
+            left_behind,
+            isolation: Isolation::None,
+            lacking: None,
+        })
+    }
+
+    /// Executes in a sandbox.
+    fn execute_in(&self, room: &Sandbox, invocation: &Invocation) -> Result<Over, ExecuteError> {
+        let broken = |error| {
+            if self.is_interrupted() {
+                ExecuteError::Interrupted
+            } else {
+                ExecuteError::Isolate(error)
+            }
+        };
+        let cell = sandbox::cell(invocation).map_err(ExecuteError::Isolate)?;
+        let mut launcher = room.take(invocation).map_err(broken)?;
+        let leader = match launcher.begin(&cell) {
+            Ok(leader) => leader,
+            Err(error @ SandboxError::Lost(_)) => return Err(broken(error)),
+            Err(error) => {
+                room.give_back(launcher);
+                return Err(sandbox::refused(&cell, invocation, error));
+            }
+        };
+        let (waited, late) = self.attend(leader, || launcher.wait());
+        waited.map_err(broken)?;
+        let (ended, used) = launcher.end().map_err(broken)?;
+        room.give_back(launcher);
+        let code = (ended >= 0).then_some(ended);
+        let lacking = match code {
+            Some(0) => {
+                sandbox::collect(invocation)?;
+                None
+            }
+            _ => sandbox::lacking(&cell),
+        };
+        Ok(Over {
+            code,
+            signal: (ended < 0).then_some(-ended),
+            late,
+            user: used.user,
+            system: used.system,
+            peak: used.peak,
+            left_behind: false,
+            isolation: Isolation::Namespaces,
+            lacking,
+        })
     }
 }
 
@@ -109,21 +214,21 @@ fn wait_for(pid: Pid) -> io::Result<()> {
     }
 }
 
-/// Waits until a process has ended, and makes it end after a time; tells whether it had to.
-fn wait_at_most(pid: Pid, limit: Duration) -> (io::Result<()>, bool) {
+/// Waits for what a process leads, and makes it end after a time; tells whether it had to.
+fn wait_at_most<T>(leader: Pid, limit: Duration, wait: impl FnOnce() -> T) -> (T, bool) {
     let (sender, ended) = channel::<()>();
     thread::scope(|scope| {
         let watch = scope.spawn(move || {
             let late = ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
             if late {
-                ask_to_end(pid);
+                ask_to_end(leader);
                 if ended.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout) {
-                    signal(pid, Signal::KILL);
+                    kill(leader);
                 }
             }
             late
         });
-        let waited = wait_for(pid);
+        let waited = wait();
         drop(sender);
         (waited, watch.join().unwrap_or(false))
     })
@@ -133,6 +238,12 @@ fn ask_to_end(group: Pid) {
     signal(group, Signal::TERM);
     // One that is stopped cannot end.
     signal(group, Signal::CONT);
+}
+
+/// Ends a group, and its leader: number one of a sandbox is in no group, and ends all that is in it.
+fn kill(leader: Pid) {
+    signal(leader, Signal::KILL);
+    let _gone = kill_process(leader, Signal::KILL);
 }
 
 fn signal(group: Pid, signal: Signal) {
@@ -145,31 +256,28 @@ impl Executor for Local {
         if self.is_interrupted() {
             return Err(ExecuteError::Interrupted);
         }
-        let mut command = command(invocation)?;
         let start = Timestamp::now();
-        let exec = || invocation.exec.clone();
-        let child =
-            spawn(&mut command).map_err(|source| ExecuteError::Start { exec: exec(), source })?;
-        let Waited { used, late, left_behind } =
-            self.wait(child).map_err(|source| ExecuteError::Wait { exec: exec(), source })?;
-        let status = match (used.status.code(), used.status.signal(), self.limit) {
-            (Some(0), _, _) => Status::Exited(0),
-            (_, signal, Some(limit)) if late => Status::TimedOut(signal.unwrap_or(15), limit),
-            (Some(code), _, _) => Status::Exited(code),
-            (None, signal, _) => Status::Killed(signal.unwrap_or_default()),
+        let over = match self.possible() {
+            Some(sandbox) => self.execute_in(sandbox, invocation),
+            None => self.execute_here(invocation),
+        };
+        let Over { code, signal, late, user, system, peak, left_behind, isolation, lacking } =
+            over?;
+        let status = match (code, self.limit) {
+            (Some(0), _) => Status::Exited(0),
+            (_, Some(limit)) if late => Status::TimedOut(signal.unwrap_or(15), limit),
+            (Some(code), _) => Status::Exited(code),
+            (None, _) => Status::Killed(signal.unwrap_or_default()),
         };
         if status != Status::Exited(0) && self.is_interrupted() {
             return Err(ExecuteError::Interrupted);
         }
-        Ok(Ended {
-            status,
-            start,
-            end: Timestamp::now(),
-            user: used.rusage.utime,
-            system: used.rusage.stime,
-            peak: used.rusage.maxrss,
-            left_behind,
-        })
+        let end = Timestamp::now();
+        Ok(Ended { status, start, end, user, system, peak, left_behind, isolation, lacking })
+    }
+
+    fn isolates(&self) -> bool {
+        self.possible().is_some()
     }
 
     fn finish(&self) {
@@ -184,7 +292,7 @@ impl Executor for Local {
 fn command(invocation: &Invocation) -> Result<Command, ExecuteError> {
     let wrong = |source| ExecuteError::Log { log: invocation.log.clone(), source };
     let log = File::create(&invocation.log).map_err(wrong)?;
-    let mut command = Command::new(&invocation.exec);
+    let mut command = Command::new(invocation.tree.join("exec"));
     command
         .args(&invocation.inputs)
         .args(&invocation.outputs)

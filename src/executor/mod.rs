@@ -5,6 +5,7 @@
 mod fake;
 mod local;
 mod orphans;
+mod sandbox;
 
 use std::fmt;
 use std::io;
@@ -15,24 +16,39 @@ use jiff::Timestamp;
 
 pub use self::fake::Fake;
 pub use self::local::{GRACE, Local};
+pub use self::sandbox::{Sandbox, SandboxError, break_outs, hidden};
+use crate::access::Access;
 
 /// What is to be executed.
 #[derive(Debug)]
 pub struct Invocation {
-    /// The file to execute.
-    pub exec: PathBuf,
+    /// The directory of the computation: its file `exec` is executed.
+    pub tree: PathBuf,
     /// The files that it reads, in order.
     pub inputs: Vec<PathBuf>,
     /// The files that it makes, in order.
     pub outputs: Vec<PathBuf>,
-    /// The directory that it works in.
+    /// The directory that it works in, which is empty.
     pub directory: PathBuf,
+    /// Another empty one, where a sandbox lets it write its outputs; they are moved from there.
+    pub outbox: PathBuf,
     /// The file that takes what it prints.
     pub log: PathBuf,
+    /// What it may use beyond all that, in a sandbox.
+    pub access: Access,
+}
+
+/// How an execution was kept apart from everything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// It was not.
+    None,
+    /// By namespaces of Linux.
+    Namespaces,
 }
 
 /// How an execution ended, and what it used.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
     /// How it ended.
     pub status: Status,
@@ -48,6 +64,10 @@ pub struct Ended {
     pub peak: u64,
     /// A process may be left that can still write to the files of this execution, or of another.
     pub left_behind: bool,
+    /// How it was kept apart.
+    pub isolation: Isolation,
+    /// What to try if it failed for lack of what its sandbox does not show.
+    pub lacking: Option<String>,
 }
 
 impl Ended {
@@ -88,6 +108,19 @@ pub enum ExecuteError {
         exec: PathBuf,
         /// Why.
         source: io::Error,
+        /// What to try if it needs what its sandbox does not show.
+        lacking: Option<String>,
+    },
+    /// Its sandbox could not be made, or broke down.
+    #[error("it cannot be isolated")]
+    Isolate(#[source] SandboxError),
+    /// An output could not be taken from its sandbox.
+    #[error("its output cannot be moved to {}", output.display())]
+    Collect {
+        /// Where to.
+        output: PathBuf,
+        /// Why.
+        source: io::Error,
     },
     /// The file for what it prints could not be made.
     #[error("its log cannot be written")]
@@ -112,9 +145,14 @@ pub enum ExecuteError {
 
 impl ExecuteError {
     /// What the user can do about it, if that is not plain.
-    pub fn hint(&self) -> Option<&'static str> {
-        let Self::Start { exec, source } = self else {
-            return None;
+    pub fn hint(&self) -> Option<&str> {
+        let (exec, source) = match self {
+            Self::Start { lacking: Some(lacking), .. } => return Some(lacking),
+            Self::Start { exec, source, .. } => (exec, source),
+            Self::Isolate(_) => {
+                return Some("see what its file access grants, or use --no-isolate");
+            }
+            _ => return None,
         };
         match source.kind() {
             io::ErrorKind::NotFound if exec.exists() => {
@@ -137,6 +175,11 @@ pub trait Executor: Sync {
     ///
     /// Fails if it could not be started or was interrupted. A non-zero exit status is no error.
     fn execute(&self, invocation: &Invocation) -> Result<Ended, ExecuteError>;
+
+    /// Whether what is executed sees nothing but what it is given.
+    fn isolates(&self) -> bool {
+        false
+    }
 
     /// Ends what executions have left behind, after the last one is over.
     fn finish(&self) {}

@@ -64,6 +64,9 @@ pub struct Execution {
     pub argv: Vec<String>,
     /// How it was kept apart from everything else.
     pub isolation: String,
+    /// What it might use beyond its own tree: the lines of its file `access`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub access: Vec<String>,
     /// When it was started.
     pub start: Timestamp,
     /// When it ended.

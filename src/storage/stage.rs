@@ -66,6 +66,7 @@ impl Storage {
                 let slot = self.private_name();
                 disk::make_dir(&self.place(&slot)?)?;
                 disk::make_dir(&self.path(&slot).join(WORK))?;
+                disk::make_dir(&self.path(&slot).join(OUTBOX))?;
                 slot
             }
         };
@@ -83,6 +84,8 @@ pub(super) fn waiting(stage: &str, number: usize) -> String {
 pub(super) const RECORD: &str = ".record";
 
 const WORK: &str = "work";
+
+const OUTBOX: &str = "out";
 
 const LOG: &str = "log";
 
@@ -108,6 +111,11 @@ impl<'a> Stage<'a> {
     /// An empty directory to work in.
     pub fn work(&self) -> PathBuf {
         self.storage.path(&self.slot).join(WORK)
+    }
+
+    /// An empty directory where a sandbox can let it write its outputs; they are moved from there.
+    pub fn outbox(&self) -> PathBuf {
+        self.storage.path(&self.slot).join(OUTBOX)
     }
 
     /// Where what `exec` prints is to be written.
@@ -204,7 +212,7 @@ impl<'a> Stage<'a> {
     /// Makes the directory as it was before; what `exec` left there goes.
     fn clean(&self) -> Result<()> {
         for path in disk::list(&self.storage.path(&self.slot))? {
-            if path.ends_with(WORK) {
+            if path.ends_with(WORK) || path.ends_with(OUTBOX) {
                 if !disk::list(&path)?.is_empty() {
                     disk::remove_tree(&path)?;
                     disk::make_dir(&path)?;

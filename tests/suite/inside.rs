@@ -74,7 +74,7 @@ impl World {
         let executed = Mutex::new(Vec::new());
         let fake = Fake(|invocation: &Invocation| {
             and();
-            let name = invocation.exec.parent().unwrap().file_name().unwrap().to_str().unwrap();
+            let name = invocation.tree.file_name().unwrap().to_str().unwrap();
             let inputs: Vec<String> = invocation.inputs.iter().map(read).collect();
             for (number, output) in invocation.outputs.iter().enumerate() {
                 fs::write(output, value(name, number, &inputs)).unwrap();

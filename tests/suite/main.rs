@@ -14,6 +14,7 @@ mod fifo;
 mod generator;
 mod golden;
 mod inside;
+mod isolation;
 mod lab;
 mod lisp;
 mod load;

@@ -19,7 +19,8 @@ fn lab() -> Lab {
 
 #[test]
 fn an_option_that_there_is_not_is_refused() {
-    let lab = lab();
+    // An option before it would be told of, too.
+    let lab = lab().isolated();
     lab.ce_run(&["--nonsense"]).exit(2).complains("run/arguments/option.err");
     lab.ce_run(&["-j0"]).exit(2).says("--jobs <N>");
     lab.ce_run(&["-q", "--json"]).exit(2).says("--json");

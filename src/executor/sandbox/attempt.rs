@@ -1,0 +1,249 @@
+//! Attempts to break out of a sandbox, made from inside by this program itself.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, UnshareFlags, capabilities, no_new_privs, set_capabilities,
+};
+
+use super::cell::{COMPUTATION, INPUTS};
+
+/// The namespaces of a process, as `/proc` names them.
+pub(super) const NAMESPACES: [&str; 6] = ["user", "mnt", "pid", "ipc", "uts", "net"];
+
+/// What there is outside, for those who get there: one fact a line.
+#[derive(Debug, PartialEq)]
+pub(super) struct Facts {
+    /// A file that is not shown.
+    pub(super) secret: PathBuf,
+    /// The user's home.
+    pub(super) home: PathBuf,
+    /// This program, which is shown.
+    pub(super) program: PathBuf,
+    /// A process.
+    pub(super) process: i32,
+    /// A TCP port of the host.
+    pub(super) port: u16,
+    /// An abstract socket of the host.
+    pub(super) socket: String,
+    /// What tells a process that was left behind.
+    pub(super) mark: String,
+    /// What the namespaces outside are.
+    pub(super) namespaces: String,
+}
+
+impl Facts {
+    pub(super) fn text(&self) -> String {
+        let Self { secret, home, program, process, port, socket, mark, namespaces } = self;
+        let paths = [secret, home, program].map(|path| path.display().to_string());
+        format!("{}\n{process}\n{port}\n{socket}\n{mark}\n{namespaces}\n", paths.join("\n"))
+    }
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        let mut line = || lines.next();
+        Some(Self {
+            secret: line()?.into(),
+            home: line()?.into(),
+            program: line()?.into(),
+            process: line()?.parse().ok()?,
+            port: line()?.parse().ok()?,
+            socket: line()?.to_owned(),
+            mark: line()?.to_owned(),
+            namespaces: line()?.to_owned(),
+        })
+    }
+}
+
+/// What the namespaces of this process are.
+pub(super) fn namespaces() -> String {
+    let name = |kind| fs::read_link(format!("/proc/self/ns/{kind}")).unwrap_or_default();
+    let names: Vec<String> = NAMESPACES.map(|kind| name(kind).display().to_string()).into();
+    names.join(" ")
+}
+
+/// What is attempted: its name, what it is that holds, and a function that tells what was possible.
+pub(super) type Attempt = (&'static str, &'static str, fn(&Facts) -> Option<String>);
+
+/// All attempts. The last ones change this process.
+pub(super) const ATTEMPTS: [Attempt; 15] = [
+    ("inputs", "cannot be changed", inputs),
+    ("computation", "cannot be changed", computation),
+    ("other files", "cannot be seen or made", other_files),
+    ("home", "cannot be seen", home),
+    ("other processes", "cannot be seen", other_processes),
+    ("signals", "reach nobody else", signals),
+    ("network", "cannot be reached", network),
+    ("sockets", "of other programs cannot be reached", sockets),
+    ("host name", "is hidden and cannot be changed", host_name),
+    ("namespaces", "are all its own, that of IPC too", all_namespaces),
+    ("environment", "is the documented one", environment),
+    ("descriptors", "of other programs are not there", descriptors),
+    ("devices", "cannot be made", devices),
+    ("privileges", "are none, and there are no new ones", privileges),
+    ("mounting", "is not possible, nor in a namespace of one's own", mounting),
+];
+
+/// Tries everything, and prints a line for what was possible each time.
+pub(super) fn all(facts: &Facts, out: &mut dyn Write) -> io::Result<()> {
+    // Somebody who goes on when the others have ended.
+    let left = Command::new("sleep").arg(&facts.mark).process_group(0).spawn();
+    writeln!(out, "{}", left.map_or_else(|error| error.to_string(), |_| String::new()))?;
+    for (_, _, attempt) in ATTEMPTS {
+        writeln!(out, "{}", attempt(facts).unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+/// What was possible, if it was.
+fn possible<T, E>(done: Result<T, E>, what: &str) -> Option<String> {
+    done.ok().map(|_| what.to_owned())
+}
+
+fn open_to_write(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).open(path)
+}
+
+fn inputs(_: &Facts) -> Option<String> {
+    let input = &Path::new(INPUTS).join("00");
+    possible(open_to_write(input), "an input can be written")
+        .or_else(|| possible(fs::set_permissions(input, Permissions::from_mode(0o777)), "its mode"))
+        .or_else(|| possible(fs::remove_file(input), "an input can be removed"))
+}
+
+fn computation(_: &Facts) -> Option<String> {
+    let dir = Path::new(COMPUTATION);
+    possible(open_to_write(&dir.join("exec")), "exec can be written")
+        .or_else(|| possible(File::create(dir.join("new")), "a file can be made"))
+}
+
+fn other_files(facts: &Facts) -> Option<String> {
+    let beside = facts.secret.with_file_name("new");
+    possible(fs::metadata(&facts.secret), "a file outside can be seen")
+        .or_else(|| possible(File::create(beside), "a file outside can be made"))
+        .or_else(|| possible(File::create("/usr/new"), "the system can be changed"))
+}
+
+fn home(facts: &Facts) -> Option<String> {
+    let listed = fs::read_dir(&facts.home).into_iter().flatten().flatten();
+    // Where this program is may be shown.
+    let mut others = listed.filter(|entry| !facts.program.starts_with(entry.path()));
+    others.next().map(|entry| format!("{} can be seen", entry.path().display()))
+}
+
+fn other_processes(facts: &Facts) -> Option<String> {
+    let is_process = |name: &str| name.bytes().all(|c| c.is_ascii_digit());
+    let listed = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let seen = listed.filter(|entry| entry.file_name().to_str().is_some_and(is_process)).count();
+    let environment = format!("/proc/{}/environ", facts.process);
+    possible(File::open(environment), "the environment of a process can be read")
+        .or_else(|| (seen > 10).then(|| "names and arguments of processes can be seen".to_owned()))
+}
+
+fn signals(facts: &Facts) -> Option<String> {
+    let process = Pid::from_raw(facts.process)?;
+    possible(kill_process(process, Signal::TERM), "a process could be ended")
+}
+
+fn network(facts: &Facts) -> Option<String> {
+    let port = SocketAddr::from(([127, 0, 0, 1], facts.port));
+    let connected = TcpStream::connect_timeout(&port, Duration::from_secs(1));
+    let sent = UdpSocket::bind("0.0.0.0:0").and_then(|udp| udp.send_to(b"x", "192.0.2.1:9"));
+    possible(connected, "a port of this host").or_else(|| possible(sent, "other hosts"))
+}
+
+fn sockets(facts: &Facts) -> Option<String> {
+    let name = std::os::unix::net::SocketAddr::from_abstract_name(&facts.socket).ok()?;
+    possible(UnixStream::connect_addr(&name), "an abstract socket can be reached")
+}
+
+fn host_name(_: &Facts) -> Option<String> {
+    let file = "/proc/sys/kernel/hostname";
+    possible(rustix::system::sethostname(b"other"), "it can be changed")
+        .or_else(|| possible(fs::write(file, "other"), "it can be changed"))
+        .or_else(|| (rustix::system::uname().nodename() != c"sandbox").then(|| "it is seen".into()))
+}
+
+fn all_namespaces(facts: &Facts) -> Option<String> {
+    let own = namespaces();
+    let pairs = own.split(' ').zip(facts.namespaces.split(' '));
+    let shared: Vec<&str> = pairs.filter(|(own, other)| own == other).map(|(own, _)| own).collect();
+    (!shared.is_empty()).then(|| format!("{} are shared", shared.join(", ")))
+}
+
+fn environment(_: &Facts) -> Option<String> {
+    // The last ones are made by the shell.
+    let known = ["HOME", "LANG", "PATH", "TMPDIR", "TZ", "PWD", "OLDPWD", "SHLVL", "_"];
+    let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+    let others: BTreeSet<String> = names.filter(|name| !known.contains(&name.as_str())).collect();
+    others.into_iter().next().map(|name| format!("{name} is passed on"))
+}
+
+fn descriptors(_: &Facts) -> Option<String> {
+    // The usual three, what is printed to, and this list.
+    let open = fs::read_dir("/proc/self/fd").into_iter().flatten().count();
+    (open > 5).then(|| format!("{open} are open"))
+}
+
+fn devices(_: &Facts) -> Option<String> {
+    let (mode, disk) = (Mode::RUSR | Mode::WUSR, rustix::fs::makedev(8, 0));
+    possible(mknodat(CWD, "disk", FileType::BlockDevice, mode, disk), "a disk can be made")
+}
+
+fn privileges(_: &Facts) -> Option<String> {
+    let all = CapabilitySet::all();
+    let all = CapabilitySets { effective: all, permitted: all, inheritable: all };
+    possible(set_capabilities(None, all), "all capabilities can be had").or_else(|| {
+        let has = capabilities(None).is_ok_and(|sets| !sets.permitted.is_empty());
+        let new = !no_new_privs().unwrap_or(false);
+        (has || new).then(|| "there are capabilities, or programs that give them".to_owned())
+    })
+}
+
+fn mounting(_: &Facts) -> Option<String> {
+    let nowhere = || mount("tmpfs", "/tmp", "tmpfs", MountFlags::empty(), None);
+    let writable = || mount_remount(COMPUTATION, MountFlags::BIND, "");
+    let tried = possible(nowhere(), "something can be mounted")
+        .or_else(|| possible(writable(), "the computation can be made writable"))
+        .or_else(|| possible(unmount("/usr", UnmountFlags::DETACH), "the system can be removed"));
+    #[expect(deprecated, reason = "only its flag FILES is unsafe, and not used here")]
+    let unshared = rustix::thread::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS);
+    // In namespaces of one's own, what one sees may be covered, and nothing be opened.
+    tried.or_else(|| {
+        possible(unshared.and_then(|()| writable()), "the computation can be made writable")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_arrive() {
+        let facts = Facts {
+            secret: "/a/b".into(),
+            home: "/root".into(),
+            program: "/bin/ce".into(),
+            process: 17,
+            port: 80,
+            socket: "name".to_owned(),
+            mark: "600.5".to_owned(),
+            namespaces: namespaces(),
+        };
+        assert_eq!(Facts::parse(&facts.text()), Some(facts));
+        assert_eq!(Facts::parse("a\nb\n"), None);
+    }
+}

@@ -1,0 +1,118 @@
+//! A launcher, as seen by whoever started it.
+
+use std::io::{self, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use rustix::process::Pid;
+
+use super::cell::Cell;
+use super::launcher::ALONE;
+use super::wire::{Told, Used};
+use super::{LAUNCH, SandboxError};
+use crate::access::Access;
+
+/// What executions of one launcher have in common.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shared {
+    network: bool,
+    devices: Vec<PathBuf>,
+}
+
+impl Shared {
+    pub(super) fn of(access: &Access) -> Self {
+        let mut devices: Vec<PathBuf> = access.devices().map(Path::to_owned).collect();
+        devices.sort();
+        devices.dedup();
+        Self { network: access.network(), devices }
+    }
+}
+
+/// A launcher. It executes one thing at a time.
+#[derive(Debug)]
+pub(in crate::executor) struct Launcher {
+    pub(super) shared: Shared,
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    /// How `exec` ended: an exit status, or minus a signal.
+    ended: Option<i32>,
+}
+
+impl Launcher {
+    /// Starts one.
+    pub(super) fn start(program: &Path, shared: Shared) -> Result<Self, SandboxError> {
+        let mut command = Command::new(program);
+        command
+            .arg0("ce-launcher")
+            .arg(LAUNCH)
+            .arg(if shared.network { "host" } else { ALONE })
+            .args(&shared.devices)
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(SandboxError::Lost)?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(SandboxError::Lost(io::ErrorKind::BrokenPipe.into()));
+        };
+        let output = BufReader::new(output);
+        let mut launcher = Self { shared, child, input, output, ended: None };
+        match launcher.told()? {
+            Told::Ready => Ok(launcher),
+            told => Err(SandboxError::unexpected(told)),
+        }
+    }
+
+    /// Starts an execution; returns the process that leads its group and ends with it.
+    pub(in crate::executor) fn begin(&mut self, cell: &Cell) -> Result<Pid, SandboxError> {
+        self.ended = None;
+        cell.write(&mut self.input).map_err(SandboxError::Lost)?;
+        let mut failed = None;
+        loop {
+            match self.told()? {
+                Told::Started(pid) => return Pid::from_raw(pid).ok_or_else(SandboxError::garbled),
+                Told::Ended(status) => self.ended = Some(status),
+                Told::Over => {
+                    self.end()?;
+                    return Err(failed.unwrap_or_else(SandboxError::garbled));
+                }
+                told => failed = Some(SandboxError::unexpected(told)),
+            }
+        }
+    }
+
+    /// Waits until nothing of the execution runs any more.
+    pub(in crate::executor) fn wait(&mut self) -> Result<(), SandboxError> {
+        loop {
+            match self.told()? {
+                Told::Ended(status) => self.ended = Some(status),
+                Told::Over => return Ok(()),
+                told => return Err(SandboxError::unexpected(told)),
+            }
+        }
+    }
+
+    /// Gives the number of the group back, and returns what the execution used and how it ended: an
+    /// exit status, or minus a signal.
+    pub(in crate::executor) fn end(&mut self) -> Result<(i32, Used), SandboxError> {
+        self.input.write_all(b"a").map_err(SandboxError::Lost)?;
+        match self.told()? {
+            // Number one tells nothing if it was killed, and everything with it.
+            Told::Used(used) => Ok((self.ended.take().unwrap_or(-9), used)),
+            told => Err(SandboxError::unexpected(told)),
+        }
+    }
+
+    fn told(&mut self) -> Result<Told, SandboxError> {
+        Told::read(&mut self.output).map_err(SandboxError::Lost)
+    }
+}
+
+impl Drop for Launcher {
+    /// Ends it, and what it executes if nobody waits for that.
+    fn drop(&mut self) {
+        let _gone = self.child.kill();
+        let _gone = self.child.wait();
+    }
+}

@@ -1,0 +1,138 @@
+//! Why an execution failed that would not have failed outside: a path that is not shown to it.
+
+use std::path::{Path, PathBuf};
+
+use super::cell::{COMPUTATION, Cell, INPUTS, Mode, OUTPUTS, TMP};
+use crate::access::Rule;
+
+/// What is shown to every execution as the host has it, or as its own under names of its own.
+const SHOWN: [&str; 14] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/nix/store",
+    "/gnu/store",
+    "/proc",
+    COMPUTATION,
+    INPUTS,
+    OUTPUTS,
+];
+
+/// What is private memory, whatever the host has under this name.
+const MEMORY: &str = "/dev/shm";
+
+/// The names below `/dev` that every execution has.
+const DEVICES: [&str; 10] =
+    ["null", "zero", "full", "random", "urandom", "fd", "stdin", "stdout", "stderr", "shm"];
+
+/// The interpreter that the first line of a script names.
+pub(super) fn interpreter(script: &[u8]) -> Option<PathBuf> {
+    let line = script.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    std::str::from_utf8(line).ok()?.split_whitespace().next().map(PathBuf::from)
+}
+
+/// The lines of `access` that would grant what the end of a log complains about: paths that exist
+/// outside only, or cannot be written.
+pub(super) fn lacking(cell: &Cell, log: &str, exists: impl Fn(&Path) -> bool) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    for line in log.lines() {
+        let read_only = line.contains("Read-only file system");
+        for word in line.split(|c: char| c.is_whitespace() || "'\"`:;,()[]{}<>=‘’“”".contains(c))
+        {
+            let path = Path::new(word.trim_end_matches(['.', '!', '?']));
+            let rule = if !path.is_absolute() || path == Path::new("/") {
+                None
+            } else {
+                rule(cell, path, read_only, &exists)
+            };
+            rules.extend(rule.filter(|rule| !rules.contains(rule)));
+        }
+    }
+    rules
+}
+
+/// The line that would grant a path, if that is what lacks.
+pub(super) fn rule(
+    cell: &Cell,
+    path: &Path,
+    read_only: bool,
+    exists: &impl Fn(&Path) -> bool,
+) -> Option<Rule> {
+    let deepest = cell.binds.iter().filter(|bind| path.starts_with(&bind.target));
+    let bound = deepest.max_by_key(|bind| bind.target.as_os_str().len());
+    // The directory for temporary files shows nothing of the host's.
+    let shown = bound.is_some_and(|bind| bind.target != Path::new(TMP))
+        || SHOWN.iter().any(|part| path.starts_with(part));
+    let written = bound.is_some_and(|bind| bind.mode == Mode::Write) || path.starts_with(MEMORY);
+    let own = [COMPUTATION, INPUTS].iter().any(|part| path.starts_with(part));
+    let there = |path: &Path| exists(path).then(|| path.to_owned());
+    if read_only {
+        // A file that is yet to be made is made in a directory.
+        let place = there(path).or_else(|| there(path.parent()?))?;
+        let root = place == Path::new("/");
+        return (!written && !own && !root).then_some(Rule::Write(place));
+    }
+    match path.strip_prefix("/dev") {
+        Ok(device) if !path.starts_with(MEMORY) => {
+            let usual = device.as_os_str().is_empty()
+                || DEVICES.iter().any(|name| device.starts_with(name));
+            there(path).filter(|_| !usual && !shown).map(Rule::Device)
+        }
+        _ => there(path).filter(|_| !shown).map(Rule::Read),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cell::Bind;
+    use super::*;
+
+    fn lines(log: &str) -> Vec<String> {
+        let bind = |mode, path: &str| Bind { mode, source: path.into(), target: path.into() };
+        let cell = Cell {
+            exec: "/computation/exec".into(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            log: "/log".into(),
+            binds: vec![
+                bind(Mode::Read, "/data"),
+                bind(Mode::Write, "/data/out"),
+                bind(Mode::Write, TMP),
+            ],
+        };
+        let exists = |path: &Path| !path.starts_with("/nowhere");
+        lacking(&cell, log, exists).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_path_that_exists_outside_only_could_be_granted() {
+        let log = "sh: 1: cannot open /home/x.csv: No such file\ncat: '/nowhere': No such file";
+        assert_eq!(lines(log), ["read /home/x.csv"]);
+        assert_eq!(lines("open(\"/opt/a\"), again /opt/a."), ["read /opt/a"]);
+        assert_eq!(lines("no /tmp/a, no /dev/shm/b"), ["read /tmp/a", "read /dev/shm/b"]);
+        assert_eq!(lines("/usr/x /data/x /inputs/00 / a/b: No such file"), [""; 0]);
+        assert_eq!(
+            lines("/dev/dri/card0 is missing, /dev/null is there"),
+            ["device /dev/dri/card0"]
+        );
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_written_could_be_granted() {
+        let log = |path: &str| format!("touch: cannot touch '{path}': Read-only file system");
+        assert_eq!(lines(&log("/data/x")), ["write /data/x"]);
+        assert_eq!(lines(&log("/data/out/x")), [""; 0]);
+        assert_eq!(lines(&log("/computation/x")), [""; 0]);
+    }
+
+    #[test]
+    fn a_script_names_its_interpreter() {
+        assert_eq!(interpreter(b"#! /opt/py -u\nx"), Some("/opt/py".into()));
+        assert_eq!(interpreter(b"\x7fELF"), None);
+    }
+}

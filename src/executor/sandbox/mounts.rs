@@ -1,0 +1,129 @@
+//! Mounts: bound, restricted and listed.
+
+use std::ffi::{CStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive, mount_remount};
+
+/// Neither set-user-id programs nor devices.
+pub(super) const QUIET: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
+
+/// Where the launcher has the host's file system.
+pub(super) const OLD: &str = "/old";
+
+/// What was being done to which path when it failed.
+#[derive(Debug)]
+pub(super) struct Failed {
+    pub(super) doing: &'static str,
+    pub(super) path: PathBuf,
+    pub(super) error: io::Error,
+}
+
+/// Says what was being done to which path when something failed.
+pub(super) fn at<E: Into<io::Error>>(
+    doing: &'static str,
+    path: impl Into<PathBuf>,
+) -> impl FnOnce(E) -> Failed {
+    move |error| Failed { doing, path: path.into(), error: error.into() }
+}
+
+/// A path of a root, as it is named outside of it.
+pub(super) fn below(root: &str, path: &Path) -> PathBuf {
+    Path::new(root).join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// Mounts an empty file system in memory.
+pub(super) fn memory(target: impl AsRef<Path>, options: &CStr) -> Result<(), Failed> {
+    let target = target.as_ref();
+    mount("tmpfs", target, "tmpfs", QUIET, options).map_err(at("mount memory on", target))
+}
+
+/// Binds a path, with everything that is mounted below it, so that nothing can be written there.
+pub(super) fn bind_read_only(
+    source: &Path,
+    target: &Path,
+    flags: MountFlags,
+) -> Result<(), Failed> {
+    let flags = flags | MountFlags::RDONLY;
+    match mount_bind(source, target) {
+        Ok(()) => restrict(target, flags),
+        // Something is mounted below it, which may not be taken away.
+        Err(Errno::INVAL) => {
+            mount_bind_recursive(source, target).map_err(at("bind", source))?;
+            restrict(target, flags)?;
+            mounted_below(target)?.iter().try_for_each(|mounted| restrict(mounted, flags))
+        }
+        Err(error) => Err(at("bind", source)(error)),
+    }
+}
+
+/// Adds flags to a mount. The flags that it has may be locked: then they are said again.
+pub(super) fn restrict(target: &Path, flags: MountFlags) -> Result<(), Failed> {
+    let again = |more| mount_remount(target, MountFlags::BIND | flags | more, "");
+    let restricted = match again(MountFlags::empty()) {
+        Err(Errno::PERM) => {
+            let had = statvfs(target).map_err(at("look at", target))?.f_flag;
+            let pairs = [
+                (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
+                (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+                (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+                (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+                (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+                (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+                (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+            ];
+            let more = pairs.into_iter().filter(|(flag, _)| had.contains(*flag));
+            again(more.map(|(_, flag)| flag).collect())
+        }
+        other => other,
+    };
+    restricted.map_err(at("restrict", target))
+}
+
+/// All mount points below a path, in the launcher's file system.
+pub(super) fn mounted_below(path: &Path) -> Result<Vec<PathBuf>, Failed> {
+    let table = below(OLD, Path::new("/proc/self/mountinfo"));
+    let text = fs::read(&table).map_err(at("read", &table))?;
+    let names = text.split(|byte| *byte == b'\n').filter_map(|line| {
+        let name = line.split(|byte| *byte == b' ').nth(4)?;
+        Some(unescape(name))
+    });
+    Ok(names.filter(|name| name.starts_with(path) && name != path).collect())
+}
+
+/// Spaces, tabs, newlines and backslashes are written in octal.
+fn unescape(name: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name;
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..3).filter(|_| *first == b'\\');
+        let code = code.and_then(|code| std::str::from_utf8(code).ok());
+        match code.and_then(|code| u8::from_str_radix(code, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[3..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    OsString::from_vec(bytes).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_mount_points_are_unescaped() {
+        assert_eq!(unescape(b"/a\\040b\\134c\\9"), Path::new("/a b\\c\\9"));
+        assert_eq!(below(OLD, Path::new("/proc")), Path::new("/old/proc"));
+    }
+}

@@ -1,0 +1,166 @@
+//! Whether isolation holds on this host: a computation tries to break out in each way.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode};
+
+use super::attempt::{self, ATTEMPTS, Facts};
+use super::{BREAK_OUT, Sandbox, SandboxError};
+use crate::access::{Access, Rule};
+use crate::diagnosis::Diagnosis;
+use crate::executor::{Executor, Invocation, Isolation, Local};
+
+/// What this program does in the sandbox: its arguments are those of an `exec`.
+pub(super) fn break_out(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let (Some(input), Some(output)) = (arguments.next(), arguments.next()) else {
+        return ExitCode::FAILURE;
+    };
+    let facts = fs::read_to_string(input).ok().and_then(|text| Facts::parse(&text));
+    let out = fs::File::create(output);
+    let done =
+        out.and_then(|mut out| attempt::all(&facts.ok_or(io::ErrorKind::InvalidData)?, &mut out));
+    done.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+}
+
+/// Tries to break out in each way, and tells what holds here.
+pub fn break_outs() -> impl Iterator<Item = Diagnosis> {
+    std::iter::once_with(diagnose).flatten()
+}
+
+fn diagnose() -> Vec<Diagnosis> {
+    let sandbox = Sandbox::default();
+    if !sandbox.is_possible() {
+        let error = sandbox.refused();
+        let cause = error.and_then(Error::source).map(|cause| format!(": {cause}"));
+        let told = error.map(ToString::to_string).unwrap_or_default() + &cause.unwrap_or_default();
+        let means = "computations see and can change whatever you can; records say so";
+        let hint = error.and_then(SandboxError::hint).unwrap_or("doc/isolation.md has more");
+        return vec![Diagnosis::ok("isolation", told).note(means).hint(hint)];
+    }
+    let possible = Diagnosis::ok("isolation", "computations can be isolated");
+    let mut found = match Site::new().and_then(|site| site.attempt(sandbox)) {
+        Ok(found) => found,
+        Err(error) => {
+            let means = "whether isolation holds cannot be told";
+            return vec![Diagnosis::ok("isolation", error.to_string()).note(means)];
+        }
+    };
+    found.insert(0, possible);
+    found
+}
+
+/// A private directory, and what is outside of the sandbox.
+#[derive(Debug)]
+struct Site {
+    dir: PathBuf,
+    /// A process that is there to be found.
+    victim: Child,
+}
+
+impl Site {
+    fn new() -> io::Result<Self> {
+        let dir = std::env::temp_dir().join(format!("ce-doctor-{}", std::process::id()));
+        DirBuilder::new().mode(0o700).create(&dir)?;
+        match Command::new("sleep").arg("600").spawn() {
+            Ok(victim) => Ok(Self { dir, victim }),
+            Err(error) => {
+                drop(fs::remove_dir(dir));
+                Err(error)
+            }
+        }
+    }
+
+    /// Lets a computation try everything.
+    fn attempt(mut self, sandbox: Sandbox) -> io::Result<Vec<Diagnosis>> {
+        let at = |name: &str| self.dir.join(name);
+        for name in ["tree", "work", "out", "secret"] {
+            fs::create_dir(at(name))?;
+        }
+        fs::write(at("secret/file"), "secret\n")?;
+        let program = std::env::current_exe()?.canonicalize()?;
+        let quoted = program.display().to_string().replace('\'', r"'\''");
+        fs::write(at("tree/exec"), format!("#!/bin/sh\nexec '{quoted}' {BREAK_OUT} \"$@\"\n"))?;
+        fs::set_permissions(at("tree/exec"), Permissions::from_mode(0o700))?;
+        let tcp = TcpListener::bind("127.0.0.1:0")?;
+        let socket = format!("ce-doctor-{}", std::process::id());
+        let unix = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&socket)?)?;
+        let facts = Facts {
+            secret: at("secret/file"),
+            home: std::env::home_dir().unwrap_or_default(),
+            program: program.clone(),
+            process: i32::try_from(self.victim.id()).unwrap_or_default(),
+            port: tcp.local_addr()?.port(),
+            socket,
+            mark: format!("600.{}", std::process::id()),
+            namespaces: attempt::namespaces(),
+        };
+        fs::write(at("facts"), facts.text())?;
+        let invocation = Invocation {
+            tree: at("tree"),
+            inputs: vec![at("facts")],
+            outputs: vec![at("found")],
+            directory: at("work"),
+            outbox: at("out"),
+            log: at("log"),
+            access: Access { rules: vec![Rule::Read(program)] },
+        };
+        let ended = Local::default().isolated(sandbox).execute(&invocation);
+        drop((tcp, unix));
+        let isolated = ended.is_ok_and(|ended| ended.isolation == Isolation::Namespaces);
+        let text = fs::read_to_string(at("found")).unwrap_or_default();
+        let mut possible: Vec<Option<String>> = text
+            .lines()
+            .map(|line| Some(line.to_owned()).filter(|line| !line.is_empty()))
+            .collect();
+        if !isolated || possible.len() != ATTEMPTS.len() + 1 {
+            return Err(io::Error::other("no computation can be isolated to try it"));
+        }
+        let left = possible.remove(0).or_else(|| survivor(&facts.mark));
+        if !matches!(self.victim.try_wait(), Ok(None)) {
+            possible[ATTEMPTS.iter().position(|it| it.0 == "signals").unwrap_or(0)] =
+                Some("a process was ended".to_owned());
+        }
+        let ways = ATTEMPTS.iter().map(|(name, held, _)| (*name, *held));
+        let ways = ways.zip(possible).chain([(("left behind", "no process can be"), left)]);
+        Ok(ways.map(|((name, held), possible)| finding(name, held, possible)).collect())
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _gone = self.victim.kill();
+        let _gone = self.victim.wait();
+        let _gone = fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn finding(name: &'static str, held: &str, possible: Option<String>) -> Diagnosis {
+    match possible {
+        None => Diagnosis::ok(name, held),
+        // A container that covers parts of its own /proc allows no other one.
+        Some(what) if name == "other processes" && what.starts_with("names") => {
+            Diagnosis::ok(name, what).note("nothing can be done to them, and less is hidden")
+        }
+        Some(what) => Diagnosis::ok(name, what)
+            .broken("a computation can do more than doc/isolation.md says")
+            .hint("tell the developers, with the version of the kernel"),
+    }
+}
+
+/// Looks for a process that was left behind.
+fn survivor(mark: &str) -> Option<String> {
+    let lives = |dir: &Path| {
+        let words = fs::read(dir.join("cmdline")).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|word| word == mark.as_bytes())
+    };
+    let listed = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let found = listed.map(|entry| entry.path()).find(|dir| lives(dir));
+    found.map(|dir| format!("{} still runs", dir.display()))
+}

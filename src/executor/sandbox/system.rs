@@ -1,0 +1,171 @@
+//! What all executions of a launcher share: the host's programs and libraries, read-only.
+//!
+//! A launcher lives in a file system of its own in memory: `/old` is the host's, `/system` has the
+//! parts of it that executions see, and `/new` is where the root of an execution is built.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
+};
+use rustix::process::{chdir, geteuid, pivot_root};
+
+use super::mounts::{Failed, OLD, QUIET, at, below, memory, mounted_below, restrict};
+
+const SYSTEM: &str = "/system";
+
+/// Where programs, libraries and their configuration are. What is a link on the host is one inside.
+const PROGRAMS: [&str; 13] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/nix/store",
+    "/gnu/store",
+    "/run/current-system",
+    "/sys/devices/system/cpu",
+    "/sys/devices/system/node",
+];
+
+/// The devices that do no harm.
+const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+
+/// A part of the system, by its name.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// A symbolic link.
+    Link {
+        /// Where it is.
+        name: PathBuf,
+        /// Where it leads to, relative to that.
+        to: PathBuf,
+    },
+    /// Something to be bound.
+    Bound {
+        /// Where it is shown.
+        name: PathBuf,
+        /// Where the launcher has it.
+        prepared: PathBuf,
+    },
+}
+
+/// Moves a launcher, which has a mount namespace, into a file system of its own.
+pub(super) fn prepare(devices: &[PathBuf]) -> Result<Vec<Part>, Failed> {
+    let everything = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
+    mount_change("/", everything).map_err(at("make private the mounts below", "/"))?;
+    memory("/tmp", c"mode=0755")?;
+    for directory in ["/tmp/old", "/tmp/system", "/tmp/new"] {
+        fs::create_dir(directory).map_err(at("make", directory))?;
+    }
+    pivot_root("/tmp", "/tmp/old").map_err(at("take as root", "/tmp"))?;
+    chdir("/").map_err(at("enter", "/"))?;
+    let mut parts = Vec::new();
+    for name in PROGRAMS.map(Path::new) {
+        let host = below(OLD, name);
+        let Ok(about) = host.symlink_metadata() else {
+            continue;
+        };
+        parts.push(if about.is_symlink() {
+            let to = host.read_link().map_err(at("read the link", name))?;
+            Part::Link { name: name.into(), to: relative(name, &to) }
+        } else {
+            Part::Bound { name: name.into(), prepared: bound(parts.len(), name)? }
+        });
+    }
+    let prepared = Path::new(SYSTEM).join("dev");
+    make_devices(&prepared, devices)?;
+    for mounted in mounted_below(Path::new(SYSTEM))? {
+        // What is bound from /dev keeps its device nodes.
+        let nodes = mounted.starts_with(&prepared);
+        let flags = if nodes { MountFlags::NOSUID } else { QUIET };
+        restrict(&mounted, MountFlags::RDONLY | flags)?;
+    }
+    parts.push(Part::Bound { name: "/dev".into(), prepared });
+    Ok(parts)
+}
+
+/// Where a link leads to, in words that mean the same below another root.
+fn relative(name: &Path, to: &Path) -> PathBuf {
+    let Ok(to) = to.strip_prefix("/") else {
+        return to.to_owned();
+    };
+    // The root and the link itself are no steps.
+    let steps = name.components().count().saturating_sub(2);
+    (0..steps).map(|_| Path::new("..")).chain([to]).collect()
+}
+
+/// Binds a part of the host's system.
+fn bound(number: usize, name: &Path) -> Result<PathBuf, Failed> {
+    let prepared = Path::new(SYSTEM).join(number.to_string());
+    fs::create_dir(&prepared).map_err(at("make", &prepared))?;
+    mount_bind_recursive(below(OLD, name), &prepared).map_err(at("bind", name))?;
+    if name == Path::new("/etc") && geteuid().is_root() {
+        hide_secrets(&prepared)?;
+    }
+    Ok(prepared)
+}
+
+/// Makes a /dev of the devices that do no harm, and of those that are granted.
+fn make_devices(dev: &Path, granted: &[PathBuf]) -> Result<(), Failed> {
+    fs::create_dir(dev).map_err(at("make", dev))?;
+    mount("tmpfs", dev, "tmpfs", MountFlags::NOSUID, c"mode=0755").map_err(at("mount", dev))?;
+    let usual = DEVICES.iter().map(|name| Path::new("/dev").join(name));
+    for name in usual.chain(granted.iter().cloned()) {
+        let source = below(OLD, &name);
+        let target = dev.join(name.strip_prefix("/dev").unwrap_or(&name));
+        let parent = target.parent().unwrap_or(dev);
+        fs::create_dir_all(parent).map_err(at("make", parent))?;
+        if source.is_dir() {
+            fs::create_dir_all(&target).map_err(at("make", &target))?;
+        } else {
+            File::create(&target).map_err(at("make", &target))?;
+        }
+        mount_bind_recursive(&source, &target).map_err(at("bind", &name))?;
+    }
+    for (name, to) in [("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")] {
+        let link = dev.join(name);
+        symlink(format!("/proc/self/fd{to}"), &link).map_err(at("link", link))?;
+    }
+    let shm = dev.join("shm");
+    fs::create_dir(&shm).map_err(at("make", shm))
+}
+
+/// Covers what only root may read: an ordinary user would not see it either.
+fn hide_secrets(etc: &Path) -> Result<(), Failed> {
+    let mut left = vec![etc.to_owned()];
+    while let Some(directory) = left.pop() {
+        for entry in fs::read_dir(&directory).map_err(at("list", &directory))? {
+            let entry = entry.map_err(at("list", &directory))?;
+            let about = entry.metadata().map_err(at("look at", entry.path()))?;
+            let (path, mode) = (entry.path(), about.permissions().mode());
+            if about.is_dir() && mode & 0o5 != 0o5 {
+                memory(&path, c"mode=0555")?;
+            } else if about.is_dir() {
+                left.push(path);
+            } else if about.is_file() && mode & 0o4 == 0 {
+                // What is bound without its device is not to be opened.
+                mount_bind("/old/dev/null", &path).map_err(at("cover", path))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_lead_to_the_same_place_below_another_root() {
+        let leads = |name: &str, to: &str| relative(Path::new(name), Path::new(to));
+        assert_eq!(leads("/bin", "usr/bin"), Path::new("usr/bin"));
+        assert_eq!(leads("/bin", "/usr/bin"), Path::new("usr/bin"));
+        assert_eq!(leads("/run/current-system", "/nix/s"), Path::new("../nix/s"));
+    }
+}

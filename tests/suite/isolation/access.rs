@@ -1,0 +1,83 @@
+//! What the file `access` grants, and what is said where it grants too little.
+
+use std::fs;
+use std::path::Path;
+
+use super::{executed, lab, task};
+use crate::lab::Lab;
+
+#[test]
+fn paths_and_variables_are_granted_line_by_line() {
+    let access = "# a tool and its licence\nread LAB/data\nwrite LAB/data/out\nenv GIVEN_*\n";
+    let script = r#"cat LAB/data/x >"$2"; echo "$GIVEN_ONE$GIVEN_TWO$OTHER" >>"$2"
+        echo told >LAB/data/out/new; ! echo x 2>&- >LAB/data/no; ls LAB >>"$2""#;
+    let Some(lab) = lab(access, script) else { return };
+    fs::create_dir(lab.path("data/out")).unwrap();
+    let mut command = lab.evaluation(&[]);
+    command.envs([("GIVEN_ONE", "1"), ("GIVEN_TWO", "2"), ("OTHER", "3")]);
+    lab.finish(&mut command).exit(0);
+    assert_eq!(lab.output(), "17\n12\ndata\n");
+    assert_eq!(fs::read_to_string(lab.path("data/out/new")).unwrap(), "told\n");
+    assert!(!lab.path("data/no").exists());
+    let lines: Vec<String> = serde_json::from_value(executed(&lab)["access"].clone()).unwrap();
+    let place = |line: &str| line.replace("LAB/", lab.path("").to_str().unwrap());
+    assert_eq!(
+        lines,
+        [place("read LAB/data"), place("write LAB/data/out"), "env GIVEN_*".to_owned()]
+    );
+}
+
+#[test]
+fn a_device_is_granted() {
+    let devices = ["/dev/tty", "/dev/ptmx", "/dev/kmsg", "/dev/fuse"];
+    let Some(device) = devices.into_iter().find(|path| Path::new(path).exists()) else { return };
+    let script = format!(r#"ls {device} >"$2""#);
+    let Some(with) = lab(&format!("device {device}\n"), &script) else { return };
+    with.ce_run(&[]).exit(0);
+    assert_eq!(with.output(), format!("{device}\n"));
+    let ran = task("", &script);
+    let ran = ran.ce_run(&[]).exit(1);
+    ran.says(&format!("commit the line \"device {device}\" in the computation's file access"));
+}
+
+#[test]
+fn a_path_that_exists_outside_only_is_told_with_the_line_that_would_show_it() {
+    let Some(lab) = lab("", r#"cat LAB/data/x "$1" >"$2""#) else { return };
+    lab.ce_run(&[]).exit(1).says(
+        "try: its sandbox does not show that; if it needs it, commit the line \"read LAB/data/x\" in",
+    );
+    let write = task("", r#"echo 1 >/etc/new; cp "$1" "$2"; exit 2"#);
+    write.ce_run(&[]).exit(1).says("commit the line \"write /etc\" in");
+    let nothing = task("", "cat /nowhere/x; exit 1");
+    let ran = nothing.ce_run(&[]).exit(1);
+    assert!(!ran.stderr.contains("try:"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_interpreter_that_exists_outside_only_is_told_with_the_line_that_would_show_it() {
+    let Some(lab) = lab("", "") else { return };
+    let shell = lab.path("data/shell");
+    std::os::unix::fs::symlink("/bin/sh", &shell).unwrap();
+    let exec = format!("#!{}\ncp \"$1\" \"$2\"\n", shell.display());
+    let lab = lab.file("computations/look/exec", exec).commit_again();
+    let ran = lab.ce_run(&[]).exit(1).says("its exec cannot be started");
+    ran.says("commit the line \"read LAB/data/shell\" in the computation's file access");
+    let line = format!("read {}\n", shell.display());
+    let lab = lab.file("computations/look/access", line).commit_again();
+    lab.ce_run(&[]).exit(0);
+}
+
+#[test]
+fn what_is_wrong_with_access_is_told_before_anything_runs() {
+    let text = "Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]";
+    let lab = Lab::task(text).isolated();
+    let lab = lab.file("computations/add/access", "read /nowhere/tool\n").commit();
+    for at in [&[][..], &["--at", "HEAD"]] {
+        let ran = lab.ce_run(at).exit(2);
+        ran.says("computations/add/access: /nowhere/tool does not exist on this host");
+    }
+    lab.run("ce-sym", &[]).exit(0);
+    lab.ce_run(&["-n"]).exit(3);
+    lab.called();
+    assert!(!lab.path("storage").exists());
+}

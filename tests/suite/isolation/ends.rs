@@ -1,0 +1,113 @@
+//! How isolated computations end, and that nothing is left of them.
+
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+
+use rustix::process::{Signal, kill_process_group};
+
+use super::{executed, lab};
+use crate::fifo::{Fifo, Never, make};
+use crate::lab::Lab;
+use crate::program::{Ran, Running};
+
+/// Both named pipes can be used in the sandbox.
+const PIPES: &str = "write LAB/meet\nwrite LAB/never\n";
+
+/// Starts an evaluation; returns when the computation waits for ever.
+fn waiting(before: &str, options: &[&str]) -> Option<(Lab, Running, Fifo, Never)> {
+    let script = r#"BEFORE
+        exec 3>LAB/meet; echo here >&3
+        # A shell obeys its traps at once only where it waits.
+        cat LAB/never & wait $!; cp "$1" "$2""#;
+    let lab = lab(PIPES, &script.replace("BEFORE", before))?;
+    let fifo = Fifo::new(&lab.path("meet"));
+    let never = Never::new(lab.path("never"));
+    let running = Running::start(lab.evaluation(options).process_group(0));
+    assert_eq!(fifo.line(), "here");
+    Some((lab, running, fifo, never))
+}
+
+#[test]
+fn what_is_left_behind_is_gone_with_the_call_and_what_it_used_counts() {
+    let script = r#"exec 3>LAB/meet; echo here >&3
+        setsid sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo there >&3; cat LAB/never' &
+        setsid setsid cat LAB/never &
+        read there <LAB/back; cp "$1" "$2""#;
+    let Some(lab) = lab(&format!("{PIPES}write LAB/back\n"), script) else { return };
+    let fifo = Fifo::new(&lab.path("meet"));
+    let _never = Never::new(lab.path("never"));
+    make(&lab.path("back"));
+    let running = Running::start(&mut lab.evaluation(&[]));
+    assert_eq!((fifo.line(), fifo.line()), ("here".to_owned(), "there".to_owned()));
+    std::fs::write(lab.path("back"), "there\n").unwrap();
+    Ran::new(&lab, running.output()).exit(0);
+    fifo.end();
+    let used = executed(&lab)["user_seconds"].as_f64().unwrap();
+    assert!(used > 0.005, "a hundred thousand steps of a shell took {used} s");
+}
+
+#[test]
+fn a_signal_ends_what_is_isolated() {
+    let Some((lab, running, processes, _never)) = waiting("", &[]) else { return };
+    running.signal(Signal::INT);
+    Ran::new(&lab, running.output()).exit(130).says("interrupted");
+    processes.end();
+    assert!(lab.is_tidy());
+}
+
+#[test]
+fn what_will_not_end_is_killed_with_all_that_has_left_its_group() {
+    let before = "trap '' TERM; setsid sh -c 'exec 3>LAB/meet; cat LAB/never' &";
+    let Some((lab, running, processes, _never)) = waiting(before, &[]) else { return };
+    running.signal(Signal::INT);
+    running.signal(Signal::TERM);
+    assert!(matches!(running.output().status.code(), Some(130 | 143)));
+    processes.end();
+    assert!(lab.is_tidy());
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_nothing_running() {
+    let Some((_lab, running, processes, _never)) = waiting("", &["-j1"]) else { return };
+    kill_process_group(running.pid, Signal::KILL).unwrap();
+    assert_eq!(running.output().status.signal(), Some(9));
+    processes.end();
+}
+
+#[test]
+fn what_takes_too_long_is_ended() {
+    let Some((lab, running, processes, _never)) = waiting("", &["--timeout", "1s"]) else { return };
+    Ran::new(&lab, running.output()).exit(1).says("failed: it was ended after 1 s");
+    processes.end();
+}
+
+#[test]
+fn exit_status_signal_and_log_are_told() {
+    for (script, told) in [
+        ("echo working; exit 3", "failed: it ended with exit status 3"),
+        ("echo working; kill -SEGV $$", "failed: it was killed by signal 11"),
+        ("echo working; kill -9 $$", "failed: it was killed by signal 9"),
+        ("echo working", "it made no output 00 (b)"),
+        ("echo working; mkdir \"$2\"", "its output 00 (b) is not a file"),
+        ("echo working; ln -s /etc/passwd \"$2\"", "its output 00 (b) is not a file"),
+    ] {
+        let Some(lab) = lab("", script) else { return };
+        lab.ce_run(&[]).exit(1).says(told).says("| working");
+        assert!(lab.is_tidy());
+    }
+}
+
+#[test]
+fn many_at_once_share_launchers() {
+    let part = |at: usize| format!("(look{} INPUT('x'))[0]", at % 3);
+    let text = format!("Inputs: 'x'\n(all {} {} {})[0]", part(0), part(1), part(2));
+    let mut lab = Lab::task(&text)
+        .computation("all", "a b c", "all", r#"cat "$1" "$2" "$3" >"$4""#)
+        .isolated();
+    for at in 0..3 {
+        lab = lab.computation(&format!("look{at}"), "a", "b", r#"cat "$1" >"$2""#);
+    }
+    let lab = lab.file("computations/look1/access", "network\n").commit();
+    lab.ce_run(&["-j4"]).exit(0);
+    assert_eq!(lab.output(), "17\n17\n17\n");
+    assert!(lab.is_tidy());
+}

@@ -1,0 +1,51 @@
+//! Computations that are isolated: what they see, what they can do, and how they end.
+//!
+//! Where nothing can be isolated there is nothing to be seen; that is told.
+
+mod access;
+mod ends;
+mod sight;
+
+use std::io::{self, Write};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::lab::Lab;
+
+/// A task of one isolated computation with one input and one output; `LAB` stands for the laboratory.
+/// `None` where nothing can be isolated.
+fn lab(access: &str, script: &str) -> Option<Lab> {
+    if !is_possible() {
+        // Beside what the test harness keeps to itself.
+        drop(writeln!(io::stderr(), "skipped: nothing can be isolated here"));
+        return None;
+    }
+    Some(task(access, script))
+}
+
+fn task(access: &str, script: &str) -> Lab {
+    let lab = Lab::task("Inputs: 'x'\n(look INPUT('x'))[0]").isolated();
+    let place = lab.path("").display().to_string();
+    let here = |text: &str| text.replace("LAB", place.trim_end_matches('/'));
+    let lab = lab.computation("look", "a", "b", &here(script));
+    let access = here(access);
+    if access.is_empty() { lab } else { lab.file("computations/look/access", access) }.commit()
+}
+
+/// How the only call was executed, as its record says.
+fn executed(lab: &Lab) -> Value {
+    let names = lab.storage();
+    let record = names.iter().find(|name| name.starts_with("c_look/") && name.contains("/record/"));
+    let record: Value = serde_json::from_str(&lab.stored(record.unwrap())).unwrap();
+    record["origin"]["executed"].clone()
+}
+
+fn is_possible() -> bool {
+    static POSSIBLE: OnceLock<bool> = OnceLock::new();
+    *POSSIBLE.get_or_init(|| {
+        let lab = task("", r#"cp "$1" "$2""#);
+        lab.ce_run(&[]).exit(0);
+        executed(&lab)["isolation"] == "namespaces"
+    })
+}

@@ -1,0 +1,161 @@
+//! What an isolated computation sees and can change.
+
+use std::fs;
+use std::io::Read;
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use super::{executed, lab, task};
+use crate::golden;
+use crate::lab::Lab;
+
+/// Runs as this user, and as nobody in place of root.
+fn as_each_user(lab: &Lab, act: impl Fn(Option<u32>)) {
+    act(None);
+    if rustix::process::getuid().is_root()
+        && let Some(user) = lab.another_user()
+    {
+        act(Some(user));
+    }
+}
+
+/// Evaluates as somebody, anew; returns what the computation made.
+fn evaluate(lab: &Lab, user: Option<u32>) -> String {
+    drop(fs::remove_dir_all(lab.path("storage")));
+    let mut chmod = Command::new("chmod");
+    assert!(chmod.args(["-R", "a+rwX"]).arg(lab.path("")).status().unwrap().success());
+    let mut command = lab.evaluation(&[]);
+    user.map(|user| command.uid(user));
+    lab.finish(&mut command).exit(0);
+    lab.output()
+}
+
+#[test]
+fn a_computation_sees_its_own_and_nothing_else() {
+    let script = r#"exec >"$2" 2>&1
+        echo "$0 $*"; pwd; ls -A; echo "home: $HOME $(ls -A "$HOME")"; hostname
+        env | cut -d= -f1 | LC_ALL=C sort | tr '\n' ' '; echo
+        for dir in / /inputs /outputs /computation; do echo "$dir:" $(ls "$dir"); done
+        for path in LAB LAB/storage LAB/data/x /root /opt /var/lib /run; do ls "$path"; done
+        cat "$1"; echo "process $$"
+        readlink /proc/self/fd/0 /proc/self/fd/1"#;
+    let Some(lab) = lab("", script) else { return };
+    as_each_user(&lab, |user| {
+        let seen = evaluate(&lab, user)
+            .replace(lab.path("").to_str().unwrap().trim_end_matches('/'), "LAB");
+        // Which of these the host has is its own affair.
+        let seen = seen.replace(" lib32", "").replace(" lib64", "").replace(" libx32", "");
+        golden::check("isolation/sight.txt", &seen);
+    });
+}
+
+#[test]
+fn a_computation_changes_its_outputs_and_nothing_else() {
+    let script = r#"exec 2>"$2"
+        echo new >"$1"; rm "$1"; chmod 777 "$1"
+        echo new >/computation/exec; touch /computation/new /inputs/new /usr/new /etc/new /new
+        echo 1 >/proc/sys/vm/drop_caches
+        mknod /tmp/null c 1 3; hostname other; mount -t tmpfs tmpfs /tmp
+        mount -o remount,rw /usr; umount /tmp
+        unshare -Urm sh -c 'mount -o remount,bind,rw /usr && touch /usr/new'
+        for place in /tmp "$HOME" /dev/shm /outputs; do echo mine >"$place/extra"; done
+        sed -i 's/^[^ ]*: [0-9]*: //' "$2"; sleep 0 & echo done >>"$2""#;
+    let Some(lab) = lab("", script) else { return };
+    let exec = fs::read(lab.path("task/computations/look/exec")).unwrap();
+    as_each_user(&lab, |user| {
+        let refused = evaluate(&lab, user);
+        assert!(refused.ends_with("done\n"), "{refused}");
+        assert!(refused.lines().count() > 17, "each is refused\n{refused}");
+        assert!(!refused.contains("extra"), "{refused}");
+        assert_eq!(fs::read(lab.path("task/computations/look/exec")).unwrap(), exec);
+        assert_eq!(fs::read_dir(lab.path("task/computations/look")).unwrap().count(), 3);
+        assert_eq!(lab.results().len(), 3, "the input, the output, and the job's");
+        assert!(lab.is_tidy());
+    });
+}
+
+/// A computation that says something to a port of this host.
+fn calling(access: &str) -> Option<(TcpListener, Lab)> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let script = format!("bash -c 'echo hello >/dev/tcp/127.0.0.1/{port}' && cp \"$1\" \"$2\"");
+    Some((listener, lab(access, &script)?))
+}
+
+#[test]
+fn there_is_no_network() {
+    let Some((_listener, lab)) = calling("") else { return };
+    lab.ce_run(&[]).exit(1).says("Connection refused");
+}
+
+#[test]
+fn the_network_can_be_granted() {
+    let Some((listener, lab)) = calling("network\n") else { return };
+    lab.ce_run(&[]).exit(0);
+    let mut heard = String::new();
+    listener.accept().unwrap().0.read_to_string(&mut heard).unwrap();
+    assert_eq!(heard, "hello\n");
+    assert_eq!(executed(&lab)["access"].to_string(), r#"["network"]"#);
+}
+
+#[test]
+fn a_call_finds_nothing_of_the_one_before() {
+    let script = r#"ls -A /tmp "$HOME" /dev/shm /outputs >"$2"
+        for place in /tmp "$HOME" /dev/shm /outputs; do echo mine >"$place/extra"; done; cat "$1" >>"$2""#;
+    let Some(lab) = lab("", script) else { return };
+    lab.ce_run(&["-j1"]).exit(0);
+    let first = lab.output();
+    fs::write(lab.path("data/x"), "another\n").unwrap();
+    lab.ce_run(&["-j1"]).exit(0);
+    assert_eq!(lab.output(), first.replace("17", "another"));
+    assert!(lab.is_tidy());
+}
+
+#[test]
+fn no_isolation_is_what_one_asks_for_and_the_record_says() {
+    let lab = task("", r#"pwd >"$2""#);
+    lab.ce_run(&["--no-isolate"]).exit(0);
+    assert_ne!(lab.output(), "/tmp\n");
+    let executed = executed(&lab);
+    assert_eq!(executed["isolation"], "none");
+    assert!(executed.get("access").is_none());
+}
+
+#[test]
+fn a_host_that_cannot_isolate_is_told_of_once() {
+    let Some(_) = lab("", "") else { return };
+    let text = "Inputs: 'x', 'y'\n(add (look INPUT('x'))[0] (mul INPUT('x') INPUT('y'))[0])[0]";
+    let lab = Lab::task(text).computation("look", "a", "b", r#"cp "$1" "$2""#).isolated().commit();
+    let run = lab.evaluation(&[]);
+    let mut command = Command::new("unshare");
+    let refuse = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\"";
+    command.args(["-r", "sh", "-c", refuse, "sh"]).arg(run.get_program()).args(run.get_args());
+    command.current_dir(lab.path("task")).env("HOME", lab.path("home"));
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let ran = lab.finish(&mut command).exit(0);
+    assert_eq!(ran.stderr.matches("not isolated").count(), 1, "{}", ran.stderr);
+    ran.says(
+        "warning: computations are not isolated here: cannot leave for new namespaces: No space",
+    )
+    .says("\n  try: sysctl user.max_user_namespaces is 0");
+    assert_eq!(executed(&lab)["isolation"], "none");
+}
+
+#[test]
+fn a_commit_that_changes_nothing_else_costs_no_execution() {
+    let Some(lab) = lab("", r#"cp "$1" "$2""#) else { return };
+    lab.ce_run(&[]).exit(0).says("1 call: 1 executed");
+    let lab = lab.file("README", "").commit_again();
+    lab.ce_run(&["-n"]).exit(0).says("1 call: 1 taken over");
+    lab.ce_run(&[]).exit(0).says("1 call: 1 taken over");
+}
+
+#[test]
+fn what_git_does_not_record_is_not_seen() {
+    let Some(lab) = lab("", r#"ls /computation >"$2""#) else { return };
+    let lab = lab.file(".gitignore", "*.tmp\n").commit_again();
+    let lab = lab.file("computations/look/old.tmp", "");
+    lab.ce_run(&[]).exit(0);
+    assert_eq!(lab.output(), "exec\ninputs\noutputs\n");
+}
