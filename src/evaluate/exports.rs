@@ -43,23 +43,24 @@ impl<'a> Exports<'a> {
         let directory = self.storage.tree(tree);
         if !right.contains(tree) {
             self.storage.announce([self.storage.tree_name(tree)]);
-            if directory.is_dir()
-                && !self.trees.are_in(&directory, tree).map_err(CallError::Tree)?
-            {
+            // What is checked out may be in a repository of which the task's knows nothing.
+            let own = computation.checked_out.as_deref().map(Trees::new);
+            let trees = own.as_ref().unwrap_or(self.trees);
+            if directory.is_dir() && !trees.are_in(&directory, tree).map_err(CallError::Tree)? {
                 self.storage.set_tree_aside(tree)?;
             }
             if !directory.is_dir() {
-                self.export(tree)?;
+                self.export(trees, tree)?;
             }
             right.insert(tree.clone());
         }
         Ok(directory)
     }
 
-    fn export(&self, tree: &ObjectId) -> Result<(), CallError> {
+    fn export(&self, trees: &Trees, tree: &ObjectId) -> Result<(), CallError> {
         let new = self.storage.new_tree()?;
         let mut failed = None;
-        let filled = self.trees.files(tree, &mut |file| {
+        let filled = trees.files(tree, &mut |file| {
             write(&new, &file.path, file.kind).map_err(|error| {
                 failed = Some(error);
                 io::ErrorKind::Other.into()

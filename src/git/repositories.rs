@@ -39,7 +39,20 @@ impl Repositories {
         }
         Ok(self.submodules()?.iter().find(|repository| repository.has_object(id)))
     }
+
+    /// The repository that has an object, which is an error if none has.
+    pub(super) fn needed(&self, id: ObjectId) -> GitResult<&Repository> {
+        Ok(self.having(id)?.ok_or(Absent(id))?)
+    }
 }
+
+/// An object that no repository has.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the object {0} is not here: git fetch --refetch gets what a partial clone has left out, and git \
+     fsck tells what else is missing"
+)]
+struct Absent(ObjectId);
 
 /// Those that the repository keeps in `modules/`, recorded now or not, and those that are checked
 /// out with a repository of their own.

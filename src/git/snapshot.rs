@@ -230,7 +230,7 @@ impl Snapshot {
             return Ok(Rc::clone(known));
         }
         let read = || -> GitResult<Entries> {
-            let repository = self.repositories.having(id)?.ok_or("a tree is missing")?;
+            let repository = self.repositories.needed(id)?;
             let tree = repository.find_tree(id)?;
             let entry = |entry: gix::object::tree::EntryRef<'_, '_>| {
                 let name = OsStr::from_bytes(entry.filename()).to_owned();
@@ -244,7 +244,7 @@ impl Snapshot {
     }
 
     fn blob(&self, id: ObjectId) -> GitResult<Vec<u8>> {
-        let repository = self.repositories.having(id)?.ok_or("a file is missing")?;
+        let repository = self.repositories.needed(id)?;
         Ok(repository.find_blob(id)?.take_data())
     }
 

@@ -127,7 +127,7 @@ fn listing(
     let mut files = BTreeMap::new();
     let mut trees = vec![(PathBuf::new(), from(tree)?)];
     while let Some((dir, id)) = trees.pop() {
-        let repository = repositories.having(id)?.ok_or_else(|| format!("it has no {id}"))?;
+        let repository = repositories.needed(id)?;
         for entry in repository.find_tree(id)?.iter() {
             let entry = entry?;
             let path = dir.join(OsStr::from_bytes(entry.filename()));
@@ -149,6 +149,6 @@ fn listing(
 }
 
 fn blob(repositories: &Repositories, id: ObjectId) -> GitResult<Vec<u8>> {
-    let repository = repositories.having(id)?.ok_or_else(|| format!("it has no {id}"))?;
+    let repository = repositories.needed(id)?;
     Ok(repository.find_blob(id)?.take_data())
 }

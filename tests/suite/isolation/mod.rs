@@ -25,12 +25,16 @@ fn lab(access: &str, script: &str) -> Option<Lab> {
 }
 
 fn task(access: &str, script: &str) -> Lab {
+    uncommitted(access, script).commit()
+}
+
+fn uncommitted(access: &str, script: &str) -> Lab {
     let lab = Lab::task("Inputs: 'x'\n(look INPUT('x'))[0]").isolated();
     let place = lab.path("").display().to_string();
     let here = |text: &str| text.replace("LAB", place.trim_end_matches('/'));
     let lab = lab.computation("look", "a", "b", &here(script));
     let access = here(access);
-    if access.is_empty() { lab } else { lab.file("computations/look/access", access) }.commit()
+    if access.is_empty() { lab } else { lab.file("computations/look/access", access) }
 }
 
 /// How the only call was executed, as its record says.

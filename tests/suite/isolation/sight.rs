@@ -6,9 +6,10 @@ use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use super::{executed, lab, task};
+use super::{executed, lab, task, uncommitted};
 use crate::golden;
-use crate::lab::Lab;
+use crate::lab::{Lab, Library};
+use crate::repository::{self, LAB};
 
 /// Runs as this user, and as nobody in place of root.
 fn as_each_user(lab: &Lab, act: impl Fn(Option<u32>)) {
@@ -158,4 +159,19 @@ fn what_git_does_not_record_is_not_seen() {
     let lab = lab.file("computations/look/old.tmp", "");
     lab.ce_run(&[]).exit(0);
     assert_eq!(lab.output(), "exec\ninputs\noutputs\n");
+}
+
+#[test]
+fn a_computation_is_seen_whichever_repository_holds_it() {
+    let script = r#"cp "$1" "$2""#;
+    for library in [Library::Submodule, Library::Submodules] {
+        if lab("", script).is_none() {
+            return;
+        }
+        uncommitted("", script).commit_with(library).ce_run(&[]).exit(0);
+    }
+    // One of its own, of which the task's knows a commit and nothing else.
+    let lab = uncommitted("", script);
+    repository::commit(&lab.path("task/computations"), LAB, "computations\n");
+    lab.commit().ce_run(&[]).exit(0);
 }
