@@ -119,14 +119,15 @@ impl Heads {
 
     /// Returns what is not committed below a directory, in absolute paths.
     ///
-    /// All of a library is looked at together, since that is much cheaper.
+    /// All of the scope, a directory around it, is looked at together, as far as one repository
+    /// holds both: it is much cheaper to do so once.
     ///
     /// # Errors
     ///
     /// Fails if Git's data or the directory cannot be read.
-    pub fn changes(&mut self, dir: &Path) -> Result<Changes, HeadError> {
+    pub fn changes(&mut self, dir: &Path, scope: &Path) -> Result<Changes, HeadError> {
         let top = top(dir).ok_or(HeadError::NoRepository)?;
-        let scope = dir.parent().filter(|above| above.starts_with(&top)).unwrap_or(dir);
+        let scope = if scope.starts_with(&top) { scope } else { dir };
         if !self.changes.contains_key(scope) {
             let opened = self.open(&top)?;
             let inside = scope.strip_prefix(&top).unwrap_or(Path::new(""));

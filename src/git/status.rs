@@ -44,6 +44,8 @@ pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes>
             check_dirty: false,
         })
         .index_worktree_rewrites(None)
+        // Each look is small, and there may be many: to begin threads takes longer than it saves.
+        .index_worktree_options_mut(|options| options.thread_limit = Some(1))
         .tree_index_track_renames(TrackRenames::Disabled);
     let mut changes = Changes::default();
     for item in status.into_iter(pattern(dir))? {

@@ -118,7 +118,8 @@ impl Source for WorkTree {
     fn changes(&mut self) -> Result<Changes, Fault> {
         if self.uncommitted != Uncommitted::Ignore {
             for part in ["workflow", "inputs"] {
-                let changes = self.heads.changes(&self.task.join(part))?;
+                let part = self.task.join(part);
+                let changes = self.heads.changes(&part, &part)?;
                 self.changed.extend(changes.changed);
             }
         }
@@ -134,7 +135,7 @@ impl Source for WorkTree {
 impl WorkTree {
     /// Returns what is not committed in a computation, and notes it.
     fn changes_in(&mut self, dir: &Path) -> Result<Changes, HeadError> {
-        let changes = self.heads.changes(dir)?;
+        let changes = self.heads.changes(dir, dir.parent().unwrap_or(dir))?;
         self.changed.extend(self.heads.moved(dir, &self.task)?);
         self.changed.extend_from_slice(&changes.changed);
         self.ignored.extend_from_slice(&changes.ignored);
