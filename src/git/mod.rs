@@ -3,7 +3,9 @@
 //! Reads repositories and changes nothing in them. Knows nothing of tasks and the storage, but for
 //! where a task's repository keeps the names that its workflows read.
 
+mod diff;
 mod head;
+mod log;
 mod reach;
 mod repositories;
 mod snapshot;
@@ -15,7 +17,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+pub use self::diff::{FileChange, Lines};
 pub use self::head::{Head, HeadError, Heads, top};
+pub use self::log::{Log, LogLine};
 pub use self::reach::{Reach, ReachError};
 pub use self::snapshot::{Kind, Snapshot, SnapshotError, Spot};
 pub use self::status::Changes;

@@ -38,6 +38,8 @@ type Entries = HashMap<OsString, (EntryKind, ObjectId)>;
 pub struct Spot {
     /// Where it really is, without links.
     pub place: PathBuf,
+    /// Where it is in the innermost repository.
+    pub inside: PathBuf,
     /// What it is.
     pub kind: Kind,
     /// The commit of the innermost repository.
@@ -337,12 +339,16 @@ impl<'a> Way<'a> {
     fn spot(&self, directory: &Path) -> Result<Spot, SnapshotError> {
         let (kind, id, commit) = self.here();
         let place: PathBuf = self.steps.iter().map(|(name, ..)| name).collect();
+        // A submodule itself is the root of its repository.
+        let roots = usize::from(commit != self.snapshot.commit);
+        let inside = self.steps.iter().filter(|(.., within)| *within == commit).skip(roots);
         let kind = match kind {
             EntryKind::Tree => Kind::Directory,
             kind => Kind::File { executable: kind == EntryKind::BlobExecutable },
         };
         Ok(Spot {
             place: relative(&place, directory),
+            inside: inside.map(|(name, ..)| name).collect(),
             kind,
             commit: object_id(commit).map_err(SnapshotError::Git)?,
             id: object_id(id).map_err(SnapshotError::Git)?,

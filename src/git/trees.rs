@@ -44,7 +44,7 @@ pub enum TreeFileKind {
 }
 
 /// A file's kind and the id of its contents.
-type Entry = (EntryKind, ObjectId);
+pub(super) type Entry = (EntryKind, ObjectId);
 
 impl Trees {
     /// The trees that the repository of a task has, given by any directory in it.
@@ -111,7 +111,7 @@ impl Trees {
     }
 
     /// Does something with the repositories, which are opened at the first time.
-    fn with<T>(&self, act: impl FnOnce(&Repositories) -> GitResult<T>) -> GitResult<T> {
+    pub(super) fn with<T>(&self, act: impl FnOnce(&Repositories) -> GitResult<T>) -> GitResult<T> {
         let mut opened = self.repositories.lock().unwrap_or_else(PoisonError::into_inner);
         if opened.is_none() {
             *opened = Some(Repositories::open(&self.dir)?);
@@ -120,7 +120,7 @@ impl Trees {
     }
 }
 
-fn listing(
+pub(super) fn listing(
     repositories: &Repositories,
     tree: &digest::ObjectId,
 ) -> GitResult<BTreeMap<PathBuf, Entry>> {
@@ -148,7 +148,7 @@ fn listing(
     Ok(files)
 }
 
-fn blob(repositories: &Repositories, id: ObjectId) -> GitResult<Vec<u8>> {
+pub(super) fn blob(repositories: &Repositories, id: ObjectId) -> GitResult<Vec<u8>> {
     let repository = repositories.needed(id)?;
     Ok(repository.find_blob(id)?.take_data())
 }

@@ -12,6 +12,7 @@ mod examples;
 mod faults;
 mod fifo;
 mod generator;
+mod git_log;
 mod golden;
 mod inside;
 mod isolation;

@@ -1,0 +1,90 @@
+//! What differs between two trees, file by file: what `git diff --stat` tells.
+
+use std::path::PathBuf;
+
+use gix::diff::blob::{Algorithm, Diff, InternedInput};
+
+use super::trees::{Entry, Trees, blob, listing};
+use super::{GitResult, from};
+use crate::digest;
+
+/// How far a file is searched for what no text has, in bytes: as far as Git does.
+const LOOKED_AT: usize = 8000;
+
+/// A file that differs between two trees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileChange {
+    /// Its path in the trees.
+    pub path: PathBuf,
+    /// How many lines came and went; `None` if it is no text.
+    pub lines: Option<Lines>,
+}
+
+/// How many lines came and went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lines {
+    /// Lines that only the new file has.
+    pub inserted: u32,
+    /// Lines that only the old file had.
+    pub deleted: u32,
+}
+
+impl Trees {
+    /// Returns the files that differ between an old tree and a new one, in the order of their
+    /// paths; `None` if a tree is not there. A file under a new name is a new file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Git's data cannot be read.
+    pub fn diff(&self, [old, new]: [&digest::ObjectId; 2]) -> GitResult<Option<Vec<FileChange>>> {
+        self.with(|repositories| {
+            for tree in [old, new] {
+                if repositories.having(from(tree)?)?.is_none() {
+                    return Ok(None);
+                }
+            }
+            let (mut olds, news) = (listing(repositories, old)?, listing(repositories, new)?);
+            let pairs = news.into_iter().map(|(path, entry)| (olds.remove(&path), path, entry));
+            let pairs: Vec<_> = pairs.map(|(old, path, new)| (path, old, Some(new))).collect();
+            let gone = olds.into_iter().map(|(path, entry)| (path, Some(entry), None));
+            let differing = pairs.into_iter().chain(gone).filter(|(_, old, new)| old != new);
+            let change = |(path, old, new): (PathBuf, Option<Entry>, Option<Entry>)| {
+                let read = |entry: Option<Entry>| match entry {
+                    Some((_, id)) => blob(repositories, id),
+                    None => Ok(Vec::new()),
+                };
+                let lines = lines(&read(old)?, &read(new)?);
+                Ok(FileChange { path, lines })
+            };
+            let mut changes = differing.map(change).collect::<GitResult<Vec<_>>>()?;
+            changes.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+            Ok(Some(changes))
+        })
+    }
+}
+
+/// How many lines come and go between two texts; `None` if one is no text.
+fn lines(old: &[u8], new: &[u8]) -> Option<Lines> {
+    let binary = |contents: &[u8]| contents.iter().take(LOOKED_AT).any(|byte| *byte == 0);
+    if binary(old) || binary(new) {
+        return None;
+    }
+    let diff = Diff::compute(Algorithm::MyersMinimal, &InternedInput::new(old, new));
+    Some(Lines { inserted: diff.count_additions(), deleted: diff.count_removals() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_and_what_is_no_text_has_none() {
+        let counted = |old: &str, new: &str| {
+            lines(old.as_bytes(), new.as_bytes()).map(|it| (it.inserted, it.deleted))
+        };
+        assert_eq!(counted("a\nb\nc\n", "a\nB\nc\nd\n"), Some((2, 1)));
+        assert_eq!(counted("", "a\n"), Some((1, 0)));
+        assert_eq!(counted("a\n", "a"), Some((1, 1)));
+        assert_eq!(counted("a\n", "a\0"), None);
+    }
+}
