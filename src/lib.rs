@@ -42,6 +42,7 @@ pub mod error;
 pub mod evaluate;
 pub mod executor;
 pub mod exit;
+pub mod explain;
 pub mod export;
 pub mod git;
 pub mod history;

@@ -15,7 +15,7 @@ const LAYERS: [&[&str]; 11] = [
     &["git"],
     &["load", "plan", "storage", "executor"],
     &["evaluate", "verify", "history"],
-    &["collect"],
+    &["collect", "explain"],
     &["report", "export"],
     &["error"],
     &["cli"],

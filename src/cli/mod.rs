@@ -5,6 +5,7 @@
 mod ce;
 mod check;
 mod doctor;
+mod explain;
 mod gc;
 mod interrupt;
 mod log;
@@ -25,6 +26,7 @@ use std::process::ExitCode;
 pub use self::ce::Ce;
 pub use self::check::Check;
 pub use self::doctor::Doctor;
+pub use self::explain::Explain;
 pub use self::gc::Gc;
 pub use self::log::Log;
 pub use self::pin::Pin;

@@ -21,10 +21,13 @@ use crate::error::Error;
 use crate::evaluate::{EvaluateError, Evaluation, Evaluator, Event, Exports, Files};
 use crate::executor::{Executor, Local, Sandbox, SandboxError};
 use crate::exit::Exit;
+use crate::explain::{Explanation, Question};
 use crate::git::Trees;
 use crate::load::{self, listed};
 use crate::plan::Plan;
-use crate::report::{Json, Progress, Quiet, Reporter, Tally, Tree, Troubles, View, labels};
+use crate::report::{
+    Json, Progress, Quiet, Reporter, Tally, Tree, Troubles, View, labels, reasons,
+};
 use crate::storage::{Durability, ResultName, Storage};
 
 const PROGRAM: &str = "ce-run";
@@ -113,6 +116,9 @@ impl Tool for Run {
         screen.end(job.as_ref(), exit);
         let broken = screen.broken.take();
         drop(screen);
+        if self.dry_run && !self.quiet && !self.json {
+            explain(view);
+        }
         if !self.quiet && !self.json {
             summarise(view, job.as_ref());
         }
@@ -233,6 +239,13 @@ fn publish_job(view: View<'_>) -> Result<Option<ResultName>, Error> {
             Ok(Some(job))
         }
     }
+}
+
+/// Says why what is missing would be computed.
+fn explain(view: View<'_>) {
+    let View { task, plan, files, evaluation, storage, .. } = view;
+    let explanation = Explanation::new(Question { task, plan, files, evaluation, storage });
+    reasons(view, &explanation).for_each(|reason| say(PROGRAM, &reason));
 }
 
 /// Says how many calls ended in which way, and where the job's outputs are.

@@ -4,6 +4,7 @@
 //! SHA-1 and BLAKE3 of the content lead to whoever made it first. Records that cannot be
 //! understood are left out: `ce verify` tells of them. Nothing is changed.
 
+mod earlier;
 mod log;
 mod origins;
 
@@ -13,6 +14,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
+pub use self::earlier::earlier;
 pub use self::log::{Filter, Past, log};
 use crate::digest::Digest;
 use crate::storage::record::{CallRecord, Origin, Stamp};

@@ -3,8 +3,11 @@
 //! Only tells; reads and writes no storage, and starts nothing.
 
 mod ancestry;
+mod cause;
 mod columns;
 mod diagnosis;
+mod explanation;
+mod explanation_json;
 mod json;
 mod log;
 mod progress;
@@ -18,6 +21,8 @@ use std::io;
 
 pub use self::ancestry::Ancestry;
 pub use self::diagnosis::{Findings, diagnosis, diagnosis_json};
+pub use self::explanation::{explanation, reasons};
+pub use self::explanation_json::explanation_json;
 pub use self::json::Json;
 pub use self::log::log;
 pub use self::progress::{Progress, TICK};
@@ -160,6 +165,16 @@ fn size(bytes: u64) -> String {
     }
     let digits = usize::from(unit != "B");
     format!("{size:.digits$} {unit}")
+}
+
+/// Writes a duration for humans.
+fn duration(seconds: f64) -> String {
+    if seconds < 60.0 {
+        format!("{seconds:.1} s")
+    } else {
+        // Whole seconds are exact enough from here on.
+        format!("{:#}", jiff::SignedDuration::from_secs(seconds as i64))
+    }
 }
 
 /// Whoever is told what happens.

@@ -3,10 +3,8 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use jiff::SignedDuration;
-
 use super::columns::aligned;
-use super::size;
+use super::{duration, size};
 use crate::collect::Candidate;
 use crate::storage::{Entry, PinRecord, Storage};
 
@@ -83,13 +81,7 @@ impl fmt::Display for Sum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { results, bytes, seconds } = *self;
         let s = if results == 1 { "" } else { "s" };
-        write!(f, "{results} result{s}: {}, ", size(bytes))?;
-        if seconds < 60.0 {
-            write!(f, "{seconds:.1} s")?;
-        } else {
-            // Whole seconds are exact enough from here on.
-            write!(f, "{:#}", SignedDuration::from_secs(seconds as i64))?;
-        }
-        write!(f, " of computing")
+        let (size, duration) = (size(bytes), duration(seconds));
+        write!(f, "{results} result{s}: {size}, {duration} of computing")
     }
 }

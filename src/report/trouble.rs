@@ -29,10 +29,7 @@ impl Troubles {
     /// or if the storage fails as it was told before.
     pub fn tell(&mut self, view: View<'_>, event: &Event) -> Option<String> {
         match event {
-            Event::Started(call, _, memory) => {
-                let words = ["is tried again", "is made again"];
-                remembered(&view.title(*call), memory.as_deref()?, words)
-            }
+            Event::Started(call, _, memory) => remembered(&view.title(*call), memory.as_deref()?),
             Event::Retried(call, outcome) => {
                 Some(failure(view, *call, outcome)? + "  trying again")
             }
@@ -40,10 +37,6 @@ impl Troubles {
                 Some(format!("{} waits for {holder}, which computes it", view.title(*call)))
             }
             Event::Ended(call) => match view.evaluation.outcome(*call)? {
-                Outcome::Missing(_, memory) => {
-                    let words = ["failed last", "was there"];
-                    remembered(&view.title(*call), memory.as_deref()?, words)
-                }
                 outcome if self.was_told(outcome) => None,
                 outcome => failure(view, *call, outcome),
             },
@@ -89,12 +82,12 @@ fn cause(error: &dyn Error) -> String {
 }
 
 /// Says in words what became of a call before: it failed, or was taken away.
-fn remembered(title: &str, memory: &Memory, [failed, gone]: [&str; 2]) -> Option<String> {
+fn remembered(title: &str, memory: &Memory) -> Option<String> {
     if let Some(FailureRecord { reason, recorded, .. }) = &memory.failure {
-        return Some(format!("{title} {failed}; {reason}, at {:.0}", recorded.at));
+        return Some(format!("{title} is tried again; {reason}, at {:.0}", recorded.at));
     }
     let Stamp { host, user, at, .. } = &memory.collected.as_ref()?.collected;
-    Some(format!("{title} {gone}; its result was collected at {at:.0} by {user} on {host}"))
+    Some(format!("{title} is made again; its result was collected at {at:.0} by {user} on {host}"))
 }
 
 /// Says in words how a call failed, and what it printed last; `None` if it did not fail.

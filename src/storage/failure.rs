@@ -88,6 +88,12 @@ impl Stage<'_> {
 }
 
 impl Storage {
+    /// Returns the name of the log of a call that failed last, unless it printed nothing.
+    pub fn failure_log(&self, name: &ResultName) -> Option<String> {
+        let log = name.room(FAILED);
+        disk::metadata(&self.path(&log)).ok().flatten().map(|_| log)
+    }
+
     /// Returns what a call has printed, unless that was nothing.
     ///
     /// # Errors

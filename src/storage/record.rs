@@ -153,6 +153,22 @@ pub struct CallRecord {
     pub recorded: Stamp,
 }
 
+impl CallRecord {
+    /// How `exec` ran, unless the outputs were adopted.
+    pub const fn execution(&self) -> Option<&Execution> {
+        match &self.origin {
+            Origin::Executed { execution, .. } => Some(execution),
+            Origin::Adopted => None,
+        }
+    }
+
+    /// How long it was computed, in seconds, unless the outputs were adopted.
+    pub fn seconds(&self) -> Option<f64> {
+        let Execution { start, end, .. } = self.execution()?;
+        Some(end.duration_since(*start).as_secs_f64().max(0.0))
+    }
+}
+
 /// The record of a task input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InputRecord {

@@ -74,7 +74,7 @@ fn what_was_collected_is_told_until_it_is_there_again() {
     let lab = evaluated();
     gc(&lab, &[ALL]).exit(0);
     let told = "its result was collected at 2";
-    lab.ce_run(&["-n"]).exit(3).says(&format!("divmod (divmod) was there; {told}"));
+    lab.ce_run(&["-n"]).exit(3).says(&format!("divmod (divmod): {told}"));
     let json = lab.ce_run(&["-n", "--json"]).exit(3).shows("\"outcome\":\"missing\"");
     assert!(json.stdout.contains("\"collected\":\"2"), "{}", json.stdout);
     let output = lab.storage().into_iter().find(|name| name.contains("/collected/")).unwrap();

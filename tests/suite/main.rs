@@ -9,6 +9,7 @@ mod deep;
 mod doctor;
 mod documents;
 mod examples;
+mod explain;
 mod faults;
 mod fifo;
 mod generator;

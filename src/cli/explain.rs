@@ -1,0 +1,97 @@
+//! `ce explain`: why calls would run.
+
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::options::{Dirty, Strict, TaskDir, check_inputs};
+use super::{Tool, say};
+use crate::count::counted;
+use crate::error::Error;
+use crate::evaluate::{Evaluation, Evaluator, Event, Exports, Files};
+use crate::exit::Exit;
+use crate::explain::{self, Explanation, Question};
+use crate::git::Trees;
+use crate::plan::Plan;
+use crate::report::{self, Troubles, View, labels};
+use crate::storage::Storage;
+
+/// Explain why calls would run: what was changed since the nearest result that is there
+///
+/// Tells of every call that would run what differs from the nearest earlier one; then the causes
+/// behind that, with the commits and files that changed a computation; then how much computing is
+/// ahead, going by earlier calls. Computes nothing and writes nothing.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "\
+Exit codes: 0 nothing would run, 2 the arguments or the task are wrong, 3 something is missing, \
+5 the storage could not be read."
+)]
+pub struct Explain {
+    /// Print causes, calls and the sum as JSON, one a line
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    strict: Strict,
+
+    #[command(flatten)]
+    dirty: Dirty,
+
+    #[command(flatten)]
+    task: TaskDir,
+
+    /// The directory that keeps all results
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: PathBuf,
+
+    /// A file for each input of the task, in the order of the task's inputs
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    inputs: Vec<PathBuf>,
+}
+
+impl Tool for Explain {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let task = &self.task.load("ce", self.dirty.uncommitted())?;
+        check_inputs(task, &self.inputs)?;
+        let plan = &Plan::new(&task.workflow);
+        let storage = &Storage::inspect(&self.storage, self.strict.unrecorded())?;
+        let files = &Files::new(task, plan, &self.inputs, storage, false)?;
+        let evaluation = &Evaluation::new(plan);
+        let (observe, trees) = (&|_| {}, Trees::new(&self.task.task));
+        let exports = &Exports::new(storage, &trees);
+        Evaluator { task, plan, files, storage, exports, executor: None, retries: 0, observe }
+            .evaluate(evaluation, NonZeroUsize::MIN)?;
+        let labels = &labels(task, plan);
+        let view = View { task, plan, files, evaluation, storage, labels };
+        complain(view);
+        let question = Question { task, plan, files, evaluation, storage };
+        let explanation = Explanation::new(question);
+        if explanation.unread > 0 {
+            let unread = counted(explanation.unread, "record");
+            say("ce", &format_args!("warning: {unread} cannot be read; ce verify tells which"));
+        }
+        let changes = explain::changes(&self.task.task, task, &explanation);
+        if self.json {
+            report::explanation_json(view, &explanation, &changes, out)
+        } else {
+            report::explanation(view, &explanation, &changes, out)
+        }
+        .map_err(Error::Output)?;
+        Ok(view.exit())
+    }
+}
+
+/// Says of which calls the storage could not be read.
+fn complain(view: View<'_>) {
+    let mut troubles = Troubles::default();
+    for (call, _) in view.plan.calls() {
+        if let Some(text) = troubles.tell(view, &Event::Ended(call)) {
+            say("ce", &text.trim_end());
+        }
+    }
+    troubles.rest().for_each(|text| say("ce", &text));
+}

@@ -1,0 +1,196 @@
+//! From what differs down to what was changed first.
+//!
+//! A pair is a call that is there beside an earlier one that gave something else. It leads to pairs
+//! of calls that stand before it in the plan: pairs are met from the last call to the first, and
+//! what is behind them is collected from the first to the last.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::{Cause, Comparison, FirstCause, Question, Why};
+use crate::plan::{CallId, Source};
+
+/// A set of causes, by their places among all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Causes(Vec<u64>);
+
+/// Where a difference leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Link {
+    /// To a first cause.
+    Cause(usize),
+    /// To a call that is there, beside an earlier one.
+    Pair(CallId, usize),
+    /// To a call that is missing.
+    Missing(CallId),
+}
+
+/// The way down from all missing calls.
+pub(super) struct Tracing<'a> {
+    comparison: &'a Comparison<'a>,
+    calls: &'a [(CallId, Vec<Why>)],
+    causes: Vec<FirstCause>,
+    known: HashMap<Cause, usize>,
+    links: Vec<Vec<Link>>,
+    pairs: HashMap<(CallId, usize), Vec<Link>>,
+}
+
+impl Causes {
+    /// The places of the causes, in order.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        let bits = |(at, word): (usize, &u64)| {
+            let word = *word;
+            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at * 64 + bit)
+        };
+        self.0.iter().enumerate().flat_map(bits)
+    }
+
+    fn one(cause: usize) -> Self {
+        let mut words = vec![0; cause / 64];
+        words.push(1 << (cause % 64));
+        Self(words)
+    }
+
+    fn add(&mut self, others: &Self) {
+        if self.0.len() < others.0.len() {
+            self.0.resize(others.0.len(), 0);
+        }
+        self.0.iter_mut().zip(&others.0).for_each(|(own, other)| *own |= other);
+    }
+}
+
+impl<'a> Tracing<'a> {
+    pub(super) fn new(comparison: &'a Comparison<'a>, calls: &'a [(CallId, Vec<Why>)]) -> Self {
+        let (causes, known) = (Vec::new(), HashMap::new());
+        let (links, pairs) = (Vec::with_capacity(calls.len()), HashMap::new());
+        let mut tracing = Self { comparison, calls, causes, known, links, pairs };
+        for (id, whys) in calls {
+            let nearest = comparison.nearest[id.index()];
+            let links = whys.iter().map(|why| tracing.link(*id, nearest, why)).collect();
+            tracing.links.push(links);
+        }
+        tracing.meet_pairs();
+        tracing
+    }
+
+    /// Follows all pairs to the end.
+    fn meet_pairs(&mut self) {
+        let pair = |link: &Link| match link {
+            Link::Pair(call, earlier) => Some((*call, *earlier)),
+            Link::Cause(_) | Link::Missing(_) => None,
+        };
+        let mut waiting: BTreeSet<_> = self.links.iter().flatten().filter_map(pair).collect();
+        while let Some((call, earlier)) = waiting.pop_last() {
+            let whys = self.comparison.differences(call, earlier);
+            let mut links: Vec<Link> =
+                whys.iter().map(|why| self.link(call, Some(earlier), why)).collect();
+            if links.is_empty() {
+                let (computation, _) = self.comparison.question.computation(call);
+                links.push(self.cause(Cause::OtherOutputs(computation)));
+            }
+            waiting.extend(links.iter().filter_map(pair));
+            self.pairs.insert((call, earlier), links);
+        }
+    }
+
+    /// Where a reason of a call beside an earlier one leads.
+    fn link(&mut self, call: CallId, earlier: Option<usize>, why: &Why) -> Link {
+        let (id, _) = self.comparison.question.computation(call);
+        let cause = match why {
+            Why::Waits { call, .. } => return Link::Missing(*call),
+            Why::InputDiffers { at, old, .. } => {
+                let Question { plan, .. } = self.comparison.question;
+                match (plan.call(call).inputs[*at], earlier) {
+                    (Source::Input(input), _) => Cause::Input(input, *old),
+                    (Source::Literal(literal), _) => Cause::Literal(literal, *old),
+                    (Source::Output { call, .. }, earlier) => {
+                        let archive = &self.comparison.archive;
+                        if let Some(maker) = earlier.and_then(|it| archive.maker(it, *at)) {
+                            return Link::Pair(call, maker);
+                        }
+                        Cause::Unrecorded(self.comparison.question.computation(call).0)
+                    }
+                }
+            }
+            Why::NeverComputed => Cause::NeverComputed(id),
+            Why::ComputationChanged(old) => Cause::Computation(id, old.clone()),
+            Why::Uncommitted(old) => Cause::Uncommitted(id, old.clone()),
+            Why::OtherSource { at } => Cause::OtherSource(id, *at),
+            Why::NoLiteral { literal, .. } => Cause::NoLiteral(*literal),
+            Why::FailedLast { .. } => Cause::FailedLast(id),
+            Why::Collected(_) => Cause::Collected(id),
+            Why::Damaged => Cause::Damaged(id),
+        };
+        self.cause(cause)
+    }
+
+    fn cause(&mut self, cause: Cause) -> Link {
+        let next = self.causes.len();
+        let at = *self.known.entry(cause.clone()).or_insert(next);
+        if at == next {
+            self.causes.push(FirstCause { cause, calls: 0 });
+        }
+        Link::Cause(at)
+    }
+
+    /// Returns all causes, and for each missing call those behind each of its reasons.
+    pub(super) fn finish(self) -> (Vec<FirstCause>, Vec<Vec<Causes>>) {
+        let Self { calls, mut causes, links, pairs, .. } = self;
+        let mut behind = Behind::default();
+        let mut order: Vec<_> = pairs.iter().collect();
+        order.sort_unstable_by_key(|(pair, _)| **pair);
+        for (pair, links) in order {
+            let all = union(links.iter().map(|link| behind.link(*link)));
+            behind.pairs.insert(*pair, all);
+        }
+        let mut reasons = Vec::with_capacity(calls.len());
+        for ((id, _), links) in calls.iter().zip(&links) {
+            let sets: Vec<Causes> = links.iter().map(|link| behind.link(*link)).collect();
+            let all = union(sets.iter().cloned());
+            all.iter().for_each(|cause| causes[cause].calls += 1);
+            behind.missing.insert(*id, all);
+            reasons.push(sets);
+        }
+        (causes, reasons)
+    }
+}
+
+/// The causes that are known to be behind calls.
+#[derive(Default)]
+struct Behind {
+    pairs: HashMap<(CallId, usize), Causes>,
+    missing: HashMap<CallId, Causes>,
+}
+
+impl Behind {
+    fn link(&self, link: Link) -> Causes {
+        let known = match link {
+            Link::Cause(cause) => return Causes::one(cause),
+            Link::Pair(call, earlier) => self.pairs.get(&(call, earlier)),
+            Link::Missing(call) => self.missing.get(&call),
+        };
+        // Nothing is known of a call that the storage failed for.
+        known.cloned().unwrap_or_default()
+    }
+}
+
+fn union(sets: impl Iterator<Item = Causes>) -> Causes {
+    sets.reduce(|mut all, set| {
+        all.add(&set);
+        all
+    })
+    .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_has_what_was_put_in() {
+        let mut set = union([3, 64, 200, 3].into_iter().map(Causes::one));
+        assert_eq!(set.iter().collect::<Vec<_>>(), [3, 64, 200]);
+        set.add(&Causes::one(1));
+        assert_eq!(set.iter().collect::<Vec<_>>(), [1, 3, 64, 200]);
+        assert_eq!(union(std::iter::empty()).iter().count(), 0);
+    }
+}

@@ -1,0 +1,154 @@
+//! The nearest earlier call: the one that differs in the fewest inputs.
+
+use std::collections::HashMap;
+
+use super::Question;
+use crate::digest::Digest;
+use crate::plan::Source;
+use crate::storage::record::Execution;
+use crate::storage::{Earlier, ResultName};
+use crate::workflow::{Computation, ComputationId, version};
+
+/// How many earlier calls are compared with a call at most: the time is linear in the calls.
+const COMPARED: usize = 256;
+
+/// An input of a call to which an earlier call is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ingredient {
+    /// Where it comes from.
+    pub(super) source: Source,
+    /// What it contains; if that is not known, what it contained before.
+    pub(super) digest: Option<Digest>,
+}
+
+/// The earlier calls of a task's computations.
+pub(super) struct Archive<'a> {
+    question: Question<'a>,
+    /// The newest first.
+    pub(super) calls: Vec<Earlier>,
+    by_name: HashMap<ResultName, usize>,
+    by_computation: HashMap<ComputationId, Vec<usize>>,
+    by_input: HashMap<(ComputationId, usize, Digest), Vec<usize>>,
+}
+
+/// How far an earlier call is from a call: the least is the nearest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Distance {
+    differing: usize,
+    /// Inputs that differ and came from elsewhere.
+    misfits: usize,
+    version: u8,
+    collected: bool,
+    age: usize,
+}
+
+impl<'a> Archive<'a> {
+    pub(super) fn new(question: Question<'a>, calls: Vec<Earlier>) -> Self {
+        let computations = question.task.computations.iter().enumerate();
+        let ids: HashMap<&str, ComputationId> =
+            computations.map(|(at, it)| (it.name.as_str(), ComputationId::at(at))).collect();
+        let mut by_name = HashMap::new();
+        let mut by_computation: HashMap<_, Vec<usize>> = HashMap::new();
+        let mut by_input: HashMap<_, Vec<usize>> = HashMap::new();
+        for (at, Earlier { name, record, .. }) in calls.iter().enumerate() {
+            let Some(&id) = ids.get(record.computation.as_str()) else { continue };
+            by_name.entry(name.clone()).or_insert(at);
+            by_computation.entry(id).or_default().push(at);
+            for (number, digest) in record.inputs.iter().enumerate() {
+                by_input.entry((id, number, *digest)).or_default().push(at);
+            }
+        }
+        Self { question, calls, by_name, by_computation, by_input }
+    }
+
+    /// The earlier calls of a computation, the newest first.
+    pub(super) fn of(&self, computation: ComputationId) -> &[usize] {
+        self.by_computation.get(&computation).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the earlier call of a computation that differs least; `None` if none has anything in
+    /// common with it.
+    pub(super) fn nearest(&self, id: ComputationId, inputs: &[Ingredient]) -> Option<usize> {
+        let computation = &self.question.task.computations[id.index()];
+        let shared = inputs.iter().enumerate().filter_map(|(number, input)| {
+            Some(self.by_input.get(&(id, number, input.digest?))?.as_slice())
+        });
+        let mut shared: Vec<&[usize]> = shared.collect();
+        // What few calls share tells most.
+        shared.sort_by_key(|calls| calls.len());
+        shared.push(self.of(id));
+        let compared = shared.into_iter().flatten().take(COMPARED);
+        let distance = |&at: &usize| (self.distance(at, computation, inputs), at);
+        let (distance, at) = compared.map(distance).min()?;
+        let stranger = distance.misfits > 0 && distance.misfits == inputs.len();
+        (!stranger).then_some(at)
+    }
+
+    fn distance(&self, at: usize, computation: &Computation, inputs: &[Ingredient]) -> Distance {
+        let earlier = &self.calls[at];
+        let mut distance = Distance {
+            differing: 0,
+            misfits: 0,
+            version: 2,
+            collected: earlier.collected.is_some(),
+            age: at,
+        };
+        if is_same_version(earlier, computation) {
+            distance.version = 0;
+        } else if earlier.record.tree == computation.tree {
+            distance.version = 1;
+        }
+        for (number, Ingredient { source, digest }) in inputs.iter().enumerate() {
+            let differs = digest.is_some() && earlier.record.inputs.get(number) != digest.as_ref();
+            let unknown = digest.is_none();
+            distance.differing += usize::from(differs);
+            if (differs || unknown) && !self.fits(at, number, *source) {
+                distance.misfits += 1;
+            }
+        }
+        distance
+    }
+
+    /// Whether an input of an earlier call came from where one comes from now: the same computation
+    /// at any commit, a task input, the same literal.
+    pub(super) fn fits(&self, earlier: usize, number: usize, source: Source) -> bool {
+        let Some(file) = self.calls[earlier].input(number) else { return true };
+        let Question { task, plan, .. } = self.question;
+        match source {
+            Source::Input(_) => file.starts_with("tinputs/"),
+            Source::Literal(id) => plan.literals()[id.index()].as_str() == file,
+            Source::Output { call, number } => {
+                let computation = &task.computations[plan.call(call).computation.index()];
+                let maker = ResultName::maker(file).map(|(_, name, number)| (name, number));
+                maker == Some((computation.name.as_str(), number))
+            }
+        }
+    }
+
+    /// Returns the earlier call that made an input of another one, unless no record tells any more.
+    pub(super) fn maker(&self, earlier: usize, number: usize) -> Option<usize> {
+        let call = &self.calls[earlier];
+        let (name, _, output) = ResultName::maker(call.input(number)?)?;
+        let &maker = self.by_name.get(&name)?;
+        let output = self.calls[maker].record.outputs.get(usize::from(output))?;
+        // What was made again may be something else.
+        (Some(&output.digest) == call.record.inputs.get(number)).then_some(maker)
+    }
+
+    /// How long calls of a computation took in the middle, in seconds.
+    pub(super) fn median(&self, computation: ComputationId) -> Option<f64> {
+        let seconds = self.of(computation).iter().filter_map(|&at| self.calls[at].record.seconds());
+        let mut seconds: Vec<f64> = seconds.collect();
+        seconds.sort_unstable_by(f64::total_cmp);
+        seconds.get(seconds.len() / 2).copied()
+    }
+}
+
+/// Whether an earlier call was one of the very version that a computation has now, or of the same tree
+/// and could see nothing else: then the commit does not matter.
+pub(super) fn is_same_version(Earlier { record, .. }: &Earlier, computation: &Computation) -> bool {
+    let isolated = record.execution().is_some_and(Execution::is_isolated);
+    record.tree == computation.tree
+        && (isolated
+            || version(&record.commit, &record.tree, record.dirty) == computation.version())
+}

@@ -1,0 +1,116 @@
+//! Reasons and causes in words, one line each.
+
+use super::{View, harmless};
+use crate::digest::Digest;
+use crate::explain::{Cause, FirstCause, Version, Why};
+use crate::plan::{CallId, LiteralId};
+use crate::storage::record::{FailureRecord, Stamp};
+use crate::workflow::{Computation, ComputationId};
+
+/// Says why a call would run.
+pub(super) fn reason(view: View<'_>, call: CallId, why: &Why) -> String {
+    let computation = view.plan.call(call).computation;
+    let named = |at: usize| input(&view.task.computations[computation.index()], at);
+    match why {
+        Why::NeverComputed => "never computed".to_owned(),
+        Why::ComputationChanged(old) => changed(view, computation, old),
+        Why::Uncommitted(old) => uncommitted(view, computation, old.as_ref()),
+        Why::InputDiffers { at, old, new } => format!("{} differs: {}", named(*at), from(old, new)),
+        Why::OtherSource { at } => format!("{} comes from elsewhere than before", named(*at)),
+        Why::Waits { at, call } => format!("{} waits for {}", named(*at), view.title(*call)),
+        Why::NoLiteral { at, literal } => {
+            format!("{}: {} is not in the storage", named(*at), literal_name(view, *literal))
+        }
+        Why::FailedLast { failure: FailureRecord { reason, recorded, .. }, log } => {
+            let log = log.as_ref().map(|log| format!(", log: {}", view.shown(log)));
+            format!("failed last; {reason}, at {:.0}{}", recorded.at, log.unwrap_or_default())
+        }
+        Why::Collected(Stamp { host, user, at, .. }) => {
+            format!("its result was collected at {at:.0} by {user} on {host}")
+        }
+        Why::Damaged => "its outputs are gone, or are not what was recorded".to_owned(),
+    }
+}
+
+/// Says what was changed first.
+pub(super) fn cause(view: View<'_>, first: &FirstCause) -> String {
+    let name = |id: ComputationId| view.task.computations[id.index()].name.as_str();
+    match &first.cause {
+        Cause::NeverComputed(id) => format!("{} was never computed", name(*id)),
+        Cause::Computation(id, old) => changed(view, *id, old),
+        Cause::Uncommitted(id, old) => uncommitted(view, *id, old.as_ref()),
+        Cause::Input(id, old) => {
+            let new = &view.files.inputs[id.index()].file.digest;
+            format!("the task input {} differs: {}", view.task.inputs[id.index()], from(old, new))
+        }
+        Cause::Literal(id, old) => match &view.files.literals[id.index()] {
+            Some(new) => {
+                let literal = literal_name(view, *id);
+                format!("the literal {literal} differs: {}", from(old, &new.digest))
+            }
+            None => no_literal(view, *id),
+        },
+        Cause::NoLiteral(id) => no_literal(view, *id),
+        Cause::OtherSource(id, at) => {
+            let input = input(&view.task.computations[id.index()], *at);
+            format!("{input} of {} comes from elsewhere than before", name(*id))
+        }
+        Cause::OtherOutputs(id) => {
+            format!("{} gave something else for the same inputs", name(*id))
+        }
+        Cause::Unrecorded(id) => {
+            format!("{} gave something else, and what it was made from is not recorded", name(*id))
+        }
+        Cause::FailedLast(id) => format!("{} failed last", name(*id)),
+        Cause::Collected(id) => format!("results of {} were collected", name(*id)),
+        Cause::Damaged(id) => {
+            format!("outputs of {} are gone, or are not what was recorded", name(*id))
+        }
+    }
+}
+
+fn no_literal(view: View<'_>, id: LiteralId) -> String {
+    format!("the literal {} is not in the storage", literal_name(view, id))
+}
+
+fn changed(view: View<'_>, id: ComputationId, old: &Version) -> String {
+    let computation = &view.task.computations[id.index()];
+    let (name, from, to) = (&computation.name, old.short(), computation.version());
+    if old.tree == computation.tree {
+        format!("{name} is at another commit, and did not run isolated: was {from}, is {to}")
+    } else {
+        format!("{name} changed: was {from}, is {to}")
+    }
+}
+
+fn uncommitted(view: View<'_>, id: ComputationId, old: Option<&Version>) -> String {
+    let computation = &view.task.computations[id.index()];
+    let was = old.map_or_else(String::new, |old| format!(": was {}", old.short()));
+    let comma = if old.is_some() { "," } else { ":" };
+    format!(
+        "{} is not committed as it is{was}{comma} is {}",
+        computation.name,
+        computation.version()
+    )
+}
+
+/// Says how something was and is.
+fn from(old: &Digest, new: &Digest) -> String {
+    let (mut was, mut is) = (old.sha1.short(), new.sha1.short());
+    if was == is {
+        (was, is) = (old.sha1.full(), new.sha1.full());
+    }
+    format!("was {was}, is {is}")
+}
+
+/// The number of an input, and what its computation calls it.
+fn input(computation: &Computation, at: usize) -> String {
+    match computation.inputs.get(at) {
+        Some(name) => format!("input {at:02} ({})", harmless(name)),
+        None => format!("input {at:02}"),
+    }
+}
+
+fn literal_name(view: View<'_>, id: LiteralId) -> String {
+    view.plan.literals()[id.index()].to_string()
+}

@@ -1,0 +1,156 @@
+//! Why calls would run, for humans: each call with its reasons, then the few causes behind them.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use super::cause::{cause, reason};
+use super::columns::aligned;
+use super::{View, duration, harmless};
+use crate::count::counted;
+use crate::evaluate::Outcome;
+use crate::exit::Exit;
+use crate::explain::{Cause, Change, Explained, Explanation, Why};
+use crate::git::{FileChange, Lines, Log};
+
+/// How many files of a change are told.
+const FILES: usize = 20;
+
+/// How wide the bar of a file's lines is at most.
+const BAR: u32 = 30;
+
+/// Prints the calls that would run with their reasons, the causes behind those, and a sum.
+///
+/// `changes` has what Git tells of causes, by their places.
+///
+/// # Errors
+///
+/// Fails if the output cannot be written.
+pub fn explanation(
+    view: View<'_>,
+    explanation: &Explanation,
+    changes: &HashMap<usize, Change>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let Explanation { calls, causes, .. } = explanation;
+    if calls.is_empty() {
+        let there = if view.exit() == Exit::Done { ": all results are there" } else { "" };
+        return writeln!(out, "nothing would run{there}");
+    }
+    calls.iter().try_for_each(|it| call(view, it, out))?;
+    writeln!(out)?;
+    for (at, first) in causes.iter().enumerate() {
+        let calls = counted(first.calls, "call");
+        writeln!(out, "[{}] {}: {calls}", at + 1, cause(view, first))?;
+        let Some(git) = changes.get(&at) else { continue };
+        change(git, out)?;
+        let old = matches!(first.cause, Cause::Computation(..) | Cause::Uncommitted(_, Some(_)));
+        if old && git.came.is_none() {
+            writeln!(out, "    the repository does not have the commits between")?;
+        }
+    }
+    writeln!(out, "\n{}", ahead(explanation))
+}
+
+/// Says in a line why each missing call would run.
+pub fn reasons<'a>(
+    view: View<'a>,
+    explanation: &'a Explanation,
+) -> impl Iterator<Item = String> + 'a {
+    explanation.calls.iter().filter_map(move |Explained { call, whys, .. }| {
+        let (why, _) = whys.first()?;
+        Some(format!("{}: {}", view.title(*call), reason(view, *call, why)))
+    })
+}
+
+fn change(change: &Change, out: &mut dyn Write) -> io::Result<()> {
+    let log = |log: &Option<Log>, word: &str, out: &mut dyn Write| -> io::Result<()> {
+        let Some(Log { commits, more }) = log else { return Ok(()) };
+        for commit in commits {
+            writeln!(out, "    {word}{} {}", commit.id.short(), harmless(&commit.title))?;
+        }
+        match more {
+            0 => Ok(()),
+            more => writeln!(out, "    {word}and {}", counted(*more, "more commit")),
+        }
+    };
+    log(&change.came, "", out)?;
+    log(&change.went, "without ", out)?;
+    for path in &change.uncommitted {
+        writeln!(out, "    not committed: {}", harmless(&path.to_string_lossy()))?;
+    }
+    match &change.files {
+        Some(files) if !files.is_empty() => stat(files, out),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Prints which files differ, as `git diff --stat` does.
+fn stat(files: &[FileChange], out: &mut dyn Write) -> io::Result<()> {
+    let sum = |of: fn(Lines) -> u32| files.iter().filter_map(|it| it.lines).map(of).sum::<u32>();
+    let widest = files.iter().filter_map(|it| it.lines).map(|it| it.inserted + it.deleted).max();
+    let scale = |lines: u32| match widest {
+        Some(widest) if widest > BAR => (lines * BAR).div_ceil(widest),
+        _ => lines,
+    };
+    let row = |file: &FileChange| {
+        let (count, bar) = match file.lines {
+            Some(Lines { inserted, deleted }) => {
+                let bar = |sign: &str, lines| sign.repeat(scale(lines) as usize);
+                let bar = bar("+", inserted) + &bar("-", deleted);
+                (format!("{:>3}", inserted + deleted), bar)
+            }
+            None => ("Bin".to_owned(), String::new()),
+        };
+        [harmless(&file.path.to_string_lossy()), format!("| {count} {bar}")]
+    };
+    let rows: Vec<[String; 2]> = files.iter().take(FILES).map(row).collect();
+    aligned(&rows).iter().try_for_each(|line| writeln!(out, "    {line}"))?;
+    if files.len() > FILES {
+        writeln!(out, "    and {}", counted(files.len() - FILES, "more file"))?;
+    }
+    let (inserted, deleted) = (sum(|it| it.inserted), sum(|it| it.deleted));
+    let changed = counted(files.len(), "file");
+    let inserted = counted(inserted as usize, "line");
+    writeln!(out, "    {changed} changed, {inserted} inserted, {deleted} deleted")
+}
+
+/// Prints a call with its reasons, each with the numbers of the causes behind it.
+fn call(view: View<'_>, explained: &Explained, out: &mut dyn Write) -> io::Result<()> {
+    let Explained { call, whys, nearest, seconds } = explained;
+    let name = view.evaluation.outcome(*call).map(Outcome::name);
+    let name = name.map(|name| view.shown(&name.short())).unwrap_or_default();
+    let seconds = seconds.map_or_else(String::new, |it| format!(", about {}", duration(it)));
+    writeln!(out, "{}: {name}{seconds}", view.title(*call))?;
+    for (why, causes) in whys {
+        let numbers: Vec<String> = causes.iter().map(|at| (at + 1).to_string()).collect();
+        let numbers = format!(" [{}]", numbers.join(", ")).replace(" []", "");
+        writeln!(out, "    {}{numbers}", reason(view, *call, why))?;
+    }
+    match nearest {
+        Some(nearest) => writeln!(out, "    compared with {}", view.shown(&nearest.short())),
+        None => Ok(()),
+    }
+}
+
+/// Says how much computing is ahead.
+fn ahead(explanation: &Explanation) -> String {
+    let calls = &explanation.calls;
+    let waits = |it: &&Explained| it.whys.iter().all(|(why, _)| matches!(why, Why::Waits { .. }));
+    let waiting = calls.iter().filter(waits).count();
+    let unknown = calls.iter().filter(|it| it.seconds.is_none()).count();
+    let would = format!("{} would run", counted(calls.len(), "call"));
+    let waiting = match waiting {
+        0 => String::new(),
+        _ => format!(", {waiting} of them only if what they wait for comes out otherwise"),
+    };
+    let seconds: f64 = calls.iter().filter_map(|it| it.seconds).sum();
+    let time = match unknown {
+        0 => format!("about {} of computing", duration(seconds)),
+        _ if unknown == calls.len() => "how long that takes is not known".to_owned(),
+        _ => {
+            let unknown = counted(unknown, "call");
+            format!("about {} of computing, and {unknown} of unknown length", duration(seconds))
+        }
+    };
+    format!("{would}{waiting}: {time}")
+}

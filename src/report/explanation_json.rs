@@ -1,0 +1,168 @@
+//! Why calls would run, as JSON: doc/programs/ce-explain.md describes the fields.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::View;
+use crate::explain::{Cause, Causes, Change, Explained, Explanation, Version, Why};
+use crate::git::{FileChange, Log, LogLine};
+use crate::storage::ResultName;
+use crate::workflow::ComputationId;
+
+/// Prints a line for each cause, a line for each call that would run, and a line of what is ahead.
+///
+/// `changes` has what Git tells of causes, by their places.
+///
+/// # Errors
+///
+/// Fails if the output cannot be written.
+pub fn explanation_json(
+    view: View<'_>,
+    explanation: &Explanation,
+    changes: &HashMap<usize, Change>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut line = |line: Value| {
+        serde_json::to_writer(&mut *out, &line)?;
+        out.write_all(b"\n")
+    };
+    for (at, first) in explanation.causes.iter().enumerate() {
+        let mut told = json!({ "event": "cause", "number": at + 1, "calls": first.calls });
+        merge(&mut told, cause(view, &first.cause));
+        changes.get(&at).map(change).into_iter().for_each(|it| merge(&mut told, it));
+        line(told)?;
+    }
+    for explained in &explanation.calls {
+        let Explained { call, whys, nearest, seconds } = explained;
+        let (computation, _) = named(view, view.plan.call(*call).computation);
+        let why = |(it, causes): &(Why, Causes)| {
+            let mut told = why(it);
+            let causes: Vec<usize> = causes.iter().map(|at| at + 1).collect();
+            merge(&mut told, json!({ "causes": causes }));
+            told
+        };
+        line(json!({
+            "event": "call",
+            "call": call.index(),
+            "computation": computation,
+            "name": view.evaluation.outcome(*call).map(|it| it.name().short()),
+            "why": whys.iter().map(why).collect::<Vec<_>>(),
+            "nearest": nearest.as_ref().map(ResultName::short),
+            "seconds": seconds,
+        }))?;
+    }
+    let seconds: f64 = explanation.calls.iter().filter_map(|it| it.seconds).sum();
+    line(json!({
+        "event": "end",
+        "calls": explanation.calls.len(),
+        "seconds": seconds,
+        "unknown": explanation.calls.iter().filter(|it| it.seconds.is_none()).count(),
+        "unread": explanation.unread,
+        "exit": view.exit().code(),
+    }))
+}
+
+fn merge(line: &mut Value, more: Value) {
+    if let (Value::Object(line), Value::Object(more)) = (line, more) {
+        line.extend(more);
+    }
+}
+
+/// The name of a computation, and its version.
+fn named(view: View<'_>, id: ComputationId) -> (&str, Version) {
+    let computation = &view.task.computations[id.index()];
+    (computation.name.as_str(), Version::of(computation))
+}
+
+fn version(version: &Version) -> Value {
+    let Version { commit, tree, dirty } = version;
+    json!({ "commit": commit, "tree": tree, "dirty": dirty })
+}
+
+fn cause(view: View<'_>, cause: &Cause) -> Value {
+    let of = |kind: &str, id: &ComputationId| json!({ "cause": kind, "computation": named(view, *id).0 });
+    match cause {
+        Cause::NeverComputed(id) => of("never_computed", id),
+        Cause::Computation(id, old) => {
+            let (computation, new) = named(view, *id);
+            let (old, new) = (version(old), version(&new));
+            json!({ "cause": "computation", "computation": computation, "old": old, "new": new })
+        }
+        Cause::Uncommitted(id, old) => {
+            let (computation, new) = named(view, *id);
+            let (old, new) = (old.as_ref().map(version), version(&new));
+            json!({ "cause": "uncommitted", "computation": computation, "old": old, "new": new })
+        }
+        Cause::Input(id, old) => {
+            let new = &view.files.inputs[id.index()].file.digest;
+            let input = view.task.inputs[id.index()].as_str();
+            json!({ "cause": "input", "input": input, "old": old, "new": new })
+        }
+        Cause::Literal(id, old) => {
+            let new = view.files.literals[id.index()].as_ref().map(|it| it.digest);
+            let literal = &view.plan.literals()[id.index()];
+            json!({ "cause": "literal", "literal": literal, "old": old, "new": new })
+        }
+        Cause::NoLiteral(id) => {
+            json!({ "cause": "no_literal", "literal": view.plan.literals()[id.index()] })
+        }
+        Cause::OtherSource(id, at) => {
+            let mut line = of("other_source", id);
+            line["input"] = json!(at);
+            line
+        }
+        Cause::OtherOutputs(id) => of("other_outputs", id),
+        Cause::Unrecorded(id) => of("unrecorded", id),
+        Cause::FailedLast(id) => of("failed_last", id),
+        Cause::Collected(id) => of("collected", id),
+        Cause::Damaged(id) => of("damaged", id),
+    }
+}
+
+fn change(change: &Change) -> Value {
+    let log = |log: &Option<Log>| {
+        log.as_ref().map(|Log { commits, more }| {
+            let commit = |it: &LogLine| json!({ "commit": it.id, "title": it.title });
+            json!({ "commits": commits.iter().map(commit).collect::<Vec<_>>(), "more": more })
+        })
+    };
+    let file = |it: &FileChange| {
+        let lines = it.lines;
+        json!({
+            "path": it.path.to_string_lossy(),
+            "inserted": lines.map(|it| it.inserted),
+            "deleted": lines.map(|it| it.deleted),
+        })
+    };
+    let files = change.files.as_ref().map(|files| files.iter().map(file).collect::<Vec<_>>());
+    let uncommitted = change.uncommitted.iter().map(|path| path.to_string_lossy());
+    json!({
+        "came": log(&change.came),
+        "went": log(&change.went),
+        "files": files,
+        "uncommitted": uncommitted.collect::<Vec<_>>(),
+    })
+}
+
+fn why(why: &Why) -> Value {
+    match why {
+        Why::NeverComputed => json!({ "why": "never_computed" }),
+        Why::ComputationChanged(old) => json!({ "why": "computation", "old": version(old) }),
+        Why::Uncommitted(old) => {
+            json!({ "why": "uncommitted", "old": old.as_ref().map(version) })
+        }
+        Why::InputDiffers { at, old, new } => {
+            json!({ "why": "input", "input": at, "old": old, "new": new })
+        }
+        Why::OtherSource { at } => json!({ "why": "other_source", "input": at }),
+        Why::Waits { at, call } => json!({ "why": "waits", "input": at, "call": call.index() }),
+        Why::NoLiteral { at, .. } => json!({ "why": "no_literal", "input": at }),
+        Why::FailedLast { failure, log } => {
+            json!({ "why": "failed_last", "failure": failure, "log": log })
+        }
+        Why::Collected(stamp) => json!({ "why": "collected", "collected": stamp }),
+        Why::Damaged => json!({ "why": "damaged" }),
+    }
+}

@@ -1,0 +1,89 @@
+//! Calls that were there once: what their records and their tombstones say.
+
+use super::collect::{COLLECTED, Tombstone};
+use super::find::Read;
+use super::record::{CallRecord, Stamp};
+use super::scheme::{RECORDS, ResultName};
+use super::{Result, Storage};
+use crate::name::ComputationName;
+
+/// A call that succeeded once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Earlier {
+    /// Its name.
+    pub name: ResultName,
+    /// What was recorded of it.
+    pub record: CallRecord,
+    /// Who took its outputs away, and when.
+    pub collected: Option<Stamp>,
+}
+
+/// What is left of a call that succeeded once: a record or a tombstone, which is not yet read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    name: ResultName,
+    collected: bool,
+}
+
+impl Storage {
+    /// Returns what is left of all calls of a computation, sorted by version. Counts the directories
+    /// that cannot be read.
+    pub fn traces(&self, computation: &ComputationName, unread: &mut usize) -> Vec<Trace> {
+        let mut traces = Vec::new();
+        let mut counted = |names: Result<Vec<String>>| {
+            names.unwrap_or_else(|_| {
+                *unread += 1;
+                Vec::new()
+            })
+        };
+        let owner = format!("c_{computation}");
+        for version in counted(self.below(&owner)) {
+            for (room, collected) in [(RECORDS, false), (COLLECTED, true)] {
+                let records = counted(self.files(&format!("{owner}/{version}/{room}")));
+                let names = records.iter().filter_map(|it| ResultName::of_record_in(room, it));
+                traces.extend(names.map(|name| Trace { name, collected }));
+            }
+        }
+        traces
+    }
+
+    /// Reads what is left of a call; `None` if that is no record, or is gone by now.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, or only a newer version can.
+    pub fn earlier(&self, trace: &Trace) -> Result<Option<Earlier>> {
+        let Trace { name, collected } = trace;
+        let name = name.clone();
+        if *collected {
+            let tombstone: Read<Tombstone<CallRecord>> = self.record(&name.record_in(COLLECTED))?;
+            let earlier = |Tombstone { record, collected }| Earlier {
+                name,
+                record,
+                collected: Some(collected),
+            };
+            return Ok(tombstone.ok().map(earlier));
+        }
+        let record: Read<CallRecord> = self.record(&name.record())?;
+        Ok(record.ok().map(|record| Earlier { name, record, collected: None }))
+    }
+}
+
+impl Earlier {
+    /// The file that the call had as an input, as its record names it, if it was executed.
+    pub fn input(&self, number: usize) -> Option<&str> {
+        let argv = &self.record.execution()?.argv;
+        argv.get(number + 1).map(String::as_str)
+    }
+}
+
+impl ResultName {
+    /// The call that a file is an output of, the name of its computation, and the output's number,
+    /// going by the file's name.
+    pub fn maker(file: &str) -> Option<(Self, &str, u8)> {
+        let mut parts = file.split('/');
+        let computation = parts.next()?.strip_prefix("c_")?;
+        let number = parts.nth(1)?.parse().ok()?;
+        Some((Self::of_output(file)?, computation, number))
+    }
+}
