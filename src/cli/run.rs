@@ -96,6 +96,12 @@ SIGTERM).";
 
 impl Tool for Run {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        if let Some(outputs) = self.done()? {
+            for name in outputs {
+                writeln!(out, "{}", self.storage.join(name).display()).map_err(Error::Output)?;
+            }
+            return Ok(Exit::Done);
+        }
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
         check_inputs(&task, &self.inputs)?;
         if self.isolates() {
@@ -131,6 +137,17 @@ impl Tool for Run {
 }
 
 impl Run {
+    /// The outputs of a job that is done, if they are all that is asked for: that needs no look at
+    /// the workflow, however large it is.
+    fn done(&self) -> Result<Option<Vec<String>>, Error> {
+        let Some(rev) = self.task.at.as_deref().filter(|_| self.quiet) else {
+            return Ok(None);
+        };
+        let Some((task, commit)) = load::job_at(&self.task.task, rev) else { return Ok(None) };
+        let storage = Storage::inspect(&self.storage, self.strict.unrecorded())?;
+        Ok(storage.find_job(&task, &commit, &self.inputs)?)
+    }
+
     /// Whether what is executed is to be isolated.
     const fn isolates(&self) -> bool {
         !self.dry_run && !self.no_isolate

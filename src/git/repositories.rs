@@ -42,7 +42,11 @@ impl Repositories {
 
     /// The repository that has an object, which is an error if none has.
     pub(super) fn needed(&self, id: ObjectId) -> GitResult<&Repository> {
-        Ok(self.having(id)?.ok_or(Absent(id))?)
+        match self.having(id) {
+            Ok(found) => Ok(found.ok_or(Absent(id))?),
+            // Where so much is missing that not even the submodules are known.
+            Err(why) => Err(format!("{} ({why})", Absent(id)).into()),
+        }
     }
 }
 

@@ -22,6 +22,7 @@ pub use self::problem::{Fault, Oddity, Problem, Warning, listed};
 use self::source::Source;
 use self::tree::Tree;
 use self::worktree::WorkTree;
+use crate::digest::ObjectId;
 use crate::git::{Changes, Kind, Snapshot, SnapshotError};
 use crate::name::{InputName, TaskName};
 use crate::workflow::Task;
@@ -111,11 +112,22 @@ pub fn task(dir: &Path, uncommitted: Uncommitted) -> Result<Loaded, LoadError> {
 pub fn task_at(dir: &Path, rev: &str) -> Result<Loaded, LoadError> {
     let real = real(dir)?;
     let mut snapshot = Snapshot::open(&real, rev)?;
-    if snapshot.find(Path::new("workflow")).is_ok_and(|spot| spot.kind == Kind::Directory) {
-        read(dir, &real, &mut snapshot, Uncommitted::Ignore)
-    } else {
-        Err(LoadError::NoTaskAt { path: dir.to_owned(), rev: rev.to_owned() })
+    match snapshot.find(Path::new("workflow")) {
+        Ok(spot) if spot.kind == Kind::Directory => {
+            read(dir, &real, &mut snapshot, Uncommitted::Ignore)
+        }
+        Err(error @ SnapshotError::Git(_)) => Err(error.into()),
+        _ => Err(LoadError::NoTaskAt { path: dir.to_owned(), rev: rev.to_owned() }),
     }
+}
+
+/// Returns the name of the task that a directory holds, and the commit that a revision is: all that
+/// tells its jobs from others. Nothing else is read.
+///
+/// `None` if that cannot be told; loading the task says why.
+pub fn job_at(dir: &Path, rev: &str) -> Option<(TaskName, ObjectId)> {
+    let real = real(dir).ok()?;
+    Some((name(&real).ok()?, Snapshot::open(&real, rev).ok()?.commit().ok()?))
 }
 
 /// Checks that what the computations of a task are granted by their files `access` is on this host.

@@ -1,13 +1,14 @@
 //! Jobs: the outputs of a whole task, under the commit of the task.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::collect::COLLECTED;
 use super::find::Read;
-use super::record::{Format, JobInput, JobOutput, JobRecord};
-use super::scheme::{DIGITS, Digits, ResultName};
+use super::record::{CallRecord, Format, JobInput, JobOutput, JobRecord};
+use super::scheme::{DIGITS, Digits, RECORDS, ResultName};
 use super::{Result, Storage, StorageError, Stored, disk};
-use crate::digest::Digest;
+use crate::digest::{Digest, ObjectId};
+use crate::name::TaskName;
 use crate::workflow::Task;
 
 /// A job that is done.
@@ -24,6 +25,65 @@ pub struct Job<'a> {
 }
 
 impl Storage {
+    /// Returns the names of the calls' files that are the outputs of a job, if it is done and they
+    /// are all there as they are recorded. What other calls have made on the way is not looked at.
+    ///
+    /// The files of the inputs are read only if some job of the task at this commit is done.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an input or the storage cannot be read.
+    pub fn find_job(
+        &self,
+        task: &TaskName,
+        commit: &ObjectId,
+        inputs: &[PathBuf],
+    ) -> Result<Option<Vec<String>>> {
+        let any = ResultName::of_job(task, commit, &[], Digits::Short).room_itself(RECORDS);
+        if disk::metadata(&self.path(&any))?.is_none() {
+            return Ok(None);
+        }
+        let mut digests = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            // What is no regular file, such as a pipe, can be read only once, and not here.
+            if !disk::metadata(input)?.is_some_and(|metadata| metadata.is_file()) {
+                return Ok(None);
+            }
+            digests.push(disk::digest(input)?);
+        }
+        for digits in DIGITS {
+            let name = ResultName::of_job(task, commit, &digests, digits);
+            let Read::Record(record) = self.record::<JobRecord>(&name.record())? else {
+                return Ok(None);
+            };
+            let known = record.inputs.iter().map(|input| &input.digest);
+            if record.commit == *commit && known.eq(&digests) {
+                return self.outputs_there(record.outputs);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the names of these files, if they are all outputs of calls and as these recorded them.
+    fn outputs_there(&self, outputs: Vec<JobOutput>) -> Result<Option<Vec<String>>> {
+        let mut names = Vec::with_capacity(outputs.len());
+        for JobOutput { file, digest } in outputs {
+            let Some((call, _, number)) = ResultName::maker(&file) else {
+                return Ok(None);
+            };
+            let Read::Record(record) = self.record::<CallRecord>(&call.record())? else {
+                return Ok(None);
+            };
+            let known = record.outputs.get(usize::from(number));
+            let Some(known) = known.filter(|known| known.digest == digest) else { return Ok(None) };
+            if !disk::is_published(&self.path(&file), known)? {
+                return Ok(None);
+            }
+            names.push(file);
+        }
+        Ok(Some(names))
+    }
+
     /// Keeps the outputs of a job under its own name, with its record; returns that name.
     ///
     /// The outputs are links to files that are in the storage already.
@@ -34,7 +94,7 @@ impl Storage {
     pub fn publish_job(&self, job: Job<'_>) -> Result<ResultName> {
         let record = self.job_record(job.task, job.inputs, job.outputs, job.calls);
         for digits in DIGITS {
-            let name = ResultName::of_job(job.task, job.inputs, digits);
+            let name = ResultName::of_job(&job.task.name, &job.task.commit, job.inputs, digits);
             match self.record::<JobRecord>(&name.record())? {
                 Read::Record(known) if known.inputs != record.inputs => continue,
                 Read::Record(known) if known.outputs == record.outputs => {
@@ -48,7 +108,7 @@ impl Storage {
             }
             return Ok(name);
         }
-        let name = ResultName::of_job(job.task, job.inputs, Digits::Full);
+        let name = ResultName::of_job(&job.task.name, &job.task.commit, job.inputs, Digits::Full);
         Err(StorageError::Collision(self.path(&name.record())))
     }
 
@@ -78,7 +138,8 @@ impl Storage {
             let from = self.path(&output.name);
             let place = self.place(&name.output(number))?;
             // Where the link fails for another reason, a copy may do.
-            let linked = disk::link(&from, &place).unwrap_or(false);
+            let linked = disk::link(&from, &place).unwrap_or(false)
+                || disk::id(&place)?.is_some_and(|place| disk::id(&from).ok() == Some(Some(place)));
             if !linked && !self.is_the_output(&place, &output.digest)? {
                 self.replace(&from, &place)?;
             }

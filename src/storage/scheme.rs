@@ -10,7 +10,7 @@
 //! Pure functions from values to names.
 
 use super::record::{CallRecord, JobRecord};
-use crate::digest::{Digest, SHORT};
+use crate::digest::{Digest, ObjectId, SHORT};
 use crate::name::{ComputationName, TaskName};
 use crate::workflow::{Computation, MOST, Task, version};
 
@@ -58,11 +58,13 @@ impl ResultName {
         Self { directory, file: file(inputs, digits) }
     }
 
-    pub(super) fn of_job(task: &Task, inputs: &[Digest], digits: Digits) -> Self {
-        Self {
-            directory: job_directory(&task.name, task.commit.short()),
-            file: file(inputs, digits),
-        }
+    pub(super) fn of_job(
+        task: &TaskName,
+        commit: &ObjectId,
+        inputs: &[Digest],
+        digits: Digits,
+    ) -> Self {
+        Self { directory: job_directory(task, commit.short()), file: file(inputs, digits) }
     }
 
     /// The name whose record in a room has this name, which is relative to the storage.

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::lab::{Lab, Library};
 use crate::program::Ran;
+use crate::repository;
 
 const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0]";
 
@@ -169,4 +170,35 @@ fn a_tree_of_many_paths_is_read_once() {
     let ran = lab.ce_run(&["-q", "--no-sync", "--at", &commit]).exit(0);
     assert_eq!(ran.lines().len(), 1);
     assert_eq!(lab.called().len(), 40);
+}
+
+#[test]
+fn outputs_of_a_job_that_is_done_are_told_without_a_look_at_its_workflow() {
+    let lab = Lab::task(TASK).commit();
+    let quiet = ["--at", "HEAD", "-q"];
+    let told = lab.ce_run(&quiet).exit(0).called(vec!["add", "mul"]).stdout;
+    // Of the repository nothing is left but the commit itself.
+    let (objects, away) = (lab.path("task/.git/objects"), lab.path("away"));
+    let commit = repository::head(&lab.path("task"));
+    let (dir, file) = commit.split_at(2);
+    fs::rename(&objects, &away).unwrap();
+    fs::create_dir_all(objects.join(dir)).unwrap();
+    fs::copy(away.join(dir).join(file), objects.join(dir).join(file)).unwrap();
+    lab.ce_run(&["--at", "HEAD"]).exit(2).says("git fetch --refetch");
+    for options in [&quiet[..], &["--at", "HEAD", "-q", "-n"]] {
+        let ran = lab.unchanged(|| lab.ce_run(options).exit(0).called(vec![]).stdout);
+        assert_eq!(ran, told);
+    }
+    // A job of other inputs is another one.
+    fs::write(lab.path("data/x"), "1").unwrap();
+    lab.ce_run(&quiet).exit(2);
+    fs::remove_dir_all(&objects).unwrap();
+    fs::rename(&away, &objects).unwrap();
+    let other = lab.ce_run(&quiet).exit(0).called(vec!["add", "mul"]).stdout;
+    assert_ne!(other, told);
+    // One of which an output is gone is not done.
+    let output = lab.path("task").join(other.trim());
+    fs::remove_file(&output).unwrap();
+    assert_eq!(lab.ce_run(&quiet).exit(0).called(vec!["add"]).stdout, other);
+    assert!(output.exists());
 }
