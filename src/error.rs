@@ -5,7 +5,7 @@ use std::io;
 use crate::count::counted;
 use crate::evaluate::EvaluateError;
 use crate::exit::Exit;
-use crate::git::ReachError;
+use crate::git::{ConfigError, ReachError};
 use crate::history::HistoryError;
 use crate::load::LoadError;
 use crate::storage::StorageError;
@@ -33,6 +33,12 @@ pub enum Error {
     /// There is no file to be shown.
     #[error(transparent)]
     History(#[from] HistoryError),
+    /// What the user keeps in Git's configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Nobody says where the results are.
+    #[error("no storage is given, and Git's configuration has no compeval.storage")]
+    NoStorage,
     /// The number of inputs is not the task's.
     #[error(
         "the task {task} takes {}, and {given} {} given",
@@ -46,6 +52,8 @@ pub enum Error {
         names: Vec<String>,
         /// How many there are.
         given: usize,
+        /// Git's configuration has a storage, so none needs to be given.
+        configured: bool,
     },
     /// An input is not there or may not be read.
     #[error("cannot read the input {name}, {path}")]
@@ -100,6 +108,8 @@ impl Error {
             | Self::History(_)
             | Self::Reach(_)
             | Self::Verify(VerifyError::NoRecord(_))
+            | Self::Config(_)
+            | Self::NoStorage
             | Self::Inputs { .. }
             | Self::Input { .. }
             | Self::Picture(_) => Exit::Malformed,
@@ -131,10 +141,16 @@ impl Error {
             Self::History(HistoryError::Unknown(_)) => {
                 Some("give the path of an output or task input, or its SHA-1".to_owned())
             }
-            Self::Inputs { names, .. } => Some(match names.len() {
-                0 => "give the storage and nothing more".to_owned(),
-                1 => "give a file for it".to_owned(),
-                _ => "give a file for each, in this order".to_owned(),
+            Self::NoStorage => {
+                Some("give it before the inputs, or git config compeval.storage DIR".to_owned())
+            }
+            Self::Inputs { names, configured, .. } => Some({
+                let storage = if *configured { "if not compeval.storage" } else { "first" };
+                match names.len() {
+                    0 => "give the storage and nothing more".to_owned(),
+                    1 => format!("give the storage {storage}, and a file for it"),
+                    _ => format!("give the storage {storage}, and a file for each, in this order"),
+                }
             }),
             Self::Picture(_) => Some("end the name in .dot, .svg, .png or .pdf".to_owned()),
             Self::Program { program: "dot", source }

@@ -11,6 +11,7 @@ use jiff::{Span, Timestamp};
 
 use super::say;
 use crate::error::Error;
+use crate::git::Config;
 use crate::load::{self, Loaded, Uncommitted};
 use crate::storage::{Durability, Storage, Unrecorded};
 use crate::workflow::Task;
@@ -45,6 +46,11 @@ pub(super) struct TaskDir {
 }
 
 impl TaskDir {
+    /// Returns what Git's configuration says for the task's repository.
+    pub(super) fn config(&self) -> Result<Config, Error> {
+        Ok(Config::of(&self.task)?)
+    }
+
     /// Loads the task, and tells what is odd about it.
     pub(super) fn load(&self, program: &str, uncommitted: Uncommitted) -> Result<Task, Error> {
         let Loaded { task, warnings } = match &self.at {
@@ -81,12 +87,61 @@ pub(super) fn writable(path: &Path) -> Result<Storage, Error> {
     Ok(Storage::open(path, Unrecorded::Refuse, Durability::Synced)?)
 }
 
-/// Sees to it that there is a readable file for each input of the task.
-pub(super) fn check_inputs(task: &Task, paths: &[PathBuf]) -> Result<(), Error> {
-    if paths.len() != task.inputs.len() {
-        let names = task.inputs.iter().map(ToString::to_string).collect();
-        return Err(Error::Inputs { task: task.name.to_string(), names, given: paths.len() });
+/// Where the results are, and what the task is given, as it was typed.
+#[derive(Debug, Args)]
+pub(super) struct Typed {
+    /// The directory that keeps all results; it is made if it is not there [default: what Git's
+    /// configuration has for compeval.storage]
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: Option<PathBuf>,
+
+    /// A file for each input of the task, in the order of the task's inputs
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    inputs: Vec<PathBuf>,
+}
+
+/// Where the results are, and what the task is given.
+pub(super) struct Given<'a> {
+    pub(super) storage: PathBuf,
+    pub(super) inputs: Vec<&'a Path>,
+}
+
+impl Typed {
+    /// Whether nothing was typed.
+    pub(super) const fn is_nothing(&self) -> bool {
+        self.storage.is_none()
     }
+
+    /// Tells the storage from the inputs: it comes first, unless the configuration has one and
+    /// there are just as many files as the task has inputs.
+    pub(super) fn resolve(&self, task: &Task, config: &Config) -> Result<Given<'_>, Error> {
+        let typed = self.storage.iter().chain(&self.inputs).map(PathBuf::as_path);
+        let mut inputs: Vec<&Path> = typed.collect();
+        let takes = task.inputs.len();
+        let configured = config.storage()?;
+        let storage = match &configured {
+            Some(storage) if inputs.len() == takes => storage.clone(),
+            Some(_) if inputs.len() != takes + 1 => {
+                return Err(wrong_number(task, inputs.len(), true));
+            }
+            _ if inputs.is_empty() => return Err(Error::NoStorage),
+            _ => inputs.remove(0).to_owned(),
+        };
+        if inputs.len() != takes {
+            return Err(wrong_number(task, inputs.len(), false));
+        }
+        check_inputs(task, &inputs)?;
+        Ok(Given { storage, inputs })
+    }
+}
+
+fn wrong_number(task: &Task, given: usize, configured: bool) -> Error {
+    let names = task.inputs.iter().map(ToString::to_string).collect();
+    Error::Inputs { task: task.name.to_string(), names, given, configured }
+}
+
+/// Sees to it that each input of the task is a readable file.
+fn check_inputs(task: &Task, paths: &[&Path]) -> Result<(), Error> {
     for (name, path) in task.inputs.iter().zip(paths) {
         readable(path).map_err(|source| Error::Input {
             name: name.to_string(),

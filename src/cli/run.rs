@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::interrupt::Interrupts;
-use super::options::{Dirty, Strict, TaskDir, check_inputs};
+use super::options::{Dirty, Strict, TaskDir, Typed};
 use super::screen::Screen;
 use super::{Tool, say};
 use crate::count::counted;
@@ -22,7 +22,7 @@ use crate::evaluate::{EvaluateError, Evaluation, Evaluator, Event, Exports, File
 use crate::executor::{Executor, Local, Sandbox, SandboxError};
 use crate::exit::Exit;
 use crate::explain::{Explanation, Question};
-use crate::git::Trees;
+use crate::git::{Config, Trees};
 use crate::load::{self, listed};
 use crate::plan::Plan;
 use crate::report::{
@@ -43,7 +43,8 @@ pub struct Run {
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// How many computations run at the same time [default: the number of cores]
+    /// How many computations run at the same time [default: what Git's configuration has for
+    /// compeval.jobs, else the number of cores]
     #[arg(short, long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 
@@ -80,13 +81,8 @@ pub struct Run {
     #[command(flatten)]
     task: TaskDir,
 
-    /// The directory that keeps all results; it is made if it is not there
-    #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: PathBuf,
-
-    /// A file for each input of the task, in the order of the task's inputs
-    #[arg(value_hint = clap::ValueHint::FilePath)]
-    inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    typed: Typed,
 }
 
 const EXIT_CODES: &str = "\
@@ -103,20 +99,22 @@ impl Tool for Run {
             return Ok(Exit::Done);
         }
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
-        check_inputs(&task, &self.inputs)?;
+        let config = self.task.config()?;
+        let given = self.typed.resolve(&task, &config)?;
+        let jobs = self.jobs(&config)?;
         if self.isolates() {
             load::check_access(&self.task.task, &task)?;
         }
         let plan = Plan::new(&task.workflow);
-        let storage = self.open()?;
-        let files = Files::new(&task, &plan, &self.inputs, &storage, !self.dry_run)?;
+        let storage = self.open(&given.storage)?;
+        let files = Files::new(&task, &plan, &given.inputs, &storage, !self.dry_run)?;
         let evaluation = Evaluation::new(&plan);
         let (task, plan, files) = (&task, &plan, &files);
         let labels = labels(task, plan);
         let (evaluation, storage, labels) = (&evaluation, &storage, &labels[..]);
         let view = View { task, plan, files, evaluation, storage, labels };
         let mut screen = self.screen(view, out)?;
-        let caught = self.evaluate(view, &mut screen)?;
+        let caught = self.evaluate(view, jobs, &mut screen)?;
         let job = if self.dry_run { None } else { publish_job(view)? };
         let exit = caught.map_or_else(|| view.exit(), Exit::Interrupted);
         screen.end(job.as_ref(), exit);
@@ -153,13 +151,22 @@ impl Run {
         !self.dry_run && !self.no_isolate
     }
 
-    fn open(&self) -> Result<Storage, Error> {
+    fn open(&self, storage: &Path) -> Result<Storage, Error> {
         let unrecorded = self.strict.unrecorded();
         if self.dry_run {
-            return Ok(Storage::inspect(&self.storage, unrecorded)?);
+            return Ok(Storage::inspect(storage, unrecorded)?);
         }
         let sync = if self.no_sync { Durability::Unsynced } else { Durability::Synced };
-        Ok(Storage::open(&self.storage, unrecorded, sync)?)
+        Ok(Storage::open(storage, unrecorded, sync)?)
+    }
+
+    fn jobs(&self, config: &Config) -> Result<NonZeroUsize, Error> {
+        let jobs = match self.jobs {
+            Some(jobs) => Some(jobs),
+            None => config.jobs()?,
+        };
+        let cores = || thread::available_parallelism().ok();
+        Ok(jobs.or_else(cores).unwrap_or(NonZeroUsize::MIN))
     }
 
     fn screen<'a>(&self, view: View<'a>, out: &'a mut dyn Write) -> Result<Screen<'a>, Error> {
@@ -180,7 +187,12 @@ impl Run {
     }
 
     /// Evaluates in other threads what this one tells of; returns the signal that ended it early.
-    fn evaluate(&self, view: View<'_>, screen: &mut Screen<'_>) -> Result<Option<u8>, Error> {
+    fn evaluate(
+        &self,
+        view: View<'_>,
+        jobs: NonZeroUsize,
+        screen: &mut Screen<'_>,
+    ) -> Result<Option<u8>, Error> {
         let View { task, plan, files, evaluation, storage, .. } = view;
         let begin = |error: Box<dyn std::error::Error + Send + Sync>| Error::Begin(error);
         let executor = Local::with_limit(self.timeout);
@@ -193,8 +205,6 @@ impl Run {
             true => None,
             false => Some(Interrupts::watch(&executor).map_err(|e| begin(e.into()))?),
         };
-        let jobs = self.jobs.or_else(|| thread::available_parallelism().ok());
-        let jobs = jobs.unwrap_or(NonZeroUsize::MIN);
         let (sender, events) = mpsc::channel::<Event>();
         let evaluated = thread::scope(|scope| {
             let executor = (!self.dry_run).then_some(&*executor as &dyn Executor);

@@ -10,7 +10,7 @@ use std::thread;
 use clap::Parser;
 
 use super::Tool;
-use super::options::{Dirty, Strict, TaskDir, check_inputs};
+use super::options::{Dirty, Given, Strict, TaskDir, Typed};
 use crate::error::Error;
 use crate::evaluate::{Evaluation, Evaluator, Exports, Files};
 use crate::exit::Exit;
@@ -41,13 +41,8 @@ pub struct Viz {
     #[command(flatten)]
     task: TaskDir,
 
-    /// The directory that keeps all results
-    #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: Option<PathBuf>,
-
-    /// A file for each input of the task, in the order of the task's inputs
-    #[arg(value_hint = clap::ValueHint::FilePath)]
-    inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    typed: Typed,
 }
 
 const EXIT_CODES: &str = "\
@@ -66,15 +61,15 @@ enum Form {
 impl Tool for Viz {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let form = self.output.as_deref().map_or(Ok(Form::Dot), form)?;
-        let uncommitted = match self.storage {
-            Some(_) => self.dirty.uncommitted(),
-            None => Uncommitted::Ignore,
+        let uncommitted = match self.typed.is_nothing() {
+            false => self.dirty.uncommitted(),
+            true => Uncommitted::Ignore,
         };
         let task = self.task.load("ce-viz", uncommitted)?;
         let plan = Plan::new(&task.workflow);
-        let drawing = match &self.storage {
-            Some(storage) => self.with_results(storage, &task, &plan)?,
-            None => Drawing::new(&task, &plan, None),
+        let drawing = match self.typed.is_nothing() {
+            false => self.with_results(&task, &plan)?,
+            true => Drawing::new(&task, &plan, None),
         };
         let mut text = Vec::new();
         match form {
@@ -96,10 +91,10 @@ impl Tool for Viz {
 
 impl Viz {
     /// Looks for all results in the storage, computes none, and draws what is there.
-    fn with_results(&self, storage: &Path, task: &Task, plan: &Plan) -> Result<Drawing, Error> {
-        check_inputs(task, &self.inputs)?;
-        let storage = &Storage::inspect(storage, self.strict.unrecorded())?;
-        let files = &Files::new(task, plan, &self.inputs, storage, false)?;
+    fn with_results(&self, task: &Task, plan: &Plan) -> Result<Drawing, Error> {
+        let Given { storage, inputs } = self.typed.resolve(task, &self.task.config()?)?;
+        let storage = &Storage::inspect(&storage, self.strict.unrecorded())?;
+        let files = &Files::new(task, plan, &inputs, storage, false)?;
         let evaluation = Evaluation::new(plan);
         let (observe, trees) = (&|_| {}, Trees::new(&self.task.task));
         let exports = &Exports::new(storage, &trees);

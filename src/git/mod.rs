@@ -3,6 +3,7 @@
 //! Reads repositories and changes nothing in them. Knows nothing of tasks and the storage, but for
 //! where a task's repository keeps the names that its workflows read.
 
+mod config;
 mod diff;
 mod head;
 mod log;
@@ -17,6 +18,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+pub use self::config::{Config, ConfigError};
 pub use self::diff::{FileChange, Lines};
 pub use self::head::{Head, HeadError, Heads, top};
 pub use self::log::{Log, LogLine};

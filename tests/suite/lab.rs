@@ -227,6 +227,22 @@ impl Lab {
         user
     }
 
+    /// What `git` prints with these arguments in a directory of the laboratory.
+    #[track_caller]
+    pub(crate) fn git(&self, dir: &str, arguments: &[&str]) -> String {
+        let mut git = Command::new("git");
+        git.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        git.env("HOME", self.path("home")).env("GIT_CONFIG_NOSYSTEM", "1");
+        for who in ["AUTHOR", "COMMITTER"] {
+            git.env(format!("GIT_{who}_NAME"), "Lab").env(format!("GIT_{who}_EMAIL"), "lab@lab");
+            git.env(format!("GIT_{who}_DATE"), "1000000000 +0000");
+        }
+        let output = git.current_dir(self.path(dir)).args(arguments).output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {complaint}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
     /// Which computations were executed since the last time it was asked, in order.
     pub(crate) fn called(&self) -> Vec<String> {
         let log = self.path("called");

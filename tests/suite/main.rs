@@ -30,6 +30,7 @@ mod protocol;
 mod records;
 mod repository;
 mod run;
+mod settings;
 mod show;
 mod storages;
 mod verify;

@@ -1,0 +1,138 @@
+//! What users keep in Git's configuration: the section `compeval`, from all files that Git reads.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use gix::bstr::{BString, ByteSlice};
+
+use super::{GitResult, open, top};
+
+/// The section of the configuration.
+const SECTION: &str = "compeval";
+
+/// Git's configuration as it is for a repository: the system's, the user's, its own, its work
+/// tree's, and what the environment adds. The last value counts.
+#[derive(Debug)]
+pub struct Config {
+    repository: gix::Repository,
+    /// Where relative paths begin: the top of the work tree, as seen from the user's place.
+    top: PathBuf,
+}
+
+/// Why a setting cannot be told.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A value is not of its kind.
+    #[error("compeval.{key} in {file} is {value:?}, which is no {kind}")]
+    Value {
+        /// The key, without its section.
+        key: &'static str,
+        /// What it is set to.
+        value: String,
+        /// The file that says so, or what else does.
+        file: String,
+        /// What it should be.
+        kind: &'static str,
+    },
+    /// The configuration could not be read.
+    #[error("Git's configuration for {} cannot be read", dir.display())]
+    Git {
+        /// The directory of which the configuration was wanted.
+        dir: PathBuf,
+        /// What gix says.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// A value, and who says so. Without `=`, there is no text.
+struct Value {
+    text: Option<BString>,
+    file: String,
+}
+
+impl Value {
+    fn wrong(self, key: &'static str, kind: &'static str) -> ConfigError {
+        let value = self.text.unwrap_or_default().to_str_lossy().into_owned();
+        ConfigError::Value { key, value, file: self.file, kind }
+    }
+}
+
+impl Config {
+    /// Reads the configuration of the repository that a directory is in, or is.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no repository, or its configuration cannot be read.
+    pub fn of(dir: &Path) -> Result<Self, ConfigError> {
+        let read = || -> GitResult<Self> {
+            let real = dir.canonicalize()?;
+            let (root, inside) = match top(&real) {
+                Some(top) => (top.clone(), real.strip_prefix(top)?.to_owned()),
+                None => (real, PathBuf::new()),
+            };
+            let here = if dir == Path::new(".") { Path::new("") } else { dir };
+            let up: PathBuf = inside.components().map(|_| "..").collect();
+            Ok(Self { repository: open(&root)?, top: here.join(up) })
+        };
+        read().map_err(|source| ConfigError::Git { dir: dir.to_owned(), source })
+    }
+
+    /// The directory that keeps all results: `compeval.storage`. A relative path begins at the top
+    /// of the work tree, `~/` at the user's home.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is no path.
+    pub fn storage(&self) -> Result<Option<PathBuf>, ConfigError> {
+        let Some(value) = self.value("storage") else { return Ok(None) };
+        let path = self.repository.config_snapshot().trusted_path("compeval.storage");
+        match path {
+            Ok(Some(path)) if !path.as_os_str().is_empty() => Ok(Some(self.top.join(path))),
+            _ => Err(value.wrong("storage", "path of a directory")),
+        }
+    }
+
+    /// How many computations run at the same time: `compeval.jobs`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is no number from 1.
+    pub fn jobs(&self) -> Result<Option<NonZeroUsize>, ConfigError> {
+        let Some(value) = self.value("jobs") else { return Ok(None) };
+        let number = self.repository.config_snapshot().try_integer("compeval.jobs");
+        let number = number.ok().flatten().and_then(|number| usize::try_from(number).ok());
+        match number.and_then(NonZeroUsize::new) {
+            Some(number) => Ok(Some(number)),
+            None => Err(value.wrong("jobs", "number from 1")),
+        }
+    }
+
+    /// Whether computations are held apart from the rest of the system: `compeval.isolate`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is neither true nor false, in any of Git's words for that.
+    pub fn isolate(&self) -> Result<Option<bool>, ConfigError> {
+        let Some(value) = self.value("isolate") else { return Ok(None) };
+        match self.repository.config_snapshot().try_boolean("compeval.isolate") {
+            Ok(Some(isolate)) => Ok(Some(isolate)),
+            _ => Err(value.wrong("isolate", "boolean: write true or false")),
+        }
+    }
+
+    /// The value that counts, as it is written.
+    fn value(&self, key: &str) -> Option<Value> {
+        let snapshot = self.repository.config_snapshot();
+        let sections = snapshot.plumbing().sections_by_name(SECTION)?;
+        let sections = sections.filter(|section| section.header().subsection_name().is_none());
+        let values = sections.filter_map(|section| {
+            let text = section.value_implicit(key)?;
+            let meta = section.meta();
+            let path = meta.path.as_ref().map(|path| path.display().to_string());
+            let file = path.unwrap_or_else(|| "the environment".to_owned());
+            Some(Value { text, file })
+        });
+        values.last()
+    }
+}
