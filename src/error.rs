@@ -55,6 +55,16 @@ pub enum Error {
         /// Git's configuration has a storage, so none needs to be given.
         configured: bool,
     },
+    /// One version of a task takes an input that the other one does not.
+    #[error("the task at {takes} takes an input {name}, and at {lacks} it does not")]
+    NoInput {
+        /// The symbolic name.
+        name: String,
+        /// The version that takes it.
+        takes: String,
+        /// The version that does not.
+        lacks: String,
+    },
     /// An input is not there or may not be read.
     #[error("cannot read the input {name}, {path}")]
     Input {
@@ -111,6 +121,7 @@ impl Error {
             | Self::Config(_)
             | Self::NoStorage
             | Self::Inputs { .. }
+            | Self::NoInput { .. }
             | Self::Input { .. }
             | Self::Picture(_) => Exit::Malformed,
             Self::Storage(_)

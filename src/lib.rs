@@ -35,6 +35,7 @@
 pub mod access;
 pub mod cli;
 pub mod collect;
+pub mod compare;
 pub mod count;
 pub mod diagnosis;
 pub mod digest;

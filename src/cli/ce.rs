@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use super::{Check, Doctor, Explain, Gc, Log, Pin, Run, Show, Sym, Tool, Verify, Viz};
+use super::{Check, Diff, Doctor, Explain, Gc, Log, Pin, Run, Show, Sym, Tool, Verify, Viz};
 use crate::error::Error;
 use crate::exit::Exit;
 
@@ -24,6 +24,7 @@ enum Command {
     Sym(Sym),
     Viz(Viz),
     Check(Check),
+    Diff(Diff),
     Explain(Explain),
     Doctor(Doctor),
     Verify(Verify),
@@ -73,6 +74,7 @@ impl Tool for Ce {
             Command::Sym(sym) => sym.run(out),
             Command::Viz(viz) => viz.run(out),
             Command::Check(check) => check.run(out),
+            Command::Diff(diff) => diff.run(out),
             Command::Explain(explain) => explain.run(out),
             Command::Doctor(doctor) => doctor.run(out),
             Command::Verify(verify) => verify.run(out),

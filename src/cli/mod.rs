@@ -4,6 +4,7 @@
 
 mod ce;
 mod check;
+mod diff;
 mod doctor;
 mod explain;
 mod gc;
@@ -17,6 +18,7 @@ mod show;
 mod sym;
 mod verify;
 mod viz;
+mod workshop;
 
 use std::error::Error as _;
 use std::fmt::Display;
@@ -25,6 +27,7 @@ use std::process::ExitCode;
 
 pub use self::ce::Ce;
 pub use self::check::Check;
+pub use self::diff::Diff;
 pub use self::doctor::Doctor;
 pub use self::explain::Explain;
 pub use self::gc::Gc;

@@ -1,34 +1,22 @@
 //! `ce-run`: evaluates a task.
 
-use std::error::Error as _;
-use std::io::{self, IsTerminal, Write};
-use std::num::NonZeroUsize;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
+use std::io::{self, Write};
 
 use clap::Parser;
 
-use super::interrupt::Interrupts;
-use super::options::{Dirty, Strict, TaskDir, Typed};
+use super::options::{Dirty, TaskDir, Typed};
 use super::screen::Screen;
+use super::workshop::{How, Workshop};
 use super::{Tool, say};
-use crate::count::counted;
 use crate::digest::Digest;
 use crate::error::Error;
-use crate::evaluate::{EvaluateError, Evaluation, Evaluator, Event, Exports, Files};
-use crate::executor::{Executor, Local, Sandbox, SandboxError};
+use crate::evaluate::{Evaluation, Files};
 use crate::exit::Exit;
 use crate::explain::{Explanation, Question};
-use crate::git::{Config, Trees};
 use crate::load::{self, listed};
 use crate::plan::Plan;
-use crate::report::{
-    Json, Progress, Quiet, Reporter, Tally, Tree, Troubles, View, labels, reasons,
-};
-use crate::storage::{Durability, ResultName, Storage};
+use crate::report::{Json, Progress, Quiet, Reporter, Tree, Troubles, View, labels, reasons};
+use crate::storage::{ResultName, Storage};
 
 const PROGRAM: &str = "ce-run";
 
@@ -43,11 +31,6 @@ pub struct Run {
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// How many computations run at the same time [default: what Git's configuration has for
-    /// compeval.jobs, else the number of cores]
-    #[arg(short, long, value_name = "N")]
-    jobs: Option<NonZeroUsize>,
-
     /// Print events as JSON, one a line, in place of the tree
     #[arg(long, conflicts_with = "quiet")]
     json: bool,
@@ -56,24 +39,8 @@ pub struct Run {
     #[arg(short, long)]
     quiet: bool,
 
-    /// Try a call that fails N times more
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    retry: u32,
-
-    /// End a computation that takes longer, such as 90s, 10min or 1h30min
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    timeout: Option<Duration>,
-
-    /// Do not wait until results are on the disk: faster, and safe as long as the power stays on
-    #[arg(long)]
-    no_sync: bool,
-
-    /// Do not keep computations apart from the rest of the system
-    #[arg(long)]
-    no_isolate: bool,
-
     #[command(flatten)]
-    strict: Strict,
+    how: How,
 
     #[command(flatten)]
     dirty: Dirty,
@@ -101,22 +68,23 @@ impl Tool for Run {
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
         let config = self.task.config()?;
         let given = self.typed.resolve(&task, &config)?;
-        let jobs = self.jobs(&config)?;
-        if self.isolates() {
-            load::check_access(&self.task.task, &task)?;
+        let (dir, dry_run) = (&self.task.task, self.dry_run);
+        if !dry_run {
+            self.how.check(dir, &task)?;
         }
         let plan = Plan::new(&task.workflow);
-        let storage = self.open(&given.storage)?;
-        let files = Files::new(&task, &plan, &given.inputs, &storage, !self.dry_run)?;
+        let workshop = self.how.workshop(dry_run, &config, dir, &given.storage)?;
+        let storage = &workshop.storage;
+        let files = Files::new(&task, &plan, &given.inputs, storage, !dry_run)?;
         let evaluation = Evaluation::new(&plan);
         let (task, plan, files) = (&task, &plan, &files);
         let labels = labels(task, plan);
-        let (evaluation, storage, labels) = (&evaluation, &storage, &labels[..]);
+        let (evaluation, labels) = (&evaluation, &labels[..]);
         let view = View { task, plan, files, evaluation, storage, labels };
-        let mut screen = self.screen(view, out)?;
-        let caught = self.evaluate(view, jobs, &mut screen)?;
-        let job = if self.dry_run { None } else { publish_job(view)? };
-        let exit = caught.map_or_else(|| view.exit(), Exit::Interrupted);
+        let mut screen = self.screen(view, &workshop, out)?;
+        workshop.evaluate(view, &mut screen)?;
+        let job = if dry_run { None } else { publish_job(view)? };
+        let exit = workshop.caught().map_or_else(|| view.exit(), Exit::Interrupted);
         screen.end(job.as_ref(), exit);
         let broken = screen.broken.take();
         drop(screen);
@@ -137,39 +105,27 @@ impl Tool for Run {
 impl Run {
     /// The outputs of a job that is done, if they are all that is asked for: that needs no look at
     /// the workflow, however large it is.
-    fn done(&self) -> Result<Option<Vec<String>>, Error> {
+    fn done(&self) -> Result<Option<Vec<PathBuf>>, Error> {
         let Some(rev) = self.task.at.as_deref().filter(|_| self.quiet) else {
             return Ok(None);
         };
         let Some((task, commit)) = load::job_at(&self.task.task, rev) else { return Ok(None) };
-        let storage = Storage::inspect(&self.storage, self.strict.unrecorded())?;
-        Ok(storage.find_job(&task, &commit, &self.inputs)?)
-    }
-
-    /// Whether what is executed is to be isolated.
-    const fn isolates(&self) -> bool {
-        !self.dry_run && !self.no_isolate
-    }
-
-    fn open(&self, storage: &Path) -> Result<Storage, Error> {
-        let unrecorded = self.strict.unrecorded();
-        if self.dry_run {
-            return Ok(Storage::inspect(storage, unrecorded)?);
+        // How many inputs the task has is not known: a job of another number is another one.
+        for Given { storage, inputs } in self.typed.candidates(&self.task.config()?)? {
+            let there = Storage::inspect(&storage, Unrecorded::Refuse)?;
+            if let Some(outputs) = there.find_job(&task, &commit, &inputs)? {
+                return Ok(Some(outputs.iter().map(|name| storage.join(name)).collect()));
+            }
         }
-        let sync = if self.no_sync { Durability::Unsynced } else { Durability::Synced };
-        Ok(Storage::open(storage, unrecorded, sync)?)
+        Ok(None)
     }
 
-    fn jobs(&self, config: &Config) -> Result<NonZeroUsize, Error> {
-        let jobs = match self.jobs {
-            Some(jobs) => Some(jobs),
-            None => config.jobs()?,
-        };
-        let cores = || thread::available_parallelism().ok();
-        Ok(jobs.or_else(cores).unwrap_or(NonZeroUsize::MIN))
-    }
-
-    fn screen<'a>(&self, view: View<'a>, out: &'a mut dyn Write) -> Result<Screen<'a>, Error> {
+    fn screen<'a>(
+        &self,
+        view: View<'a>,
+        workshop: &Workshop,
+        out: &'a mut dyn Write,
+    ) -> Result<Screen<'a>, Error> {
         let mut text = Vec::new();
         let reporter: Box<dyn Reporter> = if self.json {
             Box::new(Json::begin(view, &mut text).map_err(Error::Output)?)
@@ -180,67 +136,10 @@ impl Run {
             tree.begin(&mut text).map_err(Error::Output)?;
             Box::new(tree)
         };
-        let visible = !self.quiet && !self.dry_run && io::stderr().is_terminal();
-        let progress = Progress::new(view, visible);
+        let progress = Progress::new(view, !self.quiet && workshop.shows_progress());
         let troubles = Troubles::default();
         Ok(Screen { program: PROGRAM, view, reporter, progress, troubles, text, out, broken: None })
     }
-
-    /// Evaluates in other threads what this one tells of; returns the signal that ended it early.
-    fn evaluate(
-        &self,
-        view: View<'_>,
-        jobs: NonZeroUsize,
-        screen: &mut Screen<'_>,
-    ) -> Result<Option<u8>, Error> {
-        let View { task, plan, files, evaluation, storage, .. } = view;
-        let begin = |error: Box<dyn std::error::Error + Send + Sync>| Error::Begin(error);
-        let executor = Local::with_limit(self.timeout);
-        let isolated = |executor: Local| executor.isolated(Sandbox::default());
-        let executor = if self.isolates() { isolated(executor) } else { executor };
-        let executor = Arc::new(executor);
-        let local = Arc::clone(&executor);
-        let (retries, trees) = (self.retry, &Trees::new(&self.task.task));
-        let interrupts = match self.dry_run {
-            true => None,
-            false => Some(Interrupts::watch(&executor).map_err(|e| begin(e.into()))?),
-        };
-        let (sender, events) = mpsc::channel::<Event>();
-        let evaluated = thread::scope(|scope| {
-            let executor = (!self.dry_run).then_some(&*executor as &dyn Executor);
-            let evaluating = scope.spawn(move || {
-                // The events end when nobody is left to send one.
-                let observe = move |event| drop(sender.send(event));
-                let exports = &Exports::new(storage, trees);
-                let observe = &observe;
-                Evaluator { task, plan, files, storage, exports, executor, retries, observe }
-                    .evaluate(evaluation, jobs)
-            });
-            let caught = || interrupts.as_ref().and_then(Interrupts::caught);
-            screen.follow(&events, &caught, &|| local.exposed().map(warning));
-            evaluating.join()
-        });
-        match evaluated {
-            // Calls have failed of it, which says enough.
-            Ok(Err(EvaluateError::Storage(error))) if screen.troubles.have_told(&error) => {}
-            Ok(evaluated) => evaluated?,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-        Ok(interrupts.and_then(|interrupts| interrupts.caught()))
-    }
-}
-
-/// Says why nothing is isolated, and what to try.
-fn warning(error: &SandboxError) -> String {
-    let because = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-    let hint = error.hint().map(|hint| format!("\n  try: {hint}")).unwrap_or_default();
-    format!("warning: computations are not isolated here: {error}{because}{hint}")
-}
-
-/// Reads a duration with its unit.
-fn duration(text: &str) -> Result<Duration, String> {
-    let duration: jiff::SignedDuration = text.parse().map_err(|error| format!("{error}"))?;
-    Duration::try_from(duration).map_err(|_| "it is negative".to_owned())
 }
 
 /// Keeps the outputs of the job under its own name, if all of them are there.
@@ -283,21 +182,5 @@ fn summarise(view: View<'_>, job: Option<&ResultName>) {
             say(PROGRAM, &format_args!("job output {number:02}: {path}"));
         }
     }
-    let Tally {
-        calls, reused, taken_over, executed, missing, blocked, failed, interrupted, ..
-    } = view.tally();
-    let parts = [
-        (reused, "found"),
-        (taken_over, "taken over"),
-        (executed, "executed"),
-        (missing, "missing"),
-        (failed, "failed"),
-        (blocked, "blocked"),
-        (interrupted, "interrupted"),
-    ];
-    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
-    let parts: Vec<String> = parts.map(|(count, word)| format!("{count} {word}")).collect();
-    let calls = counted(calls, "call");
-    let colon = if parts.is_empty() { "" } else { ": " };
-    say(PROGRAM, &format_args!("{calls}{colon}{}", parts.join(", ")));
+    say(PROGRAM, &view.tally());
 }

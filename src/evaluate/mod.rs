@@ -133,6 +133,29 @@ impl Files {
             if store { storage.store_input(path) } else { storage.find_input(path) }
         };
         let inputs = paths.iter().map(|path| input(path.as_ref())).collect::<Result<_, _>>()?;
+        Self::with_literals(plan, inputs, storage)
+    }
+
+    /// Finds what else is there for a task of which the inputs were found before.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn with_inputs(
+        task: &Task,
+        plan: &Plan,
+        inputs: Vec<Input>,
+        storage: &Storage,
+    ) -> Result<Self, StorageError> {
+        announce(task, plan, storage);
+        Self::with_literals(plan, inputs, storage)
+    }
+
+    fn with_literals(
+        plan: &Plan,
+        inputs: Vec<Input>,
+        storage: &Storage,
+    ) -> Result<Self, StorageError> {
         let literals = plan.literals().iter().map(|name| storage.literal(name.as_str()));
         Ok(Self { inputs, literals: literals.collect::<Result<_, _>>()? })
     }

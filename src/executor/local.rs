@@ -281,6 +281,8 @@ impl Executor for Local {
     }
 
     fn finish(&self) {
+        // Threads that have ended leave their children, and so launchers, to the main thread.
+        self.sandbox.iter().for_each(Sandbox::dismiss);
         self.orphans.end();
     }
 

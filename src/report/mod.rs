@@ -5,6 +5,7 @@
 mod ancestry;
 mod cause;
 mod columns;
+mod contrast;
 mod diagnosis;
 mod explanation;
 mod explanation_json;
@@ -17,20 +18,23 @@ mod tree;
 mod trouble;
 mod verdict;
 
+use std::fmt;
 use std::io;
 
 pub use self::ancestry::Ancestry;
+pub use self::contrast::Contrast;
 pub use self::diagnosis::{Findings, diagnosis, diagnosis_json};
 pub use self::explanation::{explanation, reasons};
 pub use self::explanation_json::explanation_json;
 pub use self::json::Json;
 pub use self::log::log;
 pub use self::progress::{Progress, TICK};
-pub use self::quiet::Quiet;
+pub use self::quiet::{Quiet, Silent};
 pub use self::stay::{Sum, candidates, pins};
 pub use self::tree::Tree;
 pub use self::trouble::Troubles;
 pub use self::verdict::Bar;
+use crate::count::counted;
 use crate::evaluate::{Evaluation, Event, Files, Outcome};
 use crate::exit::Exit;
 use crate::plan::{CallId, Plan, Source, Step};
@@ -153,6 +157,27 @@ pub struct Tally {
     /// Calls that failed because the storage did.
     #[serde(skip)]
     pub storage: usize,
+}
+
+/// Says how many calls ended in which way: `3 calls: 2 found, 1 executed`.
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&counted(self.calls, "call"))?;
+        let parts = [
+            (self.reused, "found"),
+            (self.taken_over, "taken over"),
+            (self.executed, "executed"),
+            (self.missing, "missing"),
+            (self.failed, "failed"),
+            (self.blocked, "blocked"),
+            (self.interrupted, "interrupted"),
+        ];
+        let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+        for (at, (count, word)) in parts.enumerate() {
+            write!(f, "{} {count} {word}", if at == 0 { ":" } else { "," })?;
+        }
+        Ok(())
+    }
 }
 
 /// Writes so many bytes for humans.

@@ -24,3 +24,16 @@ impl Reporter for Quiet<'_> {
         Ok(())
     }
 }
+
+/// Says nothing at all.
+pub struct Silent;
+
+impl Reporter for Silent {
+    fn event(&mut self, _: &Event, _: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn end(&mut self, _: Option<&ResultName>, _: Exit, _: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -6,6 +6,7 @@ mod arith;
 mod collect;
 mod compat;
 mod deep;
+mod diff;
 mod doctor;
 mod documents;
 mod examples;

@@ -150,6 +150,11 @@ impl Sandbox {
         found.map_or_else(|| Launcher::start(&self.program, shared), Ok)
     }
 
+    /// Ends the launchers that are idle.
+    pub(super) fn dismiss(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Lets another execution have a launcher.
     pub(super) fn give_back(&self, launcher: Launcher) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(launcher);

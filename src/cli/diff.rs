@@ -1,0 +1,127 @@
+//! `ce diff`: two versions of a task, side by side.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::options::{Dirty, TaskDir, Typed};
+use super::workshop::{Evaluated, How, Workshop};
+use super::{Tool, say};
+use crate::error::Error;
+use crate::evaluate::Files;
+use crate::exit::Exit;
+use crate::load::Uncommitted;
+use crate::plan::Plan;
+use crate::report::{Contrast, labels};
+use crate::storage::Input;
+use crate::workflow::Task;
+
+/// Compare the outputs of two versions of a task
+///
+/// Evaluates both, and shows which outputs differ, the calls whose outputs differ although their
+/// inputs are the same, where the workflows part, and the lines in which text outputs differ.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_CODES)]
+pub struct Diff {
+    /// Compute nothing and write nothing, only compare what is there
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    how: How,
+
+    #[command(flatten)]
+    dirty: Dirty,
+
+    /// The directory that holds the task
+    #[arg(long, value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
+    task: PathBuf,
+
+    /// The versions: two commits, or one and the task as it is checked out
+    #[arg(value_name = "REV1[..REV2]", value_parser = versions)]
+    versions: Versions,
+
+    #[command(flatten)]
+    typed: Typed,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 compared, 1 a call failed, 2 the arguments or a task are wrong, 3 something is \
+missing, 5 the storage could not be read or written, 130 interrupted (143: by SIGTERM).";
+
+/// What is compared with what; without a second revision, the task as it is checked out.
+#[derive(Clone, Debug)]
+struct Versions(String, Option<String>);
+
+fn versions(text: &str) -> Result<Versions, String> {
+    if text.contains("...") {
+        return Err("write two dots".to_owned());
+    }
+    let rev = |text: &str| if text.is_empty() { "HEAD".to_owned() } else { text.to_owned() };
+    Ok(match text.split_once("..") {
+        Some((one, other)) => Versions(rev(one), Some(rev(other))),
+        None => Versions(rev(text), None),
+    })
+}
+
+impl Tool for Diff {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let Versions(one, other) = &self.versions;
+        let titles = [one.as_str(), other.as_deref().unwrap_or("work tree")];
+        let tasks = [self.load(Some(one))?, self.load(other.as_ref())?];
+        let config = TaskDir { task: self.task.clone(), at: None }.config()?;
+        let given = self.typed.resolve(&tasks[1], &config)?;
+        if !self.dry_run {
+            tasks.iter().try_for_each(|task| self.how.check(&self.task, task))?;
+        }
+        let workshop = self.how.workshop(self.dry_run, &config, &self.task, &given.storage)?;
+        let storage = &workshop.storage;
+        let plans = [0, 1].map(|at| Plan::new(&tasks[at].workflow));
+        let files = Files::new(&tasks[1], &plans[1], &given.inputs, storage, !self.dry_run)?;
+        let inputs = inputs(&tasks, &files.inputs, titles)?;
+        let older = Files::with_inputs(&tasks[0], &plans[0], inputs, storage)?;
+        let ([task, newer], [plan, its]) = (tasks, plans);
+        let one = told(&workshop, titles[0], workshop.quietly(task, plan, older)?);
+        let other = told(&workshop, titles[1], workshop.quietly(newer, its, files)?);
+        if let Some(signal) = workshop.caught() {
+            return Ok(Exit::Interrupted(signal));
+        }
+        let labels = [&one, &other].map(|it| labels(&it.task, &it.plan));
+        let views = [one.view(storage, &labels[0]), other.view(storage, &labels[1])];
+        Contrast { views, titles }.print(out).map_err(Error::Output)?;
+        let exits = views.map(|view| view.exit());
+        let worst = [Exit::Storage, Exit::Failed, Exit::Missing];
+        Ok(worst.into_iter().find(|exit| exits.contains(exit)).unwrap_or(Exit::Done))
+    }
+}
+
+impl Diff {
+    fn load(&self, rev: Option<&String>) -> Result<Task, Error> {
+        let uncommitted =
+            if rev.is_some() { Uncommitted::Ignore } else { self.dirty.uncommitted() };
+        TaskDir { task: self.task.clone(), at: rev.cloned() }.load("ce", uncommitted)
+    }
+}
+
+/// Says how many calls ended in which way.
+fn told(workshop: &Workshop, title: &str, evaluated: Evaluated) -> Evaluated {
+    let labels = labels(&evaluated.task, &evaluated.plan);
+    let tally = evaluated.view(&workshop.storage, &labels).tally();
+    say("ce", &format_args!("{title}: {tally}"));
+    evaluated
+}
+
+/// The inputs of the first task, which are those of the second one with the same names.
+fn inputs(tasks: &[Task; 2], given: &[Input], titles: [&str; 2]) -> Result<Vec<Input>, Error> {
+    let input = |name| {
+        let at = tasks[1].inputs.iter().position(|other| other == name);
+        let input = at.and_then(|at| given.get(at)).cloned();
+        input.ok_or_else(|| Error::NoInput {
+            name: ToString::to_string(name),
+            takes: titles[0].to_owned(),
+            lacks: titles[1].to_owned(),
+        })
+    };
+    tasks[0].inputs.iter().map(input).collect()
+}

@@ -1,0 +1,211 @@
+//! How tasks are evaluated: what `ce-run`, `ce diff` and `ce bisect` share.
+
+use std::cell::Cell;
+use std::error::Error as _;
+use std::io::{self, IsTerminal, Write};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::interrupt::Interrupts;
+use super::options::Strict;
+use super::screen::Screen;
+use crate::error::Error;
+use crate::evaluate::{EvaluateError, Evaluation, Evaluator, Event, Exports, Files};
+use crate::executor::{Executor, Local, Sandbox};
+use crate::git::{Config, Trees};
+use crate::load;
+use crate::plan::Plan;
+use crate::report::{Progress, Silent, Troubles, View, labels};
+use crate::storage::{Durability, Storage};
+use crate::workflow::Task;
+
+/// How tasks are evaluated.
+#[derive(Debug, Args)]
+pub(super) struct How {
+    /// How many computations run at the same time [default: what Git's configuration has for
+    /// compeval.jobs, else the number of cores]
+    #[arg(short, long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+
+    /// Try a call that fails N times more
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    retry: u32,
+
+    /// End a computation that takes longer, such as 90s, 10min or 1h30min
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    timeout: Option<Duration>,
+
+    /// Do not wait until results are on the disk: faster, and safe as long as the power stays on
+    #[arg(long)]
+    no_sync: bool,
+
+    /// Do not keep computations apart from the rest of the system
+    #[arg(long)]
+    no_isolate: bool,
+
+    #[command(flatten)]
+    strict: Strict,
+}
+
+/// Where one or more evaluations are carried out.
+pub(super) struct Workshop {
+    pub(super) storage: Storage,
+    trees: Trees,
+    jobs: NonZeroUsize,
+    retries: u32,
+    /// Who executes; nobody, if nothing is to be computed.
+    crew: Option<(Arc<Local>, Interrupts)>,
+    /// It was told that nothing is isolated.
+    warned: Cell<bool>,
+}
+
+/// A task that was evaluated.
+pub(super) struct Evaluated {
+    pub(super) task: Task,
+    pub(super) plan: Plan,
+    pub(super) files: Files,
+    pub(super) evaluation: Evaluation,
+}
+
+impl How {
+    /// Opens the storage for evaluations of a task in this directory; with `dry_run`, nothing is
+    /// computed or written. From now on a signal interrupts what is executed.
+    pub(super) fn workshop(
+        &self,
+        dry_run: bool,
+        config: &Config,
+        dir: &Path,
+        storage: &Path,
+    ) -> Result<Workshop, Error> {
+        let jobs = self.jobs(config)?;
+        let unrecorded = self.strict.unrecorded();
+        let sync = if self.no_sync { Durability::Unsynced } else { Durability::Synced };
+        let storage = match dry_run {
+            true => Storage::inspect(storage, unrecorded)?,
+            false => Storage::open(storage, unrecorded, sync)?,
+        };
+        let crew = if dry_run { None } else { Some(self.crew()?) };
+        Ok(Workshop {
+            storage,
+            trees: Trees::new(dir),
+            jobs,
+            retries: self.retry,
+            crew,
+            warned: Cell::new(false),
+        })
+    }
+
+    fn jobs(&self, config: &Config) -> Result<NonZeroUsize, Error> {
+        let jobs = match self.jobs {
+            Some(jobs) => Some(jobs),
+            None => config.jobs()?,
+        };
+        let cores = || thread::available_parallelism().ok();
+        Ok(jobs.or_else(cores).unwrap_or(NonZeroUsize::MIN))
+    }
+
+    /// Checks that what the computations of a task are granted is there, if they are isolated.
+    pub(super) fn check(&self, dir: &Path, task: &Task) -> Result<(), Error> {
+        if !self.no_isolate {
+            load::check_access(dir, task)?;
+        }
+        Ok(())
+    }
+
+    fn crew(&self) -> Result<(Arc<Local>, Interrupts), Error> {
+        let executor = Local::with_limit(self.timeout);
+        let isolated = |executor: Local| executor.isolated(Sandbox::default());
+        let executor = Arc::new(if self.no_isolate { executor } else { isolated(executor) });
+        let interrupts =
+            Interrupts::watch(&executor).map_err(|error| Error::Begin(error.into()))?;
+        Ok((executor, interrupts))
+    }
+}
+
+impl Workshop {
+    /// The signal that ended the work early, if any.
+    pub(super) fn caught(&self) -> Option<u8> {
+        self.crew.as_ref().and_then(|(_, interrupts)| interrupts.caught())
+    }
+
+    /// Says why nothing is isolated although it was to be, and what to try; once.
+    fn warning(&self) -> Option<String> {
+        let (executor, _) = self.crew.as_ref()?;
+        let error = executor.exposed().filter(|_| !self.warned.replace(true))?;
+        let because = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+        let hint = error.hint().map(|hint| format!("\n  try: {hint}")).unwrap_or_default();
+        Some(format!("warning: computations are not isolated here: {error}{because}{hint}"))
+    }
+
+    /// Whether progress is shown where that can be seen.
+    pub(super) fn shows_progress(&self) -> bool {
+        self.crew.is_some() && io::stderr().is_terminal()
+    }
+
+    /// Evaluates in other threads what this one tells of.
+    pub(super) fn evaluate(&self, view: View<'_>, screen: &mut Screen<'_>) -> Result<(), Error> {
+        let View { task, plan, files, evaluation, storage, .. } = view;
+        let (retries, trees, jobs) = (self.retries, &self.trees, self.jobs);
+        let executor = self.crew.as_ref().map(|(executor, _)| &**executor as &dyn Executor);
+        let (sender, events) = mpsc::channel::<Event>();
+        let evaluated = thread::scope(|scope| {
+            let evaluating = scope.spawn(move || {
+                // The events end when nobody is left to send one.
+                let observe = move |event| drop(sender.send(event));
+                let exports = &Exports::new(storage, trees);
+                let observe = &observe;
+                Evaluator { task, plan, files, storage, exports, executor, retries, observe }
+                    .evaluate(evaluation, jobs)
+            });
+            screen.follow(&events, &|| self.caught(), &|| self.warning());
+            evaluating.join()
+        });
+        match evaluated {
+            // Calls have failed of it, which says enough.
+            Ok(Err(EvaluateError::Storage(error))) if screen.troubles.have_told(&error) => Ok(()),
+            Ok(evaluated) => Ok(evaluated?),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    /// Evaluates a task, and tells of nothing but troubles and progress.
+    pub(super) fn quietly(&self, task: Task, plan: Plan, files: Files) -> Result<Evaluated, Error> {
+        let evaluation = Evaluation::new(&plan);
+        let evaluated = Evaluated { task, plan, files, evaluation };
+        let labels = labels(&evaluated.task, &evaluated.plan);
+        let view = evaluated.view(&self.storage, &labels);
+        self.evaluate(
+            view,
+            &mut Screen {
+                program: "ce",
+                view,
+                reporter: Box::new(Silent),
+                progress: Progress::new(view, self.shows_progress()),
+                troubles: Troubles::default(),
+                text: Vec::new(),
+                out: &mut io::sink() as &mut dyn Write,
+                broken: None,
+            },
+        )?;
+        Ok(evaluated)
+    }
+}
+
+impl Evaluated {
+    /// What can be told of it.
+    pub(super) fn view<'a>(&'a self, storage: &'a Storage, labels: &'a [&'a str]) -> View<'a> {
+        let Self { task, plan, files, evaluation } = self;
+        View { task, plan, files, evaluation, storage, labels }
+    }
+}
+
+/// Reads a duration with its unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let duration: jiff::SignedDuration = text.parse().map_err(|error| format!("{error}"))?;
+    Duration::try_from(duration).map_err(|_| "it is negative".to_owned())
+}

@@ -1,0 +1,180 @@
+//! Two evaluations, side by side, for the user to read.
+
+use std::io::{self, Write};
+
+use super::{View, harmless, size};
+use crate::compare::{self, Difference, Output, Side, Verdict};
+use crate::plan::{CallId, Source};
+use crate::workflow::{Node, NodeId};
+
+/// Two evaluations, and what the user calls each.
+#[derive(Clone, Copy)]
+pub struct Contrast<'a> {
+    /// The evaluations.
+    pub views: [View<'a>; 2],
+    /// What they are called.
+    pub titles: [&'a str; 2],
+}
+
+impl<'a> Contrast<'a> {
+    fn sides(&self) -> [Side<'a>; 2] {
+        self.views.map(|View { task, plan, files, evaluation, .. }| Side {
+            task,
+            plan,
+            files,
+            evaluation,
+        })
+    }
+
+    /// Prints which outputs differ, where that enters, and how their texts differ.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the output cannot be written.
+    pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        let outputs = compare::outputs(self.sides());
+        for (number, output) in outputs.iter().enumerate() {
+            let verdict = match output.verdict {
+                Verdict::Same => "the same",
+                Verdict::Differs => "differs",
+                Verdict::Unknown => "is not known",
+            };
+            writeln!(out, "output {}: {verdict}", self.name(number, output))?;
+            if output.verdict != Verdict::Same {
+                self.files(output.sources, out)?;
+            }
+        }
+        if outputs.iter().all(|output| output.verdict == Verdict::Same) {
+            return Ok(());
+        }
+        self.entrances(out)?;
+        self.partings(out)?;
+        let mut outputs = outputs.iter().enumerate();
+        outputs.try_for_each(|(at, output)| self.text(&self.name(at, output), output, out))
+    }
+
+    /// The number and the symbolic name of an output, the newer one if there are two.
+    fn name(&self, number: usize, output: &Output) -> String {
+        let [one, other] = self.views;
+        let name = match output.sources {
+            [_, Some(source)] => other.symbol(source),
+            [Some(source), None] => one.symbol(source),
+            [None, None] => String::new(),
+        };
+        format!("{number:02} {name}")
+    }
+
+    /// Prints a line for each side: its file, size and SHA-1.
+    fn files(&self, sources: [Option<Source>; 2], out: &mut dyn Write) -> io::Result<()> {
+        let width = self.titles.iter().map(|title| title.chars().count()).max().unwrap_or(0);
+        for ((view, title), source) in self.views.iter().zip(self.titles).zip(sources) {
+            let text = source.map_or_else(|| "no such output".to_owned(), |it| view.file(it));
+            writeln!(out, "    {:width$}  {text}", harmless(title))?;
+        }
+        Ok(())
+    }
+
+    fn entrances(&self, out: &mut dyn Write) -> io::Result<()> {
+        let entrances = compare::entrances(self.sides());
+        if !entrances.is_empty() {
+            writeln!(out, "\nother outputs of the same inputs:")?;
+        }
+        for entrance in entrances {
+            let source =
+                |call: CallId, number: usize| Source::Output { call, number: number as u8 };
+            for number in entrance.outputs {
+                let [one, other] = entrance.calls.map(|call| source(call, number));
+                let (title, name) =
+                    (self.views[1].title(entrance.calls[1]), self.views[1].symbol(other));
+                writeln!(out, "  {title}, output {number:02} {name}")?;
+                self.files([Some(one), Some(other)], out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn partings(&self, out: &mut dyn Write) -> io::Result<()> {
+        let partings = compare::partings(self.sides());
+        if !partings.is_empty() {
+            writeln!(out, "\nthe workflow is another one at:")?;
+        }
+        for parting in partings {
+            let labels = ["TASK"].into_iter().chain(parting.path.iter().map(String::as_str));
+            let path = labels.map(harmless).collect::<Vec<_>>().join(" / ");
+            let [one, other] = [0, 1].map(|at| self.views[at].node(parting.nodes[at]));
+            writeln!(out, "  {path}: {one} -> {other}")?;
+        }
+        Ok(())
+    }
+
+    fn text(&self, name: &str, output: &Output, out: &mut dyn Write) -> io::Result<()> {
+        let (Verdict::Differs, [Some(one), Some(other)]) = (output.verdict, output.sources) else {
+            return Ok(());
+        };
+        let [one, other] = [(0, one), (1, other)].map(|(at, source)| self.views[at].path(source));
+        let difference = one.zip(other).map(|(one, other)| compare::difference(&one, &other));
+        writeln!(out)?;
+        match difference {
+            Some(Ok(Difference::Lines(lines))) => {
+                let titles = self.titles.map(harmless);
+                writeln!(out, "--- {} {name}\n+++ {} {name}", titles[0], titles[1])?;
+                lines
+                    .split_terminator('\n')
+                    .try_for_each(|line| writeln!(out, "{}", harmless(line)))
+            }
+            Some(Ok(Difference::Large(most))) => {
+                writeln!(out, "output {name}: larger than {}, and not shown", size(most))
+            }
+            Some(Ok(Difference::Binary)) => writeln!(out, "output {name}: no text, and not shown"),
+            Some(Err(error)) => writeln!(out, "output {name}: cannot be read: {error}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl View<'_> {
+    /// What the task or computation calls a file.
+    fn symbol(&self, source: Source) -> String {
+        let name = match source {
+            Source::Input(id) => self.task.inputs[id.index()].to_string(),
+            Source::Literal(id) => self.plan.literals()[id.index()].to_string(),
+            Source::Output { call, number } => {
+                let computation = self.plan.call(call).computation;
+                let outputs = &self.task.computations[computation.index()].outputs;
+                outputs.get(usize::from(number)).cloned().unwrap_or_default()
+            }
+        };
+        harmless(&name)
+    }
+
+    /// Where a file is, its size and its SHA-1; or why there is none.
+    fn file(&self, source: Source) -> String {
+        let name = self.evaluation.name(self.files, self.plan, source).unwrap_or_default();
+        match self.evaluation.digest(self.files, source) {
+            Some(digest) => {
+                let (size, sha1) = (size(digest.size), digest.sha1.short());
+                format!("{}  {size}  {sha1}", self.shown(&name))
+            }
+            None => format!("{}  MISSING", self.shown(&name)),
+        }
+    }
+
+    fn path(&self, source: Source) -> Option<std::path::PathBuf> {
+        let name = self.evaluation.name(self.files, self.plan, source)?;
+        Some(self.storage.path(&name))
+    }
+
+    /// What stands at a place of the workflow.
+    fn node(&self, node: NodeId) -> String {
+        match &self.task.workflow[node] {
+            Node::Computation { computation, outputs, .. } => {
+                let name = &self.task.computations[computation.index()].name;
+                let numbers: Vec<String> =
+                    outputs.numbers().map(|number| format!("{number:02}")).collect();
+                format!("{name}[{}]", numbers.join(", "))
+            }
+            Node::Input(id) => format!("INPUT('{}')", self.task.inputs[id.index()]),
+            Node::Literal(name) => format!("FILE('{name}')"),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! `ce diff`: two versions of a task, side by side.
+
+use std::fs;
+
+use crate::lab::Lab;
+use crate::program::Ran;
+
+const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] (divmod INPUT('x') \
+                    INPUT('y'))[1])[0]";
+
+/// A task of which the second commit has another `mul`.
+fn lab() -> Lab {
+    Lab::task(TASK)
+        .commit()
+        .computation("mul", "a b", "product", r#"echo $(($(cat "$1") * $(cat "$2") + 1)) >"$3""#)
+        .commit_again()
+}
+
+fn diff<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
+    let files = ["../storage", "../data/x", "../data/y"];
+    let files = &files[..=lab.inputs.len()];
+    lab.run("ce", &[&["diff"], arguments, files].concat())
+}
+
+#[test]
+fn it_says_which_output_differs_and_where_that_enters() {
+    let lab = lab();
+    diff(&lab, &["HEAD~1..HEAD"])
+        .exit(0)
+        .prints("diff/computation.txt")
+        .called(vec!["add", "add", "divmod", "divmod", "mul", "mul"]);
+    let ran = diff(&lab, &["HEAD~1..HEAD"]).exit(0).called(vec![]);
+    let ran = ran.says("ce: HEAD~1: 3 calls: 3 found\nce: HEAD: 3 calls: 3 found\n");
+    assert_eq!(diff(&lab, &["-n", "HEAD~1.."]).exit(0).stdout, ran.stdout);
+    assert!(lab.is_tidy());
+}
+
+#[test]
+fn what_is_missing_is_told_and_no_job_is_kept() {
+    let lab = lab();
+    let ran = diff(&lab, &["HEAD..HEAD"]).exit(0);
+    assert_eq!(ran.stdout, "output 00 sum: the same\n");
+    let lab = lab.file("workflow/inputs/00-mul/inputs/00-x/value", "y\n").commit_again();
+    diff(&lab, &["-n", "HEAD~1..HEAD"]).exit(3).shows("output 00 sum: is not known");
+    assert!(lab.storage().iter().all(|name| !name.starts_with("t_")), "no job is kept");
+}
+
+#[test]
+fn without_a_second_revision_it_compares_with_the_work_tree() {
+    let lab = lab();
+    diff(&lab, &["HEAD~1"]).exit(0).shows("    work tree  ../storage/c_add/");
+    let lab = lab.file("computations/mul/exec", "#!/bin/sh\necho 5 >\"$3\"\n");
+    diff(&lab, &["HEAD"]).exit(2).says("computations/mul");
+    diff(&lab, &["--dirty", "HEAD"]).exit(0).shows("../storage/c_mul/dirty-");
+}
+
+#[test]
+fn a_workflow_that_is_another_one_is_told_where_it_parts() {
+    let lab = lab().file("workflow/inputs/01-divmod/outputs", "0\n").commit_again();
+    let lab = lab.file("workflow/inputs/00-mul/inputs/01-y/value", "x\n").commit_again();
+    diff(&lab, &["HEAD~2..HEAD"]).exit(0).prints("diff/workflow.txt");
+}
+
+#[test]
+fn outputs_that_only_one_of_them_has_differ() {
+    let root = |slice| format!("Inputs: 'x', 'y'\n(divmod INPUT('x') INPUT('y')){slice}");
+    let lab = Lab::task(&root("[0, 1]")).commit().file("workflow/outputs", "0\n").commit_again();
+    let ran = diff(&lab, &["HEAD~1..HEAD"]).exit(0);
+    ran.shows("output 00 quotient: the same\noutput 01 remainder: differs\n")
+        .shows("    HEAD    no such output\n");
+}
+
+#[test]
+fn what_is_no_text_is_told_by_its_size() {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(blob INPUT('x') INPUT('y'))[0]")
+        .computation("blob", "a b", "blob", r#"printf 'a\0b' >"$3""#)
+        .commit();
+    let lab = lab.computation("blob", "a b", "blob", r#"printf 'a\0bc' >"$3""#).commit_again();
+    let ran = diff(&lab, &["HEAD~1..HEAD"]).exit(0);
+    ran.shows("  3 B  ").shows("  4 B  ").shows("\noutput 00 blob: no text, and not shown\n");
+}
+
+#[test]
+fn what_a_text_says_does_not_command_the_terminal() {
+    let task = Lab::task("Inputs: 'x', 'y'\n(say INPUT('x') INPUT('y'))[0]");
+    let say = |lab: Lab, text: &str| {
+        lab.computation("say", "a b", "text", &format!("printf '{text}' >\"$3\""))
+    };
+    let lab = say(say(task, "a\\n").commit(), "\\033[2J\\n").commit_again();
+    diff(&lab, &["HEAD~1..HEAD"]).exit(0).shows("-a\n+\u{fffd}[2J\n");
+}
+
+#[test]
+fn a_call_that_fails_is_told_and_everything_else_compared() {
+    let lab = lab().computation("mul", "a b", "product", "exit 3").commit_again();
+    let ran = diff(&lab, &["HEAD~1..HEAD"]).exit(1).says("mul (mul) failed: it ended with exit");
+    ran.shows("output 00 sum: is not known\n").shows("/???_");
+}
+
+#[test]
+fn inputs_are_those_of_the_newer_task_by_their_names() {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]").commit();
+    let lab = lab.file("inputs", "y\nx\n").commit_again();
+    diff(&lab, &["HEAD~1..HEAD"]).exit(0).shows("output 00 sum: the same\n");
+    let lab = lab.file("inputs", "z\nx\n").file("workflow/inputs/01-y/value", "z\n").commit_again();
+    let ran = diff(&lab, &["HEAD~1..HEAD"]).exit(2);
+    ran.says("ce: the task at HEAD~1 takes an input y, and at HEAD it does not\n");
+}
+
+#[test]
+fn wrong_versions_are_refused() {
+    let lab = lab();
+    diff(&lab, &["HEAD...HEAD"]).exit(2).says("write two dots");
+    diff(&lab, &["nonsense"]).exit(2).says("there is no commit nonsense in");
+    diff(&lab, &["HEAD..nonsense"]).exit(2).says("there is no commit nonsense in");
+    lab.run("ce", &["diff", "HEAD"]).exit(2).says("no storage is given");
+    assert!(!fs::exists(lab.path("storage")).unwrap());
+}
