@@ -2,10 +2,12 @@
 
 use std::io;
 
+use crate::bisect::BisectError;
 use crate::count::counted;
 use crate::evaluate::EvaluateError;
+use crate::executor::ExecuteError;
 use crate::exit::Exit;
-use crate::git::{ConfigError, ReachError};
+use crate::git::{ConfigError, ReachError, SnapshotError};
 use crate::history::HistoryError;
 use crate::load::LoadError;
 use crate::storage::StorageError;
@@ -36,6 +38,20 @@ pub enum Error {
     /// What the user keeps in Git's configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The first bad commit cannot be looked for.
+    #[error(transparent)]
+    Bisect(#[from] BisectError),
+    /// The commits of a repository cannot be told.
+    #[error(transparent)]
+    Commits(#[from] SnapshotError),
+    /// What the user gave as a test does not run.
+    #[error("the test {program} cannot be run")]
+    Test {
+        /// Its first word.
+        program: String,
+        /// Why.
+        source: ExecuteError,
+    },
     /// Nobody says where the results are.
     #[error("no storage is given, and Git's configuration has no compeval.storage")]
     NoStorage,
@@ -114,6 +130,7 @@ impl Error {
     /// The exit code that tells of it.
     pub const fn exit(&self) -> Exit {
         match self {
+            Self::Bisect(error) => error.exit(),
             Self::Load(_)
             | Self::History(_)
             | Self::Reach(_)
@@ -122,6 +139,8 @@ impl Error {
             | Self::NoStorage
             | Self::Inputs { .. }
             | Self::NoInput { .. }
+            | Self::Commits(_)
+            | Self::Test { .. }
             | Self::Input { .. }
             | Self::Picture(_) => Exit::Malformed,
             Self::Storage(_)
@@ -137,7 +156,9 @@ impl Error {
     /// What the user can do about it, if that is not plain.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Load(LoadError::Snapshot(error)) => error.hint().map(str::to_owned),
+            Self::Load(LoadError::Snapshot(error)) | Self::Commits(error) => {
+                error.hint().map(str::to_owned)
+            }
             Self::Load(LoadError::NoTask(_)) => {
                 Some("run this at the root of a task, or name it with --task".to_owned())
             }
@@ -151,6 +172,9 @@ impl Error {
             Self::History(HistoryError::Ambiguous { .. }) => Some("give more digits".to_owned()),
             Self::History(HistoryError::Unknown(_)) => {
                 Some("give the path of an output or task input, or its SHA-1".to_owned())
+            }
+            Self::Bisect(BisectError::Nothing { .. }) => {
+                Some("the bad one comes later in the history".to_owned())
             }
             Self::NoStorage => {
                 Some("give it before the inputs, or git config compeval.storage DIR".to_owned())

@@ -33,6 +33,7 @@
 //! ```
 
 pub mod access;
+pub mod bisect;
 pub mod cli;
 pub mod collect;
 pub mod compare;

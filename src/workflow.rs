@@ -64,6 +64,20 @@ pub struct Task {
     pub workflow: Workflow,
 }
 
+impl Task {
+    /// Whether another version of the task has the same expression, and the same trees of all
+    /// computations: whatever that is given, it makes the same.
+    pub fn means_the_same(&self, other: &Self) -> bool {
+        let trees = |task: &Self| {
+            let trees = task.computations.iter().map(|it| (it.name.clone(), it.tree.clone()));
+            trees.collect::<Vec<_>>()
+        };
+        self.inputs == other.inputs
+            && self.workflow == other.workflow
+            && trees(self) == trees(other)
+    }
+}
+
 /// A named executable that turns inputs into outputs, at one commit.
 #[derive(Debug)]
 pub struct Computation {
@@ -98,7 +112,7 @@ pub(crate) fn version(commit: &ObjectId, tree: &ObjectId, dirty: bool) -> String
 }
 
 /// An expression: where a value comes from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     /// Outputs of a computation.
     Computation {
@@ -116,7 +130,7 @@ pub enum Node {
 }
 
 /// A sub-workflow in its place among a reader's inputs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Argument {
     /// What a human called it.
     pub label: Box<str>,
@@ -147,7 +161,7 @@ impl Node {
 }
 
 /// An expression tree in which equal subtrees are one node.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Workflow {
     nodes: Vec<Node>,
     root: NodeId,

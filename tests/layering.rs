@@ -11,7 +11,7 @@ use std::path::Path;
 /// The modules from the ground up. A module imports what stands in lines before its own.
 const LAYERS: [&[&str]; 11] = [
     &["access", "count", "digest", "name", "slice", "exit", "diagnosis"],
-    &["workflow"],
+    &["workflow", "bisect"],
     &["git"],
     &["load", "plan", "storage", "executor"],
     &["evaluate", "verify", "history"],

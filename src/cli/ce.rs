@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use super::{Check, Diff, Doctor, Explain, Gc, Log, Pin, Run, Show, Sym, Tool, Verify, Viz};
+use super::{
+    Bisect, Check, Diff, Doctor, Explain, Gc, Log, Pin, Run, Show, Sym, Tool, Verify, Viz,
+};
 use crate::error::Error;
 use crate::exit::Exit;
 
@@ -25,6 +27,7 @@ enum Command {
     Viz(Viz),
     Check(Check),
     Diff(Diff),
+    Bisect(Bisect),
     Explain(Explain),
     Doctor(Doctor),
     Verify(Verify),
@@ -75,6 +78,7 @@ impl Tool for Ce {
             Command::Viz(viz) => viz.run(out),
             Command::Check(check) => check.run(out),
             Command::Diff(diff) => diff.run(out),
+            Command::Bisect(bisect) => bisect.run(out),
             Command::Explain(explain) => explain.run(out),
             Command::Doctor(doctor) => doctor.run(out),
             Command::Verify(verify) => verify.run(out),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use super::options::{Dirty, TaskDir, Typed};
-use super::workshop::{Evaluated, How, Workshop};
+use super::workshop::{Evaluated, How, Workshop, same_inputs};
 use super::{Tool, say};
 use crate::error::Error;
 use crate::evaluate::Files;
@@ -14,7 +14,6 @@ use crate::exit::Exit;
 use crate::load::Uncommitted;
 use crate::plan::Plan;
 use crate::report::{Contrast, labels};
-use crate::storage::Input;
 use crate::workflow::Task;
 
 /// Compare the outputs of two versions of a task
@@ -79,7 +78,7 @@ impl Tool for Diff {
         let storage = &workshop.storage;
         let plans = [0, 1].map(|at| Plan::new(&tasks[at].workflow));
         let files = Files::new(&tasks[1], &plans[1], &given.inputs, storage, !self.dry_run)?;
-        let inputs = inputs(&tasks, &files.inputs, titles)?;
+        let inputs = same_inputs([titles[0], titles[1]], [&tasks[0], &tasks[1]], &files.inputs)?;
         let older = Files::with_inputs(&tasks[0], &plans[0], inputs, storage)?;
         let ([task, newer], [plan, its]) = (tasks, plans);
         let one = told(&workshop, titles[0], workshop.quietly(task, plan, older)?);
@@ -110,18 +109,4 @@ fn told(workshop: &Workshop, title: &str, evaluated: Evaluated) -> Evaluated {
     let tally = evaluated.view(&workshop.storage, &labels).tally();
     say("ce", &format_args!("{title}: {tally}"));
     evaluated
-}
-
-/// The inputs of the first task, which are those of the second one with the same names.
-fn inputs(tasks: &[Task; 2], given: &[Input], titles: [&str; 2]) -> Result<Vec<Input>, Error> {
-    let input = |name| {
-        let at = tasks[1].inputs.iter().position(|other| other == name);
-        let input = at.and_then(|at| given.get(at)).cloned();
-        input.ok_or_else(|| Error::NoInput {
-            name: ToString::to_string(name),
-            takes: titles[0].to_owned(),
-            lacks: titles[1].to_owned(),
-        })
-    };
-    tasks[0].inputs.iter().map(input).collect()
 }

@@ -2,6 +2,7 @@
 //!
 //! This is the only place that prints errors and decides about the end of a process.
 
+mod bisect;
 mod ce;
 mod check;
 mod diff;
@@ -25,6 +26,7 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
+pub use self::bisect::Bisect;
 pub use self::ce::Ce;
 pub use self::check::Check;
 pub use self::diff::Diff;

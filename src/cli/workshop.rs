@@ -2,9 +2,11 @@
 
 use std::cell::Cell;
 use std::error::Error as _;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -16,12 +18,12 @@ use super::options::Strict;
 use super::screen::Screen;
 use crate::error::Error;
 use crate::evaluate::{EvaluateError, Evaluation, Evaluator, Event, Exports, Files};
-use crate::executor::{Executor, Local, Sandbox};
+use crate::executor::{ExecuteError, Executor, Local, Sandbox, Status};
 use crate::git::{Config, Trees};
 use crate::load;
 use crate::plan::Plan;
 use crate::report::{Progress, Silent, Troubles, View, labels};
-use crate::storage::{Durability, Storage};
+use crate::storage::{Durability, Input, Storage};
 use crate::workflow::Task;
 
 /// How tasks are evaluated.
@@ -142,6 +144,23 @@ impl Workshop {
         Some(format!("warning: computations are not isolated here: {error}{because}{hint}"))
     }
 
+    /// Runs a test of the user's; what it prints goes to standard error.
+    pub(super) fn test(
+        &self,
+        program: &OsStr,
+        arguments: &[OsString],
+        files: &[PathBuf],
+    ) -> Result<Status, Error> {
+        let mut command = Command::new(program);
+        command.args(arguments).args(files).stdin(Stdio::null()).stdout(io::stderr());
+        let status = match &self.crew {
+            Some((executor, _)) => executor.run(&mut command),
+            None => Err(ExecuteError::Interrupted),
+        };
+        let program = program.display().to_string();
+        status.map_err(|source| Error::Test { program, source })
+    }
+
     /// Whether progress is shown where that can be seen.
     pub(super) fn shows_progress(&self) -> bool {
         self.crew.is_some() && io::stderr().is_terminal()
@@ -202,6 +221,24 @@ impl Evaluated {
         let Self { task, plan, files, evaluation } = self;
         View { task, plan, files, evaluation, storage, labels }
     }
+}
+
+/// The inputs of one version of a task, which are those that were given to another one, by name.
+pub(super) fn same_inputs(
+    [takes, lacks]: [&str; 2],
+    [task, other]: [&Task; 2],
+    given: &[Input],
+) -> Result<Vec<Input>, Error> {
+    let input = |name| {
+        let at = other.inputs.iter().position(|known| known == name);
+        let input = at.and_then(|at| given.get(at)).cloned();
+        input.ok_or_else(|| Error::NoInput {
+            name: ToString::to_string(name),
+            takes: takes.to_owned(),
+            lacks: lacks.to_owned(),
+        })
+    };
+    task.inputs.iter().map(input).collect()
 }
 
 /// Reads a duration with its unit.

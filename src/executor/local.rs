@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -103,13 +104,44 @@ impl Local {
         self.sandbox.as_ref().filter(|sandbox| sandbox.is_possible())
     }
 
+    /// Runs a command that the user gave, in a process group of its own, and waits for its end. It
+    /// is interrupted like executions; it is not isolated, and no limit is set to it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it could not be started or waited for.
+    pub fn run(&self, command: &mut Command) -> Result<Status, ExecuteError> {
+        if self.is_interrupted() {
+            return Err(ExecuteError::Interrupted);
+        }
+        let exec = PathBuf::from(command.get_program());
+        let start = |source| ExecuteError::Start { exec: exec.clone(), source, lacking: None };
+        let wait = |source| ExecuteError::Wait { exec: exec.clone(), source };
+        let run = || {
+            let child = spawn(command.process_group(0)).map_err(start)?;
+            self.wait(child, None).map_err(wait)
+        };
+        // Whatever is a child of the main thread is an orphan.
+        let over = thread::scope(|scope| scope.spawn(run).join());
+        let over = over.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(match over.code {
+            Some(code) => Status::Exited(code),
+            None => Status::Killed(over.signal.unwrap_or_default()),
+        })
+    }
+
     fn groups(&self) -> MutexGuard<'_, Groups> {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for the end of what a process leads, which may be asked to end meanwhile; tells whether
     /// it took too long.
-    fn attend<T>(&self, leader: Pid, wait: impl FnOnce() -> T) -> (T, bool) {
+    fn attend<T>(
+        &self,
+        leader: Pid,
+        limit: Option<Duration>,
+        wait: impl FnOnce() -> T,
+    ) -> (T, bool) {
         {
             let mut groups = self.groups();
             groups.running.insert(leader);
@@ -117,7 +149,7 @@ impl Local {
                 ask_to_end(leader);
             }
         }
-        let (waited, late) = match self.limit {
+        let (waited, late) = match limit {
             None => (wait(), false),
             Some(limit) => wait_at_most(leader, limit, wait),
         };
@@ -134,13 +166,13 @@ impl Local {
             source,
             lacking: None,
         })?;
-        self.wait(child).map_err(|source| ExecuteError::Wait { exec: exec(), source })
+        self.wait(child, self.limit).map_err(|source| ExecuteError::Wait { exec: exec(), source })
     }
 
     /// Waits for the end of a child and of its group.
-    fn wait(&self, child: Child) -> io::Result<Over> {
+    fn wait(&self, child: Child, limit: Option<Duration>) -> io::Result<Over> {
         let pid = Pid::from_child(&child);
-        let (waited, late) = self.attend(pid, || wait_for(pid));
+        let (waited, late) = self.attend(pid, limit, || wait_for(pid));
         waited?;
         // It is a zombie still: its number, and so its group's, is nobody else's.
         signal(pid, Signal::KILL);
@@ -178,7 +210,7 @@ impl Local {
                 return Err(sandbox::refused(&cell, invocation, error));
             }
         };
-        let (waited, late) = self.attend(leader, || launcher.wait());
+        let (waited, late) = self.attend(leader, self.limit, || launcher.wait());
         waited.map_err(broken)?;
         let (ended, used) = launcher.end().map_err(broken)?;
         room.give_back(launcher);

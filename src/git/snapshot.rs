@@ -6,13 +6,13 @@ use std::collections::{HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
-use std::process::Command;
 use std::rc::Rc;
 
 use gix::ObjectId;
 use gix::objs::tree::EntryKind;
 
 use super::repositories::Repositories;
+use super::revision;
 use super::{GitResult, from, object_id, top};
 use crate::digest;
 
@@ -25,6 +25,8 @@ pub struct Snapshot {
     repositories: Repositories,
     commit: ObjectId,
     directory: PathBuf,
+    /// A submodule that is at another commit than the one that is recorded, and that other one.
+    moved: Option<(PathBuf, ObjectId)>,
     /// The trees that were read.
     trees: RefCell<HashMap<ObjectId, Rc<Entries>>>,
     /// Whether trees hold links or submodules, themselves or anywhere below.
@@ -86,6 +88,17 @@ pub enum SnapshotError {
     /// Links lead to links without end.
     #[error("has too many levels of links")]
     Links,
+    /// Nothing tells which submodule is meant.
+    #[error("there is no submodule that holds {}", path.display())]
+    Submodule {
+        /// What it should hold.
+        path: PathBuf,
+        /// Why.
+        source: Box<Self>,
+    },
+    /// The task's own repository holds this.
+    #[error("it is the task's own")]
+    Own,
     /// The submodule is not there.
     #[error("is a submodule of which the commit {commit} is not cloned")]
     NotCloned {
@@ -124,16 +137,27 @@ impl Snapshot {
             repository: repository(),
             source,
         };
-        let commit = commit(&repositories, dir, rev).map_err(wrong)?;
+        let commit = revision::commit(&repositories.task, dir, rev).map_err(wrong)?;
         let real = dir.canonicalize().map_err(|error| SnapshotError::Git(error.into()))?;
         let directory = top(&real).and_then(|top| real.strip_prefix(top).ok().map(Path::to_owned));
         Ok(Self {
             repositories,
             commit,
             directory: directory.unwrap_or_default(),
+            moved: None,
             trees: RefCell::default(),
             linked: RefCell::default(),
         })
+    }
+
+    /// The same with a submodule at another commit, given by its place in the repository.
+    ///
+    /// # Errors
+    ///
+    /// Never fails for an id that Git has made.
+    pub fn with(self, place: &Path, commit: &digest::ObjectId) -> Result<Self, SnapshotError> {
+        let commit = from(commit).map_err(SnapshotError::Git)?;
+        Ok(Self { moved: Some((place.to_owned(), commit)), ..self })
     }
 
     /// The commit.
@@ -151,6 +175,22 @@ impl Snapshot {
     ///
     /// Fails if nothing has it, or Git's data cannot be read.
     pub fn find(&self, path: &Path) -> Result<Spot, SnapshotError> {
+        self.way(path)?.spot(&self.directory)
+    }
+
+    /// The innermost submodule that holds a path: its place in the repository, and its commit.
+    pub(super) fn submodule(&self, path: &Path) -> Result<(PathBuf, ObjectId), SnapshotError> {
+        let way = self.way(path)?;
+        let (_, _, commit) = way.here();
+        if commit == self.commit {
+            return Err(SnapshotError::Own);
+        }
+        let outside = way.steps.iter().rposition(|step| step.3 != commit);
+        let names = way.steps.iter().take(outside.map_or(0, |at| at + 1) + 1);
+        Ok((names.map(|(name, ..)| name).collect(), commit))
+    }
+
+    fn way(&self, path: &Path) -> Result<Way<'_>, SnapshotError> {
         let mut way = Way::new(self)?;
         let mut left: VecDeque<OsString> = parts(&self.directory.join(path));
         let mut links = 0;
@@ -168,7 +208,7 @@ impl Snapshot {
                 }
             }
         }
-        way.spot(&self.directory)
+        Ok(way)
     }
 
     /// Lists the names in a directory, in any order.
@@ -263,26 +303,6 @@ impl Snapshot {
     }
 }
 
-/// Finds a revision as Git does. What gix does not understand, Git itself is asked for.
-fn commit(repositories: &Repositories, dir: &Path, rev: &str) -> GitResult<ObjectId> {
-    let parse = || -> GitResult<ObjectId> {
-        let object = repositories.task.rev_parse_single(rev)?.object()?;
-        Ok(object.peel_to_commit()?.id)
-    };
-    let error = match parse() {
-        Ok(commit) => return Ok(commit),
-        Err(error) => error,
-    };
-    let mut git = Command::new("git");
-    git.arg("-C").arg(dir).args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
-    match git.arg(format!("{rev}^{{commit}}")).output() {
-        Ok(output) if output.status.success() => {
-            Ok(ObjectId::from_hex(output.stdout.trim_ascii())?)
-        }
-        _ => Err(error),
-    }
-}
-
 fn parts(path: &Path) -> VecDeque<OsString> {
     let parts = path.components().filter(|part| *part != Component::CurDir);
     parts.map(|part| part.as_os_str().to_owned()).collect()
@@ -327,7 +347,13 @@ impl<'a> Way<'a> {
                 let target = self.snapshot.blob(id).map_err(SnapshotError::Git)?;
                 return Ok(Some(OsString::from_vec(target).into()));
             }
-            EntryKind::Commit => (part.to_owned(), EntryKind::Tree, self.snapshot.tree(id)?, id),
+            EntryKind::Commit => {
+                let names = self.steps.iter().map(|(name, ..)| name.as_os_str());
+                let place: PathBuf = names.chain([part]).collect();
+                let moved = self.snapshot.moved.as_ref().filter(|(moved, _)| *moved == place);
+                let commit = moved.map_or(id, |(_, commit)| *commit);
+                (part.to_owned(), EntryKind::Tree, self.snapshot.tree(commit)?, commit)
+            }
             EntryKind::Tree | EntryKind::Blob | EntryKind::BlobExecutable => {
                 (part.to_owned(), kind, id, commit)
             }

@@ -110,8 +110,21 @@ pub fn task(dir: &Path, uncommitted: Uncommitted) -> Result<Loaded, LoadError> {
 ///
 /// Fails if there is no such revision, and tells everything that is wrong with the task at once.
 pub fn task_at(dir: &Path, rev: &str) -> Result<Loaded, LoadError> {
+    task_in(dir, rev, Snapshot::open(&real(dir)?, rev)?)
+}
+
+/// Reads the task that a directory holds, as it is at HEAD, but with a submodule at another commit:
+/// it is given by its place in the repository.
+///
+/// # Errors
+///
+/// Fails if the repository cannot be read, and tells everything that is wrong with the task at once.
+pub fn task_with(dir: &Path, submodule: &Path, commit: &ObjectId) -> Result<Loaded, LoadError> {
+    task_in(dir, "HEAD", Snapshot::open(&real(dir)?, "HEAD")?.with(submodule, commit)?)
+}
+
+fn task_in(dir: &Path, rev: &str, mut snapshot: Snapshot) -> Result<Loaded, LoadError> {
     let real = real(dir)?;
-    let mut snapshot = Snapshot::open(&real, rev)?;
     match snapshot.find(Path::new("workflow")) {
         Ok(spot) if spot.kind == Kind::Directory => {
             read(dir, &real, &mut snapshot, Uncommitted::Ignore)

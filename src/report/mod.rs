@@ -72,7 +72,7 @@ pub fn labels<'a>(task: &'a Task, plan: &Plan) -> Vec<&'a str> {
 }
 
 /// Takes the control characters out of a text, which could else command the terminal.
-fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 

@@ -25,7 +25,7 @@ fn diff<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
 #[test]
 fn it_says_which_output_differs_and_where_that_enters() {
     let lab = lab();
-    diff(&lab, &["HEAD~1..HEAD"])
+    diff(&lab, &["--no-isolate", "HEAD~1..HEAD"])
         .exit(0)
         .prints("diff/computation.txt")
         .called(vec!["add", "add", "divmod", "divmod", "mul", "mul"]);

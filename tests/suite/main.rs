@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
 
 mod arith;
+mod bisect;
 mod collect;
 mod compat;
 mod deep;

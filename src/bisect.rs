@@ -1,0 +1,273 @@
+//! Which commit brought a change, by halving: those that are left are reachable from a bad commit
+//! and from no good one.
+//!
+//! Only decides what to look at next, from what is known of others. Knows nothing of Git and tasks.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::digest::ObjectId;
+use crate::exit::Exit;
+
+/// A commit of the history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// Its id.
+    pub id: ObjectId,
+    /// The ids of its parents, whether or not they are part of the history.
+    pub parents: Vec<ObjectId>,
+    /// The first line of its message.
+    pub subject: String,
+}
+
+/// What a commit turns out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// The change is not in it, nor in its ancestors.
+    Good,
+    /// The change is in it.
+    Bad,
+    /// Nobody can tell.
+    Skipped,
+}
+
+impl fmt::Display for Judgement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Good => "good",
+            Self::Bad => "bad",
+            Self::Skipped => "skipped",
+        })
+    }
+}
+
+/// Why no commit can be looked for, or no longer.
+#[derive(Debug, thiserror::Error)]
+pub enum BisectError {
+    /// Nothing lies between.
+    #[error("every commit of the bad {bad} is in the good {good}")]
+    Nothing {
+        /// The good revision.
+        good: String,
+        /// The bad revision.
+        bad: String,
+    },
+    /// A commit is not what it has to be.
+    #[error("{rev} is {found}, and should be {expected}")]
+    Contradiction {
+        /// The revision.
+        rev: String,
+        /// What it turns out to be.
+        found: Judgement,
+        /// What was said of it.
+        expected: Judgement,
+    },
+    /// One of the ends cannot be judged.
+    #[error("{rev} cannot be judged: {reason}")]
+    Unjudged {
+        /// The revision.
+        rev: String,
+        /// Why.
+        reason: String,
+    },
+    /// Results could not be read or written.
+    #[error("the storage failed at {0}")]
+    Storage(String),
+    /// The test wants no more.
+    #[error("the test gave up at {rev}: {reason}")]
+    Aborted {
+        /// The revision.
+        rev: String,
+        /// How it ended.
+        reason: String,
+    },
+}
+
+impl BisectError {
+    /// The exit code that tells of it.
+    pub const fn exit(&self) -> Exit {
+        match self {
+            Self::Nothing { .. } | Self::Contradiction { .. } => Exit::Malformed,
+            Self::Storage(_) => Exit::Storage,
+            Self::Unjudged { .. } | Self::Aborted { .. } => Exit::Failed,
+        }
+    }
+}
+
+/// The search for the first bad commit.
+#[derive(Debug)]
+pub struct Bisection {
+    /// Those that were left at the beginning, each after its parents.
+    commits: Vec<Commit>,
+    /// The parents of each, as far as they are part of it.
+    parents: Vec<Vec<usize>>,
+    /// Which are still left.
+    left: Vec<bool>,
+    skipped: Vec<bool>,
+    /// The one that is known to be bad and has no bad ancestor that is known.
+    bad: usize,
+}
+
+impl Bisection {
+    /// Begins with all commits that are left, in any order, and a bad one from which all of them
+    /// are reachable. Without that one, there is nothing to search.
+    pub fn new(commits: Vec<Commit>, bad: &ObjectId) -> Option<Self> {
+        let commits = sorted(commits, bad);
+        let parents = parents(&commits);
+        let (bad, count) = (commits.len().checked_sub(1)?, commits.len());
+        Some(Self { commits, parents, left: vec![true; count], skipped: vec![false; count], bad })
+    }
+
+    /// The commit that is to be looked at next: of those that nobody has judged, the one that
+    /// halves the others best. `None` if the search is over.
+    pub fn next(&self) -> Option<&Commit> {
+        let weights = self.weights();
+        let all = self.left.iter().filter(|left| **left).count();
+        let worth = |at: &usize| weights[*at].min(all - weights[*at]);
+        let open = |at: &usize| self.left[*at] && !self.skipped[*at] && *at != self.bad;
+        let best = (0..self.commits.len()).rev().filter(open).max_by_key(worth);
+        best.map(|at| &self.commits[at])
+    }
+
+    /// Notes what a commit turns out to be.
+    pub fn judge(&mut self, id: &ObjectId, judgement: Judgement) {
+        let Some(at) = self.commits.iter().position(|commit| commit.id == *id) else { return };
+        let reached = self.reached(at);
+        match judgement {
+            Judgement::Good => {
+                self.left.iter_mut().zip(reached).for_each(|(left, reached)| *left &= !reached);
+            }
+            Judgement::Bad => {
+                self.left.iter_mut().zip(reached).for_each(|(left, reached)| *left &= reached);
+                self.bad = at;
+            }
+            Judgement::Skipped => self.skipped[at] = true,
+        }
+    }
+
+    /// Those of which one is the first bad commit, each after its parents.
+    pub fn suspects(&self) -> Vec<&Commit> {
+        let left = self.commits.iter().zip(&self.left).filter(|(_, left)| **left);
+        left.map(|(commit, _)| commit).collect()
+    }
+
+    /// How many commits that are left each reaches, itself among them.
+    fn weights(&self) -> Vec<usize> {
+        let mut weights = vec![0; self.commits.len()];
+        for at in (0..self.commits.len()).filter(|at| self.left[*at]) {
+            let mut parents = self.parents[at].iter().filter(|parent| self.left[**parent]);
+            weights[at] = match (parents.next(), parents.next()) {
+                (None, _) => 1,
+                (Some(&parent), None) => weights[parent] + 1,
+                _ => self.reached(at).into_iter().filter(|reached| *reached).count(),
+            };
+        }
+        weights
+    }
+
+    /// Which commits that are left one reaches, itself among them.
+    fn reached(&self, from: usize) -> Vec<bool> {
+        let mut reached = vec![false; self.commits.len()];
+        let mut stack = vec![from];
+        while let Some(at) = stack.pop() {
+            if self.left[at] && !reached[at] {
+                reached[at] = true;
+                stack.extend(&self.parents[at]);
+            }
+        }
+        reached
+    }
+}
+
+/// The commits that one reaches, each after its parents, that one last.
+fn sorted(commits: Vec<Commit>, last: &ObjectId) -> Vec<Commit> {
+    let mut unplaced: HashMap<ObjectId, Commit> =
+        commits.into_iter().map(|commit| (commit.id.clone(), commit)).collect();
+    let mut sorted = Vec::with_capacity(unplaced.len());
+    // The commits on the way, each with those of its parents that are yet to be seen.
+    let mut way: Vec<(Commit, Vec<ObjectId>)> = Vec::new();
+    let mut next = unplaced.remove(last);
+    loop {
+        if let Some(commit) = next.take() {
+            let parents = commit.parents.iter().rev().cloned().collect();
+            way.push((commit, parents));
+        }
+        let Some((_, unseen)) = way.last_mut() else { return sorted };
+        match unseen.pop() {
+            Some(parent) => next = unplaced.remove(&parent),
+            None => sorted.extend(way.pop().map(|(commit, _)| commit)),
+        }
+    }
+}
+
+fn parents(commits: &[Commit]) -> Vec<Vec<usize>> {
+    let places: HashMap<&ObjectId, usize> =
+        commits.iter().enumerate().map(|(at, commit)| (&commit.id, at)).collect();
+    let known = |commit: &Commit| {
+        commit.parents.iter().filter_map(|parent| places.get(parent).copied()).collect()
+    };
+    commits.iter().map(known).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: usize) -> ObjectId {
+        format!("{number:040x}").parse().unwrap()
+    }
+
+    /// Commits of these parents, in the order of their numbers.
+    fn history(parents: &[&[usize]]) -> Vec<Commit> {
+        let commit = |(number, parents): (usize, &&[usize])| Commit {
+            id: id(number),
+            parents: parents.iter().copied().map(id).collect(),
+            subject: String::new(),
+        };
+        parents.iter().enumerate().map(commit).collect()
+    }
+
+    fn number(commit: &Commit) -> usize {
+        usize::from_str_radix(commit.id.full(), 16).unwrap()
+    }
+
+    #[test]
+    fn each_step_halves_what_is_left() {
+        let parents: Vec<Vec<usize>> = (0..1000_usize).map(|at| vec![at.wrapping_sub(1)]).collect();
+        let parents: Vec<&[usize]> = parents.iter().map(Vec::as_slice).collect();
+        for culprit in [0, 1, 499, 500, 998, 999] {
+            let commits = history(&parents[..1]).into_iter().chain(history(&parents).split_off(1));
+            let mut bisection = Bisection::new(commits.collect(), &id(999)).unwrap();
+            let mut steps = 0;
+            while let Some(commit) = bisection.next().cloned() {
+                let bad = number(&commit) >= culprit;
+                bisection.judge(&commit.id, if bad { Judgement::Bad } else { Judgement::Good });
+                steps += 1;
+            }
+            assert_eq!(bisection.suspects().into_iter().map(number).collect::<Vec<_>>(), [culprit]);
+            assert!(steps <= 10, "{steps}");
+        }
+    }
+
+    #[test]
+    fn a_merge_is_followed_on_both_sides() {
+        //     0 - 1 - 2 - 5 - 6        a fork at 0, a merge at 5
+        //       \ 3 - 4 /
+        let merged = history(&[&[9], &[0], &[1], &[0], &[3], &[2, 4], &[5]]);
+        let bisection = Bisection::new(merged, &id(6)).unwrap();
+        assert!([2, 4].contains(&number(bisection.next().unwrap())), "3 of 7, and 4 of 7");
+        let order: Vec<usize> = bisection.suspects().into_iter().map(number).collect();
+        assert_eq!(order, [0, 1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn what_is_skipped_stays_under_suspicion() {
+        let mut bisection = Bisection::new(history(&[&[9], &[0], &[1], &[2]]), &id(3)).unwrap();
+        bisection.judge(&id(1), Judgement::Skipped);
+        bisection.judge(&id(2), Judgement::Bad);
+        bisection.judge(&id(0), Judgement::Good);
+        assert_eq!(bisection.next(), None);
+        assert_eq!(bisection.suspects().into_iter().map(number).collect::<Vec<_>>(), [1, 2]);
+        assert!(Bisection::new(Vec::new(), &id(0)).is_none());
+    }
+}

@@ -1,0 +1,101 @@
+//! The commits between a good one and a bad one, of a task's repository or of a submodule in it.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use gix::{ObjectId, Repository};
+
+use super::repositories::Repositories;
+use super::revision;
+use super::snapshot::{Snapshot, SnapshotError};
+use super::{GitResult, object_id};
+use crate::bisect::Commit;
+use crate::digest;
+
+/// What is reachable from a bad commit and not from a good one.
+#[derive(Debug)]
+pub struct Range {
+    /// Where the submodule is in the task's repository, if it is one.
+    pub submodule: Option<PathBuf>,
+    /// The good commit.
+    pub good: digest::ObjectId,
+    /// The bad commit.
+    pub bad: digest::ObjectId,
+    /// Where the two part, if the good one is no ancestor of the bad one.
+    pub bases: Vec<digest::ObjectId>,
+    /// The commits, in any order.
+    pub commits: Vec<Commit>,
+}
+
+impl Range {
+    /// Finds the commits from `good` to `bad` in the repository of a task; or, if `within` is a
+    /// path in the task as it is at HEAD, in the innermost repository that holds that.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such path, submodule or revision, or Git's data cannot be read.
+    pub fn find(
+        dir: &Path,
+        within: Option<&Path>,
+        [good, bad]: [&str; 2],
+    ) -> Result<Self, SnapshotError> {
+        let repositories = Repositories::open(dir).map_err(SnapshotError::Git)?;
+        let (submodule, repository) = match within {
+            None => (None, &repositories.task),
+            Some(path) => {
+                let found = Snapshot::open(dir, "HEAD")?.submodule(path);
+                let (place, commit) = found.map_err(|source| SnapshotError::Submodule {
+                    path: path.to_owned(),
+                    source: Box::new(source),
+                })?;
+                let having = repositories.having(commit).map_err(SnapshotError::Git)?;
+                (Some(place), having.unwrap_or(&repositories.task))
+            }
+        };
+        let git_dir = repository.git_dir();
+        let dir = if within.is_some() { git_dir } else { dir };
+        let commit = |rev: &str| {
+            let wrong = |source| SnapshotError::Revision {
+                rev: rev.to_owned(),
+                repository: git_dir.to_owned(),
+                source,
+            };
+            revision::commit(repository, dir, rev).map_err(wrong)
+        };
+        let ends = [commit(good)?, commit(bad)?];
+        let between = || -> GitResult<Self> { between(repository, ends, submodule) };
+        between().map_err(SnapshotError::Git)
+    }
+}
+
+fn between(
+    repository: &Repository,
+    [good, bad]: [ObjectId; 2],
+    submodule: Option<PathBuf>,
+) -> GitResult<Range> {
+    let known: HashSet<ObjectId> = repository
+        .rev_walk([good])
+        .all()?
+        .map(|commit| commit.map(|it| it.id))
+        .collect::<Result<_, _>>()?;
+    let mut commits = Vec::new();
+    if !known.contains(&bad) {
+        for info in repository.rev_walk([bad]).selected(|id| !known.contains(id))? {
+            let info = info?;
+            let parents = info.parent_ids.iter().copied().map(object_id);
+            let commit = info.object()?;
+            let subject = commit.message()?.summary().to_string();
+            let (id, parents) = (object_id(info.id)?, parents.collect::<GitResult<_>>()?);
+            commits.push(Commit { id, parents, subject });
+        }
+    }
+    let bases = repository.merge_bases_many(good, &[bad])?;
+    let bases = bases.into_iter().map(gix::Id::detach).filter(|base| *base != good);
+    Ok(Range {
+        submodule,
+        good: object_id(good)?,
+        bad: object_id(bad)?,
+        bases: bases.map(object_id).collect::<GitResult<_>>()?,
+        commits,
+    })
+}
