@@ -116,7 +116,8 @@ impl Bisect {
             Some(place) => load::task_with(&self.task, place, commit)?,
             None => load::task_at(&self.task, commit.full())?,
         };
-        self.how.check(&self.task, &loaded.task)?;
+        let config = TaskDir { task: self.task.clone(), at: None }.config()?;
+        self.how.check(&config, &self.task, &loaded.task)?;
         Ok(loaded.task)
     }
 }

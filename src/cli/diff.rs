@@ -72,7 +72,7 @@ impl Tool for Diff {
         let config = TaskDir { task: self.task.clone(), at: None }.config()?;
         let given = self.typed.resolve(&tasks[1], &config)?;
         if !self.dry_run {
-            tasks.iter().try_for_each(|task| self.how.check(&self.task, task))?;
+            tasks.iter().try_for_each(|task| self.how.check(&config, &self.task, task))?;
         }
         let workshop = self.how.workshop(self.dry_run, &config, &self.task, &given.storage)?;
         let storage = &workshop.storage;

@@ -70,7 +70,7 @@ impl Tool for Run {
         let given = self.typed.resolve(&task, &config)?;
         let (dir, dry_run) = (&self.task.task, self.dry_run);
         if !dry_run {
-            self.how.check(dir, &task)?;
+            self.how.check(&config, dir, &task)?;
         }
         let plan = Plan::new(&task.workflow);
         let workshop = self.how.workshop(dry_run, &config, dir, &given.storage)?;

@@ -46,8 +46,14 @@ pub(super) struct How {
     #[arg(long)]
     no_sync: bool,
 
-    /// Do not keep computations apart from the rest of the system
-    #[arg(long)]
+    /// Keep computations apart from the rest of the system, whatever Git's configuration has for
+    /// compeval.isolate
+    #[arg(long, overrides_with = "no_isolate")]
+    isolate: bool,
+
+    /// Do not keep computations apart from the rest of the system [default: what Git's
+    /// configuration has for compeval.isolate]
+    #[arg(long, overrides_with = "isolate")]
     no_isolate: bool,
 
     #[command(flatten)]
@@ -91,7 +97,7 @@ impl How {
             true => Storage::inspect(storage, unrecorded)?,
             false => Storage::open(storage, unrecorded, sync)?,
         };
-        let crew = if dry_run { None } else { Some(self.crew()?) };
+        let crew = if dry_run { None } else { Some(self.crew(config)?) };
         Ok(Workshop {
             storage,
             trees: Trees::new(dir),
@@ -112,17 +118,26 @@ impl How {
     }
 
     /// Checks that what the computations of a task are granted is there, if they are isolated.
-    pub(super) fn check(&self, dir: &Path, task: &Task) -> Result<(), Error> {
-        if !self.no_isolate {
+    pub(super) fn check(&self, config: &Config, dir: &Path, task: &Task) -> Result<(), Error> {
+        if self.isolates(config)? {
             load::check_access(dir, task)?;
         }
         Ok(())
     }
 
-    fn crew(&self) -> Result<(Arc<Local>, Interrupts), Error> {
+    /// Whether computations are isolated.
+    fn isolates(&self, config: &Config) -> Result<bool, Error> {
+        match (self.isolate, self.no_isolate) {
+            (false, false) => Ok(config.isolate()?.unwrap_or(true)),
+            (isolate, _) => Ok(isolate),
+        }
+    }
+
+    fn crew(&self, config: &Config) -> Result<(Arc<Local>, Interrupts), Error> {
         let executor = Local::with_limit(self.timeout);
         let isolated = |executor: Local| executor.isolated(Sandbox::default());
-        let executor = Arc::new(if self.no_isolate { executor } else { isolated(executor) });
+        let isolates = self.isolates(config)?;
+        let executor = Arc::new(if isolates { isolated(executor) } else { executor });
         let interrupts =
             Interrupts::watch(&executor).map_err(|error| Error::Begin(error.into()))?;
         Ok((executor, interrupts))

@@ -133,3 +133,32 @@ fn a_wrong_value_is_told_with_its_file() {
     let error = Config::of(&lab.path("task")).unwrap().isolate().unwrap_err().to_string();
     assert!(error.contains("is \"perhaps\", which is no boolean"), "{error}");
 }
+
+#[test]
+fn isolation_is_what_the_configuration_has_unless_it_is_typed() {
+    let lab = Lab::task("Inputs: 'x'\n(look INPUT('x'))[0]").computation(
+        "look",
+        "a",
+        "b",
+        "ls -d LAB/data/x >\"$2\" 2>&1 || echo apart >\"$2\"",
+    );
+    let exec = fs::read_to_string(lab.path("task/computations/look/exec")).unwrap();
+    let exec = exec.replace("LAB/", &format!("{}/", lab.path("").display()));
+    let lab = lab.file("computations/look/exec", exec).isolated().commit();
+    let apart = |options: &[&str]| {
+        drop(fs::remove_dir_all(lab.path("storage")));
+        lab.ce_run(options).exit(0);
+        lab.output() == "apart\n"
+    };
+    if !apart(&[]) {
+        return; // This host allows no sandbox.
+    }
+    assert!(!apart(&["--no-isolate"]));
+    lab.git("task", &["config", "compeval.isolate", "false"]);
+    assert!(!apart(&[]));
+    assert!(apart(&["--isolate"]));
+    assert!(apart(&["--no-isolate", "--isolate"]));
+    assert!(!apart(&["--isolate", "--no-isolate"]));
+    lab.git("task", &["config", "compeval.isolate", "perhaps"]);
+    lab.ce_run(&[]).exit(2).says("is \"perhaps\", which is no boolean");
+}
