@@ -2,11 +2,10 @@
 
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 
 use clap::Parser;
 
-use super::options::{Dirty, Strict, TaskDir, check_inputs};
+use super::options::{Dirty, Strict, TaskDir, Typed};
 use super::{Tool, say};
 use crate::count::counted;
 use crate::error::Error;
@@ -44,22 +43,17 @@ pub struct Explain {
     #[command(flatten)]
     task: TaskDir,
 
-    /// The directory that keeps all results
-    #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: PathBuf,
-
-    /// A file for each input of the task, in the order of the task's inputs
-    #[arg(value_hint = clap::ValueHint::FilePath)]
-    inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    typed: Typed,
 }
 
 impl Tool for Explain {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let task = &self.task.load("ce", self.dirty.uncommitted())?;
-        check_inputs(task, &self.inputs)?;
+        let given = self.typed.resolve(task, &self.task.config()?)?;
         let plan = &Plan::new(&task.workflow);
-        let storage = &Storage::inspect(&self.storage, self.strict.unrecorded())?;
-        let files = &Files::new(task, plan, &self.inputs, storage, false)?;
+        let storage = &Storage::inspect(&given.storage, self.strict.unrecorded())?;
+        let files = &Files::new(task, plan, &given.inputs, storage, false)?;
         let evaluation = &Evaluation::new(plan);
         let (observe, trees) = (&|_| {}, Trees::new(&self.task.task));
         let exports = &Exports::new(storage, &trees);

@@ -90,8 +90,8 @@ pub(super) fn writable(path: &Path) -> Result<Storage, Error> {
 /// Where the results are, and what the task is given, as it was typed.
 #[derive(Debug, Args)]
 pub(super) struct Typed {
-    /// The directory that keeps all results; it is made if it is not there [default: what Git's
-    /// configuration has for compeval.storage]
+    /// The directory that keeps all results [default: what Git's configuration has for
+    /// compeval.storage]
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: Option<PathBuf>,
 
@@ -112,26 +112,36 @@ impl Typed {
         self.storage.is_none()
     }
 
+    /// The ways to tell the storage from the inputs: it is the one that is configured, or comes
+    /// first.
+    pub(super) fn candidates(&self, config: &Config) -> Result<Vec<Given<'_>>, Error> {
+        let typed = self.storage.iter().chain(&self.inputs).map(PathBuf::as_path);
+        let typed: Vec<&Path> = typed.collect();
+        let first = typed.split_first().map(|(storage, inputs)| Given {
+            storage: (*storage).to_owned(),
+            inputs: inputs.to_vec(),
+        });
+        let configured = config.storage()?.map(|storage| Given { storage, inputs: typed });
+        Ok(configured.into_iter().chain(first).collect())
+    }
+
     /// Tells the storage from the inputs: it comes first, unless the configuration has one and
     /// there are just as many files as the task has inputs.
     pub(super) fn resolve(&self, task: &Task, config: &Config) -> Result<Given<'_>, Error> {
-        let typed = self.storage.iter().chain(&self.inputs).map(PathBuf::as_path);
-        let mut inputs: Vec<&Path> = typed.collect();
-        let takes = task.inputs.len();
-        let configured = config.storage()?;
-        let storage = match &configured {
-            Some(storage) if inputs.len() == takes => storage.clone(),
-            Some(_) if inputs.len() != takes + 1 => {
-                return Err(wrong_number(task, inputs.len(), true));
+        let mut candidates = self.candidates(config)?;
+        let fits = |given: &Given<'_>| given.inputs.len() == task.inputs.len();
+        match candidates.iter().position(fits) {
+            Some(at) => {
+                let given = candidates.swap_remove(at);
+                check_inputs(task, &given.inputs)?;
+                Ok(given)
             }
-            _ if inputs.is_empty() => return Err(Error::NoStorage),
-            _ => inputs.remove(0).to_owned(),
-        };
-        if inputs.len() != takes {
-            return Err(wrong_number(task, inputs.len(), false));
+            None => {
+                let configured = config.storage()?.is_some();
+                let wrong = |given: &Given<'_>| wrong_number(task, given.inputs.len(), configured);
+                Err(candidates.first().map_or(Error::NoStorage, wrong))
+            }
         }
-        check_inputs(task, &inputs)?;
-        Ok(Given { storage, inputs })
     }
 }
 

@@ -1,10 +1,11 @@
 //! `ce-run`: evaluates a task.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use clap::Parser;
 
-use super::options::{Dirty, TaskDir, Typed};
+use super::options::{Dirty, Given, TaskDir, Typed};
 use super::screen::Screen;
 use super::workshop::{How, Workshop};
 use super::{Tool, say};
@@ -16,7 +17,7 @@ use crate::explain::{Explanation, Question};
 use crate::load::{self, listed};
 use crate::plan::Plan;
 use crate::report::{Json, Progress, Quiet, Reporter, Tree, Troubles, View, labels, reasons};
-use crate::storage::{ResultName, Storage};
+use crate::storage::{ResultName, Storage, Unrecorded};
 
 const PROGRAM: &str = "ce-run";
 
@@ -60,8 +61,8 @@ SIGTERM).";
 impl Tool for Run {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         if let Some(outputs) = self.done()? {
-            for name in outputs {
-                writeln!(out, "{}", self.storage.join(name).display()).map_err(Error::Output)?;
+            for path in outputs {
+                writeln!(out, "{}", path.display()).map_err(Error::Output)?;
             }
             return Ok(Exit::Done);
         }

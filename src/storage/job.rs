@@ -1,6 +1,6 @@
 //! Jobs: the outputs of a whole task, under the commit of the task.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::collect::COLLECTED;
 use super::find::Read;
@@ -37,7 +37,7 @@ impl Storage {
         &self,
         task: &TaskName,
         commit: &ObjectId,
-        inputs: &[PathBuf],
+        inputs: &[&Path],
     ) -> Result<Option<Vec<String>>> {
         let any = ResultName::of_job(task, commit, &[], Digits::Short).room_itself(RECORDS);
         if disk::metadata(&self.path(&any))?.is_none() {
