@@ -3,25 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::cell::{COMPUTATION, Cell, INPUTS, Mode, OUTPUTS, TMP};
+use super::system::PROGRAMS;
 use crate::access::Rule;
 
-/// What is shown to every execution as the host has it, or as its own under names of its own.
-const SHOWN: [&str; 14] = [
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/etc",
-    "/nix/store",
-    "/gnu/store",
-    "/proc",
-    COMPUTATION,
-    INPUTS,
-    OUTPUTS,
-];
+/// What every execution has under names of its own.
+const OWN: [&str; 4] = ["/proc", COMPUTATION, INPUTS, OUTPUTS];
 
 /// What is private memory, whatever the host has under this name.
 const MEMORY: &str = "/dev/shm";
@@ -67,7 +53,7 @@ pub(super) fn rule(
     let bound = deepest.max_by_key(|bind| bind.target.as_os_str().len());
     // The directory for temporary files shows nothing of the host's.
     let shown = bound.is_some_and(|bind| bind.target != Path::new(TMP))
-        || SHOWN.iter().any(|part| path.starts_with(part));
+        || PROGRAMS.iter().chain(&OWN).any(|part| path.starts_with(part));
     let written = bound.is_some_and(|bind| bind.mode == Mode::Write) || path.starts_with(MEMORY);
     let own = [COMPUTATION, INPUTS].iter().any(|part| path.starts_with(part));
     let there = |path: &Path| exists(path).then(|| path.to_owned());

@@ -17,7 +17,7 @@ use super::mounts::{Failed, OLD, QUIET, at, below, memory, mounted_below, restri
 const SYSTEM: &str = "/system";
 
 /// Where programs, libraries and their configuration are. What is a link on the host is one inside.
-const PROGRAMS: [&str; 13] = [
+pub(super) const PROGRAMS: [&str; 13] = [
     "/usr",
     "/bin",
     "/sbin",
