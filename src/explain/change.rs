@@ -73,6 +73,6 @@ impl Sight<'_> {
         }
         let path = Path::new("computations").join(computation.name.as_str());
         let spot = self.snapshot.as_ref()?.find(&path).ok()?;
-        Some((Trees::new(self.dir), spot.inside))
+        Some((Trees::new(self.dir), spot.inside()))
     }
 }

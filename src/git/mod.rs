@@ -12,6 +12,7 @@ mod reach;
 mod repositories;
 mod revision;
 mod snapshot;
+mod spot;
 mod status;
 mod trees;
 
@@ -26,7 +27,8 @@ pub use self::head::{Head, HeadError, Heads, top};
 pub use self::log::{Log, LogLine};
 pub use self::range::Range;
 pub use self::reach::{Reach, ReachError};
-pub use self::snapshot::{Kind, Snapshot, SnapshotError, Spot};
+pub use self::snapshot::{Snapshot, SnapshotError};
+pub use self::spot::{Kind, Spot};
 pub use self::status::Changes;
 pub use self::trees::{TreeFile, TreeFileKind, Trees};
 use crate::digest::ObjectId;

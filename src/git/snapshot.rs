@@ -2,17 +2,19 @@
 //! submodules at the commits that it records.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
 use gix::ObjectId;
+use gix::hashtable::HashMap;
 use gix::objs::tree::EntryKind;
 
 use super::repositories::Repositories;
 use super::revision;
+use super::spot::{Spot, Step};
 use super::{GitResult, from, object_id, top};
 use crate::digest;
 
@@ -24,43 +26,31 @@ const LINKS: usize = 40;
 pub struct Snapshot {
     repositories: Repositories,
     commit: ObjectId,
-    directory: PathBuf,
+    directory: Rc<Path>,
     /// A submodule that is at another commit than the one that is recorded, and that other one.
     moved: Option<(PathBuf, ObjectId)>,
+    /// How the last path was reached: what is looked for next is near.
+    walk: RefCell<Walk>,
     /// The trees that were read.
     trees: RefCell<HashMap<ObjectId, Rc<Entries>>>,
+    /// The small files that were read: most are the same word again.
+    words: RefCell<HashMap<ObjectId, Vec<u8>>>,
     /// Whether trees hold links or submodules, themselves or anywhere below.
     linked: RefCell<HashMap<ObjectId, bool>>,
 }
 
-type Entries = HashMap<OsString, (EntryKind, ObjectId)>;
-
-/// What has some path in a commit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spot {
-    /// Where it really is, without links.
-    pub place: PathBuf,
-    /// Where it is in the innermost repository.
-    pub inside: PathBuf,
-    /// What it is.
-    pub kind: Kind,
-    /// The commit of the innermost repository.
-    pub commit: digest::ObjectId,
-    /// The id of the tree or blob.
-    pub id: digest::ObjectId,
+/// A path from the root, and the directories that its first parts lead to, one after the other.
+#[derive(Debug, Default)]
+struct Walk {
+    path: PathBuf,
+    steps: Vec<Rc<Step>>,
 }
 
-/// What an entry of a commit is, links aside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A directory.
-    Directory,
-    /// A file.
-    File {
-        /// It may be executed.
-        executable: bool,
-    },
-}
+/// What a tree holds, sorted by name.
+type Entries = Vec<(OsString, EntryKind, ObjectId)>;
+
+/// How many bytes a file may have that is kept in memory.
+const WORD: usize = 128;
 
 /// Why something is not to be had from a commit.
 #[derive(Debug, thiserror::Error)]
@@ -143,9 +133,11 @@ impl Snapshot {
         Ok(Self {
             repositories,
             commit,
-            directory: directory.unwrap_or_default(),
+            directory: directory.unwrap_or_default().into(),
             moved: None,
+            walk: RefCell::default(),
             trees: RefCell::default(),
+            words: RefCell::default(),
             linked: RefCell::default(),
         })
     }
@@ -175,40 +167,102 @@ impl Snapshot {
     ///
     /// Fails if nothing has it, or Git's data cannot be read.
     pub fn find(&self, path: &Path) -> Result<Spot, SnapshotError> {
-        self.way(path)?.spot(&self.directory)
+        Ok(Spot { step: self.way(path)?, directory: Rc::clone(&self.directory) })
     }
 
     /// The innermost submodule that holds a path: its place in the repository, and its commit.
     pub(super) fn submodule(&self, path: &Path) -> Result<(PathBuf, ObjectId), SnapshotError> {
-        let way = self.way(path)?;
-        let (_, _, commit) = way.here();
-        if commit == self.commit {
-            return Err(SnapshotError::Own);
-        }
-        let outside = way.steps.iter().rposition(|step| step.3 != commit);
-        let names = way.steps.iter().take(outside.map_or(0, |at| at + 1) + 1);
-        Ok((names.map(|(name, ..)| name).collect(), commit))
+        let step = self.way(path)?;
+        let root = step.upwards().find(|step| step.root);
+        let submodule = root.filter(|root| root.above.is_some()).ok_or(SnapshotError::Own)?;
+        Ok((submodule.place(), submodule.commit))
     }
 
-    fn way(&self, path: &Path) -> Result<Way<'_>, SnapshotError> {
-        let mut way = Way::new(self)?;
-        let mut left: VecDeque<OsString> = parts(&self.directory.join(path));
+    fn way(&self, path: &Path) -> Result<Rc<Step>, SnapshotError> {
+        let full = self.directory.join(path);
+        let Walk { path: last, steps } = &mut *self.walk.borrow_mut();
+        let shared = parts(&full).zip(parts(last)).take_while(|(new, old)| new == old).count();
+        steps.truncate(shared + 1);
+        *last = full;
+        let mut here = match steps.last() {
+            Some(step) => Rc::clone(step),
+            None => {
+                steps.push(self.root()?);
+                Rc::clone(&steps[0])
+            }
+        };
         let mut links = 0;
-        while let Some(part) = left.pop_front() {
-            if let Some(target) = way.enter(&part)? {
-                links += 1;
-                if links > LINKS {
-                    return Err(SnapshotError::Links);
-                }
-                if target.is_absolute() {
-                    return Err(SnapshotError::Outside(target));
-                }
-                for part in parts(&target).into_iter().rev() {
-                    left.push_front(part);
-                }
+        for part in parts(last).skip(steps.len() - 1) {
+            here = self.follow(here, part, &mut links)?;
+            if here.kind == EntryKind::Tree {
+                steps.push(Rc::clone(&here));
             }
         }
-        Ok(way)
+        Ok(here)
+    }
+
+    fn root(&self) -> Result<Rc<Step>, SnapshotError> {
+        let (above, name) = (None, OsString::new());
+        let (kind, id, commit) = (EntryKind::Tree, self.tree(self.commit)?, self.commit);
+        Ok(Rc::new(Step { above, name, kind, id, commit, root: true }))
+    }
+
+    /// Goes on to an entry of a directory; if that is a link, to where it leads.
+    fn follow(
+        &self,
+        mut here: Rc<Step>,
+        part: &OsStr,
+        links: &mut usize,
+    ) -> Result<Rc<Step>, SnapshotError> {
+        let mut left = VecDeque::from([part.to_owned()]);
+        while let Some(part) = left.pop_front() {
+            here = match self.enter(&here, &part)? {
+                Entered::Step(step) => step,
+                Entered::Link(target) => {
+                    *links += 1;
+                    if *links > LINKS {
+                        return Err(SnapshotError::Links);
+                    }
+                    if target.is_absolute() {
+                        return Err(SnapshotError::Outside(target));
+                    }
+                    let target: Vec<&OsStr> = parts(&target).collect();
+                    target.iter().rev().for_each(|part| left.push_front(part.into()));
+                    here
+                }
+            };
+        }
+        Ok(here)
+    }
+
+    fn enter(&self, here: &Rc<Step>, part: &OsStr) -> Result<Entered, SnapshotError> {
+        if part == ".." {
+            let above = here.above.clone().ok_or_else(|| SnapshotError::Outside("..".into()))?;
+            return Ok(Entered::Step(above));
+        }
+        if here.kind != EntryKind::Tree {
+            return Err(SnapshotError::NotADirectory);
+        }
+        let entries = self.entries(here.id)?;
+        let at = entries.binary_search_by(|(name, ..)| name.as_os_str().cmp(part));
+        let (_, kind, id) = entries[at.map_err(|_| SnapshotError::Missing)?];
+        let step = |kind, id, commit, root| {
+            let (above, name) = (Some(Rc::clone(here)), part.to_owned());
+            Entered::Step(Rc::new(Step { above, name, kind, id, commit, root }))
+        };
+        Ok(match kind {
+            EntryKind::Link => {
+                let target = self.blob(id).map_err(SnapshotError::Git)?;
+                Entered::Link(OsString::from_vec(target).into())
+            }
+            EntryKind::Commit => {
+                let place = here.place().join(part);
+                let moved = self.moved.as_ref().filter(|(moved, _)| *moved == place);
+                let commit = moved.map_or(id, |(_, commit)| *commit);
+                step(EntryKind::Tree, self.tree(commit)?, commit, true)
+            }
+            kind => step(kind, id, here.commit, false),
+        })
     }
 
     /// Lists the names in a directory, in any order.
@@ -217,8 +271,8 @@ impl Snapshot {
     ///
     /// Fails if Git's data cannot be read.
     pub fn list(&self, directory: &Spot) -> Result<Vec<OsString>, SnapshotError> {
-        let id = from(&directory.id).map_err(SnapshotError::Git)?;
-        Ok(self.entries(id)?.keys().cloned().collect())
+        let entries = self.entries(directory.step.id)?;
+        Ok(entries.iter().map(|(name, ..)| name.clone()).collect())
     }
 
     /// Returns the contents of a file.
@@ -227,8 +281,7 @@ impl Snapshot {
     ///
     /// Fails if Git's data cannot be read.
     pub fn read(&self, file: &Spot) -> Result<Vec<u8>, SnapshotError> {
-        let id = from(&file.id).map_err(SnapshotError::Git)?;
-        self.blob(id).map_err(SnapshotError::Git)
+        self.blob(file.step.id).map_err(SnapshotError::Git)
     }
 
     /// Whether a directory holds links or submodules, itself or anywhere below. One that holds none
@@ -238,7 +291,7 @@ impl Snapshot {
     ///
     /// Fails if Git's data cannot be read.
     pub fn is_linked(&self, directory: &Spot) -> Result<bool, SnapshotError> {
-        let root = from(&directory.id).map_err(SnapshotError::Git)?;
+        let root = directory.step.id;
         let mut stack = vec![root];
         while let Some(&id) = stack.last() {
             if self.linked.borrow().contains_key(&id) {
@@ -247,7 +300,7 @@ impl Snapshot {
             }
             let entries = self.entries(id)?;
             let (mut linked, mut open) = (false, false);
-            for (kind, below) in entries.values() {
+            for (_, kind, below) in entries.iter() {
                 match kind {
                     EntryKind::Link | EntryKind::Commit => linked = true,
                     EntryKind::Tree => match self.linked.borrow().get(below) {
@@ -276,9 +329,13 @@ impl Snapshot {
             let tree = repository.find_tree(id)?;
             let entry = |entry: gix::object::tree::EntryRef<'_, '_>| {
                 let name = OsStr::from_bytes(entry.filename()).to_owned();
-                (name, (entry.kind(), entry.object_id()))
+                (name, entry.kind(), entry.object_id())
             };
-            Ok(tree.iter().map(|it| it.map(entry)).collect::<Result<_, _>>()?)
+            let mut entries: Entries =
+                tree.iter().map(|it| it.map(entry)).collect::<Result<_, _>>()?;
+            // Git sorts directories as if their names ended with a slash.
+            entries.sort_unstable_by(|(name, ..), (other, ..)| name.cmp(other));
+            Ok(entries)
         };
         let entries = Rc::new(read().map_err(SnapshotError::Git)?);
         self.trees.borrow_mut().insert(id, Rc::clone(&entries));
@@ -286,8 +343,14 @@ impl Snapshot {
     }
 
     fn blob(&self, id: ObjectId) -> GitResult<Vec<u8>> {
-        let repository = self.repositories.needed(id)?;
-        Ok(repository.find_blob(id)?.take_data())
+        if let Some(word) = self.words.borrow().get(&id) {
+            return Ok(word.clone());
+        }
+        let contents = self.repositories.needed(id)?.find_blob(id)?.take_data();
+        if contents.len() <= WORD {
+            self.words.borrow_mut().insert(id, contents.clone());
+        }
+        Ok(contents)
     }
 
     /// The tree of a commit of this repository or a submodule.
@@ -303,92 +366,13 @@ impl Snapshot {
     }
 }
 
-fn parts(path: &Path) -> VecDeque<OsString> {
+fn parts(path: &Path) -> impl Iterator<Item = &OsStr> {
     let parts = path.components().filter(|part| *part != Component::CurDir);
-    parts.map(|part| part.as_os_str().to_owned()).collect()
+    parts.map(Component::as_os_str)
 }
 
-/// The way to a path: the entries from the root to where it has come.
-struct Way<'a> {
-    snapshot: &'a Snapshot,
-    /// Names, what they are, and the commit that each is in.
-    steps: Vec<(OsString, EntryKind, ObjectId, ObjectId)>,
-    root: ObjectId,
-}
-
-impl<'a> Way<'a> {
-    fn new(snapshot: &'a Snapshot) -> Result<Self, SnapshotError> {
-        let root = snapshot.tree(snapshot.commit)?;
-        Ok(Self { snapshot, steps: Vec::new(), root })
-    }
-
-    /// Where it has come: what that is, and the commit that it is in.
-    fn here(&self) -> (EntryKind, ObjectId, ObjectId) {
-        match self.steps.last() {
-            Some((_, kind, id, commit)) => (*kind, *id, *commit),
-            None => (EntryKind::Tree, self.root, self.snapshot.commit),
-        }
-    }
-
-    /// Goes on to an entry of the directory; if that is a link, returns its target and stays.
-    fn enter(&mut self, part: &OsStr) -> Result<Option<PathBuf>, SnapshotError> {
-        if part == ".." {
-            let inside = self.steps.pop().is_some();
-            return if inside { Ok(None) } else { Err(SnapshotError::Outside("..".into())) };
-        }
-        let (kind, id, commit) = self.here();
-        if kind != EntryKind::Tree {
-            return Err(SnapshotError::NotADirectory);
-        }
-        let entries = self.snapshot.entries(id)?;
-        let &(kind, id) = entries.get(part).ok_or(SnapshotError::Missing)?;
-        let step = match kind {
-            EntryKind::Link => {
-                let target = self.snapshot.blob(id).map_err(SnapshotError::Git)?;
-                return Ok(Some(OsString::from_vec(target).into()));
-            }
-            EntryKind::Commit => {
-                let names = self.steps.iter().map(|(name, ..)| name.as_os_str());
-                let place: PathBuf = names.chain([part]).collect();
-                let moved = self.snapshot.moved.as_ref().filter(|(moved, _)| *moved == place);
-                let commit = moved.map_or(id, |(_, commit)| *commit);
-                (part.to_owned(), EntryKind::Tree, self.snapshot.tree(commit)?, commit)
-            }
-            EntryKind::Tree | EntryKind::Blob | EntryKind::BlobExecutable => {
-                (part.to_owned(), kind, id, commit)
-            }
-        };
-        self.steps.push(step);
-        Ok(None)
-    }
-
-    fn spot(&self, directory: &Path) -> Result<Spot, SnapshotError> {
-        let (kind, id, commit) = self.here();
-        let place: PathBuf = self.steps.iter().map(|(name, ..)| name).collect();
-        // A submodule itself is the root of its repository.
-        let roots = usize::from(commit != self.snapshot.commit);
-        let inside = self.steps.iter().filter(|(.., within)| *within == commit).skip(roots);
-        let kind = match kind {
-            EntryKind::Tree => Kind::Directory,
-            kind => Kind::File { executable: kind == EntryKind::BlobExecutable },
-        };
-        Ok(Spot {
-            place: relative(&place, directory),
-            inside: inside.map(|(name, ..)| name).collect(),
-            kind,
-            commit: object_id(commit).map_err(SnapshotError::Git)?,
-            id: object_id(id).map_err(SnapshotError::Git)?,
-        })
-    }
-}
-
-/// A path relative to a directory, both relative to the same root.
-fn relative(path: &Path, directory: &Path) -> PathBuf {
-    let (mut path, mut directory) =
-        (path.components().peekable(), directory.components().peekable());
-    while path.peek().is_some() && path.peek() == directory.peek() {
-        path.next();
-        directory.next();
-    }
-    directory.map(|_| Component::ParentDir).chain(path).collect()
+/// Where an entry of a directory leads.
+enum Entered {
+    Step(Rc<Step>),
+    Link(PathBuf),
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::problem::Fault;
 use super::source::{Found, Identity, MOST, Source, Version};
 use crate::digest::ObjectId;
-use crate::git::{Changes, Kind, Snapshot, SnapshotError, Spot};
+use crate::git::{Changes, Kind, Snapshot, SnapshotError};
 
 impl From<SnapshotError> for Fault {
     fn from(error: SnapshotError) -> Self {
@@ -27,12 +27,14 @@ impl Source for Snapshot {
 
     fn find(&mut self, path: &Path) -> Result<Found, Fault> {
         let spot = Self::find(self, path)?;
-        Ok(match spot.kind {
+        Ok(match spot.kind() {
             Kind::Directory => {
-                let linked = self.is_linked(&spot)?;
-                let Spot { place, id, .. } = spot;
-                let identity =
-                    if linked { Identity::Place(place.clone()) } else { Identity::Tree(id) };
+                let place = spot.place();
+                let identity = if self.is_linked(&spot)? {
+                    Identity::Place(place.clone())
+                } else {
+                    Identity::Tree(spot.id()?)
+                };
                 Found::Directory { place, identity, outside: false }
             }
             Kind::File { executable } => Found::File { plain: true, executable },
@@ -41,7 +43,7 @@ impl Source for Snapshot {
 
     fn list(&mut self, dir: &Path) -> Result<Vec<OsString>, Fault> {
         let spot = Self::find(self, dir)?;
-        match spot.kind {
+        match spot.kind() {
             Kind::Directory => Ok(Self::list(self, &spot)?),
             Kind::File { .. } => Err(Fault::NotADirectory),
         }
@@ -49,7 +51,7 @@ impl Source for Snapshot {
 
     fn read(&mut self, path: &Path) -> Result<Vec<u8>, Fault> {
         let spot = Self::find(self, path)?;
-        if spot.kind == Kind::Directory {
+        if spot.kind() == Kind::Directory {
             return Err(Fault::NotAFile);
         }
         let contents = Self::read(self, &spot)?;
@@ -63,7 +65,8 @@ impl Source for Snapshot {
     }
 
     fn version(&mut self, dir: &Path) -> Result<Version, Fault> {
-        let Spot { commit, id: tree, .. } = Self::find(self, dir)?;
+        let spot = Self::find(self, dir)?;
+        let (commit, tree) = (spot.commit()?, spot.id()?);
         Ok(Version { commit, tree, dirty: false, checked_out: None })
     }
 

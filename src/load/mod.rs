@@ -126,7 +126,7 @@ pub fn task_with(dir: &Path, submodule: &Path, commit: &ObjectId) -> Result<Load
 fn task_in(dir: &Path, rev: &str, mut snapshot: Snapshot) -> Result<Loaded, LoadError> {
     let real = real(dir)?;
     match snapshot.find(Path::new("workflow")) {
-        Ok(spot) if spot.kind == Kind::Directory => {
+        Ok(spot) if spot.kind() == Kind::Directory => {
             read(dir, &real, &mut snapshot, Uncommitted::Ignore)
         }
         Err(error @ SnapshotError::Git(_)) => Err(error.into()),

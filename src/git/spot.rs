@@ -1,0 +1,126 @@
+//! Where something is in a commit, and what it is.
+
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
+
+use gix::ObjectId;
+use gix::objs::tree::EntryKind;
+
+use super::object_id;
+use super::snapshot::SnapshotError;
+use crate::digest;
+
+/// A step of the way to something. Steps share those before them.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// The directory that it is in; nothing for the root of the task's repository.
+    pub(super) above: Option<Rc<Self>>,
+    /// Its name there.
+    pub(super) name: OsString,
+    /// What it is; never a link.
+    pub(super) kind: EntryKind,
+    /// The id of the tree or blob.
+    pub(super) id: ObjectId,
+    /// The commit of the innermost repository.
+    pub(super) commit: ObjectId,
+    /// It is the root of a repository.
+    pub(super) root: bool,
+}
+
+impl Step {
+    /// The steps from this one upwards.
+    pub(super) fn upwards(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |step| step.above.as_deref())
+    }
+
+    /// Its place in the task's repository.
+    pub(super) fn place(&self) -> PathBuf {
+        path(self.upwards().filter(|step| step.above.is_some()))
+    }
+}
+
+impl Drop for Step {
+    /// Drops what is above it in a loop: there is no limit to how deep it is.
+    fn drop(&mut self) {
+        let mut above = self.above.take();
+        while let Some(mut step) = above.and_then(Rc::into_inner) {
+            above = step.above.take();
+        }
+    }
+}
+
+/// The path that these steps make, given from its end.
+fn path<'a>(steps: impl Iterator<Item = &'a Step>) -> PathBuf {
+    let names: Vec<&OsString> = steps.map(|step| &step.name).collect();
+    names.into_iter().rev().collect()
+}
+
+/// What has some path in a commit.
+#[derive(Clone, Debug)]
+pub struct Spot {
+    pub(super) step: Rc<Step>,
+    /// The directory that paths are relative to.
+    pub(super) directory: Rc<Path>,
+}
+
+/// What an entry of a commit is, links aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A directory.
+    Directory,
+    /// A file.
+    File {
+        /// It may be executed.
+        executable: bool,
+    },
+}
+
+impl Spot {
+    /// What it is.
+    pub fn kind(&self) -> Kind {
+        match self.step.kind {
+            EntryKind::Tree => Kind::Directory,
+            kind => Kind::File { executable: kind == EntryKind::BlobExecutable },
+        }
+    }
+
+    /// Where it really is, without links.
+    pub fn place(&self) -> PathBuf {
+        relative(&self.step.place(), &self.directory)
+    }
+
+    /// Where it is in the innermost repository.
+    pub fn inside(&self) -> PathBuf {
+        path(self.step.upwards().take_while(|step| !step.root))
+    }
+
+    /// The commit of the innermost repository.
+    ///
+    /// # Errors
+    ///
+    /// Never fails for an id that Git has made.
+    pub fn commit(&self) -> Result<digest::ObjectId, SnapshotError> {
+        object_id(self.step.commit).map_err(SnapshotError::Git)
+    }
+
+    /// The id of the tree or blob.
+    ///
+    /// # Errors
+    ///
+    /// Never fails for an id that Git has made.
+    pub fn id(&self) -> Result<digest::ObjectId, SnapshotError> {
+        object_id(self.step.id).map_err(SnapshotError::Git)
+    }
+}
+
+/// A path relative to a directory, both relative to the same root.
+fn relative(path: &Path, directory: &Path) -> PathBuf {
+    let (mut path, mut directory) =
+        (path.components().peekable(), directory.components().peekable());
+    while path.peek().is_some() && path.peek() == directory.peek() {
+        path.next();
+        directory.next();
+    }
+    directory.map(|_| Component::ParentDir).chain(path).collect()
+}
