@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -24,6 +24,8 @@ pub(super) struct WorkTree {
     changed: Vec<PathBuf>,
     /// What an `exec` could read that no commit records, relative to the task.
     ignored: Vec<PathBuf>,
+    /// Where links led to that are in the repository: real paths.
+    linked: BTreeSet<PathBuf>,
 }
 
 impl WorkTree {
@@ -36,6 +38,7 @@ impl WorkTree {
             uncommitted,
             changed: Vec::new(),
             ignored: Vec::new(),
+            linked: BTreeSet::new(),
         }
     }
 }
@@ -50,15 +53,7 @@ impl Source for WorkTree {
     }
 
     fn find(&mut self, path: &Path) -> Result<Found, Fault> {
-        let full = self.task.join(path);
-        let mut metadata = fs::symlink_metadata(&full).map_err(Fault::read)?;
-        let (mut place, mut outside) = (path.to_owned(), false);
-        if metadata.is_symlink() {
-            let real = full.canonicalize().map_err(Fault::read)?;
-            metadata = fs::metadata(&real).map_err(Fault::read)?;
-            outside = !real.starts_with(&self.repository);
-            place = real.strip_prefix(&self.task).unwrap_or(&real).to_owned();
-        }
+        let Reached { place, metadata, outside } = self.reach(path)?;
         if metadata.is_dir() {
             let identity = Identity::Inode(metadata.dev(), metadata.ino());
             return Ok(Found::Directory { place, identity, outside });
@@ -73,11 +68,14 @@ impl Source for WorkTree {
     }
 
     fn read(&mut self, path: &Path) -> Result<Vec<u8>, Fault> {
-        let path = self.task.join(path);
-        let metadata = fs::metadata(&path).map_err(Fault::read)?;
+        let Reached { place, metadata, outside } = self.reach(path)?;
+        if outside {
+            return Err(Fault::Outside(place));
+        }
         if !metadata.is_file() {
             return Err(Fault::NotAFile);
         }
+        let path = self.task.join(place);
         let mut contents = Vec::with_capacity(metadata.len().min(MOST) as usize + 1);
         let file = File::open(&path).map_err(Fault::read)?;
         file.take(MOST + 1).read_to_end(&mut contents).map_err(Fault::read)?;
@@ -122,6 +120,7 @@ impl Source for WorkTree {
                 let changes = self.heads.changes(&part, &part)?;
                 self.changed.extend(changes.changed);
             }
+            self.note_changes_behind_links()?;
         }
         let inside = |path: &PathBuf| path.strip_prefix(&self.task).unwrap_or(path).to_owned();
         let sorted = |paths: &[PathBuf]| {
@@ -132,7 +131,55 @@ impl Source for WorkTree {
     }
 }
 
+/// What a path leads to.
+struct Reached {
+    /// Where it really is, relative to the task.
+    place: PathBuf,
+    metadata: Metadata,
+    /// It is not in the task's repository.
+    outside: bool,
+}
+
 impl WorkTree {
+    /// Follows a link, if something is one.
+    fn reach(&mut self, path: &Path) -> Result<Reached, Fault> {
+        let full = self.task.join(path);
+        let metadata = fs::symlink_metadata(&full).map_err(Fault::read)?;
+        if !metadata.is_symlink() {
+            return Ok(Reached { place: path.to_owned(), metadata, outside: false });
+        }
+        let real = full.canonicalize().map_err(Fault::read)?;
+        let metadata = fs::metadata(&real).map_err(Fault::read)?;
+        let outside = !real.starts_with(&self.repository);
+        let place = real.strip_prefix(&self.task).unwrap_or(&real).to_owned();
+        if !outside {
+            self.linked.insert(real);
+        }
+        Ok(Reached { place, metadata, outside })
+    }
+
+    /// Notes what is not committed of what is linked to from elsewhere.
+    fn note_changes_behind_links(&mut self) -> Result<(), HeadError> {
+        // All that is in one directory at the top is looked at together.
+        let top = |path: &PathBuf| {
+            let inside = path.strip_prefix(&self.repository).ok()?;
+            Some(self.repository.join(inside.components().next()?))
+        };
+        let scopes: BTreeSet<PathBuf> = self.linked.iter().filter_map(top).collect();
+        for scope in scopes {
+            let changes = self.heads.changes(&scope, &scope)?;
+            let moved = self.heads.moved(&scope, &self.task)?;
+            let below = |path: &Path| path.ancestors().any(|above| self.linked.contains(above));
+            let above = |path: &Path| {
+                let mut after = self.linked.range(path.to_owned()..);
+                after.next().is_some_and(|linked| linked.starts_with(path))
+            };
+            let found = changes.changed.into_iter().chain(moved);
+            self.changed.extend(found.filter(|path| below(path) || above(path)));
+        }
+        Ok(())
+    }
+
     /// Returns what is not committed in a computation, and notes it.
     fn changes_in(&mut self, dir: &Path) -> Result<Changes, HeadError> {
         let changes = self.heads.changes(dir, dir.parent().unwrap_or(dir))?;

@@ -153,6 +153,35 @@ fn the_job_of_a_task_that_is_not_committed_is_not_kept() {
         .says("the task: is not committed as it is: workflow/inputs/01-x/value");
 }
 
+/// A task of which an input stands elsewhere, and the name of the other one.
+fn linked() -> Lab {
+    let lab = Lab::task(TASK).without("workflow/inputs/01-x");
+    let lab = lab.file("shared/x/kind", "input\n").file("shared/x/value", "x\n");
+    let lab = lab.link("workflow/inputs/01-x", "../../shared/x").file("names/y", "y\n");
+    let y = "workflow/inputs/00-mul/inputs/01-y/value";
+    lab.without(y).link(y, "../../../../../names/y").commit()
+}
+
+#[test]
+fn the_job_of_a_workflow_with_links_to_what_is_not_committed_is_not_kept() {
+    for (file, contents) in [("shared/x/value", "y\n"), ("names/y", "x\n")] {
+        let lab = linked();
+        lab.ce_run(&["-n"]).exit(3);
+        let lab = lab.file("shared/other", "").file(file, contents);
+        let told = format!("the job is not kept: no commit records {file}\n");
+        lab.ce_run(&[]).exit(0).says(&told);
+        assert!(!lab.storage().iter().any(|name| name.starts_with("t_")));
+        lab.run("ce", &["check"]).exit(0).says(file);
+    }
+}
+
+#[test]
+fn a_file_that_is_linked_from_outside_is_refused() {
+    let lab = linked().without("names/y").link("names/y", "../../data/name").data("name", "y\n");
+    let ran = lab.ce_run(&[]).exit(2);
+    ran.says("workflow/inputs/00-mul/inputs/01-y/value: leads out of the repository");
+}
+
 #[test]
 fn the_job_of_a_submodule_that_is_elsewhere_is_not_kept() {
     for (library, submodule) in
