@@ -3,26 +3,46 @@
 use std::path::Path;
 use std::process::Command;
 
+use gix::revision::plumbing::Spec;
 use gix::{ObjectId, Repository};
 
 use super::GitResult;
 
-/// Finds a revision as Git does. What gix does not understand, Git itself is asked for.
+/// Finds a revision as Git does. What gix does not understand, or otherwise, Git itself is asked for.
 pub(super) fn commit(repository: &Repository, dir: &Path, rev: &str) -> GitResult<ObjectId> {
-    let parse = || -> GitResult<ObjectId> {
-        let object = repository.rev_parse_single(rev)?.object()?;
-        Ok(object.peel_to_commit()?.id)
+    let plain = is_plain(rev).then(|| parsed(repository, rev));
+    let error = match plain {
+        Some(Ok(commit)) => return Ok(commit),
+        Some(Err(error)) => error,
+        None => "git rev-parse does not know it".into(),
     };
-    let error = match parse() {
-        Ok(commit) => return Ok(commit),
-        Err(error) => error,
+    let id = asked(dir, rev).ok_or(error)?;
+    Ok(repository.find_object(id)?.peel_to_commit()?.id)
+}
+
+/// Whether gix means by it what Git means: it looks for words in messages where Git looks for
+/// patterns, and takes a day to begin at another time.
+fn is_plain(rev: &str) -> bool {
+    let is_known = |text: &str| {
+        let inside = text.split('}').next().unwrap_or(text);
+        let number = inside.strip_prefix('-').unwrap_or(inside);
+        let is_number = number.len() < 8 && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_number || ["u", "upstream", "push"].contains(&inside)
     };
-    let mut git = Command::new("git");
-    git.arg("-C").arg(dir).args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
-    match git.arg(format!("{rev}^{{commit}}")).output() {
-        Ok(output) if output.status.success() => {
-            Ok(ObjectId::from_hex(output.stdout.trim_ascii())?)
-        }
-        _ => Err(error),
+    !rev.contains(":/") && !rev.contains("^{/") && rev.split("@{").skip(1).all(is_known)
+}
+
+fn parsed(repository: &Repository, rev: &str) -> GitResult<ObjectId> {
+    let commit = format!("{rev}^{{commit}}");
+    match repository.rev_parse(commit.as_str())?.detach() {
+        Spec::Include(id) => Ok(repository.find_commit(id)?.id),
+        _ => Err("it is not one commit".into()),
     }
+}
+
+fn asked(dir: &Path, rev: &str) -> Option<ObjectId> {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(dir).args(["rev-parse", "--verify", "--quiet", "--end-of-options", rev]);
+    let output = git.output().ok().filter(|output| output.status.success())?;
+    ObjectId::from_hex(output.stdout.trim_ascii()).ok()
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::ops::Range;
 
 use crate::lab::Lab;
 use crate::lisp::Expression;
@@ -25,6 +26,19 @@ impl Random {
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
     }
+
+    /// One of these.
+    pub(crate) fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+}
+
+/// So many seeds, `CE_TIMES` as many, or `CE_SEED` alone.
+pub(crate) fn seeds(count: u64) -> Range<u64> {
+    let variable = |name| std::env::var(name).ok();
+    let number = |name| variable(name).map(|text| text.parse::<u64>().unwrap());
+    let count = count * number("CE_TIMES").unwrap_or(1);
+    number("CE_SEED").map_or(0..count, |seed| seed..seed + 1)
 }
 
 /// How many inputs and outputs the computations of the library have, each called `c` and a number.

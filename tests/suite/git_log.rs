@@ -10,7 +10,7 @@ use compeval::git::{Lines, Trees};
 
 use crate::generator::Random;
 
-fn git(dir: &Path, arguments: &[&str], input: &str) -> String {
+pub(crate) fn git(dir: &Path, arguments: &[&str], input: &str) -> String {
     let mut command = Command::new("git");
     command.arg("-C").arg(dir).args(arguments).env_clear();
     command.env("PATH", std::env::var("PATH").unwrap()).env("HOME", dir);
@@ -26,7 +26,7 @@ fn id(text: &str) -> ObjectId {
 }
 
 /// A history of which commits have up to two parents, as `git fast-import` reads it.
-fn history(random: &mut Random, commits: u32) -> String {
+pub(crate) fn history(random: &mut Random, commits: u32) -> String {
     let mut text = String::new();
     for number in 1..=commits {
         let message = format!("commit {number}\n\nmore of it");

@@ -16,6 +16,7 @@ mod faults;
 mod fifo;
 mod generator;
 mod git_log;
+mod git_oracle;
 mod golden;
 mod inside;
 mod isolation;

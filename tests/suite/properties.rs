@@ -32,11 +32,8 @@ impl Drop for Case {
 
 /// Tries something on so many workflows, each as an expression in which nothing is shared.
 fn try_on(count: u64, property: impl Fn(&Lab, &Expression, &mut Random)) {
-    let variable = |name| std::env::var(name).ok();
-    let number = |name| variable(name).map(|text| text.parse::<u64>().unwrap());
-    let count = count * number("CE_TIMES").unwrap_or(1);
     let lab = generator::lab();
-    for seed in number("CE_SEED").map_or(0..count, |seed| seed..seed + 1) {
+    for seed in generator::seeds(count) {
         let mut random = Random::new(seed);
         let workflow = generator::workflow(&mut random);
         let _case = Case(seed, generator::line(&workflow));
