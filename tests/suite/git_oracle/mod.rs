@@ -3,7 +3,9 @@
 //! Histories and work trees are made up from seeds: `CE_SEED=17 cargo test --test suite git_oracle`
 //! tries one of them, `CE_TIMES=100` a hundred times as many.
 
+mod exports;
 mod revisions;
+mod world;
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -33,4 +35,9 @@ fn git<S: AsRef<OsStr> + std::fmt::Debug>(dir: &Path, arguments: &[S]) -> Vec<u8
 #[track_caller]
 fn line(dir: &Path, arguments: &[&str]) -> String {
     String::from_utf8(git(dir, arguments)).unwrap().trim().to_owned()
+}
+
+/// What stands between zero bytes.
+fn items(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| *byte == 0).filter(|item| !item.is_empty())
 }

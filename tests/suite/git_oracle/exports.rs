@@ -1,0 +1,167 @@
+//! An export is a tree as it is recorded: what `git ls-tree` tells of it and of the submodules in it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use compeval::digest::ObjectId;
+use compeval::git::{TreeFile, TreeFileKind, Trees};
+
+use super::world::{World, edit};
+use super::{git, items, line};
+use crate::generator::{Random, seeds};
+use crate::repository::{self, LAB};
+
+/// Attributes that change what a checkout or an archive has.
+const ATTRIBUTES: &str = "* export-ignore\n*.x text eol=crlf ident\nb* export-subst filter=none\n";
+
+/// Makes commits in all three repositories.
+fn history(world: &mut World, random: &mut Random, commits: usize) {
+    for number in 0..commits {
+        if random.below(4) == 0 {
+            world.move_submodule(random);
+        }
+        for dir in world.repositories() {
+            // A submodule may stay as it is.
+            if number == 0 || dir == world.top() || random.below(2) == 0 {
+                (0..1 + random.below(6)).for_each(|_| edit(&dir, random));
+                if random.below(4) == 0 {
+                    fs::write(dir.join(".gitattributes"), ATTRIBUTES).unwrap();
+                }
+                repository::commit(&dir, LAB, &format!("number {number}\n"));
+            }
+        }
+    }
+}
+
+/// What Git has in its repositories.
+struct Oracle {
+    /// The repository that has a commit.
+    commits: HashMap<String, PathBuf>,
+    blobs: HashMap<String, Vec<u8>>,
+}
+
+impl Oracle {
+    fn new(world: &World) -> Self {
+        let (mut commits, mut blobs) = (HashMap::new(), HashMap::new());
+        for dir in world.repositories() {
+            let all = git(&dir, &["cat-file", "--batch-all-objects", "--batch"]);
+            let mut rest = &all[..];
+            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                let head: Vec<&str> = str::from_utf8(&rest[..end]).unwrap().split(' ').collect();
+                let size: usize = head[2].parse().unwrap();
+                let contents = &rest[end + 1..][..size];
+                match head[1] {
+                    "commit" => drop(commits.insert(head[0].to_owned(), dir.clone())),
+                    "blob" => drop(blobs.insert(head[0].to_owned(), contents.to_vec())),
+                    _ => {}
+                }
+                rest = &rest[end + 1 + size + 1..];
+            }
+        }
+        Self { commits, blobs }
+    }
+
+    /// The files of a commit, each submodule as a directory.
+    fn files(&self, commit: &str, below: &Path, files: &mut BTreeMap<PathBuf, TreeFileKind>) {
+        let listing = git(&self.commits[commit], &["ls-tree", "-r", "-z", commit]);
+        for entry in items(&listing) {
+            let at = entry.iter().position(|byte| *byte == b'\t').unwrap();
+            let head: Vec<&str> = str::from_utf8(&entry[..at]).unwrap().split(' ').collect();
+            let path = below.join(OsStr::from_bytes(&entry[at + 1..]));
+            let contents = || self.blobs[head[2]].clone();
+            let kind = match head[0] {
+                "160000" => {
+                    self.files(head[2], &path, files);
+                    continue;
+                }
+                "120000" => TreeFileKind::Link(OsString::from_vec(contents()).into()),
+                "100755" => TreeFileKind::Executable(contents()),
+                _ => TreeFileKind::Plain(contents()),
+            };
+            files.insert(path, kind);
+        }
+    }
+}
+
+fn tree(dir: &Path, commit: &str) -> ObjectId {
+    line(dir, &["rev-parse", &format!("{commit}^{{tree}}")]).parse().unwrap()
+}
+
+#[test]
+fn an_export_is_the_tree_that_git_lists() {
+    let (mut links, mut executable, mut deepest) = (0, 0, 0);
+    for seed in seeds(6) {
+        let (mut world, mut random) = (World::new(), Random::new(seed));
+        history(&mut world, &mut random, 8);
+        let (oracle, trees) = (Oracle::new(&world), Trees::new(&world.top()));
+        for (commit, dir) in &oracle.commits {
+            let mut expected = BTreeMap::new();
+            oracle.files(commit, Path::new(""), &mut expected);
+            let mut files = Vec::new();
+            let mut tell = |file| {
+                files.push(file);
+                Ok(())
+            };
+            trees.files(&tree(dir, commit), &mut tell).unwrap();
+            for file in &files {
+                match file.kind {
+                    TreeFileKind::Link(_) => links += 1,
+                    TreeFileKind::Executable(_) => executable += 1,
+                    TreeFileKind::Plain(_) => {}
+                }
+                deepest = deepest.max(file.path.components().count());
+            }
+            let expected = expected.into_iter().map(|(path, kind)| TreeFile { path, kind });
+            assert_eq!(files, expected.collect::<Vec<_>>(), "CE_SEED={seed}: {commit}");
+        }
+    }
+    assert!(links > 9 && executable > 9 && deepest > 4, "{links} {executable} {deepest}");
+}
+
+/// Fills a directory with what `git archive` gives of a commit, and of the submodules in it.
+fn archive(oracle: &Oracle, commit: &str, dir: &Path) {
+    let repository = &oracle.commits[commit];
+    // What attributes say of archives and checkouts is no part of a tree.
+    let attributes = "* !export-ignore !export-subst !text !eol !ident !filter\n";
+    let info = line(repository, &["rev-parse", "--git-path", "info/attributes"]);
+    fs::write(repository.join(info), attributes).unwrap();
+    fs::create_dir_all(dir).unwrap();
+    let file = dir.with_extension("tar");
+    git(repository, &["archive", "--format=tar", "-o", file.to_str().unwrap(), commit]);
+    let mut tar = Command::new("tar");
+    assert!(tar.arg("-xf").arg(&file).arg("-C").arg(dir).status().unwrap().success());
+    fs::remove_file(file).unwrap();
+    for entry in items(&git(repository, &["ls-tree", "-r", "-z", commit])) {
+        if let Some(entry) = entry.strip_prefix(b"160000 commit ") {
+            let (commit, path) = entry.split_at(40);
+            let path = dir.join(OsStr::from_bytes(&path[1..]));
+            archive(oracle, str::from_utf8(commit).unwrap(), &path);
+        }
+    }
+}
+
+#[test]
+fn a_directory_is_as_exported_if_git_archive_made_it() {
+    for seed in seeds(4) {
+        let (mut world, mut random) = (World::new(), Random::new(seed));
+        history(&mut world, &mut random, 4);
+        let (oracle, trees) = (Oracle::new(&world), Trees::new(&world.top()));
+        let (head, dir) = (repository::head(&world.top()), world.root().join("archive"));
+        let tree = tree(&world.top(), &head);
+        archive(&oracle, &head, &dir);
+        assert!(trees.are_in(&dir, &tree).unwrap(), "CE_SEED={seed}");
+        let mut before = 0;
+        trees
+            .files(&tree, &mut |_| {
+                before += 1;
+                Ok(())
+            })
+            .unwrap();
+        fs::write(dir.join(format!("one of {}", before + 1)), "").unwrap();
+        assert!(!trees.are_in(&dir, &tree).unwrap(), "CE_SEED={seed}");
+    }
+}
