@@ -8,10 +8,13 @@ use std::path::{Path, PathBuf};
 use gix::bstr::{BString, ByteSlice};
 use gix::dir::entry::Status;
 use gix::dir::walk::EmissionMode;
+use gix::index::entry::{Flags, Mode};
 use gix::objs::tree::{Editor, EntryKind};
 use gix::objs::{Tree, WriteTo};
 use gix::status::index_worktree::Item as Change;
-use gix::status::{Item, Submodule, UntrackedFiles, tree_index::TrackRenames};
+use gix::status::{Item, Submodule, tree_index::TrackRenames};
+use gix::submodule::config::Ignore;
+use gix::worktree::IndexPersistedOrInMemory;
 use gix::{ObjectId, Repository};
 
 use super::{GitResult, to_path};
@@ -34,18 +37,27 @@ impl Changes {
 }
 
 /// Returns how a directory, relative to the top of the work tree, differs from HEAD.
+///
+/// What is on the disk counts: no setting and no flag of the index hides a change.
 pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes> {
+    let mut index = gix::index::File::clone(&**repository.index_or_empty()?);
+    for entry in index.entries_mut() {
+        entry.flags.remove(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
+    }
+    let walk = repository.dirwalk_options()?;
+    let walk = walk.emit_untracked(EmissionMode::Matching);
+    let walk = walk.emit_ignored(Some(EmissionMode::CollapseDirectory));
     let status = repository
         .status(gix::progress::Discard)?
-        .untracked_files(UntrackedFiles::Files)
-        .dirwalk_options(|options| options.emit_ignored(Some(EmissionMode::CollapseDirectory)))
-        .index_worktree_submodules(Submodule::Given {
-            ignore: gix::submodule::config::Ignore::None,
-            check_dirty: false,
-        })
+        .index(IndexPersistedOrInMemory::InMemory(index.clone()))
+        // It knows only those that `.gitmodules` names.
+        .index_worktree_submodules(Submodule::Given { ignore: Ignore::All, check_dirty: true })
         .index_worktree_rewrites(None)
-        // Each look is small, and there may be many: to begin threads takes longer than it saves.
-        .index_worktree_options_mut(|options| options.thread_limit = Some(1))
+        .index_worktree_options_mut(|options| {
+            options.dirwalk_options = Some(walk);
+            // Each look is small, and there may be many: to begin threads takes longer than it saves.
+            options.thread_limit = Some(1);
+        })
         .tree_index_track_renames(TrackRenames::Disabled);
     let mut changes = Changes::default();
     for item in status.into_iter(pattern(dir))? {
@@ -62,10 +74,34 @@ pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes>
             Item::IndexWorktree(_) | Item::TreeIndex(_) => changes.changed.push(path),
         }
     }
+    for entry in index.entries().iter().filter(|entry| entry.mode == Mode::COMMIT) {
+        let path = to_path(entry.path(&index));
+        if path.starts_with(dir) && differs(&top(repository).join(&path), entry.id)? {
+            changes.changed.push(path);
+        }
+    }
     changes.changed.sort_unstable();
     changes.changed.dedup();
     changes.ignored.sort_unstable();
     Ok(changes)
+}
+
+/// Whether a submodule, if it is checked out, is not just the commit that is recorded.
+fn differs(submodule: &Path, recorded: ObjectId) -> GitResult<bool> {
+    if !is_repository(submodule) {
+        return Ok(false);
+    }
+    let repository = super::open(submodule)?;
+    let head = repository.head()?.id().map(gix::Id::detach);
+    Ok(head != Some(recorded) || !changes(&repository, Path::new(""))?.changed.is_empty())
+}
+
+fn is_repository(dir: &Path) -> bool {
+    dir.join(".git").symlink_metadata().is_ok()
+}
+
+fn top(repository: &Repository) -> &Path {
+    repository.workdir().unwrap_or(repository.git_dir())
 }
 
 /// The pattern of everything in a directory, whatever characters its name has.
@@ -85,33 +121,36 @@ pub(super) fn tree_as_it_stands<'a>(
     changed: impl Iterator<Item = &'a Path>,
 ) -> GitResult<ObjectId> {
     let kind = repository.object_hash();
+    let hash = |blob: &[u8]| gix::objs::compute_hash(kind, gix::objs::Kind::Blob, blob);
     let root = match recorded {
         Some(id) => Tree::from(repository.find_tree(id)?.decode()?),
         None => Tree::empty(),
     };
     let mut editor = Editor::new(root, &repository.objects, kind);
     let (mut filters, index) = repository.filter_pipeline(None)?;
-    let top = repository.workdir().unwrap_or(repository.git_dir());
     for inside in changed {
         let parts = || inside.iter().map(|part| part.as_bytes().as_bstr());
         let path = dir.join(inside);
-        let full = top.join(&path);
-        let Ok(metadata) = fs::symlink_metadata(&full) else {
+        let full = top(repository).join(&path);
+        // A directory in the place of a file is told by its files.
+        let here = fs::symlink_metadata(&full).ok();
+        let Some(metadata) = here.filter(|it| !it.is_dir() || is_repository(&full)) else {
             editor.remove(parts())?;
             continue;
         };
-        let (entry, blob) = if metadata.is_symlink() {
+        let (entry, id) = if metadata.is_dir() {
+            submodule(&full)?
+        } else if metadata.is_symlink() {
             let target = fs::read_link(&full)?;
-            (EntryKind::Link, target.as_os_str().as_bytes().to_vec())
+            (EntryKind::Link, hash(target.as_os_str().as_bytes())?)
         } else {
             let executable = metadata.permissions().mode() & 0o100 != 0;
             let entry = if executable { EntryKind::BlobExecutable } else { EntryKind::Blob };
             let mut converted = filters.convert_to_git(fs::File::open(&full)?, &path, &index)?;
             let mut blob = Vec::new();
             std::io::Read::read_to_end(&mut converted, &mut blob)?;
-            (entry, blob)
+            (entry, hash(&blob)?)
         };
-        let id = gix::objs::compute_hash(kind, gix::objs::Kind::Blob, &blob)?;
         editor.upsert(parts(), entry, id)?;
     }
     editor.write(|tree| {
@@ -119,4 +158,18 @@ pub(super) fn tree_as_it_stands<'a>(
         tree.write_to(&mut data)?;
         Ok(gix::objs::compute_hash(kind, gix::objs::Kind::Tree, &data)?)
     })
+}
+
+/// What a repository in a repository would be: its commit, or if that is not all, a directory.
+fn submodule(dir: &Path) -> GitResult<(EntryKind, ObjectId)> {
+    let repository = super::open(dir)?;
+    let commit = repository.head()?.id().map(gix::Id::detach);
+    let changes = changes(&repository, Path::new(""))?;
+    let recorded = match commit {
+        Some(commit) if changes.changed.is_empty() => return Ok((EntryKind::Commit, commit)),
+        Some(commit) => Some(repository.find_commit(commit)?.tree_id()?.detach()),
+        None => None,
+    };
+    let changed = changes.changed.iter().map(PathBuf::as_path);
+    Ok((EntryKind::Tree, tree_as_it_stands(&repository, Path::new(""), recorded, changed)?))
 }

@@ -5,14 +5,15 @@
 
 mod exports;
 mod revisions;
+mod statuses;
 mod world;
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
-/// What `git` prints, byte for byte; `None` if it refuses. Nobody's configuration is read.
-fn ask<S: AsRef<OsStr>>(dir: &Path, arguments: &[S]) -> Option<Vec<u8>> {
+/// `git` in a directory. Nobody's configuration is read.
+fn command(dir: &Path) -> Command {
     let mut git = Command::new("git");
     git.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
     git.envs([("HOME", "/nowhere"), ("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_OPTIONAL_LOCKS", "0")]);
@@ -21,7 +22,13 @@ fn ask<S: AsRef<OsStr>>(dir: &Path, arguments: &[S]) -> Option<Vec<u8>> {
         git.env(format!("GIT_{who}_DATE"), "1000000000 +0000");
     }
     git.args(["-c", "protocol.file.allow=always", "-c", "advice.addEmbeddedRepo=false"]);
-    let output = git.arg("-C").arg(dir).args(arguments).output().unwrap();
+    git.arg("-C").arg(dir);
+    git
+}
+
+/// What `git` prints, byte for byte; `None` if it refuses.
+fn ask<S: AsRef<OsStr>>(dir: &Path, arguments: &[S]) -> Option<Vec<u8>> {
+    let output = command(dir).args(arguments).output().unwrap();
     output.status.success().then_some(output.stdout)
 }
 

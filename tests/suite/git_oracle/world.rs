@@ -64,6 +64,7 @@ impl World {
                 git(&dir, &["config", key, "/dev/null"]);
             }
             git(&dir, &["config", "core.autocrlf", "false"]);
+            git(&dir, &["config", "include.path", world.settings().to_str().unwrap()]);
         }
         world.tell_submodules();
         world
@@ -88,6 +89,15 @@ impl World {
     /// The work trees of the three, the innermost first.
     pub(super) fn repositories(&self) -> [PathBuf; 3] {
         [self.inner(), self.sub(), self.top()]
+    }
+
+    fn settings(&self) -> PathBuf {
+        self.root().join("settings")
+    }
+
+    /// Adds settings to those of all three repositories, in place of those that were added before.
+    pub(super) fn set(&self, settings: &str) {
+        fs::write(self.settings(), settings).unwrap();
     }
 
     /// Moves the submodule to some place.
