@@ -3,6 +3,7 @@
 //! Histories and work trees are made up from seeds: `CE_SEED=17 cargo test --test suite git_oracle`
 //! tries one of them, `CE_TIMES=100` a hundred times as many.
 
+mod checkouts;
 mod exports;
 mod revisions;
 mod statuses;
