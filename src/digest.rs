@@ -43,6 +43,21 @@ impl Sha1 {
     }
 }
 
+impl Blake3 {
+    /// How many bytes it has.
+    pub const BYTES: usize = blake3::OUT_LEN;
+
+    /// Returns the hash of contents that are at hand.
+    pub fn of(contents: &[u8]) -> Self {
+        Self(*blake3::hash(contents).as_bytes())
+    }
+
+    /// Its bytes.
+    pub const fn bytes(&self) -> &[u8; Self::BYTES] {
+        &self.0
+    }
+}
+
 impl fmt::Debug for Sha1 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.full())

@@ -34,6 +34,7 @@
 
 pub mod access;
 pub mod bisect;
+pub mod cache;
 pub mod cli;
 pub mod collect;
 pub mod compare;

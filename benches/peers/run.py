@@ -28,7 +28,7 @@ sys.dont_write_bytecode = True
 
 from generate import Work
 from table import load, machine, tables
-from tools import TOOLS, Builder, CeRun
+from tools import ENVIRONMENT, TOOLS, Builder, CeRun
 
 HERE = pathlib.Path(__file__).resolve().parent
 PACKAGES = {"make": "make", "ninja": "ninja-build"}
@@ -156,6 +156,7 @@ def main():
     told = {}
     with tempfile.TemporaryDirectory(prefix="ce-peers-") as directory:
         scratch = pathlib.Path(directory)
+        ENVIRONMENT["XDG_CACHE_HOME"] = str(scratch / "cache")
         for program in ["join", "floor"]:
             source = HERE / f"{program}.c"
             subprocess.run(["cc", "-O2", "-static", "-o", scratch / program, source], check=True)

@@ -4,6 +4,7 @@
 //! task/       the task: computations/, workflow/, inputs; programs run here
 //! data/       a file for each input of the task
 //! home/       the configuration of a user who trusts every repository
+//! cache/      the user's cache, where others have `~/.cache`
 //! storage/    made by the programs
 //! called      a line for each computation that was really executed
 //! ```
@@ -185,6 +186,7 @@ impl Lab {
             command.arg("--no-isolate");
         }
         command.env("LAB_LOG", self.path("called")).env("HOME", self.path("home"));
+        command.env("XDG_CACHE_HOME", self.path("cache"));
         command
     }
 
