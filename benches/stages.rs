@@ -29,7 +29,8 @@ fn main() {
     let generated = generate::task(dir.path(), calls);
     println!("{:<24}{:>10}{:>14}{:>12}", "stage", "time", "calls/s", "peak memory");
 
-    let (task, time) = fastest(|_| load::task(&generated.task, Uncommitted::Refuse).unwrap().task);
+    let (task, time) =
+        fastest(|_| load::task(&generated.task, Uncommitted::Refuse, None).unwrap().task);
     tell("load", calls, time);
     let (plan, time) = fastest(|_| Plan::new(&task.workflow));
     assert_eq!(plan.calls().len(), calls);

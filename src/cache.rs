@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rustix::fs::Stat;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
@@ -122,11 +123,26 @@ pub struct Stamp {
     pub changed_ns: i64,
 }
 
+impl From<&Stat> for Stamp {
+    fn from(stat: &Stat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: stat.st_size.unsigned_abs(),
+            modified_ns: ns(stat.st_mtime, stat.st_mtime_nsec.cast_signed()),
+            changed_ns: ns(stat.st_ctime, stat.st_ctime_nsec.cast_signed()),
+        }
+    }
+}
+
+/// Nanoseconds, as far as they can be counted.
+const fn ns(seconds: i64, rest: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
+}
+
 impl Stamp {
     /// What is known of a file now.
     pub fn of(metadata: &Metadata) -> Self {
-        let ns =
-            |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),

@@ -2,14 +2,16 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// An ordered choice among the outputs of a computation.
 ///
 /// It remembers with how many digits each number was written, so that it prints as it was read:
 /// `0` and `00` choose the same output and stay different texts.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Slice(Box<[Entry]>);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct Entry {
     number: u8,
     digits: u8,

@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use std::ops::Index;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::access::Access;
 use crate::digest::ObjectId;
 use crate::name::{ComputationName, InputName, StorageName, TaskName};
@@ -20,6 +22,7 @@ macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident)+) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(serde::Serialize, serde::Deserialize)]
         pub struct $name(u32);
 
         impl $name {
@@ -48,7 +51,7 @@ ids! {
 }
 
 /// A whole program: a workflow and the inputs that all of it may read.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Task {
     /// The name of the directory that holds the task.
     pub name: TaskName,
@@ -79,7 +82,7 @@ impl Task {
 }
 
 /// A named executable that turns inputs into outputs, at one commit.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Computation {
     /// Its name in the library.
     pub name: ComputationName,
@@ -112,7 +115,7 @@ pub(crate) fn version(commit: &ObjectId, tree: &ObjectId, dirty: bool) -> String
 }
 
 /// An expression: where a value comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Node {
     /// Outputs of a computation.
     Computation {
@@ -130,7 +133,7 @@ pub enum Node {
 }
 
 /// A sub-workflow in its place among a reader's inputs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Argument {
     /// What a human called it.
     pub label: Box<str>,
@@ -161,7 +164,7 @@ impl Node {
 }
 
 /// An expression tree in which equal subtrees are one node.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workflow {
     nodes: Vec<Node>,
     root: NodeId,

@@ -10,6 +10,7 @@ use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 
 use super::say;
+use crate::cache::Cache;
 use crate::error::Error;
 use crate::git::Config;
 use crate::load::{self, Loaded, Uncommitted};
@@ -55,7 +56,9 @@ impl TaskDir {
     pub(super) fn load(&self, program: &str, uncommitted: Uncommitted) -> Result<Task, Error> {
         let Loaded { task, warnings } = match &self.at {
             Some(rev) => load::task_at(&self.task, rev)?,
-            None => load::task(&self.task, uncommitted)?,
+            // Who wants to be told what is odd wants a look at it.
+            None if uncommitted == Uncommitted::Warn => load::task(&self.task, uncommitted, None)?,
+            None => load::task(&self.task, uncommitted, Cache::of_user().as_ref())?,
         };
         for warning in warnings {
             say(program, &format_args!("warning: {warning}"));

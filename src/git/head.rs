@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
+use super::standing::Standing;
 use super::status::{self, Changes};
 use super::{GitResult, object_id};
 use crate::digest::ObjectId;
@@ -186,6 +187,14 @@ impl Heads {
             inner = Some(outer);
         }
         Ok(None)
+    }
+
+    /// Returns where all repositories stand that were met so far; `None` if that cannot be told.
+    pub fn standings(&self) -> Option<Vec<Standing>> {
+        let standing = |(top, opened): (&PathBuf, &Opened)| {
+            Standing::of(top, &opened.repository, opened.commit).ok()
+        };
+        self.opened.iter().map(standing).collect()
     }
 
     fn open(&mut self, top: &Path) -> Result<&Opened, HeadError> {

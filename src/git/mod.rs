@@ -13,6 +13,7 @@ mod repositories;
 mod revision;
 mod snapshot;
 mod spot;
+mod standing;
 mod status;
 mod trees;
 
@@ -29,6 +30,7 @@ pub use self::range::Range;
 pub use self::reach::{Reach, ReachError};
 pub use self::snapshot::{Snapshot, SnapshotError};
 pub use self::spot::{Kind, Spot};
+pub use self::standing::Standing;
 pub use self::status::Changes;
 pub use self::trees::{TreeFile, TreeFileKind, Trees};
 use crate::digest::ObjectId;

@@ -8,6 +8,7 @@ mod branch;
 mod commit;
 mod library;
 mod problem;
+mod remembered;
 mod source;
 mod text;
 mod tree;
@@ -15,6 +16,7 @@ mod worktree;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use self::library::Library;
 use self::problem::Findings;
@@ -22,6 +24,7 @@ pub use self::problem::{Fault, Oddity, Problem, Warning, listed};
 use self::source::Source;
 use self::tree::Tree;
 use self::worktree::WorkTree;
+use crate::cache::Cache;
 use crate::digest::ObjectId;
 use crate::git::{Changes, Kind, Snapshot, SnapshotError};
 use crate::name::{InputName, TaskName};
@@ -90,17 +93,35 @@ fn count(problems: usize) -> String {
     if problems == 1 { "a problem".to_owned() } else { format!("{problems} problems") }
 }
 
-/// Reads the task that a directory holds, as it is checked out.
+/// Reads the task that a directory holds, as it is checked out. What the cache remembers of it is
+/// not read again.
 ///
 /// # Errors
 ///
 /// Tells everything that is wrong with the task at once.
-pub fn task(dir: &Path, uncommitted: Uncommitted) -> Result<Loaded, LoadError> {
+pub fn task(
+    dir: &Path,
+    uncommitted: Uncommitted,
+    cache: Option<&Cache>,
+) -> Result<Loaded, LoadError> {
     let real = real(dir)?;
+    if let Some(loaded) = cache.and_then(|cache| remembered::recall(cache, &real)) {
+        return Ok(loaded);
+    }
     if !real.join("workflow").is_dir() {
         return Err(LoadError::NoTask(dir.to_owned()));
     }
-    read(dir, &real, &mut WorkTree::new(&real, uncommitted), uncommitted)
+    let began = SystemTime::now();
+    let mut source = WorkTree::new(&real, uncommitted);
+    let loaded = read(dir, &real, &mut source, uncommitted)?;
+    // Who has not looked for changes does not know that there are none.
+    if let Some(cache) = cache
+        && uncommitted != Uncommitted::Ignore
+        && let Some(repositories) = source.standings()
+    {
+        remembered::keep(cache, &real, began, repositories, &loaded);
+    }
+    Ok(loaded)
 }
 
 /// Reads the task that a directory holds, as it is in a revision of its repository. Nothing needs

@@ -11,7 +11,7 @@ use super::Uncommitted;
 use super::problem::Fault;
 use super::source::{Found, Identity, MOST, Source, Version};
 use crate::digest::ObjectId;
-use crate::git::{self, Changes, Head, HeadError, Heads};
+use crate::git::{self, Changes, Head, HeadError, Heads, Standing};
 
 /// A task that is checked out.
 #[derive(Debug)]
@@ -40,6 +40,13 @@ impl WorkTree {
             ignored: Vec::new(),
             linked: BTreeSet::new(),
         }
+    }
+}
+
+impl WorkTree {
+    /// Where all repositories stand that were looked at.
+    pub(super) fn standings(&self) -> Option<Vec<Standing>> {
+        self.heads.standings()
     }
 }
 

@@ -57,7 +57,7 @@ fn read(path: &PathBuf) -> String {
 impl World {
     /// Loads the task that is in a laboratory.
     pub(crate) fn load(lab: &Lab) -> Self {
-        let task = load::task(&lab.path("task"), Uncommitted::Ignore);
+        let task = load::task(&lab.path("task"), Uncommitted::Ignore, None);
         let task = task.unwrap_or_else(|error| panic!("{error:?}")).task;
         let plan = Plan::new(&task.workflow);
         let inputs = lab.inputs.iter().map(|name| lab.path("data").join(name));

@@ -31,6 +31,7 @@ mod programs;
 mod properties;
 mod protocol;
 mod records;
+mod remembered;
 mod repository;
 mod run;
 mod settings;

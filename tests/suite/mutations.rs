@@ -76,7 +76,7 @@ fn a_task_that_is_spoiled_anywhere_is_loaded_or_refused() {
         let mut text = before.clone();
         mutate(&mut text, &mut random);
         fs::write(path, text).unwrap();
-        if let Ok(loaded) = load::task(&task, Uncommitted::Evaluate) {
+        if let Ok(loaded) = load::task(&task, Uncommitted::Evaluate, None) {
             let plan = Plan::new(&loaded.task.workflow);
             assert!(plan.calls().len() <= 4);
         }

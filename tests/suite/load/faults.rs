@@ -106,7 +106,7 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
     let changed = base().commit().file("computations/add/notes", "");
     for lab in tasks().into_iter().map(|(_, lab)| lab).chain([with_oddities, changed]) {
         let Err(LoadError::Problems { problems, warnings, .. }) =
-            load::task(&lab.path("task"), Uncommitted::Refuse)
+            load::task(&lab.path("task"), Uncommitted::Refuse, None)
         else {
             panic!()
         };

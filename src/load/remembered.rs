@@ -1,0 +1,110 @@
+//! Tasks that were loaded before: one whose files all look as they did is not read again.
+//!
+//! Kept in the user's cache, and only of large workflows. What is remembered is a load that found
+//! nothing to tell: then the files are what the commit records, whatever Git's configuration says.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use super::Loaded;
+use super::library::DIRECTORY;
+use crate::cache::{Cache, Stamp};
+use crate::digest::Digest;
+use crate::footprint::Footprint;
+use crate::git::{self, Standing};
+use crate::workflow::Task;
+
+/// Fewer nodes are read as fast as they are remembered.
+const WORTH: usize = 256;
+
+/// How many tasks are remembered.
+const MOST: usize = 32;
+
+/// Where they are in the cache.
+const TASKS: &str = "tasks";
+
+/// What tells that a load would give the same: everything that it depends on.
+#[derive(Serialize, Deserialize)]
+struct Cause {
+    /// Another version of the program may read tasks in another way.
+    program: Stamp,
+    /// The task and the places of its files, and in which work tree each is.
+    tops: Vec<(PathBuf, Option<PathBuf>)>,
+    repositories: Vec<Standing>,
+    footprint: Footprint,
+}
+
+/// Returns what loading the task at this real path would give, if that is known.
+pub(super) fn recall(cache: &Cache, task: &Path) -> Option<Loaded> {
+    let program = program()?;
+    let remembered = cache.read(&place(task)?)?;
+    let (cause, task): (Cause, Task) = postcard::from_bytes(&remembered).ok()?;
+    (cause.program == program && cause.holds()).then(|| Loaded { task, warnings: Vec::new() })
+}
+
+/// Remembers what loading the task at this real path gave, if that is worth it.
+///
+/// It began to be loaded at that time, and these are the repositories that hold it.
+pub(super) fn keep(
+    cache: &Cache,
+    task: &Path,
+    began: SystemTime,
+    repositories: Vec<Standing>,
+    loaded: &Loaded,
+) {
+    let nodes = loaded.task.workflow.nodes().len();
+    if nodes < WORTH || !loaded.task.changed.is_empty() || !loaded.warnings.is_empty() {
+        return;
+    }
+    let Some((place, cause)) = place(task).zip(Cause::of(task, began, repositories, loaded)) else {
+        return;
+    };
+    if let Ok(remembered) = postcard::to_allocvec(&(cause, &loaded.task)) {
+        cache.write(&place, &remembered);
+        cache.keep(TASKS, MOST);
+    }
+}
+
+impl Cause {
+    fn of(
+        task: &Path,
+        began: SystemTime,
+        repositories: Vec<Standing>,
+        loaded: &Loaded,
+    ) -> Option<Self> {
+        let library = task.join(DIRECTORY);
+        let computations = loaded.task.computations.iter();
+        let places = ["workflow", "inputs"].map(|name| task.join(name)).into_iter();
+        let places = places.chain(computations.map(|it| library.join(it.name.as_str())));
+        let footprint = Footprint::take(places, began)?;
+        let held = |top: &PathBuf| repositories.iter().any(|it| it.top() == top);
+        let settled = repositories.iter().all(|it| it.settled(began));
+        if !settled || !footprint.repositories().iter().all(held) {
+            return None;
+        }
+        let places = footprint.places().iter().map(PathBuf::as_path).chain([task]);
+        let tops = places.map(|place| (place.to_owned(), git::top(place))).collect();
+        Some(Self { program: program()?, tops, repositories, footprint })
+    }
+
+    fn holds(&self) -> bool {
+        self.tops.iter().all(|(place, top)| git::top(place) == *top)
+            && self.repositories.iter().all(Standing::holds)
+            && self.footprint.holds()
+    }
+}
+
+/// What tells this program from every other version of it.
+fn program() -> Option<Stamp> {
+    Some(Stamp::of(&std::env::current_exe().ok()?.metadata().ok()?))
+}
+
+/// Where a task is in the cache. Each program has its own, since another one would not believe it.
+fn place(task: &Path) -> Option<String> {
+    let program = std::env::current_exe().ok()?;
+    let names = [task.as_os_str().as_bytes(), program.as_os_str().as_bytes()].join(&0);
+    Some(format!("{TASKS}/{}", Digest::of(&names).sha1.full()))
+}

@@ -1,0 +1,148 @@
+//! A load that is remembered gives what loading gives, whatever was changed since.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use compeval::cache::{Cache, Stamp};
+use compeval::load::{self, Uncommitted};
+
+use crate::lab::{Lab, Library, files};
+
+/// A workflow that is worth being remembered: literals, three hundred of them, and a part that is
+/// reached through two links that lead out of `workflow/`.
+fn wide(library: Library) -> Lab {
+    let call = |number: usize, last: &str| {
+        let literal = |at| format!("FILE('tinputs/{number:02}/{at:010}')");
+        let literals: Vec<_> = (0..98).map(literal).collect();
+        format!("(wide {} {last})", literals.join(" "))
+    };
+    let text = (1..3).fold(call(0, "INPUT('x')"), |inner, number| call(number, &inner));
+    let names = (0..99).map(|number| format!("i{number} ")).collect::<String>();
+    let lab = Lab::task(&format!("Inputs: 'x'\n{text}")).computation("wide", &names, "o", "exit 1");
+    fs::create_dir(lab.path("task/parts")).unwrap();
+    fs::rename(lab.path("task/workflow/inputs/98-wide"), lab.path("task/parts/one")).unwrap();
+    copy(&lab.path("task/parts/one"), &lab.path("task/parts/other"));
+    lab.link("way", "parts")
+        .link("workflow/inputs/98-wide", "../../way/one")
+        .file("parts/other/inputs/98-wide/inputs/00-file/value", "tinputs/ff/ffffffffff\n")
+        .commit_with(library)
+}
+
+fn copy(from: &Path, to: &Path) {
+    for (name, contents) in files(from) {
+        fs::create_dir_all(to.join(&name).parent().unwrap()).unwrap();
+        fs::write(to.join(name), contents).unwrap();
+    }
+}
+
+fn append(lab: &Lab, name: &str, text: &str) {
+    let mut file = File::options().append(true).create(true).open(lab.path(name)).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+/// Changes a file, but neither its size nor its time.
+fn alter(lab: &Lab, name: &str) {
+    let path = lab.path(name);
+    let modified = path.metadata().unwrap().modified().unwrap();
+    let mut contents = fs::read(&path).unwrap();
+    let last = contents.iter().rposition(u8::is_ascii_digit).unwrap();
+    contents[last] = if contents[last] == b'1' { b'2' } else { b'1' };
+    fs::write(&path, contents).unwrap();
+    File::open(&path).unwrap().set_modified(modified).unwrap();
+}
+
+fn relink(lab: &Lab, name: &str, target: &str) {
+    fs::remove_file(lab.path(name)).unwrap();
+    std::os::unix::fs::symlink(target, lab.path(name)).unwrap();
+}
+
+fn repository(lab: &Lab, dir: &str) {
+    lab.git(dir, &["init", "--quiet"]);
+    lab.git(dir, &["add", "."]);
+    lab.git(dir, &["commit", "--quiet", "-mx"]);
+}
+
+const DEEP: &str = "task/parts/one/inputs/98-wide/inputs/97-file";
+
+/// What becomes of a task: its name, which repository holds the computations, and how it is done.
+type Change = (&'static str, Library, fn(&Lab));
+
+const CHANGES: [Change; 15] = [
+    ("nothing", Library::Plain, |_| ()),
+    ("a value", Library::Plain, |lab| alter(lab, "task/workflow/inputs/07-file/value")),
+    ("a value behind links", Library::Plain, |lab| alter(lab, &format!("{DEEP}/value"))),
+    ("a new file", Library::Plain, |lab| append(lab, &format!("{DEEP}/note"), "new")),
+    ("a part less", Library::Plain, |lab| fs::remove_dir_all(lab.path(DEEP)).unwrap()),
+    ("a link", Library::Plain, |lab| {
+        relink(lab, "task/workflow/inputs/98-wide", "../../parts/other");
+    }),
+    ("a link on the way", Library::Plain, |lab| {
+        copy(&lab.path("task/parts/other"), &lab.path("task/others/one"));
+        relink(lab, "task/way", "others");
+    }),
+    ("the names of inputs", Library::Plain, |lab| append(lab, "task/inputs", "y\n")),
+    ("exec", Library::Submodule, |lab| append(lab, "task/computations/wide/exec", "#")),
+    ("a commit", Library::Plain, |lab| {
+        lab.git("task", &["commit", "--quiet", "--allow-empty", "-mx"]);
+    }),
+    ("a commit of the library", Library::Submodule, |lab| {
+        lab.git("task/computations", &["commit", "--quiet", "--allow-empty", "-mx"]);
+    }),
+    ("the index", Library::Plain, |lab| drop(lab.git("task", &["rm", "--cached", "-q", "inputs"]))),
+    ("a repository", Library::Plain, |lab| repository(lab, "task/computations/wide")),
+    ("a repository on the way", Library::Plain, |lab| repository(lab, "task/parts")),
+    ("the repository", Library::Plain, |lab| {
+        fs::rename(lab.path("task/.git"), lab.path(".git")).unwrap();
+    }),
+];
+
+/// Everything that loading tells.
+fn load(lab: &Lab, cache: Option<&Cache>) -> String {
+    format!("{:?}", load::task(&lab.path("task"), Uncommitted::Refuse, cache))
+}
+
+/// Waits until a change would show by the clock.
+fn settle(file: &Path) {
+    let stamp = Stamp::of(&file.symlink_metadata().unwrap());
+    while !stamp.settled(SystemTime::now()) {
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn whatever_was_changed_is_seen() {
+    let labs = CHANGES.map(|(what, library, change)| (what, wide(library), change));
+    let last = &labs.last().unwrap().1;
+    let cache = |lab: &Lab| Cache::at(lab.path("cache"));
+    load(last, Some(&cache(last)));
+    assert!(!last.path("cache").exists(), "what was just written may be changed again");
+    settle(&last.path("task/.git/index"));
+    for (what, lab, change) in labs {
+        let first = load(&lab, Some(&cache(&lab)));
+        assert!(first.starts_with("Ok"), "{first}");
+        assert_eq!(files(&lab.path("cache/tasks")).len(), 1, "{what}: it is remembered");
+        change(&lab);
+        let now = load(&lab, None);
+        assert_eq!(now == first, what == "nothing", "{what}");
+        assert_eq!(load(&lab, Some(&cache(&lab))), now, "{what}");
+        assert_eq!(load(&lab, Some(&cache(&lab))), now, "{what}, once more");
+    }
+}
+
+#[test]
+fn what_is_remembered_is_not_read_again() {
+    let lab = wide(Library::Plain);
+    settle(&lab.path("task/.git/index"));
+    let cache = Cache::at(lab.path("cache"));
+    let first = load(&lab, Some(&cache));
+    // Without its tree nobody can tell whether the commit holds what is there.
+    let tree = lab.git("task", &["rev-parse", "HEAD^{tree}"]);
+    let object = format!("task/.git/objects/{}/{}", &tree[..2], &tree[2..]);
+    fs::remove_file(lab.path(&object)).unwrap();
+    assert_eq!(load(&lab, Some(&cache)), first);
+    fs::remove_dir_all(lab.path("cache")).unwrap();
+    assert!(load(&lab, Some(&cache)).starts_with("Err"));
+}
