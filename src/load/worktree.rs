@@ -125,7 +125,8 @@ impl Source for WorkTree {
             for part in ["workflow", "inputs"] {
                 let part = self.task.join(part);
                 let changes = self.heads.changes(&part, &part)?;
-                self.changed.extend(changes.changed);
+                let ignored = changes.ignored.into_iter().filter(|path| is_read(path));
+                self.changed.extend(changes.changed.into_iter().chain(ignored));
             }
             self.note_changes_behind_links()?;
         }
@@ -135,6 +136,17 @@ impl Source for WorkTree {
             paths.into_iter().collect()
         };
         Ok(Changes { changed: sorted(&self.changed), ignored: sorted(&self.ignored) })
+    }
+}
+
+/// Whether something in a workflow is read, by its name: that Git ignores it does not matter then.
+fn is_read(path: &Path) -> bool {
+    let name = |path: &Path| path.file_name().map(|name| name.as_encoded_bytes().to_owned());
+    let in_inputs = path.parent().and_then(name).as_deref() == Some(b"inputs");
+    match name(path).as_deref() {
+        Some(b"workflow" | b"kind" | b"value" | b"inputs" | b"outputs") => true,
+        Some([b'.', ..]) | None => false,
+        Some(_) => in_inputs,
     }
 }
 
@@ -182,7 +194,9 @@ impl WorkTree {
                 after.next().is_some_and(|linked| linked.starts_with(path))
             };
             let found = changes.changed.into_iter().chain(moved);
-            self.changed.extend(found.filter(|path| below(path) || above(path)));
+            let found = found.filter(|path| below(path) || above(path));
+            let read = |path: &PathBuf| above(path) || below(path) && is_read(path);
+            self.changed.extend(found.chain(changes.ignored.into_iter().filter(read)));
         }
         Ok(())
     }

@@ -223,3 +223,19 @@ fn somebody_elses_repository_is_refused_unless_it_is_trusted() {
         .says("try: if you trust it: git config --global --add safe.directory LAB/task");
     lab.finish(lab.evaluation(&["-n"]).uid(user)).exit(3);
 }
+
+#[test]
+fn the_job_of_a_workflow_with_parts_that_git_ignores_is_not_kept() {
+    let parts = ["workflow/inputs/00-mul/value", "workflow/inputs/01-x", "workflow", "inputs"];
+    for part in parts.into_iter().chain(["shared", "shared/x/kind", "names"]) {
+        let lab = if part.starts_with("workflow") { Lab::task(TASK) } else { linked() };
+        let lab = lab.file(".gitignore", format!("/{part}\n*~\n"));
+        git(&lab, "", &["init", "--quiet"]);
+        git(&lab, "", &["rm", "--quiet", "-r", "--cached", "--ignore-unmatch", "."]);
+        git(&lab, "", &["add", "."]);
+        git(&lab, "", &["-c", "user.name=l", "-c", "user.email=l", "commit", "--quiet", "-m."]);
+        let lab = lab.file("workflow/kind~", "");
+        lab.ce_run(&[]).exit(0).says(&format!("the job is not kept: no commit records {part}\n"));
+        assert!(!lab.storage().iter().any(|name| name.starts_with("t_")), "{part}");
+    }
+}
