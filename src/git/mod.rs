@@ -38,9 +38,11 @@ use crate::digest::ObjectId;
 type GitResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Opens a repository as git would: with the user's configuration, and not if it belongs to
-/// somebody else whom `safe.directory` does not name.
+/// somebody else whom `safe.directory` does not name. But an id is what it names, whatever
+/// `git replace` would put in its place.
 fn open(path: &Path) -> GitResult<gix::Repository> {
-    Ok(gix::open_opts(path, gix::open::Options::default().bail_if_untrusted(true))?)
+    let options = gix::open::Options::default().bail_if_untrusted(true);
+    Ok(gix::open_opts(path, options.config_overrides(["core.useReplaceRefs=false"]))?)
 }
 
 /// The path that Git writes in bytes.

@@ -202,3 +202,19 @@ fn outputs_of_a_job_that_is_done_are_told_without_a_look_at_its_workflow() {
     assert_eq!(lab.ce_run(&quiet).exit(0).called(vec!["add"]).stdout, other);
     assert!(output.exists());
 }
+
+#[test]
+fn an_id_is_what_it_names_whatever_replaces_it() {
+    let lab = Lab::task(TASK).commit();
+    let first = lab.ce_run(&["--at", "HEAD"]).exit(0).called(vec!["add", "mul"]).stdout;
+    fs::remove_dir_all(lab.path("storage")).unwrap();
+    let exec = "computations/mul/exec";
+    let whole = fs::read_to_string(lab.path("task").join(exec)).unwrap();
+    let lab = lab.file(exec, whole.replace('*', "-"));
+    let other = git(&lab, "task", &["hash-object", "-w", exec]);
+    git(&lab, "task", &["replace", &format!("HEAD:{exec}"), &other]);
+    let shown = git(&lab, "task", &["show", &format!("HEAD:{exec}")]);
+    assert!(shown.contains(" - "), "Git shows the other one: {shown}");
+    assert_eq!(lab.ce_run(&["--at", "HEAD"]).exit(0).stdout, first);
+    lab.ce_run(&[]).exit(2).says("computations/mul: has changes that are not committed: exec");
+}
