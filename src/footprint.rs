@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::cache::Stamp;
 
 /// Everything at some places, and below them.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Footprint {
     places: BTreeSet<PathBuf>,
     /// Directories that have an entry `.git`.
@@ -48,8 +48,7 @@ impl Footprint {
     pub fn take(places: impl Iterator<Item = PathBuf>, before: SystemTime) -> Option<Self> {
         let lead = |path: PathBuf| path.canonicalize().map(|real| (path, real));
         let links = places.map(lead).collect::<Result<_, _>>().ok()?;
-        let mut taken =
-            Self { places: BTreeSet::new(), repositories: Vec::new(), pieces: Vec::new(), links };
+        let mut taken = Self { links, ..Self::default() };
         let mut next = 0;
         while let Some((_, real)) = taken.links.get(next) {
             let place = real.clone();

@@ -114,7 +114,7 @@ impl Bisect {
     fn load(&self, submodule: Option<&PathBuf>, commit: &ObjectId) -> Result<Task, Error> {
         let loaded = match submodule {
             Some(place) => load::task_with(&self.task, place, commit)?,
-            None => load::task_at(&self.task, commit.full())?,
+            None => load::task_at(&self.task, commit.full(), None)?,
         };
         let config = TaskDir { task: self.task.clone(), at: None }.config()?;
         self.how.check(&config, &self.task, &loaded.task)?;

@@ -54,11 +54,11 @@ impl TaskDir {
 
     /// Loads the task, and tells what is odd about it.
     pub(super) fn load(&self, program: &str, uncommitted: Uncommitted) -> Result<Task, Error> {
+        // Who wants to be told what is odd wants a look at it.
+        let cache = Cache::of_user().filter(|_| uncommitted != Uncommitted::Warn);
         let Loaded { task, warnings } = match &self.at {
-            Some(rev) => load::task_at(&self.task, rev)?,
-            // Who wants to be told what is odd wants a look at it.
-            None if uncommitted == Uncommitted::Warn => load::task(&self.task, uncommitted, None)?,
-            None => load::task(&self.task, uncommitted, Cache::of_user().as_ref())?,
+            Some(rev) => load::task_at(&self.task, rev, cache.as_ref())?,
+            None => load::task(&self.task, uncommitted, cache.as_ref())?,
         };
         for warning in warnings {
             say(program, &format_args!("warning: {warning}"));

@@ -21,6 +21,7 @@ use std::time::SystemTime;
 use self::library::Library;
 use self::problem::Findings;
 pub use self::problem::{Fault, Oddity, Problem, Warning, listed};
+use self::remembered::Cause;
 use self::source::Source;
 use self::tree::Tree;
 use self::worktree::WorkTree;
@@ -105,7 +106,7 @@ pub fn task(
     cache: Option<&Cache>,
 ) -> Result<Loaded, LoadError> {
     let real = real(dir)?;
-    if let Some(loaded) = cache.and_then(|cache| remembered::recall(cache, &real)) {
+    if let Some(loaded) = cache.and_then(|cache| remembered::recall(cache, &real, None)) {
         return Ok(loaded);
     }
     if !real.join("workflow").is_dir() {
@@ -119,19 +120,30 @@ pub fn task(
         && uncommitted != Uncommitted::Ignore
         && let Some(repositories) = source.standings()
     {
-        remembered::keep(cache, &real, began, repositories, &loaded);
+        let cause = || Cause::of_checkout(&real, began, repositories, &loaded);
+        remembered::keep(cache, &real, None, &loaded, cause);
     }
     Ok(loaded)
 }
 
 /// Reads the task that a directory holds, as it is in a revision of its repository. Nothing needs
-/// to be checked out.
+/// to be checked out, and what the cache remembers is not read again.
 ///
 /// # Errors
 ///
 /// Fails if there is no such revision, and tells everything that is wrong with the task at once.
-pub fn task_at(dir: &Path, rev: &str) -> Result<Loaded, LoadError> {
-    task_in(dir, rev, Snapshot::open(&real(dir)?, rev)?)
+pub fn task_at(dir: &Path, rev: &str, cache: Option<&Cache>) -> Result<Loaded, LoadError> {
+    let real = real(dir)?;
+    let snapshot = Snapshot::open(&real, rev)?;
+    let commit = snapshot.commit()?;
+    if let Some(loaded) = cache.and_then(|cache| remembered::recall(cache, &real, Some(&commit))) {
+        return Ok(loaded);
+    }
+    let loaded = task_in(dir, rev, snapshot)?;
+    if let Some(cache) = cache {
+        remembered::keep(cache, &real, Some(&commit), &loaded, Cause::of_commit);
+    }
+    Ok(loaded)
 }
 
 /// Reads the task that a directory holds, as it is at HEAD, but with a submodule at another commit:

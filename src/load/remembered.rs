@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::Loaded;
 use super::library::DIRECTORY;
 use crate::cache::{Cache, Stamp};
-use crate::digest::Digest;
+use crate::digest::{Digest, ObjectId};
 use crate::footprint::Footprint;
 use crate::git::{self, Standing};
 use crate::workflow::Task;
@@ -28,7 +28,7 @@ const TASKS: &str = "tasks";
 
 /// What tells that a load would give the same: everything that it depends on.
 #[derive(Serialize, Deserialize)]
-struct Cause {
+pub(super) struct Cause {
     /// Another version of the program may read tasks in another way.
     program: Stamp,
     /// The task and the places of its files, and in which work tree each is.
@@ -37,31 +37,28 @@ struct Cause {
     footprint: Footprint,
 }
 
-/// Returns what loading the task at this real path would give, if that is known.
-pub(super) fn recall(cache: &Cache, task: &Path) -> Option<Loaded> {
+/// Returns what loading the task at this real path would give, as it is at a commit or, without one,
+/// as it is checked out; if that is known.
+pub(super) fn recall(cache: &Cache, task: &Path, commit: Option<&ObjectId>) -> Option<Loaded> {
     let program = program()?;
-    let remembered = cache.read(&place(task)?)?;
+    let remembered = cache.read(&place(task, commit)?)?;
     let (cause, task): (Cause, Task) = postcard::from_bytes(&remembered).ok()?;
     (cause.program == program && cause.holds()).then(|| Loaded { task, warnings: Vec::new() })
 }
 
 /// Remembers what loading the task at this real path gave, if that is worth it.
-///
-/// It began to be loaded at that time, and these are the repositories that hold it.
 pub(super) fn keep(
     cache: &Cache,
     task: &Path,
-    began: SystemTime,
-    repositories: Vec<Standing>,
+    commit: Option<&ObjectId>,
     loaded: &Loaded,
+    cause: impl FnOnce() -> Option<Cause>,
 ) {
     let nodes = loaded.task.workflow.nodes().len();
     if nodes < WORTH || !loaded.task.changed.is_empty() || !loaded.warnings.is_empty() {
         return;
     }
-    let Some((place, cause)) = place(task).zip(Cause::of(task, began, repositories, loaded)) else {
-        return;
-    };
+    let Some((place, cause)) = place(task, commit).zip(cause()) else { return };
     if let Ok(remembered) = postcard::to_allocvec(&(cause, &loaded.task)) {
         cache.write(&place, &remembered);
         cache.keep(TASKS, MOST);
@@ -69,7 +66,15 @@ pub(super) fn keep(
 }
 
 impl Cause {
-    fn of(
+    /// What a commit holds never changes.
+    pub(super) fn of_commit() -> Option<Self> {
+        let (tops, repositories) = (Vec::new(), Vec::new());
+        Some(Self { program: program()?, tops, repositories, footprint: Footprint::default() })
+    }
+
+    /// The task that began to be loaded from this real path at that time, and these are the
+    /// repositories that hold it. `None` if changes since may not show.
+    pub(super) fn of_checkout(
         task: &Path,
         began: SystemTime,
         repositories: Vec<Standing>,
@@ -103,8 +108,9 @@ fn program() -> Option<Stamp> {
 }
 
 /// Where a task is in the cache. Each program has its own, since another one would not believe it.
-fn place(task: &Path) -> Option<String> {
+fn place(task: &Path, commit: Option<&ObjectId>) -> Option<String> {
     let program = std::env::current_exe().ok()?;
-    let names = [task.as_os_str().as_bytes(), program.as_os_str().as_bytes()].join(&0);
+    let commit = commit.map_or("", ObjectId::full).as_bytes();
+    let names = [task.as_os_str().as_bytes(), program.as_os_str().as_bytes(), commit].join(&0);
     Some(format!("{TASKS}/{}", Digest::of(&names).sha1.full()))
 }

@@ -146,3 +146,21 @@ fn what_is_remembered_is_not_read_again() {
     fs::remove_dir_all(lab.path("cache")).unwrap();
     assert!(load(&lab, Some(&cache)).starts_with("Err"));
 }
+
+#[test]
+fn a_commit_that_is_remembered_is_not_read_again() {
+    let lab = wide(Library::Plain);
+    let cache = Cache::at(lab.path("cache"));
+    let load = |rev: &str, cache| format!("{:?}", load::task_at(&lab.path("task"), rev, cache));
+    let first = load("HEAD", Some(&cache));
+    assert_eq!(first, load("HEAD", None));
+    fs::rename(lab.path("task/workflow/inputs/00-file"), lab.path("task/parts/one/inputs/file"))
+        .unwrap();
+    lab.git("task", &["commit", "--quiet", "-amx"]);
+    let second = load("HEAD", Some(&cache));
+    assert_eq!(second, load("HEAD", None), "another commit is another task");
+    let tree = lab.git("task", &["rev-parse", "HEAD~1^{tree}"]);
+    fs::remove_file(lab.path(&format!("task/.git/objects/{}/{}", &tree[..2], &tree[2..]))).unwrap();
+    assert_eq!(load("HEAD~1", Some(&cache)), first);
+    assert!(load("HEAD~1", None).starts_with("Err"));
+}
