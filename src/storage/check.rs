@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jiff::Timestamp;
 
 use super::find::Read;
+use super::reading::Reading;
 use super::record::{InputRecord, Origin};
 use super::scheme::{DIGITS, ResultName, task_input};
 use super::stage::waiting;
@@ -194,8 +195,8 @@ impl Storage {
         if found != recorded {
             return Ok(Some(Fault::Size { found, recorded }));
         }
-        let found = disk::digest_unless(stop, &path)?;
-        Ok(found.is_some_and(|found| found != *digest).then_some(Fault::Contents))
+        let found = Reading::open_unless(stop, &path)?.digest()?;
+        Ok((found != *digest).then_some(Fault::Contents))
     }
 
     /// Reads a record and tells what is wrong with the record itself.

@@ -6,19 +6,16 @@
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::fault::fault;
+use super::reading::Reading;
 use super::record::Published;
 use super::{Result, StorageError};
-use crate::digest::{Digest, Hasher};
-
-/// How much is read at a time, in bytes: large enough to be cheap, small enough for the cache.
-const PIECE: usize = 64 << 10;
+use crate::digest::Digest;
 
 /// Names what was tried when an operation fails.
 pub(super) trait Doing<T> {
@@ -220,63 +217,15 @@ pub(super) fn seal(path: &Path) -> Result<i64> {
 
 /// Returns the digest of a file's contents.
 pub(super) fn digest(path: &Path) -> Result<Digest> {
-    let mut file = fault().and_then(|()| File::open(path)).doing("read", path)?;
-    pieces(&mut file, |_| Ok(())).doing("read", path)
-}
-
-/// Returns the digest of a file's contents, or `None` if it was told to stop before the end.
-pub(super) fn digest_unless(stop: &AtomicBool, path: &Path) -> Result<Option<Digest>> {
-    let mut file = fault().and_then(|()| File::open(path)).doing("read", path)?;
-    let mut stopped = false;
-    let digest = pieces(&mut file, |_| {
-        stopped = stop.load(Ordering::Relaxed);
-        if stopped { Err(io::ErrorKind::Other.into()) } else { Ok(()) }
-    });
-    if stopped { Ok(None) } else { digest.map(Some).doing("read", path) }
+    Reading::open(path)?.digest()
 }
 
 /// Copies a file into a new one that everybody may read who may read the original; returns the
 /// digest of what was copied.
 ///
-/// The copy shares its blocks with the original where the file system can do that. The original is
-/// opened once, so it may be a pipe.
+/// The original is opened once, so it may be a pipe.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<Digest> {
-    let open = || {
-        let original = File::open(from)?;
-        let mode = original.metadata()?.mode() & 0o777 | 0o600;
-        Ok((original, mode))
-    };
-    let (mut original, mode) = fault().and_then(|()| open()).doing("read", from)?;
-    let create = || OpenOptions::new().write(true).create_new(true).mode(mode).open(to);
-    let mut copy = fault().and_then(|()| create()).doing("write", to)?;
-    if rustix::fs::ioctl_ficlone(&copy, &original).is_ok() {
-        return digest(to);
-    }
-    let mut written = Ok(());
-    let digest = pieces(&mut original, |piece| {
-        written = fault().and_then(|()| copy.write_all(piece));
-        // Which of the two files failed is told apart below.
-        if written.is_ok() { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
-    });
-    written.doing("write", to)?;
-    digest.doing("read", from)
-}
-
-/// Reads a file piece by piece; returns the digest of all of it.
-fn pieces(file: &mut File, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<Digest> {
-    let mut buffer = vec![0; PIECE];
-    let mut hasher = Hasher::default();
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(hasher.finish()),
-            Ok(count) => {
-                hasher.update(&buffer[..count]);
-                each(&buffer[..count])?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    Reading::open(from)?.copy(to)
 }
 
 /// Returns the last lines of a text, of so many bytes at most.

@@ -22,6 +22,7 @@ mod memory;
 mod pin;
 mod probe;
 mod publish;
+mod reading;
 pub mod record;
 mod run;
 mod scheme;
@@ -104,6 +105,9 @@ pub enum StorageError {
     /// A result is gone that was there just now.
     #[error("{} has just been collected", .0.display())]
     Collected(PathBuf),
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Interrupted,
     /// All forty digits of a SHA-1 are the same for different contents.
     #[error("{} belongs to other inputs that have the same SHA-1", .0.display())]
     Collision(PathBuf),
@@ -129,9 +133,11 @@ impl StorageError {
                 Some("see whether it was moved, removed or unmounted; what was done is kept in it")
             }
             Self::Format { .. } => Some("use the newer version that wrote it"),
-            Self::Record { .. } | Self::Unsteady(_) | Self::Collected(_) | Self::Collision(_) => {
-                None
-            }
+            Self::Record { .. }
+            | Self::Unsteady(_)
+            | Self::Collected(_)
+            | Self::Interrupted
+            | Self::Collision(_) => None,
         }
     }
 }

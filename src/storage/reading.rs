@@ -1,0 +1,216 @@
+//! Reading a file to its end: hashed, and copied if that is wanted, in one go.
+//!
+//! Of a large file, SHA-1 is taken by a thread of its own: it is by far the slowest step, and one
+//! that cannot be divided. doc/performance.md has what was measured.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use rustix::fs::ioctl_ficlone;
+
+use super::disk::Doing;
+use super::fault::fault;
+use super::{Result, StorageError};
+use crate::digest::{Digest, Hasher};
+
+/// From so many bytes on, a file is large: a second thread helps, and reading it twice is noticed.
+pub(super) const LARGE: u64 = 8 << 20;
+
+/// How much is read at a time, in bytes: large enough to be cheap, small enough for the cache.
+const PIECE: usize = 64 << 10;
+
+/// The same where a piece goes from one thread to the other, which takes some time.
+const LARGE_PIECE: usize = 512 << 10;
+
+/// How many of these there are: as much is done ahead.
+const PIECES: usize = 4;
+
+/// What nobody asks to stop.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// A file that is being read.
+#[derive(Debug)]
+pub(super) struct Reading<'a> {
+    path: &'a Path,
+    file: File,
+    metadata: Metadata,
+    stop: &'a AtomicBool,
+}
+
+impl<'a> Reading<'a> {
+    /// Opens a file.
+    pub(super) fn open(path: &'a Path) -> Result<Self> {
+        Self::open_unless(&NEVER, path)
+    }
+
+    /// Opens a file that is read until somebody asks to stop; then reading fails.
+    pub(super) fn open_unless(stop: &'a AtomicBool, path: &'a Path) -> Result<Self> {
+        let open = || {
+            let file = File::open(path)?;
+            let metadata = file.metadata()?;
+            Ok((file, metadata))
+        };
+        let (file, metadata) = fault().and_then(|()| open()).doing("read", path)?;
+        Ok(Self { path, file, metadata, stop })
+    }
+
+    /// Whether it can be read more than once, unlike a pipe.
+    pub(super) fn is_file(&self) -> bool {
+        self.metadata.is_file()
+    }
+
+    /// Whether it is large.
+    pub(super) fn is_large(&self) -> bool {
+        self.is_file() && self.metadata.len() >= LARGE
+    }
+
+    /// Returns the digest of the contents.
+    pub(super) fn digest(&mut self) -> Result<Digest> {
+        self.pieces(&mut |_| Ok(()))
+    }
+
+    /// Copies it into a new file that everybody may read who may read the original; returns the
+    /// digest of what was copied.
+    ///
+    /// The copy shares its blocks with the original where the file system can do that.
+    pub(super) fn copy(&mut self, to: &Path) -> Result<Digest> {
+        let mode = self.metadata.mode() & 0o777 | 0o600;
+        let create = || OpenOptions::new().write(true).create_new(true).mode(mode).open(to);
+        let mut copy = fault().and_then(|()| create()).doing("write", to)?;
+        if ioctl_ficlone(&copy, &self.file).is_ok() {
+            return Reading::open_unless(self.stop, to)?.digest();
+        }
+        let mut write = |piece: &[u8]| fault().and_then(|()| copy.write_all(piece));
+        self.pieces(&mut |piece| write(piece).doing("write", to))
+    }
+
+    /// Reads all of it, piece by piece; returns the digest.
+    fn pieces(&mut self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Digest> {
+        if self.is_large()
+            && let Some(digest) = self.pieces_for_two(each)?
+        {
+            return Ok(digest);
+        }
+        let mut hasher = Hasher::default();
+        let mut piece = vec![0; PIECE];
+        loop {
+            let count = self.fill(&mut piece)?;
+            if count == 0 {
+                return Ok(hasher.finish());
+            }
+            hasher.update(&piece[..count]);
+            each(&piece[..count])?;
+        }
+    }
+
+    /// Does the same in two threads, or nothing if there is no second one to be had.
+    fn pieces_for_two(
+        &mut self,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<Option<Digest>> {
+        let mut hasher = Hasher::default();
+        let (mut slow, mut fast) = hasher.halves();
+        let (full, filled) = mpsc::channel::<(Vec<u8>, usize)>();
+        let (empty, free) = mpsc::channel();
+        let helped = thread::scope(|scope| {
+            let hash = || {
+                // Whoever reads may have given up.
+                let (filled, empty) = (filled, empty);
+                (0..PIECES).for_each(|_| drop(empty.send(vec![0; LARGE_PIECE])));
+                for (piece, count) in filled {
+                    slow(&piece[..count]);
+                    drop(empty.send(piece));
+                }
+            };
+            let Ok(_) = thread::Builder::new().name("sha1".to_owned()).spawn_scoped(scope, hash)
+            else {
+                return Ok(false);
+            };
+            let full = full;
+            // Should the other one panic, the scope does.
+            while let Ok(mut piece) = free.recv() {
+                let count = self.fill(&mut piece)?;
+                if count == 0 {
+                    break;
+                }
+                fast(&piece[..count]);
+                each(&piece[..count])?;
+                drop(full.send((piece, count)));
+            }
+            Ok(true)
+        })?;
+        drop((slow, fast));
+        Ok(helped.then(|| hasher.finish()))
+    }
+
+    /// Reads the next piece; returns how much there was, or 0 at the end.
+    fn fill(&mut self, piece: &mut [u8]) -> Result<usize> {
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(StorageError::Interrupted);
+            }
+            match self.file.read(piece) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read.doing("read", self.path),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Contents of so many bytes, of which no two pieces are the same.
+    fn contents(size: usize) -> Vec<u8> {
+        (0..).flat_map(u64::to_le_bytes).take(size).collect()
+    }
+
+    #[test]
+    fn one_thread_and_two_come_to_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, copy) = (dir.path().join("file"), dir.path().join("copy"));
+        let large = usize::try_from(LARGE).unwrap();
+        for size in [0, 1, PIECE, PIECE + 1, large - 1, large, large + LARGE_PIECE + 1] {
+            let contents = contents(size);
+            fs::write(&file, &contents).unwrap();
+            let mut reading = Reading::open(&file).unwrap();
+            assert_eq!(reading.is_large(), size >= large);
+            let digest = Digest::of(&contents);
+            assert_eq!(reading.digest().unwrap(), digest, "{size} bytes");
+            let mut reading = Reading::open(&file).unwrap();
+            assert_eq!(reading.copy(&copy).unwrap(), digest, "{size} bytes");
+            assert!(fs::read(&copy).unwrap() == contents, "{size} bytes");
+            fs::remove_file(&copy).unwrap();
+        }
+    }
+
+    #[test]
+    fn reading_stops_when_it_is_asked_to_and_when_the_copy_cannot_be_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, copy) = (dir.path().join("file"), dir.path().join("copy"));
+        for size in [LARGE - 1, LARGE] {
+            File::create(&file).unwrap().set_len(size).unwrap();
+            let stop = AtomicBool::new(false);
+            let mut reading = Reading::open_unless(&stop, &file).unwrap();
+            let full = |_: &[u8]| Err(StorageError::Unsteady(copy.clone()));
+            assert!(matches!(reading.pieces(&mut { full }), Err(StorageError::Unsteady(_))));
+            let mut reading = Reading::open_unless(&stop, &file).unwrap();
+            let mut pieces = 0;
+            let asked = reading.pieces(&mut |_| {
+                pieces += 1;
+                stop.store(pieces == 2, Ordering::Relaxed);
+                Ok(())
+            });
+            assert!(matches!(asked, Err(StorageError::Interrupted)));
+            assert_eq!(pieces, 2);
+        }
+    }
+}
