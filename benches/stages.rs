@@ -3,7 +3,8 @@
 //! The task has 10,000 calls (`CE_BENCH_CALLS` asks for another number): half of them add two of
 //! a hundred task inputs, the others join their results in a binary tree. `cold` is measured
 //! with an executor that starts no process, and with one that does, with and without a sandbox. For each stage the
-//! fastest of three runs is told; the memory is the highest that the process had until then.
+//! fastest of three runs is told; the memory is the highest that the process had until then. At the end a
+//! large input is hashed, and copied.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement may panic and print")]
 
@@ -23,11 +24,14 @@ use compeval::workflow::Task;
 
 const RUNS: usize = 3;
 
+/// How large the one large input is.
+const MEBIBYTES: usize = 256;
+
 fn main() {
     let calls = std::env::var("CE_BENCH_CALLS").map_or(10_000, |text| text.parse().unwrap());
     let dir = tempfile::tempdir().unwrap();
     let generated = generate::task(dir.path(), calls);
-    println!("{:<24}{:>10}{:>14}{:>12}", "stage", "time", "calls/s", "peak memory");
+    println!("{:<28}{:>10}{:>14}{:>12}", "stage", "time", "calls/s", "peak memory");
 
     let (task, time) =
         fastest(|_| load::task(&generated.task, Uncommitted::Refuse, None).unwrap().task);
@@ -56,6 +60,16 @@ fn main() {
     let (executed, time) = fastest(|_| bench.evaluate(&storage(0, "local"), &Local::default()));
     assert_eq!(executed, 0, "a second run executes nothing");
     tell("warm", calls, time);
+
+    let file = dir.path().join("large");
+    std::fs::write(&file, vec![0; MEBIBYTES << 20]).unwrap();
+    let open = |run: usize| {
+        Storage::open(&storage(run, "large"), Unrecorded::Adopt, Durability::Unsynced).unwrap()
+    };
+    let (_, time) = fastest(|run| open(run).find_input(&file).unwrap());
+    tell("hash, MiB in place of calls", MEBIBYTES, time);
+    let (_, time) = fastest(|run| open(run).store_input(&file).unwrap());
+    tell("hash and copy, likewise", MEBIBYTES, time);
 }
 
 /// What the generated computation does, without a process.
@@ -113,5 +127,5 @@ fn tell(stage: &str, calls: usize, time: Duration) {
     let peak: f64 =
         peak.and_then(|text| text.trim_end_matches("kB").trim().parse().ok()).unwrap_or(0.0);
     let milliseconds = time.as_secs_f64() * 1e3;
-    println!("{stage:<24}{milliseconds:>7.1} ms{rate:>14.0}{:>8.1} MiB", peak / 1024.0);
+    println!("{stage:<28}{milliseconds:>7.1} ms{rate:>14.0}{:>8.1} MiB", peak / 1024.0);
 }

@@ -91,6 +91,9 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// A signal of this number came while inputs were read.
+    #[error("interrupted while inputs are read")]
+    Interrupted(u8),
     /// Nothing of this kind can be drawn.
     #[error("cannot tell what to draw from the name {0}")]
     Picture(String),
@@ -131,6 +134,7 @@ impl Error {
     pub const fn exit(&self) -> Exit {
         match self {
             Self::Bisect(error) => error.exit(),
+            Self::Interrupted(signal) => Exit::Interrupted(*signal),
             Self::Load(_)
             | Self::History(_)
             | Self::Reach(_)

@@ -77,9 +77,10 @@ impl Tool for Diff {
         let workshop = self.how.workshop(self.dry_run, &config, &self.task, &given.storage)?;
         let storage = &workshop.storage;
         let plans = [0, 1].map(|at| Plan::new(&tasks[at].workflow));
-        let files = Files::new(&tasks[1], &plans[1], &given.inputs, storage, !self.dry_run)?;
+        let files = workshop.files(&tasks[1], &plans[1], &given.inputs)?;
         let inputs = same_inputs([titles[0], titles[1]], [&tasks[0], &tasks[1]], &files.inputs)?;
-        let older = Files::with_inputs(&tasks[0], &plans[0], inputs, storage)?;
+        let older = Files::with_inputs(&tasks[0], &plans[0], inputs, storage);
+        let older = workshop.unless_caught(older)?;
         let ([task, newer], [plan, its]) = (tasks, plans);
         let one = told(&workshop, titles[0], workshop.quietly(task, plan, older)?);
         let other = told(&workshop, titles[1], workshop.quietly(newer, its, files)?);

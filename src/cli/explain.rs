@@ -7,6 +7,7 @@ use clap::Parser;
 
 use super::options::{Dirty, Strict, TaskDir, Typed};
 use super::{Tool, say};
+use crate::cache::Cache;
 use crate::count::counted;
 use crate::error::Error;
 use crate::evaluate::{Evaluation, Evaluator, Event, Exports, Files};
@@ -52,7 +53,8 @@ impl Tool for Explain {
         let task = &self.task.load("ce", self.dirty.uncommitted())?;
         let given = self.typed.resolve(task, &self.task.config()?)?;
         let plan = &Plan::new(&task.workflow);
-        let storage = &Storage::inspect(&given.storage, self.strict.unrecorded())?;
+        let storage = Storage::inspect(&given.storage, self.strict.unrecorded())?;
+        let storage = &storage.remembering(Cache::of_user());
         let files = &Files::new(task, plan, &given.inputs, storage, false)?;
         let evaluation = &Evaluation::new(plan);
         let (observe, trees) = (&|_| {}, Trees::new(&self.task.task));

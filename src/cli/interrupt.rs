@@ -17,6 +17,7 @@ const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 /// Passes signals on to the executor as long as it lives.
 pub(super) struct Interrupts {
     caught: Arc<AtomicU8>,
+    asked: Arc<AtomicBool>,
     handle: Handle,
 }
 
@@ -36,14 +37,22 @@ impl Interrupts {
         let handle = signals.handle();
         let caught = Arc::new(AtomicU8::new(0));
         let first = Arc::clone(&caught);
+        let asked = Arc::new(AtomicBool::new(false));
+        let ask = Arc::clone(&asked);
         thread::Builder::new().name("signals".to_owned()).spawn(move || {
             for signal in signals.forever() {
                 let number = u8::try_from(signal).unwrap_or(u8::MAX);
                 let before = first.compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst);
+                ask.store(true, Ordering::SeqCst);
                 if before.is_ok() { interrupt() } else { killed.kill() }
             }
         })?;
-        Ok(Self { caught, handle })
+        Ok(Self { caught, asked, handle })
+    }
+
+    /// What becomes true when a signal has been caught.
+    pub(super) fn asked(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.asked)
     }
 
     /// The first signal that came, if any.

@@ -9,9 +9,10 @@ use super::options::{Dirty, Given, TaskDir, Typed};
 use super::screen::Screen;
 use super::workshop::{How, Workshop};
 use super::{Tool, say};
+use crate::cache::Cache;
 use crate::digest::Digest;
 use crate::error::Error;
-use crate::evaluate::{Evaluation, Files};
+use crate::evaluate::Evaluation;
 use crate::exit::Exit;
 use crate::explain::{Explanation, Question};
 use crate::load::{self, listed};
@@ -76,7 +77,7 @@ impl Tool for Run {
         let plan = Plan::new(&task.workflow);
         let workshop = self.how.workshop(dry_run, &config, dir, &given.storage)?;
         let storage = &workshop.storage;
-        let files = Files::new(&task, &plan, &given.inputs, storage, !dry_run)?;
+        let files = workshop.files(&task, &plan, &given.inputs)?;
         let evaluation = Evaluation::new(&plan);
         let (task, plan, files) = (&task, &plan, &files);
         let labels = labels(task, plan);
@@ -114,6 +115,7 @@ impl Run {
         // How many inputs the task has is not known: a job of another number is another one.
         for Given { storage, inputs } in self.typed.candidates(&self.task.config()?)? {
             let there = Storage::inspect(&storage, Unrecorded::Refuse)?;
+            let there = there.remembering(Cache::of_user());
             if let Some(outputs) = there.find_job(&task, &commit, &inputs)? {
                 return Ok(Some(outputs.iter().map(|name| storage.join(name)).collect()));
             }

@@ -11,6 +11,7 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::{Dirty, Given, Strict, TaskDir, Typed};
+use crate::cache::Cache;
 use crate::error::Error;
 use crate::evaluate::{Evaluation, Evaluator, Exports, Files};
 use crate::exit::Exit;
@@ -93,7 +94,8 @@ impl Viz {
     /// Looks for all results in the storage, computes none, and draws what is there.
     fn with_results(&self, task: &Task, plan: &Plan) -> Result<Drawing, Error> {
         let Given { storage, inputs } = self.typed.resolve(task, &self.task.config()?)?;
-        let storage = &Storage::inspect(&storage, self.strict.unrecorded())?;
+        let storage = Storage::inspect(&storage, self.strict.unrecorded())?;
+        let storage = &storage.remembering(Cache::of_user());
         let files = &Files::new(task, plan, &inputs, storage, false)?;
         let evaluation = Evaluation::new(plan);
         let (observe, trees) = (&|_| {}, Trees::new(&self.task.task));

@@ -16,6 +16,7 @@ use clap::Args;
 use super::interrupt::Interrupts;
 use super::options::Strict;
 use super::screen::Screen;
+use crate::cache::Cache;
 use crate::error::Error;
 use crate::evaluate::{EvaluateError, Evaluation, Evaluator, Event, Exports, Files};
 use crate::executor::{ExecuteError, Executor, Local, Sandbox, Status};
@@ -23,7 +24,7 @@ use crate::git::{Config, Trees};
 use crate::load;
 use crate::plan::Plan;
 use crate::report::{Progress, Silent, Troubles, View, labels};
-use crate::storage::{Durability, Input, Storage};
+use crate::storage::{Durability, Input, Storage, StorageError};
 use crate::workflow::Task;
 
 /// How tasks are evaluated.
@@ -97,7 +98,11 @@ impl How {
             true => Storage::inspect(storage, unrecorded)?,
             false => Storage::open(storage, unrecorded, sync)?,
         };
+        let mut storage = storage.remembering(Cache::of_user());
         let crew = if dry_run { None } else { Some(self.crew(config)?) };
+        if let Some((_, interrupts)) = &crew {
+            storage = storage.until(interrupts.asked());
+        }
         Ok(Workshop {
             storage,
             trees: Trees::new(dir),
@@ -148,6 +153,19 @@ impl Workshop {
     /// The signal that ended the work early, if any.
     pub(super) fn caught(&self) -> Option<u8> {
         self.crew.as_ref().and_then(|(_, interrupts)| interrupts.caught())
+    }
+
+    /// Finds or stores what is there before any call of a task.
+    pub(super) fn files(&self, task: &Task, plan: &Plan, inputs: &[&Path]) -> Result<Files, Error> {
+        self.unless_caught(Files::new(task, plan, inputs, &self.storage, self.crew.is_some()))
+    }
+
+    /// Passes on what was read, or the signal because of which it was not.
+    pub(super) fn unless_caught<T>(&self, read: Result<T, StorageError>) -> Result<T, Error> {
+        read.map_err(|error| match (error, self.caught()) {
+            (StorageError::Interrupted, Some(signal)) => Error::Interrupted(signal),
+            (error, _) => error.into(),
+        })
     }
 
     /// Says why nothing is isolated although it was to be, and what to try; once.

@@ -13,6 +13,8 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+
 pub use self::exports::Exports;
 pub use self::outcome::{CallError, EvaluateError, Event, Files, Outcome};
 use crate::digest::Digest;
@@ -116,11 +118,12 @@ impl Evaluation {
 }
 
 impl Files {
-    /// Finds, or stores, what is there before any call.
+    /// Finds, or stores, what is there before any call. Large inputs are read by all cores.
     ///
     /// # Errors
     ///
-    /// Fails if an input cannot be read, or the storage not be read or written.
+    /// Fails if an input cannot be read, or the storage not be read or written: tells of the first
+    /// input with which that is so.
     pub fn new(
         task: &Task,
         plan: &Plan,
@@ -129,10 +132,17 @@ impl Files {
         store: bool,
     ) -> Result<Self, StorageError> {
         announce(task, plan, storage);
-        let input = |path: &Path| -> Result<Input, StorageError> {
+        let input = |path: &&Path| -> Result<Input, StorageError> {
             if store { storage.store_input(path) } else { storage.find_input(path) }
         };
-        let inputs = paths.iter().map(|path| input(path.as_ref())).collect::<Result<_, _>>()?;
+        let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
+        let inputs: Result<_, _> = if storage.take_in_together(&paths)? {
+            let inputs: Vec<_> = paths.par_iter().map(input).collect();
+            inputs.into_iter().collect()
+        } else {
+            paths.iter().map(input).collect()
+        };
+        let inputs = inputs?;
         Self::with_literals(plan, inputs, storage)
     }
 

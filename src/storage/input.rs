@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::find::Read;
+use super::intake::Original;
 use super::record::{Format, InputRecord, Published};
 use super::scheme::{DIGITS, Digits, task_input, task_input_record};
 use super::{Result, Storage, StorageError, Stored, disk};
@@ -32,38 +33,48 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// Fails if the file or the storage cannot be read.
+    /// Fails if the file or the storage cannot be read, or if somebody asked to stop.
     pub fn find_input(&self, path: &Path) -> Result<Input> {
-        let digest = disk::digest(path)?;
-        self.announce_input(&digest);
-        let (digits, there) = self.find_contents(&digest)?;
-        Ok(Input { file: Stored { name: task_input(&digest, digits), digest }, there })
+        self.known_input(self.read_to_digest(path)?)
     }
 
     /// Copies a user's file into the storage, unless it is there.
     ///
+    /// A large file is read once, if at all: it is copied as soon as the storage cannot have it.
+    ///
     /// # Errors
     ///
-    /// Fails if the file cannot be read or the storage cannot be written.
+    /// Fails if the file cannot be read or the storage cannot be written, or if somebody asked to
+    /// stop. Then nothing is left of it.
     pub fn store_input(&self, path: &Path) -> Result<Input> {
-        // What is no regular file, such as a pipe, can be read only once.
-        if disk::metadata(path)?.is_some_and(|metadata| metadata.is_file()) {
-            let input = self.find_input(path)?;
+        let mut original = self.original(path)?;
+        if original.is_known() || original.is_small() || self.may_have(&original)? {
+            let digest = self.digest_of(&mut original)?;
+            let input = self.known_input(digest)?;
             if input.there {
                 return Ok(input);
             }
+            original.rewind()?;
         }
         let copy = self.place(&self.private_name())?;
-        let stored = self.copy_input(path, &copy);
+        let stored = self.copy_input(original, &copy);
         if stored.is_err() {
             drop(disk::remove(&copy));
         }
         stored
     }
 
-    fn copy_input(&self, path: &Path, copy: &Path) -> Result<Input> {
-        let digest = disk::copy(path, copy)?;
+    fn known_input(&self, digest: Digest) -> Result<Input> {
         self.announce_input(&digest);
+        let (digits, there) = self.find_contents(&digest)?;
+        Ok(Input { file: Stored { name: task_input(&digest, digits), digest }, there })
+    }
+
+    fn copy_input(&self, mut original: Original<'_>, copy: &Path) -> Result<Input> {
+        let digest = self.copy_of(&mut original, copy)?;
+        self.announce_input(&digest);
+        // Two inputs may be the same.
+        let _one_at_a_time = self.intake.publishing();
         let (digits, there) = self.find_contents(&digest)?;
         let name = task_input(&digest, digits);
         if there {

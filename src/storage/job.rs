@@ -49,7 +49,7 @@ impl Storage {
             if !disk::metadata(input)?.is_some_and(|metadata| metadata.is_file()) {
                 return Ok(None);
             }
-            digests.push(disk::digest(input)?);
+            digests.push(self.read_to_digest(input)?);
         }
         for digits in DIGITS {
             let name = ResultName::of_job(task, commit, &digests, digits);

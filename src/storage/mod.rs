@@ -15,6 +15,7 @@ mod fault;
 mod find;
 mod flush;
 mod input;
+mod intake;
 mod job;
 mod lease;
 mod leftover;
@@ -50,6 +51,7 @@ pub use self::find::{Call, Found, Outputs, Read};
 pub use self::flush::Durability;
 use self::flush::Unsynced;
 pub use self::input::Input;
+use self::intake::Intake;
 pub use self::job::Job;
 pub use self::lease::Lease;
 pub use self::memory::Memory;
@@ -171,6 +173,7 @@ pub struct Storage {
     unrecorded: Unrecorded,
     run: Run,
     unsynced: Unsynced,
+    intake: Intake,
     /// Directories that are known to be there.
     made: Mutex<HashSet<PathBuf>>,
     /// Who is to have a name that is not yet taken: two calls that collide may be met together.
@@ -204,6 +207,7 @@ impl Storage {
             unrecorded,
             run: Run::new(),
             unsynced: Unsynced::new(Durability::Unsynced),
+            intake: Intake::default(),
             made: Mutex::default(),
             claims: Mutex::default(),
             versions: Mutex::default(),
@@ -270,7 +274,7 @@ impl Storage {
         let path = self.path(name);
         match disk::metadata(&path)? {
             Some(metadata) if metadata.is_file() => {
-                let digest = disk::digest(&path)?;
+                let digest = self.read_to_digest(&path)?;
                 Ok(Some(Stored { name: name.to_owned(), digest }))
             }
             _ => Ok(None),

@@ -4,7 +4,7 @@
 //! that cannot be divided. doc/performance.md has what was measured.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,6 +59,16 @@ impl<'a> Reading<'a> {
         Ok(Self { path, file, metadata, stop })
     }
 
+    /// What was known of it when it was opened.
+    pub(super) const fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// What is known of it now.
+    pub(super) fn metadata_now(&self) -> Result<Metadata> {
+        self.file.metadata().doing("look at", self.path)
+    }
+
     /// Whether it can be read more than once, unlike a pipe.
     pub(super) fn is_file(&self) -> bool {
         self.metadata.is_file()
@@ -87,6 +97,11 @@ impl<'a> Reading<'a> {
         }
         let mut write = |piece: &[u8]| fault().and_then(|()| copy.write_all(piece));
         self.pieces(&mut |piece| write(piece).doing("write", to))
+    }
+
+    /// Goes back to the beginning.
+    pub(super) fn rewind(&mut self) -> Result<()> {
+        self.file.rewind().doing("read", self.path)
     }
 
     /// Reads all of it, piece by piece; returns the digest.
@@ -185,7 +200,7 @@ mod tests {
             assert_eq!(reading.is_large(), size >= large);
             let digest = Digest::of(&contents);
             assert_eq!(reading.digest().unwrap(), digest, "{size} bytes");
-            let mut reading = Reading::open(&file).unwrap();
+            reading.rewind().unwrap();
             assert_eq!(reading.copy(&copy).unwrap(), digest, "{size} bytes");
             assert!(fs::read(&copy).unwrap() == contents, "{size} bytes");
             fs::remove_file(&copy).unwrap();
@@ -202,7 +217,7 @@ mod tests {
             let mut reading = Reading::open_unless(&stop, &file).unwrap();
             let full = |_: &[u8]| Err(StorageError::Unsteady(copy.clone()));
             assert!(matches!(reading.pieces(&mut { full }), Err(StorageError::Unsteady(_))));
-            let mut reading = Reading::open_unless(&stop, &file).unwrap();
+            reading.rewind().unwrap();
             let mut pieces = 0;
             let asked = reading.pieces(&mut |_| {
                 pieces += 1;

@@ -14,7 +14,7 @@ use super::scheme::{RECORDS, ResultName};
 use super::{Result, Storage, disk};
 
 /// Where the task inputs are.
-const TASK_INPUTS: &str = "tinputs";
+pub(super) const TASK_INPUTS: &str = "tinputs";
 
 /// The room of pins.
 pub(super) const PINS: &str = "pinned";

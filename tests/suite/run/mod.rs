@@ -6,6 +6,7 @@ mod calls;
 mod escape;
 mod failures;
 mod hosts;
+mod inputs;
 mod interrupt;
 mod limits;
 mod names;

@@ -1,0 +1,163 @@
+//! Large inputs: read once, and not again while they are remembered.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::thread;
+
+use compeval::cache::{Cache, Stamp};
+use compeval::digest::Digest;
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::lab::Lab;
+use crate::program::{Ran, Running};
+
+const TASK: &str = "Inputs: 'x'\n(size INPUT('x'))[0]";
+
+/// How many bytes an input has that is worth remembering.
+const SIZE: usize = 128 << 10;
+
+/// A laboratory whose one input is large.
+fn lab() -> Lab {
+    let lab = Lab::task(TASK).computation("size", "a", "size", r#"wc -c <"$1" >"$2""#);
+    lab.data("x", vec![b'x'; SIZE]).commit()
+}
+
+fn cache(lab: &Lab) -> Cache {
+    Cache::at(lab.path("cache/compeval"))
+}
+
+/// Lets other contents be remembered of a file; returns the name by which they show.
+fn lie(lab: &Lab, path: &Path) -> String {
+    let (stamp, digest) = (Stamp::of(&path.metadata().unwrap()), Digest::of(&vec![b'z'; SIZE]));
+    let (room, device, inode) = (stamp.inode % 256, stamp.device, stamp.inode);
+    let text = json!({"format": 1, "stamp": stamp, "digest": digest}).to_string();
+    cache(lab).write(&format!("hashes/{room:02x}/{device:x}-{inode:x}"), text.as_bytes());
+    digest.sha1.short()
+}
+
+fn name(byte: u8) -> String {
+    Digest::of(&vec![byte; SIZE]).sha1.short()
+}
+
+#[test]
+fn an_input_that_is_remembered_is_not_read() {
+    let lab = lab();
+    let lie = lie(&lab, &lab.path("data/x"));
+    let calls = |ran: &Ran<'_>| (ran.stdout.contains(&lie), ran.stdout.contains(&name(b'x')));
+    assert_eq!(calls(&lab.ce_run(&["-n"]).exit(3)), (true, false));
+    let given = ["../storage", "../data/x"];
+    assert_eq!(calls(&lab.run("ce-viz", &given).exit(0)), (true, false));
+    let explained = lab.run("ce", &[&["explain", "--json"], &given[..]].concat()).exit(3);
+    assert_eq!(calls(&explained), (true, false));
+    fs::remove_dir_all(lab.path("cache")).unwrap();
+    assert_eq!(calls(&lab.ce_run(&["-n"]).exit(3)), (false, true));
+}
+
+#[test]
+fn a_job_is_found_by_inputs_that_are_remembered() {
+    let lab = lab();
+    lab.ce_run(&[]).exit(0);
+    lab.ce_run(&["-q", "--at", "HEAD"]).exit(0);
+    lie(&lab, &lab.path("data/x"));
+    lab.ce_run(&["-n", "-q", "--at", "HEAD"]).exit(3);
+}
+
+#[test]
+fn what_is_stored_is_what_was_read_whatever_is_remembered() {
+    let lab = lab();
+    let lie = lie(&lab, &lab.path("data/x"));
+    let ran = lab.ce_run(&[]).exit(0);
+    assert!(ran.stdout.contains(&name(b'x')) && !ran.stdout.contains(&lie), "{}", ran.stdout);
+    lab.run("ce", &["verify", "../storage"]).exit(0);
+}
+
+#[test]
+fn whoever_verifies_reads() {
+    let lab = lab();
+    lab.ce_run(&[]).exit(0);
+    let (dir, rest) = (&name(b'x')[..2], &name(b'x')[2..]);
+    lie(&lab, &lab.path(&format!("storage/tinputs/{dir}/{rest}")));
+    lab.run("ce", &["verify", "../storage"]).exit(0);
+}
+
+#[test]
+fn a_file_of_the_same_size_and_time_is_another_one() {
+    let lab = lab();
+    let path = lab.path("data/x");
+    let lie = lie(&lab, &path);
+    let before = path.metadata().unwrap();
+    // The clock of the file system advances in steps.
+    while path.metadata().unwrap().ctime_nsec() == before.ctime_nsec() {
+        fs::write(&path, vec![b'y'; SIZE]).unwrap();
+        File::open(&path).unwrap().set_modified(before.modified().unwrap()).unwrap();
+    }
+    assert_eq!(before.modified().unwrap(), path.metadata().unwrap().modified().unwrap());
+    let ran = lab.ce_run(&["-n"]).exit(3);
+    assert!(ran.stdout.contains(&name(b'y')) && !ran.stdout.contains(&lie), "{}", ran.stdout);
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_disturbs_nobody() {
+    let lab = lab();
+    let silent = lab.ce_run(&["-n"]).exit(3).stderr;
+    for place in ["/dev/null/cache", "relative", ""] {
+        let ran = lab.finish(lab.evaluation(&["-n"]).env("XDG_CACHE_HOME", place)).exit(3);
+        assert_eq!(ran.stderr, silent);
+    }
+    let ran = lab.finish(
+        lab.evaluation(&["-n"]).env_remove("XDG_CACHE_HOME").env("HOME", lab.path("nobody")),
+    );
+    // Git cannot read its configuration there either.
+    assert!(!lab.path("nobody").exists(), "{}", ran.stderr);
+}
+
+#[test]
+fn several_large_inputs_are_in_order_and_equal_ones_are_stored_once() {
+    let text = "Inputs: 'a', 'b', 'c', 'd'
+        (join INPUT('a') INPUT('b') INPUT('c') INPUT('d'))[0]";
+    let mut lab = Lab::task(text).computation(
+        "join",
+        "a b c d",
+        "all",
+        r#"head -qc1 "$1" "$2" "$3" "$4" >"$5""#,
+    );
+    for (name, byte) in [("a", b'1'), ("b", b'2'), ("c", b'1'), ("d", b'3')] {
+        // One of them is read by two threads.
+        let size = if byte == b'2' { 9 << 20 } else { SIZE };
+        lab = lab.data(name, vec![byte; size]);
+    }
+    let lab = lab.commit();
+    lab.ce_run(&[]).exit(0);
+    assert_eq!(lab.output(), "1213");
+    lab.run("ce", &["verify", "../storage"]).exit(0);
+    let inputs = lab.results().into_keys().filter(|name| name.starts_with("tinputs/")).count();
+    assert_eq!(inputs, 3);
+    assert!(lab.is_tidy());
+}
+
+/// Interrupts a run while it reads from a pipe, with which this goes on.
+fn interrupted(go_on: impl FnOnce(io::PipeWriter) + Send + 'static) {
+    let lab = lab();
+    let (reader, mut pipe) = io::pipe().unwrap();
+    let mut command = lab.command("ce-run");
+    let running = Running::start(command.args(["../storage", "/dev/stdin"]).stdin(reader));
+    drop(command);
+    // A pipe holds less, so what comes first has been read.
+    pipe.write_all(&[0; 1 << 20]).unwrap();
+    running.signal(Signal::INT);
+    let writer = thread::spawn(move || go_on(pipe));
+    let ran = Ran::new(&lab, running.output());
+    drop(writer);
+    let ran = ran.exit(130).says("ce-run: interrupted while inputs are read");
+    assert!(ran.stdout.is_empty(), "{}", ran.stdout);
+    assert!(lab.is_tidy());
+    assert!(lab.results().is_empty());
+}
+
+#[test]
+fn reading_an_input_without_end_can_be_interrupted() {
+    interrupted(|mut pipe| while pipe.write_all(b"more").is_ok() {});
+}
