@@ -3,7 +3,8 @@
 //! Of a large file, SHA-1 is taken by a thread of its own: it is by far the slowest step, and one
 //! that cannot be divided. doc/performance.md has what was measured.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -11,7 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use rustix::fs::ioctl_ficlone;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, ioctl_ficlone};
+use rustix::io::Errno;
 
 use super::disk::Doing;
 use super::fault::fault;
@@ -29,6 +32,9 @@ const LARGE_PIECE: usize = 512 << 10;
 
 /// How many of these there are: as much is done ahead.
 const PIECES: usize = 4;
+
+/// How long one waits for a pipe before looking whether somebody asks to stop.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// What nobody asks to stop.
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -51,7 +57,11 @@ impl<'a> Reading<'a> {
     /// Opens a file that is read until somebody asks to stop; then reading fails.
     pub(super) fn open_unless(stop: &'a AtomicBool, path: &'a Path) -> Result<Self> {
         let open = || {
-            let file = File::open(path)?;
+            // Who opens a pipe would wait for a writer, and nobody could ask to stop.
+            let wait =
+                if fs::metadata(path)?.is_file() { OFlags::empty() } else { OFlags::NONBLOCK };
+            let flags = i32::try_from(wait.bits()).unwrap_or_default();
+            let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
             let metadata = file.metadata()?;
             Ok((file, metadata))
         };
@@ -169,18 +179,31 @@ impl<'a> Reading<'a> {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(StorageError::Interrupted);
             }
+            if !self.has_more().doing("read", self.path)? {
+                continue;
+            }
             match self.file.read(piece) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), Interrupted | WouldBlock) => {}
                 read => return read.doing("read", self.path),
             }
+        }
+    }
+
+    /// Whether reading does not wait; waits for that for a while.
+    fn has_more(&self) -> io::Result<bool> {
+        if self.is_file() {
+            return Ok(true);
+        }
+        let mut files = [PollFd::new(&self.file, PollFlags::IN)];
+        match poll(&mut files, Some(&LOOK)) {
+            Err(Errno::INTR) => Ok(false),
+            ready => Ok(ready? > 0),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     /// Contents of so many bytes, of which no two pieces are the same.

@@ -11,6 +11,7 @@ use compeval::digest::Digest;
 use rustix::process::Signal;
 use serde_json::json;
 
+use crate::fifo;
 use crate::lab::Lab;
 use crate::program::{Ran, Running};
 
@@ -160,4 +161,22 @@ fn interrupted(go_on: impl FnOnce(io::PipeWriter) + Send + 'static) {
 #[test]
 fn reading_an_input_without_end_can_be_interrupted() {
     interrupted(|mut pipe| while pipe.write_all(b"more").is_ok() {});
+}
+
+#[test]
+fn waiting_for_an_input_can_be_interrupted() {
+    interrupted(std::mem::forget);
+}
+
+#[test]
+fn a_pipe_that_is_opened_before_anybody_writes_is_read_to_its_end() {
+    let lab = lab();
+    let path = lab.path("data/pipe");
+    fifo::make(&path);
+    let mut command = lab.command("ce-run");
+    let running = Running::start(command.args(["../storage", "../data/pipe"]));
+    let writer = thread::spawn(move || fs::write(path, vec![b'y'; SIZE]).unwrap());
+    let ran = Ran::new(&lab, running.output()).exit(0);
+    writer.join().unwrap();
+    assert!(ran.stdout.contains(&name(b'y')), "{}", ran.stdout);
 }
