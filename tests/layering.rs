@@ -42,7 +42,7 @@ const OWNERS: [(&str, &[&str]); 21] = [
     ("serde", &[""]),
     ("serde_json", &["storage/", "history/", "report/"]),
     ("sha1", &["digest.rs"]),
-    ("signal_hook", &["cli/interrupt.rs"]),
+    ("signal_hook", &["cli/interrupt.rs", "executor/sandbox/"]),
     ("similar", &["compare/"]),
     ("strsim", &["load/"]),
     ("thiserror", &[""]),

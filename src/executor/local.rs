@@ -3,7 +3,7 @@
 //! Each `exec` leads a process group of its own. Whatever of the group is left when `exec` ends is
 //! killed, so that nobody goes on writing to what is then published. Who has left the group is told
 //! of (see `orphans`), and killed when nothing is executed any more. With a sandbox, nothing at all
-//! is left: number one of its process namespace stands for the leader of the group.
+//! is left.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -211,8 +211,8 @@ impl Local {
             }
         };
         let (waited, late) = self.attend(leader, self.limit, || launcher.wait());
-        waited.map_err(broken)?;
-        let (ended, used) = launcher.end().map_err(broken)?;
+        let ended = waited.map_err(broken)?;
+        let used = launcher.end().map_err(broken)?;
         room.give_back(launcher);
         let code = (ended >= 0).then_some(ended);
         let lacking = match code {
@@ -272,7 +272,7 @@ fn ask_to_end(group: Pid) {
     signal(group, Signal::CONT);
 }
 
-/// Ends a group, and its leader: number one of a sandbox is in no group, and ends all that is in it.
+/// Ends a group, and its leader, who may have left it.
 fn kill(leader: Pid) {
     signal(leader, Signal::KILL);
     let _gone = kill_process(leader, Signal::KILL);

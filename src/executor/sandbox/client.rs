@@ -36,8 +36,8 @@ pub(in crate::executor) struct Launcher {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    /// How `exec` ended: an exit status, or minus a signal.
-    ended: Option<i32>,
+    /// It executes nothing any more.
+    pub(super) spent: bool,
 }
 
 impl Launcher {
@@ -57,49 +57,44 @@ impl Launcher {
             return Err(SandboxError::Lost(io::ErrorKind::BrokenPipe.into()));
         };
         let output = BufReader::new(output);
-        let mut launcher = Self { shared, child, input, output, ended: None };
+        let mut launcher = Self { shared, child, input, output, spent: false };
         match launcher.told()? {
             Told::Ready => Ok(launcher),
             told => Err(SandboxError::unexpected(told)),
         }
     }
 
-    /// Starts an execution; returns the process that leads its group and ends with it.
+    /// Starts an execution; returns the process that leads its group.
     pub(in crate::executor) fn begin(&mut self, cell: &Cell) -> Result<Pid, SandboxError> {
-        self.ended = None;
         cell.write(&mut self.input).map_err(SandboxError::Lost)?;
         let mut failed = None;
         loop {
             match self.told()? {
                 Told::Started(pid) => return Pid::from_raw(pid).ok_or_else(SandboxError::garbled),
-                Told::Ended(status) => self.ended = Some(status),
-                Told::Over => {
-                    self.end()?;
-                    return Err(failed.unwrap_or_else(SandboxError::garbled));
-                }
+                Told::Over => return Err(failed.unwrap_or_else(SandboxError::garbled)),
                 told => failed = Some(SandboxError::unexpected(told)),
             }
         }
     }
 
-    /// Waits until nothing of the execution runs any more.
-    pub(in crate::executor) fn wait(&mut self) -> Result<(), SandboxError> {
-        loop {
-            match self.told()? {
-                Told::Ended(status) => self.ended = Some(status),
-                Told::Over => return Ok(()),
-                told => return Err(SandboxError::unexpected(told)),
-            }
+    /// Waits until `exec` has ended; returns how: an exit status, or minus a signal.
+    pub(in crate::executor) fn wait(&mut self) -> Result<i32, SandboxError> {
+        match self.told()? {
+            Told::Ended(status) => Ok(status),
+            told => Err(SandboxError::unexpected(told)),
         }
     }
 
-    /// Gives the number of the group back, and returns what the execution used and how it ended: an
-    /// exit status, or minus a signal.
-    pub(in crate::executor) fn end(&mut self) -> Result<(i32, Used), SandboxError> {
+    /// Gives the number of the group back, waits until nothing of the execution runs any more, and
+    /// returns what it used.
+    pub(in crate::executor) fn end(&mut self) -> Result<Used, SandboxError> {
         self.input.write_all(b"a").map_err(SandboxError::Lost)?;
         match self.told()? {
-            // Number one tells nothing if it was killed, and everything with it.
-            Told::Used(used) => Ok((self.ended.take().unwrap_or(-9), used)),
+            Told::Used(used) => Ok(used),
+            Told::Last(used) => {
+                self.spent = true;
+                Ok(used)
+            }
             told => Err(SandboxError::unexpected(told)),
         }
     }

@@ -1,35 +1,33 @@
-//! The launcher: a process of one thread that prepares a sandbox once, and then starts executions in
-//! it, one after the other, each in process, mount and IPC namespaces of its own.
+//! The launcher: a process of one thread that prepares a sandbox once, and then forks executions in it,
+//! one after the other, each in mount and IPC namespaces of its own (see `execution`).
 //!
-//! Three processes make an execution. The launcher forks a second one, which leaves for the new
-//! namespaces and forks the third: number one of the new process namespace (see `number_one`).
-//! The second ends at once, and number one becomes a child of the launcher, which asks for orphans.
-//! When number one ends, the kernel ends everything that is left in its namespace.
+//! They share a process namespace in which, between two of them, there is only its number one (see
+//! `number_one`). Numbers that the launcher has are those of the host.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use fork::{Fork, fork, waitpid};
+use fork::{Fork, fork};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    Pid, PidfdFlags, WaitId, WaitIdOptions, getegid, geteuid, getpgrp, getpid, pidfd_open,
-    set_child_subreaper, setpgid, setsid, waitid,
+    Pid, PidfdFlags, WaitId, WaitIdOptions, WaitIdStatus, getegid, geteuid, pidfd_open, setsid,
+    waitid,
 };
 use rustix::thread::UnshareFlags;
 use wait4::try_wait4_pid;
 
 use super::cell::Cell;
-use super::loopback;
 use super::mounts::{Failed, at};
-use super::number_one::{self, Pipes};
+use super::number_one::NumberOne;
 use super::system::{self, Part};
 use super::wire::{Told, Used};
+use super::{execution, loopback};
 
 /// The first argument of a launcher that has a network namespace of its own.
 pub(super) const ALONE: &str = "alone";
@@ -39,8 +37,8 @@ pub(super) const ALONE: &str = "alone";
 pub(super) enum End {
     /// Something failed.
     Failed(Failed),
-    /// It was forked, and has done its work.
-    Forked(u8),
+    /// It has done its work, or another process has told why that is not possible.
+    Over,
 }
 
 impl From<Failed> for End {
@@ -54,8 +52,7 @@ pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode 
     let alone = arguments.next().is_some_and(|word| word == ALONE);
     let devices: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
     match prepare(alone, &devices).map_err(End::from).and_then(|system| serve(&system)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(End::Forked(status)) => status.into(),
+        Ok(()) | Err(End::Over) => ExitCode::SUCCESS,
         Err(End::Failed(failed)) => {
             tell_failed(failed);
             ExitCode::FAILURE
@@ -63,17 +60,17 @@ pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode 
     }
 }
 
-/// Tells whoever started the launcher. Number one uses the same pipe: a frame is one write.
-pub(super) fn tell(told: &Told) {
+/// Tells whoever started the launcher. What was forked uses the same pipe: a frame is one write.
+fn tell(told: &Told) {
     // If this fails nobody is left to be told.
     let _gone = rustix::io::write(io::stdout(), &told.frame());
 }
 
-pub(super) fn tell_failed(Failed { doing, path, error }: Failed) {
-    tell(&Told::Failed(doing.to_owned(), path, error.raw_os_error().unwrap_or_default()));
+pub(super) fn tell_failed(failed: Failed) {
+    tell(&failed.told());
 }
 
-fn unshare(flags: UnshareFlags) -> Result<(), Failed> {
+pub(super) fn unshare(flags: UnshareFlags) -> Result<(), Failed> {
     #[expect(deprecated, reason = "only its flag FILES is unsafe, and never used here")]
     rustix::thread::unshare(flags).map_err(at("leave for new namespaces", ""))
 }
@@ -84,7 +81,6 @@ fn prepare(alone: bool, devices: &[PathBuf]) -> Result<Vec<Part>, Failed> {
     close_fds::set_fds_cloexec(3, &[]);
     // Ctrl-C is for whoever started the launcher, and no execution has a terminal.
     setsid().map_err(at("leave the session", ""))?;
-    set_child_subreaper(Some(getpid())).map_err(at("ask for orphans", ""))?;
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let mut flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNS | UnshareFlags::NEWUTS;
     flags.set(UnshareFlags::NEWNET, alone);
@@ -103,94 +99,86 @@ fn prepare(alone: bool, devices: &[PathBuf]) -> Result<Vec<Part>, Failed> {
 }
 
 fn serve(system: &[Part]) -> Result<(), End> {
+    let mut one = NumberOne::start()?;
     tell(&Told::Ready);
     let mut input = io::stdin().lock();
     while let Some(cell) = Cell::read(&mut input).map_err(at("read", "standard input"))? {
-        execute(system, &cell, &mut input)?;
-    }
-    Ok(())
-}
-
-fn execute(system: &[Part], cell: &Cell, input: &mut impl Read) -> Result<(), End> {
-    let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(at("make", "a pipe"));
-    let ((tidings, tells), (go, tells_go)) = (pipe()?, pipe()?);
-    let second = match fork().map_err(at("fork", ""))? {
-        Fork::Parent(second) => second,
-        Fork::Child => {
-            drop((tidings, tells_go));
-            return second(system, cell, Pipes { tells: tells.into(), go: go.into() });
+        let Some(exec) = begin(system, &cell)? else {
+            let _nobody = one.end_all()?;
+            tell(&Told::Over);
+            continue;
+        };
+        tell(&Told::Started(exec.as_raw_nonzero().get()));
+        tell(&Told::Ended(follow(exec)?));
+        input.read_exact(&mut [0]).map_err(at("read", "standard input"))?;
+        // Reaped only now that nobody sends signals any more: its number was nobody else's.
+        let used = reap(exec)?;
+        match one.end_all()? {
+            None => tell(&Told::Used(used)),
+            Some(others) => {
+                tell(&Told::Last(used.and(others)));
+                return Ok(());
+            }
         }
-    };
-    drop((tells, go));
-    let mut tidings = File::from(tidings);
-    let mut number = [0; 4];
-    let forked = tidings.read_exact(&mut number);
-    waitpid(second).map_err(at("wait", ""))?;
-    let one = forked.ok().and_then(|()| Pid::from_raw(i32::from_ne_bytes(number)));
-    if let Some(one) = one {
-        follow(one, tidings, File::from(tells_go))?;
     }
-    // Who has failed to become number one, or to start anything, has told why.
-    tell(&Told::Over);
-    input.read_exact(&mut [0]).map_err(at("read", "standard input"))?;
-    // Reaped only now that nobody sends signals any more: its number was nobody else's.
-    let used = one.map(|one| try_wait4_pid(one.as_raw_nonzero().get().unsigned_abs()));
-    let used = used.transpose().map_err(at("wait", ""))?.flatten().map(|used| used.rusage);
-    let used = used.map(|it| Used { user: it.utime, system: it.stime, peak: it.maxrss });
-    tell(&Told::Used(used.unwrap_or_default()));
     Ok(())
 }
 
-/// Lets number one go, and waits for its end.
-fn follow(one: Pid, mut tidings: File, mut tells_go: File) -> Result<(), Failed> {
-    setpgid(Some(one), Some(one)).map_err(at("make a process group", ""))?;
-    // If it has ended by now, it has told why.
-    if tells_go.write_all(b"g").is_ok() && tidings.read_exact(&mut [0]).is_ok() {
-        // `exec` runs in the group of number one, which now leaves it: a signal to the group leaves
-        // it alive, to tell how `exec` ended.
-        setpgid(Some(one), Some(getpgrp())).map_err(at("leave a process group", ""))?;
-        tell(&Told::Started(one.as_raw_nonzero().get()));
-    }
-    let ended = pidfd_open(one, PidfdFlags::empty()).map_err(at("watch a process", ""))?;
-    wait(&ended)?;
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    waitid(WaitId::Pid(one), options).map(drop).map_err(at("wait", ""))
+/// Forks a process that becomes `exec`. If it cannot, tells why, and there is none.
+fn begin(system: &[Part], cell: &Cell) -> Result<Option<Pid>, End> {
+    let (tidings, tells) = pipe_with(PipeFlags::CLOEXEC).map_err(at("make", "a pipe"))?;
+    let Some(exec) = forked()? else {
+        drop(tidings);
+        let failed = execution::begin(system, cell);
+        let _gone = rustix::io::write(&tells, &failed.told().frame());
+        return Err(End::Over);
+    };
+    drop(tells);
+    // `exec` has the other end no more.
+    let Ok(failed) = Told::read(&mut File::from(tidings)) else {
+        return Ok(Some(exec));
+    };
+    tell(&failed);
+    reap(exec)?;
+    Ok(None)
 }
 
-/// Waits for the end of number one. If whoever started the launcher is gone, so is the launcher, and
-/// everything below it.
-fn wait(ended: &OwnedFd) -> Result<(), Failed> {
+/// Forks; returns the new process, and `None` in it.
+pub(super) fn forked() -> Result<Option<Pid>, Failed> {
+    match fork().map_err(at("fork", ""))? {
+        Fork::Parent(pid) => Ok(Pid::from_raw(pid)),
+        Fork::Child => Ok(None),
+    }
+}
+
+/// Waits for the end of a child, and leaves it a zombie; returns how it ended: an exit status, or
+/// minus a signal. If whoever started the launcher is gone, so is the launcher.
+fn follow(child: Pid) -> Result<i32, Failed> {
+    let ended = pidfd_open(child, PidfdFlags::empty()).map_err(at("watch a process", ""))?;
     let input = io::stdin();
     loop {
         let hung_up = PollFd::from_borrowed_fd(input.as_fd(), PollFlags::empty());
-        let mut fds = [PollFd::new(ended, PollFlags::IN), hung_up];
+        let mut fds = [PollFd::new(&ended, PollFlags::IN), hung_up];
         match poll(&mut fds, None) {
-            Ok(_) if fds[0].revents().contains(PollFlags::IN) => return Ok(()),
+            Ok(_) if fds[0].revents().contains(PollFlags::IN) => break,
             Ok(_) => return Err(at("read", "standard input")(Errno::PIPE)),
             Err(Errno::INTR) => {}
             Err(error) => return Err(at("wait", "")(error)),
         }
     }
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    let status = waitid(WaitId::Pid(child), options).map_err(at("wait", ""))?;
+    let signal = |status: &WaitIdStatus| status.terminating_signal().map(|signal| -signal);
+    let ended = status.and_then(|status| status.exit_status().or_else(|| signal(&status)));
+    ended.ok_or_else(|| at("wait", "")(Errno::CHILD))
 }
 
-/// Leaves for new namespaces and forks number one of them.
-fn second(system: &[Part], cell: &Cell, mut pipes: Pipes) -> Result<(), End> {
-    let flags = UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
-    match unshare(flags).and_then(|()| fork().map_err(at("fork", ""))) {
-        Ok(Fork::Child) => {
-            match number_one::run(system, cell, pipes) {
-                Ok(status) => tell(&Told::Ended(status)),
-                Err(failed) => tell_failed(failed),
-            }
-            Err(End::Forked(0))
-        }
-        Ok(Fork::Parent(one)) => {
-            let told = pipes.tells.write_all(&one.to_ne_bytes());
-            Err(End::Forked(u8::from(told.is_err())))
-        }
-        Err(failed) => {
-            tell_failed(failed);
-            Err(End::Forked(1))
-        }
-    }
+/// Reaps a child that ends or has ended; returns what it and those that it has reaped used.
+pub(super) fn reap(child: Pid) -> Result<Used, Failed> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(child), options).map_err(at("wait", ""))?;
+    let used = try_wait4_pid(child.as_raw_nonzero().get().unsigned_abs());
+    let used = used.map_err(at("wait", ""))?.map(|ended| ended.rusage);
+    let used = used.map(|it| Used { user: it.utime, system: it.stime, peak: it.maxrss });
+    Ok(used.unwrap_or_default())
 }

@@ -1,18 +1,20 @@
 //! Isolation: executions see and touch what is theirs, and nothing else.
 //!
 //! A launcher, which is this program started again with a hidden argument, prepares namespaces once
-//! and starts executions in them: `launcher`, `number_one`, `system` and `root` are its side, and
-//! `client` is the other one. `cell` is a value that says what an execution sees, `wire` carries it.
+//! and forks executions in them: `launcher`, `number_one`, `system`, `execution` and `root` are its
+//! side, and `client` is the other one. `cell` is a value that says what an execution sees, `wire` carries it.
 //! `attempt` and `probe` try to break out, `explain` says what an execution may have missed.
 
 mod attempt;
 mod cell;
 mod client;
+mod execution;
 mod explain;
 mod launcher;
 mod loopback;
 mod mounts;
 mod number_one;
+mod privileges;
 mod probe;
 mod root;
 mod system;
@@ -157,6 +159,9 @@ impl Sandbox {
 
     /// Lets another execution have a launcher.
     pub(super) fn give_back(&self, launcher: Launcher) {
+        if launcher.spent {
+            return;
+        }
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(launcher);
     }
 }

@@ -10,11 +10,16 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive, mount_remount};
 
+use super::wire::Told;
+
 /// Neither set-user-id programs nor devices.
 pub(super) const QUIET: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
 /// Where the launcher has the host's file system.
 pub(super) const OLD: &str = "/old";
+
+/// Where the root of an execution is built.
+pub(super) const NEW: &str = "/new";
 
 /// What was being done to which path when it failed.
 #[derive(Debug)]
@@ -22,6 +27,14 @@ pub(super) struct Failed {
     pub(super) doing: &'static str,
     pub(super) path: PathBuf,
     pub(super) error: io::Error,
+}
+
+impl Failed {
+    /// The same, to be told.
+    pub(super) fn told(self) -> Told {
+        let errno = self.error.raw_os_error().unwrap_or_default();
+        Told::Failed(self.doing.to_owned(), self.path, errno)
+    }
 }
 
 /// Says what was being done to which path when something failed.

@@ -1,107 +1,187 @@
-//! Number one of a process namespace: builds the root, starts `exec`, and reaps.
+//! Number one of the process namespace in which a launcher forks its executions, one after the other.
 //!
-//! It ends when nothing else is left, so what every process used is counted: the kernel would end
-//! what is left, too, and forget what that has used.
+//! It ends what an execution has left behind, and reaps whoever has lost his parent. It has no
+//! privileges, and its root is empty. With it, all processes of its namespace end.
 
-use std::fs::File;
-use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitOptions, kill_process_group, set_dumpable_behavior,
-    set_parent_process_death_signal, wait,
+    Pid, Signal, WaitOptions, kill_process_group, set_parent_process_death_signal,
+    test_kill_process_group, wait,
 };
-use rustix::thread::{
-    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, set_capabilities,
-    set_capabilities_secure_bits, set_no_new_privs,
-};
+use rustix::thread::{CapabilitySet, UnshareFlags};
+use signal_hook::consts::SIGCHLD;
 
-use super::cell::{Cell, TMP};
-use super::mounts::{Failed, OLD, at, below};
-use super::root;
-use super::system::Part;
+use super::launcher::{End, forked, reap, tell_failed, unshare};
+use super::mounts::{Failed, NEW, OLD, QUIET, at, below, bind_read_only, memory};
+use super::privileges;
+use super::root::enter;
+use super::system::PROC;
+use super::wire::Used;
 
-/// What connects it with the launcher.
+/// It is ready, and nobody else is in its namespace.
+const ALONE: u8 = b'a';
+/// Others are there, all of whom are killed, and children of the launcher.
+const OTHERS: u8 = b'o';
+/// Nobody else is there, and it ends, since it has reaped: what it used tells what they used.
+const LAST: u8 = b'l';
+
+/// Number one, as its launcher has it.
 #[derive(Debug)]
-pub(super) struct Pipes {
-    /// Where it tells that `exec` was started.
-    pub(super) tells: File,
-    /// Where it is told to go on, once the launcher is its parent.
-    pub(super) go: File,
+pub(super) struct NumberOne {
+    pid: Pid,
+    asks: File,
+    told: File,
 }
 
-/// Starts `exec` and waits for the end of all: an exit status, or minus a signal.
-pub(super) fn run(system: &[Part], cell: &Cell, pipes: Pipes) -> Result<i32, Failed> {
-    let Pipes { mut tells, go } = pipes;
-    let log = File::create(below(OLD, &cell.log)).map_err(at("write", &cell.log))?;
-    let again = log.try_clone().map_err(at("write", &cell.log))?;
-    root::build(system, cell)?;
-    root::enter()?;
-    give_up_privileges()?;
-    follow_the_launcher(go)?;
-    let mut command = Command::new(&cell.exec);
-    command
-        .args(&cell.arguments)
-        .env_clear()
-        .envs(cell.environment.iter().map(|(name, value)| (name, value)))
-        .current_dir(TMP)
-        .stdin(Stdio::null())
-        .stdout(log)
-        .stderr(again);
-    let child = command.spawn().map_err(at("start", &cell.exec))?;
-    let exec = Pid::from_child(&child);
-    let _gone = tells.write_all(b"s");
-    drop((tells, command));
-    reap(exec)
-}
+impl NumberOne {
+    /// Forks it. What this process forks from now on is in its namespace.
+    pub(super) fn start() -> Result<Self, End> {
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(at("make", "a pipe"));
+        let ((asked, asks), (told, tells)) = (pipe()?, pipe()?);
+        unshare(UnshareFlags::NEWPID)?;
+        let Some(pid) = forked()? else {
+            drop((asks, told));
+            be(&asked.into(), &tells.into()).unwrap_or_else(tell_failed);
+            return Err(End::Over);
+        };
+        drop((asked, tells));
+        let mut one = Self { pid, asks: asks.into(), told: told.into() };
+        // If it could not begin, it has told why.
+        one.hear().map(|_| one).map_err(|_| End::Over)
+    }
 
-/// Waits for the end of all. When `exec` has ended, the others are ended.
-fn reap(exec: Pid) -> Result<i32, Failed> {
-    let mut ended = None;
-    loop {
-        match wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) if pid == exec => {
-                let signal = status.terminating_signal().map(|signal| -signal);
-                ended = status.exit_status().or(signal);
-                // That is every process but this one.
-                let _none = kill_process_group(Pid::INIT, Signal::KILL);
+    /// Ends what is left of an execution of which `exec` was reaped. Returns what that used if
+    /// anything was left; then this has ended as well.
+    pub(super) fn end_all(&mut self) -> Result<Option<Used>, Failed> {
+        loop {
+            self.asks.write_all(b"e").map_err(at("ask", "number one"))?;
+            match self.hear().map_err(at("hear of", "number one"))? {
+                ALONE => return Ok(None),
+                LAST => return reap(self.pid).map(Some),
+                // They were made with CLONE_PARENT.
+                _ => drop(wait(WaitOptions::empty()).map_err(at("wait", ""))?),
             }
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(Errno::CHILD) => return Ok(ended.unwrap_or(-9)),
-            Err(error) => return Err(at("wait", "")(error)),
         }
+    }
+
+    fn hear(&mut self) -> io::Result<u8> {
+        let mut word = [0];
+        self.told.read_exact(&mut word)?;
+        Ok(word[0])
     }
 }
 
-/// Neither this process nor what it starts can get any capability, not even as root.
-fn give_up_privileges() -> Result<(), Failed> {
-    let bits = CapabilitiesSecureBits::NO_ROOT
-        | CapabilitiesSecureBits::NO_ROOT_LOCKED
-        | CapabilitiesSecureBits::NO_SETUID_FIXUP
-        | CapabilitiesSecureBits::NO_SETUID_FIXUP_LOCKED
-        | CapabilitiesSecureBits::KEEP_CAPS_LOCKED
-        | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE
-        | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED;
-    set_capabilities_secure_bits(bits).map_err(at("lock privileges", ""))?;
-    let none = CapabilitySet::empty();
-    let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
-    set_capabilities(None, none).map_err(at("give up capabilities", ""))?;
-    set_no_new_privs(true).map_err(at("give up new privileges", ""))?;
-    // `exec` is not to write into this process, which tells how it ended.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(at("hide memory", ""))
+/// Is number one, until it is not wanted any more.
+fn be(asked: &File, tells: &File) -> Result<(), Failed> {
+    let numbers = show_processes()?;
+    unshare(UnshareFlags::NEWNS)?;
+    memory(NEW, c"mode=0555")?;
+    enter("/")?;
+    // It may set the numbers of its processes, and nothing else.
+    privileges::give_up(CapabilitySet::CHECKPOINT_RESTORE)?;
+    follow_the_launcher(asked)?;
+    serve(asked, tells, numbers.as_ref())
 }
 
-/// Ends with the launcher from now on. Its first parent has to be gone: the end that counts would be
-/// that parent's.
-fn follow_the_launcher(mut go: File) -> Result<(), Failed> {
-    go.read_exact(&mut [0]).map_err(at("hear of the launcher", ""))?;
+/// Makes the `/proc` of executions. Returns where the number of the last process can be set, if it can.
+fn show_processes() -> Result<Option<File>, Failed> {
+    let flags = QUIET | MountFlags::NOEXEC;
+    match mount("proc", NEW, "proc", flags, None) {
+        Ok(()) => {
+            bind_read_only(Path::new(NEW), Path::new(PROC), flags)?;
+            let numbers = below(NEW, Path::new("/sys/kernel/ns_last_pid"));
+            let numbers = OpenOptions::new().write(true).open(numbers).ok();
+            unmount(NEW, UnmountFlags::DETACH).map_err(at("let go of", "/proc"))?;
+            Ok(numbers)
+        }
+        // A container that covers parts of its own /proc lets nobody see another one whole. Of the
+        // host's, processes can be seen, and nothing be done to them.
+        Err(Errno::PERM) => {
+            let host = below(OLD, Path::new("/proc"));
+            bind_read_only(&host, Path::new(PROC), flags)?;
+            Ok(None)
+        }
+        Err(error) => Err(at("mount", "/proc")(error)),
+    }
+}
+
+/// Ends with the launcher from now on.
+fn follow_the_launcher(asked: &File) -> Result<(), Failed> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("follow the launcher", ""))?;
-    let mut fds = [PollFd::new(&go, PollFlags::IN)];
+    let mut fds = [PollFd::new(asked, PollFlags::IN)];
     match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
         Ok(0) => Ok(()),
         // It has ended meanwhile.
         _ => Err(at("hear of the launcher", "")(Errno::PIPE)),
+    }
+}
+
+/// Reaps, and ends all whenever the launcher asks for it.
+fn serve(mut asked: &File, mut tells: &File, numbers: Option<&File>) -> Result<(), Failed> {
+    let (mut bell, rings) = UnixStream::pair().map_err(at("make", "a socket"))?;
+    bell.set_nonblocking(true).map_err(at("make", "a socket"))?;
+    signal_hook::low_level::pipe::register(SIGCHLD, rings).map_err(at("watch processes", ""))?;
+    let mut tell = |word| tells.write_all(&[word]).map_err(at("tell", "the launcher"));
+    tell(ALONE)?;
+    let mut reaped = false;
+    loop {
+        let mut fds = [PollFd::new(asked, PollFlags::IN), PollFd::new(&bell, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(at("wait", "")(error)),
+        }
+        let [asks, rung] = fds.map(|fd| !fd.revents().is_empty());
+        if rung {
+            let _more_at_once = bell.read(&mut [0; 64]);
+            reaped |= reap_all(WaitOptions::NOHANG)?;
+        }
+        if !asks {
+            continue;
+        }
+        if asked.read(&mut [0]).map_err(at("hear of the launcher", ""))? == 0 {
+            return Ok(());
+        }
+        let alone = end_all(&mut reaped)?;
+        match (alone, reaped) {
+            (false, _) => tell(OTHERS)?,
+            (true, true) => return tell(LAST),
+            (true, false) => {
+                // The next execution has the same numbers, where the kernel can do that.
+                let _older_kernel = numbers.map(|numbers| numbers.write_at(b"1", 0));
+                tell(ALONE)?;
+            }
+        }
+    }
+}
+
+/// Ends all other processes of the namespace; tells whether none is there any more.
+fn end_all(reaped: &mut bool) -> Result<bool, Failed> {
+    let nobody = Err(Errno::SRCH);
+    if kill_process_group(Pid::INIT, Signal::KILL) == nobody {
+        return Ok(true);
+    }
+    *reaped |= reap_all(WaitOptions::empty())?;
+    Ok(test_kill_process_group(Pid::INIT) == nobody)
+}
+
+/// Reaps those who have ended, or waits for all; tells whether there was any.
+fn reap_all(options: WaitOptions) -> Result<bool, Failed> {
+    let mut any = false;
+    loop {
+        match wait(options) {
+            Ok(Some(_)) => any = true,
+            Ok(None) | Err(Errno::CHILD) => return Ok(any),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(at("wait", "")(error)),
+        }
     }
 }

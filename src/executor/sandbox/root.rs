@@ -5,15 +5,12 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::io::Errno;
-use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind_recursive, unmount};
+use rustix::mount::{MountFlags, UnmountFlags, mount_bind_recursive, unmount};
 use rustix::process::{chdir, pivot_root};
 
 use super::cell::{Bind, Cell, HOME, Mode, TMP};
-use super::mounts::{Failed, OLD, QUIET, at, below, bind_read_only, memory, restrict};
+use super::mounts::{Failed, NEW, OLD, QUIET, at, below, bind_read_only, memory, restrict};
 use super::system::Part;
-
-const NEW: &str = "/new";
 
 /// Builds the root, below `/new`. This process has a mount namespace of its own.
 pub(super) fn build(system: &[Part], cell: &Cell) -> Result<(), Failed> {
@@ -52,26 +49,13 @@ fn bind(bind: &Bind) -> Result<(), Failed> {
     }
 }
 
-/// Makes `/new` the root, and lets go of everything else. This process is number one of its process
-/// namespace.
-pub(super) fn enter() -> Result<(), Failed> {
-    let proc = directory(Path::new("/proc"))?;
-    let flags = QUIET | MountFlags::NOEXEC | MountFlags::RDONLY;
-    match mount("proc", &proc, "proc", flags, None) {
-        Ok(()) => {}
-        // A container that covers parts of its own /proc lets nobody see another one whole. Of the
-        // host's, processes can be seen, and nothing be done to them.
-        Err(Errno::PERM) => {
-            let host = below(OLD, Path::new("/proc"));
-            bind_read_only(&host, &proc, QUIET | MountFlags::NOEXEC)?;
-        }
-        Err(error) => return Err(at("mount", "/proc")(error)),
-    }
+/// Makes `/new` the root, read-only, lets go of everything else, and goes to a directory.
+pub(super) fn enter(directory: &str) -> Result<(), Failed> {
     restrict(Path::new(NEW), MountFlags::RDONLY | QUIET)?;
     chdir(NEW).map_err(at("enter", NEW))?;
     pivot_root(".", ".").map_err(at("take as root", NEW))?;
     unmount(".", UnmountFlags::DETACH).map_err(at("let go of", OLD))?;
-    chdir(TMP).map_err(at("enter", TMP))
+    chdir(directory).map_err(at("enter", directory))
 }
 
 /// A directory of the new root, made if it is not there.

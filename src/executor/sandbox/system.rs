@@ -16,6 +16,9 @@ use super::mounts::{Failed, OLD, QUIET, at, below, memory, mounted_below, restri
 
 const SYSTEM: &str = "/system";
 
+/// Where number one shows the processes of its namespace.
+pub(super) const PROC: &str = "/system/proc";
+
 /// Where programs, libraries and their configuration are. What is a link on the host is one inside.
 pub(super) const PROGRAMS: [&str; 13] = [
     "/usr",
@@ -87,6 +90,8 @@ pub(super) fn prepare(devices: &[PathBuf]) -> Result<Vec<Part>, Failed> {
         restrict(&mounted, MountFlags::RDONLY | flags)?;
     }
     parts.push(Part::Bound { name: "/dev".into(), prepared });
+    fs::create_dir(PROC).map_err(at("make", PROC))?;
+    parts.push(Part::Bound { name: "/proc".into(), prepared: PROC.into() });
     Ok(parts)
 }
 

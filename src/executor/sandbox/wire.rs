@@ -13,14 +13,16 @@ pub(super) enum Told {
     Ready,
     /// What could not be done, with which path, and the error number.
     Failed(String, PathBuf, i32),
-    /// An execution began; this process leads its group, and ends when all of it is over.
+    /// `exec` was started, and leads this process group.
     Started(i32),
-    /// `exec` ended: an exit status, or minus a signal.
+    /// `exec` ended: an exit status, or minus a signal. The number of its group is nobody else's yet.
     Ended(i32),
-    /// Nothing of the execution runs any more, and the number of its group is nobody else's yet.
+    /// An execution could not begin.
     Over,
-    /// What all of its processes used.
+    /// Nothing of the execution runs any more: what all of its processes used.
     Used(Used),
+    /// The same, and the launcher ends.
+    Last(Used),
 }
 
 /// What the processes of an execution used.
@@ -30,6 +32,14 @@ pub(in crate::executor) struct Used {
     pub(in crate::executor) system: Duration,
     /// Peak resident memory of the largest process, in bytes.
     pub(in crate::executor) peak: u64,
+}
+
+impl Used {
+    /// What these and others used.
+    pub(super) fn and(self, others: Self) -> Self {
+        let (user, system) = (self.user + others.user, self.system + others.system);
+        Self { user, system, peak: self.peak.max(others.peak) }
+    }
 }
 
 impl Told {
@@ -53,8 +63,9 @@ impl Told {
                 frame.put(&status.to_le_bytes());
             }
             Self::Over => frame.put(b"O"),
-            Self::Used(Used { user, system, peak }) => {
-                frame.put(b"U");
+            Self::Used(used) | Self::Last(used) => {
+                let Used { user, system, peak } = used;
+                frame.put(if matches!(self, Self::Used(_)) { b"U" } else { b"L" });
                 frame.put(&(user.as_nanos() as u64).to_le_bytes());
                 frame.put(&(system.as_nanos() as u64).to_le_bytes());
                 frame.put(&peak.to_le_bytes());
@@ -76,11 +87,12 @@ impl Told {
             b"S" => Self::Started(i32::from_le_bytes(parts.array()?)),
             b"E" => Self::Ended(i32::from_le_bytes(parts.array()?)),
             b"O" => Self::Over,
-            b"U" => {
+            kind @ (b"U" | b"L") => {
                 let mut number = || parts.array().map(u64::from_le_bytes);
                 let [user, system, peak] = [number()?, number()?, number()?];
                 let [user, system] = [user, system].map(Duration::from_nanos);
-                Self::Used(Used { user, system, peak })
+                let used = Used { user, system, peak };
+                if kind == b"U" { Self::Used(used) } else { Self::Last(used) }
             }
             _ => return Err(io::ErrorKind::InvalidData.into()),
         })
@@ -176,6 +188,7 @@ mod tests {
             Told::Ended(-9),
             Told::Over,
             Told::Used(used),
+            Told::Last(used),
         ];
         let sent: Vec<u8> = all.iter().flat_map(Told::frame).collect();
         let mut rest = sent.as_slice();

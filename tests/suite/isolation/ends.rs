@@ -4,7 +4,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 
 use rustix::process::{Signal, kill_process_group};
 
-use super::{executed, lab};
+use super::{executed, is_possible, lab};
 use crate::fifo::{Fifo, Never, make};
 use crate::lab::Lab;
 use crate::program::{Ran, Running};
@@ -43,6 +43,31 @@ fn what_is_left_behind_is_gone_with_the_call_and_what_it_used_counts() {
     fifo.end();
     let used = executed(&lab)["user_seconds"].as_f64().unwrap();
     assert!(used > 0.005, "a hundred thousand steps of a shell took {used} s");
+}
+
+#[test]
+fn what_is_left_behind_is_not_there_for_the_next_call() {
+    if !is_possible() {
+        return;
+    }
+    let looks = r#"n=0; for p in 1 2 3 4 5 6 7 8 9; do kill -0 $p 2>&- && n=$((n+1)); done
+        { cat "$1"; echo "$$ $n"; } >"$2""#;
+    let text = "Inputs: 'x'\n(look (look (leave (look INPUT('x'))[0])[0])[0])[0]";
+    let leaves = format!("sleep 600 &\n{looks}");
+    let lab = Lab::task(text)
+        .computation("look", "a", "b", looks)
+        .computation("leave", "a", "b", &leaves);
+    let lab = lab.isolated().commit();
+    lab.ce_run(&["-j1"]).exit(0);
+    let output = lab.output();
+    let (numbers, seen): (Vec<_>, Vec<_>) =
+        output.lines().filter_map(|line| line.split_once(' ')).unzip();
+    // Number one and the shell, and once what is left behind.
+    assert_eq!(seen, ["2", "3", "2", "2"], "{output}");
+    // Where the kernel cannot give numbers again, they go on.
+    if std::fs::exists("/proc/sys/kernel/ns_last_pid").unwrap() {
+        assert_eq!(numbers, ["2"; 4], "{output}");
+    }
 }
 
 #[test]

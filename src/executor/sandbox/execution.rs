@@ -1,0 +1,42 @@
+//! An execution before it is `exec`: a process that the launcher has forked builds its root, gives up
+//! all privileges, and becomes `exec`.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use rustix::process::setpgid;
+use rustix::thread::{CapabilitySet, UnshareFlags};
+
+use super::cell::{Cell, TMP};
+use super::launcher::unshare;
+use super::mounts::{Failed, OLD, at, below};
+use super::system::Part;
+use super::{privileges, root};
+
+/// Becomes `exec`. Returns only if that is not possible, and why.
+pub(super) fn begin(system: &[Part], cell: &Cell) -> Failed {
+    match prepare(system, cell) {
+        Ok(mut command) => at("start", &cell.exec)(command.exec()),
+        Err(failed) => failed,
+    }
+}
+
+fn prepare(system: &[Part], cell: &Cell) -> Result<Command, Failed> {
+    setpgid(None, None).map_err(at("make a process group", ""))?;
+    unshare(UnshareFlags::NEWNS | UnshareFlags::NEWIPC)?;
+    let log = File::create(below(OLD, &cell.log)).map_err(at("write", &cell.log))?;
+    let again = log.try_clone().map_err(at("write", &cell.log))?;
+    root::build(system, cell)?;
+    root::enter(TMP)?;
+    privileges::give_up(CapabilitySet::empty())?;
+    let mut command = Command::new(&cell.exec);
+    command
+        .args(&cell.arguments)
+        .env_clear()
+        .envs(cell.environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stdout(log)
+        .stderr(again);
+    Ok(command)
+}
