@@ -20,6 +20,9 @@ pub(super) const TMP: &str = "/tmp";
 /// An empty directory.
 pub(super) const HOME: &str = "/home/compeval";
 
+/// How many directories every execution has of its own: the computation's, for outputs, to work in.
+const OWN: usize = 3;
+
 /// The environment, but for what `access` passes on.
 const ENVIRONMENT: [(&str, &str); 5] = [
     ("HOME", HOME),
@@ -56,6 +59,7 @@ pub(in crate::executor) struct Cell {
     pub(super) environment: Vec<(OsString, OsString)>,
     /// Takes what is printed: a path of the host, free of symbolic links.
     pub(super) log: PathBuf,
+    pub(super) inputs: usize,
     /// In the order of their targets.
     pub(super) binds: Vec<Bind>,
 }
@@ -68,14 +72,14 @@ impl Cell {
     /// Tells the path that is not there.
     pub(super) fn of(invocation: &Invocation) -> Result<Self, (PathBuf, io::Error)> {
         let Invocation { tree, inputs, outputs, directory, outbox, log, access } = invocation;
-        let mut binds = vec![
+        let own: [Bind; OWN] = [
             bind(Mode::Read, tree, COMPUTATION.into())?,
             bind(Mode::Write, outbox, OUTPUTS.into())?,
             bind(Mode::Write, directory, TMP.into())?,
         ];
-        let names = |dir: &str, count: usize| -> Vec<PathBuf> {
-            (0..count).map(|number| Path::new(dir).join(format!("{number:02}"))).collect()
-        };
+        let mut binds = Vec::from(own);
+        let names =
+            |dir: &str, count| -> Vec<PathBuf> { (0..count).map(|at| name(dir, at)).collect() };
         let inside = names(INPUTS, inputs.len());
         for (input, name) in inputs.iter().zip(&inside) {
             binds.push(bind(Mode::Read, input, name.clone())?);
@@ -94,7 +98,13 @@ impl Cell {
         let arguments = inside.into_iter().chain(outputs).map(PathBuf::into_os_string).collect();
         let exec = Path::new(COMPUTATION).join("exec");
         let environment = environment(access, std::env::vars_os());
-        Ok(Self { exec, arguments, environment, log: real(log.parent(), log)?, binds })
+        let (log, inputs) = (real(log.parent(), log)?, inputs.len());
+        Ok(Self { exec, arguments, environment, log, inputs, binds })
+    }
+
+    /// Whether it shows nothing but what every execution sees: its own directories and its inputs.
+    pub(super) fn is_plain(&self) -> bool {
+        self.binds.len() == self.inputs + OWN
     }
 
     /// Sends it to a launcher.
@@ -105,6 +115,7 @@ impl Cell {
         frame.put_all(self.environment.iter().map(|(name, _)| name.as_os_str()));
         frame.put_all(self.environment.iter().map(|(_, value)| value.as_os_str()));
         frame.put(self.log.as_os_str().as_bytes());
+        frame.put(&(self.inputs as u64).to_le_bytes());
         let mode = |bind: &Bind| OsStr::new(if bind.mode == Mode::Read { "r" } else { "w" });
         frame.put_all(self.binds.iter().map(mode));
         frame.put_all(self.binds.iter().map(|bind| bind.source.as_os_str()));
@@ -121,6 +132,7 @@ impl Cell {
         let arguments = parts.names()?;
         let environment = parts.names()?.into_iter().zip(parts.names()?).collect();
         let log = parts.name()?.into();
+        let inputs = u64::from_le_bytes(parts.array()?) as usize;
         let modes = parts.names()?.into_iter();
         let modes = modes.map(|mode| if mode == "r" { Mode::Read } else { Mode::Write });
         let paths = parts.names()?.into_iter().zip(parts.names()?);
@@ -130,8 +142,13 @@ impl Cell {
             target: target.into(),
         };
         let binds = modes.zip(paths).map(bind).collect();
-        Ok(Some(Self { exec, arguments, environment, log, binds }))
+        Ok(Some(Self { exec, arguments, environment, log, inputs, binds }))
     }
+}
+
+/// What an input or output is called in its directory.
+pub(super) fn name(dir: &str, number: usize) -> PathBuf {
+    Path::new(dir).join(format!("{number:02}"))
 }
 
 fn bind(mode: Mode, path: &Path, target: PathBuf) -> Result<Bind, (PathBuf, io::Error)> {
@@ -181,6 +198,7 @@ mod tests {
             arguments: vec!["/inputs/00".into(), "".into()],
             environment: vec![("A".into(), "b\nc".into())],
             log: "/log".into(),
+            inputs: 7,
             binds: vec![bind(Mode::Read, "/a"), bind(Mode::Write, "/b")],
         };
         let mut sent = Vec::new();

@@ -11,24 +11,23 @@ use rustix::thread::{CapabilitySet, UnshareFlags};
 use super::cell::{Cell, TMP};
 use super::launcher::unshare;
 use super::mounts::{Failed, OLD, at, below};
-use super::system::Part;
-use super::{privileges, root};
+use super::privileges;
+use super::root::{Ready, enter};
 
 /// Becomes `exec`. Returns only if that is not possible, and why.
-pub(super) fn begin(system: &[Part], cell: &Cell) -> Failed {
-    match prepare(system, cell) {
+pub(super) fn begin(root: &Ready, cell: &Cell) -> Failed {
+    match prepare(root, cell) {
         Ok(mut command) => at("start", &cell.exec)(command.exec()),
         Err(failed) => failed,
     }
 }
 
-fn prepare(system: &[Part], cell: &Cell) -> Result<Command, Failed> {
+fn prepare(root: &Ready, cell: &Cell) -> Result<Command, Failed> {
     setpgid(None, None).map_err(at("make a process group", ""))?;
     unshare(UnshareFlags::NEWNS | UnshareFlags::NEWIPC)?;
     let log = File::create(below(OLD, &cell.log)).map_err(at("write", &cell.log))?;
     let again = log.try_clone().map_err(at("write", &cell.log))?;
-    root::build(system, cell)?;
-    root::enter(TMP)?;
+    enter(root.complete(cell)?, TMP)?;
     privileges::give_up(CapabilitySet::empty())?;
     let mut command = Command::new(&cell.exec);
     command

@@ -85,6 +85,7 @@ mod tests {
             arguments: Vec::new(),
             environment: Vec::new(),
             log: "/log".into(),
+            inputs: 1,
             binds: vec![
                 bind(Mode::Read, "/data"),
                 bind(Mode::Write, "/data/out"),

@@ -25,9 +25,9 @@ use wait4::try_wait4_pid;
 use super::cell::Cell;
 use super::mounts::{Failed, at};
 use super::number_one::NumberOne;
-use super::system::{self, Part};
+use super::root::Ready;
 use super::wire::{Told, Used};
-use super::{execution, loopback};
+use super::{execution, loopback, system};
 
 /// The first argument of a launcher that has a network namespace of its own.
 pub(super) const ALONE: &str = "alone";
@@ -51,7 +51,7 @@ impl From<Failed> for End {
 pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let alone = arguments.next().is_some_and(|word| word == ALONE);
     let devices: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
-    match prepare(alone, &devices).map_err(End::from).and_then(|system| serve(&system)) {
+    match prepare(alone, &devices).map_err(End::from).and_then(serve) {
         Ok(()) | Err(End::Over) => ExitCode::SUCCESS,
         Err(End::Failed(failed)) => {
             tell_failed(failed);
@@ -76,7 +76,7 @@ pub(super) fn unshare(flags: UnshareFlags) -> Result<(), Failed> {
 }
 
 /// Makes what all executions share.
-fn prepare(alone: bool, devices: &[PathBuf]) -> Result<Vec<Part>, Failed> {
+fn prepare(alone: bool, devices: &[PathBuf]) -> Result<Ready, Failed> {
     // What was open when this program was started would be a way out.
     close_fds::set_fds_cloexec(3, &[]);
     // Ctrl-C is for whoever started the launcher, and no execution has a terminal.
@@ -95,15 +95,16 @@ fn prepare(alone: bool, devices: &[PathBuf]) -> Result<Vec<Part>, Failed> {
         // A port that one execution has used is free for the next.
         let _older_kernel = fs::write("/proc/sys/net/ipv4/tcp_max_tw_buckets", "0");
     }
-    system::prepare(devices)
+    Ready::with(system::prepare(devices)?)
 }
 
-fn serve(system: &[Part]) -> Result<(), End> {
+fn serve(mut root: Ready) -> Result<(), End> {
     let mut one = NumberOne::start()?;
     tell(&Told::Ready);
     let mut input = io::stdin().lock();
     while let Some(cell) = Cell::read(&mut input).map_err(at("read", "standard input"))? {
-        let Some(exec) = begin(system, &cell)? else {
+        root.fit(&cell)?;
+        let Some(exec) = begin(&root, &cell)? else {
             let _nobody = one.end_all()?;
             tell(&Told::Over);
             continue;
@@ -125,11 +126,11 @@ fn serve(system: &[Part]) -> Result<(), End> {
 }
 
 /// Forks a process that becomes `exec`. If it cannot, tells why, and there is none.
-fn begin(system: &[Part], cell: &Cell) -> Result<Option<Pid>, End> {
+fn begin(root: &Ready, cell: &Cell) -> Result<Option<Pid>, End> {
     let (tidings, tells) = pipe_with(PipeFlags::CLOEXEC).map_err(at("make", "a pipe"))?;
     let Some(exec) = forked()? else {
         drop(tidings);
-        let failed = execution::begin(system, cell);
+        let failed = execution::begin(root, cell);
         let _gone = rustix::io::write(&tells, &failed.told().frame());
         return Err(End::Over);
     };

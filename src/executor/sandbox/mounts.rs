@@ -18,7 +18,10 @@ pub(super) const QUIET: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV)
 /// Where the launcher has the host's file system.
 pub(super) const OLD: &str = "/old";
 
-/// Where the root of an execution is built.
+/// Where the launcher has a root for executions.
+pub(super) const SYSTEM: &str = "/system";
+
+/// Where other things are mounted.
 pub(super) const NEW: &str = "/new";
 
 /// What was being done to which path when it failed.

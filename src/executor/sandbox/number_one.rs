@@ -85,7 +85,7 @@ fn be(asked: &File, tells: &File) -> Result<(), Failed> {
     let numbers = show_processes()?;
     unshare(UnshareFlags::NEWNS)?;
     memory(NEW, c"mode=0555")?;
-    enter("/")?;
+    enter(NEW, "/")?;
     // It may set the numbers of its processes, and nothing else.
     privileges::give_up(CapabilitySet::CHECKPOINT_RESTORE)?;
     follow_the_launcher(asked)?;

@@ -1,45 +1,106 @@
-//! The root of one execution: nothing but what is bound into it.
+//! The root of one execution: nothing but what is mounted in it.
+//!
+//! The launcher has one that is ready but for what differs between executions. An execution that is
+//! granted more than others builds its own: its mount points are for nobody else to see.
 
 use std::fs::{self, DirBuilder, File};
-use std::io;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount_bind_recursive, unmount};
 use rustix::process::{chdir, pivot_root};
 
-use super::cell::{Bind, Cell, HOME, Mode, TMP};
-use super::mounts::{Failed, NEW, OLD, QUIET, at, below, bind_read_only, memory, restrict};
+use super::cell::{self, Bind, COMPUTATION, Cell, HOME, INPUTS, Mode, OUTPUTS, TMP};
+use super::mounts::{Failed, NEW, OLD, QUIET, SYSTEM, at, below, bind_read_only, memory, restrict};
 use super::system::Part;
 
-/// Builds the root, below `/new`. This process has a mount namespace of its own.
-pub(super) fn build(system: &[Part], cell: &Cell) -> Result<(), Failed> {
-    memory(NEW, c"mode=0755")?;
-    for part in system {
-        match part {
-            Part::Link { name, to } => {
-                directory(name.parent().unwrap_or(name))?;
-                let link = below(NEW, name);
-                symlink(to, &link).map_err(at("link", link))?;
+/// The root that is ready, in the launcher's own mount namespace.
+#[derive(Debug)]
+pub(super) struct Ready {
+    parts: Vec<Part>,
+    /// How many inputs it has mount points for.
+    inputs: usize,
+}
+
+impl Ready {
+    /// Makes the mount points of what each execution has, beside parts of the system.
+    pub(super) fn with(parts: Vec<Part>) -> Result<Self, Failed> {
+        furnish(SYSTEM, &parts)?;
+        Ok(Self { parts, inputs: 0 })
+    }
+
+    /// Makes mount points for as many inputs as an execution has, and no more.
+    pub(super) fn fit(&mut self, cell: &Cell) -> Result<(), Failed> {
+        let point = |number| below(SYSTEM, &cell::name(INPUTS, number));
+        while self.inputs < cell.inputs {
+            let point = point(self.inputs);
+            File::create_new(&point).map_err(at("make", point))?;
+            self.inputs += 1;
+        }
+        while self.inputs > cell.inputs {
+            let point = point(self.inputs - 1);
+            fs::remove_file(&point).map_err(at("remove", point))?;
+            self.inputs -= 1;
+        }
+        Ok(())
+    }
+
+    /// Completes the root, or builds another, and returns it. This process has a mount namespace of
+    /// its own.
+    pub(super) fn complete(&self, cell: &Cell) -> Result<&'static str, Failed> {
+        let root = if cell.is_plain() {
+            SYSTEM
+        } else {
+            memory(NEW, c"mode=0755")?;
+            furnish(NEW, &self.parts)?;
+            for name in mounted(&self.parts) {
+                let (source, target) = (below(SYSTEM, name), below(NEW, name));
+                mount_bind_recursive(source, &target).map_err(at("bind", target))?;
             }
-            Part::Bound { name, prepared } => {
-                let target = directory(name)?;
-                mount_bind_recursive(prepared, &target).map_err(at("bind", target))?;
-            }
+            NEW
+        };
+        memory(below(root, Path::new("/dev/shm")), c"mode=1777")?;
+        memory(below(root, Path::new(HOME)), c"mode=0700")?;
+        cell.binds.iter().try_for_each(|it| bind(root, it))?;
+        Ok(root)
+    }
+}
+
+/// Makes the links of a root, and the directories where something is mounted.
+fn furnish(root: &str, parts: &[Part]) -> Result<(), Failed> {
+    let own = [COMPUTATION, INPUTS, OUTPUTS, TMP, HOME].map(Path::new);
+    for name in own.into_iter().chain(mounted(parts)) {
+        directory(root, name)?;
+    }
+    for part in parts {
+        if let Part::Link { name, to } = part {
+            directory(root, name.parent().unwrap_or(name))?;
+            let link = below(root, name);
+            symlink(to, &link).map_err(at("link", link))?;
         }
     }
-    memory(below(NEW, Path::new("/dev/shm")), c"mode=1777")?;
-    memory(directory(Path::new(HOME))?, c"mode=0700")?;
-    let tmp = directory(Path::new("/var"))?.join("tmp");
-    symlink(Path::new("..").join(TMP.trim_start_matches('/')), &tmp).map_err(at("link", tmp))?;
-    cell.binds.iter().try_for_each(bind)
+    Ok(())
+}
+
+fn mounted(parts: &[Part]) -> impl Iterator<Item = &Path> {
+    parts.iter().filter_map(|part| match part {
+        Part::Mounted(name) => Some(name.as_path()),
+        Part::Link { .. } => None,
+    })
 }
 
 /// Shows a path of the host.
-fn bind(bind: &Bind) -> Result<(), Failed> {
-    let source = below(OLD, &bind.source);
-    let about = source.metadata().map_err(at("find", &bind.source))?;
-    let target = if about.is_dir() { directory(&bind.target)? } else { file(&bind.target)? };
+fn bind(root: &str, bind: &Bind) -> Result<(), Failed> {
+    let (source, target) = (below(OLD, &bind.source), below(root, &bind.target));
+    if fs::symlink_metadata(&target).is_err() {
+        let about = source.metadata().map_err(at("find", &bind.source))?;
+        if about.is_dir() {
+            directory(root, &bind.target)?;
+        } else {
+            directory(root, bind.target.parent().unwrap_or(&bind.target))?;
+            File::create_new(&target).map_err(at("make", &bind.target))?;
+        }
+    }
     match bind.mode {
         Mode::Read => bind_read_only(&source, &target, QUIET),
         Mode::Write => {
@@ -49,32 +110,19 @@ fn bind(bind: &Bind) -> Result<(), Failed> {
     }
 }
 
-/// Makes `/new` the root, read-only, lets go of everything else, and goes to a directory.
-pub(super) fn enter(directory: &str) -> Result<(), Failed> {
-    restrict(Path::new(NEW), MountFlags::RDONLY | QUIET)?;
-    chdir(NEW).map_err(at("enter", NEW))?;
-    pivot_root(".", ".").map_err(at("take as root", NEW))?;
+/// Makes a path the root, read-only, lets go of everything else, and goes to a directory.
+pub(super) fn enter(root: &str, directory: &str) -> Result<(), Failed> {
+    restrict(Path::new(root), MountFlags::RDONLY | QUIET)?;
+    chdir(root).map_err(at("enter", root))?;
+    pivot_root(".", ".").map_err(at("take as root", root))?;
     unmount(".", UnmountFlags::DETACH).map_err(at("let go of", OLD))?;
     chdir(directory).map_err(at("enter", directory))
 }
 
-/// A directory of the new root, made if it is not there.
-fn directory(path: &Path) -> Result<PathBuf, Failed> {
-    let target = below(NEW, path);
+/// A directory of a root, made if it is not there.
+pub(super) fn directory(root: &str, path: &Path) -> Result<PathBuf, Failed> {
+    let target = below(root, path);
     let made = DirBuilder::new().recursive(true).mode(0o755).create(&target);
     made.map_err(at("make", path))?;
     Ok(target)
-}
-
-/// A file of the new root that something can be bound to.
-fn file(path: &Path) -> Result<PathBuf, Failed> {
-    let target = below(NEW, path);
-    if fs::symlink_metadata(&target).is_ok() {
-        return Ok(target);
-    }
-    directory(path.parent().unwrap_or(path))?;
-    match File::create_new(&target) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(at("make", path)(error)),
-        _ => Ok(target),
-    }
 }

@@ -1,7 +1,7 @@
 //! What all executions of a launcher share: the host's programs and libraries, read-only.
 //!
-//! A launcher lives in a file system of its own in memory: `/old` is the host's, `/system` has the
-//! parts of it that executions see, and `/new` is where the root of an execution is built.
+//! A launcher lives in a file system of its own in memory: `/old` is the host's, `/system` is the root
+//! of an execution but for what it has of its own, and on `/new` other things are mounted.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -12,9 +12,9 @@ use rustix::mount::{
 };
 use rustix::process::{chdir, geteuid, pivot_root};
 
-use super::mounts::{Failed, OLD, QUIET, at, below, memory, mounted_below, restrict};
-
-const SYSTEM: &str = "/system";
+use super::cell::TMP;
+use super::mounts::{Failed, OLD, QUIET, SYSTEM, at, below, memory, mounted_below, restrict};
+use super::root;
 
 /// Where number one shows the processes of its namespace.
 pub(super) const PROC: &str = "/system/proc";
@@ -49,13 +49,8 @@ pub(super) enum Part {
         /// Where it leads to, relative to that.
         to: PathBuf,
     },
-    /// Something to be bound.
-    Bound {
-        /// Where it is shown.
-        name: PathBuf,
-        /// Where the launcher has it.
-        prepared: PathBuf,
-    },
+    /// What is mounted in the launcher's root for executions.
+    Mounted(PathBuf),
 }
 
 /// Moves a launcher, which has a mount namespace, into a file system of its own.
@@ -68,7 +63,9 @@ pub(super) fn prepare(devices: &[PathBuf]) -> Result<Vec<Part>, Failed> {
     }
     pivot_root("/tmp", "/tmp/old").map_err(at("take as root", "/tmp"))?;
     chdir("/").map_err(at("enter", "/"))?;
-    let mut parts = Vec::new();
+    memory(SYSTEM, c"mode=0755")?;
+    let name = Path::new("/var/tmp");
+    let mut parts = vec![Part::Link { name: name.into(), to: relative(name, Path::new(TMP)) }];
     for name in PROGRAMS.map(Path::new) {
         let host = below(OLD, name);
         let Ok(about) = host.symlink_metadata() else {
@@ -78,20 +75,18 @@ pub(super) fn prepare(devices: &[PathBuf]) -> Result<Vec<Part>, Failed> {
             let to = host.read_link().map_err(at("read the link", name))?;
             Part::Link { name: name.into(), to: relative(name, &to) }
         } else {
-            Part::Bound { name: name.into(), prepared: bound(parts.len(), name)? }
+            bind(name)?;
+            Part::Mounted(name.into())
         });
     }
-    let prepared = Path::new(SYSTEM).join("dev");
-    make_devices(&prepared, devices)?;
+    let dev = Path::new(SYSTEM).join("dev");
+    make_devices(&dev, devices)?;
     for mounted in mounted_below(Path::new(SYSTEM))? {
         // What is bound from /dev keeps its device nodes.
-        let nodes = mounted.starts_with(&prepared);
-        let flags = if nodes { MountFlags::NOSUID } else { QUIET };
+        let flags = if mounted.starts_with(&dev) { MountFlags::NOSUID } else { QUIET };
         restrict(&mounted, MountFlags::RDONLY | flags)?;
     }
-    parts.push(Part::Bound { name: "/dev".into(), prepared });
-    fs::create_dir(PROC).map_err(at("make", PROC))?;
-    parts.push(Part::Bound { name: "/proc".into(), prepared: PROC.into() });
+    parts.extend(["/dev", "/proc"].map(|name| Part::Mounted(name.into())));
     Ok(parts)
 }
 
@@ -106,14 +101,13 @@ fn relative(name: &Path, to: &Path) -> PathBuf {
 }
 
 /// Binds a part of the host's system.
-fn bound(number: usize, name: &Path) -> Result<PathBuf, Failed> {
-    let prepared = Path::new(SYSTEM).join(number.to_string());
-    fs::create_dir(&prepared).map_err(at("make", &prepared))?;
-    mount_bind_recursive(below(OLD, name), &prepared).map_err(at("bind", name))?;
+fn bind(name: &Path) -> Result<(), Failed> {
+    let target = root::directory(SYSTEM, name)?;
+    mount_bind_recursive(below(OLD, name), &target).map_err(at("bind", name))?;
     if name == Path::new("/etc") && geteuid().is_root() {
-        hide_secrets(&prepared)?;
+        hide_secrets(&target)?;
     }
-    Ok(prepared)
+    Ok(())
 }
 
 /// Makes a /dev of the devices that do no harm, and of those that are granted.
