@@ -1,6 +1,8 @@
 //! What one execution sees: a value, made of an invocation here, carried out by the launcher.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -72,6 +74,11 @@ impl Cell {
     /// Tells the path that is not there.
     pub(super) fn of(invocation: &Invocation) -> Result<Self, (PathBuf, io::Error)> {
         let Invocation { tree, inputs, outputs, directory, outbox, log, access } = invocation;
+        let mut real = Real::default();
+        let mut bind = |mode, path: &Path, target| {
+            let source = real.of(path).map_err(|error| (path.to_owned(), error))?;
+            Ok::<_, (PathBuf, io::Error)>(Bind { mode, source, target })
+        };
         let own: [Bind; OWN] = [
             bind(Mode::Read, tree, COMPUTATION.into())?,
             bind(Mode::Write, outbox, OUTPUTS.into())?,
@@ -98,7 +105,8 @@ impl Cell {
         let arguments = inside.into_iter().chain(outputs).map(PathBuf::into_os_string).collect();
         let exec = Path::new(COMPUTATION).join("exec");
         let environment = environment(access, std::env::vars_os());
-        let (log, inputs) = (real(log.parent(), log)?, inputs.len());
+        let log = real.beside(log).map_err(|error| (log.clone(), error))?;
+        let inputs = inputs.len();
         Ok(Self { exec, arguments, environment, log, inputs, binds })
     }
 
@@ -151,16 +159,35 @@ pub(super) fn name(dir: &str, number: usize) -> PathBuf {
     Path::new(dir).join(format!("{number:02}"))
 }
 
-fn bind(mode: Mode, path: &Path, target: PathBuf) -> Result<Bind, (PathBuf, io::Error)> {
-    let source = path.canonicalize().map_err(|error| (path.to_owned(), error))?;
-    Ok(Bind { mode, source, target })
-}
+/// Finds the paths without symbolic links; directories of what was found are remembered.
+#[derive(Debug, Default)]
+struct Real(HashMap<PathBuf, PathBuf>);
 
-/// A path of which the directory is there.
-fn real(dir: Option<&Path>, path: &Path) -> Result<PathBuf, (PathBuf, io::Error)> {
-    let dir = dir.unwrap_or(Path::new("/"));
-    let real = dir.canonicalize().map_err(|error| (dir.to_owned(), error))?;
-    Ok(real.join(path.file_name().unwrap_or_default()))
+impl Real {
+    /// The path of what is there.
+    fn of(&mut self, path: &Path) -> io::Result<PathBuf> {
+        let real = self.beside(path)?;
+        match fs::read_link(&real) {
+            Ok(_) => real.canonicalize(),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(real),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The path of what has this name in the directory that is there.
+    fn beside(&mut self, path: &Path) -> io::Result<PathBuf> {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+        let (Some(dir), Some(name)) = (dir, path.file_name()) else {
+            return path.canonicalize();
+        };
+        if let Some(dir) = self.0.get(dir) {
+            return Ok(dir.join(name));
+        }
+        let real = dir.canonicalize()?;
+        let found = real.join(name);
+        self.0.insert(dir.to_owned(), real);
+        Ok(found)
+    }
 }
 
 /// Where names of hosts are looked up, if that is elsewhere than in `/etc`.
@@ -188,6 +215,8 @@ fn environment(
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -207,6 +236,26 @@ mod tests {
         assert_eq!(Cell::read(&mut rest).unwrap(), Some(cell));
         assert_eq!(Cell::read(&mut rest).unwrap(), None);
         assert!(Cell::read(&mut &sent[..sent.len() - 1]).is_err());
+    }
+
+    #[test]
+    fn paths_are_found_without_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().canonicalize().unwrap().join(name);
+        fs::create_dir(at("dir")).unwrap();
+        fs::write(at("dir/file"), "").unwrap();
+        symlink("dir", at("to-dir")).unwrap();
+        symlink("../dir/file", at("dir/to-file")).unwrap();
+        let mut real = Real::default();
+        for name in
+            ["dir/file", "dir/to-file", "to-dir/file", "to-dir/to-file", "to-dir/../dir/file"]
+        {
+            assert_eq!(real.of(&at(name)).unwrap(), at("dir/file"), "{name}");
+        }
+        assert_eq!(real.of(&at("to-dir/..")).unwrap(), at(""));
+        assert_eq!(real.of(Path::new("/")).unwrap(), Path::new("/"));
+        assert!(real.of(&at("to-dir/none")).is_err());
+        assert_eq!(real.beside(&at("to-dir/none")).unwrap(), at("dir/none"));
     }
 
     #[test]
