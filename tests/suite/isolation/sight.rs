@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use super::{executed, lab, task, uncommitted};
+use super::{executed, is_possible, lab, task, uncommitted};
 use crate::golden;
 use crate::lab::{Lab, Library};
 use crate::repository::{self, LAB};
@@ -49,6 +49,22 @@ fn a_computation_sees_its_own_and_nothing_else() {
         let seen = seen.replace(" lib32", "").replace(" lib64", "").replace(" libx32", "");
         golden::check("isolation/sight.txt", &seen);
     });
+}
+
+#[test]
+fn a_computation_does_not_see_what_the_one_before_was_shown() {
+    if !is_possible() {
+        return;
+    }
+    let text = "Inputs: 'x'\n(one (granted (two INPUT('x') INPUT('x'))[0])[0])[0]";
+    let script = r#"for last; do :; done; { ls /inputs; ls -d /var/lib 2>&-; cat "$1"; } >"$last""#;
+    let mut lab = Lab::task(text).isolated();
+    for (name, inputs) in [("one", "a"), ("granted", "a"), ("two", "a b")] {
+        lab = lab.computation(name, inputs, "out", script);
+    }
+    let lab = lab.file("computations/granted/access", "read /var/lib\n").commit();
+    lab.ce_run(&["-j1"]).exit(0);
+    assert_eq!(lab.output(), "00\n00\n/var/lib\n00\n01\n17\n");
 }
 
 #[test]
