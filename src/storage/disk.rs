@@ -53,7 +53,20 @@ pub(super) fn link_metadata(path: &Path) -> Result<Option<Metadata>> {
 
 /// Returns the contents of a small file, or `None` if nothing has that name.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
-    found(fault().and_then(|()| fs::read(path))).doing("read", path)
+    Ok(read_one(path)?.map(|(_, contents)| contents))
+}
+
+/// Returns the contents of a small file, and which file that is.
+pub(super) fn read_one(path: &Path) -> Result<Option<(FileId, Vec<u8>)>> {
+    let read = || {
+        let mut file = File::open(path)?;
+        let metadata = file.metadata()?;
+        // What is there is whole, so that nobody needs to ask whether more follows.
+        let mut contents = vec![0; metadata.len() as usize];
+        file.read_exact(&mut contents)?;
+        Ok(((metadata.dev(), metadata.ino()), contents))
+    };
+    found(fault().and_then(|()| read())).doing("read", path)
 }
 
 /// Returns the paths in a directory, or nothing if there is no such directory.

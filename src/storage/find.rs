@@ -99,15 +99,15 @@ impl Storage {
 
     /// Looks at what stands under a name.
     pub(super) fn state(&self, name: &ResultName, call: Call<'_>) -> Result<State> {
-        let path = self.path(&name.record());
-        let Some(id) = disk::id(&path)? else { return self.unrecorded(name, call) };
-        match self.record::<CallRecord>(&name.record())? {
-            Read::Record(record) if record.inputs != call.inputs => Ok(State::Stranger),
-            Read::Record(record) if record.outputs.len() == call.outputs() => {
+        let Some((id, record)) = self.record_of::<CallRecord>(&name.record())? else {
+            return self.unrecorded(name, call);
+        };
+        match record {
+            Some(record) if record.inputs != call.inputs => Ok(State::Stranger),
+            Some(record) if record.outputs.len() == call.outputs() => {
                 self.recorded(name, &record, id)
             }
-            Read::Record(_) | Read::Spoiled => Ok(State::Remains(Some(id))),
-            Read::Absent => self.unrecorded(name, call),
+            Some(_) | None => Ok(State::Remains(Some(id))),
         }
     }
 
@@ -193,16 +193,23 @@ impl Storage {
 
     /// Reads a record of this name.
     pub(super) fn record<T: DeserializeOwned>(&self, name: &str) -> Result<Read<T>> {
+        Ok(match self.record_of(name)? {
+            Some((_, Some(record))) => Read::Record(record),
+            Some((_, None)) => Read::Spoiled,
+            None => Read::Absent,
+        })
+    }
+
+    /// Reads whatever has the name of a record: which file it is, and the record if it is one.
+    fn record_of<T: DeserializeOwned>(&self, name: &str) -> Result<Option<(FileId, Option<T>)>> {
         let path = self.path(name);
-        let Some(text) = disk::read(&path)? else {
-            return Ok(Read::Absent);
-        };
+        let Some((id, text)) = disk::read_one(&path)? else { return Ok(None) };
         if let Ok(record) = serde_json::from_slice(&text) {
-            return Ok(Read::Record(record));
+            return Ok(Some((id, Some(record))));
         }
         match serde_json::from_slice(&text) {
             Ok(Version { format }) if format > FORMAT => Err(StorageError::Format { path, format }),
-            _ => Ok(Read::Spoiled),
+            _ => Ok(Some((id, None))),
         }
     }
 

@@ -219,7 +219,7 @@ fn run_deep(lab: &Lab, length: usize) -> Ran<'_> {
 fn a_path_that_gets_too_long_is_told_of_and_shorter_ones_are_used() {
     let lab = lab();
     // The record of the call that needs all others has the longest name.
-    let ran = run_deep(&lab, 3950).exit(5).says("all (TASK) failed: cannot look at LAB/deep/ddd");
+    let ran = run_deep(&lab, 3950).exit(5).says("all (TASK) failed: cannot read LAB/deep/ddd");
     let ran = ran.says("\n  because: File name too long").says("try: give the storage a shorter");
     ran.says("11 calls: 10 executed, 1 failed\n");
     run_deep(&lab, 3950).exit(5).says("11 calls: 10 found, 1 failed\n");
