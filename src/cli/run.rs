@@ -1,7 +1,6 @@
 //! `ce-run`: evaluates a task.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use clap::Parser;
 
@@ -10,12 +9,13 @@ use super::screen::Screen;
 use super::workshop::{How, Workshop};
 use super::{Tool, say};
 use crate::cache::Cache;
-use crate::digest::Digest;
+use crate::digest::{Digest, ObjectId};
 use crate::error::Error;
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
 use crate::explain::{Explanation, Question};
 use crate::load::{self, listed};
+use crate::name::TaskName;
 use crate::plan::Plan;
 use crate::report::{Json, Progress, Quiet, Reporter, Tree, Troubles, View, labels, reasons};
 use crate::storage::{ResultName, Storage, Unrecorded};
@@ -61,13 +61,19 @@ SIGTERM).";
 
 impl Tool for Run {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        if let Some(outputs) = self.done()? {
-            for path in outputs {
-                writeln!(out, "{}", path.display()).map_err(Error::Output)?;
-            }
+        if let Some(rev) = &self.task.at
+            && let Some((name, commit)) = load::job_at(&self.task.task, rev)
+            && self.tell_done(&name, &commit, out)?
+        {
             return Ok(Exit::Done);
         }
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
+        if self.task.at.is_none()
+            && task.changed.is_empty()
+            && self.tell_done(&task.name, &task.commit, out)?
+        {
+            return Ok(Exit::Done);
+        }
         let config = self.task.config()?;
         let given = self.typed.resolve(&task, &config)?;
         let (dir, dry_run) = (&self.task.task, self.dry_run);
@@ -105,22 +111,30 @@ impl Tool for Run {
 }
 
 impl Run {
-    /// The outputs of a job that is done, if they are all that is asked for: that needs no look at
-    /// the workflow, however large it is.
-    fn done(&self) -> Result<Option<Vec<PathBuf>>, Error> {
-        let Some(rev) = self.task.at.as_deref().filter(|_| self.quiet) else {
-            return Ok(None);
-        };
-        let Some((task, commit)) = load::job_at(&self.task.task, rev) else { return Ok(None) };
-        // How many inputs the task has is not known: a job of another number is another one.
+    /// Tells the outputs of a job, if it is done and they are all that is asked for: that needs no
+    /// look at its calls, however many they are.
+    fn tell_done(
+        &self,
+        task: &TaskName,
+        commit: &ObjectId,
+        out: &mut dyn Write,
+    ) -> Result<bool, Error> {
+        if !self.quiet {
+            return Ok(false);
+        }
+        // How many inputs the task has may not be known: a job of another number is another one.
         for Given { storage, inputs } in self.typed.candidates(&self.task.config()?)? {
             let there = Storage::inspect(&storage, Unrecorded::Refuse)?;
             let there = there.remembering(Cache::of_user());
-            if let Some(outputs) = there.find_job(&task, &commit, &inputs)? {
-                return Ok(Some(outputs.iter().map(|name| storage.join(name)).collect()));
+            if let Some(outputs) = there.find_job(task, commit, &inputs)? {
+                for name in outputs {
+                    let path = storage.join(name);
+                    writeln!(out, "{}", path.display()).map_err(Error::Output)?;
+                }
+                return Ok(true);
             }
         }
-        Ok(None)
+        Ok(false)
     }
 
     fn screen<'a>(

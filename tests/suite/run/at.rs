@@ -218,3 +218,18 @@ fn an_id_is_what_it_names_whatever_replaces_it() {
     assert_eq!(lab.ce_run(&["--at", "HEAD"]).exit(0).stdout, first);
     lab.ce_run(&[]).exit(2).says("computations/mul: has changes that are not committed: exec");
 }
+
+#[test]
+fn a_job_that_is_done_is_told_of_a_work_tree_that_is_as_committed() {
+    let lab = Lab::task(TASK).commit();
+    let told = lab.ce_run(&["-q"]).exit(0).called(vec!["add", "mul"]).stdout;
+    // What led to the outputs is not looked at.
+    let calls = lab.storage().into_iter().filter(|name| name.starts_with("c_mul/"));
+    calls.for_each(|name| fs::remove_file(lab.path("storage").join(name)).unwrap());
+    let ran = lab.unchanged(|| lab.ce_run(&["-q"]).exit(0).called(vec![]).stdout);
+    assert_eq!(ran, told);
+    lab.ce_run(&["-q", "-n"]).exit(0);
+    lab.ce_run(&["-n"]).exit(3);
+    let lab = lab.file("workflow/inputs/01-x/value", "y\n");
+    lab.ce_run(&["-q", "-n"]).exit(3);
+}
