@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rayon::prelude::*;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, openat, statat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -82,31 +82,40 @@ impl Footprint {
         let (Some(above), Some(name)) = (place.parent(), place.file_name()) else {
             return Err(Errno::INVAL);
         };
-        let within = vec![(name.into(), look(CWD, place)?)];
-        let mut open = vec![Open { directory: above.to_owned(), within, seen: Vec::new() }];
+        let (kind, stamp) = look(CWD, place, before)?;
+        self.pieces.push(Piece { directory: above.into(), entries: vec![(name.into(), stamp)] });
+        let mut open = Vec::new();
+        if kind == FileType::Directory {
+            open.push(Open::new(CWD, place, place.to_owned())?);
+        }
         while let Some(top) = open.last_mut() {
-            let Some((name, stat)) = top.within.pop() else {
+            let Some(entry) = top.listing.read().transpose()? else {
                 self.close(&mut open);
                 continue;
             };
-            let (kind, stamp) = (FileType::from_raw_mode(stat.st_mode), Stamp::from(&stat));
+            let name = Path::new(OsStr::from_bytes(entry.file_name().to_bytes()));
+            if name == Path::new(".") || name == Path::new("..") {
+                continue;
+            }
             if name == Path::new(".git") {
                 self.repositories.push(top.directory.clone());
-                if kind == FileType::Directory {
+                if entry.file_type() == FileType::Directory {
                     continue;
                 }
             }
-            if !stamp.settled(before) {
-                return Err(Errno::BUSY);
-            }
-            let path = top.directory.join(&name);
-            top.seen.push((name, stamp));
+            let around = top.listing.fd()?;
+            let (kind, stamp) = look(around, name, before)?;
+            let inner = match kind {
+                FileType::Directory => Some(Open::new(around, name, top.directory.join(name))?),
+                _ => None,
+            };
             if kind == FileType::Symlink {
+                let path = top.directory.join(name);
                 let real = path.canonicalize().map_err(|_| Errno::LOOP)?;
                 self.links.push((path, real));
-            } else if kind == FileType::Directory {
-                open.push(Open { within: list(&path)?, directory: path, seen: Vec::new() });
             }
+            top.seen.push((name.to_owned(), stamp));
+            open.extend(inner);
         }
         Ok(())
     }
@@ -127,39 +136,40 @@ impl Footprint {
 /// A directory that is being walked.
 struct Open {
     directory: PathBuf,
-    /// What is still to be looked at.
-    within: Vec<(PathBuf, Stat)>,
+    listing: Dir,
     /// What is there, as far as it is not in pieces: paths relative to the directory.
     seen: Vec<(PathBuf, Stamp)>,
 }
 
-fn list(directory: &Path) -> Result<Vec<(PathBuf, Stat)>, Errno> {
-    let directory = open(directory, OFlags::RDONLY)?;
-    let mut names = Vec::new();
-    for entry in Dir::read_from(&directory)? {
-        let entry = entry?;
-        match entry.file_name().to_bytes() {
-            b"." | b".." => {}
-            name => names.push(PathBuf::from(OsStr::from_bytes(name))),
-        }
+impl Open {
+    fn new(around: impl AsFd, name: &Path, directory: PathBuf) -> Result<Self, Errno> {
+        let listing = Dir::new(enter(around, name, OFlags::RDONLY)?)?;
+        Ok(Self { directory, listing, seen: Vec::new() })
     }
-    names.into_iter().map(|name| look(&directory, &name).map(|stat| (name, stat))).collect()
+}
+
+/// Tells what has a path, and its stamp.
+fn look(around: impl AsFd, path: &Path, before: SystemTime) -> Result<(FileType, Stamp), Errno> {
+    let stat = statat(around, path, AtFlags::SYMLINK_NOFOLLOW)?;
+    let stamp = Stamp::from(&stat);
+    // Anything younger may change again without a sign of it.
+    if !stamp.settled(before) {
+        return Err(Errno::BUSY);
+    }
+    Ok((FileType::from_raw_mode(stat.st_mode), stamp))
 }
 
 impl Piece {
     fn holds(&self) -> bool {
-        let Ok(directory) = open(&self.directory, OFlags::PATH) else { return false };
-        let same = |path: &Path, stamp: &Stamp| {
-            look(&directory, path).is_ok_and(|stat| Stamp::from(&stat) == *stamp)
-        };
-        self.entries.iter().all(|(path, stamp)| same(path, stamp))
+        let Ok(directory) = enter(CWD, &self.directory, OFlags::PATH) else { return false };
+        self.entries.iter().all(|(path, stamp)| {
+            let now = statat(&directory, path, AtFlags::SYMLINK_NOFOLLOW);
+            now.is_ok_and(|stat| Stamp::from(&stat) == *stamp)
+        })
     }
 }
 
-fn open(directory: &Path, how: OFlags) -> Result<OwnedFd, Errno> {
-    openat(CWD, directory, how | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-}
-
-fn look(directory: impl AsFd, path: &Path) -> Result<Stat, Errno> {
-    statat(directory, path, AtFlags::SYMLINK_NOFOLLOW)
+/// Opens a directory.
+fn enter(around: impl AsFd, path: &Path, how: OFlags) -> Result<OwnedFd, Errno> {
+    openat(around, path, how | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
