@@ -5,6 +5,8 @@
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use super::say;
 use crate::evaluate::Event;
@@ -14,6 +16,13 @@ use crate::storage::ResultName;
 
 /// How many events are told at once.
 const BATCH: usize = 1000;
+
+/// How often whoever tells is woken for an event. After that events come too fast for that: each time
+/// costs more than to tell ten.
+const WOKEN: usize = 100;
+
+/// How long events may wait then.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Everything that a run writes.
 pub(super) struct Screen<'a> {
@@ -41,10 +50,15 @@ impl Screen<'_> {
         self.write();
         let mut interrupted = false;
         let mut warned = false;
+        let mut woken = 0;
         loop {
             match events.recv_timeout(TICK) {
                 Ok(event) => {
                     self.event(&event);
+                    woken += 1;
+                    if woken > WOKEN {
+                        thread::sleep(PAUSE);
+                    }
                     events.try_iter().take(BATCH).for_each(|event| self.event(&event));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
