@@ -14,8 +14,8 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    Pid, Signal, WaitOptions, kill_process_group, set_parent_process_death_signal,
-    test_kill_process_group, wait,
+    Pid, Resource, Signal, WaitOptions, getrlimit, kill_process_group,
+    set_parent_process_death_signal, test_kill_process_group, wait,
 };
 use rustix::thread::{CapabilitySet, UnshareFlags};
 use signal_hook::consts::SIGCHLD;
@@ -31,8 +31,29 @@ use super::wire::Used;
 const ALONE: u8 = b'a';
 /// Others are there, all of whom are killed, and children of the launcher.
 const OTHERS: u8 = b'o';
-/// Nobody else is there, and it ends, since it has reaped: what it used tells what they used.
+/// Nobody else is there, and it ends: it has reaped, so what it used tells what they used, or somebody
+/// has limited it.
 const LAST: u8 = b'l';
+
+/// What a process can take from another one of the same user without any privilege.
+const LIMITS: [Resource; 16] = [
+    Resource::Cpu,
+    Resource::Fsize,
+    Resource::Data,
+    Resource::Stack,
+    Resource::Core,
+    Resource::Rss,
+    Resource::Nproc,
+    Resource::Nofile,
+    Resource::Memlock,
+    Resource::As,
+    Resource::Locks,
+    Resource::Sigpending,
+    Resource::Msgqueue,
+    Resource::Nice,
+    Resource::Rtprio,
+    Resource::Rttime,
+];
 
 /// Number one, as its launcher has it.
 #[derive(Debug)]
@@ -132,7 +153,7 @@ fn serve(mut asked: &File, mut tells: &File, numbers: Option<&File>) -> Result<(
     signal_hook::low_level::pipe::register(SIGCHLD, rings).map_err(at("watch processes", ""))?;
     let mut tell = |word| tells.write_all(&[word]).map_err(at("tell", "the launcher"));
     tell(ALONE)?;
-    let mut reaped = false;
+    let (limits, mut reaped) = (LIMITS.map(getrlimit), false);
     loop {
         let mut fds = [PollFd::new(asked, PollFlags::IN), PollFd::new(&bell, PollFlags::IN)];
         match poll(&mut fds, None) {
@@ -150,15 +171,14 @@ fn serve(mut asked: &File, mut tells: &File, numbers: Option<&File>) -> Result<(
         if asked.read(&mut [0]).map_err(at("hear of the launcher", ""))? == 0 {
             return Ok(());
         }
-        let alone = end_all(&mut reaped)?;
-        match (alone, reaped) {
-            (false, _) => tell(OTHERS)?,
-            (true, true) => return tell(LAST),
-            (true, false) => {
-                // The next execution has the same numbers, where the kernel can do that.
-                let _older_kernel = numbers.map(|numbers| numbers.write_at(b"1", 0));
-                tell(ALONE)?;
-            }
+        if !end_all(&mut reaped)? {
+            tell(OTHERS)?;
+        } else if reaped || LIMITS.map(getrlimit) != limits {
+            return tell(LAST);
+        } else {
+            // The next execution has the same numbers, where the kernel can do that.
+            let _older_kernel = numbers.map(|numbers| numbers.write_at(b"1", 0));
+            tell(ALONE)?;
         }
     }
 }

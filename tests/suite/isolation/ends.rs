@@ -71,6 +71,22 @@ fn what_is_left_behind_is_not_there_for_the_next_call() {
 }
 
 #[test]
+fn a_call_that_limits_number_one_harms_no_other() {
+    if !is_possible() {
+        return;
+    }
+    let copy = r#"cat "$1" >"$2""#;
+    // Signals of a process of its namespace do not reach number one.
+    let harms =
+        format!("prlimit --pid 1 --nofile=0:0 --cpu=1:1; kill -KILL 1; kill -TERM 1; {copy}");
+    let lab = Lab::task("Inputs: 'x'\n(copy (harm INPUT('x'))[0])[0]").isolated();
+    let lab =
+        lab.computation("copy", "a", "b", copy).computation("harm", "a", "b", &harms).commit();
+    lab.ce_run(&["-j1"]).exit(0);
+    assert_eq!(lab.output(), "17\n");
+}
+
+#[test]
 fn a_signal_ends_what_is_isolated() {
     let Some((lab, running, processes, _never)) = waiting("", &[]) else { return };
     running.signal(Signal::INT);
