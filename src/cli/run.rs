@@ -124,7 +124,8 @@ impl Run {
         }
         // How many inputs the task has may not be known: a job of another number is another one.
         for Given { storage, inputs } in self.typed.candidates(&self.task.config()?)? {
-            let there = Storage::inspect(&storage, Unrecorded::Refuse)?;
+            // Whatever is wrong with it is told by whoever goes on.
+            let Ok(there) = Storage::inspect(&storage, Unrecorded::Refuse) else { continue };
             let there = there.remembering(Cache::of_user());
             if let Some(outputs) = there.find_job(task, commit, &inputs)? {
                 for name in outputs {

@@ -25,6 +25,8 @@ fn output(lab: &Lab, dir: &str, arguments: &[&str]) -> String {
 fn a_storage_in_the_configuration_need_not_be_given() {
     let lab = lab();
     lab.git("task", &["config", "compeval.storage", "../kept"]);
+    // What is done at a commit may be told without a look at the task.
+    assert!(output(&lab, "task", &["--at", "HEAD", FILES[0], FILES[1]]).starts_with("../kept/c_"));
     assert!(output(&lab, "task", &FILES).starts_with("../kept/c_add/"));
     assert!(lab.run("ce-viz", &FILES).exit(0).stdout.contains("kept"));
     lab.run("ce-run", &["-n", "../other", FILES[0], FILES[1]]).exit(3).shows("../other/c_add/");
