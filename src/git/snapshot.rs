@@ -14,6 +14,7 @@ use gix::objs::tree::EntryKind;
 
 use super::repositories::Repositories;
 use super::revision;
+use super::same::Places;
 use super::spot::{Spot, Step};
 use super::{GitResult, from, object_id, top};
 use crate::digest;
@@ -29,25 +30,21 @@ pub struct Snapshot {
     directory: Rc<Path>,
     /// A submodule that is at another commit than the one that is recorded, and that other one.
     moved: Option<(PathBuf, ObjectId)>,
-    /// How the last path was reached: what is looked for next is near.
-    walk: RefCell<Walk>,
-    /// The trees that were read.
+    /// Some of the trees that were read.
     trees: RefCell<HashMap<ObjectId, Rc<Entries>>>,
     /// The small files that were read: most are the same word again.
     words: RefCell<HashMap<ObjectId, Vec<u8>>>,
     /// Whether trees hold links or submodules, themselves or anywhere below.
-    linked: RefCell<HashMap<ObjectId, bool>>,
-}
-
-/// A path from the root, and the directories that its first parts lead to, one after the other.
-#[derive(Debug, Default)]
-struct Walk {
-    path: PathBuf,
-    steps: Vec<Rc<Step>>,
+    pub(super) linked: RefCell<HashMap<ObjectId, bool>>,
+    /// The numbers of places, by that of the directory around and the name in it.
+    pub(super) places: RefCell<Places>,
 }
 
 /// What a tree holds, sorted by name.
-type Entries = Vec<(OsString, EntryKind, ObjectId)>;
+pub(super) type Entries = Vec<(OsString, EntryKind, ObjectId)>;
+
+/// How many trees are kept in memory beside those on the way to where somebody is.
+const TREES: usize = 4096;
 
 /// How many bytes a file may have that is kept in memory.
 const WORD: usize = 128;
@@ -135,10 +132,10 @@ impl Snapshot {
             commit,
             directory: directory.unwrap_or_default().into(),
             moved: None,
-            walk: RefCell::default(),
             trees: RefCell::default(),
             words: RefCell::default(),
             linked: RefCell::default(),
+            places: RefCell::default(),
         })
     }
 
@@ -170,6 +167,16 @@ impl Snapshot {
         Ok(Spot { step: self.way(path)?, directory: Rc::clone(&self.directory) })
     }
 
+    /// Tells what has this name in a directory, following links.
+    ///
+    /// # Errors
+    ///
+    /// Fails if nothing has it, or Git's data cannot be read.
+    pub fn entry(&self, directory: &Spot, name: &OsStr) -> Result<Spot, SnapshotError> {
+        let step = self.follow(Rc::clone(&directory.step), name, &mut 0)?;
+        Ok(Spot { step, directory: Rc::clone(&self.directory) })
+    }
+
     /// The innermost submodule that holds a path: its place in the repository, and its commit.
     pub(super) fn submodule(&self, path: &Path) -> Result<(PathBuf, ObjectId), SnapshotError> {
         let step = self.way(path)?;
@@ -179,32 +186,12 @@ impl Snapshot {
     }
 
     fn way(&self, path: &Path) -> Result<Rc<Step>, SnapshotError> {
-        let full = self.directory.join(path);
-        let Walk { path: last, steps } = &mut *self.walk.borrow_mut();
-        let shared = parts(&full).zip(parts(last)).take_while(|(new, old)| new == old).count();
-        steps.truncate(shared + 1);
-        *last = full;
-        let mut here = match steps.last() {
-            Some(step) => Rc::clone(step),
-            None => {
-                steps.push(self.root()?);
-                Rc::clone(&steps[0])
-            }
-        };
-        let mut links = 0;
-        for part in parts(last).skip(steps.len() - 1) {
+        let root = Step::root(None, OsString::new(), self.tree(self.commit)?, self.commit);
+        let (mut here, mut links) = (Rc::new(root), 0);
+        for part in parts(&self.directory.join(path)) {
             here = self.follow(here, part, &mut links)?;
-            if here.kind == EntryKind::Tree {
-                steps.push(Rc::clone(&here));
-            }
         }
         Ok(here)
-    }
-
-    fn root(&self) -> Result<Rc<Step>, SnapshotError> {
-        let (above, name) = (None, OsString::new());
-        let (kind, id, commit) = (EntryKind::Tree, self.tree(self.commit)?, self.commit);
-        Ok(Rc::new(Step { above, name, kind, id, commit, root: true }))
     }
 
     /// Goes on to an entry of a directory; if that is a link, to where it leads.
@@ -216,7 +203,7 @@ impl Snapshot {
     ) -> Result<Rc<Step>, SnapshotError> {
         let mut left = VecDeque::from([part.to_owned()]);
         while let Some(part) = left.pop_front() {
-            here = match self.enter(&here, &part)? {
+            here = match self.step(&here, &part)? {
                 Entered::Step(step) => step,
                 Entered::Link(target) => {
                     *links += 1;
@@ -235,7 +222,7 @@ impl Snapshot {
         Ok(here)
     }
 
-    fn enter(&self, here: &Rc<Step>, part: &OsStr) -> Result<Entered, SnapshotError> {
+    fn step(&self, here: &Rc<Step>, part: &OsStr) -> Result<Entered, SnapshotError> {
         if part == ".." {
             let above = here.above.clone().ok_or_else(|| SnapshotError::Outside("..".into()))?;
             return Ok(Entered::Step(above));
@@ -243,26 +230,23 @@ impl Snapshot {
         if here.kind != EntryKind::Tree {
             return Err(SnapshotError::NotADirectory);
         }
-        let entries = self.entries(here.id)?;
+        let entries = self.entries(here)?;
         let at = entries.binary_search_by(|(name, ..)| name.as_os_str().cmp(part));
         let (_, kind, id) = entries[at.map_err(|_| SnapshotError::Missing)?];
-        let step = |kind, id, commit, root| {
-            let (above, name) = (Some(Rc::clone(here)), part.to_owned());
-            Entered::Step(Rc::new(Step { above, name, kind, id, commit, root }))
-        };
-        Ok(match kind {
+        let (above, name) = (Rc::clone(here), part.to_owned());
+        Ok(Entered::Step(Rc::new(match kind {
             EntryKind::Link => {
                 let target = self.blob(id).map_err(SnapshotError::Git)?;
-                Entered::Link(OsString::from_vec(target).into())
+                return Ok(Entered::Link(OsString::from_vec(target).into()));
             }
             EntryKind::Commit => {
                 let place = here.place().join(part);
                 let moved = self.moved.as_ref().filter(|(moved, _)| *moved == place);
                 let commit = moved.map_or(id, |(_, commit)| *commit);
-                step(EntryKind::Tree, self.tree(commit)?, commit, true)
+                Step::root(Some(above), name, self.tree(commit)?, commit)
             }
-            kind => step(kind, id, here.commit, false),
-        })
+            kind => Step::entry(above, name, kind, id),
+        })))
     }
 
     /// Lists the names in a directory, in any order.
@@ -271,7 +255,7 @@ impl Snapshot {
     ///
     /// Fails if Git's data cannot be read.
     pub fn list(&self, directory: &Spot) -> Result<Vec<OsString>, SnapshotError> {
-        let entries = self.entries(directory.step.id)?;
+        let entries = self.entries(&directory.step)?;
         Ok(entries.iter().map(|(name, ..)| name.clone()).collect())
     }
 
@@ -284,43 +268,16 @@ impl Snapshot {
         self.blob(file.step.id).map_err(SnapshotError::Git)
     }
 
-    /// Whether a directory holds links or submodules, itself or anywhere below. One that holds none
-    /// means the same wherever it is.
-    ///
-    /// # Errors
-    ///
-    /// Fails if Git's data cannot be read.
-    pub fn is_linked(&self, directory: &Spot) -> Result<bool, SnapshotError> {
-        let root = directory.step.id;
-        let mut stack = vec![root];
-        while let Some(&id) = stack.last() {
-            if self.linked.borrow().contains_key(&id) {
-                stack.pop();
-                continue;
-            }
-            let entries = self.entries(id)?;
-            let (mut linked, mut open) = (false, false);
-            for (_, kind, below) in entries.iter() {
-                match kind {
-                    EntryKind::Link | EntryKind::Commit => linked = true,
-                    EntryKind::Tree => match self.linked.borrow().get(below) {
-                        Some(known) => linked |= known,
-                        None => {
-                            stack.push(*below);
-                            open = true;
-                        }
-                    },
-                    EntryKind::Blob | EntryKind::BlobExecutable => {}
-                }
-            }
-            if linked || !open {
-                self.linked.borrow_mut().insert(id, linked);
-            }
+    /// What is in a directory that somebody is in.
+    fn entries(&self, step: &Step) -> Result<Rc<Entries>, SnapshotError> {
+        if let Some(known) = step.entries.get() {
+            return Ok(Rc::clone(known));
         }
-        Ok(self.linked.borrow().get(&root).copied().unwrap_or(true))
+        let entries = self.read_tree(step.id)?;
+        Ok(Rc::clone(step.entries.get_or_init(|| entries)))
     }
 
-    fn entries(&self, id: ObjectId) -> Result<Rc<Entries>, SnapshotError> {
+    pub(super) fn read_tree(&self, id: ObjectId) -> Result<Rc<Entries>, SnapshotError> {
         if let Some(known) = self.trees.borrow().get(&id) {
             return Ok(Rc::clone(known));
         }
@@ -338,7 +295,10 @@ impl Snapshot {
             Ok(entries)
         };
         let entries = Rc::new(read().map_err(SnapshotError::Git)?);
-        self.trees.borrow_mut().insert(id, Rc::clone(&entries));
+        let mut trees = self.trees.borrow_mut();
+        if trees.len() < TREES {
+            trees.insert(id, Rc::clone(&entries));
+        }
         Ok(entries)
     }
 

@@ -1,5 +1,6 @@
 //! Where something is in a commit, and what it is.
 
+use std::cell::{Cell, OnceCell};
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
@@ -8,7 +9,7 @@ use gix::ObjectId;
 use gix::objs::tree::EntryKind;
 
 use super::object_id;
-use super::snapshot::SnapshotError;
+use super::snapshot::{Entries, SnapshotError};
 use crate::digest;
 
 /// A step of the way to something. Steps share those before them.
@@ -26,9 +27,43 @@ pub(super) struct Step {
     pub(super) commit: ObjectId,
     /// It is the root of a repository.
     pub(super) root: bool,
+    /// What it holds, once that was read.
+    pub(super) entries: OnceCell<Rc<Entries>>,
+    /// It is known to hold neither links nor submodules, itself or anywhere below.
+    pub(super) plain: Cell<bool>,
+    /// The number of its place, once somebody has asked for it.
+    pub(super) number: Cell<Option<u32>>,
 }
 
 impl Step {
+    /// The root of a repository; without anything above it, of the task's.
+    pub(super) fn root(
+        above: Option<Rc<Self>>,
+        name: OsString,
+        id: ObjectId,
+        commit: ObjectId,
+    ) -> Self {
+        Self {
+            above,
+            name,
+            kind: EntryKind::Tree,
+            id,
+            commit,
+            root: true,
+            entries: OnceCell::new(),
+            plain: Cell::new(false),
+            number: Cell::new(None),
+        }
+    }
+
+    /// An entry of a directory.
+    pub(super) fn entry(above: Rc<Self>, name: OsString, kind: EntryKind, id: ObjectId) -> Self {
+        let (commit, plain) = (above.commit, above.plain.clone());
+        let mut entry = Self::root(Some(above), name, id, commit);
+        (entry.kind, entry.root, entry.plain) = (kind, false, plain);
+        entry
+    }
+
     /// The steps from this one upwards.
     pub(super) fn upwards(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |step| step.above.as_deref())
@@ -63,6 +98,10 @@ pub struct Spot {
     /// The directory that paths are relative to.
     pub(super) directory: Rc<Path>,
 }
+
+/// What tells a Git tree from every other one: two directories that have the same contain the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TreeId(ObjectId);
 
 /// What an entry of a commit is, links aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +141,11 @@ impl Spot {
     /// Never fails for an id that Git has made.
     pub fn commit(&self) -> Result<digest::ObjectId, SnapshotError> {
         object_id(self.step.commit).map_err(SnapshotError::Git)
+    }
+
+    /// Which tree a directory is.
+    pub fn tree(&self) -> TreeId {
+        TreeId(self.step.id)
     }
 
     /// The id of the tree or blob.

@@ -13,12 +13,17 @@ use crate::access::{Access, Rule, RuleError};
 pub(super) const FILE: &str = "access";
 
 /// Reads the file `access`; without one, nothing is granted.
-pub(super) fn read(source: &mut dyn Source, dir: &Path, findings: &mut Findings) -> Option<Access> {
-    let path = &dir.join(FILE);
-    if matches!(source.find(path), Err(Fault::Missing)) {
+pub(super) fn read<S: Source>(
+    source: &mut S,
+    dir: &S::Dir,
+    place: &Path,
+    findings: &mut Findings,
+) -> Option<Access> {
+    if matches!(source.find(dir, FILE), Err(Fault::Missing)) {
         return Some(Access::default());
     }
-    let lines = findings.note_lines(path, text::lines(source.read(path)))?;
+    let path = &place.join(FILE);
+    let lines = findings.note_lines(path, text::lines(source.read(dir, FILE)))?;
     let (mut rules, mut right) = (Vec::new(), true);
     for (at, line) in lines.iter().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         match line.parse::<Rule>() {

@@ -1,6 +1,6 @@
 //! The names in a workflow's `inputs/`: `nn-text` and `nn_mm-text`.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use super::problem::{Fault, Findings, Oddity};
 use super::source::{Found, Source};
@@ -24,14 +24,14 @@ impl Branch {
         usize::from(self.last + 1).saturating_sub(usize::from(self.first))
     }
 
-    fn parse(name: String) -> Option<Self> {
-        let (first, rest) = number(&name)?;
+    fn parse(name: &str) -> Option<Self> {
+        let (first, rest) = number(name)?;
         let (last, rest) = match rest.strip_prefix('_') {
             Some(rest) => number(rest)?,
             None => (first, rest),
         };
         let label = rest.strip_prefix('-')?.to_owned();
-        Some(Self { name, first, last, label })
+        Some(Self { name: name.to_owned(), first, last, label })
     }
 }
 
@@ -43,45 +43,53 @@ fn number(text: &str) -> Option<(u8, &str)> {
 
 /// Returns the branches in a directory, in the order of their numbers, and tells what is wrong
 /// with the numbering.
-pub(super) fn list(source: &mut dyn Source, dir: &Path, findings: &mut Findings) -> Vec<Branch> {
-    let Some(listed) = findings.note(dir, source.list(dir)) else {
-        return Vec::new();
-    };
+pub(super) fn list<S: Source>(
+    source: &mut S,
+    dir: &S::Dir,
+    findings: &mut Findings,
+) -> Vec<Branch> {
+    let listed = source.list(dir);
+    let listed = listed.map_err(|fault| findings.problem(&source.place(dir), fault));
     let mut branches = Vec::new();
-    for entry in listed {
-        let path = dir.join(&entry);
-        match entry.into_string() {
-            Err(_) => findings.problem(&path, Fault::NotText),
-            Ok(name) if name.starts_with('.') => {}
-            Ok(name) => match Branch::parse(name) {
-                Some(branch) => branches.push(branch),
-                // A plain file of another name is a note of the user's.
-                None if matches!(source.find(&path), Ok(Found::File { plain: true, .. })) => {
-                    findings.warning(&path, Oddity::Unread);
-                }
-                None => findings.problem(&path, Fault::Place),
-            },
+    for entry in listed.unwrap_or_default() {
+        let name = match entry.into_string() {
+            Ok(name) => name,
+            Err(entry) => {
+                findings.problem(&source.place(dir).join(entry), Fault::NotText);
+                continue;
+            }
+        };
+        if name.starts_with('.') {
+            continue;
+        }
+        match Branch::parse(&name) {
+            Some(branch) => branches.push(branch),
+            // A plain file of another name is a note of the user's.
+            None if matches!(source.find(dir, &name), Ok(Found::File { plain: true, .. })) => {
+                findings.warning(&source.place(dir).join(name), Oddity::Unread);
+            }
+            None => findings.problem(&source.place(dir).join(name), Fault::Place),
         }
     }
     branches.sort_by(|a, b| (a.first, a.last, &a.name).cmp(&(b.first, b.last, &b.name)));
-    check(dir, &branches, findings);
+    check(&|| source.place(dir), &branches, findings);
     branches
 }
 
-fn check(dir: &Path, branches: &[Branch], findings: &mut Findings) {
+fn check(dir: &dyn Fn() -> PathBuf, branches: &[Branch], findings: &mut Findings) {
     let mut next = 0;
     for branch in branches {
         let (first, last) = (usize::from(branch.first), usize::from(branch.last));
-        let path = dir.join(&branch.name);
+        let mut wrong = |fault| findings.problem(&dir().join(&branch.name), fault);
         if last < first {
-            findings.problem(&path, Fault::Backwards);
+            wrong(Fault::Backwards);
             continue;
         }
         if first > next {
-            findings.problem(&path, Fault::Gap { first: next, last: first - 1 });
+            wrong(Fault::Gap { first: next, last: first - 1 });
         }
         if first < next {
-            findings.problem(&path, Fault::Overlap { first, last: last.min(next - 1) });
+            wrong(Fault::Overlap { first, last: last.min(next - 1) });
         }
         next = next.max(last + 1);
     }
@@ -94,7 +102,7 @@ mod tests {
     #[test]
     fn a_name_says_which_inputs_it_fills() {
         let parse = |name: &str| {
-            Branch::parse(name.to_owned()).map(|branch| (branch.first, branch.last, branch.label))
+            Branch::parse(name).map(|branch| (branch.first, branch.last, branch.label))
         };
         assert_eq!(parse("00-left"), Some((0, 0, "left".to_owned())));
         assert_eq!(parse("01_03-a-b \"c\" ü"), Some((1, 3, "a-b \"c\" ü".to_owned())));
@@ -107,10 +115,9 @@ mod tests {
     #[test]
     fn gaps_overlaps_and_backward_ranges_are_told() {
         let names = ["00_02-a", "02_03-b", "03_01-c", "06-d"];
-        let branches: Vec<_> =
-            names.iter().filter_map(|name| Branch::parse((*name).to_owned())).collect();
+        let branches: Vec<_> = names.iter().filter_map(|name| Branch::parse(name)).collect();
         let mut findings = Findings::default();
-        check(Path::new("inputs"), &branches, &mut findings);
+        check(&|| "inputs".into(), &branches, &mut findings);
         let told: Vec<_> = findings.problems.iter().map(ToString::to_string).collect();
         assert_eq!(
             told,

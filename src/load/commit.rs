@@ -1,13 +1,13 @@
 //! A task as a commit of its repository records it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::problem::Fault;
 use super::source::{Found, Identity, MOST, Source, Version};
 use crate::digest::ObjectId;
-use crate::git::{Changes, Kind, Snapshot, SnapshotError};
+use crate::git::{Changes, Kind, Snapshot, SnapshotError, Spot};
 
 impl From<SnapshotError> for Fault {
     fn from(error: SnapshotError) -> Self {
@@ -21,40 +21,42 @@ impl From<SnapshotError> for Fault {
 }
 
 impl Source for Snapshot {
+    type Dir = Spot;
+
     fn commit(&mut self) -> Result<ObjectId, Fault> {
         Ok(Self::commit(self)?)
     }
 
-    fn find(&mut self, path: &Path) -> Result<Found, Fault> {
-        let spot = Self::find(self, path)?;
-        Ok(match spot.kind() {
-            Kind::Directory => {
-                let place = spot.place();
-                let identity = if self.is_linked(&spot)? {
-                    Identity::Place(place.clone())
-                } else {
-                    Identity::Tree(spot.id()?)
-                };
-                Found::Directory { place, identity, outside: false }
-            }
-            Kind::File { executable } => Found::File { plain: true, executable },
-        })
+    fn task(&mut self) -> Result<Spot, Fault> {
+        Ok(Self::find(self, Path::new(""))?)
     }
 
-    fn list(&mut self, dir: &Path) -> Result<Vec<OsString>, Fault> {
-        let spot = Self::find(self, dir)?;
-        match spot.kind() {
-            Kind::Directory => Ok(Self::list(self, &spot)?),
-            Kind::File { .. } => Err(Fault::NotADirectory),
+    fn place(&self, dir: &Spot) -> PathBuf {
+        dir.place()
+    }
+
+    fn find(&mut self, dir: &Spot, name: &str) -> Result<Found<Spot>, Fault> {
+        let dir = self.entry(dir, OsStr::new(name))?;
+        if let Kind::File { executable } = dir.kind() {
+            return Ok(Found::File { plain: true, executable });
         }
+        let identity = match self.is_linked(&dir)? {
+            true => Identity::Place(self.number(&dir)),
+            false => Identity::Tree(dir.tree()),
+        };
+        Ok(Found::Directory { dir, identity, outside: false })
     }
 
-    fn read(&mut self, path: &Path) -> Result<Vec<u8>, Fault> {
-        let spot = Self::find(self, path)?;
-        if spot.kind() == Kind::Directory {
+    fn list(&mut self, dir: &Spot) -> Result<Vec<OsString>, Fault> {
+        Ok(Self::list(self, dir)?)
+    }
+
+    fn read(&mut self, dir: &Spot, name: &str) -> Result<Vec<u8>, Fault> {
+        let file = self.entry(dir, OsStr::new(name))?;
+        if file.kind() == Kind::Directory {
             return Err(Fault::NotAFile);
         }
-        let contents = Self::read(self, &spot)?;
+        let contents = Self::read(self, &file)?;
         if contents.len() as u64 > MOST {
             return Err(Fault::read(io::Error::new(
                 io::ErrorKind::FileTooLarge,
@@ -64,9 +66,8 @@ impl Source for Snapshot {
         Ok(contents)
     }
 
-    fn version(&mut self, dir: &Path) -> Result<Version, Fault> {
-        let spot = Self::find(self, dir)?;
-        let (commit, tree) = (spot.commit()?, spot.id()?);
+    fn version(&mut self, dir: &Spot) -> Result<Version, Fault> {
+        let (commit, tree) = (dir.commit()?, dir.id()?);
         Ok(Version { commit, tree, dirty: false, checked_out: None })
     }
 

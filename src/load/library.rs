@@ -1,7 +1,7 @@
 //! The library of computations: `computations/NAME/{inputs,outputs,exec}`, each read once.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::problem::{Fault, Findings};
 use super::source::{Found, Source, Version};
@@ -13,14 +13,14 @@ use crate::workflow::{Computation, ComputationId, MOST};
 pub(super) const DIRECTORY: &str = "computations";
 
 /// The computations met so far.
-pub(super) struct Library<'a> {
-    pub(super) source: &'a mut dyn Source,
+pub(super) struct Library<'a, S: Source> {
+    pub(super) source: &'a mut S,
     found: Vec<Computation>,
     known: HashMap<ComputationName, Option<ComputationId>>,
 }
 
-impl<'a> Library<'a> {
-    pub(super) fn new(source: &'a mut dyn Source) -> Self {
+impl<'a, S: Source> Library<'a, S> {
+    pub(super) fn new(source: &'a mut S) -> Self {
         Self { source, found: Vec::new(), known: HashMap::new() }
     }
 
@@ -48,15 +48,16 @@ impl<'a> Library<'a> {
         if let Some(known) = self.known.get(&name) {
             return Ok(*known);
         }
-        let dir = Path::new(DIRECTORY).join(name.as_str());
-        let computation = match self.source.find(&dir) {
-            Ok(Found::Directory { .. }) => self.read(&dir, name.clone(), findings),
+        let library = self.source.task().and_then(|task| self.source.enter(&task, DIRECTORY));
+        let found = library.and_then(|library| self.source.find(&library, name.as_str()));
+        let computation = match found {
+            Ok(Found::Directory { dir, .. }) => self.read(&dir, name.clone(), findings),
             Ok(Found::File { .. }) | Err(Fault::Missing | Fault::NotADirectory) => {
                 let nearest = nearest(name.as_str(), &self.names());
                 return Err(Fault::NoComputation { name: name.into(), nearest });
             }
             Err(fault) => {
-                findings.problem(&dir, fault);
+                findings.problem(&place(&name), fault);
                 None
             }
         };
@@ -70,44 +71,55 @@ impl<'a> Library<'a> {
 
     fn read(
         &mut self,
-        dir: &Path,
+        dir: &S::Dir,
         name: ComputationName,
         findings: &mut Findings,
     ) -> Option<Computation> {
-        let inputs = self.list(&dir.join("inputs"), findings);
-        let outputs = self.list(&dir.join("outputs"), findings);
-        let exec = dir.join("exec");
-        let executable = findings.note(&exec, executable(self.source.find(&exec)));
-        let access = access::read(self.source, dir, findings);
-        let version = findings.note(dir, self.source.version(dir))?;
+        let place = place(&name);
+        let mut list = |file: &str| {
+            let lines = text::lines(self.source.read(dir, file));
+            list_of(&place.join(file), lines, findings)
+        };
+        let (inputs, outputs) = (list("inputs"), list("outputs"));
+        let executable = executable(self.source.find(dir, "exec"));
+        let executable = findings.note(&place.join("exec"), executable);
+        let access = access::read(self.source, dir, &place, findings);
+        let version = findings.note(&place, self.source.version(dir))?;
         executable?;
         let Version { commit, tree, dirty, checked_out } = version;
         let (inputs, outputs, access) = (inputs?, outputs?, access?);
         Some(Computation { name, commit, tree, dirty, inputs, outputs, access, checked_out })
     }
 
-    fn list(&mut self, path: &Path, findings: &mut Findings) -> Option<Vec<String>> {
-        let lines = findings.note_lines(path, text::lines(self.source.read(path)))?;
-        if lines.len() > MOST {
-            findings.problem(path, Fault::TooMany(lines.len()));
-            return None;
-        }
-        Some(lines)
-    }
-
-    fn is_dir(&mut self, path: &Path) -> bool {
-        matches!(self.source.find(path), Ok(Found::Directory { .. }))
-    }
-
+    /// The names of all computations, as far as they can be told.
     fn names(&mut self) -> Vec<String> {
-        let library = Path::new(DIRECTORY);
-        let names = self.source.list(library).unwrap_or_default().into_iter();
+        let library = self.source.task().and_then(|task| self.source.enter(&task, DIRECTORY));
+        let Ok(library) = library else { return Vec::new() };
+        let names = self.source.list(&library).unwrap_or_default().into_iter();
         let names = names.filter_map(|name| name.into_string().ok());
-        names.filter(|name| self.is_dir(&library.join(name))).collect()
+        names.filter(|name| self.source.enter(&library, name).is_ok()).collect()
     }
 }
 
-fn executable(exec: Result<Found, Fault>) -> Result<(), Fault> {
+/// Where a computation is in a task.
+fn place(name: &ComputationName) -> PathBuf {
+    Path::new(DIRECTORY).join(name.as_str())
+}
+
+fn list_of(
+    path: &Path,
+    lines: Result<Vec<String>, Vec<(usize, Fault)>>,
+    findings: &mut Findings,
+) -> Option<Vec<String>> {
+    let lines = findings.note_lines(path, lines)?;
+    if lines.len() > MOST {
+        findings.problem(path, Fault::TooMany(lines.len()));
+        return None;
+    }
+    Some(lines)
+}
+
+fn executable<D>(exec: Result<Found<D>, Fault>) -> Result<(), Fault> {
     match exec? {
         Found::File { plain: true, executable: true } => Ok(()),
         Found::File { plain: true, executable: false } => Err(Fault::NotExecutable),

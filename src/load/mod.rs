@@ -201,7 +201,7 @@ fn real(dir: &Path) -> Result<PathBuf, LoadError> {
 fn read(
     dir: &Path,
     real: &Path,
-    source: &mut dyn Source,
+    source: &mut impl Source,
     uncommitted: Uncommitted,
 ) -> Result<Loaded, LoadError> {
     let mut findings = Findings::default();
@@ -243,9 +243,10 @@ fn name(real: &Path) -> Result<TaskName, Fault> {
     name.to_str().ok_or(Fault::NotText)?.parse().map_err(Fault::Name)
 }
 
-fn inputs(source: &mut dyn Source, findings: &mut Findings) -> Option<Vec<InputName>> {
+fn inputs(source: &mut impl Source, findings: &mut Findings) -> Option<Vec<InputName>> {
     let path = Path::new("inputs");
-    let lines = findings.note_lines(path, text::lines(source.read(path)))?;
+    let lines = source.task().and_then(|task| source.read(&task, "inputs"));
+    let lines = findings.note_lines(path, text::lines(lines))?;
     let mut first = HashMap::new();
     let mut names = Vec::with_capacity(lines.len());
     for (at, text) in lines.iter().enumerate() {

@@ -1,14 +1,14 @@
 //! Where a task is read from: the work tree, or a commit.
 //!
-//! Both tell the same of the same task. All paths are relative to the task.
+//! Both tell the same of the same task. They hand out directories, so that no path is ever gone from
+//! its beginning, however deep a workflow is.
 
 use std::ffi::OsString;
-use std::fmt::Debug;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::problem::Fault;
 use crate::digest::ObjectId;
-use crate::git::Changes;
+use crate::git::{Changes, TreeId};
 
 /// The greatest size of a file that is read whole, in bytes.
 pub(super) const MOST: u64 = 1 << 20;
@@ -18,19 +18,19 @@ pub(super) const MOST: u64 = 1 << 20;
 pub(super) enum Identity {
     /// Device and inode of a directory in a work tree.
     Inode(u64, u64),
-    /// The place of a directory in a commit.
-    Place(PathBuf),
+    /// The number of the place of a directory in a commit.
+    Place(u32),
     /// The Git tree of a directory that holds no links, and so means the same wherever it is.
-    Tree(ObjectId),
+    Tree(TreeId),
 }
 
-/// What has some path.
+/// What has some name.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum Found<D> {
     /// A directory.
     Directory {
-        /// Where it really is.
-        place: PathBuf,
+        /// The directory.
+        dir: D,
         /// Which it is.
         identity: Identity,
         /// It is not in the task's repository.
@@ -59,22 +59,40 @@ pub(super) struct Version {
 }
 
 /// What a task is read from.
-pub(super) trait Source: Debug {
+pub(super) trait Source {
+    /// A directory, and how it was reached.
+    type Dir: Clone;
+
     /// Returns the commit of the task.
     fn commit(&mut self) -> Result<ObjectId, Fault>;
 
-    /// Tells what has this path, following links.
-    fn find(&mut self, path: &Path) -> Result<Found, Fault>;
+    /// Returns the directory of the task.
+    fn task(&mut self) -> Result<Self::Dir, Fault>;
+
+    /// Tells where a directory really is, relative to the task.
+    fn place(&self, dir: &Self::Dir) -> PathBuf;
+
+    /// Tells what has this name in a directory, following links.
+    fn find(&mut self, dir: &Self::Dir, name: &str) -> Result<Found<Self::Dir>, Fault>;
 
     /// Lists the names in a directory, in any order.
-    fn list(&mut self, dir: &Path) -> Result<Vec<OsString>, Fault>;
+    fn list(&mut self, dir: &Self::Dir) -> Result<Vec<OsString>, Fault>;
 
     /// Returns the contents of a file of at most [`MOST`] bytes, following links.
-    fn read(&mut self, path: &Path) -> Result<Vec<u8>, Fault>;
+    fn read(&mut self, dir: &Self::Dir, name: &str) -> Result<Vec<u8>, Fault>;
 
     /// Returns the version of the computation in a directory.
-    fn version(&mut self, dir: &Path) -> Result<Version, Fault>;
+    fn version(&mut self, dir: &Self::Dir) -> Result<Version, Fault>;
 
     /// Returns what of all that was read no commit records, and what is ignored beside it.
     fn changes(&mut self) -> Result<Changes, Fault>;
+
+    /// Enters a directory.
+    fn enter(&mut self, dir: &Self::Dir, name: &str) -> Result<Self::Dir, Fault> {
+        match self.find(dir, name)? {
+            Found::Directory { dir, outside: false, .. } => Ok(dir),
+            Found::Directory { dir, .. } => Err(Fault::Outside(self.place(&dir))),
+            Found::File { .. } => Err(Fault::NotADirectory),
+        }
+    }
 }

@@ -10,32 +10,37 @@ use super::branch::{self, Branch};
 use super::library::Library;
 use super::nearest;
 use super::problem::{Fault, Findings, Oddity};
-use super::source::{Found, Identity};
+use super::source::{Found, Identity, Source};
 use super::text;
 use crate::name::InputName;
 use crate::slice::Slice;
 use crate::workflow::{Argument, Builder, ComputationId, InputId, MOST, Node, NodeId, Workflow};
 
 /// The loading of one workflow.
-pub(super) struct Tree<'a, 'b> {
+pub(super) struct Tree<'a, 'b, S: Source> {
     inputs: Option<&'a [InputName]>,
-    library: &'a mut Library<'b>,
+    library: &'a mut Library<'b, S>,
     findings: &'a mut Findings,
     builder: Builder,
     visited: HashMap<Identity, Visit>,
+    /// The computations around where the walk is.
+    stack: Vec<Frame<S::Dir>>,
 }
 
 /// What is known of a directory.
+#[derive(Clone, Copy)]
 enum Visit {
-    /// It is being read, at this path.
-    Open(PathBuf),
+    /// It is being read, and has this place in the stack.
+    Open(u32),
     /// It was read, and is this node unless something is wrong with it.
     Done(Option<NodeId>),
 }
 
 /// A computation of which the inputs are being read.
-struct Frame {
-    dir: PathBuf,
+struct Frame<D> {
+    dir: D,
+    /// What holds the branches.
+    inputs: Option<D>,
     id: Identity,
     computation: Option<ComputationId>,
     slice: Option<Slice>,
@@ -44,59 +49,82 @@ struct Frame {
 }
 
 /// What entering a directory led to.
-enum Entered {
+enum Entered<D> {
     Node(Option<NodeId>),
-    Frame(Frame),
+    Frame(Frame<D>),
 }
 
-impl<'a, 'b> Tree<'a, 'b> {
+impl<'a, 'b, S: Source> Tree<'a, 'b, S> {
     pub(super) fn new(
         inputs: Option<&'a [InputName]>,
-        library: &'a mut Library<'b>,
+        library: &'a mut Library<'b, S>,
         findings: &'a mut Findings,
     ) -> Self {
-        Self { inputs, library, findings, builder: Builder::default(), visited: HashMap::new() }
+        let (visited, stack) = (HashMap::new(), Vec::new());
+        Self { inputs, library, findings, builder: Builder::default(), visited, stack }
     }
 
     /// Reads everything; returns the expression unless something is wrong.
     pub(super) fn load(mut self) -> Option<Workflow> {
-        let mut stack = Vec::new();
-        let mut entered = self.enter(Path::new("workflow"));
+        let task = self.library.source.task();
+        let task = self.findings.note(Path::new(""), task)?;
+        let mut entered = self.enter(&task, "workflow");
         loop {
             let node = match entered {
                 Entered::Frame(frame) => {
-                    stack.push(frame);
+                    self.stack.push(frame);
                     None
                 }
                 Entered::Node(node) => Some(node),
             };
-            let Some(frame) = stack.last_mut() else {
+            let Some(frame) = self.stack.last_mut() else {
                 return node.flatten().map(|root| self.builder.finish(root));
             };
             frame.nodes.extend(node);
-            entered = match frame.branches.get(frame.nodes.len()) {
-                Some(branch) => {
-                    let path = frame.dir.join("inputs").join(&branch.name);
-                    self.enter(&path)
+            entered = match (frame.branches.get(frame.nodes.len()), &frame.inputs) {
+                (Some(branch), Some(inputs)) => {
+                    let (inputs, name) = (inputs.clone(), branch.name.clone());
+                    self.enter(&inputs, &name)
                 }
-                None => {
-                    let frame = stack.pop();
+                _ => {
+                    let frame = self.stack.pop();
                     Entered::Node(frame.and_then(|frame| self.finish(&frame)))
                 }
             };
         }
     }
 
+    /// Where something in a directory is, relative to the task.
+    fn path(&self, dir: &S::Dir, name: &str) -> PathBuf {
+        let place = self.library.source.place(dir);
+        if name.is_empty() { place } else { place.join(name) }
+    }
+
+    fn problem(&mut self, dir: &S::Dir, name: &str, fault: Fault) {
+        let path = self.path(dir, name);
+        self.findings.problem(&path, fault);
+    }
+
+    fn warning(&mut self, dir: &S::Dir, name: &str, oddity: Oddity) {
+        let path = self.path(dir, name);
+        self.findings.warning(&path, oddity);
+    }
+
+    /// Returns what something in a directory says, or notes what is wrong with it.
+    fn note<T>(&mut self, dir: &S::Dir, name: &str, result: Result<T, Fault>) -> Option<T> {
+        result.map_err(|fault| self.problem(dir, name, fault)).ok()
+    }
+
     /// Begins to read a directory, unless it is known.
-    fn enter(&mut self, path: &Path) -> Entered {
-        let Some((dir, id)) = self.locate(path) else {
+    fn enter(&mut self, around: &S::Dir, name: &str) -> Entered<S::Dir> {
+        let Some((dir, id)) = self.locate(around, name) else {
             return Entered::Node(None);
         };
         match self.visited.get(&id) {
             Some(Visit::Done(node)) => return Entered::Node(*node),
-            Some(Visit::Open(above)) => {
-                let fault = Fault::Cycle(above.clone());
-                self.findings.problem(path, fault);
+            Some(Visit::Open(at)) => {
+                let above = self.library.source.place(&self.stack[*at as usize].dir);
+                self.problem(around, name, Fault::Cycle(above));
                 return Entered::Node(None);
             }
             None => {}
@@ -104,8 +132,8 @@ impl<'a, 'b> Tree<'a, 'b> {
         let Some(found) = self.entries(&dir) else {
             return Entered::Node(None);
         };
-        let kind = self.single(&dir.join("kind"), found.kind);
-        let value = self.single(&dir.join("value"), found.value);
+        let kind = self.single(&dir, "kind", found.kind);
+        let value = self.single(&dir, "value", found.value);
         let (kind, value) = match (kind, value) {
             (Some(kind), Some(value)) => (kind, value),
             (Some(kind), None) if kind == "computation" => {
@@ -118,67 +146,72 @@ impl<'a, 'b> Tree<'a, 'b> {
             "input" | "literal" => {
                 for (name, there) in [("inputs", found.inputs), ("outputs", found.outputs)] {
                     if there {
-                        self.findings.warning(&dir.join(name), Oddity::Unread);
+                        self.warning(&dir, name, Oddity::Unread);
                     }
                 }
                 let node = if kind == "input" { self.input(&value) } else { literal(&value) };
-                let node = self.findings.note(&dir.join("value"), node).flatten();
+                let node = self.note(&dir, "value", node).flatten();
                 let node = node.map(|node| self.builder.intern(node));
                 self.done(id, node)
             }
             _ => {
-                self.findings.problem(&dir.join("kind"), Fault::Kind(kind));
+                self.problem(&dir, "kind", Fault::Kind(kind));
                 // What is below it may be wrong, too.
                 if found.inputs { self.frame(dir, id, &found, None) } else { self.done(id, None) }
             }
         }
     }
 
-    fn done(&mut self, id: Identity, node: Option<NodeId>) -> Entered {
+    fn done(&mut self, id: Identity, node: Option<NodeId>) -> Entered<S::Dir> {
         self.visited.insert(id, Visit::Done(node));
         Entered::Node(node)
     }
 
-    /// Returns the real place of a directory, relative to the task, and its identity.
-    fn locate(&mut self, path: &Path) -> Option<(PathBuf, Identity)> {
-        let found = self.library.source.find(path);
-        match self.findings.note(path, found)? {
-            Found::Directory { place, outside: true, .. } => {
-                self.findings.problem(path, Fault::Outside(place));
+    /// Returns a directory and its identity.
+    fn locate(&mut self, around: &S::Dir, name: &str) -> Option<(S::Dir, Identity)> {
+        let found = self.library.source.find(around, name);
+        match self.note(around, name, found)? {
+            Found::Directory { dir, outside: true, .. } => {
+                let place = self.library.source.place(&dir);
+                self.problem(around, name, Fault::Outside(place));
                 None
             }
-            Found::Directory { place, identity, .. } => Some((place, identity)),
+            Found::Directory { dir, identity, .. } => Some((dir, identity)),
             Found::File { .. } => {
-                self.findings.problem(path, Fault::NotADirectory);
+                self.problem(around, name, Fault::NotADirectory);
                 None
             }
         }
     }
 
-    fn entries(&mut self, dir: &Path) -> Option<Entries> {
+    fn entries(&mut self, dir: &S::Dir) -> Option<Entries> {
         let listed = self.library.source.list(dir);
         let mut found = Entries::default();
-        for entry in self.findings.note(dir, listed)? {
+        for entry in self.note(dir, "", listed)? {
             match entry.as_encoded_bytes() {
                 b"kind" => found.kind = true,
                 b"value" => found.value = true,
                 b"inputs" => found.inputs = true,
                 b"outputs" => found.outputs = true,
                 [b'.', ..] => {}
-                _ => self.findings.warning(&dir.join(&entry), Oddity::Unread),
+                _ => {
+                    let path = self.library.source.place(dir).join(&entry);
+                    self.findings.warning(&path, Oddity::Unread);
+                }
             }
         }
         Some(found)
     }
 
-    fn single(&mut self, path: &Path, there: bool) -> Option<String> {
+    fn single(&mut self, dir: &S::Dir, name: &str, there: bool) -> Option<String> {
         if !there {
-            self.findings.problem(path, Fault::Missing);
+            self.problem(dir, name, Fault::Missing);
             return None;
         }
-        let (line, more) = self.findings.note(path, text::line(self.library.source.read(path)))?;
+        let line = text::line(self.library.source.read(dir, name));
+        let (line, more) = self.note(dir, name, line)?;
         if more {
-            self.findings.warning(path, Oddity::MoreLines);
+            self.warning(dir, name, Oddity::MoreLines);
         }
         Some(line)
     }
@@ -197,29 +230,30 @@ impl<'a, 'b> Tree<'a, 'b> {
     /// Begins to read a computation, of which the name may be missing.
     fn frame(
         &mut self,
-        dir: PathBuf,
+        dir: S::Dir,
         id: Identity,
         found: &Entries,
         name: Option<&str>,
-    ) -> Entered {
+    ) -> Entered<S::Dir> {
         let computation = name.and_then(|name| {
             let computation = self.library.find(name, self.findings);
-            self.findings.note(&dir.join("value"), computation).flatten()
+            self.note(&dir, "value", computation).flatten()
         });
-        let slice = self.slice(&dir.join("outputs"), found.outputs, computation);
-        let branches = if found.inputs {
-            branch::list(self.library.source, &dir.join("inputs"), self.findings)
-        } else {
-            Vec::new()
+        let slice = self.slice(&dir, found.outputs, computation);
+        let inputs = found.inputs.then(|| self.library.source.enter(&dir, "inputs"));
+        let inputs = inputs.and_then(|inputs| self.note(&dir, "inputs", inputs));
+        let branches = match &inputs {
+            Some(inputs) => branch::list(self.library.source, inputs, self.findings),
+            None => Vec::new(),
         };
-        self.visited.insert(id.clone(), Visit::Open(dir.clone()));
+        self.visited.insert(id.clone(), Visit::Open(self.stack.len() as u32));
         let nodes = Vec::with_capacity(branches.len());
-        Entered::Frame(Frame { dir, id, computation, slice, branches, nodes })
+        Entered::Frame(Frame { dir, inputs, id, computation, slice, branches, nodes })
     }
 
     fn slice(
         &mut self,
-        path: &Path,
+        dir: &S::Dir,
         there: bool,
         computation: Option<ComputationId>,
     ) -> Option<Slice> {
@@ -227,7 +261,9 @@ impl<'a, 'b> Tree<'a, 'b> {
             let all = |id| Slice::all(self.library.get(id).outputs.len());
             return computation.map(all);
         }
-        let lines = self.findings.note_lines(path, text::lines(self.library.source.read(path)))?;
+        let path = &self.path(dir, "outputs");
+        let lines = text::lines(self.library.source.read(dir, "outputs"));
+        let lines = self.findings.note_lines(path, lines)?;
         if lines.is_empty() {
             self.findings.problem(path, Fault::NoOutput);
         } else if lines.len() > MOST {
@@ -250,20 +286,21 @@ impl<'a, 'b> Tree<'a, 'b> {
     }
 
     /// Makes a node of a computation whose inputs were all read.
-    fn finish(&mut self, frame: &Frame) -> Option<NodeId> {
+    fn finish(&mut self, frame: &Frame<S::Dir>) -> Option<NodeId> {
         let node = self.node(frame);
         self.visited.insert(frame.id.clone(), Visit::Done(node));
         node
     }
 
-    fn node(&mut self, frame: &Frame) -> Option<NodeId> {
-        let inputs = frame.dir.join("inputs");
+    fn node(&mut self, frame: &Frame<S::Dir>) -> Option<NodeId> {
         let mut arguments = Vec::with_capacity(frame.branches.len());
         for (branch, node) in frame.branches.iter().zip(&frame.nodes) {
             let Some(node) = *node else { continue };
             let (width, places) = (self.builder[node].width(), branch.places());
-            if width != places {
-                self.findings.problem(&inputs.join(&branch.name), Fault::Width { width, places });
+            if width != places
+                && let Some(inputs) = &frame.inputs
+            {
+                self.problem(inputs, &branch.name, Fault::Width { width, places });
             }
             let Branch { first, last, ref label, .. } = *branch;
             arguments.push(Argument { label: label.as_str().into(), first, last, node });
@@ -274,7 +311,7 @@ impl<'a, 'b> Tree<'a, 'b> {
         if given != known.inputs.len() {
             let takes = known.inputs.len();
             let fault = Fault::Arity { computation: known.name.to_string(), takes, given };
-            self.findings.problem(&inputs, fault);
+            self.problem(&frame.dir, "inputs", fault);
         }
         let complete = arguments.len() == frame.branches.len();
         let outputs = frame.slice.clone().filter(|_| complete)?;

@@ -6,6 +6,7 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use super::Uncommitted;
 use super::problem::Fault;
@@ -51,6 +52,9 @@ impl WorkTree {
 }
 
 impl Source for WorkTree {
+    /// Its real path, relative to the task.
+    type Dir = Rc<Path>;
+
     fn commit(&mut self) -> Result<ObjectId, Fault> {
         // A task that is not recorded at all has no place in the commit.
         match self.uncommitted {
@@ -59,23 +63,31 @@ impl Source for WorkTree {
         }
     }
 
-    fn find(&mut self, path: &Path) -> Result<Found, Fault> {
-        let Reached { place, metadata, outside } = self.reach(path)?;
+    fn task(&mut self) -> Result<Rc<Path>, Fault> {
+        Ok(Path::new("").into())
+    }
+
+    fn place(&self, dir: &Rc<Path>) -> PathBuf {
+        dir.to_path_buf()
+    }
+
+    fn find(&mut self, dir: &Rc<Path>, name: &str) -> Result<Found<Rc<Path>>, Fault> {
+        let Reached { place, metadata, outside } = self.reach(&dir.join(name))?;
         if metadata.is_dir() {
             let identity = Identity::Inode(metadata.dev(), metadata.ino());
-            return Ok(Found::Directory { place, identity, outside });
+            return Ok(Found::Directory { dir: place.into(), identity, outside });
         }
         let executable = metadata.permissions().mode() & 0o111 != 0;
         Ok(Found::File { plain: metadata.is_file(), executable })
     }
 
-    fn list(&mut self, dir: &Path) -> Result<Vec<OsString>, Fault> {
+    fn list(&mut self, dir: &Rc<Path>) -> Result<Vec<OsString>, Fault> {
         let entries = fs::read_dir(self.task.join(dir)).map_err(Fault::read)?;
         entries.map(|entry| Ok(entry.map_err(Fault::read)?.file_name())).collect()
     }
 
-    fn read(&mut self, path: &Path) -> Result<Vec<u8>, Fault> {
-        let Reached { place, metadata, outside } = self.reach(path)?;
+    fn read(&mut self, dir: &Rc<Path>, name: &str) -> Result<Vec<u8>, Fault> {
+        let Reached { place, metadata, outside } = self.reach(&dir.join(name))?;
         if outside {
             return Err(Fault::Outside(place));
         }
@@ -95,7 +107,7 @@ impl Source for WorkTree {
         Ok(contents)
     }
 
-    fn version(&mut self, dir: &Path) -> Result<Version, Fault> {
+    fn version(&mut self, dir: &Rc<Path>) -> Result<Version, Fault> {
         let real = self.task.join(dir).canonicalize().map_err(Fault::read)?;
         if self.uncommitted == Uncommitted::Evaluate {
             let changes = self.changes_in(&real)?;

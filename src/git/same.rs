@@ -1,0 +1,84 @@
+//! Which directories of a commit are the same: those at the same place, and if they hold no links,
+//! those of the same tree.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+
+use gix::ObjectId;
+use gix::objs::tree::EntryKind;
+
+use super::snapshot::{Snapshot, SnapshotError};
+use super::spot::Spot;
+
+/// The numbers of places, by that of the directory around and the name in it.
+pub(super) type Places = HashMap<(u32, OsString), u32>;
+
+impl Snapshot {
+    /// Whether a directory holds links or submodules, itself or anywhere below. One that holds none
+    /// means the same wherever it is.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Git's data cannot be read.
+    pub fn is_linked(&self, directory: &Spot) -> Result<bool, SnapshotError> {
+        let step = &directory.step;
+        if !step.plain.get() {
+            let first = self.linked.borrow().is_empty();
+            step.plain.set(!self.look_for_links(step.id)?);
+            if first && step.plain.get() {
+                // Nobody asks of what is below any more: it is plain as well.
+                self.linked.take();
+            }
+        }
+        Ok(!step.plain.get())
+    }
+
+    fn look_for_links(&self, root: ObjectId) -> Result<bool, SnapshotError> {
+        let mut stack = vec![root];
+        while let Some(&id) = stack.last() {
+            if self.linked.borrow().contains_key(&id) {
+                stack.pop();
+                continue;
+            }
+            let entries = self.read_tree(id)?;
+            let (mut linked, mut open) = (false, false);
+            for (_, kind, below) in entries.iter() {
+                match kind {
+                    EntryKind::Link | EntryKind::Commit => linked = true,
+                    EntryKind::Tree => match self.linked.borrow().get(below) {
+                        Some(known) => linked |= known,
+                        None => {
+                            stack.push(*below);
+                            open = true;
+                        }
+                    },
+                    EntryKind::Blob | EntryKind::BlobExecutable => {}
+                }
+            }
+            if linked || !open {
+                self.linked.borrow_mut().insert(id, linked);
+            }
+        }
+        Ok(self.linked.borrow().get(&root).copied().unwrap_or(true))
+    }
+
+    /// The number of a directory's place: no other place has it.
+    pub fn number(&self, directory: &Spot) -> u32 {
+        let mut unknown = Vec::new();
+        let mut number = 0;
+        for step in directory.step.upwards().filter(|step| step.above.is_some()) {
+            if let Some(known) = step.number.get() {
+                number = known;
+                break;
+            }
+            unknown.push(step);
+        }
+        let mut places = self.places.borrow_mut();
+        for step in unknown.into_iter().rev() {
+            let next = places.len() as u32 + 1;
+            number = *places.entry((number, step.name.clone())).or_insert(next);
+            step.number.set(Some(number));
+        }
+        number
+    }
+}
