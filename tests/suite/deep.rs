@@ -9,6 +9,8 @@ use compeval::export::sym::{self, Shared};
 
 use crate::inside::{World, value};
 use crate::lab::Lab;
+use crate::program;
+use crate::repository;
 
 const CALLS: usize = 10_000;
 
@@ -55,4 +57,27 @@ fn a_chain_of_ten_thousand_calls_is_loaded_planned_printed_and_evaluated() {
     let ran = lab.ce_run(&["-n"]).exit(0).says("10000 calls: 10000 found");
     assert_eq!(ran.stdout.lines().filter(|line| line.contains("next (")).count(), CALLS);
     lab.run("ce-sym", &["--share"]).exit(0);
+}
+
+#[test]
+fn a_chain_of_ten_thousand_directories_in_a_commit_takes_memory_for_each_only_once() {
+    let lab = Lab::empty()
+        .computation("next", "a", "b", "exit 1")
+        .file("inputs", "x\n")
+        .file("workflow/kind", "input\n")
+        .file("workflow/value", "x\n")
+        .commit();
+    let leaf = lab.git("task", &["rev-parse", "HEAD:workflow"]);
+    let files = [("kind", "computation\n"), ("value", "next\n")];
+    let workflow = repository::nest(&lab.path("task"), &leaf, &files, "inputs/00-before", CALLS);
+    let tree = lab.git("task", &["rev-parse", "HEAD^{tree}"]);
+    let root = repository::replace(&lab.path("task"), &tree, "workflow", &workflow);
+    let commit = lab.git("task", &["commit-tree", "-m", "deep", &root]);
+    // With all paths from the top it would take gigabytes.
+    let limited = ["sh", "-c", "ulimit -v 1000000; exec \"$@\"", "sh"];
+    let sym = lab.finish(&mut program::through(
+        &limited,
+        lab.command("ce-sym").args(["--share", "--at", &commit]),
+    ));
+    assert_eq!(sym.exit(0).stdout.matches("(next").count(), CALLS);
 }

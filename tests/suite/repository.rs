@@ -98,3 +98,45 @@ fn tree(repository: &gix::Repository, dir: &Path) -> gix::ObjectId {
     let tree = gix::objs::Tree { entries };
     repository.write_object(tree).unwrap().detach()
 }
+
+/// Writes trees one in the other, so many, each with these files, and in the innermost one a tree
+/// that is there; returns the outermost.
+pub(crate) fn nest(
+    dir: &Path,
+    innermost: &str,
+    files: &[(&str, &str)],
+    way: &str,
+    times: usize,
+) -> String {
+    let repository = open(dir);
+    let blob = |(name, text): &(&str, &str)| Entry {
+        mode: EntryKind::Blob.into(),
+        filename: (*name).into(),
+        oid: repository.write_blob(text).unwrap().detach(),
+    };
+    let files: Vec<Entry> = files.iter().map(blob).collect();
+    let mut inner = gix::ObjectId::from_hex(innermost.as_bytes()).unwrap();
+    for _ in 0..times {
+        let mut parts = way.rsplit('/').peekable();
+        while let Some(part) = parts.next() {
+            let directory =
+                Entry { mode: EntryKind::Tree.into(), filename: part.into(), oid: inner };
+            let mut entries = vec![directory];
+            if parts.peek().is_none() {
+                entries.extend(files.iter().cloned());
+            }
+            entries.sort();
+            inner = repository.write_object(gix::objs::Tree { entries }).unwrap().detach();
+        }
+    }
+    inner.to_string()
+}
+
+/// Writes a tree that differs from another one in one of its directories.
+pub(crate) fn replace(dir: &Path, tree: &str, name: &str, directory: &str) -> String {
+    let repository = open(dir);
+    let id = |text: &str| gix::ObjectId::from_hex(text.as_bytes()).unwrap();
+    let mut editor = repository.find_tree(id(tree)).unwrap().edit().unwrap();
+    editor.upsert(name, EntryKind::Tree, id(directory)).unwrap();
+    editor.write().unwrap().to_string()
+}
