@@ -38,7 +38,7 @@ const OWNERS: [(&str, &[&str]); 21] = [
     ("jiff", &["storage/", "executor/", "verify.rs", "history/", "collect.rs", "report/", "cli/"]),
     ("postcard", &["load/"]),
     ("rayon", &["footprint.rs", "evaluate/", "verify.rs", "history/"]),
-    ("rustix", &["cache.rs", "footprint.rs", "storage/", "executor/"]),
+    ("rustix", &["cache.rs", "footprint.rs", "load/", "storage/", "executor/"]),
     ("serde", &[""]),
     ("serde_json", &["storage/", "history/", "report/"]),
     ("sha1", &["digest.rs"]),

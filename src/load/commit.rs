@@ -1,7 +1,6 @@
 //! A task as a commit of its repository records it.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::path::{Path, PathBuf};
 
 use super::problem::Fault;
@@ -58,10 +57,7 @@ impl Source for Snapshot {
         }
         let contents = Self::read(self, &file)?;
         if contents.len() as u64 > MOST {
-            return Err(Fault::read(io::Error::new(
-                io::ErrorKind::FileTooLarge,
-                "more than 1 MiB",
-            )));
+            return Err(Fault::too_large());
         }
         Ok(contents)
     }

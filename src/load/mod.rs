@@ -7,6 +7,7 @@ mod access;
 mod branch;
 mod commit;
 mod library;
+mod place;
 mod problem;
 mod remembered;
 mod source;

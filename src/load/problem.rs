@@ -196,6 +196,11 @@ fn range(first: usize, last: usize) -> String {
 }
 
 impl Fault {
+    /// A file that is far from being what it should be.
+    pub(super) fn too_large() -> Self {
+        Self::Read(io::Error::new(io::ErrorKind::FileTooLarge, "more than 1 MiB"))
+    }
+
     pub(super) fn read(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => Self::Missing,

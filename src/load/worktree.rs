@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use rustix::fs::{FileType, Stat, stat as stat_of};
+
 use super::Uncommitted;
+use super::place::{self, Place};
 use super::problem::Fault;
-use super::source::{Found, Identity, MOST, Source, Version};
+use super::source::{Found, Identity, Source, Version};
 use crate::digest::ObjectId;
 use crate::git::{self, Changes, Head, HeadError, Heads, Standing};
 
@@ -18,6 +18,7 @@ use crate::git::{self, Changes, Head, HeadError, Heads, Standing};
 #[derive(Debug)]
 pub(super) struct WorkTree {
     task: PathBuf,
+    place: Rc<Place>,
     repository: PathBuf,
     heads: Heads,
     uncommitted: Uncommitted,
@@ -34,6 +35,7 @@ impl WorkTree {
     pub(super) fn new(task: &Path, uncommitted: Uncommitted) -> Self {
         Self {
             task: task.to_owned(),
+            place: Place::new(task.to_owned(), 0),
             repository: git::top(task).unwrap_or_else(|| task.to_owned()),
             heads: Heads::default(),
             uncommitted,
@@ -52,8 +54,7 @@ impl WorkTree {
 }
 
 impl Source for WorkTree {
-    /// Its real path, relative to the task.
-    type Dir = Rc<Path>;
+    type Dir = Rc<Place>;
 
     fn commit(&mut self) -> Result<ObjectId, Fault> {
         // A task that is not recorded at all has no place in the commit.
@@ -63,52 +64,40 @@ impl Source for WorkTree {
         }
     }
 
-    fn task(&mut self) -> Result<Rc<Path>, Fault> {
-        Ok(Path::new("").into())
+    fn task(&mut self) -> Result<Rc<Place>, Fault> {
+        Ok(Rc::clone(&self.place))
     }
 
-    fn place(&self, dir: &Rc<Path>) -> PathBuf {
-        dir.to_path_buf()
+    fn place(&self, dir: &Rc<Place>) -> PathBuf {
+        self.inside(&dir.path)
     }
 
-    fn find(&mut self, dir: &Rc<Path>, name: &str) -> Result<Found<Rc<Path>>, Fault> {
-        let Reached { place, metadata, outside } = self.reach(&dir.join(name))?;
-        if metadata.is_dir() {
-            let identity = Identity::Inode(metadata.dev(), metadata.ino());
-            return Ok(Found::Directory { dir: place.into(), identity, outside });
+    fn find(&mut self, dir: &Rc<Place>, name: &str) -> Result<Found<Rc<Place>>, Fault> {
+        let stat = dir.look(name)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
+            return Ok(found(&stat, false, || dir.within(name)));
         }
-        let executable = metadata.permissions().mode() & 0o111 != 0;
-        Ok(Found::File { plain: metadata.is_file(), executable })
+        let (real, outside) = self.follow(dir, name)?;
+        let stat = stat_of(&real).map_err(|error| Fault::read(error.into()))?;
+        Ok(found(&stat, outside, || dir.linked(real)))
     }
 
-    fn list(&mut self, dir: &Rc<Path>) -> Result<Vec<OsString>, Fault> {
-        let entries = fs::read_dir(self.task.join(dir)).map_err(Fault::read)?;
-        entries.map(|entry| Ok(entry.map_err(Fault::read)?.file_name())).collect()
+    fn list(&mut self, dir: &Rc<Place>) -> Result<Vec<OsString>, Fault> {
+        dir.list()
     }
 
-    fn read(&mut self, dir: &Rc<Path>, name: &str) -> Result<Vec<u8>, Fault> {
-        let Reached { place, metadata, outside } = self.reach(&dir.join(name))?;
-        if outside {
-            return Err(Fault::Outside(place));
+    fn read(&mut self, dir: &Rc<Place>, name: &str) -> Result<Vec<u8>, Fault> {
+        if let Some(contents) = dir.read(name)? {
+            return Ok(contents);
         }
-        if !metadata.is_file() {
-            return Err(Fault::NotAFile);
+        match self.follow(dir, name)? {
+            (real, true) => Err(Fault::Outside(self.inside(&real))),
+            (real, false) => place::read(&real),
         }
-        let path = self.task.join(place);
-        let mut contents = Vec::with_capacity(metadata.len().min(MOST) as usize + 1);
-        let file = File::open(&path).map_err(Fault::read)?;
-        file.take(MOST + 1).read_to_end(&mut contents).map_err(Fault::read)?;
-        if contents.len() as u64 > MOST {
-            return Err(Fault::read(io::Error::new(
-                io::ErrorKind::FileTooLarge,
-                "more than 1 MiB",
-            )));
-        }
-        Ok(contents)
     }
 
-    fn version(&mut self, dir: &Rc<Path>) -> Result<Version, Fault> {
-        let real = self.task.join(dir).canonicalize().map_err(Fault::read)?;
+    fn version(&mut self, dir: &Rc<Place>) -> Result<Version, Fault> {
+        let real = dir.path.canonicalize().map_err(Fault::read)?;
         if self.uncommitted == Uncommitted::Evaluate {
             let changes = self.changes_in(&real)?;
             if !changes.changed.is_empty() {
@@ -142,9 +131,8 @@ impl Source for WorkTree {
             }
             self.note_changes_behind_links()?;
         }
-        let inside = |path: &PathBuf| path.strip_prefix(&self.task).unwrap_or(path).to_owned();
         let sorted = |paths: &[PathBuf]| {
-            let paths: BTreeSet<PathBuf> = paths.iter().map(inside).collect();
+            let paths: BTreeSet<PathBuf> = paths.iter().map(|path| self.inside(path)).collect();
             paths.into_iter().collect()
         };
         Ok(Changes { changed: sorted(&self.changed), ignored: sorted(&self.ignored) })
@@ -162,31 +150,33 @@ fn is_read(path: &Path) -> bool {
     }
 }
 
-/// What a path leads to.
-struct Reached {
-    /// Where it really is, relative to the task.
-    place: PathBuf,
-    metadata: Metadata,
-    /// It is not in the task's repository.
-    outside: bool,
+fn found(stat: &Stat, outside: bool, dir: impl FnOnce() -> Rc<Place>) -> Found<Rc<Place>> {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => {
+            let identity = Identity::Inode(stat.st_dev, stat.st_ino);
+            Found::Directory { dir: dir(), identity, outside }
+        }
+        kind => {
+            let executable = stat.st_mode & 0o111 != 0;
+            Found::File { plain: kind == FileType::RegularFile, executable }
+        }
+    }
 }
 
 impl WorkTree {
-    /// Follows a link, if something is one.
-    fn reach(&mut self, path: &Path) -> Result<Reached, Fault> {
-        let full = self.task.join(path);
-        let metadata = fs::symlink_metadata(&full).map_err(Fault::read)?;
-        if !metadata.is_symlink() {
-            return Ok(Reached { place: path.to_owned(), metadata, outside: false });
-        }
-        let real = full.canonicalize().map_err(Fault::read)?;
-        let metadata = fs::metadata(&real).map_err(Fault::read)?;
+    /// Where something is, relative to the task if it is in it.
+    fn inside(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(&self.task).unwrap_or(path).to_owned()
+    }
+
+    /// Tells where a link really leads, and whether that is not in the task's repository.
+    fn follow(&mut self, dir: &Place, name: &str) -> Result<(PathBuf, bool), Fault> {
+        let real = dir.path.join(name).canonicalize().map_err(Fault::read)?;
         let outside = !real.starts_with(&self.repository);
-        let place = real.strip_prefix(&self.task).unwrap_or(&real).to_owned();
         if !outside {
-            self.linked.insert(real);
+            self.linked.insert(real.clone());
         }
-        Ok(Reached { place, metadata, outside })
+        Ok((real, outside))
     }
 
     /// Notes what is not committed of what is linked to from elsewhere.
