@@ -5,9 +5,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How many inputs the task has.
-const INPUTS: usize = 100;
-
 /// A task that was generated.
 pub(crate) struct Generated {
     /// The directory that holds it.
@@ -27,13 +24,16 @@ pub(crate) fn task(dir: &Path, calls: usize) -> Generated {
     write(&computation.join("exec"), exec);
     fs::set_permissions(computation.join("exec"), fs::Permissions::from_mode(0o755)).unwrap();
 
-    let names: Vec<String> = (0..INPUTS).map(|at| format!("x{at}")).collect();
+    // As many pairs of inputs as there may be calls that read two.
+    let count = calls.isqrt() + 1;
+    let names: Vec<String> = (0..count).map(|at| format!("x{at}")).collect();
     write(&task.join("inputs"), &(names.join("\n") + "\n"));
     let inputs: Vec<PathBuf> = names.iter().map(|name| dir.join(name)).collect();
     for (at, input) in inputs.iter().enumerate() {
-        write(input, &format!("{at}\n"));
+        // Of one length, so that no two calls make the same.
+        write(input, &format!("{at:06}\n"));
     }
-    let mut pairs = (0..INPUTS).flat_map(|a| (0..INPUTS).map(move |b| [a, b]));
+    let mut pairs = (0..count).flat_map(|a| (0..count).map(move |b| [a, b]));
     tree(&task.join("workflow"), calls, &mut pairs);
 
     git(&task, &["init", "--quiet"]);

@@ -1,19 +1,22 @@
-//! Times each stage of the evaluation of a generated task: `cargo bench`.
+//! Times each stage of the evaluation of generated tasks: `cargo bench`.
 //!
-//! The task has 10,000 calls (`CE_BENCH_CALLS` asks for another number): half of them add two of
-//! a hundred task inputs, the others join their results in a binary tree. `cold` is measured
-//! with an executor that starts no process, and with one that does, with and without a sandbox. For each stage the
-//! fastest of three runs is told; the memory is the highest that the process had until then. At the end a
-//! large input is hashed, and copied.
+//! A task has 1,000 or 10,000 calls (`CE_BENCH_CALLS=1000,100000` asks for other numbers): half of
+//! them join two of the task's inputs, the others join their results in a binary tree. What is cold is
+//! measured with an executor that starts no process, and with one that does, with and without a sandbox
+//! and flushing. What a stage allocates is told as well. At the end a large input is hashed, and copied.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement may panic and print")]
+#![expect(clippy::unwrap_used, reason = "a measurement may panic")]
 
 mod generate;
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
+use compeval::cache::Cache;
 use compeval::evaluate::{Evaluation, Evaluator, Exports, Files, Outcome};
 use compeval::executor::{Executor, Fake, Invocation, Local, Sandbox};
 use compeval::git::Trees;
@@ -21,111 +24,193 @@ use compeval::load::{self, Uncommitted};
 use compeval::plan::Plan;
 use compeval::storage::{Durability, Storage, Unrecorded};
 use compeval::workflow::Task;
+use divan::Bencher;
+use divan::counter::{BytesCount, ItemsCount};
 
-const RUNS: usize = 3;
-
-/// How large the one large input is.
-const MEBIBYTES: usize = 256;
+#[global_allocator]
+static ALLOCATIONS: divan::AllocProfiler = divan::AllocProfiler::system();
 
 fn main() {
-    let calls = std::env::var("CE_BENCH_CALLS").map_or(10_000, |text| text.parse().unwrap());
-    let dir = tempfile::tempdir().unwrap();
-    let generated = generate::task(dir.path(), calls);
-    println!("{:<28}{:>10}{:>14}{:>12}", "stage", "time", "calls/s", "peak memory");
-
-    let (task, time) =
-        fastest(|_| load::task(&generated.task, Uncommitted::Refuse, None).unwrap().task);
-    tell("load", calls, time);
-    let (plan, time) = fastest(|_| Plan::new(&task.workflow));
-    assert_eq!(plan.calls().len(), calls);
-    tell("plan", calls, time);
-
-    let durability = Durability::Unsynced;
-    let trees = &Trees::new(&generated.task);
-    let bench = Bench { task: &task, plan: &plan, inputs: &generated.inputs, trees, durability };
-    let storage = |run: usize, kind: &str| dir.path().join(format!("storage-{kind}-{run}"));
-    let (_, time) = fastest(|run| bench.evaluate(&storage(run, "fake"), &Fake(concatenate)));
-    tell("cold, no processes", calls, time);
-    let (_, time) = fastest(|run| bench.evaluate(&storage(run, "local"), &Local::default()));
-    tell("cold", calls, time);
-    let isolated = |run| {
-        let sandbox = Sandbox::of(env!("CARGO_BIN_EXE_ce").into());
-        bench.evaluate(&storage(run, "isolated"), &Local::default().isolated(sandbox))
-    };
-    let (_, time) = fastest(isolated);
-    tell("cold, isolated", calls, time);
-    let flushed = Bench { durability: Durability::Synced, ..bench };
-    let (_, time) = fastest(|run| flushed.evaluate(&storage(run, "flushed"), &Local::default()));
-    tell("cold, flushed", calls, time);
-    let (executed, time) = fastest(|_| bench.evaluate(&storage(0, "local"), &Local::default()));
-    assert_eq!(executed, 0, "a second run executes nothing");
-    tell("warm", calls, time);
-
-    let file = dir.path().join("large");
-    std::fs::write(&file, vec![0; MEBIBYTES << 20]).unwrap();
-    let open = |run: usize| {
-        Storage::open(&storage(run, "large"), Unrecorded::Adopt, Durability::Unsynced).unwrap()
-    };
-    let (_, time) = fastest(|run| open(run).find_input(&file).unwrap());
-    tell("hash, MiB in place of calls", MEBIBYTES, time);
-    let (_, time) = fastest(|run| open(run).store_input(&file).unwrap());
-    tell("hash and copy, likewise", MEBIBYTES, time);
+    drop(fs::remove_dir_all(place()));
+    divan::main();
+    drop(fs::remove_dir_all(place()));
 }
 
-/// What the generated computation does, without a process.
-fn concatenate(invocation: &Invocation) -> i32 {
-    let read = |path: &PathBuf| std::fs::read(path).unwrap();
-    std::fs::write(
-        &invocation.outputs[0],
-        invocation.inputs.iter().flat_map(read).collect::<Vec<u8>>(),
-    )
-    .map_or(1, |()| 0)
+/// Where everything is made, and removed again.
+fn place() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("stages")
 }
 
-#[derive(Clone, Copy)]
-struct Bench<'a> {
-    task: &'a Task,
-    plan: &'a Plan,
-    inputs: &'a [PathBuf],
-    trees: &'a Trees,
-    durability: Durability,
+/// How many calls the tasks have.
+fn calls() -> Vec<usize> {
+    let given = std::env::var("CE_BENCH_CALLS").unwrap_or_else(|_| "1000,10000".to_owned());
+    given.split(',').map(|number| number.trim().parse().unwrap()).collect()
 }
 
-impl Bench<'_> {
+/// A task that was generated, loaded and planned.
+struct World {
+    directory: PathBuf,
+    inputs: Vec<PathBuf>,
+    task: Task,
+    plan: Plan,
+}
+
+impl World {
+    /// The one with so many calls, made when it is asked for first.
+    fn of(calls: usize) -> &'static Self {
+        static WORLDS: Mutex<BTreeMap<usize, &'static World>> = Mutex::new(BTreeMap::new());
+        WORLDS.lock().unwrap().entry(calls).or_insert_with(|| {
+            let directory = place().join(calls.to_string());
+            let generate::Generated { task: directory, inputs } = generate::task(&directory, calls);
+            let task = load::task(&directory, Uncommitted::Refuse, None).unwrap().task;
+            let plan = Plan::new(&task.workflow);
+            assert_eq!(plan.calls().len(), calls);
+            Box::leak(Box::new(Self { directory, inputs, task, plan }))
+        })
+    }
+
+    /// A directory that is not there.
+    fn fresh(&self) -> PathBuf {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        self.directory.with_file_name(format!("fresh-{number}"))
+    }
+
     /// Evaluates everything; returns how many calls were executed.
-    fn evaluate(&self, storage: &Path, executor: &dyn Executor) -> usize {
-        let storage = &Storage::open(storage, Unrecorded::Adopt, self.durability).unwrap();
-        let Self { task, plan, inputs, trees, .. } = *self;
+    fn evaluate(&self, storage: &Path, durability: Durability, executor: &dyn Executor) -> usize {
+        let storage = &Storage::open(storage, Unrecorded::Adopt, durability).unwrap();
+        let Self { task, plan, inputs, directory } = self;
         let files = &Files::new(task, plan, inputs, storage, true).unwrap();
         let evaluation = Evaluation::new(plan);
         let observe = &|_| {};
         let executor = Some(executor);
         let jobs = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let (trees, retries) = (&Trees::new(directory), 0);
         let exports = &Exports::new(storage, trees);
-        Evaluator { task, plan, files, storage, exports, executor, retries: 0, observe }
+        Evaluator { task, plan, files, storage, exports, executor, retries, observe }
             .evaluate(&evaluation, jobs)
             .unwrap();
         assert!(evaluation.outputs(files, plan).is_some(), "all outputs are there");
         evaluation.outcomes().filter(|outcome| matches!(outcome, Outcome::Executed(_))).count()
     }
+
+    fn cold(&self, bencher: Bencher<'_, '_>, durability: Durability, executor: &dyn Executor) {
+        let calls = self.plan.calls().len();
+        let executed = |storage: PathBuf| {
+            assert_eq!(self.evaluate(&storage, durability, executor), calls);
+            // Removed when the time is taken.
+            Removed(storage)
+        };
+        bencher.with_inputs(|| self.fresh()).counter(ItemsCount::new(calls)).bench_values(executed);
+    }
 }
 
-fn fastest<T>(mut work: impl FnMut(usize) -> T) -> (T, Duration) {
-    let mut timed = |run| {
-        let begin = Instant::now();
-        let result = work(run);
-        (result, begin.elapsed())
-    };
-    let runs: Vec<_> = (0..RUNS).map(&mut timed).collect();
-    runs.into_iter().min_by_key(|(_, time)| *time).unwrap()
+/// A storage that goes.
+struct Removed(PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
 }
 
-fn tell(stage: &str, calls: usize, time: Duration) {
-    let rate = calls as f64 / time.as_secs_f64();
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let peak: f64 =
-        peak.and_then(|text| text.trim_end_matches("kB").trim().parse().ok()).unwrap_or(0.0);
-    let milliseconds = time.as_secs_f64() * 1e3;
-    println!("{stage:<28}{milliseconds:>7.1} ms{rate:>14.0}{:>8.1} MiB", peak / 1024.0);
+#[divan::bench(args = calls(), sample_count = 5, sample_size = 1)]
+fn load(bencher: Bencher<'_, '_>, calls: usize) {
+    let World { directory, .. } = World::of(calls);
+    let load = || load::task(directory, Uncommitted::Refuse, None).unwrap();
+    bencher.counter(ItemsCount::new(calls)).bench(load);
+}
+
+#[divan::bench(args = calls(), sample_count = 5, sample_size = 1)]
+fn load_a_commit(bencher: Bencher<'_, '_>, calls: usize) {
+    let World { directory, .. } = World::of(calls);
+    bencher
+        .counter(ItemsCount::new(calls))
+        .bench(|| load::task_at(directory, "HEAD", None).unwrap());
+}
+
+#[divan::bench(args = calls(), sample_count = 20, sample_size = 1)]
+fn load_what_is_remembered(bencher: Bencher<'_, '_>, calls: usize) {
+    let World { directory, .. } = World::of(calls);
+    let cache = Cache::at(place().join("cache"));
+    // What has just been written is not believed.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let load = || load::task(directory, Uncommitted::Refuse, Some(&cache)).unwrap();
+    load();
+    bencher.counter(ItemsCount::new(calls)).bench(load);
+}
+
+#[divan::bench(args = calls(), sample_count = 20, sample_size = 1)]
+fn plan(bencher: Bencher<'_, '_>, calls: usize) {
+    let world = World::of(calls);
+    bencher.counter(ItemsCount::new(calls)).bench(|| Plan::new(&world.task.workflow));
+}
+
+#[divan::bench(args = calls(), sample_count = 3, sample_size = 1)]
+fn cold_without_processes(bencher: Bencher<'_, '_>, calls: usize) {
+    World::of(calls).cold(bencher, Durability::Unsynced, &Fake(concatenate));
+}
+
+#[divan::bench(args = calls(), sample_count = 3, sample_size = 1)]
+fn cold(bencher: Bencher<'_, '_>, calls: usize) {
+    World::of(calls).cold(bencher, Durability::Unsynced, &Local::default());
+}
+
+#[divan::bench(args = calls(), sample_count = 3, sample_size = 1)]
+fn cold_flushed(bencher: Bencher<'_, '_>, calls: usize) {
+    World::of(calls).cold(bencher, Durability::Synced, &Local::default());
+}
+
+#[divan::bench(args = calls(), sample_count = 3, sample_size = 1)]
+fn cold_isolated(bencher: Bencher<'_, '_>, calls: usize) {
+    let sandbox = Sandbox::of(env!("CARGO_BIN_EXE_ce").into());
+    let executor = Local::default().isolated(sandbox);
+    World::of(calls).cold(bencher, Durability::Unsynced, &executor);
+}
+
+#[divan::bench(args = calls(), sample_count = 10, sample_size = 1)]
+fn warm(bencher: Bencher<'_, '_>, calls: usize) {
+    let world = World::of(calls);
+    let storage = Removed(world.fresh());
+    let evaluate = || world.evaluate(&storage.0, Durability::Unsynced, &Fake(concatenate));
+    evaluate();
+    bencher.counter(ItemsCount::new(calls)).bench(|| assert_eq!(evaluate(), 0));
+}
+
+/// How large the one large input is.
+const LARGE: usize = 256 << 20;
+
+fn large() -> &'static Path {
+    static FILE: OnceLock<PathBuf> = OnceLock::new();
+    FILE.get_or_init(|| {
+        let file = place().join("large");
+        fs::create_dir_all(place()).unwrap();
+        fs::write(&file, vec![0; LARGE]).unwrap();
+        file
+    })
+}
+
+fn storage() -> Storage {
+    let storage = World::of(1).fresh();
+    Storage::open(&storage, Unrecorded::Adopt, Durability::Unsynced).unwrap()
+}
+
+#[divan::bench(sample_count = 5, sample_size = 1)]
+fn hash(bencher: Bencher<'_, '_>) {
+    let (storage, file) = (storage(), large());
+    bencher.counter(BytesCount::new(LARGE)).bench(|| storage.find_input(file).unwrap());
+}
+
+#[divan::bench(sample_count = 5, sample_size = 1)]
+fn hash_and_copy(bencher: Bencher<'_, '_>) {
+    let file = large();
+    let bencher = bencher.counter(BytesCount::new(LARGE)).with_inputs(storage);
+    bencher.bench_values(|storage| storage.store_input(file).unwrap());
+}
+
+/// What the generated computation does, without a process.
+fn concatenate(invocation: &Invocation) -> i32 {
+    let read = |path: &PathBuf| fs::read(path).unwrap();
+    let contents: Vec<u8> = invocation.inputs.iter().flat_map(read).collect();
+    fs::write(&invocation.outputs[0], contents).map_or(1, |()| 0)
 }
