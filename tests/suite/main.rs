@@ -4,6 +4,7 @@
 
 mod arith;
 mod bisect;
+mod budget;
 mod collect;
 mod compat;
 mod deep;

@@ -45,7 +45,7 @@ fn executed(lab: &Lab) -> Value {
     record["origin"]["executed"].clone()
 }
 
-fn is_possible() -> bool {
+pub(crate) fn is_possible() -> bool {
     static POSSIBLE: OnceLock<bool> = OnceLock::new();
     *POSSIBLE.get_or_init(|| {
         let lab = task("", r#"cp "$1" "$2""#);

@@ -1,0 +1,195 @@
+//! What a call may cost in system calls, so that a change that adds one to each call is seen.
+//!
+//! `strace` counts what the program does, with its threads and launchers: each process until it
+//! becomes a computation. Two sizes of the same task are evaluated, and the difference is divided by
+//! that of their calls, so that what happens once does not count. The calls are a chain, so that
+//! there is one at a time. What only waits, and what is told, is not counted: how often depends on
+//! when threads get their turns.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::isolation;
+use crate::lab::{Lab, files};
+use crate::program::through;
+
+/// The sizes of the task, in calls: too few for the task to be remembered.
+const SIZES: [usize; 2] = [10, 60];
+
+/// How much more than its budget a call may take: what happens only in some calls.
+const SLACK: f64 = 0.4;
+
+/// How the task is evaluated, in the order of the budgets. At a commit, what reading the work tree
+/// takes does not count.
+const WAYS: [&str; 5] = [
+    "cold",
+    "cold, synced",
+    "cold, isolated",
+    "nothing to do, at a commit",
+    "nothing to do, from the work tree",
+];
+
+/// System calls of one kind.
+struct Class {
+    name: &'static str,
+    /// How many a call may take, in each way.
+    budget: [u32; WAYS.len()],
+    calls: &'static str,
+}
+
+const fn class(name: &'static str, budget: [u32; WAYS.len()], calls: &'static str) -> Class {
+    Class { name, budget, calls }
+}
+
+#[rustfmt::skip]
+const CLASSES: [Class; 13] = [
+    class("opens",     [12, 17, 12, 1, 10], "open openat openat2 creat"),
+    class("closes",    [ 8, 13,  9, 1,  9], "close"),
+    class("stats",     [13, 15, 40, 2, 25], "stat lstat fstat newfstatat fstatat64 statx access \
+                                             faccessat faccessat2 readlink readlinkat"),
+    class("lists",     [ 6,  6,  6, 0,  8], "getdents getdents64"),
+    class("reads",     [ 3,  3, 10, 1,  7], "read readv pread64 preadv recvfrom recvmsg"),
+    class("writes",    [ 1,  1,  6, 0,  0], "write writev pwrite64 pwritev sendto sendmsg ftruncate"),
+    class("renames",   [ 1,  1,  2, 0,  0], "rename renameat renameat2"),
+    class("links",     [ 2,  2,  2, 0,  0], "link linkat symlink symlinkat"),
+    class("removals",  [ 2,  2,  2, 0,  0], "unlink unlinkat rmdir"),
+    class("changes",   [ 1,  1,  1, 0,  0], "mkdir mkdirat chmod fchmod fchmodat fchmodat2 utimensat"),
+    class("flushes",   [ 0,  5,  0, 0,  0], "fsync fdatasync sync_file_range syncfs"),
+    class("processes", [ 1,  1,  1, 0,  0], "fork vfork clone clone3"),
+    class("others",    [ 9,  9, 29, 0,  0], "chdir dup dup2 dup3 fcntl ioctl lseek kill tgkill mount \
+                                             umount2 pivot_root unshare setns pipe pipe2 socketpair \
+                                             getpgid setpgid setsid prctl waitid wait4 execve"),
+];
+
+/// The program that a process becomes that is no part of this one any more.
+const COMPUTATION: &str = "/exec\"";
+
+/// A chain of so many calls, each of which adds to what it reads.
+fn chain(calls: usize) -> Lab {
+    let script = r#"read -r text <"$1"; echo "$text." >"$2""#;
+    let mut lab =
+        Lab::empty().computation("next", "a", "b", script).file("inputs", "x\n").data("x", "x\n");
+    lab.inputs.push("x".to_owned());
+    let node = |number: usize, kind: &str, value: &str| {
+        let dir = lab.path("task/chain").join(number.to_string());
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("kind"), format!("{kind}\n")).unwrap();
+        fs::write(dir.join("value"), format!("{value}\n")).unwrap();
+        dir
+    };
+    node(0, "input", "x");
+    for number in 1..=calls {
+        let inputs = node(number, "computation", "next").join("inputs");
+        fs::create_dir(&inputs).unwrap();
+        symlink(format!("../../{}", number - 1), inputs.join("00-before")).unwrap();
+    }
+    let lab = lab.link("workflow", &format!("chain/{calls}")).commit();
+    // Else each object is a file that is opened.
+    lab.git("task", &["gc", "--quiet"]);
+    lab
+}
+
+/// `strace`, with a file for each process and thread.
+fn strace(trace: &Path) -> Vec<String> {
+    let names = CLASSES.iter().flat_map(|class| class.calls.split_whitespace());
+    // Architectures differ in what they have.
+    let names: Vec<String> = names.map(|name| format!("?{name}")).collect();
+    let flags = ["strace", "-q", "-ff", "--seccomp-bpf", "-s0", "-o"].map(str::to_owned);
+    let rest = [trace.display().to_string(), "-e".to_owned(), format!("trace={}", names.join(","))];
+    flags.into_iter().chain(rest).collect()
+}
+
+/// Whether system calls can be counted; where they cannot, that is told.
+fn is_possible() -> bool {
+    let dir = tempfile::tempdir().unwrap();
+    let strace = strace(&dir.path().join("probe"));
+    let mut probe = Command::new(&strace[0]);
+    let quiet = probe.args(&strace[1..]).arg("true").stdout(Stdio::null()).stderr(Stdio::null());
+    let possible = quiet.status().is_ok_and(|status| status.success());
+    if !possible {
+        // Beside what the test harness keeps to itself.
+        drop(writeln!(io::stderr(), "skipped: strace is not installed, or may not trace here"));
+    }
+    possible
+}
+
+/// The number of the class in which a line of a trace counts, if it does.
+fn class_of(line: &str) -> Option<usize> {
+    let (name, arguments) = line.split_once('(')?;
+    let is_told = name.starts_with("write") && ["1,", "2,"].contains(&&arguments[..2]);
+    // The last is asked before each close by a build with debug assertions.
+    let free = ["CLONE_THREAD", " = -1 ENOSYS", "F_GETFD"];
+    if is_told || free.iter().any(|it| line.contains(it)) {
+        return None;
+    }
+    CLASSES.iter().position(|class| class.calls.split_whitespace().any(|known| known == name))
+}
+
+/// Evaluates the task, and counts what the program did, by class.
+fn count(lab: &Lab, options: &[&str]) -> [f64; CLASSES.len()] {
+    let traces = lab.path("traces");
+    fs::create_dir(&traces).unwrap();
+    let strace = strace(&traces.join("of"));
+    let starter: Vec<&str> = strace.iter().map(String::as_str).collect();
+    let mut command = lab.evaluation(&[&["-j1"], options].concat());
+    // Nor does it show every five seconds that it lives.
+    command.env("CE_SILENCE", "36000");
+    lab.finish(&mut through(&starter, &command)).exit(0);
+    let mut counts = [0.0; CLASSES.len()];
+    for trace in files(&traces).into_values() {
+        let trace = String::from_utf8_lossy(&trace);
+        let is_own = |line: &&str| !(line.starts_with("execve(") && line.contains(COMPUTATION));
+        for class in trace.lines().take_while(is_own).filter_map(class_of) {
+            counts[class] += 1.0;
+        }
+    }
+    fs::remove_dir_all(traces).unwrap();
+    counts
+}
+
+/// Compares what a call takes with its budget; tells whether it is kept, and what is taken.
+fn compare(way: usize, labs: &[Lab; 2], options: &[&str]) -> (bool, String) {
+    let [few, many] = [0, 1].map(|at| count(&labs[at], options));
+    let (mut kept, mut sum) = (true, 0.0);
+    let mut table = format!("{}, for each call:\n", WAYS[way]);
+    for (at, class) in CLASSES.iter().enumerate() {
+        let taken = (many[at] - few[at]) / (SIZES[1] - SIZES[0]) as f64;
+        let exceeds = taken > f64::from(class.budget[way]) + SLACK;
+        let mark = if exceeds { " <- too many" } else { "" };
+        let Class { name, budget, .. } = class;
+        writeln!(table, "{name:>11} {taken:6.2} of {}{mark}", budget[way]).unwrap();
+        kept &= !exceeds;
+        sum += taken;
+    }
+    (kept, table + &format!("{:>11} {sum:6.2}\n", "in all"))
+}
+
+#[test]
+fn a_call_takes_no_more_system_calls_than_its_budget() {
+    if !is_possible() {
+        return;
+    }
+    let labs = SIZES.map(chain);
+    let mut compared = vec![
+        compare(0, &labs, &["--at", "HEAD", "--no-sync"]),
+        compare(3, &labs, &["--at", "HEAD"]),
+        compare(4, &labs, &[]),
+        compare(1, &SIZES.map(chain), &["--at", "HEAD"]),
+    ];
+    if isolation::is_possible() {
+        let labs = SIZES.map(|calls| chain(calls).isolated());
+        compared.push(compare(2, &labs, &["--at", "HEAD", "--no-sync"]));
+    }
+    let kept = compared.iter().all(|(kept, _)| *kept);
+    let tables: String = compared.into_iter().map(|(_, table)| table).collect();
+    assert!(
+        kept,
+        "{tables}A call takes more system calls than it may. Make it cheaper, or raise the budget in {} \
+         in the same commit, and say there why that is worth it.",
+        file!(),
+    );
+}
