@@ -10,7 +10,7 @@ use crate::executor::{Ended, ExecuteError, Executor, Invocation, Isolation, Stat
 use crate::plan::{CallId, Planned, Source};
 use crate::storage::record::{Execution, NOT_ISOLATED};
 use crate::storage::{
-    Call, Failure, Found, Holder, Lease, ResultName, Sealed, Stage, StorageError,
+    Call, Failure, Found, Holder, Lease, Memory, ResultName, Sealed, Stage, StorageError,
 };
 
 /// How far a call has come when its turn is over.
@@ -43,8 +43,10 @@ enum Again<'a> {
     Ended(Outcome),
     /// Its outputs are taken over, and are to be flushed and published.
     Sealed(Sealed<'a>),
-    /// It is to be executed.
-    Absent,
+    /// It is to be executed; this is remembered of it.
+    Absent(Option<Box<Memory>>),
+    /// Another call has the name by now.
+    Taken,
 }
 
 /// A call that is to be executed.
@@ -54,6 +56,8 @@ struct Pending<'a> {
     name: ResultName,
     /// The names of the files that it reads.
     sources: Vec<String>,
+    /// What is remembered of it.
+    memory: Option<Box<Memory>>,
 }
 
 impl<'a> Evaluator<'a> {
@@ -107,9 +111,14 @@ impl<'a> Evaluator<'a> {
                     _lease,
                 })
             }
-            Ok(Again::Absent) => {
+            Ok(Again::Absent(memory)) => {
                 let sources = self.sources(evaluation, planned);
-                self.compute(executor, Pending { id, call, name, sources }, lease)
+                self.compute(executor, Pending { id, call, name, sources, memory }, lease)
+            }
+            Ok(Again::Taken) => {
+                // From the beginning: with the lease of the longer name that it is to have.
+                drop(lease);
+                self.turn(evaluation, id)
             }
             Err(error) => Turn::Ended(Outcome::failed(name, error)),
         }
@@ -130,13 +139,16 @@ impl<'a> Evaluator<'a> {
     /// Looks for a call once more, with its lease: whoever had that until now may have just
     /// published, or died while taking it away. Or another commit has the same.
     fn look_again(&self, call: Call<'_>, name: &ResultName) -> Result<Again<'a>, StorageError> {
-        self.storage.revive(name)?;
-        if let Found::Hit(outputs) = self.storage.find(call)? {
-            return Ok(Again::Ended(Outcome::Reused(outputs)));
+        let collected = self.storage.revive(name)?;
+        match self.storage.find_again(call, name)? {
+            Found::Hit(outputs) => return Ok(Again::Ended(Outcome::Reused(outputs))),
+            Found::Absent(other) if other != *name => return Ok(Again::Taken),
+            Found::Absent(_) => {}
         }
-        let Some(source) = self.storage.same_elsewhere(call)? else { return Ok(Again::Absent) };
+        let absent = || Again::Absent(self.storage.memory_beside(name, collected));
+        let Some(source) = self.storage.same_elsewhere(call)? else { return Ok(absent()) };
         match self.storage.take_over(call, &source) {
-            Ok(taken) => Ok(taken.map_or(Again::Absent, Again::Sealed)),
+            Ok(taken) => Ok(taken.map_or_else(absent, Again::Sealed)),
             Err(error) if error.is_read_only() => {
                 Ok(Again::Ended(Outcome::TakenOver(source.outputs)))
             }
@@ -161,8 +173,13 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Executes a call, again if it fails and may be tried again.
-    fn compute(&self, executor: &dyn Executor, pending: Pending<'_>, lease: Lease<'a>) -> Turn<'a> {
-        let memory = self.storage.memory(&pending.name);
+    fn compute(
+        &self,
+        executor: &dyn Executor,
+        mut pending: Pending<'_>,
+        lease: Lease<'a>,
+    ) -> Turn<'a> {
+        let memory = pending.memory.take();
         let mut remembered = memory.is_some();
         (self.observe)(Event::Started(pending.id, pending.name.clone(), memory));
         for tries_left in (0..=self.retries).rev() {

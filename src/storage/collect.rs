@@ -212,23 +212,24 @@ impl Drop for Retired<'_> {
 
 impl Storage {
     /// Makes a call what it was that a collection has retired and not taken away. The caller has
-    /// its lease, so nobody is about to.
+    /// its lease, so nobody is about to. Returns the tombstone of one that was taken away.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be read or written.
-    pub fn revive(&self, name: &ResultName) -> Result<()> {
-        let tombstone = name.record_in(COLLECTED);
-        let Some(Tombstone { record, .. }) = self.record::<Tombstone<CallRecord>>(&tombstone)?.ok()
-        else {
-            return Ok(());
+    pub fn revive(&self, name: &ResultName) -> Result<Option<Tombstone<CallRecord>>> {
+        let place = name.record_in(COLLECTED);
+        let Some(tombstone) = self.record::<Tombstone<CallRecord>>(&place)?.ok() else {
+            return Ok(None);
         };
+        let record = &tombstone.record;
         let files = record.outputs.iter().copied().enumerate();
-        if self.still_there(&Entry::Call(name.clone()), files)?.len() == record.outputs.len() {
-            self.put_new_record(&name.record(), &record)?;
-            disk::remove(&self.path(&tombstone))?;
+        if self.still_there(&Entry::Call(name.clone()), files)?.len() < record.outputs.len() {
+            return Ok(Some(tombstone));
         }
-        Ok(())
+        self.put_new_record(&name.record(), record)?;
+        disk::remove(&self.path(&place))?;
+        Ok(None)
     }
 
     /// Which of these files are the recorded ones.

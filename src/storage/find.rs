@@ -73,7 +73,10 @@ impl Storage {
         for digits in DIGITS {
             let name = call.name(digits);
             match self.state(&name, call)? {
-                State::Hit(outputs) => return Ok(Found::Hit(outputs)),
+                State::Hit(outputs) => {
+                    self.release(&outputs.name);
+                    return Ok(Found::Hit(outputs));
+                }
                 State::Remains(_) | State::Free if self.claim(&name, call) => {
                     return Ok(Found::Absent(name));
                 }
@@ -83,6 +86,26 @@ impl Storage {
         // Full names collide only if SHA-1 does in all its digits.
         let path = self.path(&call.name(Digits::Full).record());
         Err(StorageError::Collision(path))
+    }
+
+    /// Looks for a call once more that was absent under a name, of which the caller has the lease by
+    /// now: whoever had it until then may have just published.
+    ///
+    /// Outputs without a record were looked for, and are not again.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn find_again(&self, call: Call<'_>, name: &ResultName) -> Result<Found> {
+        match disk::metadata(&self.path(&name.record()))? {
+            Some(_) => self.find(call),
+            None => Ok(Found::Absent(name.clone())),
+        }
+    }
+
+    /// Gives up the reservation of a name that now has a record, which keeps others from it.
+    pub(super) fn release(&self, name: &ResultName) {
+        lock(&self.claims).remove(name);
     }
 
     /// Reserves a name within this run; tells whether it now is, or was, this call's.

@@ -18,10 +18,18 @@ pub struct Memory {
 impl Storage {
     /// Returns what is remembered of a call, if anything is. What cannot be read is not.
     pub fn memory(&self, name: &ResultName) -> Option<Box<Memory>> {
-        let memory = Memory {
-            failure: self.record(&name.record_in(FAILED)).ok().and_then(Read::ok),
-            collected: self.record(&name.record_in(COLLECTED)).ok().and_then(Read::ok),
-        };
+        let collected = self.record(&name.record_in(COLLECTED)).ok().and_then(Read::ok);
+        self.memory_beside(name, collected)
+    }
+
+    /// The same where it is known whether the call was collected.
+    pub fn memory_beside(
+        &self,
+        name: &ResultName,
+        collected: Option<Tombstone<CallRecord>>,
+    ) -> Option<Box<Memory>> {
+        let failure = self.record(&name.record_in(FAILED)).ok().and_then(Read::ok);
+        let memory = Memory { failure, collected };
         (memory != Memory::default()).then(|| Box::new(memory))
     }
 

@@ -33,6 +33,12 @@ impl Sealed<'_> {
     ///
     /// Fails if the storage cannot be written.
     pub fn publish(mut self, call: Call<'_>, name: &ResultName) -> Result<Outputs> {
+        let published = self.link(call, name)?;
+        self.stage.storage.release(&published.name);
+        Ok(published)
+    }
+
+    fn link(&mut self, call: Call<'_>, name: &ResultName) -> Result<Outputs> {
         let storage = self.stage.storage;
         let mut name = name.clone();
         for _ in 0..PATIENCE {
@@ -130,5 +136,103 @@ impl Storage {
     /// A directory of its own for what this run sets aside of one result.
     pub(super) fn aside_room(&self, aside: &str) -> String {
         format!("{aside}/{}", self.private_name().replace('/', "-"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use jiff::Timestamp;
+
+    use super::super::record::{Execution, NOT_ISOLATED};
+    use super::super::{Durability, Unrecorded, lock};
+    use super::*;
+    use crate::workflow::Computation;
+
+    /// Their SHA-1s are the same in the digits that names show.
+    const COLLIDING: [&str; 2] = ["input 11405692\n", "input 27966124\n"];
+
+    fn open(path: &Path) -> Storage {
+        Storage::open(path, Unrecorded::Adopt, Durability::Unsynced).unwrap()
+    }
+
+    fn copy() -> Computation {
+        Computation {
+            name: "copy".parse().unwrap(),
+            commit: "0".repeat(40).parse().unwrap(),
+            tree: "1".repeat(40).parse().unwrap(),
+            dirty: false,
+            inputs: vec!["a".to_owned()],
+            outputs: vec!["a".to_owned()],
+            access: Default::default(),
+            checked_out: None,
+        }
+    }
+
+    fn absent(found: Found) -> ResultName {
+        let Found::Absent(name) = found else { panic!("{found:?}") };
+        name
+    }
+
+    /// Does as if the call had been executed under this name.
+    fn publish(storage: &Storage, call: Call<'_>, name: &ResultName, output: &str) {
+        let stage = storage.stage(1).unwrap();
+        fs::write(stage.outputs().next().unwrap(), output).unwrap();
+        let execution = Execution {
+            argv: Vec::new(),
+            isolation: NOT_ISOLATED.to_owned(),
+            access: Vec::new(),
+            start: Timestamp::now(),
+            end: Timestamp::now(),
+            user_seconds: 0.0,
+            system_seconds: 0.0,
+            peak_bytes: 0,
+            exit_status: 0,
+            taken_over: None,
+        };
+        let sealed = stage.seal(call, execution).map_err(|(_, error)| error).unwrap();
+        sealed.publish(call, name).unwrap();
+    }
+
+    #[test]
+    fn a_name_is_reserved_until_a_record_keeps_others_from_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (storage, copy) = (open(dir.path()), copy());
+        let inputs = COLLIDING.map(|text| [Digest::of(text.as_bytes())]);
+        let [one, other] = [0, 1].map(|at| Call { computation: &copy, inputs: &inputs[at] });
+        let reserved = || lock(&storage.claims).len();
+
+        let names = [one, other].map(|call| absent(storage.find(call).unwrap()));
+        assert!(names[0] != names[1] && reserved() == 2, "{names:?}");
+        assert_eq!(absent(storage.find(one).unwrap()), names[0]);
+
+        publish(&storage, one, &names[0], COLLIDING[0]);
+        assert_eq!(reserved(), 1);
+        assert_eq!(absent(storage.find(other).unwrap()), names[1]);
+        publish(&storage, other, &names[1], COLLIDING[1]);
+        assert_eq!(reserved(), 0);
+        for (call, name) in [one, other].into_iter().zip(names) {
+            let digests = call.inputs.into();
+            assert_eq!(storage.find(call).unwrap(), Found::Hit(Outputs { name, digests }));
+        }
+    }
+
+    #[test]
+    fn a_name_that_another_run_has_taken_is_another_calls() {
+        let dir = tempfile::tempdir().unwrap();
+        let ([here, elsewhere], copy) = ([(); 2].map(|()| open(dir.path())), copy());
+        let inputs = COLLIDING.map(|text| [Digest::of(text.as_bytes())]);
+        let [one, other] = [0, 1].map(|at| Call { computation: &copy, inputs: &inputs[at] });
+
+        let name = absent(here.find(one).unwrap());
+        assert_eq!(absent(here.find_again(one, &name).unwrap()), name);
+        publish(&elsewhere, other, &absent(elsewhere.find(other).unwrap()), COLLIDING[1]);
+        let longer = absent(here.find_again(one, &name).unwrap());
+        assert_ne!(longer, name);
+        assert_eq!(absent(here.find_again(one, &longer).unwrap()), longer);
+        publish(&elsewhere, one, &absent(elsewhere.find(one).unwrap()), COLLIDING[0]);
+        assert!(matches!(here.find_again(one, &longer).unwrap(), Found::Hit(_)));
+        assert!(lock(&here.claims).len() < 2, "what was found is reserved no more");
     }
 }
