@@ -219,18 +219,26 @@ pub(super) fn set_mode(path: &Path, mode: u32) -> Result<()> {
 ///
 /// Returns when the file was last written, in nanoseconds since 1970.
 pub(super) fn seal(path: &Path) -> Result<i64> {
-    let seal = || {
-        let metadata = fs::metadata(path)?;
-        let mode = metadata.mode() & 0o555 | 0o400;
-        fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
-        Ok(modified_ns(&metadata))
-    };
-    fault().and_then(|()| seal()).doing("make read-only", path)
+    let known = fault().and_then(|()| fs::metadata(path)).doing("make read-only", path)?;
+    seal_known(path, &known)
+}
+
+/// Does the same with a file of which this is known.
+pub(super) fn seal_known(path: &Path, metadata: &Metadata) -> Result<i64> {
+    let mode = metadata.mode() & 0o555 | 0o400;
+    let seal = || fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    fault().and_then(|()| seal()).doing("make read-only", path)?;
+    Ok(modified_ns(metadata))
 }
 
 /// Returns the digest of a file's contents.
 pub(super) fn digest(path: &Path) -> Result<Digest> {
     Reading::open(path)?.digest()
+}
+
+/// Does the same with what is known to be a file, not a pipe.
+pub(super) fn digest_of_file(path: &Path) -> Result<Digest> {
+    Reading::open_file(path)?.digest()
 }
 
 /// Copies a file into a new one that everybody may read who may read the original; returns the

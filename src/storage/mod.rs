@@ -37,7 +37,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use jiff::Timestamp;
 
@@ -353,7 +353,11 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// The name of the user.
 fn user() -> String {
-    let name = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
-    name.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
+    static USER: OnceLock<String> = OnceLock::new();
+    let of_environment =
+        || ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+    let number = || format!("uid {}", rustix::process::getuid().as_raw());
+    USER.get_or_init(|| of_environment().unwrap_or_else(number)).clone()
 }

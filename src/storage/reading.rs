@@ -27,6 +27,9 @@ pub(super) const LARGE: u64 = 8 << 20;
 /// How much is read at a time, in bytes: large enough to be cheap, small enough for the cache.
 const PIECE: usize = 64 << 10;
 
+/// The least, since files that the system makes up say that they are empty.
+const SMALL_PIECE: usize = 4 << 10;
+
 /// The same where a piece goes from one thread to the other, which takes some time.
 const LARGE_PIECE: usize = 512 << 10;
 
@@ -61,11 +64,20 @@ impl<'a> Reading<'a> {
             let wait =
                 if fs::metadata(path)?.is_file() { OFlags::empty() } else { OFlags::NONBLOCK };
             let flags = i32::try_from(wait.bits()).unwrap_or_default();
-            let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-            let metadata = file.metadata()?;
-            Ok((file, metadata))
+            OpenOptions::new().read(true).custom_flags(flags).open(path)
         };
-        let (file, metadata) = fault().and_then(|()| open()).doing("read", path)?;
+        let file = fault().and_then(|()| open()).doing("read", path)?;
+        Self::begin(stop, path, file)
+    }
+
+    /// Opens what is known to be a file, not a pipe.
+    pub(super) fn open_file(path: &'a Path) -> Result<Self> {
+        let file = fault().and_then(|()| File::open(path)).doing("read", path)?;
+        Self::begin(&NEVER, path, file)
+    }
+
+    fn begin(stop: &'a AtomicBool, path: &'a Path, file: File) -> Result<Self> {
+        let metadata = file.metadata().doing("read", path)?;
         Ok(Self { path, file, metadata, stop })
     }
 
@@ -114,6 +126,12 @@ impl<'a> Reading<'a> {
         self.file.rewind().doing("read", self.path)
     }
 
+    /// How much is read at a time, in bytes: no more than is needed for a small file.
+    fn piece(&self) -> usize {
+        let whole = usize::try_from(self.metadata.len()).unwrap_or(PIECE);
+        if self.is_file() { whole.clamp(SMALL_PIECE, PIECE) } else { PIECE }
+    }
+
     /// Reads all of it, piece by piece; returns the digest.
     fn pieces(&mut self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Digest> {
         if self.is_large()
@@ -122,7 +140,7 @@ impl<'a> Reading<'a> {
             return Ok(digest);
         }
         let mut hasher = Hasher::default();
-        let mut piece = vec![0; PIECE];
+        let mut piece = vec![0; self.piece()];
         loop {
             let count = self.fill(&mut piece)?;
             if count == 0 {

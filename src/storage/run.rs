@@ -264,8 +264,10 @@ fn beat(directory: &Path, count: u64) {
     drop(beaten.and_then(|()| fs::rename(&aside, beat_file(directory))));
 }
 
+/// The name of this host.
 pub(super) fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+    static HOST: OnceLock<String> = OnceLock::new();
+    HOST.get_or_init(|| rustix::system::uname().nodename().to_string_lossy().into_owned()).clone()
 }
 
 #[cfg(test)]

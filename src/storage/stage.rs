@@ -185,14 +185,16 @@ impl<'a> Stage<'a> {
     fn take(&self, call: Call<'_>, execution: Execution) -> Result<Box<[Digest]>, PublishError> {
         let mut outputs = Vec::with_capacity(self.outputs);
         for (number, path) in self.outputs().enumerate() {
-            if self.check(call, number)?.nlink() > 1 {
+            let mut known = self.check(call, number)?;
+            if known.nlink() > 1 {
                 // Another name leads to the same file, and whoever has it could write there.
                 let copy = self.copy();
                 disk::copy(&path, &copy)?;
                 disk::rename(&copy, &path)?;
+                known = self.check(call, number)?;
             }
-            let modified_ns = disk::seal(&path)?;
-            outputs.push(Published { digest: disk::digest(&path)?, modified_ns });
+            let modified_ns = disk::seal_known(&path, &known)?;
+            outputs.push(Published { digest: disk::digest_of_file(&path)?, modified_ns });
             self.storage.unsynced.note(&path);
         }
         let digests = outputs.iter().map(|output| output.digest).collect();
