@@ -10,7 +10,7 @@ use crate::executor::{Ended, ExecuteError, Executor, Invocation, Isolation, Stat
 use crate::plan::{CallId, Planned, Source};
 use crate::storage::record::{Execution, NOT_ISOLATED};
 use crate::storage::{
-    Call, Failure, Found, Holder, Lease, Memory, ResultName, Sealed, Stage, StorageError,
+    Call, Failure, Found, Holder, Lease, Memory, Reach, ResultName, Sealed, Stage, StorageError,
 };
 
 /// How far a call has come when its turn is over.
@@ -222,8 +222,14 @@ impl<'a> Evaluator<'a> {
             Outcome::Failed { name, error, log: None }
         })?;
         let ended = executor.execute(&self.invocation(directory, &stage, pending));
-        if ended.as_ref().is_ok_and(|ended| ended.left_behind) {
-            stage.doubt();
+        if let Ok(ended) = &ended {
+            stage.reached(match ended.isolation {
+                Isolation::None => Reach::Stage,
+                Isolation::Namespaces => Reach::Outbox,
+            });
+            if ended.left_behind {
+                stage.doubt();
+            }
         }
         match ended {
             Ok(ended) if ended.status == Status::Exited(0) => {

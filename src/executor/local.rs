@@ -6,7 +6,7 @@
 //! is left.
 
 use std::collections::HashSet;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
@@ -325,7 +325,9 @@ impl Executor for Local {
 
 fn command(invocation: &Invocation) -> Result<Command, ExecuteError> {
     let wrong = |source| ExecuteError::Log { log: invocation.log.clone(), source };
-    let log = File::create(&invocation.log).map_err(wrong)?;
+    // To cut it would be a change of the file system, even where it is empty.
+    let open = OpenOptions::new().write(true).create(true).truncate(false).open(&invocation.log);
+    let log = open.map_err(wrong)?;
     let mut command = Command::new(invocation.tree.join("exec"));
     command
         .args(&invocation.inputs)

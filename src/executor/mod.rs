@@ -32,7 +32,7 @@ pub struct Invocation {
     pub directory: PathBuf,
     /// Another empty one, where a sandbox lets it write its outputs; they are moved from there.
     pub outbox: PathBuf,
-    /// The file that takes what it prints.
+    /// The file that takes what it prints: an empty one, or one that is yet to be made.
     pub log: PathBuf,
     /// What it may use beyond all that, in a sandbox.
     pub access: Access,

@@ -6,10 +6,11 @@
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::mem::MaybeUninit;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, Mode, OFlags, RawDir, RenameFlags, renameat_with};
 
 use super::fault::fault;
 use super::reading::Reading;
@@ -78,8 +79,20 @@ pub(super) fn list(dir: &Path) -> Result<Vec<PathBuf>> {
 
 /// Whether a directory holds nothing, or is not there.
 pub(super) fn is_empty(dir: &Path) -> Result<bool> {
-    let entries = found(fault().and_then(|()| fs::read_dir(dir))).doing("list", dir)?;
-    Ok(entries.is_none_or(|mut entries| entries.next().is_none()))
+    let is_empty = || {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = rustix::fs::open(dir, flags, Mode::empty())?;
+        let mut room = [const { MaybeUninit::uninit() }; 1024];
+        let mut entries = RawDir::new(dir, &mut room);
+        while let Some(entry) = entries.next() {
+            if ![c".", c".."].contains(&entry?.file_name()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    let is_empty = found(fault().and_then(|()| is_empty())).doing("list", dir)?;
+    Ok(is_empty.unwrap_or(true))
 }
 
 /// Returns all files below a directory, relative to it and sorted.

@@ -45,9 +45,10 @@ pub(super) enum Room {
 
 impl Stage<'_> {
     /// Moves the log to a room, unless nothing was printed; returns its name there.
-    pub(super) fn keep_log(&self, name: &ResultName, room: Room) -> Result<Option<String>> {
+    pub(super) fn keep_log(&mut self, name: &ResultName, room: Room) -> Result<Option<String>> {
         let log = self.log();
-        if disk::metadata(&log)?.is_none_or(|metadata| metadata.len() == 0) {
+        self.log_is_empty = disk::metadata(&log)?.is_none_or(|metadata| metadata.len() == 0);
+        if self.log_is_empty {
             return Ok(None);
         }
         let kept = name.room(match room {
@@ -64,7 +65,7 @@ impl Stage<'_> {
     ///
     /// Fails if the storage cannot be written.
     pub fn fail(self, call: Call<'_>, name: &ResultName, failure: Failure) -> Result<Option<Log>> {
-        let stage = self.doubtless()?.unwrap_or(self);
+        let mut stage = self.doubtless()?.unwrap_or(self);
         let log = stage.keep_log(name, Room::Failed)?.map(|name| {
             // A log that cannot be read is no reason to say less of the failure itself.
             let tail = disk::tail(&stage.storage.path(&name), TAIL).unwrap_or_default();

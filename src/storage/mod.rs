@@ -62,7 +62,7 @@ use self::record::Stamp;
 pub use self::run::{Holder, SILENCE};
 use self::run::{Run, RunName};
 pub use self::scheme::ResultName;
-pub use self::stage::{PublishError, Stage};
+pub use self::stage::{PublishError, Reach, Stage};
 pub use self::survey::{Entry, Record};
 pub use self::takeover::Source;
 pub use self::tree::NewTree;

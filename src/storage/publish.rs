@@ -92,6 +92,7 @@ impl Sealed<'_> {
         }
         self.stage.awaited = false;
         self.stage.keep_log(&name, Room::Log)?;
+        self.stage.published = true;
         Ok(Outputs { name, digests: self.digests.clone() })
     }
 }

@@ -26,6 +26,23 @@ pub struct Stage<'a> {
     pub(super) awaited: bool,
     /// Somebody may still write to what is here, so nothing of it is used but as a copy.
     in_doubt: bool,
+    /// Where something may have been left.
+    reach: Reach,
+    /// Everything is in its place.
+    pub(super) published: bool,
+    /// Nothing was printed.
+    pub(super) log_is_empty: bool,
+}
+
+/// Where `exec` can leave files, beside the directory that it works in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// That is not known.
+    Anywhere,
+    /// Beside its outputs. It is told of no outbox.
+    Stage,
+    /// In the outbox: a sandbox keeps it from all else.
+    Outbox,
 }
 
 /// Why outputs were not published.
@@ -71,7 +88,17 @@ impl Storage {
             }
         };
         let name = format!("{slot}/{}", self.next_number());
-        Ok(Stage { storage: self, slot, name, outputs, awaited: false, in_doubt: false })
+        Ok(Stage {
+            storage: self,
+            slot,
+            name,
+            outputs,
+            awaited: false,
+            in_doubt: false,
+            reach: Reach::Anywhere,
+            published: false,
+            log_is_empty: false,
+        })
     }
 }
 
@@ -118,7 +145,7 @@ impl<'a> Stage<'a> {
         self.storage.path(&self.slot).join(OUTBOX)
     }
 
-    /// Where what `exec` prints is to be written.
+    /// Where what `exec` prints is to be written. What is there is empty.
     pub fn log(&self) -> PathBuf {
         self.storage.path(&self.slot).join(LOG)
     }
@@ -126,6 +153,11 @@ impl<'a> Stage<'a> {
     /// Notes that somebody may still write to what is here, and will be able to do so later.
     pub const fn doubt(&mut self) {
         self.in_doubt = true;
+    }
+
+    /// Notes where `exec` could leave files, so that they are looked for nowhere else.
+    pub const fn reached(&mut self, reach: Reach) {
+        self.reach = reach;
     }
 
     /// Takes the outputs as they are now: hashes them, makes them read-only, writes the record.
@@ -213,13 +245,36 @@ impl<'a> Stage<'a> {
 
     /// Makes the directory as it was before; what `exec` left there goes.
     fn clean(&self) -> Result<()> {
+        self.empty(WORK)?;
+        if self.reach != Reach::Stage {
+            self.empty(OUTBOX)?;
+        }
+        if self.reach == Reach::Outbox && self.published && self.log_is_empty {
+            // Nothing else of this call is here.
+            return disk::remove(&self.record());
+        }
+        self.clear()
+    }
+
+    /// Empties a directory.
+    fn empty(&self, part: &str) -> Result<()> {
+        let path = self.storage.path(&self.slot).join(part);
+        if disk::is_empty(&path)? {
+            return Ok(());
+        }
+        disk::remove_tree(&path)?;
+        disk::make_dir(&path)
+    }
+
+    /// Removes everything but what each stage has.
+    fn clear(&self) -> Result<()> {
         for path in disk::list(&self.storage.path(&self.slot))? {
-            if path.ends_with(WORK) || path.ends_with(OUTBOX) {
-                if !disk::list(&path)?.is_empty() {
-                    disk::remove_tree(&path)?;
-                    disk::make_dir(&path)?;
-                }
-            } else if !path.ends_with(LOG) {
+            let stays = path.ends_with(WORK)
+                || path.ends_with(OUTBOX)
+                || path.ends_with(LOG) && self.log_is_empty;
+            if path == self.record() {
+                disk::remove(&path)?;
+            } else if !stays {
                 disk::remove_any(&path)?;
             }
         }
@@ -233,6 +288,45 @@ impl Drop for Stage<'_> {
     fn drop(&mut self) {
         if !self.awaited && self.clean().is_ok() && !self.in_doubt {
             lock(&self.storage.slots).push(std::mem::take(&mut self.slot));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::{Durability, Unrecorded};
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_used_again_is_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path();
+        let storage = Storage::open(path, Unrecorded::Adopt, Durability::Unsynced).unwrap();
+        for reach in [Reach::Anywhere, Reach::Stage, Reach::Outbox] {
+            let mut stage = storage.stage(1).unwrap();
+            let slot = storage.path(&stage.slot);
+            stage.reached(reach);
+            let mut places = vec![slot.clone(), stage.work()];
+            places.extend((reach != Reach::Stage).then(|| stage.outbox()));
+            for place in places {
+                fs::write(place.join("file"), "file").unwrap();
+                fs::create_dir(place.join("directory")).unwrap();
+            }
+            for file in [stage.log(), stage.record(), stage.output(0), stage.copy()] {
+                fs::write(file, "file").unwrap();
+            }
+            drop(stage);
+            let again = storage.stage(1).unwrap();
+            assert_eq!(storage.path(&again.slot), slot, "it is used again");
+            let left = fs::read_dir(&slot).unwrap().map(|entry| entry.unwrap().path());
+            let mut left: Vec<PathBuf> = left.collect();
+            left.sort();
+            assert_eq!(left, [again.outbox(), again.work()], "{reach:?}");
+            for place in left {
+                assert!(disk::is_empty(&place).unwrap(), "{reach:?}");
+            }
         }
     }
 }

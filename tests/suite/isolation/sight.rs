@@ -130,6 +130,19 @@ fn a_call_finds_nothing_of_the_one_before() {
 }
 
 #[test]
+fn a_call_finds_nothing_of_the_one_before_in_the_same_run() {
+    let script = r#"cat "$1" >"$2"; ls -A /tmp /outputs >>"$2"
+        mkdir /tmp/left /outputs/left; echo mine >/tmp/extra; echo mine >/outputs/extra"#;
+    let text = "Inputs: 'x'\n(look (look INPUT('x'))[0])[0]";
+    let Some(_) = lab("", "") else { return };
+    let lab = Lab::task(text).computation("look", "a", "b", script).isolated().commit();
+    lab.ce_run(&["-j1"]).exit(0);
+    assert_eq!(executed(&lab)["isolation"], "namespaces");
+    let seen = "/outputs:\n00\n\n/tmp:\n";
+    assert_eq!(lab.output(), format!("17\n{seen}{seen}"));
+}
+
+#[test]
 fn no_isolation_is_what_one_asks_for_and_the_record_says() {
     let lab = task("", r#"pwd >"$2""#);
     lab.ce_run(&["--no-isolate"]).exit(0);

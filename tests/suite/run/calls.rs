@@ -88,6 +88,24 @@ fn exec_works_in_an_empty_private_directory_with_nothing_to_read() {
 }
 
 #[test]
+fn what_a_call_leaves_is_gone_when_the_next_one_has_its_directory() {
+    let look = r#"cat "$1" >"$2"; ls -A >>"$2"
+        touch left-behind; cd "${2%/*}"; pwd >>"$2"; ls | grep left >>"$2"
+        mkdir -p left/behind; touch left-too; echo left; echo "$2" >>log; exit 0"#;
+    let lab = Lab::task("Inputs: 'x'\n(spy (spy INPUT('x'))[0])[0]")
+        .computation("spy", "a", "seen", look)
+        .commit();
+    lab.ce_run(&["-j1"]).exit(0);
+    let text = lab.output();
+    let lines: Vec<&str> = text.lines().collect();
+    let ["17", one, other] = lines[..] else { panic!("{text}") };
+    assert_eq!(one, other, "the same directory");
+    let logs: Vec<_> = lab.storage().into_iter().filter(|name| name.contains("/log/")).collect();
+    assert_eq!(logs.len(), 2, "{logs:?}");
+    assert!(logs.iter().all(|log| lab.stored(log).lines().count() == 2));
+}
+
+#[test]
 fn results_are_read_only() {
     let lab = Lab::task(SHARED).commit();
     lab.ce_run(&[]).exit(0);
