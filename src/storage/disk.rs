@@ -4,9 +4,11 @@
 //! such file" as a value where that is an answer. No other way leads to a file that a result depends
 //! on, so that a test can let any operation fail (see `fault`).
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -72,27 +74,41 @@ pub(super) fn read_one(path: &Path) -> Result<Option<(FileId, Vec<u8>)>> {
 
 /// Returns the paths in a directory, or nothing if there is no such directory.
 pub(super) fn list(dir: &Path) -> Result<Vec<PathBuf>> {
-    let entries = found(fault().and_then(|()| fs::read_dir(dir))).doing("list", dir)?;
-    let paths = entries.into_iter().flatten().map(|entry| entry.map(|entry| entry.path()));
-    paths.collect::<io::Result<_>>().doing("list", dir)
+    let mut paths = Vec::new();
+    each_entry(dir, |name| {
+        paths.push(dir.join(name));
+        true
+    })?;
+    Ok(paths)
 }
 
 /// Whether a directory holds nothing, or is not there.
 pub(super) fn is_empty(dir: &Path) -> Result<bool> {
-    let is_empty = || {
+    let mut is_empty = true;
+    each_entry(dir, |_| {
+        is_empty = false;
+        false
+    })?;
+    Ok(is_empty)
+}
+
+/// Tells each name in a directory, unless that is not there, to somebody who says whether to go on.
+fn each_entry(dir: &Path, mut next: impl FnMut(&OsStr) -> bool) -> Result<()> {
+    let mut tell = || -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = rustix::fs::open(dir, flags, Mode::empty())?;
-        let mut room = [const { MaybeUninit::uninit() }; 1024];
+        let mut room = [const { MaybeUninit::uninit() }; 4096];
         let mut entries = RawDir::new(dir, &mut room);
         while let Some(entry) = entries.next() {
-            if ![c".", c".."].contains(&entry?.file_name()) {
-                return Ok(false);
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." && !next(OsStr::from_bytes(name)) {
+                break;
             }
         }
-        Ok(true)
+        Ok(())
     };
-    let is_empty = found(fault().and_then(|()| is_empty())).doing("list", dir)?;
-    Ok(is_empty.unwrap_or(true))
+    found(fault().and_then(|()| tell())).doing("list", dir).map(drop)
 }
 
 /// Returns all files below a directory, relative to it and sorted.
@@ -249,9 +265,9 @@ pub(super) fn digest(path: &Path) -> Result<Digest> {
     Reading::open(path)?.digest()
 }
 
-/// Does the same with what is known to be a file, not a pipe.
-pub(super) fn digest_of_file(path: &Path) -> Result<Digest> {
-    Reading::open_file(path)?.digest()
+/// Does the same with a file, not a pipe, of which this is known.
+pub(super) fn digest_known(path: &Path, metadata: Metadata) -> Result<Digest> {
+    Reading::open_known(path, metadata)?.digest()
 }
 
 /// Copies a file into a new one that everybody may read who may read the original; returns the

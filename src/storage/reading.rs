@@ -64,21 +64,18 @@ impl<'a> Reading<'a> {
             let wait =
                 if fs::metadata(path)?.is_file() { OFlags::empty() } else { OFlags::NONBLOCK };
             let flags = i32::try_from(wait.bits()).unwrap_or_default();
-            OpenOptions::new().read(true).custom_flags(flags).open(path)
+            let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+            let metadata = file.metadata()?;
+            Ok((file, metadata))
         };
-        let file = fault().and_then(|()| open()).doing("read", path)?;
-        Self::begin(stop, path, file)
-    }
-
-    /// Opens what is known to be a file, not a pipe.
-    pub(super) fn open_file(path: &'a Path) -> Result<Self> {
-        let file = fault().and_then(|()| File::open(path)).doing("read", path)?;
-        Self::begin(&NEVER, path, file)
-    }
-
-    fn begin(stop: &'a AtomicBool, path: &'a Path, file: File) -> Result<Self> {
-        let metadata = file.metadata().doing("read", path)?;
+        let (file, metadata) = fault().and_then(|()| open()).doing("read", path)?;
         Ok(Self { path, file, metadata, stop })
+    }
+
+    /// Opens a file, not a pipe, of which this is known, and that nobody changes.
+    pub(super) fn open_known(path: &'a Path, metadata: Metadata) -> Result<Self> {
+        let file = fault().and_then(|()| File::open(path)).doing("read", path)?;
+        Ok(Self { path, file, metadata, stop: &NEVER })
     }
 
     /// What was known of it when it was opened.

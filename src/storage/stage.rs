@@ -226,7 +226,7 @@ impl<'a> Stage<'a> {
                 known = self.check(call, number)?;
             }
             let modified_ns = disk::seal_known(&path, &known)?;
-            outputs.push(Published { digest: disk::digest_of_file(&path)?, modified_ns });
+            outputs.push(Published { digest: disk::digest_known(&path, known)?, modified_ns });
             self.storage.unsynced.note(&path);
         }
         let digests = outputs.iter().map(|output| output.digest).collect();
