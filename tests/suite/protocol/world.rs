@@ -111,6 +111,8 @@ impl World {
             Step::Lease(_) | Step::Done(_) | Step::GaveUp | Step::Cleared => return false,
             Step::ReadRecord => match storage.record {
                 Some(record) => Step::Check(record, 0),
+                // With the lease, outputs without a record are not looked for once more.
+                None if *lease == Lease::Taken && !*executed => Step::Execute,
                 None => Step::LookAt(0, [None; 2]),
             },
             Step::Check(record, number) | Step::CheckAgain(record, number)
