@@ -146,9 +146,9 @@ mod tests {
 
     use jiff::Timestamp;
 
-    use super::super::record::{Execution, NOT_ISOLATED};
-    use super::super::{Durability, Unrecorded, lock};
     use super::*;
+    use crate::storage::record::{Execution, NOT_ISOLATED};
+    use crate::storage::{Durability, Unrecorded, lock};
     use crate::workflow::Computation;
 
     /// Their SHA-1s are the same in the digits that names show.

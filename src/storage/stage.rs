@@ -296,8 +296,8 @@ impl Drop for Stage<'_> {
 mod tests {
     use std::fs;
 
-    use super::super::{Durability, Unrecorded};
     use super::*;
+    use crate::storage::{Durability, Unrecorded};
 
     #[test]
     fn a_directory_that_is_used_again_is_as_it_was() {
