@@ -1,15 +1,18 @@
 //! Directories of a work tree, and what is in them, without going long ways.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, RawDir, SeekFrom, Stat, fstat, openat, seek, statat,
+};
 use rustix::io::Errno;
 
 use super::problem::Fault;
@@ -26,6 +29,8 @@ pub(super) struct Place {
     depth: usize,
     /// The directory itself, open once something was asked for in it.
     handle: OnceCell<OwnedFd>,
+    /// It was listed.
+    listed: Cell<bool>,
 }
 
 /// What is in deeper directories is looked for from the root of the file system, so that there are not
@@ -37,13 +42,15 @@ const FLAGS: OFlags = OFlags::CLOEXEC.union(OFlags::NONBLOCK).union(OFlags::NOFO
 impl Place {
     /// A directory with this real path.
     pub(super) fn new(path: PathBuf, depth: usize) -> Rc<Self> {
-        Rc::new(Self { path, around: None, depth, handle: OnceCell::new() })
+        let (handle, listed) = (OnceCell::new(), Cell::new(false));
+        Rc::new(Self { path, around: None, depth, handle, listed })
     }
 
     /// A directory that is in this one, and no link.
     pub(super) fn within(self: &Rc<Self>, name: &str) -> Rc<Self> {
         let (path, around) = (self.path.join(name), Some(Rc::clone(self)));
-        Rc::new(Self { path, around, depth: self.depth + 1, handle: OnceCell::new() })
+        let (handle, listed) = (OnceCell::new(), Cell::new(false));
+        Rc::new(Self { path, around, depth: self.depth + 1, handle, listed })
     }
 
     /// A directory that a link in this one leads to.
@@ -62,18 +69,15 @@ impl Place {
 
     /// Lists the names here, in any order.
     pub(super) fn list(&self) -> Result<Vec<OsString>, Fault> {
-        let opened = match self.handle() {
-            Some(handle) => Dir::read_from(handle),
-            None => open(CWD, &self.path, OFlags::DIRECTORY).and_then(Dir::new),
-        };
-        let mut names = Vec::new();
-        for entry in opened.map_err(fault)? {
-            match entry.map_err(fault)?.file_name().to_bytes() {
-                b"." | b".." => {}
-                name => names.push(OsStr::from_bytes(name).to_owned()),
+        let listed = match self.handle() {
+            // Whoever lists again begins again.
+            Some(handle) if self.listed.replace(true) => {
+                seek(handle, SeekFrom::Start(0)).and_then(|_| names(handle))
             }
-        }
-        Ok(names)
+            Some(handle) => names(handle),
+            None => open(CWD, &self.path, OFlags::DIRECTORY).and_then(names),
+        };
+        listed.map_err(fault)
     }
 
     /// Returns the contents of a small file here; nothing if it is a link.
@@ -107,6 +111,20 @@ impl Place {
         }
         self.handle.get().map(AsFd::as_fd)
     }
+}
+
+/// The names in an open directory.
+fn names(directory: impl AsFd) -> Result<Vec<OsString>, Errno> {
+    let mut room = [const { MaybeUninit::uninit() }; 4096];
+    let mut entries = RawDir::new(directory, &mut room);
+    let mut names = Vec::new();
+    while let Some(entry) = entries.next() {
+        match entry?.file_name().to_bytes() {
+            b"." | b".." => {}
+            name => names.push(OsStr::from_bytes(name).to_owned()),
+        }
+    }
+    Ok(names)
 }
 
 /// Reads a file that has a real path.
