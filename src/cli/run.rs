@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
 use crate::explain::{Explanation, Question};
+use crate::git::Config;
 use crate::load::{self, listed};
 use crate::name::TaskName;
 use crate::plan::Plan;
@@ -61,20 +62,22 @@ SIGTERM).";
 
 impl Tool for Run {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        if let Some(rev) = &self.task.at
+        if self.quiet
+            && let Some(rev) = &self.task.at
             && let Some((name, commit)) = load::job_at(&self.task.task, rev)
-            && self.tell_done(&name, &commit, out)?
+            && self.tell_done(&self.task.config()?, &name, &commit, out)?
         {
             return Ok(Exit::Done);
         }
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
-        if self.task.at.is_none()
+        let config = self.task.config()?;
+        if self.quiet
+            && self.task.at.is_none()
             && task.changed.is_empty()
-            && self.tell_done(&task.name, &task.commit, out)?
+            && self.tell_done(&config, &task.name, &task.commit, out)?
         {
             return Ok(Exit::Done);
         }
-        let config = self.task.config()?;
         let given = self.typed.resolve(&task, &config)?;
         let (dir, dry_run) = (&self.task.task, self.dry_run);
         if !dry_run {
@@ -111,19 +114,17 @@ impl Tool for Run {
 }
 
 impl Run {
-    /// Tells the outputs of a job, if it is done and they are all that is asked for: that needs no
-    /// look at its calls, however many they are.
+    /// Tells the outputs of a job, if it is done: that needs no look at its calls, however many they
+    /// are.
     fn tell_done(
         &self,
+        config: &Config,
         task: &TaskName,
         commit: &ObjectId,
         out: &mut dyn Write,
     ) -> Result<bool, Error> {
-        if !self.quiet {
-            return Ok(false);
-        }
         // How many inputs the task has may not be known: a job of another number is another one.
-        for Given { storage, inputs } in self.typed.candidates(&self.task.config()?)? {
+        for Given { storage, inputs } in self.typed.candidates(config)? {
             // Whatever is wrong with it is told by whoever goes on.
             let Ok(there) = Storage::inspect(&storage, Unrecorded::Refuse) else { continue };
             let there = there.remembering(Cache::of_user());
