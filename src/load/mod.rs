@@ -32,6 +32,9 @@ use crate::git::{Changes, Kind, Snapshot, SnapshotError};
 use crate::name::{InputName, TaskName};
 use crate::workflow::Task;
 
+/// What of a task is its own, whatever holds its computations.
+const OWN: [&str; 2] = ["workflow", "inputs"];
+
 /// A task and what is odd about it.
 #[derive(Debug)]
 pub struct Loaded {

@@ -9,8 +9,8 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::Loaded;
 use super::library::DIRECTORY;
+use super::{Loaded, OWN};
 use crate::cache::{Cache, Stamp};
 use crate::digest::{Digest, ObjectId};
 use crate::footprint::Footprint;
@@ -82,7 +82,7 @@ impl Cause {
     ) -> Option<Self> {
         let library = task.join(DIRECTORY);
         let computations = loaded.task.computations.iter();
-        let places = ["workflow", "inputs"].map(|name| task.join(name)).into_iter();
+        let places = OWN.map(|name| task.join(name)).into_iter();
         let places = places.chain(computations.map(|it| library.join(it.name.as_str())));
         let footprint = Footprint::take(places, began)?;
         let held = |top: &PathBuf| repositories.iter().any(|it| it.top() == top);

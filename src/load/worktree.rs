@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use rustix::fs::{FileType, Stat, stat as stat_of};
 
-use super::Uncommitted;
 use super::place::{self, Place};
 use super::problem::Fault;
 use super::source::{Found, Identity, Source, Version};
+use super::{OWN, Uncommitted};
 use crate::digest::ObjectId;
 use crate::git::{self, Changes, Head, HeadError, Heads, Standing};
 
@@ -44,9 +44,7 @@ impl WorkTree {
             linked: BTreeSet::new(),
         }
     }
-}
 
-impl WorkTree {
     /// Where all repositories stand that were looked at.
     pub(super) fn standings(&self) -> Option<Vec<Standing>> {
         self.heads.standings()
@@ -123,7 +121,7 @@ impl Source for WorkTree {
 
     fn changes(&mut self) -> Result<Changes, Fault> {
         if self.uncommitted != Uncommitted::Ignore {
-            for part in ["workflow", "inputs"] {
+            for part in OWN {
                 let part = self.task.join(part);
                 let changes = self.heads.changes(&part, &part)?;
                 let ignored = changes.ignored.into_iter().filter(|path| is_read(path));
