@@ -10,9 +10,9 @@ use super::{Tool, say};
 use crate::cache::Cache;
 use crate::count::counted;
 use crate::error::Error;
-use crate::evaluate::{Evaluation, Evaluator, Event, Exports, Files};
+use crate::evaluate::{Account, Evaluation, Evaluator, Event, Exports, Files};
 use crate::exit::Exit;
-use crate::explain::{self, Explanation, Question};
+use crate::explain::{self, Explanation};
 use crate::git::Trees;
 use crate::plan::Plan;
 use crate::report::{self, Troubles, View, labels};
@@ -62,10 +62,10 @@ impl Tool for Explain {
         Evaluator { task, plan, files, storage, exports, executor: None, retries: 0, observe }
             .evaluate(evaluation, NonZeroUsize::MIN)?;
         let labels = &labels(task, plan);
-        let view = View { task, plan, files, evaluation, storage, labels };
+        let account = Account { task, plan, files, evaluation, storage };
+        let view = View { account, labels };
         complain(view);
-        let question = Question { task, plan, files, evaluation, storage };
-        let explanation = Explanation::new(question);
+        let explanation = Explanation::new(account);
         if explanation.unread > 0 {
             let unread = counted(explanation.unread, "record");
             say("ce", &format_args!("warning: {unread} cannot be read; ce verify tells which"));

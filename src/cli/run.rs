@@ -11,9 +11,9 @@ use super::{Tool, say};
 use crate::cache::Cache;
 use crate::digest::{Digest, ObjectId};
 use crate::error::Error;
-use crate::evaluate::Evaluation;
+use crate::evaluate::{Account, Evaluation};
 use crate::exit::Exit;
-use crate::explain::{Explanation, Question};
+use crate::explain::Explanation;
 use crate::git::Config;
 use crate::load::{self, listed};
 use crate::name::TaskName;
@@ -91,7 +91,7 @@ impl Tool for Run {
         let (task, plan, files) = (&task, &plan, &files);
         let labels = labels(task, plan);
         let (evaluation, labels) = (&evaluation, &labels[..]);
-        let view = View { task, plan, files, evaluation, storage, labels };
+        let view = View { account: Account { task, plan, files, evaluation, storage }, labels };
         let mut screen = self.screen(view, &workshop, out)?;
         workshop.evaluate(view, &mut screen)?;
         let job = if dry_run { None } else { publish_job(view)? };
@@ -163,7 +163,7 @@ impl Run {
 
 /// Keeps the outputs of the job under its own name, if all of them are there.
 fn publish_job(view: View<'_>) -> Result<Option<ResultName>, Error> {
-    let View { task, plan, files, evaluation, storage, .. } = view;
+    let Account { task, plan, files, evaluation, storage } = view.account;
     let Some(outputs) = evaluation.outputs(files, plan) else {
         return Ok(None);
     };
@@ -188,8 +188,7 @@ fn publish_job(view: View<'_>) -> Result<Option<ResultName>, Error> {
 
 /// Says why what is missing would be computed.
 fn explain(view: View<'_>) {
-    let View { task, plan, files, evaluation, storage, .. } = view;
-    let explanation = Explanation::new(Question { task, plan, files, evaluation, storage });
+    let explanation = Explanation::new(view.account);
     reasons(view, &explanation).for_each(|reason| say(PROGRAM, &reason));
 }
 

@@ -18,7 +18,7 @@ use super::options::Strict;
 use super::screen::Screen;
 use crate::cache::Cache;
 use crate::error::Error;
-use crate::evaluate::{EvaluateError, Evaluation, Evaluator, Event, Exports, Files};
+use crate::evaluate::{Account, EvaluateError, Evaluation, Evaluator, Event, Exports, Files};
 use crate::executor::{ExecuteError, Executor, Local, Sandbox, Status};
 use crate::git::{Config, Trees};
 use crate::load;
@@ -201,7 +201,7 @@ impl Workshop {
 
     /// Evaluates in other threads what this one tells of.
     pub(super) fn evaluate(&self, view: View<'_>, screen: &mut Screen<'_>) -> Result<(), Error> {
-        let View { task, plan, files, evaluation, storage, .. } = view;
+        let Account { task, plan, files, evaluation, storage } = view.account;
         let (retries, trees, jobs) = (self.retries, &self.trees, self.jobs);
         let executor = self.crew.as_ref().map(|(executor, _)| &**executor as &dyn Executor);
         let (sender, events) = mpsc::channel::<Event>();
@@ -252,7 +252,7 @@ impl Evaluated {
     /// What can be told of it.
     pub(super) fn view<'a>(&'a self, storage: &'a Storage, labels: &'a [&'a str]) -> View<'a> {
         let Self { task, plan, files, evaluation } = self;
-        View { task, plan, files, evaluation, storage, labels }
+        View { account: Account { task, plan, files, evaluation, storage }, labels }
     }
 }
 

@@ -9,23 +9,10 @@ use std::collections::HashMap;
 
 pub use self::text::{Difference, difference};
 use crate::digest::Digest;
-use crate::evaluate::{Evaluation, Files};
+use crate::evaluate::Account;
 use crate::name::ComputationName;
-use crate::plan::{CallId, Plan, Source, Step};
-use crate::workflow::{Node, NodeId, Task};
-
-/// One of two evaluations.
-#[derive(Clone, Copy)]
-pub struct Side<'a> {
-    /// The task.
-    pub task: &'a Task,
-    /// Its plan.
-    pub plan: &'a Plan,
-    /// What was there before any call.
-    pub files: &'a Files,
-    /// How the calls ended.
-    pub evaluation: &'a Evaluation,
-}
+use crate::plan::{CallId, Source, Step};
+use crate::workflow::{Node, NodeId};
 
 /// What two outputs of the same number are to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,11 +52,7 @@ pub struct Parting {
     pub nodes: [NodeId; 2],
 }
 
-impl Side<'_> {
-    fn digest(&self, source: Source) -> Option<Digest> {
-        self.evaluation.digest(self.files, source)
-    }
-
+impl Account<'_> {
     /// The outputs of a call, if they are there.
     fn made(&self, call: CallId) -> Option<&[Digest]> {
         let outputs = self.evaluation.outcome(call)?.outputs()?;
@@ -104,7 +87,7 @@ impl Side<'_> {
 }
 
 /// Compares the outputs of two tasks, number by number.
-pub fn outputs([one, other]: [Side<'_>; 2]) -> Vec<Output> {
+pub fn outputs([one, other]: [Account<'_>; 2]) -> Vec<Output> {
     let count = one.plan.outputs().len().max(other.plan.outputs().len());
     let output = |number| {
         let sources = [one, other].map(|side| side.plan.outputs().get(number).copied());
@@ -122,7 +105,7 @@ pub fn outputs([one, other]: [Side<'_>; 2]) -> Vec<Output> {
 }
 
 /// Returns the computations that make other outputs of the same inputs, in the order of the plan.
-pub fn entrances([one, other]: [Side<'_>; 2]) -> Vec<Entrance> {
+pub fn entrances([one, other]: [Account<'_>; 2]) -> Vec<Entrance> {
     let (calls, others) = (one.calls(), other.calls());
     let entrance = |(key, id): (&(&ComputationName, Vec<Digest>), &CallId)| {
         let calls = [*id, *others.get(key)?];
@@ -138,7 +121,7 @@ pub fn entrances([one, other]: [Side<'_>; 2]) -> Vec<Entrance> {
 
 /// Returns the places where the two expressions part and what they pass up is not the same, each
 /// the nearest to the root.
-pub fn partings(sides: [Side<'_>; 2]) -> Vec<Parting> {
+pub fn partings(sides: [Account<'_>; 2]) -> Vec<Parting> {
     let roots = sides.map(|side| side.task.workflow.root());
     let mut partings = Vec::new();
     // How each pair was come to: its label, and from which pair.
@@ -165,13 +148,16 @@ pub fn partings(sides: [Side<'_>; 2]) -> Vec<Parting> {
 }
 
 /// Whether two nodes are known to pass up the same.
-fn are_same([one, other]: [Side<'_>; 2], [a, b]: [NodeId; 2]) -> bool {
+fn are_same([one, other]: [Account<'_>; 2], [a, b]: [NodeId; 2]) -> bool {
     let (a, b) = (one.passes(a), other.passes(b));
     a == b && a.iter().all(Option::is_some)
 }
 
 /// The inputs of two nodes, in pairs, if the nodes are the same but for these.
-fn pairs([one, other]: [Side<'_>; 2], [a, b]: [NodeId; 2]) -> Option<Vec<(String, [NodeId; 2])>> {
+fn pairs(
+    [one, other]: [Account<'_>; 2],
+    [a, b]: [NodeId; 2],
+) -> Option<Vec<(String, [NodeId; 2])>> {
     match (&one.task.workflow[a], &other.task.workflow[b]) {
         (
             Node::Computation { computation: a, inputs: of_a, outputs: slice },

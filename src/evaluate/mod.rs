@@ -48,6 +48,28 @@ pub struct Evaluation {
     outcomes: Box<[OnceLock<Outcome>]>,
 }
 
+/// An evaluation, and everything that it is of: what others ask and tell of it.
+#[derive(Clone, Copy)]
+pub struct Account<'a> {
+    /// The task.
+    pub task: &'a Task,
+    /// Its plan.
+    pub plan: &'a Plan,
+    /// What was there before any call.
+    pub files: &'a Files,
+    /// How the calls end.
+    pub evaluation: &'a Evaluation,
+    /// Where the results are.
+    pub storage: &'a Storage,
+}
+
+impl Account<'_> {
+    /// What a source contains, if it is known.
+    pub fn digest(&self, source: Source) -> Option<Digest> {
+        self.evaluation.digest(self.files, source)
+    }
+}
+
 impl Evaluation {
     /// Nothing is done yet.
     pub fn new(plan: &Plan) -> Self {

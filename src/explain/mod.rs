@@ -14,30 +14,15 @@ mod nearest;
 use self::cause::Tracing;
 use self::nearest::{Archive, Ingredient, is_same_version};
 use crate::digest::{Digest, ObjectId};
-use crate::evaluate::{Evaluation, Files, Outcome};
+use crate::evaluate::{Account, Outcome};
 use crate::history;
-use crate::plan::{CallId, LiteralId, Plan, Source};
+use crate::plan::{CallId, LiteralId, Source};
 use crate::storage::record::{FailureRecord, Stamp};
-use crate::storage::{Earlier, Memory, ResultName, Storage};
-use crate::workflow::{Computation, ComputationId, InputId, Task, version};
+use crate::storage::{Earlier, Memory, ResultName};
+use crate::workflow::{Computation, ComputationId, InputId, version};
 
 pub use self::cause::Causes;
 pub use self::change::{Change, changes};
-
-/// An evaluation that computed nothing, and of which the missing calls are to be explained.
-#[derive(Clone, Copy)]
-pub struct Question<'a> {
-    /// The task.
-    pub task: &'a Task,
-    /// Its plan.
-    pub plan: &'a Plan,
-    /// What was there before any call.
-    pub files: &'a Files,
-    /// How the calls ended.
-    pub evaluation: &'a Evaluation,
-    /// Where the results are.
-    pub storage: &'a Storage,
-}
 
 /// A version of a computation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -182,18 +167,18 @@ impl Version {
 }
 
 impl Explanation {
-    /// Explains all calls that are missing.
-    pub fn new(question: Question<'_>) -> Self {
-        let Question { task, plan, storage, .. } = question;
-        let missing = plan.calls().map(|(id, _)| id).filter(|id| question.missing(*id).is_some());
+    /// Explains all calls that are missing of an evaluation that computed nothing.
+    pub fn new(account: Account<'_>) -> Self {
+        let Account { task, plan, storage, .. } = account;
+        let missing = plan.calls().map(|(id, _)| id).filter(|id| account.missing(*id).is_some());
         let missing: Vec<CallId> = missing.collect();
         if missing.is_empty() {
             return Self { calls: Vec::new(), causes: Vec::new(), unread: 0 };
         }
         let earlier = history::earlier(storage, task.computations.iter().map(|it| &it.name));
-        let archive = Archive::new(question, earlier.calls);
+        let archive = Archive::new(account, earlier.calls);
         let nearest = vec![None; plan.calls().len()];
-        let mut comparison = Comparison { question, archive, nearest };
+        let mut comparison = Comparison { account, archive, nearest };
         let calls: Vec<(CallId, Vec<Why>)> =
             missing.iter().map(|id| (*id, comparison.whys(*id))).collect();
         let seconds = ahead::estimates(&comparison, missing.into_iter());
@@ -208,7 +193,7 @@ impl Explanation {
     }
 }
 
-impl<'a> Question<'a> {
+impl<'a> Account<'a> {
     /// What is remembered of a call, if that is missing.
     fn missing(self, call: CallId) -> Option<Option<&'a Memory>> {
         match self.evaluation.outcome(call)? {
@@ -221,15 +206,11 @@ impl<'a> Question<'a> {
         let id = self.plan.call(call).computation;
         (id, &self.task.computations[id.index()])
     }
-
-    fn digest(self, source: Source) -> Option<Digest> {
-        self.evaluation.digest(self.files, source)
-    }
 }
 
 /// The calls of a plan beside the earlier calls that are nearest.
 struct Comparison<'a> {
-    question: Question<'a>,
+    account: Account<'a>,
     archive: Archive<'a>,
     /// For each call of the plan that is missing, the nearest earlier one.
     nearest: Vec<Option<usize>>,
@@ -238,13 +219,13 @@ struct Comparison<'a> {
 impl Comparison<'_> {
     /// Looks for the nearest earlier call of a missing one; says why the missing one would run.
     fn whys(&mut self, id: CallId) -> Vec<Why> {
-        let Question { plan, storage, evaluation, .. } = self.question;
-        let (computation_id, computation) = self.question.computation(id);
+        let Account { plan, storage, evaluation, .. } = self.account;
+        let (computation_id, computation) = self.account.computation(id);
         let ingredients = plan.call(id).inputs.iter().map(|source| self.ingredient(*source));
         let ingredients: Vec<Ingredient> = ingredients.collect();
         let nearest = self.archive.nearest(computation_id, &ingredients);
         self.nearest[id.index()] = nearest;
-        if let Some(Some(memory)) = self.question.missing(id) {
+        if let Some(Some(memory)) = self.account.missing(id) {
             if let Some(failure) = &memory.failure {
                 let log = evaluation.outcome(id).and_then(|it| storage.failure_log(it.name()));
                 return vec![Why::FailedLast { failure: failure.clone(), log }];
@@ -283,13 +264,13 @@ impl Comparison<'_> {
             }
             Source::Input(_) | Source::Literal(_) => None,
         };
-        Ingredient { source, digest: self.question.digest(source).or_else(before) }
+        Ingredient { source, digest: self.account.digest(source).or_else(before) }
     }
 
     /// The inputs of a call that are not there.
     fn absent(&self, id: CallId) -> Vec<Why> {
-        let inputs = self.question.plan.call(id).inputs.iter().enumerate();
-        let absent = inputs.filter(|(_, source)| self.question.digest(**source).is_none());
+        let inputs = self.account.plan.call(id).inputs.iter().enumerate();
+        let absent = inputs.filter(|(_, source)| self.account.digest(**source).is_none());
         let why = |(at, source): (usize, &Source)| match *source {
             Source::Output { call, .. } => Some(Why::Waits { at, call }),
             Source::Literal(literal) => Some(Why::NoLiteral { at, literal }),
@@ -300,7 +281,7 @@ impl Comparison<'_> {
 
     /// What differs between a call and an earlier one, of what is known.
     fn differences(&self, id: CallId, earlier: usize) -> Vec<Why> {
-        let (_, computation) = self.question.computation(id);
+        let (_, computation) = self.account.computation(id);
         let call = &self.archive.calls[earlier];
         let mut whys = Vec::new();
         if !is_same_version(call, computation) {
@@ -310,8 +291,8 @@ impl Comparison<'_> {
                 false => Why::ComputationChanged(old),
             });
         }
-        for (at, source) in self.question.plan.call(id).inputs.iter().enumerate() {
-            let new = self.question.digest(*source);
+        for (at, source) in self.account.plan.call(id).inputs.iter().enumerate() {
+            let new = self.account.digest(*source);
             let Some(&old) = call.record.inputs.get(at) else { continue };
             if new == Some(old) {
                 continue;

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use super::{View, harmless, size};
-use crate::compare::{self, Difference, Output, Side, Verdict};
+use crate::compare::{self, Difference, Output, Verdict};
+use crate::evaluate::Account;
 use crate::plan::{CallId, Source};
 use crate::workflow::{Node, NodeId};
 
@@ -17,13 +18,8 @@ pub struct Contrast<'a> {
 }
 
 impl<'a> Contrast<'a> {
-    fn sides(&self) -> [Side<'a>; 2] {
-        self.views.map(|View { task, plan, files, evaluation, .. }| Side {
-            task,
-            plan,
-            files,
-            evaluation,
-        })
+    fn sides(&self) -> [Account<'a>; 2] {
+        self.views.map(|view| view.account)
     }
 
     /// Prints which outputs differ, where that enters, and how their texts differ.

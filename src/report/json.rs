@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Reporter, Tally, View};
-use crate::evaluate::{Event, Outcome};
+use crate::evaluate::{Account, Event, Outcome};
 use crate::exit::Exit;
 use crate::plan::{CallId, Source};
 use crate::storage::{Holder, Memory, ResultName};
@@ -97,7 +97,7 @@ impl<'a> Json<'a> {
     ///
     /// Fails if the output cannot be written.
     pub fn begin(view: View<'a>, out: &mut dyn Write) -> io::Result<Self> {
-        let View { task, plan, files, .. } = view;
+        let Account { task, plan, files, .. } = view.account;
         let json = Self(view);
         let inputs = task.inputs.iter().zip(&files.inputs).map(|(name, input)| File {
             name: Some(name.as_str()),
@@ -125,7 +125,7 @@ impl<'a> Json<'a> {
 
     /// The name of a call's computation, and its outputs under the name that they have.
     fn call(&self, call: CallId, name: &ResultName) -> (&'a str, Vec<File<'a>>) {
-        let View { task, plan, .. } = self.0;
+        let Account { task, plan, .. } = self.0.account;
         let computation = &task.computations[plan.call(call).computation.index()];
         let outputs = computation.outputs.iter().enumerate().map(|(number, symbolic)| {
             let source = Source::Output { call, number: number as u8 };
@@ -135,7 +135,7 @@ impl<'a> Json<'a> {
     }
 
     fn file(&self, name: Option<&'a str>, file: String, source: Source) -> File<'a> {
-        let View { files, evaluation, .. } = self.0;
+        let Account { files, evaluation, .. } = self.0.account;
         let sha1 = evaluation.digest(files, source).map(|digest| digest.sha1.full());
         File { name, file, sha1, there: self.0.is_there(source) }
     }
@@ -197,7 +197,7 @@ impl Reporter for Json<'_> {
     }
 
     fn end(&mut self, job: Option<&ResultName>, exit: Exit, out: &mut dyn Write) -> io::Result<()> {
-        let View { plan, files, evaluation, .. } = self.0;
+        let Account { plan, files, evaluation, .. } = self.0.account;
         let outputs = plan.outputs().iter().filter_map(|source| {
             let name = evaluation.name(files, plan, *source)?;
             Some(self.file(None, name, *source))

@@ -20,6 +20,7 @@ mod verdict;
 
 use std::fmt;
 use std::io;
+use std::ops::Deref;
 
 pub use self::ancestry::Ancestry;
 pub use self::contrast::Contrast;
@@ -35,27 +36,27 @@ pub use self::tree::Tree;
 pub use self::trouble::Troubles;
 pub use self::verdict::Bar;
 use crate::count::counted;
-use crate::evaluate::{Evaluation, Event, Files, Outcome};
+use crate::evaluate::{Account, Event, Outcome};
 use crate::exit::Exit;
 use crate::plan::{CallId, Plan, Source, Step};
-use crate::storage::{ResultName, Storage};
+use crate::storage::ResultName;
 use crate::workflow::Task;
 
 /// Everything that can be told of one evaluation.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
-    /// The task.
-    pub task: &'a Task,
-    /// Its plan.
-    pub plan: &'a Plan,
-    /// What was there before any call.
-    pub files: &'a Files,
-    /// How the calls end.
-    pub evaluation: &'a Evaluation,
-    /// Where the results are.
-    pub storage: &'a Storage,
+    /// The evaluation, which may go on.
+    pub account: Account<'a>,
     /// What each call is called where it occurs first; see [`labels`].
     pub labels: &'a [&'a str],
+}
+
+impl<'a> Deref for View<'a> {
+    type Target = Account<'a>;
+
+    fn deref(&self) -> &Account<'a> {
+        &self.account
+    }
 }
 
 /// What a human called each call of a plan, where it occurs first in the workflow.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::{ROOT, Reporter, View, harmless};
-use crate::evaluate::{Event, Outcome};
+use crate::evaluate::{Account, Event, Outcome};
 use crate::exit::Exit;
 use crate::plan::{CallId, Source, Step};
 use crate::storage::ResultName;
@@ -69,7 +69,7 @@ impl<'a> Tree<'a> {
     }
 
     fn leaf(&self, source: Source, label: &str, out: &mut dyn Write) -> io::Result<()> {
-        let View { task, plan, files, .. } = self.view;
+        let Account { task, plan, files, .. } = self.view.account;
         let text = match source {
             Source::Input(id) => format!("INPUT('{}')", task.inputs[id.index()]),
             Source::Literal(id) => format!("FILE('{}')", plan.literals()[id.index()]),

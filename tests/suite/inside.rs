@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use compeval::evaluate::{Evaluation, Evaluator, Event, Exports, Files};
+use compeval::evaluate::{Account, Evaluation, Evaluator, Event, Exports, Files};
 use compeval::executor::{Executor, Fake, Invocation};
 use compeval::exit::Exit;
 use compeval::git::Trees;
@@ -109,7 +109,7 @@ impl World {
             Evaluator { task, plan, files, storage, exports, executor, retries, observe };
         evaluator.evaluate(evaluation, NonZeroUsize::new(jobs).unwrap()).unwrap();
         let labels = &labels(task, plan);
-        let view = View { task, plan, files, evaluation, storage, labels };
+        let view = View { account: Account { task, plan, files, evaluation, storage }, labels };
         let mut text = Vec::new();
         let mut tree = Tree::new(view);
         tree.begin(&mut text).unwrap();
