@@ -4,7 +4,7 @@
 //! counts as well. What is in a directory `.git` does not count.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,9 @@ pub struct Footprint {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Piece {
     directory: PathBuf,
-    entries: Vec<(PathBuf, Stamp)>,
+    /// Each with a zero byte behind it.
+    paths: String,
+    stamps: Vec<Stamp>,
 }
 
 /// A directory with more than that below it, in no other piece, is a piece.
@@ -83,14 +85,14 @@ impl Footprint {
             return Err(Errno::INVAL);
         };
         let (kind, stamp) = look(CWD, place, before)?;
-        self.pieces.push(Piece { directory: above.into(), entries: vec![(name.into(), stamp)] });
+        self.pieces.push(Piece::new(above.into(), &[(name.into(), stamp)])?);
         let mut open = Vec::new();
         if kind == FileType::Directory {
             open.push(Open::new(CWD, place, place.to_owned())?);
         }
         while let Some(top) = open.last_mut() {
             let Some(entry) = top.listing.read().transpose()? else {
-                self.close(&mut open);
+                self.close(&mut open)?;
                 continue;
             };
             let name = Path::new(OsStr::from_bytes(entry.file_name().to_bytes()));
@@ -121,15 +123,16 @@ impl Footprint {
     }
 
     /// Ends the innermost directory: it becomes a piece, or a part of the one around it.
-    fn close(&mut self, open: &mut Vec<Open>) {
-        let Some(Open { directory, seen, .. }) = open.pop() else { return };
+    fn close(&mut self, open: &mut Vec<Open>) -> Result<(), Errno> {
+        let Some(Open { directory, seen, .. }) = open.pop() else { return Ok(()) };
         match (open.last_mut(), directory.file_name()) {
             (Some(around), Some(name)) if seen.len() <= MOST => {
                 let name = Path::new(name);
                 around.seen.extend(seen.into_iter().map(|(path, stamp)| (name.join(path), stamp)));
             }
-            _ => self.pieces.push(Piece { directory, entries: seen }),
+            _ => self.pieces.push(Piece::new(directory, &seen)?),
         }
+        Ok(())
     }
 }
 
@@ -160,12 +163,24 @@ fn look(around: impl AsFd, path: &Path, before: SystemTime) -> Result<(FileType,
 }
 
 impl Piece {
+    /// Fails if a path is no text.
+    fn new(directory: PathBuf, entries: &[(PathBuf, Stamp)]) -> Result<Self, Errno> {
+        let mut paths = String::new();
+        for (path, _) in entries {
+            paths.push_str(path.to_str().ok_or(Errno::ILSEQ)?);
+            paths.push('\0');
+        }
+        Ok(Self { directory, paths, stamps: entries.iter().map(|(_, stamp)| *stamp).collect() })
+    }
+
     fn holds(&self) -> bool {
         let Ok(directory) = enter(CWD, &self.directory, OFlags::PATH) else { return false };
-        self.entries.iter().all(|(path, stamp)| {
+        let looks = |(path, stamp): (&[u8], &Stamp)| {
+            let Ok(path) = CStr::from_bytes_with_nul(path) else { return false };
             let now = statat(&directory, path, AtFlags::SYMLINK_NOFOLLOW);
             now.is_ok_and(|stat| Stamp::from(&stat) == *stamp)
-        })
+        };
+        self.paths.as_bytes().split_inclusive(|byte| *byte == 0).zip(&self.stamps).all(looks)
     }
 }
 
