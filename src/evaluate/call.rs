@@ -65,10 +65,10 @@ impl<'a> Evaluator<'a> {
     pub(super) fn turn(&self, evaluation: &Evaluation, id: CallId) -> Turn<'a> {
         let planned = self.plan.call(id);
         let computation = &self.task.computations[planned.computation.index()];
-        let known = planned.inputs.iter().map(|source| evaluation.digest(self.files, *source));
-        let known: Vec<Option<Digest>> = known.collect();
-        let Some(inputs) = known.iter().copied().collect::<Option<Vec<Digest>>>() else {
-            let name = ResultName::guess(computation, &known);
+        let known = || planned.inputs.iter().map(|source| evaluation.digest(self.files, *source));
+        let guess = || ResultName::guess(computation, known());
+        let Some(inputs) = known().collect::<Option<Vec<Digest>>>() else {
+            let name = guess();
             return Turn::Ended(match self.executor {
                 Some(_) if self.awaits_interrupted(evaluation, planned) => {
                     Outcome::Interrupted(name)
@@ -81,10 +81,7 @@ impl<'a> Evaluator<'a> {
         let name = match self.storage.find(call) {
             Ok(Found::Hit(outputs)) => return Turn::Ended(Outcome::Reused(outputs)),
             Ok(Found::Absent(name)) => name,
-            Err(error) => {
-                let name = ResultName::guess(computation, &known);
-                return Turn::Ended(Outcome::failed(name, error));
-            }
+            Err(error) => return Turn::Ended(Outcome::failed(guess(), error)),
         };
         let Some(executor) = self.executor else {
             return Turn::Ended(self.only_look(call, name));

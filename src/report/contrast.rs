@@ -140,7 +140,7 @@ impl View<'_> {
                 outputs.get(usize::from(number)).cloned().unwrap_or_default()
             }
         };
-        harmless(&name)
+        harmless(&name).into_owned()
     }
 
     /// Where a file is, its size and its SHA-1; or why there is none.

@@ -101,7 +101,7 @@ fn stat(files: &[FileChange], out: &mut dyn Write) -> io::Result<()> {
             }
             None => ("Bin".to_owned(), String::new()),
         };
-        [harmless(&file.path.to_string_lossy()), format!("| {count} {bar}")]
+        [harmless(&file.path.to_string_lossy()).into_owned(), format!("| {count} {bar}")]
     };
     let rows: Vec<[String; 2]> = files.iter().take(FILES).map(row).collect();
     aligned(&rows).iter().try_for_each(|line| writeln!(out, "    {line}"))?;

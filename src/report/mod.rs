@@ -18,6 +18,7 @@ mod tree;
 mod trouble;
 mod verdict;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::ops::Deref;
@@ -73,8 +74,9 @@ pub fn labels<'a>(task: &'a Task, plan: &Plan) -> Vec<&'a str> {
 }
 
 /// Takes the control characters out of a text, which could else command the terminal.
-pub(crate) fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    let harms = |c: char| c.is_control() && c != '\t';
+    if text.contains(harms) { text.replace(harms, "\u{fffd}").into() } else { text.into() }
 }
 
 /// What the root of every workflow is called.
@@ -83,7 +85,8 @@ const ROOT: &str = "TASK";
 impl View<'_> {
     /// A name in the storage as the user would write it.
     pub fn shown(&self, name: &str) -> String {
-        self.storage.shown(name).display().to_string()
+        let path = self.storage.shown(name).into_os_string();
+        path.into_string().unwrap_or_else(|path| path.to_string_lossy().into_owned())
     }
 
     /// Where the outputs of the task are, or would be, and whether they are there.

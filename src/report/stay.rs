@@ -42,7 +42,7 @@ pub fn pins(
         match pin {
             Some(PinRecord { note, recorded, .. }) => {
                 let note = super::harmless(note.as_deref().unwrap_or_default());
-                [format!("{:.0}", recorded.at), recorded.user.clone(), file, note]
+                [format!("{:.0}", recorded.at), recorded.user.clone(), file, note.into_owned()]
             }
             None => [unknown(), unknown(), file, String::new()],
         }

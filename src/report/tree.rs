@@ -195,6 +195,6 @@ impl Reporter for Tree<'_> {
 }
 
 pub(super) fn indent(depth: usize, out: &mut dyn Write) -> io::Result<()> {
-    write!(out, "{:1$}", "", 4 * depth.min(DEEPEST))?;
+    out.write_all(&[b' '; 4 * DEEPEST][..4 * depth.min(DEEPEST)])?;
     if depth > DEEPEST { write!(out, "(+{}) ", depth - DEEPEST) } else { Ok(()) }
 }

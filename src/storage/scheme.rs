@@ -116,19 +116,19 @@ impl ResultName {
 
     /// The name that a call would have, as far as its inputs are known: `???` stands for those
     /// that are not. It is for showing, no file ever has it.
-    pub fn guess(computation: &Computation, inputs: &[Option<Digest>]) -> Self {
-        let show = |input: &Option<Digest>| match input {
+    pub fn guess(computation: &Computation, inputs: impl Iterator<Item = Option<Digest>>) -> Self {
+        let show = |input: Option<Digest>| match input {
             Some(digest) => digest.sha1.short(),
             None => "???".to_owned(),
         };
-        let file = join(inputs.iter().map(show));
+        let file = join(inputs.map(show));
         Self { directory: call_directory(computation), file }
     }
 
     /// The name of an output.
     pub fn output(&self, number: usize) -> String {
         debug_assert!(number < MOST, "outputs are counted with two digits");
-        format!("{}/{number:02}/{}", self.directory, self.file)
+        self.room(&format!("{number:02}"))
     }
 
     /// The name of a room of the same computation.
@@ -138,7 +138,7 @@ impl ResultName {
 
     /// The name of what is kept in another room of the same computation.
     pub(super) fn room(&self, room: &str) -> String {
-        format!("{}/{room}/{}", self.directory, self.file)
+        [&self.directory, "/", room, "/", &self.file].concat()
     }
 
     pub(super) fn record(&self) -> String {
@@ -147,12 +147,12 @@ impl ResultName {
 
     /// The name of a record that is kept in another room.
     pub(super) fn record_in(&self, room: &str) -> String {
-        self.room(room) + ".json"
+        [&self.directory, "/", room, "/", &self.file, ".json"].concat()
     }
 
     /// The name without a room: what identifies the call among all calls.
     pub fn short(&self) -> String {
-        format!("{}/{}", self.directory, self.file)
+        [&*self.directory, "/", &self.file].concat()
     }
 }
 
@@ -187,7 +187,7 @@ fn job_directory(task: &TaskName, commit: &str) -> Box<str> {
 }
 
 fn directory(kind: &str, name: &str, commit: &str) -> Box<str> {
-    format!("{kind}_{name}/{commit}").into()
+    [kind, "_", name, "/", commit].concat().into()
 }
 
 fn file(inputs: &[Digest], digits: Digits) -> Box<str> {
@@ -202,7 +202,7 @@ pub(super) fn longest_record(inputs: usize) -> String {
 /// Joins the inputs' digits with `_`. Where a component would grow too long it ends in `_`, and
 /// the rest goes on in a directory of that name. Nothing at all is `_`.
 fn join(inputs: impl Iterator<Item = String>) -> Box<str> {
-    let mut name = String::new();
+    let mut name = String::with_capacity(inputs.size_hint().0 * (SHORT + 1));
     let mut begin = 0;
     for input in inputs {
         if name.len() > begin {
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(name.short(), "c_add/567526d1f10f/ad48103e4fc7_5d9474c0309b");
         assert_eq!(ResultName::of_record_in(RECORDS, &name.record()), Some(name.clone()));
         assert_eq!(task_input(&x, Digits::Short), "tinputs/ad/48103e4fc7");
-        let guess = ResultName::guess(&computation(), &[Some(x), None]);
+        let guess = ResultName::guess(&computation(), [Some(x), None].into_iter());
         assert_eq!(guess.output(0), "c_add/567526d1f10f/00/ad48103e4fc7_???");
     }
 
