@@ -6,6 +6,7 @@
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,9 +14,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Stat;
 use rustix::process::geteuid;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Blake3;
+use crate::digest::{Blake3, Digest};
 
 /// A directory of files that are known by relative names. Nothing is made before it is written.
 #[derive(Clone, Debug)]
@@ -89,10 +91,41 @@ impl Cache {
         files.iter().take(surplus).for_each(|(_, path)| drop(fs::remove_file(path)));
     }
 
+    /// Returns what this very program has kept in a directory under a key.
+    ///
+    /// Another version of it may understand the same in another way, and does not believe it.
+    pub fn recall<T: DeserializeOwned>(&self, dir: &str, key: &[&[u8]]) -> Option<T> {
+        let kept = self.read(&own_name(dir, key)?)?;
+        let (program, what): (Stamp, T) = postcard::from_bytes(&kept).ok()?;
+        (program == own_stamp()?).then_some(what)
+    }
+
+    /// Keeps something in a directory under a key for this very program, and only the newest that are
+    /// there, so many.
+    pub fn remember(&self, dir: &str, key: &[&[u8]], what: &impl Serialize, most: usize) {
+        let Some((name, program)) = own_name(dir, key).zip(own_stamp()) else { return };
+        if let Ok(kept) = postcard::to_allocvec(&(program, what)) {
+            self.write(&name, &kept);
+            self.keep(dir, most);
+        }
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         debug_assert!(Path::new(name).is_relative(), "names are relative");
         self.root.join(name)
     }
+}
+
+/// What tells this program from every other version of it.
+fn own_stamp() -> Option<Stamp> {
+    Some(Stamp::of(&std::env::current_exe().ok()?.metadata().ok()?))
+}
+
+/// The name of what this program keeps. Each program has its own, or they would take turns.
+fn own_name(dir: &str, key: &[&[u8]]) -> Option<String> {
+    let program = std::env::current_exe().ok()?;
+    let key = [key, &[program.as_os_str().as_bytes()]].concat().join(&0);
+    Some(format!("{dir}/{}", Digest::of(&key).sha1.full()))
 }
 
 /// A name beside a file that no other thread or process of this host uses.
@@ -150,6 +183,11 @@ impl Stamp {
             modified_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
             changed_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
         }
+    }
+
+    /// Which file it is: its file system, and its number there.
+    pub const fn file(&self) -> (u64, u64) {
+        (self.device, self.inode)
     }
 
     /// Whether any later change would show, if this was taken at that time.

@@ -14,11 +14,11 @@ pub const SHORT: usize = 12;
 
 /// The SHA-1 of a file's contents, the one that storage names show.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Sha1(#[serde(with = "hex::serde")] [u8; 20]);
+pub struct Sha1(#[serde(with = "digits")] [u8; 20]);
 
 /// The BLAKE3 of a file's contents: SHA-1 collisions can be made on purpose, its cannot.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Blake3(#[serde(with = "hex::serde")] [u8; 32]);
+pub struct Blake3(#[serde(with = "digits")] [u8; 32]);
 
 /// Everything that tells one file's contents from another's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -31,7 +31,38 @@ pub struct Digest {
     pub size: u64,
 }
 
+/// How a hash is written: in hexadecimal where people read it, else as it is.
+mod digits {
+    use hex::FromHex;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer, T: AsRef<[u8]> + Serialize>(
+        bytes: &T,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match serializer.is_human_readable() {
+            true => hex::serde::serialize(bytes, serializer),
+            false => bytes.serialize(serializer),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>, T>(deserializer: D) -> Result<T, D::Error>
+    where
+        T: FromHex<Error: std::fmt::Display> + Deserialize<'de>,
+    {
+        match deserializer.is_human_readable() {
+            true => hex::serde::deserialize(deserializer),
+            false => T::deserialize(deserializer),
+        }
+    }
+}
+
 impl Sha1 {
+    /// Its bytes.
+    pub const fn bytes(&self) -> &[u8; 20] {
+        &self.0
+    }
+
     /// All forty digits.
     pub fn full(&self) -> String {
         hex::encode(self.0)

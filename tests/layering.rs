@@ -36,7 +36,7 @@ const OWNERS: [(&str, &[&str]); 21] = [
     ("hex", &["digest.rs"]),
     ("indicatif", &["report/"]),
     ("jiff", &["storage/", "executor/", "verify.rs", "history/", "collect.rs", "report/", "cli/"]),
-    ("postcard", &["load/"]),
+    ("postcard", &["cache.rs"]),
     ("rayon", &["footprint.rs", "evaluate/", "verify.rs", "history/"]),
     ("rustix", &["cache.rs", "footprint.rs", "load/", "storage/", "executor/"]),
     ("serde", &[""]),

@@ -212,7 +212,9 @@ impl Evaluator<'_> {
         evaluation: &Evaluation,
         jobs: NonZeroUsize,
     ) -> Result<(), EvaluateError> {
+        self.storage.recall_records(&self.task.name);
         let carried_out = countdown::carry_out(self, evaluation, jobs);
+        self.storage.remember_records(&self.task.name);
         if let Some(executor) = self.executor {
             executor.finish();
         }

@@ -145,7 +145,7 @@ pub fn task_at(dir: &Path, rev: &str, cache: Option<&Cache>) -> Result<Loaded, L
     }
     let loaded = task_in(dir, rev, snapshot)?;
     if let Some(cache) = cache {
-        remembered::keep(cache, &real, Some(&commit), &loaded, Cause::of_commit);
+        remembered::keep(cache, &real, Some(&commit), &loaded, || Some(Cause::default()));
     }
     Ok(loaded)
 }

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::library::DIRECTORY;
 use super::{Loaded, OWN};
-use crate::cache::{Cache, Stamp};
-use crate::digest::{Digest, ObjectId};
+use crate::cache::Cache;
+use crate::digest::ObjectId;
 use crate::footprint::Footprint;
 use crate::git::{self, Standing};
 use crate::workflow::Task;
@@ -26,11 +26,10 @@ const MOST: usize = 32;
 /// Where they are in the cache.
 const TASKS: &str = "tasks";
 
-/// What tells that a load would give the same: everything that it depends on.
-#[derive(Serialize, Deserialize)]
+/// What tells that a load would give the same: everything that it depends on. Of what a commit holds,
+/// that is nothing.
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Cause {
-    /// Another version of the program may read tasks in another way.
-    program: Stamp,
     /// The task and the places of its files, and in which work tree each is.
     tops: Vec<(PathBuf, Option<PathBuf>)>,
     repositories: Vec<Standing>,
@@ -40,10 +39,8 @@ pub(super) struct Cause {
 /// Returns what loading the task at this real path would give, as it is at a commit or, without one,
 /// as it is checked out; if that is known.
 pub(super) fn recall(cache: &Cache, task: &Path, commit: Option<&ObjectId>) -> Option<Loaded> {
-    let program = program()?;
-    let remembered = cache.read(&place(task, commit)?)?;
-    let (cause, task): (Cause, Task) = postcard::from_bytes(&remembered).ok()?;
-    (cause.program == program && cause.holds()).then(|| Loaded { task, warnings: Vec::new() })
+    let (cause, task): (Cause, Task) = cache.recall(TASKS, &key(task, commit))?;
+    cause.holds().then(|| Loaded { task, warnings: Vec::new() })
 }
 
 /// Remembers what loading the task at this real path gave, if that is worth it.
@@ -58,20 +55,12 @@ pub(super) fn keep(
     if nodes < WORTH || !loaded.task.changed.is_empty() || !loaded.warnings.is_empty() {
         return;
     }
-    let Some((place, cause)) = place(task, commit).zip(cause()) else { return };
-    if let Ok(remembered) = postcard::to_allocvec(&(cause, &loaded.task)) {
-        cache.write(&place, &remembered);
-        cache.keep(TASKS, MOST);
+    if let Some(cause) = cause() {
+        cache.remember(TASKS, &key(task, commit), &(cause, &loaded.task), MOST);
     }
 }
 
 impl Cause {
-    /// What a commit holds never changes.
-    pub(super) fn of_commit() -> Option<Self> {
-        let (tops, repositories) = (Vec::new(), Vec::new());
-        Some(Self { program: program()?, tops, repositories, footprint: Footprint::default() })
-    }
-
     /// The task that began to be loaded from this real path at that time, and these are the
     /// repositories that hold it. `None` if changes since may not show.
     pub(super) fn of_checkout(
@@ -92,7 +81,7 @@ impl Cause {
         }
         let places = footprint.places().iter().map(PathBuf::as_path).chain([task]);
         let tops = places.map(|place| (place.to_owned(), git::top(place))).collect();
-        Some(Self { program: program()?, tops, repositories, footprint })
+        Some(Self { tops, repositories, footprint })
     }
 
     fn holds(&self) -> bool {
@@ -102,15 +91,7 @@ impl Cause {
     }
 }
 
-/// What tells this program from every other version of it.
-fn program() -> Option<Stamp> {
-    Some(Stamp::of(&std::env::current_exe().ok()?.metadata().ok()?))
-}
-
-/// Where a task is in the cache. Each program has its own, since another one would not believe it.
-fn place(task: &Path, commit: Option<&ObjectId>) -> Option<String> {
-    let program = std::env::current_exe().ok()?;
-    let commit = commit.map_or("", ObjectId::full).as_bytes();
-    let names = [task.as_os_str().as_bytes(), program.as_os_str().as_bytes(), commit].join(&0);
-    Some(format!("{TASKS}/{}", Digest::of(&names).sha1.full()))
+/// What a task is known by in the cache.
+fn key<'a>(task: &'a Path, commit: Option<&'a ObjectId>) -> [&'a [u8]; 2] {
+    [task.as_os_str().as_bytes(), commit.map_or("", ObjectId::full).as_bytes()]
 }

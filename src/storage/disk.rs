@@ -18,6 +18,7 @@ use super::fault::fault;
 use super::reading::Reading;
 use super::record::Published;
 use super::{Result, StorageError};
+use crate::cache::Stamp;
 use crate::digest::Digest;
 
 /// Names what was tried when an operation fails.
@@ -59,15 +60,15 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     Ok(read_one(path)?.map(|(_, contents)| contents))
 }
 
-/// Returns the contents of a small file, and which file that is.
-pub(super) fn read_one(path: &Path) -> Result<Option<(FileId, Vec<u8>)>> {
+/// Returns the contents of a small file, and what tells that it has not been changed since.
+pub(super) fn read_one(path: &Path) -> Result<Option<(Stamp, Vec<u8>)>> {
     let read = || {
         let mut file = File::open(path)?;
         let metadata = file.metadata()?;
         // What is there is whole, so that nobody needs to ask whether more follows.
         let mut contents = vec![0; metadata.len() as usize];
         file.read_exact(&mut contents)?;
-        Ok(((metadata.dev(), metadata.ino()), contents))
+        Ok((Stamp::of(&metadata), contents))
     };
     found(fault().and_then(|()| read())).doing("read", path)
 }

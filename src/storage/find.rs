@@ -1,6 +1,7 @@
 //! Whether a call is there: its record and all its outputs, made from the very inputs asked for.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -11,6 +12,7 @@ use super::record::{CallRecord, FORMAT, Format, Origin, Published, Version};
 use super::scheme::{DIGITS, Digits, ResultName};
 use super::stage::waiting;
 use super::{Result, Storage, StorageError, Unrecorded, disk, lock};
+use crate::cache::Stamp;
 use crate::digest::Digest;
 use crate::workflow::Computation;
 
@@ -53,12 +55,19 @@ pub(super) enum State {
     Free,
 }
 
+impl State {
+    fn hit(name: &ResultName, outputs: &[Published]) -> Self {
+        let digests = outputs.iter().map(|output| output.digest).collect();
+        Self::Hit(Outputs { name: name.clone(), digests })
+    }
+}
+
 impl Call<'_> {
     fn name(&self, digits: Digits) -> ResultName {
         ResultName::of_call(self.computation, self.inputs, digits)
     }
 
-    fn outputs(&self) -> usize {
+    pub(super) fn outputs(&self) -> usize {
         self.computation.outputs.len()
     }
 }
@@ -122,16 +131,33 @@ impl Storage {
 
     /// Looks at what stands under a name.
     pub(super) fn state(&self, name: &ResultName, call: Call<'_>) -> Result<State> {
-        let Some((id, record)) = self.record_of::<CallRecord>(&name.record())? else {
+        let (record_name, taken) = (name.record(), SystemTime::now());
+        if let Some(outputs) = self.said(&record_name, call)?
+            && self.are_published(name, &outputs)?
+        {
+            return Ok(State::hit(name, &outputs));
+        }
+        let Some((stamp, record)) = self.record_at::<CallRecord>(&record_name)? else {
             return self.unrecorded(name, call);
         };
         match record {
             Some(record) if record.inputs != call.inputs => Ok(State::Stranger),
             Some(record) if record.outputs.len() == call.outputs() => {
-                self.recorded(name, &record, id)
+                self.note_record(&record_name, stamp, taken, &record);
+                self.recorded(name, &record, stamp.file())
             }
-            Some(_) | None => Ok(State::Remains(Some(id))),
+            Some(_) | None => Ok(State::Remains(Some(stamp.file()))),
         }
+    }
+
+    /// Whether all outputs are there, and still the published ones.
+    fn are_published(&self, name: &ResultName, outputs: &[Published]) -> Result<bool> {
+        for (number, output) in outputs.iter().enumerate() {
+            if !disk::is_published(&self.path(&name.output(number)), output)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn recorded(&self, name: &ResultName, record: &CallRecord, id: FileId) -> Result<State> {
@@ -145,8 +171,7 @@ impl Storage {
                 }
             }
         }
-        let digests = record.outputs.iter().map(|output| output.digest).collect();
-        Ok(State::Hit(Outputs { name: name.clone(), digests }))
+        Ok(State::hit(name, &record.outputs))
     }
 
     /// Puts an output in its place that its execution had no time to, if it is waiting.
@@ -177,7 +202,7 @@ impl Storage {
         if outputs.len() < call.outputs() || outputs.is_empty() {
             return Ok(if any { State::Remains(None) } else { State::Free });
         }
-        let digests = outputs.iter().map(|output| output.digest).collect();
+        let hit = State::hit(name, &outputs);
         if disk::metadata(&self.path(&name.record_in(COLLECTED)))?.is_some() {
             // They are being taken away.
             return Ok(State::Remains(None));
@@ -191,7 +216,7 @@ impl Storage {
             // Somebody has published since. What was seen may be half of the old and half of the new.
             return self.state(name, call);
         }
-        Ok(State::Hit(Outputs { name: name.clone(), digests }))
+        Ok(hit)
     }
 
     pub(super) fn call_record(
@@ -216,7 +241,7 @@ impl Storage {
 
     /// Reads a record of this name.
     pub(super) fn record<T: DeserializeOwned>(&self, name: &str) -> Result<Read<T>> {
-        Ok(match self.record_of(name)? {
+        Ok(match self.record_at(name)? {
             Some((_, Some(record))) => Read::Record(record),
             Some((_, None)) => Read::Spoiled,
             None => Read::Absent,
@@ -224,15 +249,18 @@ impl Storage {
     }
 
     /// Reads whatever has the name of a record: which file it is, and the record if it is one.
-    fn record_of<T: DeserializeOwned>(&self, name: &str) -> Result<Option<(FileId, Option<T>)>> {
+    pub(super) fn record_at<T: DeserializeOwned>(
+        &self,
+        name: &str,
+    ) -> Result<Option<(Stamp, Option<T>)>> {
         let path = self.path(name);
-        let Some((id, text)) = disk::read_one(&path)? else { return Ok(None) };
+        let Some((stamp, text)) = disk::read_one(&path)? else { return Ok(None) };
         if let Ok(record) = serde_json::from_slice(&text) {
-            return Ok(Some((id, Some(record))));
+            return Ok(Some((stamp, Some(record))));
         }
         match serde_json::from_slice(&text) {
             Ok(Version { format }) if format > FORMAT => Err(StorageError::Format { path, format }),
-            _ => Ok(Some((id, None))),
+            _ => Ok(Some((stamp, None))),
         }
     }
 

@@ -35,6 +35,11 @@ pub(super) struct Intake {
 }
 
 impl Intake {
+    /// Where something may be remembered, if anywhere.
+    pub(super) const fn cache(&self) -> Option<&Cache> {
+        self.cache.as_ref()
+    }
+
     /// Keeps other threads from publishing.
     pub(super) fn publishing(&self) -> MutexGuard<'_, ()> {
         lock(&self.publishing)

@@ -24,6 +24,7 @@ mod pin;
 mod probe;
 mod publish;
 mod reading;
+mod recollection;
 pub mod record;
 mod run;
 mod scheme;
@@ -58,6 +59,7 @@ pub use self::memory::Memory;
 pub use self::pin::PinRecord;
 pub use self::probe::Probes;
 pub use self::publish::Sealed;
+use self::recollection::Recollection;
 use self::record::Stamp;
 pub use self::run::{Holder, SILENCE};
 use self::run::{Run, RunName};
@@ -174,6 +176,7 @@ pub struct Storage {
     run: Run,
     unsynced: Unsynced,
     intake: Intake,
+    recollection: Recollection,
     /// Directories that are known to be there.
     made: Mutex<HashSet<PathBuf>>,
     /// Who is to have a name that is not yet taken: two calls that collide may be met together.
@@ -208,6 +211,7 @@ impl Storage {
             run: Run::new(),
             unsynced: Unsynced::new(Durability::Unsynced),
             intake: Intake::default(),
+            recollection: Recollection::default(),
             made: Mutex::default(),
             claims: Mutex::default(),
             versions: Mutex::default(),
@@ -248,7 +252,10 @@ impl Storage {
 
     /// Where a file of this name is, absolute: for programs that run elsewhere.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.root.join(name)
+        let mut path = PathBuf::with_capacity(self.root.as_os_str().len() + 1 + name.len());
+        path.push(&self.root);
+        path.push(name);
+        path
     }
 
     /// Where a file of this name is, as the user named the storage: for showing.
