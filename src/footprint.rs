@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::Stamp;
+use crate::digest::Blake3;
 
 /// Everything at some places, and below them.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,11 +38,12 @@ struct Piece {
     directory: PathBuf,
     /// Each with a zero byte behind it.
     paths: String,
-    stamps: Vec<Stamp>,
+    /// The hash of their stamps, in this order.
+    stamps: Blake3,
 }
 
 /// A directory with more than that below it, in no other piece, is a piece.
-const MOST: usize = 64;
+const MOST: usize = 16;
 
 impl Footprint {
     /// Looks at some places, given by absolute paths, and at wherever links lead from there.
@@ -170,18 +172,30 @@ impl Piece {
             paths.push_str(path.to_str().ok_or(Errno::ILSEQ)?);
             paths.push('\0');
         }
-        Ok(Self { directory, paths, stamps: entries.iter().map(|(_, stamp)| *stamp).collect() })
+        Ok(Self { directory, paths, stamps: hash(entries.iter().map(|(_, stamp)| *stamp)) })
     }
 
     fn holds(&self) -> bool {
         let Ok(directory) = enter(CWD, &self.directory, OFlags::PATH) else { return false };
-        let looks = |(path, stamp): (&[u8], &Stamp)| {
-            let Ok(path) = CStr::from_bytes_with_nul(path) else { return false };
-            let now = statat(&directory, path, AtFlags::SYMLINK_NOFOLLOW);
-            now.is_ok_and(|stat| Stamp::from(&stat) == *stamp)
+        let look = |path: &[u8]| {
+            let path = CStr::from_bytes_with_nul(path).ok()?;
+            Some(Stamp::from(&statat(&directory, path, AtFlags::SYMLINK_NOFOLLOW).ok()?))
         };
-        self.paths.as_bytes().split_inclusive(|byte| *byte == 0).zip(&self.stamps).all(looks)
+        let paths = self.paths.as_bytes().split_inclusive(|byte| *byte == 0);
+        let now: Option<Vec<Stamp>> = paths.map(look).collect();
+        now.is_some_and(|now| hash(now.into_iter()) == self.stamps)
     }
+}
+
+/// One hash for all stamps.
+fn hash(stamps: impl Iterator<Item = Stamp>) -> Blake3 {
+    let mut bytes = Vec::with_capacity(stamps.size_hint().0 * size_of::<Stamp>());
+    for Stamp { device, inode, size, modified_ns, changed_ns } in stamps {
+        let numbers =
+            [device, inode, size, modified_ns.cast_unsigned(), changed_ns.cast_unsigned()];
+        numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+    }
+    Blake3::of(&bytes)
 }
 
 /// Opens a directory.
