@@ -68,7 +68,8 @@ impl Plan {
             let step = plan.step(workflow, node);
             plan.steps.push(step);
         }
-        let outputs = plan.sources(workflow, workflow.root());
+        let mut outputs = Vec::new();
+        plan.sources(workflow, workflow.root(), &mut outputs);
         let Planner { calls, literals, steps, .. } = plan;
         let readers = Readers::new(&calls);
         Self { calls, readers, literals, steps, outputs }
@@ -128,8 +129,9 @@ impl Planner {
                 Step::Leaf(Source::Literal(LiteralId::at(self.literals.len() - 1)))
             }
             Node::Computation { computation, inputs, .. } => {
-                let sources = inputs.iter().flat_map(|input| self.sources(workflow, input.node));
-                let sources: Box<[Source]> = sources.collect();
+                let mut sources = Vec::with_capacity(inputs.len());
+                inputs.iter().for_each(|input| self.sources(workflow, input.node, &mut sources));
+                let sources = sources.into_boxed_slice();
                 let next = CallId::at(self.calls.len());
                 let id = *self.known.entry((*computation, sources.clone())).or_insert(next);
                 if id == next {
@@ -140,14 +142,14 @@ impl Planner {
         }
     }
 
-    /// Where the files that a planned node passes up come from.
-    fn sources(&self, workflow: &Workflow, node: NodeId) -> Vec<Source> {
+    /// Adds where the files that a planned node passes up come from.
+    fn sources(&self, workflow: &Workflow, node: NodeId, sources: &mut Vec<Source>) {
         match (self.steps[node.index()], &workflow[node]) {
             (Step::Call(call), Node::Computation { outputs, .. }) => {
-                outputs.numbers().map(|number| Source::Output { call, number }).collect()
+                sources.extend(outputs.numbers().map(|number| Source::Output { call, number }));
             }
-            (Step::Leaf(source), _) => vec![source],
-            (Step::Call(_), _) => Vec::new(),
+            (Step::Leaf(source), _) => sources.push(source),
+            (Step::Call(_), _) => {}
         }
     }
 }

@@ -173,7 +173,7 @@ fn publish_job(view: View<'_>) -> Result<Option<ResultName>, Error> {
         return Ok(None);
     }
     let inputs: Vec<Digest> = files.inputs.iter().map(|input| input.file.digest).collect();
-    match storage.publish_job(evaluation.job(task, &inputs, &outputs)) {
+    match storage.publish_job(&evaluation.job(task, &inputs, &outputs)) {
         Err(error) if error.is_read_only() => {
             say(PROGRAM, &"warning: the job is not kept: the storage is read-only");
             Ok(None)

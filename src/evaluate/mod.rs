@@ -133,8 +133,13 @@ impl Evaluation {
     }
 
     /// The job that was done, if all outputs of the task are there.
-    pub fn job<'a>(&self, task: &'a Task, inputs: &'a [Digest], outputs: &'a [Stored]) -> Job<'a> {
-        let calls = self.outcomes().map(|outcome| outcome.name().short()).collect();
+    pub fn job<'a>(
+        &'a self,
+        task: &'a Task,
+        inputs: &'a [Digest],
+        outputs: &'a [Stored],
+    ) -> Job<'a> {
+        let calls = self.outcomes().map(Outcome::name).collect();
         Job { task, inputs, outputs, calls }
     }
 }

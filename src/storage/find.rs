@@ -114,7 +114,10 @@ impl Storage {
 
     /// Gives up the reservation of a name that now has a record, which keeps others from it.
     pub(super) fn release(&self, name: &ResultName) {
-        lock(&self.claims).remove(name);
+        let mut claims = lock(&self.claims);
+        if !claims.is_empty() {
+            claims.remove(name);
+        }
     }
 
     /// Reserves a name within this run; tells whether it now is, or was, this call's.

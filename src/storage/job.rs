@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde::Deserialize;
+
 use super::collect::COLLECTED;
 use super::find::Read;
 use super::record::{CallRecord, Format, JobInput, JobOutput, JobRecord};
@@ -21,7 +23,30 @@ pub struct Job<'a> {
     /// The files that are its outputs, in order.
     pub outputs: &'a [Stored],
     /// The names of all calls that it made.
-    pub calls: Vec<String>,
+    pub calls: Vec<&'a ResultName>,
+}
+
+/// What a job's record says but for its calls, of which there may be many.
+#[derive(Deserialize)]
+struct Done {
+    #[serde(rename = "format")]
+    _format: Format,
+    commit: ObjectId,
+    inputs: Vec<JobInput>,
+    outputs: Vec<JobOutput>,
+}
+
+impl Job<'_> {
+    fn recorded_inputs(&self) -> Vec<JobInput> {
+        let input =
+            |(name, digest): (&_, &Digest)| JobInput { name: Clone::clone(name), digest: *digest };
+        self.task.inputs.iter().zip(self.inputs).map(input).collect()
+    }
+
+    fn recorded_outputs(&self) -> Vec<JobOutput> {
+        let output = |file: &Stored| JobOutput { file: file.name.clone(), digest: file.digest };
+        self.outputs.iter().map(output).collect()
+    }
 }
 
 impl Storage {
@@ -53,7 +78,7 @@ impl Storage {
         }
         for digits in DIGITS {
             let name = ResultName::of_job(task, commit, &digests, digits);
-            let Read::Record(record) = self.record::<JobRecord>(&name.record())? else {
+            let Read::Record(record) = self.record::<Done>(&name.record())? else {
                 return Ok(None);
             };
             let known = record.inputs.iter().map(|input| &input.digest);
@@ -91,17 +116,26 @@ impl Storage {
     /// # Errors
     ///
     /// Fails if the storage cannot be written.
-    pub fn publish_job(&self, job: Job<'_>) -> Result<ResultName> {
-        let record = self.job_record(job.task, job.inputs, job.outputs, job.calls);
+    pub fn publish_job(&self, job: &Job<'_>) -> Result<ResultName> {
+        let (inputs, outputs) = (job.recorded_inputs(), job.recorded_outputs());
         for digits in DIGITS {
             let name = ResultName::of_job(&job.task.name, &job.task.commit, job.inputs, digits);
-            match self.record::<JobRecord>(&name.record())? {
-                Read::Record(known) if known.inputs != record.inputs => continue,
-                Read::Record(known) if known.outputs == record.outputs => {
+            match self.record::<Done>(&name.record())? {
+                Read::Record(known) if known.inputs != inputs => continue,
+                Read::Record(known) if known.outputs == outputs => {
                     self.link_outputs(&name, job.outputs)?;
                 }
                 Read::Record(_) | Read::Spoiled | Read::Absent => {
                     self.link_outputs(&name, job.outputs)?;
+                    let record = JobRecord {
+                        format: Format,
+                        task: job.task.name.clone(),
+                        commit: job.task.commit.clone(),
+                        inputs,
+                        outputs,
+                        calls: job.calls.iter().map(|call| call.short()).collect(),
+                        recorded: self.stamp(),
+                    };
                     self.put_record(&name.record(), &record)?;
                     disk::remove(&self.path(&name.record_in(COLLECTED)))?;
                 }
@@ -110,27 +144,6 @@ impl Storage {
         }
         let name = ResultName::of_job(&job.task.name, &job.task.commit, job.inputs, Digits::Full);
         Err(StorageError::Collision(self.path(&name.record())))
-    }
-
-    fn job_record(
-        &self,
-        task: &Task,
-        inputs: &[Digest],
-        outputs: &[Stored],
-        calls: Vec<String>,
-    ) -> JobRecord {
-        let input =
-            |(name, digest): (&_, &Digest)| JobInput { name: Clone::clone(name), digest: *digest };
-        let output = |file: &Stored| JobOutput { file: file.name.clone(), digest: file.digest };
-        JobRecord {
-            format: Format,
-            task: task.name.clone(),
-            commit: task.commit.clone(),
-            inputs: task.inputs.iter().zip(inputs).map(input).collect(),
-            outputs: outputs.iter().map(output).collect(),
-            calls,
-            recorded: self.stamp(),
-        }
     }
 
     fn link_outputs(&self, name: &ResultName, outputs: &[Stored]) -> Result<()> {

@@ -4,7 +4,7 @@
 //! a record cannot come to mean another file, nor be taken away, without a change of the directory
 //! that holds it. So one look at that stands for many at records.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -44,29 +44,29 @@ struct Known {
     began: SystemTime,
     /// Directories of records that look as they did.
     steady: BTreeSet<String>,
-    /// In the order of their calls.
-    records: Vec<Said>,
+    records: HashMap<Key, Said>,
 }
 
 #[derive(Debug, Default)]
 struct Learned {
     /// Directories in which records were looked for.
     directories: BTreeSet<String>,
-    records: Vec<Said>,
+    records: HashMap<Key, Said>,
 }
 
 /// What is kept.
 #[derive(Default, Deserialize)]
 struct Kept {
     directories: BTreeMap<String, Stamp>,
-    records: Vec<Said>,
+    records: HashMap<Key, Said>,
 }
+
+/// What a call is known by: the hash of its record's name and of its inputs.
+type Key = Blake3;
 
 /// What the record of a call said.
 #[derive(Debug, Deserialize, Serialize)]
 struct Said {
-    /// The hash of the record's name and of the inputs.
-    call: Blake3,
     /// What the record was when it was read.
     record: Stamp,
     /// What each output contains, and when it was last written.
@@ -90,7 +90,7 @@ impl Storage {
         let Some(cache) = self.intake.cache() else { return };
         let began = SystemTime::now();
         let Kept { directories, records } =
-            cache.recall(RECORDS, &self.key(task)).unwrap_or_default();
+            cache.recall(RECORDS, &self.place_of(task)).unwrap_or_default();
         let steady = directories.into_iter().filter(|(dir, then)| self.look(dir) == Some(*then));
         let known = Known { began, steady: steady.map(|(dir, _)| dir).collect(), records };
         *self.recollection.known.write().unwrap_or_else(PoisonError::into_inner) = Some(known);
@@ -102,8 +102,8 @@ impl Storage {
         let known = self.recollection.known.read().unwrap_or_else(PoisonError::into_inner);
         let Some((cache, known)) = self.intake.cache().zip(known.as_ref()) else { return };
         let learned = lock(&self.recollection.learned);
-        let used = known.records.iter().filter(|said| said.used.load(Ordering::Relaxed));
-        let mut records: Vec<&Said> = used.chain(&learned.records).collect();
+        let used = known.records.iter().filter(|(_, said)| said.used.load(Ordering::Relaxed));
+        let records: HashMap<&Key, &Said> = used.chain(&learned.records).collect();
         let settled = |dir: &String| {
             let now = self.look(dir).filter(|now| now.settled(known.began))?;
             Some((dir.clone(), now))
@@ -113,8 +113,7 @@ impl Storage {
         let news = learned.records.len() > records.len() / PART
             || directories.keys().any(|dir| !known.steady.contains(dir));
         if news && records.len() >= WORTH {
-            records.sort_unstable_by_key(|said| said.call.bytes());
-            cache.remember(RECORDS, &self.key(task), &(directories, records), MOST);
+            cache.remember(RECORDS, &self.place_of(task), &(directories, records), MOST);
         }
     }
 
@@ -124,11 +123,8 @@ impl Storage {
         let Some(known) = known.as_ref().filter(|known| !known.records.is_empty()) else {
             return Ok(None);
         };
-        let asked = hash(name, call.inputs);
-        let at = known.records.binary_search_by_key(&asked.bytes(), |said| said.call.bytes());
-        let Some(Said { record, outputs, used, .. }) = at.ok().map(|at| &known.records[at]) else {
-            return Ok(None);
-        };
+        let said = known.records.get(&key(name, call.inputs));
+        let Some(Said { record, outputs, used }) = said else { return Ok(None) };
         if !known.steady.contains(directory(name)) {
             let now = disk::metadata(&self.path(name))?;
             if now.is_none_or(|now| Stamp::of(&now) != *record) {
@@ -153,14 +149,14 @@ impl Storage {
             return;
         }
         let outputs = record.outputs.iter().map(|it| (it.digest, it.modified_ns)).collect();
-        let (call, used) = (hash(name, &record.inputs), AtomicBool::new(true));
+        let (key, used) = (key(name, &record.inputs), AtomicBool::new(true));
         let mut learned = lock(&self.recollection.learned);
         learned.looked_in(directory(name));
-        learned.records.push(Said { call, record: stamp, outputs, used });
+        learned.records.insert(key, Said { record: stamp, outputs, used });
     }
 
-    /// What a task's records are known by in the cache.
-    fn key<'a>(&'a self, task: &'a TaskName) -> [&'a [u8]; 2] {
+    /// What the records of a task's calls are known by in the cache.
+    fn place_of<'a>(&'a self, task: &'a TaskName) -> [&'a [u8]; 2] {
         [self.root.as_os_str().as_bytes(), task.as_str().as_bytes()]
     }
 
@@ -175,8 +171,7 @@ fn directory(name: &str) -> &str {
     name.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-/// One hash for a record's name and the digests of all inputs, in order.
-fn hash(name: &str, inputs: &[Digest]) -> Blake3 {
+fn key(name: &str, inputs: &[Digest]) -> Key {
     let mut bytes = Vec::with_capacity((1 + inputs.len()) * size_of::<Digest>() + name.len());
     for Digest { sha1, blake3, size } in inputs {
         bytes.extend_from_slice(sha1.bytes());
@@ -279,7 +274,7 @@ mod tests {
                 }
             }
             storage.remember_records(&task);
-            storage.intake.cache().unwrap().recall(RECORDS, &storage.key(&task))
+            storage.intake.cache().unwrap().recall(RECORDS, &storage.place_of(&task))
         }
 
         /// Finds each call, with what is remembered or without.
