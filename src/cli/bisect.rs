@@ -95,7 +95,8 @@ impl Tool for Bisect {
         let config = TaskDir { task: self.task.clone(), at: None }.config()?;
         let given = self.typed.resolve(&task, &config)?;
         let workshop = self.how.workshop(false, &config, &self.task, &given.storage)?;
-        let files = workshop.files(&task, &Plan::new(&task.workflow), &given.inputs)?;
+        let plan = Plan::new(&task.workflow);
+        let files = workshop.files(&task, &plan, &given.inputs, true)?;
         let (submodule, inputs) = (range.submodule.clone(), files.inputs);
         let (right, known) = (None, Vec::new());
         let mut judge = Judge { bisect: self, submodule, workshop, task, inputs, right, known };

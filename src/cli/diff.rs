@@ -77,7 +77,7 @@ impl Tool for Diff {
         let workshop = self.how.workshop(self.dry_run, &config, &self.task, &given.storage)?;
         let storage = &workshop.storage;
         let plans = [0, 1].map(|at| Plan::new(&tasks[at].workflow));
-        let files = workshop.files(&tasks[1], &plans[1], &given.inputs)?;
+        let files = workshop.files(&tasks[1], &plans[1], &given.inputs, true)?;
         let inputs = same_inputs([titles[0], titles[1]], [&tasks[0], &tasks[1]], &files.inputs)?;
         let older = Files::with_inputs(&tasks[0], &plans[0], inputs, storage);
         let older = workshop.unless_caught(older)?;

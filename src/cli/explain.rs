@@ -1,22 +1,19 @@
 //! `ce explain`: why calls would run.
 
 use std::io::Write;
-use std::num::NonZeroUsize;
 
 use clap::Parser;
 
+use super::look::look;
 use super::options::{Dirty, Strict, TaskDir, Typed};
 use super::{Tool, say};
-use crate::cache::Cache;
 use crate::count::counted;
 use crate::error::Error;
-use crate::evaluate::{Account, Evaluation, Evaluator, Event, Exports, Files};
+use crate::evaluate::{Account, Event};
 use crate::exit::Exit;
 use crate::explain::{self, Explanation};
-use crate::git::Trees;
 use crate::plan::Plan;
 use crate::report::{self, Troubles, View, labels};
-use crate::storage::Storage;
 
 /// Explain why calls would run: what was changed since the nearest result that is there
 ///
@@ -53,14 +50,8 @@ impl Tool for Explain {
         let task = &self.task.load("ce", self.dirty.uncommitted())?;
         let given = self.typed.resolve(task, &self.task.config()?)?;
         let plan = &Plan::new(&task.workflow);
-        let storage = Storage::inspect(&given.storage, self.strict.unrecorded())?;
-        let storage = &storage.remembering(Cache::of_user());
-        let files = &Files::new(task, plan, &given.inputs, storage, false)?;
-        let evaluation = &Evaluation::new(plan);
-        let (observe, trees) = (&|_| {}, Trees::new(&self.task.task));
-        let exports = &Exports::new(storage, &trees);
-        Evaluator { task, plan, files, storage, exports, executor: None, retries: 0, observe }
-            .evaluate(evaluation, NonZeroUsize::MIN)?;
+        let unrecorded = self.strict.unrecorded();
+        let (storage, files, evaluation) = &look(&self.task.task, task, plan, &given, unrecorded)?;
         let labels = &labels(task, plan);
         let account = Account { task, plan, files, evaluation, storage };
         let view = View { account, labels };

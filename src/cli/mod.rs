@@ -11,6 +11,7 @@ mod explain;
 mod gc;
 mod interrupt;
 mod log;
+mod look;
 mod options;
 mod pin;
 mod run;

@@ -86,7 +86,7 @@ impl Tool for Run {
         let plan = Plan::new(&task.workflow);
         let workshop = self.how.workshop(dry_run, &config, dir, &given.storage)?;
         let storage = &workshop.storage;
-        let files = workshop.files(&task, &plan, &given.inputs)?;
+        let files = workshop.files(&task, &plan, &given.inputs, !self.quiet)?;
         let evaluation = Evaluation::new(&plan);
         let (task, plan, files) = (&task, &plan, &files);
         let labels = labels(task, plan);

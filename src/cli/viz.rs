@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -10,16 +9,13 @@ use std::thread;
 use clap::Parser;
 
 use super::Tool;
-use super::options::{Dirty, Given, Strict, TaskDir, Typed};
-use crate::cache::Cache;
+use super::look::look;
+use super::options::{Dirty, Strict, TaskDir, Typed};
 use crate::error::Error;
-use crate::evaluate::{Evaluation, Evaluator, Exports, Files};
 use crate::exit::Exit;
 use crate::export::{Drawing, Results};
-use crate::git::Trees;
 use crate::load::Uncommitted;
 use crate::plan::Plan;
-use crate::storage::Storage;
 use crate::workflow::Task;
 
 /// Draw the workflow of a task
@@ -93,16 +89,10 @@ impl Tool for Viz {
 impl Viz {
     /// Looks for all results in the storage, computes none, and draws what is there.
     fn with_results(&self, task: &Task, plan: &Plan) -> Result<Drawing, Error> {
-        let Given { storage, inputs } = self.typed.resolve(task, &self.task.config()?)?;
-        let storage = Storage::inspect(&storage, self.strict.unrecorded())?;
-        let storage = &storage.remembering(Cache::of_user());
-        let files = &Files::new(task, plan, &inputs, storage, false)?;
-        let evaluation = Evaluation::new(plan);
-        let (observe, trees) = (&|_| {}, Trees::new(&self.task.task));
-        let exports = &Exports::new(storage, &trees);
-        Evaluator { task, plan, files, storage, exports, executor: None, retries: 0, observe }
-            .evaluate(&evaluation, NonZeroUsize::MIN)?;
-        Ok(Drawing::new(task, plan, Some(Results { evaluation: &evaluation, files, storage })))
+        let given = self.typed.resolve(task, &self.task.config()?)?;
+        let unrecorded = self.strict.unrecorded();
+        let (storage, files, evaluation) = &look(&self.task.task, task, plan, &given, unrecorded)?;
+        Ok(Drawing::new(task, plan, Some(Results { evaluation, files, storage })))
     }
 }
 

@@ -23,7 +23,7 @@ use crate::executor::{ExecuteError, Executor, Local, Sandbox, Status};
 use crate::git::{Config, Trees};
 use crate::load;
 use crate::plan::Plan;
-use crate::report::{Progress, Silent, Troubles, View, labels};
+use crate::report::{Progress, Silent, Troubles, View, labels, reading};
 use crate::storage::{Durability, Input, Storage, StorageError};
 use crate::workflow::Task;
 
@@ -155,9 +155,19 @@ impl Workshop {
         self.crew.as_ref().and_then(|(_, interrupts)| interrupts.caught())
     }
 
-    /// Finds or stores what is there before any call of a task.
-    pub(super) fn files(&self, task: &Task, plan: &Plan, inputs: &[&Path]) -> Result<Files, Error> {
-        self.unless_caught(Files::new(task, plan, inputs, &self.storage, self.crew.is_some()))
+    /// Finds or stores what is there before any call of a task. If that takes a while, it is
+    /// `visible` on a terminal how far it is.
+    pub(super) fn files(
+        &self,
+        task: &Task,
+        plan: &Plan,
+        inputs: &[&Path],
+        visible: bool,
+    ) -> Result<Files, Error> {
+        let (storage, store) = (&self.storage, self.crew.is_some());
+        let read = || Files::new(task, plan, inputs, storage, store);
+        let visible = visible && io::stderr().is_terminal();
+        self.unless_caught(reading(visible, || storage.taken_in(), read))
     }
 
     /// Passes on what was read, or the signal because of which it was not.

@@ -163,7 +163,7 @@ impl Files {
             if store { storage.store_input(path) } else { storage.find_input(path) }
         };
         let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
-        let inputs: Result<_, _> = if storage.take_in_together(&paths)? {
+        let inputs: Result<_, _> = if storage.expect(&paths)? {
             let inputs: Vec<_> = paths.par_iter().map(input).collect();
             inputs.into_iter().collect()
         } else {

@@ -3,6 +3,7 @@
 //! Only tells; reads and writes no storage, and starts nothing.
 
 mod ancestry;
+mod bar;
 mod cause;
 mod columns;
 mod contrast;
@@ -16,7 +17,6 @@ mod quiet;
 mod stay;
 mod tree;
 mod trouble;
-mod verdict;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,6 +24,7 @@ use std::io;
 use std::ops::Deref;
 
 pub use self::ancestry::Ancestry;
+pub use self::bar::{Bar, reading};
 pub use self::contrast::Contrast;
 pub use self::diagnosis::{Findings, diagnosis, diagnosis_json};
 pub use self::explanation::{explanation, reasons};
@@ -35,7 +36,6 @@ pub use self::quiet::{Quiet, Silent};
 pub use self::stay::{Sum, candidates, pins};
 pub use self::tree::Tree;
 pub use self::trouble::Troubles;
-pub use self::verdict::Bar;
 use crate::count::counted;
 use crate::evaluate::{Account, Event, Outcome};
 use crate::exit::Exit;

@@ -54,7 +54,7 @@ impl Storage {
             if input.there {
                 return Ok(input);
             }
-            original.rewind()?;
+            self.rewind(&mut original)?;
         }
         let copy = self.place(&self.private_name())?;
         let stored = self.copy_input(original, &copy);

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::SystemTime;
 
@@ -29,6 +29,9 @@ const FORMAT: u32 = 1;
 pub(super) struct Intake {
     cache: Option<Cache>,
     stop: Arc<AtomicBool>,
+    /// How many bytes are to be read, and how many of them are or need not be.
+    expected: AtomicU64,
+    done: AtomicU64,
     /// How many bytes the task inputs have that are there, once that was asked for.
     sizes: OnceLock<HashSet<u64>>,
     publishing: Mutex<()>,
@@ -38,6 +41,11 @@ impl Intake {
     /// Where something may be remembered, if anywhere.
     pub(super) const fn cache(&self) -> Option<&Cache> {
         self.cache.as_ref()
+    }
+
+    /// Expects so many bytes more.
+    pub(super) fn expect(&self, bytes: u64) {
+        self.expected.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Keeps other threads from publishing.
@@ -75,11 +83,6 @@ impl Original<'_> {
     pub(super) fn is_small(&self) -> bool {
         self.reading.is_file() && !self.reading.is_large()
     }
-
-    /// Goes back to the beginning.
-    pub(super) fn rewind(&mut self) -> Result<()> {
-        self.reading.rewind()
-    }
 }
 
 impl Storage {
@@ -97,23 +100,32 @@ impl Storage {
         self
     }
 
-    /// Whether several threads are of use to take in these files, and do no harm: what is read from
-    /// pipes may depend on the order.
+    /// Expects these files to be taken in. Returns whether several threads are of use for that, and
+    /// do no harm: what is read from pipes may depend on the order.
     ///
     /// # Errors
     ///
     /// Fails if one of them cannot be looked at.
-    pub fn take_in_together(&self, paths: &[&Path]) -> Result<bool> {
-        let mut large = 0;
+    pub fn expect(&self, paths: &[&Path]) -> Result<bool> {
+        let (mut large, mut only_files) = (0, true);
         for path in paths {
             match disk::metadata(path)? {
                 Some(metadata) if metadata.is_file() => {
+                    self.intake.expect(metadata.len());
                     large += usize::from(metadata.len() >= WORTHWHILE);
                 }
-                _ => return Ok(false),
+                _ => only_files = false,
             }
         }
-        Ok(large > 1)
+        Ok(only_files && large > 1)
+    }
+
+    /// How many bytes of what is to be taken in are done with, and how many there are, as far as that
+    /// is known.
+    pub fn taken_in(&self) -> (u64, u64) {
+        let Intake { expected, done, .. } = &self.intake;
+        let expected = expected.load(Ordering::Relaxed);
+        (done.load(Ordering::Relaxed).min(expected), expected)
     }
 
     /// Returns what a file contains; reads it unless that is remembered.
@@ -124,9 +136,12 @@ impl Storage {
     /// Opens a user's file.
     pub(super) fn original<'a>(&'a self, path: &'a Path) -> Result<Original<'a>> {
         let taken = SystemTime::now();
-        let reading = Reading::open_unless(&self.intake.stop, path)?;
+        let reading = Reading::open_unless(&self.intake.stop, path)?.counting(&self.intake.done);
         let stamp = Stamp::of(reading.metadata());
         let known = reading.is_file().then(|| self.recall(&stamp)).flatten();
+        if known.is_some() {
+            self.intake.done.fetch_add(stamp.size, Ordering::Relaxed);
+        }
         Ok(Original { reading, stamp, taken, known })
     }
 
@@ -138,6 +153,12 @@ impl Storage {
         let digest = original.reading.digest()?;
         self.remember(original, digest)?;
         Ok(digest)
+    }
+
+    /// Goes back to the beginning of a file, which is to be read again.
+    pub(super) fn rewind(&self, original: &mut Original<'_>) -> Result<()> {
+        self.intake.expect(original.stamp.size);
+        original.reading.rewind()
     }
 
     /// Copies a file; returns what the copy contains.
@@ -339,6 +360,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_and_what_need_not_be_is_told() {
+        let place = place();
+        let size = 128 << 10;
+        assert_eq!(place.storage.taken_in(), (0, 0));
+        place.storage.expect(&[&place.file, &place.file]).unwrap();
+        assert_eq!(place.storage.taken_in(), (0, 2 * size));
+        place.storage.digest_of(&mut place.open_after(2000)).unwrap();
+        assert_eq!(place.storage.taken_in(), (size, 2 * size));
+        assert!(place.known().is_some());
+        assert_eq!(place.storage.taken_in(), (2 * size, 2 * size));
+    }
+
+    #[test]
     fn a_size_that_no_task_input_has_is_that_of_a_new_one() {
         let place = place();
         let other = place.file.with_file_name("other");
@@ -356,7 +390,7 @@ mod tests {
         fs::write(&small, "small").unwrap();
         let (large, small) = (place.file.as_path(), small.as_path());
         let dir = large.parent().unwrap();
-        let together = |paths: &[&Path]| place.storage.take_in_together(paths).unwrap();
+        let together = |paths: &[&Path]| place.storage.expect(paths).unwrap();
         assert!(together(&[large, small, large]));
         assert!(!together(&[large, small, small]));
         assert!(!together(&[large, large, dir]));

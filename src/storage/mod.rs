@@ -281,6 +281,7 @@ impl Storage {
         let path = self.path(name);
         match disk::metadata(&path)? {
             Some(metadata) if metadata.is_file() => {
+                self.intake.expect(metadata.len());
                 let digest = self.read_to_digest(&path)?;
                 Ok(Some(Stored { name: name.to_owned(), digest }))
             }

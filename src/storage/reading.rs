@@ -8,7 +8,7 @@ use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
@@ -49,6 +49,7 @@ pub(super) struct Reading<'a> {
     file: File,
     metadata: Metadata,
     stop: &'a AtomicBool,
+    count: Option<&'a AtomicU64>,
 }
 
 impl<'a> Reading<'a> {
@@ -69,13 +70,19 @@ impl<'a> Reading<'a> {
             Ok((file, metadata))
         };
         let (file, metadata) = fault().and_then(|()| open()).doing("read", path)?;
-        Ok(Self { path, file, metadata, stop })
+        Ok(Self { path, file, metadata, stop, count: None })
     }
 
     /// Opens a file, not a pipe, of which this is known, and that nobody changes.
     pub(super) fn open_known(path: &'a Path, metadata: Metadata) -> Result<Self> {
         let file = fault().and_then(|()| File::open(path)).doing("read", path)?;
-        Ok(Self { path, file, metadata, stop: &NEVER })
+        Ok(Self { path, file, metadata, stop: &NEVER, count: None })
+    }
+
+    /// Lets it add how many bytes it reads.
+    pub(super) const fn counting(mut self, count: &'a AtomicU64) -> Self {
+        self.count = Some(count);
+        self
     }
 
     /// What was known of it when it was opened.
@@ -112,7 +119,7 @@ impl<'a> Reading<'a> {
         let create = || OpenOptions::new().write(true).create_new(true).mode(mode).open(to);
         let mut copy = fault().and_then(|()| create()).doing("write", to)?;
         if ioctl_ficlone(&copy, &self.file).is_ok() {
-            return Reading::open_unless(self.stop, to)?.digest();
+            return Reading { count: self.count, ..Reading::open_unless(self.stop, to)? }.digest();
         }
         let mut write = |piece: &[u8]| fault().and_then(|()| copy.write_all(piece));
         self.pieces(&mut |piece| write(piece).doing("write", to))
@@ -199,7 +206,12 @@ impl<'a> Reading<'a> {
             }
             match self.file.read(piece) {
                 Err(error) if matches!(error.kind(), Interrupted | WouldBlock) => {}
-                read => return read.doing("read", self.path),
+                read => {
+                    if let (Some(total), Ok(count)) = (self.count, &read) {
+                        total.fetch_add(*count as u64, Ordering::Relaxed);
+                    }
+                    return read.doing("read", self.path);
+                }
             }
         }
     }

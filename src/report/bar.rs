@@ -1,8 +1,13 @@
-//! How a verification goes on, on a terminal: how much is read, and how long the rest will take.
+//! Progress in bytes, on a terminal.
 
 use std::io;
+use std::panic;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::TICK;
 
 /// A progress bar of bytes.
 pub struct Bar(ProgressBar);
@@ -42,4 +47,31 @@ impl Bar {
     pub fn clear(&self) {
         self.0.finish_and_clear();
     }
+}
+
+/// Reads inputs; if that takes a while and is to be visible, shows how many bytes of how many are done.
+pub fn reading<T: Send>(
+    visible: bool,
+    done: impl Fn() -> (u64, u64),
+    read: impl FnOnce() -> T + Send,
+) -> T {
+    if !visible {
+        return read();
+    }
+    thread::scope(|scope| {
+        let (sender, end) = mpsc::channel::<()>();
+        let reader = scope.spawn(move || {
+            // Goes when all is read, or reading panics.
+            let _sender = sender;
+            read()
+        });
+        let bar = Bar::new(true);
+        while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+            let (bytes, of) = done();
+            bar.begin(of);
+            bar.0.set_position(bytes);
+        }
+        bar.clear();
+        reader.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
+    })
 }
