@@ -266,11 +266,6 @@ pub(super) fn digest(path: &Path) -> Result<Digest> {
     Reading::open(path)?.digest()
 }
 
-/// Does the same with a file, not a pipe, of which this is known.
-pub(super) fn digest_known(path: &Path, metadata: Metadata) -> Result<Digest> {
-    Reading::open_known(path, metadata)?.digest()
-}
-
 /// Copies a file into a new one that everybody may read who may read the original; returns the
 /// digest of what was copied.
 ///

@@ -6,11 +6,14 @@
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::{self, Read, Seek, Write};
+use std::iter;
+use std::num::NonZeroUsize;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, ioctl_ficlone};
@@ -74,7 +77,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Opens a file, not a pipe, of which this is known, and that nobody changes.
-    pub(super) fn open_known(path: &'a Path, metadata: Metadata) -> Result<Self> {
+    fn open_known(path: &'a Path, metadata: Metadata) -> Result<Self> {
         let file = fault().and_then(|()| File::open(path)).doing("read", path)?;
         Ok(Self { path, file, metadata, stop: &NEVER, count: None })
     }
@@ -229,6 +232,36 @@ impl<'a> Reading<'a> {
     }
 }
 
+/// Returns the digests of files, not pipes, of which this is known and that nobody changes.
+///
+/// Several large ones are read at the same time.
+pub(super) fn digests(files: &[(PathBuf, Metadata)]) -> Result<Box<[Digest]>> {
+    let digest = |(path, metadata): &(PathBuf, Metadata)| {
+        Reading::open_known(path, metadata.clone())?.digest()
+    };
+    let large = files.iter().filter(|(_, metadata)| metadata.len() >= LARGE).count();
+    if large < 2 {
+        return files.iter().map(digest).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let number = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        let files = number.map_while(|at| Some((at, files.get(at)?)));
+        files.map(|(at, file)| (at, digest(file))).collect::<Vec<_>>()
+    };
+    let others = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(large) - 1;
+    let mut all = thread::scope(|scope| {
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, some).ok();
+        let others: Vec<_> = (0..others).filter_map(spawn).collect();
+        let others = others.into_iter().map(ScopedJoinHandle::join);
+        let mut all = some();
+        all.extend(others.flat_map(|other| other.unwrap_or_else(|panic| resume_unwind(panic))));
+        all
+    });
+    all.sort_unstable_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, digest)| digest).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,6 +288,24 @@ mod tests {
             assert!(fs::read(&copy).unwrap() == contents, "{size} bytes");
             fs::remove_file(&copy).unwrap();
         }
+    }
+
+    #[test]
+    fn several_files_are_read_at_the_same_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let large = usize::try_from(LARGE).unwrap();
+        let contents = [large, 3, large + 1, 0, large + 2].map(contents);
+        let file = |at: usize| {
+            let path = dir.path().join(at.to_string());
+            fs::write(&path, &contents[at]).unwrap();
+            let metadata = path.metadata().unwrap();
+            (path, metadata)
+        };
+        let files: Vec<_> = (0..contents.len()).map(file).collect();
+        let expected: Vec<_> = contents.iter().map(|contents| Digest::of(contents)).collect();
+        assert_eq!(*digests(&files).unwrap(), expected);
+        fs::remove_file(&files[2].0).unwrap();
+        assert!(digests(&files).is_err());
     }
 
     #[test]

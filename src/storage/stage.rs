@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::find::Call;
 use super::publish::Sealed;
 use super::record::{CallRecord, Execution, Origin, Published};
-use super::{Result, Storage, StorageError, disk, lock};
+use super::{Result, Storage, StorageError, disk, lock, reading};
 use crate::digest::Digest;
 
 /// The private directory of a call that is being executed; the next call gets it when dropped.
@@ -215,7 +215,7 @@ impl<'a> Stage<'a> {
     }
 
     fn take(&self, call: Call<'_>, execution: Execution) -> Result<Box<[Digest]>, PublishError> {
-        let mut outputs = Vec::with_capacity(self.outputs);
+        let (mut files, mut times) = (Vec::new(), Vec::new());
         for (number, path) in self.outputs().enumerate() {
             let mut known = self.check(call, number)?;
             if known.nlink() > 1 {
@@ -225,11 +225,14 @@ impl<'a> Stage<'a> {
                 disk::rename(&copy, &path)?;
                 known = self.check(call, number)?;
             }
-            let modified_ns = disk::seal_known(&path, &known)?;
-            outputs.push(Published { digest: disk::digest_known(&path, known)?, modified_ns });
+            times.push(disk::seal_known(&path, &known)?);
             self.storage.unsynced.note(&path);
+            files.push((path, known));
         }
-        let digests = outputs.iter().map(|output| output.digest).collect();
+        let digests = reading::digests(&files)?;
+        let outputs = digests.iter().zip(times);
+        let outputs = outputs.map(|(&digest, modified_ns)| Published { digest, modified_ns });
+        let outputs = outputs.collect();
         let origin = Origin::Executed { stage: self.name.clone(), execution };
         self.write_record(&self.storage.call_record(call, outputs, origin))?;
         Ok(digests)
