@@ -68,8 +68,11 @@ pub fn reading<T: Send>(
         let bar = Bar::new(true);
         while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
             let (bytes, of) = done();
-            bar.begin(of);
-            bar.0.set_position(bytes);
+            // Nobody knows how much comes from pipes.
+            if of > 0 {
+                bar.begin(of);
+                bar.0.set_position(bytes);
+            }
         }
         bar.clear();
         reader.join().unwrap_or_else(|panic| panic::resume_unwind(panic))

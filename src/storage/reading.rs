@@ -12,7 +12,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::thread::{self, ScopedJoinHandle};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -41,6 +41,9 @@ const PIECES: usize = 4;
 
 /// How long one waits for a pipe before looking whether somebody asks to stop.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// Whoever has this may read several files at the same time: there are only so many cores.
+static TOGETHER: Mutex<()> = Mutex::new(());
 
 /// What nobody asks to stop.
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -234,15 +237,15 @@ impl<'a> Reading<'a> {
 
 /// Returns the digests of files, not pipes, of which this is known and that nobody changes.
 ///
-/// Several large ones are read at the same time.
+/// Several large ones are read at the same time, unless other threads are at that already.
 pub(super) fn digests(files: &[(PathBuf, Metadata)]) -> Result<Box<[Digest]>> {
     let digest = |(path, metadata): &(PathBuf, Metadata)| {
         Reading::open_known(path, metadata.clone())?.digest()
     };
     let large = files.iter().filter(|(_, metadata)| metadata.len() >= LARGE).count();
-    if large < 2 {
+    let Some(_others_do_not) = TOGETHER.try_lock().ok().filter(|_| large > 1) else {
         return files.iter().map(digest).collect();
-    }
+    };
     let next = AtomicUsize::new(0);
     let some = || {
         let number = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
