@@ -17,7 +17,6 @@ use crate::explain::Explanation;
 use crate::git::Config;
 use crate::load::{self, listed};
 use crate::name::TaskName;
-use crate::plan::Plan;
 use crate::report::{Json, Progress, Quiet, Reporter, Tree, Troubles, View, labels, reasons};
 use crate::storage::{ResultName, Storage, Unrecorded};
 
@@ -83,8 +82,8 @@ impl Tool for Run {
         if !dry_run {
             self.how.check(&config, dir, &task)?;
         }
-        let plan = Plan::new(&task.workflow);
         let workshop = self.how.workshop(dry_run, &config, dir, &given.storage)?;
+        let plan = workshop.plan(&task);
         let storage = &workshop.storage;
         let files = workshop.files(&task, &plan, &given.inputs, !self.quiet)?;
         let evaluation = Evaluation::new(&plan);

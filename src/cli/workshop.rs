@@ -155,6 +155,17 @@ impl Workshop {
         self.crew.as_ref().and_then(|(_, interrupts)| interrupts.caught())
     }
 
+    /// Plans the evaluation of a task, and recalls meanwhile what is known of its calls' records.
+    pub(super) fn plan(&self, task: &Task) -> Plan {
+        let storage = &self.storage;
+        thread::scope(|scope| {
+            let recall = || storage.recall_records(&task.name);
+            // Without a thread that is done later.
+            drop(thread::Builder::new().spawn_scoped(scope, recall));
+            Plan::new(&task.workflow)
+        })
+    }
+
     /// Finds or stores what is there before any call of a task. If that takes a while, it is
     /// `visible` on a terminal how far it is.
     pub(super) fn files(

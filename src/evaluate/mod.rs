@@ -219,10 +219,10 @@ impl Evaluator<'_> {
     ) -> Result<(), EvaluateError> {
         self.storage.recall_records(&self.task.name);
         let carried_out = countdown::carry_out(self, evaluation, jobs);
-        self.storage.remember_records(&self.task.name);
         if let Some(executor) = self.executor {
             executor.finish();
         }
+        self.storage.remember_records();
         carried_out
     }
 }

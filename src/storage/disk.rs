@@ -73,6 +73,15 @@ pub(super) fn read_one(path: &Path) -> Result<Option<(Stamp, Vec<u8>)>> {
     found(fault().and_then(|()| read())).doing("read", path)
 }
 
+/// Returns what tells that nothing was added to a directory, and nothing taken away; or `None` if nothing
+/// has that name.
+///
+/// It is opened, which lets network file systems ask for what is true now.
+pub(super) fn directory(path: &Path) -> Result<Option<Stamp>> {
+    let look = || Ok(Stamp::of(&File::open(path)?.metadata()?));
+    found(fault().and_then(|()| look())).doing("look at", path)
+}
+
 /// Returns the paths in a directory, or nothing if there is no such directory.
 pub(super) fn list(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
-
 use super::collect::COLLECTED;
 use super::find::Read;
 use super::record::{CallRecord, Format, JobInput, JobOutput, JobRecord};
@@ -24,16 +22,6 @@ pub struct Job<'a> {
     pub outputs: &'a [Stored],
     /// The names of all calls that it made.
     pub calls: Vec<&'a ResultName>,
-}
-
-/// What a job's record says but for its calls, of which there may be many.
-#[derive(Deserialize)]
-struct Done {
-    #[serde(rename = "format")]
-    _format: Format,
-    commit: ObjectId,
-    inputs: Vec<JobInput>,
-    outputs: Vec<JobOutput>,
 }
 
 impl Job<'_> {
@@ -78,7 +66,7 @@ impl Storage {
         }
         for digits in DIGITS {
             let name = ResultName::of_job(task, commit, &digests, digits);
-            let Read::Record(record) = self.record::<Done>(&name.record())? else {
+            let Read::Record(record) = self.record::<JobRecord>(&name.record())? else {
                 return Ok(None);
             };
             let known = record.inputs.iter().map(|input| &input.digest);
@@ -120,7 +108,7 @@ impl Storage {
         let (inputs, outputs) = (job.recorded_inputs(), job.recorded_outputs());
         for digits in DIGITS {
             let name = ResultName::of_job(&job.task.name, &job.task.commit, job.inputs, digits);
-            match self.record::<Done>(&name.record())? {
+            match self.record::<JobRecord>(&name.record())? {
                 Read::Record(known) if known.inputs != inputs => continue,
                 Read::Record(known) if known.outputs == outputs => {
                     self.link_outputs(&name, job.outputs)?;

@@ -38,7 +38,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use jiff::Timestamp;
 
@@ -59,7 +59,7 @@ pub use self::memory::Memory;
 pub use self::pin::PinRecord;
 pub use self::probe::Probes;
 pub use self::publish::Sealed;
-use self::recollection::Recollection;
+use self::recollection::Recalled;
 use self::record::Stamp;
 pub use self::run::{Holder, SILENCE};
 use self::run::{Run, RunName};
@@ -176,7 +176,7 @@ pub struct Storage {
     run: Run,
     unsynced: Unsynced,
     intake: Intake,
-    recollection: Recollection,
+    recalled: RwLock<Option<Recalled>>,
     /// Directories that are known to be there.
     made: Mutex<HashSet<PathBuf>>,
     /// Who is to have a name that is not yet taken: two calls that collide may be met together.
@@ -211,7 +211,7 @@ impl Storage {
             run: Run::new(),
             unsynced: Unsynced::new(Durability::Unsynced),
             intake: Intake::default(),
-            recollection: Recollection::default(),
+            recalled: RwLock::default(),
             made: Mutex::default(),
             claims: Mutex::default(),
             versions: Mutex::default(),

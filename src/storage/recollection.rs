@@ -4,10 +4,10 @@
 //! a record cannot come to mean another file, nor be taken away, without a change of the directory
 //! that holds it. So one look at that stands for many at records.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
@@ -31,33 +31,36 @@ const PART: usize = 8;
 /// How many tasks have their records remembered.
 const MOST: usize = 32;
 
-/// What was remembered of records when an evaluation began, and what was learned since.
-#[derive(Debug, Default)]
-pub(super) struct Recollection {
-    known: RwLock<Option<Known>>,
+/// What is known of the records of a task's calls while that is evaluated.
+#[derive(Debug)]
+pub(super) struct Recalled {
+    task: TaskName,
+    began: SystemTime,
+    known: Known,
     learned: Mutex<Learned>,
 }
 
-#[derive(Debug)]
+/// What is kept.
+#[derive(Debug, Default, Deserialize)]
 struct Known {
-    /// When that was.
-    began: SystemTime,
-    /// Directories of records that look as they did.
-    steady: BTreeSet<String>,
+    directories: HashMap<String, Directory>,
     records: HashMap<Key, Said>,
+}
+
+/// A directory of records.
+#[derive(Debug, Deserialize, Serialize)]
+struct Directory {
+    stamp: Stamp,
+    /// Whether it looks as it did, once that was asked.
+    #[serde(skip)]
+    steady: OnceLock<bool>,
 }
 
 #[derive(Debug, Default)]
 struct Learned {
-    /// Directories in which records were looked for.
-    directories: BTreeSet<String>,
-    records: HashMap<Key, Said>,
-}
-
-/// What is kept.
-#[derive(Default, Deserialize)]
-struct Kept {
-    directories: BTreeMap<String, Stamp>,
+    /// Directories that do not look as they did, or are not known: how they looked before any record
+    /// in them was read.
+    directories: HashMap<String, Option<Stamp>>,
     records: HashMap<Key, Said>,
 }
 
@@ -76,65 +79,91 @@ struct Said {
     used: AtomicBool,
 }
 
-impl Learned {
-    fn looked_in(&mut self, directory: &str) {
-        if !self.directories.contains(directory) {
-            self.directories.insert(directory.to_owned());
-        }
-    }
-}
-
 impl Storage {
     /// Lets it believe what the records of a task's calls said the last time, until they change.
     pub fn recall_records(&self, task: &TaskName) {
-        let Some(cache) = self.intake.cache() else { return };
-        let began = SystemTime::now();
-        let Kept { directories, records } =
-            cache.recall(RECORDS, &self.place_of(task)).unwrap_or_default();
-        let steady = directories.into_iter().filter(|(dir, then)| self.look(dir) == Some(*then));
-        let known = Known { began, steady: steady.map(|(dir, _)| dir).collect(), records };
-        *self.recollection.known.write().unwrap_or_else(PoisonError::into_inner) = Some(known);
-        *lock(&self.recollection.learned) = Learned::default();
+        let mut recalled = self.recalled.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cache) = self.intake.cache()
+            && recalled.as_ref().is_none_or(|recalled| recalled.task != *task)
+        {
+            let (task, began) = (task.clone(), SystemTime::now());
+            let known = cache.recall(RECORDS, &self.place_of(&task)).unwrap_or_default();
+            *recalled = Some(Recalled { task, began, known, learned: Mutex::default() });
+        }
     }
 
-    /// Remembers what the records said that were found, if enough of that is not remembered yet.
-    pub fn remember_records(&self, task: &TaskName) {
-        let known = self.recollection.known.read().unwrap_or_else(PoisonError::into_inner);
-        let Some((cache, known)) = self.intake.cache().zip(known.as_ref()) else { return };
-        let learned = lock(&self.recollection.learned);
-        let used = known.records.iter().filter(|(_, said)| said.used.load(Ordering::Relaxed));
-        let records: HashMap<&Key, &Said> = used.chain(&learned.records).collect();
-        let settled = |dir: &String| {
-            let now = self.look(dir).filter(|now| now.settled(known.began))?;
-            Some((dir.clone(), now))
-        };
-        let directories = known.steady.union(&learned.directories);
-        let directories: BTreeMap<_, _> = directories.filter_map(settled).collect();
-        let news = learned.records.len() > records.len() / PART
-            || directories.keys().any(|dir| !known.steady.contains(dir));
-        if news && records.len() >= WORTH {
-            cache.remember(RECORDS, &self.place_of(task), &(directories, records), MOST);
+    /// Remembers what the records said that were found since, if enough of that is not remembered yet.
+    pub fn remember_records(&self) {
+        let recalled = self.recalled.write().unwrap_or_else(PoisonError::into_inner).take();
+        let Some((cache, recalled)) = self.intake.cache().zip(recalled) else { return };
+        let Recalled { task, began, known, learned } = recalled;
+        let learned = learned.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let settled = self.settled(&learned, began);
+        let (used, rest): (Vec<_>, Vec<_>) =
+            known.records.iter().partition(|(_, said)| said.used.load(Ordering::Relaxed));
+        let found = used.len() + learned.records.len();
+        let news = learned.records.len() > found / PART || !settled.is_empty();
+        if found < WORTH || !news {
+            return;
         }
+        // What was not asked for may be of another version, or of other inputs. It is not known whether
+        // it is in a directory that has changed.
+        let asked = |it: &Directory| it.steady.get().copied();
+        let keeps_rest = rest.len() <= found
+            && known.directories.values().all(|directory| asked(directory) != Some(false));
+        let steady = known.directories.iter().filter(|(_, it)| asked(it).unwrap_or(keeps_rest));
+        let settled = settled.iter().map(|(name, directory)| (*name, directory));
+        let directories: HashMap<&String, &Directory> = steady.chain(settled).collect();
+        // What was read last is what counts.
+        let rest = rest.into_iter().filter(|_| keeps_rest);
+        let records: HashMap<&Key, &Said> = rest.chain(used).chain(&learned.records).collect();
+        cache.remember(RECORDS, &self.place_of(&task), &(directories, records), MOST);
+    }
+
+    /// The directories that look as they did before any record in them was read, and would not if they
+    /// had been changed since.
+    fn settled<'a>(&self, learned: &'a Learned, began: SystemTime) -> Vec<(&'a String, Directory)> {
+        let settled = |(name, before): (&'a String, &Option<Stamp>)| {
+            let stamp = before.filter(|it| it.settled(began) && self.look(name) == Some(*it))?;
+            Some((name, Directory { stamp, steady: OnceLock::new() }))
+        };
+        learned.directories.iter().filter_map(settled).collect()
     }
 
     /// Returns the outputs of a call that its record tells, if that is remembered.
     pub(super) fn said(&self, name: &str, call: Call<'_>) -> Result<Option<Vec<Published>>> {
-        let known = self.recollection.known.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(known) = known.as_ref().filter(|known| !known.records.is_empty()) else {
+        let recalled = self.recalled.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(recalled) = recalled.as_ref() else { return Ok(None) };
+        let is_steady = self.is_steady(recalled, directory(name));
+        let records = &recalled.known.records;
+        if records.is_empty() {
             return Ok(None);
-        };
-        let said = known.records.get(&key(name, call.inputs));
+        }
+        let said = records.get(&key(name, call.inputs));
         let Some(Said { record, outputs, used }) = said else { return Ok(None) };
-        if !known.steady.contains(directory(name)) {
+        if !is_steady {
             let now = disk::metadata(&self.path(name))?;
             if now.is_none_or(|now| Stamp::of(&now) != *record) {
                 return Ok(None);
             }
-            lock(&self.recollection.learned).looked_in(directory(name));
         }
         used.store(true, Ordering::Relaxed);
         let published = |&(digest, modified_ns): &_| Published { digest, modified_ns };
         Ok(Some(outputs.iter().map(published).collect()))
+    }
+
+    /// Whether a directory of records looks as it did. If it does not, how it looks now is noted.
+    fn is_steady(&self, recalled: &Recalled, directory: &str) -> bool {
+        let steady =
+            |it: &Directory| *it.steady.get_or_init(|| self.look(directory) == Some(it.stamp));
+        if recalled.known.directories.get(directory).is_some_and(steady) {
+            return true;
+        }
+        let mut learned = lock(&recalled.learned);
+        if !learned.directories.contains_key(directory) {
+            learned.directories.insert(directory.to_owned(), self.look(directory));
+        }
+        false
     }
 
     /// Notes what a record says that was read at that time or later, if a change since would show.
@@ -145,14 +174,12 @@ impl Storage {
         taken: SystemTime,
         record: &CallRecord,
     ) {
-        if self.intake.cache().is_none() || !stamp.settled(taken) {
-            return;
-        }
+        let recalled = self.recalled.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(recalled) = recalled.as_ref().filter(|_| stamp.settled(taken)) else { return };
         let outputs = record.outputs.iter().map(|it| (it.digest, it.modified_ns)).collect();
         let (key, used) = (key(name, &record.inputs), AtomicBool::new(true));
-        let mut learned = lock(&self.recollection.learned);
-        learned.looked_in(directory(name));
-        learned.records.insert(key, Said { record: stamp, outputs, used });
+        let said = Said { record: stamp, outputs, used };
+        lock(&recalled.learned).records.insert(key, said);
     }
 
     /// What the records of a task's calls are known by in the cache.
@@ -162,7 +189,7 @@ impl Storage {
 
     /// What a directory looks like now, if it is there.
     fn look(&self, directory: &str) -> Option<Stamp> {
-        Some(Stamp::of(&disk::metadata(&self.path(directory)).ok()??))
+        disk::directory(&self.path(directory)).ok()?
     }
 }
 
@@ -183,177 +210,4 @@ fn key(name: &str, inputs: &[Digest]) -> Key {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs::{self, File};
-    use std::path::{Path, PathBuf};
-    use std::time::Duration;
-
-    use tempfile::TempDir;
-
-    use super::*;
-    use crate::cache::Cache;
-    use crate::storage::record::Origin;
-    use crate::storage::{Durability, Found, ResultName, Unrecorded};
-    use crate::workflow::Computation;
-
-    /// A storage with the results of some calls, and a cache.
-    struct Place {
-        dir: TempDir,
-        computation: Computation,
-        inputs: Vec<[Digest; 1]>,
-    }
-
-    fn place(calls: usize) -> Place {
-        let computation = Computation {
-            name: "it".parse().unwrap(),
-            commit: "0".repeat(40).parse().unwrap(),
-            tree: "1".repeat(40).parse().unwrap(),
-            dirty: false,
-            inputs: vec!["a".to_owned()],
-            outputs: vec!["b".to_owned()],
-            access: Default::default(),
-            checked_out: None,
-        };
-        let inputs = (0..calls).map(|number| [Digest::of(number.to_string().as_bytes())]);
-        let place =
-            Place { dir: tempfile::tempdir().unwrap(), computation, inputs: inputs.collect() };
-        let storage = place.dir.path().join("storage");
-        let storage = Storage::open(&storage, Unrecorded::Refuse, Durability::Unsynced).unwrap();
-        for at in 0..calls {
-            let (output, digest) = (place.output(at), Digest::of(b"text"));
-            fs::create_dir_all(output.parent().unwrap()).unwrap();
-            fs::write(&output, "text").unwrap();
-            let modified_ns = disk::modified_ns(&output.metadata().unwrap());
-            let outputs = vec![Published { digest, modified_ns }];
-            let record = storage.call_record(place.call(at), outputs, Origin::Adopted);
-            storage.put_record(&place.name(at).record(), &record).unwrap();
-        }
-        // Whatever happens there shows by the clock.
-        let records = File::open(place.record(0).parent().unwrap()).unwrap();
-        records.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-        place
-    }
-
-    impl Place {
-        fn open(&self, remembering: bool) -> Storage {
-            let cache = remembering.then(|| Cache::at(self.dir.path().join("cache")));
-            let storage = self.dir.path().join("storage");
-            Storage::inspect(&storage, Unrecorded::Refuse).unwrap().remembering(cache)
-        }
-
-        fn call(&self, at: usize) -> Call<'_> {
-            Call { computation: &self.computation, inputs: &self.inputs[at] }
-        }
-
-        fn name(&self, at: usize) -> ResultName {
-            match self.open(false).find(self.call(at)).unwrap() {
-                Found::Hit(outputs) => outputs.name,
-                Found::Absent(name) => name,
-            }
-        }
-
-        fn record(&self, at: usize) -> PathBuf {
-            self.open(false).path(&self.name(at).record())
-        }
-
-        fn output(&self, at: usize) -> PathBuf {
-            self.open(false).path(&self.name(at).output(0))
-        }
-
-        /// Finds all calls in an evaluation that began so long from now; returns what is remembered.
-        fn evaluate(&self, later: Duration) -> Option<Kept> {
-            let (storage, task) = (self.open(true), "t".parse().unwrap());
-            storage.recall_records(&task);
-            let taken = SystemTime::now() + later;
-            storage.recollection.known.write().unwrap().as_mut().unwrap().began = taken;
-            for at in 0..self.inputs.len() {
-                let name = self.name(at).record();
-                if storage.said(&name, self.call(at)).unwrap().is_none() {
-                    let (stamp, record) = storage.record_at(&name).unwrap().unwrap();
-                    storage.note_record(&name, stamp, taken, &record.unwrap());
-                }
-            }
-            storage.remember_records(&task);
-            storage.intake.cache().unwrap().recall(RECORDS, &storage.place_of(&task))
-        }
-
-        /// Finds each call, with what is remembered or without.
-        fn find(&self, remembering: bool) -> Vec<Found> {
-            let storage = self.open(remembering);
-            storage.recall_records(&"t".parse().unwrap());
-            (0..self.inputs.len()).map(|at| storage.find(self.call(at)).unwrap()).collect()
-        }
-    }
-
-    const HOUR: Duration = Duration::from_secs(3600);
-
-    /// Changes a file in place, but neither its size nor its time.
-    fn alter(path: &Path) {
-        let known = path.metadata().unwrap();
-        let text = fs::read_to_string(path).unwrap();
-        // Until that shows by the clock.
-        while Stamp::of(&path.metadata().unwrap()) == Stamp::of(&known) {
-            fs::write(path, text.replace('t', "T")).unwrap();
-            File::open(path).unwrap().set_modified(known.modified().unwrap()).unwrap();
-        }
-    }
-
-    #[test]
-    fn whatever_changes_is_seen() {
-        let place = place(WORTH);
-        let kept = place.evaluate(HOUR).unwrap();
-        assert_eq!((kept.records.len(), kept.directories.len()), (WORTH, 1));
-        assert_eq!(place.find(true), place.find(false));
-
-        fs::remove_file(place.record(1)).unwrap();
-        fs::remove_file(place.record(2)).unwrap();
-        fs::copy(place.record(3), place.record(2)).unwrap();
-        alter(&place.record(4));
-        fs::remove_file(place.output(5)).unwrap();
-        fs::write(place.output(6), "tex").unwrap();
-        fs::write(place.output(7), "best").unwrap();
-        File::open(place.output(8)).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
-        let found = place.find(true);
-        assert_eq!(found, place.find(false));
-        let is_absent = |at: &usize| matches!(found[*at], Found::Absent(_));
-        assert_eq!((0..WORTH).filter(is_absent).collect::<Vec<_>>(), [1, 2, 4, 5, 6, 7]);
-    }
-
-    #[test]
-    fn a_record_in_a_directory_that_looks_as_it_did_is_not_looked_at() {
-        let place = place(WORTH);
-        place.evaluate(HOUR).unwrap();
-        alter(&place.record(0));
-        assert!(matches!(place.find(true)[0], Found::Hit(_)));
-        File::create(place.record(0).with_file_name("new")).unwrap();
-        assert!(matches!(place.find(true)[0], Found::Absent(_)));
-    }
-
-    #[test]
-    fn inputs_that_share_twelve_digits_are_told_apart() {
-        let mut place = place(WORTH);
-        place.evaluate(HOUR).unwrap();
-        let mut other = place.inputs[0][0];
-        other.size += 1;
-        place.inputs[0] = [other];
-        let found = place.find(true);
-        assert!(found[0] == place.find(false)[0] && matches!(found[0], Found::Absent(_)));
-    }
-
-    #[test]
-    fn what_has_just_changed_and_what_is_little_is_not_remembered() {
-        assert!(place(WORTH).evaluate(Duration::ZERO).is_none());
-        assert!(place(WORTH - 1).evaluate(HOUR).is_none());
-    }
-
-    #[test]
-    fn what_is_new_is_remembered_as_soon_as_its_directory_settles() {
-        let mut place = place(WORTH + 1);
-        let last = place.inputs.pop().unwrap();
-        place.evaluate(HOUR).unwrap();
-        place.inputs.push(last);
-        File::create(place.record(0).with_file_name("new")).unwrap();
-        assert_eq!(place.evaluate(Duration::ZERO).unwrap().records.len(), WORTH);
-        assert_eq!(place.evaluate(HOUR).unwrap().records.len(), WORTH + 1);
-    }
-}
+mod tests;

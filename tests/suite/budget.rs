@@ -70,7 +70,7 @@ const CLASSES: [Class; 13] = [
 const OWN: [&str; 2] = ["/ce-run\"", "\"/proc/self/exe\""];
 
 /// A chain of so many calls, each of which adds to what it reads.
-fn chain(calls: usize) -> Lab {
+pub(crate) fn chain(calls: usize) -> Lab {
     let script = r#"read -r text <"$1"; echo "$text." >"$2""#;
     let mut lab =
         Lab::empty().computation("next", "a", "b", script).file("inputs", "x\n").data("x", "x\n");

@@ -1,7 +1,8 @@
 //! A load that is remembered gives what loading gives, whatever was changed since.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -9,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use compeval::cache::{Cache, Stamp};
 use compeval::load::{self, Uncommitted};
 
+use crate::budget::chain;
 use crate::lab::{Lab, Library, files};
 
 /// A workflow that is worth being remembered: literals, three hundred of them, and a part that is
@@ -163,4 +165,25 @@ fn a_commit_that_is_remembered_is_not_read_again() {
     fs::remove_file(lab.path(&format!("task/.git/objects/{}/{}", &tree[..2], &tree[2..]))).unwrap();
     assert_eq!(load("HEAD~1", Some(&cache)), first);
     assert!(load("HEAD~1", None).starts_with("Err"));
+}
+
+#[test]
+fn what_records_say_is_remembered_until_they_are_taken_away() {
+    let lab = chain(300);
+    lab.ce_run(&["-q", "--no-sync"]).exit(0);
+    let is_record = |name: &String| name.starts_with("c_next/") && name.contains("/record/");
+    let records = lab.storage().into_iter().filter(is_record);
+    let records: Vec<_> = records.map(|name| lab.path("storage").join(name)).collect();
+    records.iter().for_each(|record| settle(record));
+    settle(records[0].parent().unwrap());
+    let found = || drop(lab.ce_run(&["-n"]).exit(0).says("300 calls: 300 found"));
+    found();
+    assert_eq!(fs::read_dir(lab.path("cache/compeval/records")).unwrap().count(), 1);
+
+    // No program does that; it shows that the record is not read.
+    fs::set_permissions(&records[0], Permissions::from_mode(0o644)).unwrap();
+    fs::write(&records[0], "").unwrap();
+    found();
+    lab.run("ce", &["gc", "--older=2100-01-01", "../storage"]).exit(0);
+    lab.ce_run(&["-n"]).exit(3);
 }
