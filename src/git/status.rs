@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use gix::bstr::{BString, ByteSlice};
 use gix::dir::entry::Status;
 use gix::dir::walk::EmissionMode;
+use gix::fs::FileSnapshot;
 use gix::index::entry::{Flags, Mode};
 use gix::objs::tree::{Editor, EntryKind};
 use gix::objs::{Tree, WriteTo};
@@ -40,16 +41,21 @@ impl Changes {
 ///
 /// What is on the disk counts: no setting and no flag of the index hides a change.
 pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes> {
-    let mut index = gix::index::File::clone(&**repository.index_or_empty()?);
+    let mut index = own_index(repository)?;
     for entry in index.entries_mut() {
         entry.flags.remove(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
     }
+    let submodules = index.entries().iter().filter(|entry| entry.mode == Mode::COMMIT);
+    let submodules = submodules.map(|entry| (to_path(entry.path(&index)), entry.id));
+    let submodules: Vec<(PathBuf, ObjectId)> =
+        submodules.filter(|(path, _)| path.starts_with(dir)).collect();
     let walk = repository.dirwalk_options()?;
     let walk = walk.emit_untracked(EmissionMode::Matching);
     let walk = walk.emit_ignored(Some(EmissionMode::CollapseDirectory));
     let status = repository
         .status(gix::progress::Discard)?
-        .index(IndexPersistedOrInMemory::InMemory(index.clone()))
+        // One that is shared: several threads have it, and it may be large.
+        .index(IndexPersistedOrInMemory::Persisted(FileSnapshot::new(index).into()))
         // It knows only those that `.gitmodules` names.
         .index_worktree_submodules(Submodule::Given { ignore: Ignore::All, check_dirty: true })
         .index_worktree_rewrites(None)
@@ -74,9 +80,8 @@ pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes>
             Item::IndexWorktree(_) | Item::TreeIndex(_) => changes.changed.push(path),
         }
     }
-    for entry in index.entries().iter().filter(|entry| entry.mode == Mode::COMMIT) {
-        let path = to_path(entry.path(&index));
-        if path.starts_with(dir) && differs(&top(repository).join(&path), entry.id)? {
+    for (path, recorded) in submodules {
+        if differs(&top(repository).join(&path), recorded)? {
             changes.changed.push(path);
         }
     }
@@ -84,6 +89,15 @@ pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes>
     changes.changed.dedup();
     changes.ignored.sort_unstable();
     Ok(changes)
+}
+
+/// Reads the index, which is large where a workflow is: nobody else has this one.
+fn own_index(repository: &Repository) -> GitResult<gix::index::File> {
+    if repository.index_path().exists() {
+        return Ok(repository.open_index()?);
+    }
+    let nothing = gix::index::State::new(repository.object_hash());
+    Ok(gix::index::File::from_state(nothing, repository.index_path()))
 }
 
 /// Whether a submodule, if it is checked out, is not just the commit that is recorded.
