@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, OsStr};
+use std::iter;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use std::time::SystemTime;
 use rayon::prelude::*;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
+use rustix::path::Arg;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::Stamp;
@@ -24,21 +26,23 @@ pub struct Footprint {
     places: BTreeSet<PathBuf>,
     /// Directories that have an entry `.git`.
     repositories: Vec<PathBuf>,
+    /// The texts of all pieces, one behind the other: read as a whole, and given back as a whole.
+    text: String,
     pieces: Vec<Piece>,
     /// Paths that are or may become links, and where they lead.
     links: Vec<(PathBuf, PathBuf)>,
 }
 
-/// Some of what is below a directory: paths relative to it.
+/// Some of what is below a directory. Its text is the directory's path and paths relative to it, each
+/// with a zero byte behind it.
 ///
 /// Paths are long in a deep tree, and the kernel goes each of them step by step. From a directory
 /// near by the way is short.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Piece {
-    directory: PathBuf,
-    /// Each with a zero byte behind it.
-    paths: String,
-    /// The hash of their stamps, in this order.
+    /// How many bytes its text has.
+    length: usize,
+    /// The hash of the stamps, in the order of the paths.
     stamps: Blake3,
 }
 
@@ -79,7 +83,8 @@ impl Footprint {
     pub fn holds(&self) -> bool {
         let leads =
             |(link, real): &(PathBuf, PathBuf)| link.canonicalize().is_ok_and(|path| path == *real);
-        self.pieces.par_iter().all(Piece::holds) && self.links.par_iter().all(leads)
+        self.split().is_some_and(|pieces| pieces.into_par_iter().all(looks_so))
+            && self.links.par_iter().all(leads)
     }
 
     fn walk(&mut self, place: &Path, before: SystemTime) -> Result<(), Errno> {
@@ -87,7 +92,7 @@ impl Footprint {
             return Err(Errno::INVAL);
         };
         let (kind, stamp) = look(CWD, place, before)?;
-        self.pieces.push(Piece::new(above.into(), &[(name.into(), stamp)])?);
+        self.add(above, &[(name.into(), stamp)])?;
         let mut open = Vec::new();
         if kind == FileType::Directory {
             open.push(Open::new(CWD, place, place.to_owned())?);
@@ -132,10 +137,46 @@ impl Footprint {
                 let name = Path::new(name);
                 around.seen.extend(seen.into_iter().map(|(path, stamp)| (name.join(path), stamp)));
             }
-            _ => self.pieces.push(Piece::new(directory, &seen)?),
+            _ => self.add(&directory, &seen)?,
         }
         Ok(())
     }
+
+    /// Adds a piece. Fails if a path is no text.
+    fn add(&mut self, directory: &Path, entries: &[(PathBuf, Stamp)]) -> Result<(), Errno> {
+        let before = self.text.len();
+        for path in iter::once(directory).chain(entries.iter().map(|(path, _)| path.as_path())) {
+            self.text.push_str(path.to_str().ok_or(Errno::ILSEQ)?);
+            self.text.push('\0');
+        }
+        let stamps = hash(entries.iter().map(|(_, stamp)| *stamp));
+        self.pieces.push(Piece { length: self.text.len() - before, stamps });
+        Ok(())
+    }
+
+    /// The text and the hash of each piece.
+    fn split(&self) -> Option<Vec<(&str, Blake3)>> {
+        let mut rest = &*self.text;
+        let next = |piece: &Piece| {
+            let (text, others) = rest.split_at_checked(piece.length)?;
+            rest = others;
+            Some((text, piece.stamps))
+        };
+        self.pieces.iter().map(next).collect()
+    }
+}
+
+/// Whether a piece with this text looks as it did when its stamps had this hash.
+fn looks_so((text, stamps): (&str, Blake3)) -> bool {
+    let paths = text.as_bytes().split_inclusive(|byte| *byte == 0);
+    let mut paths = paths.map(|path| CStr::from_bytes_with_nul(path).ok());
+    let Some(directory) = paths.next().flatten() else { return false };
+    let Ok(directory) = enter(CWD, directory, OFlags::PATH) else { return false };
+    let look = |path: Option<&CStr>| {
+        Some(Stamp::from(&statat(&directory, path?, AtFlags::SYMLINK_NOFOLLOW).ok()?))
+    };
+    let now: Option<Vec<Stamp>> = paths.map(look).collect();
+    now.is_some_and(|now| hash(now.into_iter()) == stamps)
 }
 
 /// A directory that is being walked.
@@ -164,29 +205,6 @@ fn look(around: impl AsFd, path: &Path, before: SystemTime) -> Result<(FileType,
     Ok((FileType::from_raw_mode(stat.st_mode), stamp))
 }
 
-impl Piece {
-    /// Fails if a path is no text.
-    fn new(directory: PathBuf, entries: &[(PathBuf, Stamp)]) -> Result<Self, Errno> {
-        let mut paths = String::new();
-        for (path, _) in entries {
-            paths.push_str(path.to_str().ok_or(Errno::ILSEQ)?);
-            paths.push('\0');
-        }
-        Ok(Self { directory, paths, stamps: hash(entries.iter().map(|(_, stamp)| *stamp)) })
-    }
-
-    fn holds(&self) -> bool {
-        let Ok(directory) = enter(CWD, &self.directory, OFlags::PATH) else { return false };
-        let look = |path: &[u8]| {
-            let path = CStr::from_bytes_with_nul(path).ok()?;
-            Some(Stamp::from(&statat(&directory, path, AtFlags::SYMLINK_NOFOLLOW).ok()?))
-        };
-        let paths = self.paths.as_bytes().split_inclusive(|byte| *byte == 0);
-        let now: Option<Vec<Stamp>> = paths.map(look).collect();
-        now.is_some_and(|now| hash(now.into_iter()) == self.stamps)
-    }
-}
-
 /// One hash for all stamps.
 fn hash(stamps: impl Iterator<Item = Stamp>) -> Blake3 {
     let mut bytes = Vec::with_capacity(stamps.size_hint().0 * size_of::<Stamp>());
@@ -199,6 +217,6 @@ fn hash(stamps: impl Iterator<Item = Stamp>) -> Blake3 {
 }
 
 /// Opens a directory.
-fn enter(around: impl AsFd, path: &Path, how: OFlags) -> Result<OwnedFd, Errno> {
+fn enter(around: impl AsFd, path: impl Arg, how: OFlags) -> Result<OwnedFd, Errno> {
     openat(around, path, how | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }

@@ -5,6 +5,7 @@ use std::error::Error as _;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
@@ -157,12 +158,10 @@ impl Workshop {
 
     /// Plans the evaluation of a task, and recalls meanwhile what is known of its calls' records.
     pub(super) fn plan(&self, task: &Task) -> Plan {
-        let storage = &self.storage;
         thread::scope(|scope| {
-            let recall = || storage.recall_records(&task.name);
-            // Without a thread that is done later.
-            drop(thread::Builder::new().spawn_scoped(scope, recall));
-            Plan::new(&task.workflow)
+            let plan = scope.spawn(|| Plan::new(&task.workflow));
+            self.storage.recall_records(&task.name);
+            plan.join().unwrap_or_else(|panic| resume_unwind(panic))
         })
     }
 
@@ -242,7 +241,7 @@ impl Workshop {
             // Calls have failed of it, which says enough.
             Ok(Err(EvaluateError::Storage(error))) if screen.troubles.have_told(&error) => Ok(()),
             Ok(evaluated) => Ok(evaluated?),
-            Err(panic) => std::panic::resume_unwind(panic),
+            Err(panic) => resume_unwind(panic),
         }
     }
 
