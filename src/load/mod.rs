@@ -16,13 +16,15 @@ mod tree;
 mod worktree;
 
 use std::collections::HashMap;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::SystemTime;
 
 use self::library::Library;
 use self::problem::Findings;
 pub use self::problem::{Fault, Oddity, Problem, Warning, listed};
-use self::remembered::Cause;
+use self::remembered::{Cause, Memory};
 use self::source::Source;
 use self::tree::Tree;
 use self::worktree::WorkTree;
@@ -110,24 +112,36 @@ pub fn task(
     cache: Option<&Cache>,
 ) -> Result<Loaded, LoadError> {
     let real = real(dir)?;
-    if let Some(loaded) = cache.and_then(|cache| remembered::recall(cache, &real, None)) {
-        return Ok(loaded);
-    }
+    let recall = |cache| remembered::recall(cache, &real, None);
+    let was_large = match cache.map_or(Memory::None, recall) {
+        Memory::Holds(loaded) => return Ok(loaded),
+        Memory::Changed => uncommitted != Uncommitted::Ignore,
+        Memory::None => false,
+    };
     if !real.join("workflow").is_dir() {
         return Err(LoadError::NoTask(dir.to_owned()));
     }
     let began = SystemTime::now();
-    let mut source = WorkTree::new(&real, uncommitted);
-    let loaded = read(dir, &real, &mut source, uncommitted)?;
-    // Who has not looked for changes does not know that there are none.
-    if let Some(cache) = cache
-        && uncommitted != Uncommitted::Ignore
-        && let Some(repositories) = source.standings()
-    {
-        let cause = || Cause::of_checkout(&real, began, repositories, &loaded);
-        remembered::keep(cache, &real, None, &loaded, cause);
-    }
-    Ok(loaded)
+    let own = || remembered::own(&real, began);
+    thread::scope(|scope| {
+        // What is large takes long to look at, as it takes long to be read.
+        let meanwhile = was_large.then(|| scope.spawn(own));
+        let mut source = WorkTree::new(&real, uncommitted);
+        let loaded = read(dir, &real, &mut source, uncommitted)?;
+        // Who has not looked for changes does not know that there are none.
+        if let Some(cache) = cache
+            && uncommitted != Uncommitted::Ignore
+            && let Some(repositories) = source.standings()
+        {
+            let own = || {
+                meanwhile
+                    .map_or_else(own, |own| own.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            };
+            let cause = || Cause::of_checkout(&real, began, repositories, &loaded, own()?);
+            remembered::keep(cache, &real, None, &loaded, cause);
+        }
+        Ok(loaded)
+    })
 }
 
 /// Reads the task that a directory holds, as it is in a revision of its repository. Nothing needs
@@ -140,7 +154,8 @@ pub fn task_at(dir: &Path, rev: &str, cache: Option<&Cache>) -> Result<Loaded, L
     let real = real(dir)?;
     let snapshot = Snapshot::open(&real, rev)?;
     let commit = snapshot.commit()?;
-    if let Some(loaded) = cache.and_then(|cache| remembered::recall(cache, &real, Some(&commit))) {
+    let recall = |cache| remembered::recall(cache, &real, Some(&commit));
+    if let Memory::Holds(loaded) = cache.map_or(Memory::None, recall) {
         return Ok(loaded);
     }
     let loaded = task_in(dir, rev, snapshot)?;

@@ -33,14 +33,38 @@ pub(super) struct Cause {
     /// The task and the places of its files, and in which work tree each is.
     tops: Vec<(PathBuf, Option<PathBuf>)>,
     repositories: Vec<Standing>,
-    footprint: Footprint,
+    /// Of the task's own files, and of its computations.
+    footprints: [Footprint; 2],
 }
 
-/// Returns what loading the task at this real path would give, as it is at a commit or, without one,
-/// as it is checked out; if that is known.
-pub(super) fn recall(cache: &Cache, task: &Path, commit: Option<&ObjectId>) -> Option<Loaded> {
-    let (cause, task): (Cause, Task) = cache.recall(TASKS, &key(task, commit))?;
-    cause.holds().then(|| Loaded { task, warnings: Vec::new() })
+/// What is remembered of a task.
+pub(super) enum Memory {
+    /// What loading it would give.
+    Holds(Loaded),
+    /// That it was large before it changed.
+    Changed,
+    /// Nothing.
+    None,
+}
+
+/// Recalls what loading the task at this real path would give, as it is at a commit or, without one,
+/// as it is checked out.
+pub(super) fn recall(cache: &Cache, task: &Path, commit: Option<&ObjectId>) -> Memory {
+    match cache.recall::<(Cause, Task)>(TASKS, &key(task, commit)) {
+        Some((cause, task)) if cause.holds() => {
+            Memory::Holds(Loaded { task, warnings: Vec::new() })
+        }
+        Some(_) => Memory::Changed,
+        None => Memory::None,
+    }
+}
+
+/// What the task's own files look like, if nothing of that was changed after that time.
+///
+/// It may be taken while the task is read: who changes a file then makes it too young, or lets it
+/// look different the next time.
+pub(super) fn own(task: &Path, began: SystemTime) -> Option<Footprint> {
+    Footprint::take(OWN.map(|name| task.join(name)).into_iter(), began)
 }
 
 /// Remembers what loading the task at this real path gave, if that is worth it.
@@ -68,26 +92,27 @@ impl Cause {
         began: SystemTime,
         repositories: Vec<Standing>,
         loaded: &Loaded,
+        own: Footprint,
     ) -> Option<Self> {
         let library = task.join(DIRECTORY);
         let computations = loaded.task.computations.iter();
-        let places = OWN.map(|name| task.join(name)).into_iter();
-        let places = places.chain(computations.map(|it| library.join(it.name.as_str())));
-        let footprint = Footprint::take(places, began)?;
+        let places = computations.map(|it| library.join(it.name.as_str()));
+        let footprints = [own, Footprint::take(places, began)?];
         let held = |top: &PathBuf| repositories.iter().any(|it| it.top() == top);
         let settled = repositories.iter().all(|it| it.settled(began));
-        if !settled || !footprint.repositories().iter().all(held) {
+        if !settled || !footprints.iter().flat_map(Footprint::repositories).all(held) {
             return None;
         }
-        let places = footprint.places().iter().map(PathBuf::as_path).chain([task]);
+        let places = footprints.iter().flat_map(Footprint::places);
+        let places = places.map(PathBuf::as_path).chain([task]);
         let tops = places.map(|place| (place.to_owned(), git::top(place))).collect();
-        Some(Self { tops, repositories, footprint })
+        Some(Self { tops, repositories, footprints })
     }
 
     fn holds(&self) -> bool {
         self.tops.iter().all(|(place, top)| git::top(place) == *top)
             && self.repositories.iter().all(Standing::holds)
-            && self.footprint.holds()
+            && self.footprints.iter().all(Footprint::holds)
     }
 }
 
