@@ -1,14 +1,11 @@
 //! What is there of a task, when nothing is to be computed or written.
 
-use std::io::{self, IsTerminal};
-use std::num::NonZeroUsize;
 use std::path::Path;
 
 use super::options::Given;
 use crate::cache::Cache;
 use crate::error::Error;
-use crate::evaluate::{Evaluation, Evaluator, Exports, Files};
-use crate::git::Trees;
+use crate::evaluate::{Evaluation, Files};
 use crate::plan::Plan;
 use crate::report::reading;
 use crate::storage::{Storage, Unrecorded};
@@ -23,23 +20,8 @@ pub(super) fn look(
     unrecorded: Unrecorded,
 ) -> Result<(Storage, Files, Evaluation), Error> {
     let storage = Storage::inspect(&given.storage, unrecorded)?.remembering(Cache::of_user());
-    let files = reading(
-        io::stderr().is_terminal(),
-        || storage.taken_in(),
-        || Files::new(task, plan, &given.inputs, &storage, false),
-    )?;
-    let evaluation = Evaluation::new(plan);
-    let trees = Trees::new(dir);
-    Evaluator {
-        task,
-        plan,
-        files: &files,
-        storage: &storage,
-        exports: &Exports::new(&storage, &trees),
-        executor: None,
-        retries: 0,
-        observe: &|_| {},
-    }
-    .evaluate(&evaluation, NonZeroUsize::MIN)?;
+    let read = || Files::new(task, plan, &given.inputs, &storage, false);
+    let files = reading(true, || storage.taken_in(), read)?;
+    let evaluation = Evaluation::of_what_is_there(dir, task, plan, &files, &storage)?;
     Ok((storage, files, evaluation))
 }

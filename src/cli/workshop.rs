@@ -176,7 +176,6 @@ impl Workshop {
     ) -> Result<Files, Error> {
         let (storage, store) = (&self.storage, self.crew.is_some());
         let read = || Files::new(task, plan, inputs, storage, store);
-        let visible = visible && io::stderr().is_terminal();
         self.unless_caught(reading(visible, || storage.taken_in(), read))
     }
 

@@ -19,6 +19,7 @@ pub use self::exports::Exports;
 pub use self::outcome::{CallError, EvaluateError, Event, Files, Outcome};
 use crate::digest::Digest;
 use crate::executor::Executor;
+use crate::git::Trees;
 use crate::plan::{CallId, Plan, Source};
 use crate::storage::{Input, Job, ResultName, Storage, StorageError, Stored};
 use crate::workflow::Task;
@@ -74,6 +75,26 @@ impl Evaluation {
     /// Nothing is done yet.
     pub fn new(plan: &Plan) -> Self {
         Self { outcomes: plan.calls().map(|_| OnceLock::new()).collect() }
+    }
+
+    /// Looks for the results of all calls of a task in this directory, and computes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no thread can be started.
+    pub fn of_what_is_there(
+        dir: &Path,
+        task: &Task,
+        plan: &Plan,
+        files: &Files,
+        storage: &Storage,
+    ) -> Result<Self, EvaluateError> {
+        let evaluation = Self::new(plan);
+        let (observe, trees) = (&|_| {}, Trees::new(dir));
+        let exports = &Exports::new(storage, &trees);
+        Evaluator { task, plan, files, storage, exports, executor: None, retries: 0, observe }
+            .evaluate(&evaluation, NonZeroUsize::MIN)?;
+        Ok(evaluation)
     }
 
     /// Notes how a call ended; tells whether that was not known.

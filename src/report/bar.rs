@@ -1,6 +1,6 @@
 //! Progress in bytes, on a terminal.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::panic;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -49,13 +49,14 @@ impl Bar {
     }
 }
 
-/// Reads inputs; if that takes a while and is to be visible, shows how many bytes of how many are done.
+/// Reads inputs; if that takes a while and is to be visible, shows on a terminal how many bytes of how many
+/// are done.
 pub fn reading<T: Send>(
     visible: bool,
     done: impl Fn() -> (u64, u64),
     read: impl FnOnce() -> T + Send,
 ) -> T {
-    if !visible {
+    if !visible || !io::stderr().is_terminal() {
         return read();
     }
     thread::scope(|scope| {

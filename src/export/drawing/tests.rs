@@ -4,8 +4,6 @@ use std::path::Path;
 
 use super::*;
 use crate::digest::Digest;
-use crate::evaluate::{Evaluator, Exports};
-use crate::git::Trees;
 use crate::name::StorageName;
 use crate::slice::Slice;
 use crate::storage::{Input, Stored, Unrecorded};
@@ -105,19 +103,8 @@ fn files_have_the_names_that_the_user_sees() {
     let file = Stored { name, digest };
     let files = Files { inputs: vec![Input { file, there: true }], literals: vec![None] };
     let storage = Storage::inspect(Path::new("no/such/storage"), Unrecorded::Adopt).unwrap();
-    let evaluation = Evaluation::new(&plan);
-    let trees = Trees::new(Path::new("no/such/task"));
-    let evaluator = Evaluator {
-        task: &task,
-        plan: &plan,
-        files: &files,
-        storage: &storage,
-        exports: &Exports::new(&storage, &trees),
-        executor: None,
-        retries: 0,
-        observe: &|_| {},
-    };
-    evaluator.evaluate(&evaluation, std::num::NonZeroUsize::MIN).unwrap();
+    let dir = Path::new("no/such/task");
+    let evaluation = Evaluation::of_what_is_there(dir, &task, &plan, &files, &storage).unwrap();
     let results = Results { evaluation: &evaluation, files: &files, storage: &storage };
     let drawing = Drawing::new(&task, &plan, Some(results));
     let there = drawing.shapes.iter().map(|shape| shape.state == Some(State::There));
