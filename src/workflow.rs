@@ -109,6 +109,23 @@ impl Computation {
     }
 }
 
+#[cfg(test)]
+impl Computation {
+    /// One of one input and one output, for tests.
+    pub(crate) fn example() -> Self {
+        Self {
+            name: "copy".parse().unwrap(),
+            commit: "0".repeat(40).parse().unwrap(),
+            tree: "1".repeat(40).parse().unwrap(),
+            dirty: false,
+            inputs: vec!["a".to_owned()],
+            outputs: vec!["a".to_owned()],
+            access: Access::default(),
+            checked_out: None,
+        }
+    }
+}
+
 /// What names show of the version of a computation.
 pub(crate) fn version(commit: &ObjectId, tree: &ObjectId, dirty: bool) -> String {
     if dirty { format!("dirty-{}", tree.short()) } else { commit.short().to_owned() }

@@ -158,19 +158,6 @@ mod tests {
         Storage::open(path, Unrecorded::Adopt, Durability::Unsynced).unwrap()
     }
 
-    fn copy() -> Computation {
-        Computation {
-            name: "copy".parse().unwrap(),
-            commit: "0".repeat(40).parse().unwrap(),
-            tree: "1".repeat(40).parse().unwrap(),
-            dirty: false,
-            inputs: vec!["a".to_owned()],
-            outputs: vec!["a".to_owned()],
-            access: Default::default(),
-            checked_out: None,
-        }
-    }
-
     fn absent(found: Found) -> ResultName {
         let Found::Absent(name) = found else { panic!("{found:?}") };
         name
@@ -199,7 +186,7 @@ mod tests {
     #[test]
     fn a_name_is_reserved_until_a_record_keeps_others_from_it() {
         let dir = tempfile::tempdir().unwrap();
-        let (storage, copy) = (open(dir.path()), copy());
+        let (storage, copy) = (open(dir.path()), Computation::example());
         let inputs = COLLIDING.map(|text| [Digest::of(text.as_bytes())]);
         let [one, other] = [0, 1].map(|at| Call { computation: &copy, inputs: &inputs[at] });
         let reserved = || lock(&storage.claims).len();
@@ -222,7 +209,8 @@ mod tests {
     #[test]
     fn a_name_that_another_run_has_taken_is_another_calls() {
         let dir = tempfile::tempdir().unwrap();
-        let ([here, elsewhere], copy) = ([(); 2].map(|()| open(dir.path())), copy());
+        let ([here, elsewhere], copy) =
+            ([(); 2].map(|()| open(dir.path())), Computation::example());
         let inputs = COLLIDING.map(|text| [Digest::of(text.as_bytes())]);
         let [one, other] = [0, 1].map(|at| Call { computation: &copy, inputs: &inputs[at] });
 

@@ -230,11 +230,7 @@ mod tests {
             name: "add".parse().unwrap(),
             commit: "567526d1f10f0000000000000000000000000000".parse().unwrap(),
             tree: "abc4".repeat(10).parse().unwrap(),
-            dirty: false,
-            inputs: vec![],
-            outputs: vec![],
-            access: Default::default(),
-            checked_out: None,
+            ..Computation::example()
         }
     }
 

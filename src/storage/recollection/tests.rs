@@ -20,16 +20,7 @@ struct Place {
 }
 
 fn place(calls: usize) -> Place {
-    let computation = Computation {
-        name: "it".parse().unwrap(),
-        commit: "0".repeat(40).parse().unwrap(),
-        tree: "1".repeat(40).parse().unwrap(),
-        dirty: false,
-        inputs: vec!["a".to_owned()],
-        outputs: vec!["b".to_owned()],
-        access: Default::default(),
-        checked_out: None,
-    };
+    let computation = Computation::example();
     let inputs = (0..calls).map(|number| [Digest::of(number.to_string().as_bytes())]);
     let place = Place { dir: tempfile::tempdir().unwrap(), computation, inputs: inputs.collect() };
     let storage = place.dir.path().join("storage");
@@ -77,6 +68,11 @@ impl Place {
 
     /// Finds all calls in an evaluation that began so long from now; returns what is remembered.
     fn evaluate(&self, later: Duration) -> Option<Known> {
+        self.evaluate_and(later, || ())
+    }
+
+    /// Does the same, and something at the end of the evaluation.
+    fn evaluate_and(&self, later: Duration, act: impl FnOnce()) -> Option<Known> {
         let (storage, task) = (self.open(true), "t".parse().unwrap());
         storage.recall_records(&task);
         let taken = SystemTime::now() + later;
@@ -88,6 +84,7 @@ impl Place {
                 storage.note_record(&name, stamp, taken, &record.unwrap());
             }
         }
+        act();
         storage.remember_records();
         storage.intake.cache().unwrap().recall(RECORDS, &storage.place_of(&task))
     }
@@ -171,6 +168,7 @@ fn what_is_new_is_remembered_as_soon_as_its_directory_settles() {
     assert_eq!(place.evaluate(Duration::ZERO).unwrap().records.len(), WORTH);
     assert_eq!(place.evaluate(HOUR).unwrap().records.len(), WORTH + 1);
 }
+
 #[test]
 fn what_was_not_asked_for_is_kept_unless_it_may_have_changed() {
     let mut place = place(2 * WORTH);
@@ -187,20 +185,8 @@ fn what_was_not_asked_for_is_kept_unless_it_may_have_changed() {
 #[test]
 fn a_directory_that_changes_meanwhile_is_not_remembered() {
     let place = place(WORTH);
-    let storage = place.open(true);
-    let task = "t".parse().unwrap();
-    storage.recall_records(&task);
-    let taken = SystemTime::now() + HOUR;
-    storage.recalled.write().unwrap().as_mut().unwrap().began = taken;
-    for at in 0..WORTH {
-        let name = place.name(at).record();
-        assert!(storage.said(&name, place.call(at)).unwrap().is_none());
-        let (stamp, record) = storage.record_at(&name).unwrap().unwrap();
-        storage.note_record(&name, stamp, taken, &record.unwrap());
-    }
-    File::create(place.record(0).with_file_name("new")).unwrap();
-    storage.remember_records();
-    let kept: Known =
-        storage.intake.cache().unwrap().recall(RECORDS, &storage.place_of(&task)).unwrap();
+    assert!(!place.dir.path().join("cache").exists(), "nothing is known yet");
+    let new = place.record(0).with_file_name("new");
+    let kept = place.evaluate_and(HOUR, || drop(File::create(new).unwrap())).unwrap();
     assert_eq!((kept.records.len(), kept.directories.len()), (WORTH, 0));
 }
