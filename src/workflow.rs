@@ -57,6 +57,8 @@ pub struct Task {
     pub name: TaskName,
     /// The commit of the task's repository.
     pub commit: ObjectId,
+    /// Where the task is in its repository: a path, or nothing if it is all of it.
+    pub place: String,
     /// What of it the commit does not record: paths relative to the task.
     pub changed: Vec<PathBuf>,
     /// The symbolic names of the task's inputs, in the order in which they are given.

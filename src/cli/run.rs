@@ -18,7 +18,7 @@ use crate::git::Config;
 use crate::load::{self, listed};
 use crate::name::TaskName;
 use crate::report::{Json, Progress, Quiet, Reporter, Tree, Troubles, View, labels, reasons};
-use crate::storage::{ResultName, Storage, Unrecorded};
+use crate::storage::{ResultName, Storage, TaskVersion};
 
 const PROGRAM: &str = "ce-run";
 
@@ -63,8 +63,8 @@ impl Tool for Run {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         if self.quiet
             && let Some(rev) = &self.task.at
-            && let Some((name, commit)) = load::job_at(&self.task.task, rev)
-            && self.tell_done(&self.task.config()?, &name, &commit, out)?
+            && let Some((name, commit, place)) = load::job_at(&self.task.task, rev)
+            && self.tell_done(&self.task.config()?, task_version(&name, &commit, &place), out)?
         {
             return Ok(Exit::Done);
         }
@@ -73,7 +73,7 @@ impl Tool for Run {
         if self.quiet
             && self.task.at.is_none()
             && task.changed.is_empty()
-            && self.tell_done(&config, &task.name, &task.commit, out)?
+            && self.tell_done(&config, task_version(&task.name, &task.commit, &task.place), out)?
         {
             return Ok(Exit::Done);
         }
@@ -118,16 +118,15 @@ impl Run {
     fn tell_done(
         &self,
         config: &Config,
-        task: &TaskName,
-        commit: &ObjectId,
+        task: TaskVersion<'_>,
         out: &mut dyn Write,
     ) -> Result<bool, Error> {
         // How many inputs the task has may not be known: a job of another number is another one.
         for Given { storage, inputs } in self.typed.candidates(config)? {
             // Whatever is wrong with it is told by whoever goes on.
-            let Ok(there) = Storage::inspect(&storage, Unrecorded::Refuse) else { continue };
+            let Ok(there) = Storage::inspect(&storage, self.how.unrecorded()) else { continue };
             let there = there.remembering(Cache::of_user());
-            if let Some(outputs) = there.find_job(task, commit, &inputs)? {
+            if let Some(outputs) = there.find_job(task, &inputs)? {
                 for name in outputs {
                     let path = storage.join(name);
                     writeln!(out, "{}", path.display()).map_err(Error::Output)?;
@@ -158,6 +157,10 @@ impl Run {
         let troubles = Troubles::default();
         Ok(Screen { program: PROGRAM, view, reporter, progress, troubles, text, out, broken: None })
     }
+}
+
+fn task_version<'a>(name: &'a TaskName, commit: &'a ObjectId, place: &'a str) -> TaskVersion<'a> {
+    TaskVersion { name, commit, place: Some(place) }
 }
 
 /// Keeps the outputs of the job under its own name, if all of them are there.

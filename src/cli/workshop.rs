@@ -25,7 +25,7 @@ use crate::git::{Config, Trees};
 use crate::load;
 use crate::plan::Plan;
 use crate::report::{Progress, Silent, Troubles, View, labels, reading};
-use crate::storage::{Durability, Input, Storage, StorageError};
+use crate::storage::{Durability, Input, Storage, StorageError, Unrecorded};
 use crate::workflow::Task;
 
 /// How tasks are evaluated.
@@ -93,7 +93,7 @@ impl How {
         storage: &Path,
     ) -> Result<Workshop, Error> {
         let jobs = self.jobs(config)?;
-        let unrecorded = self.strict.unrecorded();
+        let unrecorded = self.unrecorded();
         let sync = if self.no_sync { Durability::Unsynced } else { Durability::Synced };
         let storage = match dry_run {
             true => Storage::inspect(storage, unrecorded)?,
@@ -112,6 +112,11 @@ impl How {
             crew,
             warned: Cell::new(false),
         })
+    }
+
+    /// What becomes of outputs that nobody recorded.
+    pub(super) const fn unrecorded(&self) -> Unrecorded {
+        self.strict.unrecorded()
     }
 
     fn jobs(&self, config: &Config) -> Result<NonZeroUsize, Error> {

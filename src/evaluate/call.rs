@@ -10,8 +10,10 @@ use crate::executor::{Ended, ExecuteError, Executor, Invocation, Isolation, Stat
 use crate::plan::{CallId, Planned, Source};
 use crate::storage::record::{Execution, NOT_ISOLATED};
 use crate::storage::{
-    Call, Failure, Found, Holder, Lease, Memory, Reach, ResultName, Sealed, Stage, StorageError,
+    Call, Damage, Failure, Found, Holder, Lease, Memory, Reach, ResultName, Sealed, Stage,
+    StorageError, Version,
 };
+use crate::workflow::Computation;
 
 /// How far a call has come when its turn is over.
 pub(super) enum Turn<'a> {
@@ -21,6 +23,8 @@ pub(super) enum Turn<'a> {
     Executed(Executed<'a>),
     /// Another run computes it; it is to be looked for again when that is over.
     Held(ResultName, Holder),
+    /// Its outputs are there without a record, and may still be written; it is to be looked for again.
+    Unsettled(ResultName),
 }
 
 /// A call of which the outputs are to be flushed and published.
@@ -52,6 +56,7 @@ enum Again<'a> {
 /// A call that is to be executed.
 struct Pending<'a> {
     id: CallId,
+    computation: &'a Computation,
     call: Call<'a>,
     name: ResultName,
     /// The names of the files that it reads.
@@ -66,7 +71,7 @@ impl<'a> Evaluator<'a> {
         let planned = self.plan.call(id);
         let computation = &self.task.computations[planned.computation.index()];
         let known = || planned.inputs.iter().map(|source| evaluation.digest(self.files, *source));
-        let guess = || ResultName::guess(computation, known());
+        let guess = || self.storage.guess(Version::of(computation), known());
         let Some(inputs) = known().collect::<Option<Vec<Digest>>>() else {
             let name = guess();
             return Turn::Ended(match self.executor {
@@ -77,14 +82,15 @@ impl<'a> Evaluator<'a> {
                 None => Outcome::Missing(name, None),
             });
         };
-        let call = Call { computation, inputs: &inputs };
-        let name = match self.storage.find(call) {
+        let call = call_of(computation, &inputs);
+        let (name, damage) = match self.storage.find(call) {
             Ok(Found::Hit(outputs)) => return Turn::Ended(Outcome::Reused(outputs)),
-            Ok(Found::Absent(name)) => name,
+            Ok(Found::Absent { name, damage }) => (name, damage),
+            Ok(Found::Unsettled(name)) => return self.await_settled(name),
             Err(error) => return Turn::Ended(Outcome::failed(guess(), error)),
         };
         let Some(executor) = self.executor else {
-            return Turn::Ended(self.only_look(call, name));
+            return Turn::Ended(self.only_look(call, name, damage));
         };
         if executor.is_interrupted() {
             return Turn::Ended(Outcome::Interrupted(name));
@@ -93,7 +99,7 @@ impl<'a> Evaluator<'a> {
             Ok(lease) => lease,
             Err(holder) => return Turn::Held(name, holder),
         };
-        match self.look_again(call, &name) {
+        match self.look_again(call, &name, damage) {
             Ok(Again::Ended(outcome)) => Turn::Ended(outcome),
             Ok(Again::Sealed(sealed)) => {
                 let (inputs, taken_over, remembered) = (inputs.clone(), true, true);
@@ -110,7 +116,8 @@ impl<'a> Evaluator<'a> {
             }
             Ok(Again::Absent(memory)) => {
                 let sources = self.sources(evaluation, planned);
-                self.compute(executor, Pending { id, call, name, sources, memory }, lease)
+                let pending = Pending { id, computation, call, name, sources, memory };
+                self.compute(executor, pending, lease)
             }
             Ok(Again::Taken) => {
                 // From the beginning: with the lease of the longer name that it is to have.
@@ -121,12 +128,21 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// What becomes of a call whose outputs may still be written.
+    fn await_settled(&self, name: ResultName) -> Turn<'a> {
+        match self.executor {
+            Some(executor) if executor.is_interrupted() => Turn::Ended(Outcome::Interrupted(name)),
+            Some(_) => Turn::Unsettled(name),
+            None => Turn::Ended(Outcome::Missing(name, None)),
+        }
+    }
+
     /// What becomes of a call that is absent, where nothing is computed.
-    fn only_look(&self, call: Call<'_>, name: ResultName) -> Outcome {
+    fn only_look(&self, call: Call<'_>, name: ResultName, damage: Option<Damage>) -> Outcome {
         match self.storage.same_elsewhere(call) {
             Ok(Some(source)) => Outcome::TakenOver(source.outputs),
             Ok(None) => {
-                let memory = self.storage.memory(&name);
+                let memory = self.storage.memory(&name, damage);
                 Outcome::Missing(name, memory)
             }
             Err(error) => Outcome::failed(name, error),
@@ -135,14 +151,21 @@ impl<'a> Evaluator<'a> {
 
     /// Looks for a call once more, with its lease: whoever had that until now may have just
     /// published, or died while taking it away. Or another commit has the same.
-    fn look_again(&self, call: Call<'_>, name: &ResultName) -> Result<Again<'a>, StorageError> {
+    fn look_again(
+        &self,
+        call: Call<'_>,
+        name: &ResultName,
+        damage: Option<Damage>,
+    ) -> Result<Again<'a>, StorageError> {
         let collected = self.storage.revive(name)?;
         match self.storage.find_again(call, name)? {
             Found::Hit(outputs) => return Ok(Again::Ended(Outcome::Reused(outputs))),
-            Found::Absent(other) if other != *name => return Ok(Again::Taken),
-            Found::Absent(_) => {}
+            Found::Absent { name: other, .. } | Found::Unsettled(other) if other != *name => {
+                return Ok(Again::Taken);
+            }
+            Found::Absent { .. } | Found::Unsettled(_) => {}
         }
-        let absent = || Again::Absent(self.storage.memory_beside(name, collected));
+        let absent = || Again::Absent(self.storage.memory_beside(name, collected, damage));
         let Some(source) = self.storage.same_elsewhere(call)? else { return Ok(absent()) };
         match self.storage.take_over(call, &source) {
             Ok(taken) => Ok(taken.map_or_else(absent, Again::Sealed)),
@@ -209,10 +232,10 @@ impl<'a> Evaluator<'a> {
         executor: &dyn Executor,
         pending: &Pending<'_>,
     ) -> Result<Sealed<'a>, Outcome> {
-        let Pending { call, name, sources, .. } = pending;
+        let Pending { computation, call, name, sources, .. } = pending;
         let prepare = || -> Result<_, CallError> {
-            let directory = self.exports.directory(call.computation, executor.isolates())?;
-            Ok((directory, self.storage.stage(call.computation.outputs.len())?))
+            let directory = self.exports.directory(computation, executor.isolates())?;
+            Ok((directory, self.storage.stage(call.outputs)?))
         };
         let (directory, mut stage) = prepare().map_err(|error| {
             let (name, error) = (name.clone(), Box::new(error));
@@ -230,9 +253,9 @@ impl<'a> Evaluator<'a> {
         }
         match ended {
             Ok(ended) if ended.status == Status::Exited(0) => {
-                let execution = execution(&ended, *call, argv(*call, name, sources));
+                let execution = execution(&ended, computation, argv(*call, name, sources));
                 stage
-                    .seal(*call, execution)
+                    .seal(*call, &computation.outputs, execution)
                     .map_err(|(stage, error)| fail(stage, *call, name, error.into()))
             }
             Ok(ended) => Err(fail(stage, *call, name, CallError::Ended(Box::new(ended)))),
@@ -249,7 +272,7 @@ impl<'a> Evaluator<'a> {
             directory: stage.work(),
             outbox: stage.outbox(),
             log: stage.log(),
-            access: pending.call.computation.access.clone(),
+            access: pending.computation.access.clone(),
         }
     }
 
@@ -269,7 +292,7 @@ impl<'a> Evaluator<'a> {
     pub(super) fn publish(&self, executed: Executed<'_>) -> Outcome {
         let Executed { id, name, inputs, sealed, taken_over, remembered, _lease } = executed;
         let computation = &self.task.computations[self.plan.call(id).computation.index()];
-        let call = Call { computation, inputs: &inputs };
+        let call = call_of(computation, &inputs);
         let published = sealed.publish(call, &name).and_then(|outputs| {
             if remembered {
                 self.storage.forget(&outputs.name)?;
@@ -291,10 +314,15 @@ impl Executed<'_> {
     }
 }
 
+/// What the storage knows a call by.
+fn call_of<'a>(computation: &'a Computation, inputs: &'a [Digest]) -> Call<'a> {
+    Call { version: Version::of(computation), inputs, outputs: computation.outputs.len() }
+}
+
 /// What `exec` was called with, in the storage's names.
 fn argv(call: Call<'_>, name: &ResultName, sources: &[String]) -> Vec<String> {
-    let exec = format!("computations/{}/exec", call.computation.name);
-    let outputs = (0..call.computation.outputs.len()).map(|number| name.output(number));
+    let exec = format!("computations/{}/exec", call.version.computation);
+    let outputs = (0..call.outputs).map(|number| name.output(number));
     std::iter::once(exec).chain(sources.iter().cloned()).chain(outputs).collect()
 }
 
@@ -320,8 +348,8 @@ fn fail(stage: Stage<'_>, call: Call<'_>, name: &ResultName, error: CallError) -
     }
 }
 
-fn execution(ended: &Ended, call: Call<'_>, argv: Vec<String>) -> Execution {
-    let rules = call.computation.access.rules.iter();
+fn execution(ended: &Ended, computation: &Computation, argv: Vec<String>) -> Execution {
+    let rules = computation.access.rules.iter();
     let (isolation, access) = match ended.isolation {
         Isolation::None => (NOT_ISOLATED, Vec::new()),
         Isolation::Namespaces => ("namespaces", rules.map(ToString::to_string).collect()),

@@ -35,7 +35,8 @@ enum Message<'a> {
 struct Held {
     id: CallId,
     name: ResultName,
-    holder: Holder,
+    /// `None` if its outputs are there and have not settled.
+    holder: Option<Holder>,
 }
 
 /// How far the calls of a plan are from their turns.
@@ -44,6 +45,8 @@ struct Countdown<'e, 'a> {
     evaluation: &'e Evaluation,
     /// For each call, how many of its inputs are awaited.
     awaited: Vec<AtomicU32>,
+    /// For each call, whether it was told that its outputs have not settled.
+    unsettled: Vec<AtomicBool>,
     /// How many calls are not over.
     left: AtomicUsize,
     /// Whether calls are looked at again when another one is over.
@@ -76,8 +79,9 @@ pub(super) fn carry_out(
     let (sender, receiver) = channel();
     let awaited = plan.calls().map(|(id, _)| AtomicU32::new(plan.awaited(id) as u32)).collect();
     let left = AtomicUsize::new(plan.calls().len());
+    let unsettled = plan.calls().map(|_| AtomicBool::new(false)).collect();
     let waiting = AtomicBool::new(false);
-    let countdown = &Countdown { evaluator, evaluation, awaited, left, waiting, sender };
+    let countdown = &Countdown { evaluator, evaluation, awaited, unsettled, left, waiting, sender };
     // Collected before the first is spawned: one that is counted down meanwhile is not ready from
     // the beginning.
     let ready = |id: &CallId| plan.awaited(*id) == 0;
@@ -109,9 +113,15 @@ impl<'s, 'a> Countdown<'_, 'a> {
                 self.tell(id);
             }
             Turn::Held(name, holder) => {
-                let held = Held { id, name, holder };
+                let held = Held { id, name, holder: Some(holder) };
                 self.tell_holder(&held);
                 self.send(Message::Held(held));
+            }
+            Turn::Unsettled(name) => {
+                if !self.unsettled[id.index()].swap(true, Ordering::Relaxed) {
+                    (self.evaluator.observe)(Event::Unsettled(id, name.clone()));
+                }
+                self.send(Message::Held(Held { id, name, holder: None }));
             }
         }
     }
@@ -144,7 +154,7 @@ impl<'s, 'a> Countdown<'_, 'a> {
 
     /// Tells for whom a call waits.
     fn tell_holder(&self, Held { id, name, holder }: &Held) {
-        if !holder.own {
+        if let Some(holder) = holder.as_ref().filter(|holder| !holder.own) {
             (self.evaluator.observe)(Event::Held(*id, name.clone(), holder.clone()));
         }
     }
@@ -215,7 +225,7 @@ impl<'s, 'a> Countdown<'_, 'a> {
         held.retain_mut(|call| {
             let holder = storage.holder(&call.name).filter(|_| !interrupted);
             let wait = holder.is_some();
-            if let Some(holder) = holder.filter(|holder| *holder != call.holder) {
+            if wait && holder != call.holder {
                 call.holder = holder;
                 self.tell_holder(call);
             } else if !wait {

@@ -21,7 +21,7 @@ use crate::digest::Digest;
 use crate::executor::Executor;
 use crate::git::Trees;
 use crate::plan::{CallId, Plan, Source};
-use crate::storage::{Input, Job, ResultName, Storage, StorageError, Stored};
+use crate::storage::{Input, Job, Storage, StorageError, Stored, TaskVersion, Version};
 use crate::workflow::Task;
 
 /// A plan, and everything that is needed to carry it out.
@@ -161,7 +161,7 @@ impl Evaluation {
         outputs: &'a [Stored],
     ) -> Job<'a> {
         let calls = self.outcomes().map(Outcome::name).collect();
-        Job { task, inputs, outputs, calls }
+        Job { task: task_version(task), names: &task.inputs, inputs, outputs, calls }
     }
 }
 
@@ -184,7 +184,7 @@ impl Files {
             if store { storage.store_input(path) } else { storage.find_input(path) }
         };
         let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
-        let inputs: Result<_, _> = if storage.expect(&paths)? {
+        let inputs: Result<_, _> = if storage.expect(&paths) {
             let inputs: Vec<_> = paths.par_iter().map(input).collect();
             inputs.into_iter().collect()
         } else {
@@ -219,12 +219,17 @@ impl Files {
     }
 }
 
+/// The version of a task, as the storage knows it.
+fn task_version(task: &Task) -> TaskVersion<'_> {
+    TaskVersion { name: &task.name, commit: &task.commit, place: Some(&task.place) }
+}
+
 /// Tells others which results are going to be looked for, so that nobody takes them away.
 fn announce(task: &Task, plan: &Plan, storage: &Storage) {
-    let calls = task.computations.iter().map(ResultName::directory_of_calls);
+    let calls = task.computations.iter().flat_map(|it| Version::of(it).directories());
     let literals = plan.literals().iter().map(ToString::to_string);
-    let jobs = ResultName::directory_of_jobs(task);
-    storage.announce(calls.chain(literals).chain([jobs]));
+    let jobs = task_version(task).directories();
+    storage.announce(calls.chain(literals).chain(jobs));
 }
 
 impl Evaluator<'_> {

@@ -139,6 +139,8 @@ pub enum Event {
     Retried(CallId, Box<Outcome>),
     /// Another run computes a call; its outputs will have this name.
     Held(CallId, ResultName, Holder),
+    /// Outputs of a call are there without a record, and may still be written; the call waits.
+    Unsettled(CallId, ResultName),
     /// A call is over; how, the evaluation knows.
     Ended(CallId),
 }

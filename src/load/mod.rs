@@ -16,6 +16,7 @@ mod tree;
 mod worktree;
 
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -30,7 +31,7 @@ use self::tree::Tree;
 use self::worktree::WorkTree;
 use crate::cache::Cache;
 use crate::digest::ObjectId;
-use crate::git::{Changes, Kind, Snapshot, SnapshotError};
+use crate::git::{self, Changes, Kind, Snapshot, SnapshotError};
 use crate::name::{InputName, TaskName};
 use crate::workflow::Task;
 
@@ -186,13 +187,14 @@ fn task_in(dir: &Path, rev: &str, mut snapshot: Snapshot) -> Result<Loaded, Load
     }
 }
 
-/// Returns the name of the task that a directory holds, and the commit that a revision is: all that
-/// tells its jobs from others. Nothing else is read.
+/// Returns the name of the task that a directory holds, the commit that a revision is, and the place
+/// of the task in its repository: all that tells its jobs from others. Nothing else is read.
 ///
 /// `None` if that cannot be told; loading the task says why.
-pub fn job_at(dir: &Path, rev: &str) -> Option<(TaskName, ObjectId)> {
+pub fn job_at(dir: &Path, rev: &str) -> Option<(TaskName, ObjectId, String)> {
     let real = real(dir).ok()?;
-    Some((name(&real).ok()?, Snapshot::open(&real, rev).ok()?.commit().ok()?))
+    let commit = Snapshot::open(&real, rev).ok()?.commit().ok()?;
+    Some((name(&real).ok()?, commit, place(&real)))
 }
 
 /// Checks that what the computations of a task are granted by their files `access` is on this host.
@@ -243,7 +245,8 @@ fn read(
         (Some(commit), Some(name), Some(inputs), Some(workflow))
             if findings.problems.is_empty() =>
         {
-            let task = Task { name, commit, changed, inputs, computations, workflow };
+            let place = place(real);
+            let task = Task { name, commit, place, changed, inputs, computations, workflow };
             Ok(Loaded { task, warnings: findings.warnings })
         }
         _ => {
@@ -251,6 +254,17 @@ fn read(
             let Findings { problems, warnings } = findings;
             Err(LoadError::Problems { path: dir.to_owned(), problems, warnings })
         }
+    }
+}
+
+/// Where the task in a directory is in its repository. Bytes that are no text are escaped.
+fn place(real: &Path) -> String {
+    let top = git::top(real);
+    let inside = top.and_then(|top| real.strip_prefix(top).ok().map(Path::to_owned));
+    let inside = inside.unwrap_or_default();
+    match inside.to_str() {
+        Some(inside) => inside.to_owned(),
+        None => inside.as_os_str().as_bytes().escape_ascii().to_string(),
     }
 }
 

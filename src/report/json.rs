@@ -43,6 +43,11 @@ enum Line<'a> {
         host: &'a str,
         process: u32,
     },
+    Unsettled {
+        call: usize,
+        computation: &'a str,
+        outputs: Vec<File<'a>>,
+    },
     Ended {
         call: usize,
         computation: &'a str,
@@ -70,13 +75,23 @@ struct Remembered<'a> {
     last_failure: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     collected: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damaged: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damage: Option<&'a str>,
 }
 
 impl<'a> From<&'a Option<Box<Memory>>> for Remembered<'a> {
     fn from(memory: &'a Option<Box<Memory>>) -> Self {
-        let Some(Memory { failure, collected }) = memory.as_deref() else { return Self::default() };
-        let last_failure = failure.as_ref().map(|failure| failure.reason.as_str());
-        Self { last_failure, collected: collected.as_ref().map(|it| it.collected.at) }
+        let Some(Memory { failure, collected, damage }) = memory.as_deref() else {
+            return Self::default();
+        };
+        Self {
+            last_failure: failure.as_ref().map(|failure| failure.reason.as_str()),
+            collected: collected.as_ref().map(|it| it.collected.at),
+            damaged: damage.as_ref().map(|damage| damage.file.as_str()),
+            damage: damage.as_ref().map(|damage| damage.what.as_str()),
+        }
     }
 }
 
@@ -165,6 +180,10 @@ impl Reporter for Json<'_> {
                 let (computation, _) = self.call(*call, name);
                 let (call, process) = (call.index(), *process);
                 print(&Line::Waiting { call, computation, host, process }, out)
+            }
+            Event::Unsettled(call, name) => {
+                let (computation, outputs) = self.call(*call, name);
+                print(&Line::Unsettled { call: call.index(), computation, outputs }, out)
             }
             Event::Ended(call) => {
                 let Some(ended) = self.0.evaluation.outcome(*call) else {

@@ -79,7 +79,7 @@ impl<'a> Progress<'a> {
                     self.running.remove(&(since, *call));
                 }
             }
-            Event::Retried(..) | Event::Held(..) => {}
+            Event::Retried(..) | Event::Held(..) | Event::Unsettled(..) => {}
         }
     }
 

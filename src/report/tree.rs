@@ -175,7 +175,7 @@ impl Reporter for Tree<'_> {
                 self.ended[call.index()] = true;
                 call
             }
-            Event::Retried(..) | Event::Held(..) => return Ok(()),
+            Event::Retried(..) | Event::Held(..) | Event::Unsettled(..) => return Ok(()),
         };
         // Only what is known of the call where the walk stands lets it go on.
         match self.stack.last() {

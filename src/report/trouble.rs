@@ -12,7 +12,7 @@ use crate::count::counted;
 use crate::evaluate::{Event, Outcome};
 use crate::plan::CallId;
 use crate::storage::record::{FailureRecord, Stamp};
-use crate::storage::{Memory, StorageError};
+use crate::storage::{Damage, Memory, StorageError};
 
 /// How many lines of a log are shown.
 const LINES: usize = 12;
@@ -35,6 +35,13 @@ impl Troubles {
             }
             Event::Held(call, _, holder) => {
                 Some(format!("{} waits for {holder}, which computes it", view.title(*call)))
+            }
+            Event::Unsettled(call, name) => {
+                let file = view.shown(&name.output(0));
+                let title = view.title(*call);
+                Some(format!(
+                    "{title} waits a minute: {file} has no record, and may still be written"
+                ))
             }
             Event::Ended(call) => match view.evaluation.outcome(*call)? {
                 outcome if self.was_told(outcome) => None,
@@ -81,8 +88,13 @@ fn cause(error: &dyn Error) -> String {
     causes.last().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// Says in words what became of a call before: it failed, or was taken away.
+/// Says in words what became of a call before: it failed, was damaged, or was taken away.
 fn remembered(title: &str, memory: &Memory) -> Option<String> {
+    if let Some(Damage { file, what }) = &memory.damage {
+        return Some(format!(
+            "{title} is computed again, and what was there goes aside; {file}: {what}"
+        ));
+    }
     if let Some(FailureRecord { reason, recorded, .. }) = &memory.failure {
         return Some(format!("{title} is tried again; {reason}, at {:.0}", recorded.at));
     }

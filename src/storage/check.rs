@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jiff::Timestamp;
 
 use super::find::Read;
-use super::reading::Reading;
-use super::record::{InputRecord, Origin};
-use super::scheme::{DIGITS, ResultName, task_input};
-use super::stage::waiting;
+use super::record::{CallRecord, InputRecord, Origin};
+use super::scheme::{DIGITS, task_input};
+use super::stage::{is_stage, waiting};
 use super::survey::{Entry, Record};
-use super::{Result, Storage, StorageError, disk};
+use super::version::OfVersion;
+use super::{Result, Storage, StorageError};
 use crate::digest::Digest;
 use crate::workflow::MOST;
 
@@ -43,6 +43,9 @@ pub enum Fault {
     /// A record tells of something else than its name does.
     #[error("the record belongs to another name")]
     Misplaced,
+    /// Outputs were not executed but found, and that is not believed.
+    #[error("it was adopted, and not executed")]
+    Adopted,
     /// A file or record cannot be looked at.
     #[error("{}", with_cause(.0))]
     Unreadable(#[source] StorageError),
@@ -118,25 +121,30 @@ impl Entry {
         let promise = |(number, digest)| Promise {
             name: self.file(number),
             digest,
-            waiting: stage.map(|stage| waiting(stage, number)),
+            waiting: stage.filter(|it| is_stage(it)).map(|stage| waiting(stage, number)),
         };
         digests.into_iter().enumerate().map(promise).collect()
     }
 
     /// Whether the record tells of what the name says.
     pub fn fits(&self, record: &Record) -> bool {
-        DIGITS.into_iter().any(|digits| match (self, record) {
-            (Self::Call(name), Record::Call(call)) => {
-                *name == ResultName::of_recorded_call(call, digits)
-            }
+        match (self, record) {
+            (Self::Call(_), Record::Call(call)) => self.fits_call(call),
             (Self::Job(name), Record::Job(job)) => {
-                *name == ResultName::of_recorded_job(job, digits)
+                let inputs: Vec<Digest> = job.inputs.iter().map(|input| input.digest).collect();
+                job.version().directories().iter().any(|it| name.is_of(it, &inputs))
             }
             (Self::TaskInput(_), Record::TaskInput(InputRecord { file, .. })) => {
-                self.file(0) == task_input(&file.digest, digits)
+                DIGITS.into_iter().any(|digits| self.file(0) == task_input(&file.digest, digits))
             }
             _ => false,
-        })
+        }
+    }
+
+    /// Whether the record of a call tells of what the name says.
+    pub(super) fn fits_call(&self, call: &CallRecord) -> bool {
+        let Self::Call(name) = self else { return false };
+        call.version().directories().iter().any(|it| name.is_of(it, &call.inputs))
     }
 }
 
@@ -183,9 +191,15 @@ impl Storage {
         if stop.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(fault) }
     }
 
+    /// Says what is wrong with a file that is not the recorded one.
+    pub(super) fn fault_of(&self, name: &str, digest: &Digest) -> Result<Fault> {
+        let stop = AtomicBool::new(false);
+        Ok(self.check_file(&stop, name, digest)?.unwrap_or(Fault::Contents))
+    }
+
     fn check_file(&self, stop: &AtomicBool, name: &str, digest: &Digest) -> Result<Option<Fault>> {
         let path = self.path(name);
-        let Some(metadata) = disk::metadata(&path)? else {
+        let Some(metadata) = self.disk.metadata(&path)? else {
             return Ok(Some(Fault::Missing));
         };
         if !metadata.is_file() {
@@ -195,7 +209,7 @@ impl Storage {
         if found != recorded {
             return Ok(Some(Fault::Size { found, recorded }));
         }
-        let found = Reading::open_unless(stop, &path)?.digest()?;
+        let found = self.disk.reading(&path)?.until(stop).digest()?;
         Ok((found != *digest).then_some(Fault::Contents))
     }
 
@@ -238,12 +252,12 @@ impl Storage {
         }
         let room = match entry {
             Entry::Call(name) | Entry::Job(name) => {
-                self.set_aside(name, files, disk::id(&self.path(&name.record()))?)?
+                self.set_aside(name, files, self.disk.id(&self.path(&name.record()))?)?
             }
             Entry::TaskInput(place) => {
                 let room = self.aside_room(&format!("tinputs/aside/{place}"));
                 let aside = |part: &str, from: &str| {
-                    disk::rename(&self.path(from), &self.place(&format!("{room}/{part}"))?)
+                    self.disk.rename(&self.path(from), &self.place(&format!("{room}/{part}"))?)
                 };
                 aside("00", &entry.file(0))?;
                 aside("record.json", &entry.record())?;

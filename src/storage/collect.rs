@@ -13,7 +13,7 @@ use super::lease::Lease;
 use super::record::{CallRecord, Published, Stamp};
 use super::survey::{Entry, Record};
 use super::uses::Uses;
-use super::{Result, ResultName, Storage, disk};
+use super::{Result, ResultName, Storage};
 
 /// The room of tombstones.
 pub(super) const COLLECTED: &str = "collected";
@@ -63,14 +63,14 @@ impl Storage {
             Record::TaskInput(_) => {}
         }
         let place = self.path(&entry.record());
-        disk::remove(&place)?;
+        self.disk.remove(&place)?;
         self.unsynced.note_entry(&place);
         let (entry, record) = (entry.clone(), record.clone());
         let mut retired = Retired { storage: self, entry, record, aside: None, _lease: lease };
         if let Entry::TaskInput(_) = retired.entry {
             // Whoever has the same file copies it again while it is away.
             let aside = self.place(&self.private_name())?;
-            let moved = disk::rename(&self.path(&retired.entry.file(0)), &aside)?;
+            let moved = self.disk.rename(&self.path(&retired.entry.file(0)), &aside)?;
             retired.aside = moved.then_some(aside);
         }
         Ok(Some(retired))
@@ -95,10 +95,10 @@ impl Storage {
                 Entry::Job(_) | Entry::TaskInput(_) => None,
             };
             let is_call = matches!(entry, Entry::Call(_));
-            let free = disk::metadata(&self.path(&entry.record()))?.is_none();
+            let free = self.disk.metadata(&self.path(&entry.record()))?.is_none();
             let mut files = 0..entry.promises(&record).len();
             let left = files.try_fold(false, |left, number| {
-                Ok(left || disk::metadata(&self.path(&entry.file(number)))?.is_some())
+                Ok(left || self.disk.exists(&self.path(&entry.file(number)))?)
             })?;
             if free && left && lease.is_some() == is_call {
                 let (storage, aside) = (self, None);
@@ -153,14 +153,19 @@ impl Retired<'_> {
             Record::Job(record) => storage.put_new_record(&name, record)?,
             Record::TaskInput(record) => storage.put_new_record(&name, record)?,
         };
-        disk::remove(&storage.path(&self.entry.room(COLLECTED)))
+        self.storage.disk.remove(&storage.path(&self.entry.room(COLLECTED)))
     }
 
     /// Moves the file of a task input back, unless somebody has copied it again.
     fn put_back(&mut self) -> Result<()> {
         match self.aside.take() {
-            Some(aside) if !disk::rename_new(&aside, &self.storage.path(&self.entry.file(0)))? => {
-                disk::remove(&aside)
+            Some(aside)
+                if !self
+                    .storage
+                    .disk
+                    .rename_new(&aside, &self.storage.path(&self.entry.file(0)))? =>
+            {
+                self.storage.disk.remove(&aside)
             }
             _ => Ok(()),
         }
@@ -173,10 +178,10 @@ impl Retired<'_> {
     /// Fails if the storage cannot be written.
     pub fn discard(mut self) -> Result<()> {
         if let Some(aside) = self.aside.take() {
-            return disk::remove(&aside);
+            return self.storage.disk.remove(&aside);
         }
         let Self { storage, entry, record, .. } = &self;
-        if disk::metadata(&storage.path(&entry.record()))?.is_some() {
+        if self.storage.disk.exists(&storage.path(&entry.record()))? {
             // Somebody has made it again.
             return Ok(());
         }
@@ -193,7 +198,7 @@ impl Retired<'_> {
             paths.push(storage.path(&name.room("log")));
         }
         for path in paths {
-            disk::remove(&path)?;
+            self.storage.disk.remove(&path)?;
             storage.unsynced.note_entry(&path);
         }
         match (entry, record) {
@@ -228,7 +233,7 @@ impl Storage {
             return Ok(Some(tombstone));
         }
         self.put_new_record(&name.record(), record)?;
-        disk::remove(&self.path(&place))?;
+        self.disk.remove(&self.path(&place))?;
         Ok(None)
     }
 
@@ -241,7 +246,7 @@ impl Storage {
         let mut paths = Vec::new();
         for (number, file) in files {
             let path = self.path(&entry.file(number));
-            if disk::is_published(&path, &file)? {
+            if self.is_published(&path, &file)? {
                 paths.push(path);
             }
         }

@@ -4,7 +4,7 @@ use super::find::{Call, Read};
 use super::record::{FailureRecord, Format};
 use super::scheme::ResultName;
 use super::stage::Stage;
-use super::{Result, Storage, disk};
+use super::{Result, Storage};
 
 /// The room of what is remembered of failures.
 pub(super) const FAILED: &str = "failed";
@@ -47,15 +47,17 @@ impl Stage<'_> {
     /// Moves the log to a room, unless nothing was printed; returns its name there.
     pub(super) fn keep_log(&mut self, name: &ResultName, room: Room) -> Result<Option<String>> {
         let log = self.log();
-        self.log_is_empty = disk::metadata(&log)?.is_none_or(|metadata| metadata.len() == 0);
-        if self.log_is_empty {
+        let known = self.storage.disk.metadata(&log)?;
+        self.log_is_empty =
+            known.is_none_or(|log| log.is_file() && log.links() == 1 && log.len() == 0);
+        if self.log_is_empty || known.is_none_or(|log| !log.is_file()) {
             return Ok(None);
         }
         let kept = name.room(match room {
             Room::Log => "log",
             Room::Failed => FAILED,
         });
-        disk::rename(&log, &self.storage.place(&kept)?)?;
+        self.storage.disk.rename(&log, &self.storage.place(&kept)?)?;
         Ok(Some(kept))
     }
 
@@ -66,24 +68,25 @@ impl Stage<'_> {
     /// Fails if the storage cannot be written.
     pub fn fail(self, call: Call<'_>, name: &ResultName, failure: Failure) -> Result<Option<Log>> {
         let mut stage = self.doubtless()?.unwrap_or(self);
+        let storage = stage.storage;
         let log = stage.keep_log(name, Room::Failed)?.map(|name| {
             // A log that cannot be read is no reason to say less of the failure itself.
-            let tail = disk::tail(&stage.storage.path(&name), TAIL).unwrap_or_default();
+            let tail = storage.disk.tail(&storage.path(&name), TAIL).unwrap_or_default();
             Log { name, tail }
         });
         let Failure { reason, exit_status, signal, seconds } = failure;
         let record = FailureRecord {
             format: Format,
-            computation: call.computation.name.clone(),
-            commit: call.computation.commit.clone(),
+            computation: call.version.computation.clone(),
+            commit: call.version.commit.clone(),
             inputs: call.inputs.to_vec(),
             reason,
             exit_status,
             signal,
             seconds,
-            recorded: stage.storage.stamp(),
+            recorded: storage.stamp(),
         };
-        stage.storage.put_record(&name.record_in(FAILED), &record)?;
+        storage.put_record(&name.record_in(FAILED), &record)?;
         Ok(log)
     }
 }
@@ -92,7 +95,7 @@ impl Storage {
     /// Returns the name of the log of a call that failed last, unless it printed nothing.
     pub fn failure_log(&self, name: &ResultName) -> Option<String> {
         let log = name.room(FAILED);
-        disk::metadata(&self.path(&log)).ok().flatten().map(|_| log)
+        self.disk.metadata(&self.path(&log)).ok().flatten().map(|_| log)
     }
 
     /// Returns what a call has printed, unless that was nothing.
@@ -103,10 +106,10 @@ impl Storage {
     pub fn log(&self, name: &ResultName) -> Result<Option<Log>> {
         let name = name.room("log");
         let path = self.path(&name);
-        if disk::metadata(&path)?.is_none() {
+        if self.disk.metadata(&path)?.is_none() {
             return Ok(None);
         }
-        Ok(Some(Log { name, tail: disk::tail(&path, TAIL)? }))
+        Ok(Some(Log { name, tail: self.disk.tail(&path, TAIL)? }))
     }
 
     /// Returns what is remembered of the last failures of all calls, sorted by name.

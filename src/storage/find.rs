@@ -6,23 +6,27 @@ use std::time::SystemTime;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::collect::COLLECTED;
+use super::check::Fault;
 use super::disk::FileId;
-use super::record::{CallRecord, FORMAT, Format, Origin, Published, Version};
+use super::disk::NotOwn;
+use super::record::{CallRecord, FORMAT, Format, FormatOf, Origin, Published};
 use super::scheme::{DIGITS, Digits, ResultName};
-use super::stage::waiting;
-use super::{Result, Storage, StorageError, Unrecorded, disk, lock};
+use super::stage::{is_stage, waiting};
+use super::survey::Entry;
+use super::version::{OfVersion, Version};
+use super::{Result, Storage, StorageError, Unrecorded, lock};
 use crate::cache::Stamp;
 use crate::digest::Digest;
-use crate::workflow::Computation;
 
-/// A call to be found: a computation and what its inputs contain.
+/// A call to be found: a version of a computation and what its inputs contain.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// The computation.
-    pub computation: &'a Computation,
+    /// The version of its computation.
+    pub version: Version<'a>,
     /// Its inputs, in order.
     pub inputs: &'a [Digest],
+    /// How many outputs it has.
+    pub outputs: usize,
 }
 
 /// The outputs of a call, in order.
@@ -39,8 +43,24 @@ pub struct Outputs {
 pub enum Found {
     /// All of it.
     Hit(Outputs),
-    /// Not all of it; if executed, it gets this name.
-    Absent(ResultName),
+    /// Not all of it.
+    Absent {
+        /// The name that it gets if it is executed.
+        name: ResultName,
+        /// What is there and cannot be used.
+        damage: Option<Damage>,
+    },
+    /// Outputs without a record, which somebody may still be writing.
+    Unsettled(ResultName),
+}
+
+/// Something that stands under the name of a result and cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The file, relative to the storage.
+    pub file: String,
+    /// What is wrong with it.
+    pub what: String,
 }
 
 /// What stands under a name.
@@ -50,25 +70,17 @@ pub(super) enum State {
     /// Another call, of which the name is the same in as many digits as are shown.
     Stranger,
     /// Parts of the call, of no use, and the record among them if there is one.
-    Remains(Option<FileId>),
+    Remains(Option<FileId>, Option<Damage>),
+    /// Outputs without a record, which somebody may still be writing.
+    Unsettled,
     /// Nothing at all.
     Free,
 }
 
 impl State {
-    fn hit(name: &ResultName, outputs: &[Published]) -> Self {
+    pub(super) fn hit(name: &ResultName, outputs: &[Published]) -> Self {
         let digests = outputs.iter().map(|output| output.digest).collect();
         Self::Hit(Outputs { name: name.clone(), digests })
-    }
-}
-
-impl Call<'_> {
-    fn name(&self, digits: Digits) -> ResultName {
-        ResultName::of_call(self.computation, self.inputs, digits)
-    }
-
-    pub(super) fn outputs(&self) -> usize {
-        self.computation.outputs.len()
     }
 }
 
@@ -79,22 +91,37 @@ impl Storage {
     ///
     /// Fails if the storage cannot be read, or holds a record that only a newer version can.
     pub fn find(&self, call: Call<'_>) -> Result<Found> {
+        let directory = self.directory_of_version(call.version)?;
         for digits in DIGITS {
-            let name = call.name(digits);
-            match self.state(&name, call)? {
+            let name = ResultName::new(&directory, call.inputs, digits);
+            let damage = match self.state(&name, call)? {
                 State::Hit(outputs) => {
                     self.release(&outputs.name);
                     return Ok(Found::Hit(outputs));
                 }
-                State::Remains(_) | State::Free if self.claim(&name, call) => {
-                    return Ok(Found::Absent(name));
-                }
-                State::Remains(_) | State::Free | State::Stranger => {}
+                State::Unsettled => return Ok(Found::Unsettled(name)),
+                State::Stranger => continue,
+                State::Remains(_, damage) => damage,
+                State::Free => None,
+            };
+            if self.claim(&name, call) {
+                return Ok(Found::Absent { name, damage });
             }
         }
         // Full names collide only if SHA-1 does in all its digits.
-        let path = self.path(&call.name(Digits::Full).record());
-        Err(StorageError::Collision(path))
+        let name = ResultName::new(&directory, call.inputs, Digits::Full);
+        Err(StorageError::Collision(self.path(&name.record())))
+    }
+
+    /// The name that a call would have, as far as its inputs are known: for showing.
+    pub fn guess(
+        &self,
+        version: Version<'_>,
+        inputs: impl Iterator<Item = Option<Digest>>,
+    ) -> ResultName {
+        let directory = self.directory_of_version(version);
+        let directory = directory.unwrap_or_else(|_| version.directories().swap_remove(0).into());
+        ResultName::guess(&directory, inputs)
     }
 
     /// Looks for a call once more that was absent under a name, of which the caller has the lease by
@@ -106,9 +133,9 @@ impl Storage {
     ///
     /// Fails if the storage cannot be read.
     pub fn find_again(&self, call: Call<'_>, name: &ResultName) -> Result<Found> {
-        match disk::metadata(&self.path(&name.record()))? {
+        match self.disk.metadata(&self.path(&name.record()))? {
             Some(_) => self.find(call),
-            None => Ok(Found::Absent(name.clone())),
+            None => Ok(Found::Absent { name: name.clone(), damage: None }),
         }
     }
 
@@ -132,7 +159,7 @@ impl Storage {
         }
     }
 
-    /// Looks at what stands under a name.
+    /// Looks at what stands under a name, in a directory that belongs to the call's version.
     pub(super) fn state(&self, name: &ResultName, call: Call<'_>) -> Result<State> {
         let (record_name, taken) = (name.record(), SystemTime::now());
         if let Some(outputs) = self.said(&record_name, call)?
@@ -143,20 +170,30 @@ impl Storage {
         let Some((stamp, record)) = self.record_at::<CallRecord>(&record_name)? else {
             return self.unrecorded(name, call);
         };
-        match record {
-            Some(record) if record.inputs != call.inputs => Ok(State::Stranger),
-            Some(record) if record.outputs.len() == call.outputs() => {
-                self.note_record(&record_name, stamp, taken, &record);
-                self.recorded(name, &record, stamp.file())
-            }
-            Some(_) | None => Ok(State::Remains(Some(stamp.file()))),
+        let remains = |fault: Fault| {
+            let damage = Damage { file: record_name.clone(), what: fault.to_string() };
+            Ok(State::Remains(Some(stamp.file()), Some(damage)))
+        };
+        let Some(record) = record else { return remains(Fault::Spoiled) };
+        if record.version() != call.version || record.inputs != call.inputs {
+            let fits = Entry::Call(name.clone()).fits_call(&record);
+            let collides = fits && record.version() == call.version;
+            return if collides { Ok(State::Stranger) } else { remains(Fault::Misplaced) };
         }
+        if record.outputs.len() != call.outputs {
+            return remains(Fault::Spoiled);
+        }
+        if self.unrecorded == Unrecorded::Refuse && record.origin == Origin::Adopted {
+            return remains(Fault::Adopted);
+        }
+        self.note_record(&record_name, stamp, taken, &record);
+        self.recorded(name, &record, stamp.file())
     }
 
     /// Whether all outputs are there, and still the published ones.
     fn are_published(&self, name: &ResultName, outputs: &[Published]) -> Result<bool> {
         for (number, output) in outputs.iter().enumerate() {
-            if !disk::is_published(&self.path(&name.output(number)), output)? {
+            if !self.is_published(&self.path(&name.output(number)), output)? {
                 return Ok(false);
             }
         }
@@ -166,11 +203,16 @@ impl Storage {
     fn recorded(&self, name: &ResultName, record: &CallRecord, id: FileId) -> Result<State> {
         for (number, output) in record.outputs.iter().enumerate() {
             let path = self.path(&name.output(number));
-            if !disk::is_published(&path, output)? {
+            if !self.is_published(&path, output)? {
                 // It may be waiting still, or somebody may just be moving it.
                 self.roll_forward(name, number, record);
-                if !disk::is_published(&path, output)? {
-                    return Ok(State::Remains(Some(id)));
+                if !self.is_published(&path, output)? {
+                    let file = name.output(number);
+                    let fault = self.fault_of(&file, &output.digest)?;
+                    // Whoever has deleted it wants it made again.
+                    let damage = !matches!(fault, Fault::Missing);
+                    let damage = damage.then(|| Damage { file, what: fault.to_string() });
+                    return Ok(State::Remains(Some(id), damage));
                 }
             }
         }
@@ -181,45 +223,15 @@ impl Storage {
     fn roll_forward(&self, name: &ResultName, number: usize, record: &CallRecord) {
         if let Origin::Executed { stage, .. } = &record.origin
             && self.writable
+            && is_stage(stage)
         {
-            // What cannot be moved is missing, and that is seen next.
-            drop(self.reveal(&self.path(&waiting(stage, number)), name, number));
-        }
-    }
-
-    /// Believes outputs that nobody recorded, if all of them are there.
-    fn unrecorded(&self, name: &ResultName, call: Call<'_>) -> Result<State> {
-        let mut outputs = Vec::with_capacity(call.outputs());
-        let mut any = false;
-        for number in 0..call.outputs() {
-            let path = self.path(&name.output(number));
-            let Some(metadata) = disk::metadata(&path)? else {
-                continue;
-            };
-            any = true;
-            if metadata.is_file() && self.unrecorded == Unrecorded::Adopt {
-                let digest = disk::digest(&path)?;
-                outputs.push(Published { digest, modified_ns: disk::modified_ns(&metadata) });
+            let waiting = self.path(&waiting(stage, number));
+            // What is not the recorded file was not staged for it. What cannot be moved is missing,
+            // and that is seen next.
+            if self.is_published(&waiting, &record.outputs[number]).unwrap_or(false) {
+                drop(self.reveal(&waiting, name, number));
             }
         }
-        if outputs.len() < call.outputs() || outputs.is_empty() {
-            return Ok(if any { State::Remains(None) } else { State::Free });
-        }
-        let hit = State::hit(name, &outputs);
-        if disk::metadata(&self.path(&name.record_in(COLLECTED)))?.is_some() {
-            // They are being taken away.
-            return Ok(State::Remains(None));
-        }
-        // Without a record they are hashed again the next time, and that is all.
-        let adopted = self.writable && {
-            let record = self.call_record(call, outputs, Origin::Adopted);
-            self.put_new_record(&name.record(), &record).unwrap_or(false)
-        };
-        if !adopted && disk::id(&self.path(&name.record()))?.is_some() {
-            // Somebody has published since. What was seen may be half of the old and half of the new.
-            return self.state(name, call);
-        }
-        Ok(hit)
     }
 
     pub(super) fn call_record(
@@ -228,13 +240,13 @@ impl Storage {
         outputs: Vec<Published>,
         origin: Origin,
     ) -> CallRecord {
-        let Computation { name, commit, tree, dirty, .. } = call.computation;
+        let Version { computation, commit, tree, dirty } = call.version;
         CallRecord {
             format: Format,
-            computation: name.clone(),
+            computation: computation.clone(),
             commit: commit.clone(),
             tree: tree.clone(),
-            dirty: *dirty,
+            dirty,
             inputs: call.inputs.to_vec(),
             outputs,
             origin,
@@ -257,12 +269,22 @@ impl Storage {
         name: &str,
     ) -> Result<Option<(Stamp, Option<T>)>> {
         let path = self.path(name);
-        let Some((stamp, text)) = disk::read_one(&path)? else { return Ok(None) };
+        let (stamp, text) = match self.disk.read_one(&path) {
+            Ok(Some(read)) => read,
+            Ok(None) => return Ok(None),
+            // What is no plain file is no record.
+            Err(StorageError::Io { source, .. }) if NotOwn::of(&source).is_some() => {
+                return Ok(self.disk.metadata(&path)?.map(|metadata| (metadata.stamp(), None)));
+            }
+            Err(error) => return Err(error),
+        };
         if let Ok(record) = serde_json::from_slice(&text) {
             return Ok(Some((stamp, Some(record))));
         }
         match serde_json::from_slice(&text) {
-            Ok(Version { format }) if format > FORMAT => Err(StorageError::Format { path, format }),
+            Ok(FormatOf { format }) if format > FORMAT => {
+                Err(StorageError::Format { path, format })
+            }
             _ => Ok(Some((stamp, None))),
         }
     }
@@ -272,14 +294,14 @@ impl Storage {
         let json = |source| StorageError::Record { path: path.to_owned(), source };
         let mut text = serde_json::to_vec_pretty(record).map_err(json)?;
         text.push(b'\n');
-        disk::write(path, &text)
+        self.disk.write(path, &text)
     }
 
     /// Puts a record in its place, whole, whatever is there.
     pub(super) fn put_record(&self, name: &str, record: &impl Serialize) -> Result<()> {
         let aside = self.write_aside(record)?;
         let place = self.place(name)?;
-        disk::rename(&aside, &place)?;
+        self.disk.rename(&aside, &place)?;
         self.unsynced.note(&place);
         self.unsynced.note_entry(&place);
         Ok(())
@@ -289,8 +311,8 @@ impl Storage {
     pub(super) fn put_new_record(&self, name: &str, record: &impl Serialize) -> Result<bool> {
         let aside = self.write_aside(record)?;
         let place = self.place(name)?;
-        let first = disk::link(&aside, &place)?;
-        disk::remove(&aside)?;
+        let first = self.disk.link(&aside, &place)?;
+        self.disk.remove(&aside)?;
         self.unsynced.note(&place);
         self.unsynced.note_entry(&place);
         Ok(first)

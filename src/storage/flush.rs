@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::{Result, Storage, disk, lock};
+use super::{Result, Storage, lock};
 
 /// Up to so many files and directories are flushed one by one, more with the whole file system.
 const FEW: usize = 16;
@@ -40,11 +40,6 @@ impl Unsynced {
         }
     }
 
-    /// Waits until one file is on the disk.
-    pub(super) fn sync(&self, path: &Path) -> Result<()> {
-        if self.sync == Durability::Synced { disk::sync(path) } else { Ok(()) }
-    }
-
     /// Notes that a file has come into its directory.
     pub(super) fn note_entry(&self, file: &Path) {
         if let Some(directory) = file.parent() {
@@ -59,6 +54,11 @@ impl Storage {
         self.unsynced.sync == Durability::Synced
     }
 
+    /// Waits until one file is on the disk.
+    pub(super) fn sync(&self, path: &Path) -> Result<()> {
+        if self.flushes() { self.disk.sync(path) } else { Ok(()) }
+    }
+
     /// Waits until everything that was written so far is on the disk.
     ///
     /// # Errors
@@ -68,8 +68,8 @@ impl Storage {
         let paths = std::mem::take(&mut *lock(&self.unsynced.paths));
         let flushed = match paths.len() {
             0 => return Ok(()),
-            1..=FEW => paths.iter().try_for_each(|path| disk::sync(path)),
-            _ => disk::sync_file_system(&self.root),
+            1..=FEW => paths.iter().try_for_each(|path| self.disk.sync(path)),
+            _ => self.disk.sync_all(),
         };
         if flushed.is_err() {
             // Others may count on them with the next flush.

@@ -6,7 +6,7 @@ use super::find::Read;
 use super::intake::Original;
 use super::record::{Format, InputRecord, Published};
 use super::scheme::{DIGITS, Digits, task_input, task_input_record};
-use super::{Result, Storage, StorageError, Stored, disk};
+use super::{Result, Storage, StorageError, Stored};
 use crate::digest::Digest;
 
 /// A task input, and whether the storage has it.
@@ -59,7 +59,7 @@ impl Storage {
         let copy = self.place(&self.private_name())?;
         let stored = self.copy_input(original, &copy);
         if stored.is_err() {
-            drop(disk::remove(&copy));
+            drop(self.disk.remove(&copy));
         }
         stored
     }
@@ -78,12 +78,12 @@ impl Storage {
         let (digits, there) = self.find_contents(&digest)?;
         let name = task_input(&digest, digits);
         if there {
-            disk::remove(copy)?;
+            self.disk.remove(copy)?;
         } else {
-            let modified_ns = disk::seal(copy)?;
-            self.unsynced.sync(copy)?;
+            let modified_ns = self.disk.seal(copy)?;
+            self.sync(copy)?;
             let place = self.place(&name)?;
-            disk::rename(copy, &place)?;
+            self.disk.rename(copy, &place)?;
             self.unsynced.note_entry(&place);
             self.record_input(digits, Published { digest, modified_ns })?;
         }
@@ -108,21 +108,21 @@ impl Storage {
 
     fn input_state(&self, digest: &Digest, digits: Digits) -> Result<State> {
         let path = self.path(&task_input(digest, digits));
-        let Some(metadata) = disk::metadata(&path)? else {
+        let Some(metadata) = self.disk.metadata(&path)? else {
             return Ok(State::Free);
         };
         let record = self.record::<InputRecord>(&task_input_record(digest, digits))?;
         if let Read::Record(InputRecord { file: known, .. }) = record
-            && disk::unchanged(&path, &metadata, &known)?
+            && self.unchanged(&path, &metadata, &known)?
         {
             return Ok(if known.digest == *digest { State::Same } else { State::Stranger });
         }
-        let found = disk::digest(&path)?;
+        let found = self.disk.digest(&path)?;
         if task_input(&found, digits) != task_input(digest, digits) {
             return Ok(State::Free);
         }
         if self.writable {
-            let modified_ns = disk::modified_ns(&metadata);
+            let modified_ns = metadata.modified_ns();
             // Without a record it is hashed again the next time, and that is all.
             drop(self.record_input(digits, Published { digest: found, modified_ns }));
         }

@@ -2,6 +2,7 @@
 //! changes. What is remembered is a file each; see doc/formats.md.
 
 use std::collections::HashSet;
+use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -9,9 +10,11 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
+use super::disk::Metadata;
 use super::reading::Reading;
+use super::record::Published;
 use super::survey::TASK_INPUTS;
-use super::{Result, Storage, disk, lock};
+use super::{Result, Storage, lock};
 use crate::cache::{Cache, Stamp};
 use crate::digest::Digest;
 
@@ -103,21 +106,18 @@ impl Storage {
     /// Expects these files to be taken in. Returns whether several threads are of use for that, and
     /// do no harm: what is read from pipes may depend on the order.
     ///
-    /// # Errors
-    ///
-    /// Fails if one of them cannot be looked at.
-    pub fn expect(&self, paths: &[&Path]) -> Result<bool> {
+    pub fn expect(&self, paths: &[&Path]) -> bool {
         let (mut large, mut only_files) = (0, true);
         for path in paths {
-            match disk::metadata(path)? {
-                Some(metadata) if metadata.is_file() => {
+            match fs::metadata(path) {
+                Ok(metadata) if metadata.is_file() => {
                     self.intake.expect(metadata.len());
                     large += usize::from(metadata.len() >= WORTHWHILE);
                 }
                 _ => only_files = false,
             }
         }
-        Ok(only_files && large > 1)
+        only_files && large > 1
     }
 
     /// How many bytes of what is to be taken in are done with, and how many there are, as far as that
@@ -136,16 +136,51 @@ impl Storage {
     /// Opens a user's file.
     pub(super) fn original<'a>(&'a self, path: &'a Path) -> Result<Original<'a>> {
         let taken = SystemTime::now();
-        let mut reading = Reading::open_unless(&self.intake.stop, path)?;
+        Ok(self.begin(Reading::open_unless(&self.intake.stop, path)?, taken))
+    }
+
+    /// Returns what a file of the storage contains; reads it unless that is remembered.
+    pub(super) fn stored_digest(&self, path: &Path) -> Result<Digest> {
+        let taken = SystemTime::now();
+        let reading = self.disk.reading(path)?.until(&self.intake.stop);
+        self.digest_of(&mut self.begin(reading, taken))
+    }
+
+    /// Whether a file is there and still the published one.
+    pub(super) fn is_published(&self, path: &Path, file: &Published) -> Result<bool> {
+        match self.disk.metadata(path)? {
+            Some(metadata) => self.unchanged(path, &metadata, file),
+            None => Ok(false),
+        }
+    }
+
+    /// Whether a file is still the published one.
+    ///
+    /// Size and time stamp decide; only where the time stamp differs is the file read, and a large one
+    /// once. Copying tools may cut a time stamp to whole seconds, a clone has times of its own, and a
+    /// user may `touch` a file.
+    pub(super) fn unchanged(
+        &self,
+        path: &Path,
+        metadata: &Metadata,
+        file: &Published,
+    ) -> Result<bool> {
+        Ok(metadata.is_file()
+            && metadata.len() == file.digest.size
+            && (metadata.modified_ns() == file.modified_ns
+                || self.stored_digest(path)? == file.digest))
+    }
+
+    fn begin<'a>(&'a self, mut reading: Reading<'a>, taken: SystemTime) -> Original<'a> {
         if reading.is_file() {
             reading = reading.counting(&self.intake.done);
         }
-        let stamp = Stamp::of(reading.metadata());
+        let stamp = reading.metadata().stamp();
         let known = reading.is_file().then(|| self.recall(&stamp)).flatten();
         if known.is_some() {
             self.intake.done.fetch_add(stamp.size, Ordering::Relaxed);
         }
-        Ok(Original { reading, stamp, taken, known })
+        Original { reading, stamp, taken, known }
     }
 
     /// Returns what a file contains; reads it unless that is known.
@@ -166,7 +201,7 @@ impl Storage {
 
     /// Copies a file; returns what the copy contains.
     pub(super) fn copy_of(&self, original: &mut Original<'_>, copy: &Path) -> Result<Digest> {
-        let digest = original.reading.copy(copy)?;
+        let digest = original.reading.copy(&self.disk, copy)?;
         self.remember(original, digest)?;
         Ok(digest)
     }
@@ -181,8 +216,8 @@ impl Storage {
         }
         let dir = self.path(TASK_INPUTS);
         let mut sizes = HashSet::new();
-        for file in disk::walk(&dir)? {
-            sizes.extend(disk::metadata(&dir.join(file))?.map(|metadata| metadata.len()));
+        for file in self.disk.walk(&dir)? {
+            sizes.extend(self.disk.metadata(&dir.join(file))?.map(|metadata| metadata.len()));
         }
         Ok(self.intake.sizes.get_or_init(|| sizes).contains(&original.stamp.size))
     }
@@ -199,7 +234,7 @@ impl Storage {
         let Original { reading, stamp, taken, .. } = original;
         let worthwhile = reading.is_file() && digest.size >= WORTHWHILE;
         let Some(cache) = self.intake.cache.as_ref().filter(|_| worthwhile) else { return Ok(()) };
-        let now = Stamp::of(&reading.metadata_now()?);
+        let now = reading.metadata_now()?.stamp();
         if stamp.settled(*taken) && now == *stamp && digest.size == stamp.size {
             let remembered = Remembered { format: FORMAT, stamp: *stamp, digest };
             if let Ok(json) = serde_json::to_vec(&remembered) {

@@ -7,19 +7,64 @@ use serde::de::IgnoredAny;
 
 use super::collect::COLLECTED;
 use super::find::Read;
-use super::record::{CallRecord, Format, JobInput, JobOutput, JobRecord, Stamp};
-use super::scheme::{DIGITS, Digits, RECORDS, ResultName};
-use super::{Result, Storage, StorageError, Stored, disk};
+use super::record::{CallRecord, Format, JobInput, JobOutput, JobRecord, Origin, Stamp};
+use super::scheme::{DIGITS, RECORDS, ResultName};
+use super::survey::Entry;
+use super::{Result, Storage, StorageError, Stored, Unrecorded};
 use crate::digest::{Digest, ObjectId};
-use crate::name::TaskName;
-use crate::workflow::Task;
+use crate::name::{InputName, TaskName};
+
+/// A version of a task: everything but its inputs that a job depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskVersion<'a> {
+    /// The name of the task.
+    pub name: &'a TaskName,
+    /// The commit of its repository.
+    pub commit: &'a ObjectId,
+    /// Its place in the repository. `None` in a record that does not tell it.
+    pub place: Option<&'a str>,
+}
+
+impl TaskVersion<'_> {
+    /// The directories that may hold its jobs, in the order in which they are tried: two tasks of one
+    /// repository may have the same name, and two commits the same first digits.
+    pub fn directories(self) -> Vec<String> {
+        let Self { name, commit, place } = self;
+        let place = Digest::of(place.unwrap_or_default().as_bytes()).sha1;
+        let versions = [
+            commit.short().to_owned(),
+            format!("{}-{}", commit.short(), place.short()),
+            format!("{}-{}", commit.full(), place.full()),
+        ];
+        versions.into_iter().map(|version| format!("t_{name}/{version}")).collect()
+    }
+
+    /// The names that a job from these inputs may have.
+    fn names(self, inputs: &[Digest]) -> Vec<ResultName> {
+        let directories = self.directories();
+        let names = directories
+            .iter()
+            .flat_map(|directory| DIGITS.map(|digits| ResultName::new(directory, inputs, digits)));
+        names.collect()
+    }
+}
+
+impl JobRecord {
+    /// The version of the task.
+    pub fn version(&self) -> TaskVersion<'_> {
+        let Self { task: name, commit, place, .. } = self;
+        TaskVersion { name, commit, place: place.as_deref() }
+    }
+}
 
 /// A job that is done.
 #[derive(Debug)]
 pub struct Job<'a> {
-    /// The task.
-    pub task: &'a Task,
-    /// What its inputs contain, in order.
+    /// The version of the task.
+    pub task: TaskVersion<'a>,
+    /// The symbolic names of its inputs, in order.
+    pub names: &'a [InputName],
+    /// What they contain.
     pub inputs: &'a [Digest],
     /// The files that are its outputs, in order.
     pub outputs: &'a [Stored],
@@ -34,17 +79,29 @@ struct Done {
     format: Format,
     task: TaskName,
     commit: ObjectId,
+    place: Option<String>,
     inputs: Vec<JobInput>,
     outputs: Vec<JobOutput>,
     calls: Vec<IgnoredAny>,
     recorded: Stamp,
 }
 
+impl Done {
+    /// Whether it is the record of the job of a task from these inputs.
+    fn is_of(&self, task: TaskVersion<'_>, inputs: &[Digest]) -> bool {
+        self.task == *task.name
+            && self.commit == *task.commit
+            && self.place.is_some()
+            && self.place.as_deref() == task.place
+            && self.inputs.iter().map(|input| &input.digest).eq(inputs)
+    }
+}
+
 impl Job<'_> {
     fn recorded_inputs(&self) -> Vec<JobInput> {
         let input =
             |(name, digest): (&_, &Digest)| JobInput { name: Clone::clone(name), digest: *digest };
-        self.task.inputs.iter().zip(self.inputs).map(input).collect()
+        self.names.iter().zip(self.inputs).map(input).collect()
     }
 
     fn recorded_outputs(&self) -> Vec<JobOutput> {
@@ -62,31 +119,28 @@ impl Storage {
     /// # Errors
     ///
     /// Fails if an input or the storage cannot be read.
-    pub fn find_job(
-        &self,
-        task: &TaskName,
-        commit: &ObjectId,
-        inputs: &[&Path],
-    ) -> Result<Option<Vec<String>>> {
-        let any = ResultName::of_job(task, commit, &[], Digits::Short).room_itself(RECORDS);
-        if disk::metadata(&self.path(&any))?.is_none() {
+    pub fn find_job(&self, task: TaskVersion<'_>, inputs: &[&Path]) -> Result<Option<Vec<String>>> {
+        let records = |directory| format!("{directory}/{RECORDS}");
+        let rooms = task.directories().into_iter().map(records);
+        let mut any = false;
+        for room in rooms {
+            any |= self.disk.exists(&self.path(&room))?;
+        }
+        if !any {
             return Ok(None);
         }
         let mut digests = Vec::with_capacity(inputs.len());
         for input in inputs {
             // What is no regular file, such as a pipe, can be read only once, and not here.
-            if !disk::metadata(input)?.is_some_and(|metadata| metadata.is_file()) {
+            if !input.is_file() {
                 return Ok(None);
             }
             digests.push(self.read_to_digest(input)?);
         }
-        for digits in DIGITS {
-            let name = ResultName::of_job(task, commit, &digests, digits);
-            let Read::Record(record) = self.record::<Done>(&name.record())? else {
-                return Ok(None);
-            };
-            let known = record.inputs.iter().map(|input| &input.digest);
-            if record.commit == *commit && known.eq(&digests) {
+        for name in task.names(&digests) {
+            if let Read::Record(record) = self.record::<Done>(&name.record())?
+                && record.is_of(task, &digests)
+            {
                 return self.outputs_there(record.outputs);
             }
         }
@@ -103,9 +157,15 @@ impl Storage {
             let Read::Record(record) = self.record::<CallRecord>(&call.record())? else {
                 return Ok(None);
             };
+            let adopted = record.origin == Origin::Adopted;
+            if !Entry::Call(call).fits_call(&record)
+                || adopted && self.unrecorded == Unrecorded::Refuse
+            {
+                return Ok(None);
+            }
             let known = record.outputs.get(usize::from(number));
             let Some(known) = known.filter(|known| known.digest == digest) else { return Ok(None) };
-            if !disk::is_published(&self.path(&file), known)? {
+            if !self.is_published(&self.path(&file), known)? {
                 return Ok(None);
             }
             names.push(file);
@@ -122,32 +182,41 @@ impl Storage {
     /// Fails if the storage cannot be written.
     pub fn publish_job(&self, job: &Job<'_>) -> Result<ResultName> {
         let (inputs, outputs) = (job.recorded_inputs(), job.recorded_outputs());
-        for digits in DIGITS {
-            let name = ResultName::of_job(&job.task.name, &job.task.commit, job.inputs, digits);
+        let names = job.task.names(job.inputs);
+        for name in &names {
             match self.record::<Done>(&name.record())? {
-                Read::Record(known) if known.inputs != inputs => continue,
+                // What does not tell its place may be of another task, unless it has the same outputs.
+                Read::Record(known)
+                    if known.inputs != inputs
+                        || known.commit != *job.task.commit
+                        || known.place.is_some() && known.place.as_deref() != job.task.place
+                        || known.place.is_none() && known.outputs != outputs =>
+                {
+                    continue;
+                }
                 Read::Record(known) if known.outputs == outputs => {
-                    self.link_outputs(&name, job.outputs)?;
+                    self.link_outputs(name, job.outputs)?;
                 }
                 Read::Record(_) | Read::Spoiled | Read::Absent => {
-                    self.link_outputs(&name, job.outputs)?;
+                    self.link_outputs(name, job.outputs)?;
                     let record = JobRecord {
                         format: Format,
                         task: job.task.name.clone(),
                         commit: job.task.commit.clone(),
+                        place: job.task.place.map(str::to_owned),
                         inputs,
                         outputs,
                         calls: job.calls.iter().map(|call| call.short()).collect(),
                         recorded: self.stamp(),
                     };
                     self.put_record(&name.record(), &record)?;
-                    disk::remove(&self.path(&name.record_in(COLLECTED)))?;
+                    self.disk.remove(&self.path(&name.record_in(COLLECTED)))?;
                 }
             }
-            return Ok(name);
+            return Ok(name.clone());
         }
-        let name = ResultName::of_job(&job.task.name, &job.task.commit, job.inputs, Digits::Full);
-        Err(StorageError::Collision(self.path(&name.record())))
+        let last = names.last().map(ResultName::record).unwrap_or_default();
+        Err(StorageError::Collision(self.path(&last)))
     }
 
     fn link_outputs(&self, name: &ResultName, outputs: &[Stored]) -> Result<()> {
@@ -155,8 +224,11 @@ impl Storage {
             let from = self.path(&output.name);
             let place = self.place(&name.output(number))?;
             // Where the link fails for another reason, a copy may do.
-            let linked = disk::link(&from, &place).unwrap_or(false)
-                || disk::id(&place)?.is_some_and(|place| disk::id(&from).ok() == Some(Some(place)));
+            let linked = self.disk.link(&from, &place).unwrap_or(false)
+                || self
+                    .disk
+                    .id(&place)?
+                    .is_some_and(|place| self.disk.id(&from).ok() == Some(Some(place)));
             if !linked && !self.is_the_output(&place, &output.digest)? {
                 self.replace(&from, &place)?;
             }
@@ -167,18 +239,20 @@ impl Storage {
     }
 
     fn is_the_output(&self, place: &Path, digest: &Digest) -> Result<bool> {
-        let same_size = disk::metadata(place)?
+        let same_size = self
+            .disk
+            .metadata(place)?
             .is_some_and(|metadata| metadata.is_file() && metadata.len() == digest.size);
-        Ok(same_size && disk::digest(place)? == *digest)
+        Ok(same_size && self.disk.digest(place)? == *digest)
     }
 
     /// Puts a copy of a stored file in a place, whatever is there: its name promises the contents.
     fn replace(&self, from: &Path, place: &Path) -> Result<()> {
         let copy = self.place(&self.private_name())?;
-        if !disk::link(from, &copy).unwrap_or(false) {
-            disk::copy(from, &copy)?;
-            disk::seal(&copy)?;
+        if !self.disk.link(from, &copy).unwrap_or(false) {
+            self.disk.copy(from, &copy)?;
+            self.disk.seal(&copy)?;
         }
-        disk::rename(&copy, place).map(drop)
+        self.disk.rename(&copy, place).map(drop)
     }
 }

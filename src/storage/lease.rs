@@ -4,11 +4,10 @@
 //! step, and only if nobody else has it. It saves work and nothing more: whether a call's outputs
 //! are right never depends on it. A file system that knows no hard links has no leases.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::run::{Holder, RunName};
-use super::{Result, ResultName, Storage, disk};
+use super::{Result, ResultName, Storage};
 
 /// How often a lease that others take and give back is tried for.
 const PATIENCE: usize = 10;
@@ -33,19 +32,19 @@ impl Storage {
         let Ok((own, path)) = self.lease_files(name) else { return Ok(free) };
         // Again: a lease that is given back between the two steps is free.
         for _ in 0..PATIENCE {
-            match disk::link(&own, &path) {
+            match self.disk.link(&own, &path) {
                 Ok(true) => return Ok(Lease { storage: self, path: Some(path) }),
                 Ok(false) => {}
                 Err(_) => return Ok(free),
             }
-            let Ok(lease) = disk::id(&path) else { return Ok(free) };
+            let Ok(lease) = self.disk.id(&path) else { return Ok(free) };
             if let Some(holder) = self.holder(name) {
                 return Err(holder);
             }
             // One that was not there was given back, and may be somebody else's by now; so may one
             // that was taken over meanwhile.
-            if lease.is_some() && disk::id(&path).ok() == Some(lease) {
-                drop(disk::remove(&path));
+            if lease.is_some() && self.disk.id(&path).ok() == Some(lease) {
+                drop(self.disk.remove(&path));
             }
         }
         Ok(free)
@@ -58,12 +57,12 @@ impl Storage {
 
     /// Who computes a call now: a run that has its lease, and lives.
     pub fn holder(&self, name: &ResultName) -> Option<Holder> {
-        let text = disk::read(&self.path(&name.room("running"))).ok()??;
+        let text = self.disk.read(&self.path(&name.room("running"))).ok()??;
         let run: RunName = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
         // This run gives its leases back; one that is there is another call's, which turned out to
         // be the same.
         let own = run == *self.run.name();
-        let alive = own || self.run.is_alive(&run, &self.directory_of(&run));
+        let alive = own || self.run.is_alive(&run, &self.disk, &self.directory_of(&run));
         alive.then(|| Holder::new(&run, own))
     }
 }
@@ -72,8 +71,8 @@ impl Lease<'_> {
     /// Whether it is still this run's: somebody who took this run for dead may have it now.
     fn is_own(&self, path: &Path) -> Result<bool> {
         let own = self.storage.path(self.storage.run.directory()).join("run");
-        let (own, lease) = (disk::metadata(&own)?, disk::metadata(path)?);
-        Ok(own.zip(lease).is_some_and(|(own, lease)| own.ino() == lease.ino()))
+        let (own, lease) = (self.storage.disk.metadata(&own)?, self.storage.disk.metadata(path)?);
+        Ok(own.zip(lease).is_some_and(|(own, lease)| own.id().1 == lease.id().1))
     }
 }
 
@@ -82,7 +81,7 @@ impl Drop for Lease<'_> {
         if let Some(path) = &self.path
             && self.is_own(path).unwrap_or(false)
         {
-            drop(disk::remove(path));
+            drop(self.storage.disk.remove(path));
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::collect::{COLLECTED, Tombstone};
 use super::failure::FAILED;
-use super::find::Read;
+use super::find::{Damage, Read};
 use super::record::{CallRecord, FailureRecord};
-use super::{Result, ResultName, Storage, disk};
+use super::{Result, ResultName, Storage};
 
 /// What is remembered of a call that is not there.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,13 +13,15 @@ pub struct Memory {
     pub failure: Option<FailureRecord>,
     /// It was there, and was collected.
     pub collected: Option<Tombstone<CallRecord>>,
+    /// Something is there that cannot be used.
+    pub damage: Option<Damage>,
 }
 
 impl Storage {
     /// Returns what is remembered of a call, if anything is. What cannot be read is not.
-    pub fn memory(&self, name: &ResultName) -> Option<Box<Memory>> {
+    pub fn memory(&self, name: &ResultName, damage: Option<Damage>) -> Option<Box<Memory>> {
         let collected = self.record(&name.record_in(COLLECTED)).ok().and_then(Read::ok);
-        self.memory_beside(name, collected)
+        self.memory_beside(name, collected, damage)
     }
 
     /// The same where it is known whether the call was collected.
@@ -27,9 +29,10 @@ impl Storage {
         &self,
         name: &ResultName,
         collected: Option<Tombstone<CallRecord>>,
+        damage: Option<Damage>,
     ) -> Option<Box<Memory>> {
         let failure = self.record(&name.record_in(FAILED)).ok().and_then(Read::ok);
-        let memory = Memory { failure, collected };
+        let memory = Memory { failure, collected, damage };
         (memory != Memory::default()).then(|| Box::new(memory))
     }
 
@@ -40,6 +43,6 @@ impl Storage {
     /// Fails if the storage cannot be written.
     pub fn forget(&self, name: &ResultName) -> Result<()> {
         let names = [name.record_in(FAILED), name.room(FAILED), name.record_in(COLLECTED)];
-        names.iter().try_for_each(|name| disk::remove(&self.path(name)))
+        names.iter().try_for_each(|name| self.disk.remove(&self.path(name)))
     }
 }

@@ -5,6 +5,7 @@
 //! outputs of two executions are never mixed. Nothing is deleted: what is in the way is set aside.
 //! Knows nothing of workflows, or of how outputs come about.
 
+mod adoption;
 mod advice;
 mod check;
 mod collect;
@@ -33,27 +34,29 @@ mod survey;
 mod takeover;
 mod tree;
 mod uses;
+mod version;
 
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
+use std::time::Instant;
 
 use jiff::Timestamp;
 
 pub use self::advice::advice;
 pub use self::check::{Fault, Finding, Promise, Stopped};
 pub use self::collect::{Retired, Tombstone};
-use self::disk::Doing;
+use self::disk::{Disk, Doing};
 pub use self::earlier::{Earlier, Trace};
 pub use self::failure::{Failure, Log};
-pub use self::find::{Call, Found, Outputs, Read};
+pub use self::find::{Call, Damage, Found, Outputs, Read};
 pub use self::flush::Durability;
 use self::flush::Unsynced;
 pub use self::input::Input;
 use self::intake::Intake;
-pub use self::job::Job;
+pub use self::job::{Job, TaskVersion};
 pub use self::lease::Lease;
 pub use self::memory::Memory;
 pub use self::pin::PinRecord;
@@ -69,6 +72,8 @@ pub use self::survey::{Entry, Record};
 pub use self::takeover::Source;
 pub use self::tree::NewTree;
 pub use self::uses::Uses;
+pub use self::version::{Version, VersionRecord};
+use crate::cache::Stamp as FileStamp;
 use crate::digest::Digest;
 
 /// Why the storage could not do what it was asked for.
@@ -170,7 +175,7 @@ pub enum Unrecorded {
 #[derive(Debug)]
 pub struct Storage {
     shown: PathBuf,
-    root: PathBuf,
+    disk: Arc<Disk>,
     writable: bool,
     unrecorded: Unrecorded,
     run: Run,
@@ -181,8 +186,12 @@ pub struct Storage {
     made: Mutex<HashSet<PathBuf>>,
     /// Who is to have a name that is not yet taken: two calls that collide may be met together.
     claims: Mutex<HashMap<ResultName, Box<[Digest]>>>,
+    /// The directories that belong to versions of computations, as far as they were looked for.
+    owned: Mutex<HashMap<String, Arc<str>>>,
     /// The versions that have results of some tree, by the directory that names them.
     versions: Mutex<HashMap<String, Arc<[String]>>>,
+    /// Outputs without a record that were not settled: what they were, and since when.
+    seen: Mutex<HashMap<String, (FileStamp, Instant)>>,
     /// Private directories that no call uses now.
     slots: Mutex<Vec<String>>,
     next_number: AtomicU64,
@@ -196,16 +205,10 @@ impl Storage {
     /// Fails if the path is something other than a directory, or may not be looked at.
     pub fn inspect(path: &Path, unrecorded: Unrecorded) -> Result<Self> {
         let shown = path.components().collect::<PathBuf>();
-        if let Some(metadata) = disk::metadata(path)?
-            && !metadata.is_dir()
-        {
-            let error = io::Error::from(io::ErrorKind::NotADirectory);
-            return Err(error).doing("open the storage", path);
-        }
         let root = std::path::absolute(path).doing("open the storage", path)?;
         Ok(Self {
             shown,
-            root,
+            disk: Arc::new(Disk::open(&root)?),
             writable: false,
             unrecorded,
             run: Run::new(),
@@ -214,7 +217,9 @@ impl Storage {
             recalled: RwLock::default(),
             made: Mutex::default(),
             claims: Mutex::default(),
+            owned: Mutex::default(),
             versions: Mutex::default(),
+            seen: Mutex::default(),
             slots: Mutex::default(),
             next_number: AtomicU64::new(0),
         })
@@ -226,11 +231,12 @@ impl Storage {
     ///
     /// Fails if there is no such directory, or it may not be looked at.
     pub fn existing(path: &Path) -> Result<Self> {
-        if disk::metadata(path)?.is_none() {
+        let storage = Self::inspect(path, Unrecorded::Refuse)?;
+        if !storage.disk.is_there() {
             let error = io::Error::from(rustix::io::Errno::NOENT);
             return Err(error).doing("open the storage", path);
         }
-        Self::inspect(path, Unrecorded::Refuse)
+        Ok(storage)
     }
 
     /// Opens the storage for reading and writing, and makes it if it is not there.
@@ -243,7 +249,7 @@ impl Storage {
     pub fn open(path: &Path, unrecorded: Unrecorded, sync: Durability) -> Result<Self> {
         disk::make_dirs(path)?;
         let mut storage = Self::inspect(path, unrecorded)?;
-        storage.root = path.canonicalize().doing("open the storage", path)?;
+        storage.disk = Arc::new(Disk::open(&path.canonicalize().doing("open the storage", path)?)?);
         storage.writable = true;
         storage.unsynced = Unsynced::new(sync);
         storage.clear_leftovers();
@@ -252,8 +258,9 @@ impl Storage {
 
     /// Where a file of this name is, absolute: for programs that run elsewhere.
     pub fn path(&self, name: &str) -> PathBuf {
-        let mut path = PathBuf::with_capacity(self.root.as_os_str().len() + 1 + name.len());
-        path.push(&self.root);
+        let root = self.disk.root();
+        let mut path = PathBuf::with_capacity(root.as_os_str().len() + 1 + name.len());
+        path.push(root);
         path.push(name);
         path
     }
@@ -268,8 +275,8 @@ impl Storage {
         let inside = |path: &Path, root: &Path| {
             path.strip_prefix(root).ok().and_then(Path::to_str).map(str::to_owned)
         };
-        let plain = std::path::absolute(path).ok().and_then(|path| inside(&path, &self.root));
-        plain.or_else(|| inside(&path.canonicalize().ok()?, &self.root.canonicalize().ok()?))
+        let plain = std::path::absolute(path).ok().and_then(|path| inside(&path, self.disk.root()));
+        plain.or_else(|| inside(&path.canonicalize().ok()?, &self.disk.root().canonicalize().ok()?))
     }
 
     /// Returns a file that is expected to be in the storage, or `None` if it is not.
@@ -279,10 +286,10 @@ impl Storage {
     /// Fails if the file is there and cannot be read.
     pub fn literal(&self, name: &str) -> Result<Option<Stored>> {
         let path = self.path(name);
-        match disk::metadata(&path)? {
+        match self.disk.metadata(&path)? {
             Some(metadata) if metadata.is_file() => {
                 self.intake.expect(metadata.len());
-                let digest = self.read_to_digest(&path)?;
+                let digest = self.stored_digest(&path)?;
                 Ok(Some(Stored { name: name.to_owned(), digest }))
             }
             _ => Ok(None),
@@ -298,10 +305,11 @@ impl Storage {
         if !lock(&self.made).contains(dir) {
             // What is made in its place now would be another storage.
             self.vanished().map_or(Ok(()), Err)?;
-            disk::make_dirs_in(&self.root, dir)?;
+            self.disk.make_dirs(dir)?;
             lock(&self.made).insert(dir.to_owned());
             // Each directory is an entry of the one above it.
-            let above = dir.ancestors().skip(1).take_while(|above| above.starts_with(&self.root));
+            let above =
+                dir.ancestors().skip(1).take_while(|above| above.starts_with(self.disk.root()));
             above.for_each(|above| self.unsynced.note(above));
         }
         Ok(path)
@@ -310,16 +318,14 @@ impl Storage {
     /// Lets others see from now on that this run works here; returns the file that names it.
     fn appear(&self) -> Result<&Path> {
         let beat = self.place(&format!("{}/beat", self.run.directory()))?;
-        Ok(self.run.begin_to_beat(beat.parent().unwrap_or(&self.root)))
+        Ok(self.run.begin_to_beat(&self.disk, beat.parent().unwrap_or(self.disk.root())))
     }
 
     /// The error that the storage is not where it was when it was opened, if it is not.
     ///
-    /// What tells is the directory of this run, if it has one: no other storage has that.
+    /// Another directory in its place is another storage.
     pub fn vanished(&self) -> Option<StorageError> {
-        let own = self.path(self.run.directory());
-        let mark = if lock(&self.made).contains(&own) { &own } else { &self.root };
-        let gone = self.writable && matches!(disk::metadata(mark), Ok(None));
+        let gone = self.writable && !self.disk.is_in_place();
         gone.then(|| StorageError::Vanished(self.shown.clone()))
     }
 
@@ -351,7 +357,7 @@ impl Drop for Storage {
     /// Removes this run's own directory.
     fn drop(&mut self) {
         if self.writable {
-            drop(disk::remove_tree(&self.path(self.run.directory())));
+            drop(self.disk.remove_tree(&self.path(self.run.directory())));
         }
     }
 }

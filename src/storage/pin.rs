@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{Format, Stamp};
 use super::survey::{Entry, PINS};
-use super::{Result, Storage, StorageError, disk};
+use super::{Result, Storage, StorageError};
 
 /// Who wants a result to stay, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ impl Storage {
         let pin = PinRecord { format: Format, note, recorded: self.stamp() };
         self.put_record(&entry.room(PINS), &pin)?;
         // The pin first, then this look: a collector looks the other way round.
-        if disk::metadata(&self.path(&entry.record()))?.is_none() {
+        if self.disk.metadata(&self.path(&entry.record()))?.is_none() {
             self.unpin(entry)?;
             return Err(StorageError::Collected(self.path(&entry.file(0))));
         }
@@ -42,14 +42,14 @@ impl Storage {
     /// Fails if the storage cannot be written.
     pub fn unpin(&self, entry: &Entry) -> Result<bool> {
         let path = self.path(&entry.room(PINS));
-        let pinned = disk::metadata(&path)?.is_some();
-        disk::remove(&path)?;
+        let pinned = self.disk.exists(&path)?;
+        self.disk.remove(&path)?;
         Ok(pinned)
     }
 
     /// Whether a result is pinned.
     pub(super) fn is_pinned(&self, entry: &Entry) -> Result<bool> {
-        Ok(disk::metadata(&self.path(&entry.room(PINS)))?.is_some())
+        self.disk.exists(&self.path(&entry.room(PINS)))
     }
 
     /// Returns everything that is pinned, sorted by name, with the pin unless it is spoiled.

@@ -11,7 +11,7 @@ use super::failure::Room;
 use super::find::{Call, Found, Outputs, State};
 use super::scheme::ResultName;
 use super::stage::Stage;
-use super::{Result, Storage, StorageError, disk};
+use super::{Result, Storage, StorageError};
 use crate::digest::Digest;
 
 /// How often a result that others change is looked at before giving up.
@@ -42,23 +42,27 @@ impl Sealed<'_> {
         let storage = self.stage.storage;
         let mut name = name.clone();
         for _ in 0..PATIENCE {
+            // Without room for a directory, nothing is decided yet.
+            for number in 0..self.stage.outputs {
+                storage.place(&name.output(number))?;
+            }
             let place = storage.place(&name.record())?;
-            if disk::link(&self.stage.record(), &place)? {
+            if storage.disk.link(&self.stage.record(), &place)? {
                 storage.unsynced.note_entry(&place);
-                storage.note_version(call.computation);
+                storage.note_version(call.version, &name);
                 return self.reveal(name);
             }
             match storage.state(&name, call)? {
                 State::Hit(theirs) => return Ok(theirs),
-                State::Remains(Some(record)) => {
+                State::Remains(Some(record), _) => {
                     if self.replace(&name, record)? {
                         return self.reveal(name);
                     }
                 }
-                State::Remains(None) | State::Free => {}
+                State::Remains(None, _) | State::Free | State::Unsettled => {}
                 State::Stranger => match storage.find(call)? {
                     Found::Hit(theirs) => return Ok(theirs),
-                    Found::Absent(other) => name = other,
+                    Found::Absent { name: other, .. } | Found::Unsettled(other) => name = other,
                 },
             }
         }
@@ -74,12 +78,12 @@ impl Sealed<'_> {
         let (place, copy) = (storage.path(&name.record()), self.stage.copy());
         let aside =
             storage.place(&format!("{}/record.json", storage.aside_room(&name.room("aside"))))?;
-        if disk::id(&place)? != Some(record) {
+        if storage.disk.id(&place)? != Some(record) {
             return Ok(false);
         }
-        disk::link(&place, &aside)?;
-        disk::link(&self.stage.record(), &copy)?;
-        disk::rename(&copy, &place)?;
+        storage.disk.link(&place, &aside)?;
+        storage.disk.link(&self.stage.record(), &copy)?;
+        storage.disk.rename(&copy, &place)?;
         storage.unsynced.note_entry(&place);
         Ok(true)
     }
@@ -103,10 +107,10 @@ impl Storage {
     /// If it does not wait any more, somebody who met the record has moved it.
     pub(super) fn reveal(&self, waiting: &Path, name: &ResultName, number: usize) -> Result<()> {
         let place = self.place(&name.output(number))?;
-        if !disk::rename_new(waiting, &place)? {
+        if !self.disk.rename_new(waiting, &place)? {
             let room = self.aside_room(&name.room("aside"));
-            disk::link(&place, &self.place(&format!("{room}/{number:02}"))?)?;
-            disk::rename(waiting, &place)?;
+            self.disk.link(&place, &self.place(&format!("{room}/{number:02}"))?)?;
+            self.disk.rename(waiting, &place)?;
         }
         self.unsynced.note_entry(&place);
         Ok(())
@@ -127,8 +131,8 @@ impl Storage {
         let parts = (0..outputs).map(|number| (name.output(number), format!("{number:02}")));
         for (from, part) in parts.chain([(name.record(), "record.json".to_owned())]) {
             let from = self.path(&from);
-            if disk::id(&path)? == record && disk::metadata(&from)?.is_some() {
-                disk::rename(&from, &self.place(&format!("{room}/{part}"))?)?;
+            if self.disk.id(&path)? == record && self.disk.exists(&from)? {
+                self.disk.rename(&from, &self.place(&format!("{room}/{part}"))?)?;
             }
         }
         Ok(room)
@@ -148,18 +152,22 @@ mod tests {
 
     use super::*;
     use crate::storage::record::{Execution, NOT_ISOLATED};
-    use crate::storage::{Durability, Unrecorded, lock};
+    use crate::storage::{Durability, Unrecorded, Version, lock};
     use crate::workflow::Computation;
 
     /// Their SHA-1s are the same in the digits that names show.
     const COLLIDING: [&str; 2] = ["input 11405692\n", "input 27966124\n"];
+
+    fn call<'a>(computation: &'a Computation, inputs: &'a [Digest]) -> Call<'a> {
+        Call { version: Version::of(computation), inputs, outputs: 1 }
+    }
 
     fn open(path: &Path) -> Storage {
         Storage::open(path, Unrecorded::Adopt, Durability::Unsynced).unwrap()
     }
 
     fn absent(found: Found) -> ResultName {
-        let Found::Absent(name) = found else { panic!("{found:?}") };
+        let Found::Absent { name, .. } = found else { panic!("{found:?}") };
         name
     }
 
@@ -179,7 +187,7 @@ mod tests {
             exit_status: 0,
             taken_over: None,
         };
-        let sealed = stage.seal(call, execution).map_err(|(_, error)| error).unwrap();
+        let sealed = stage.seal(call, &[], execution).map_err(|(_, error)| error).unwrap();
         sealed.publish(call, name).unwrap();
     }
 
@@ -188,7 +196,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (storage, copy) = (open(dir.path()), Computation::example());
         let inputs = COLLIDING.map(|text| [Digest::of(text.as_bytes())]);
-        let [one, other] = [0, 1].map(|at| Call { computation: &copy, inputs: &inputs[at] });
+        let [one, other] = [0, 1].map(|at| call(&copy, &inputs[at]));
         let reserved = || lock(&storage.claims).len();
 
         let names = [one, other].map(|call| absent(storage.find(call).unwrap()));
@@ -212,7 +220,7 @@ mod tests {
         let ([here, elsewhere], copy) =
             ([(); 2].map(|()| open(dir.path())), Computation::example());
         let inputs = COLLIDING.map(|text| [Digest::of(text.as_bytes())]);
-        let [one, other] = [0, 1].map(|at| Call { computation: &copy, inputs: &inputs[at] });
+        let [one, other] = [0, 1].map(|at| call(&copy, &inputs[at]));
 
         let name = absent(here.find(one).unwrap());
         assert_eq!(absent(here.find_again(one, &name).unwrap()), name);

@@ -3,14 +3,14 @@
 //! Of a large file, SHA-1 is taken by a thread of its own: it is by far the slowest step, and one
 //! that cannot be divided. doc/performance.md has what was measured.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::{self, Read, Seek, Write};
 use std::iter;
 use std::num::NonZeroUsize;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::panic::resume_unwind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::thread::{self, ScopedJoinHandle};
@@ -19,9 +19,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, ioctl_ficlone};
 use rustix::io::Errno;
 
-use super::disk::Doing;
+use super::disk::{Disk, Doing, Metadata};
 use super::fault::fault;
-use super::{Result, StorageError};
+use super::{Result, StorageError, lock};
 use crate::digest::{Digest, Hasher};
 
 /// From so many bytes on, a file is large: a second thread helps, and reading it twice is noticed.
@@ -59,12 +59,13 @@ pub(super) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// Opens a file.
-    pub(super) fn open(path: &'a Path) -> Result<Self> {
-        Self::open_unless(&NEVER, path)
+    /// Reads a file of the storage that is open.
+    pub(super) const fn of(path: &'a Path, file: File, metadata: Metadata) -> Self {
+        Self { path, file, metadata, stop: &NEVER, count: None }
     }
 
-    /// Opens a file that is read until somebody asks to stop; then reading fails.
+    /// Opens a user's file, which may be anywhere, behind links, and a pipe. Reading it fails when
+    /// `stop` is set.
     pub(super) fn open_unless(stop: &'a AtomicBool, path: &'a Path) -> Result<Self> {
         let open = || {
             // Who opens a pipe would wait for a writer, and nobody could ask to stop.
@@ -72,17 +73,27 @@ impl<'a> Reading<'a> {
                 if fs::metadata(path)?.is_file() { OFlags::empty() } else { OFlags::NONBLOCK };
             let flags = i32::try_from(wait.bits()).unwrap_or_default();
             let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-            let metadata = file.metadata()?;
+            let metadata = Metadata::of(&file)?;
             Ok((file, metadata))
         };
         let (file, metadata) = fault().and_then(|()| open()).doing("read", path)?;
-        Ok(Self { path, file, metadata, stop, count: None })
+        Ok(Self { stop, ..Self::of(path, file, metadata) })
     }
 
-    /// Opens a file, not a pipe, of which this is known, and that nobody changes.
-    fn open_known(path: &'a Path, metadata: Metadata) -> Result<Self> {
-        let file = fault().and_then(|()| File::open(path)).doing("read", path)?;
-        Ok(Self { path, file, metadata, stop: &NEVER, count: None })
+    /// Lets reading fail when this is set.
+    pub(super) const fn until(mut self, stop: &'a AtomicBool) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// The file.
+    pub(super) const fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Its path.
+    pub(super) const fn path(&self) -> &'a Path {
+        self.path
     }
 
     /// Lets it add how many bytes it reads.
@@ -98,7 +109,7 @@ impl<'a> Reading<'a> {
 
     /// What is known of it now.
     pub(super) fn metadata_now(&self) -> Result<Metadata> {
-        self.file.metadata().doing("look at", self.path)
+        Metadata::of(&self.file).doing("look at", self.path)
     }
 
     /// Whether it can be read more than once, unlike a pipe.
@@ -120,12 +131,12 @@ impl<'a> Reading<'a> {
     /// digest of what was copied.
     ///
     /// The copy shares its blocks with the original where the file system can do that.
-    pub(super) fn copy(&mut self, to: &Path) -> Result<Digest> {
-        let mode = self.metadata.mode() & 0o777 | 0o600;
-        let create = || OpenOptions::new().write(true).create_new(true).mode(mode).open(to);
-        let mut copy = fault().and_then(|()| create()).doing("write", to)?;
+    pub(super) fn copy(&mut self, disk: &Disk, to: &Path) -> Result<Digest> {
+        let mut copy = disk.create(to, self.metadata.mode() & 0o777 | 0o600)?;
         if ioctl_ficlone(&copy, &self.file).is_ok() {
-            return Reading { count: self.count, ..Reading::open_unless(self.stop, to)? }.digest();
+            let metadata = Metadata::of(&copy).doing("look at", to)?;
+            let Self { stop, count, .. } = *self;
+            return Reading { stop, count, ..Reading::of(to, copy, metadata) }.digest();
         }
         let mut write = |piece: &[u8]| fault().and_then(|()| copy.write_all(piece));
         self.pieces(&mut |piece| write(piece).doing("write", to))
@@ -235,22 +246,20 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Returns the digests of files, not pipes, of which this is known and that nobody changes.
+/// Returns the digests of files, not pipes, that nobody changes.
 ///
 /// Several large ones are read at the same time, unless other threads are at that already.
-pub(super) fn digests(files: &[(PathBuf, Metadata)]) -> Result<Box<[Digest]>> {
-    let digest = |(path, metadata): &(PathBuf, Metadata)| {
-        Reading::open_known(path, metadata.clone())?.digest()
-    };
-    let large = files.iter().filter(|(_, metadata)| metadata.len() >= LARGE).count();
+pub(super) fn digests(files: Vec<Reading<'_>>) -> Result<Box<[Digest]>> {
+    let large = files.iter().filter(|file| file.is_large()).count();
     let Some(_others_do_not) = TOGETHER.try_lock().ok().filter(|_| large > 1) else {
-        return files.iter().map(digest).collect();
+        return files.into_iter().map(|mut file| file.digest()).collect();
     };
+    let files: Vec<Mutex<Reading<'_>>> = files.into_iter().map(Mutex::new).collect();
     let next = AtomicUsize::new(0);
     let some = || {
         let number = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
         let files = number.map_while(|at| Some((at, files.get(at)?)));
-        files.map(|(at, file)| (at, digest(file))).collect::<Vec<_>>()
+        files.map(|(at, file)| (at, lock(file).digest())).collect::<Vec<_>>()
     };
     let others = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(large) - 1;
     let mut all = thread::scope(|scope| {
@@ -277,17 +286,18 @@ mod tests {
     #[test]
     fn one_thread_and_two_come_to_the_same() {
         let dir = tempfile::tempdir().unwrap();
+        let disk = Disk::open(dir.path()).unwrap();
         let (file, copy) = (dir.path().join("file"), dir.path().join("copy"));
         let large = usize::try_from(LARGE).unwrap();
         for size in [0, 1, PIECE, PIECE + 1, large - 1, large, large + LARGE_PIECE + 1] {
             let contents = contents(size);
             fs::write(&file, &contents).unwrap();
-            let mut reading = Reading::open(&file).unwrap();
+            let mut reading = disk.reading(&file).unwrap();
             assert_eq!(reading.is_large(), size >= large);
             let digest = Digest::of(&contents);
             assert_eq!(reading.digest().unwrap(), digest, "{size} bytes");
             reading.rewind().unwrap();
-            assert_eq!(reading.copy(&copy).unwrap(), digest, "{size} bytes");
+            assert_eq!(reading.copy(&disk, &copy).unwrap(), digest, "{size} bytes");
             assert!(fs::read(&copy).unwrap() == contents, "{size} bytes");
             fs::remove_file(&copy).unwrap();
         }
@@ -298,17 +308,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let large = usize::try_from(LARGE).unwrap();
         let contents = [large, 3, large + 1, 0, large + 2].map(contents);
-        let file = |at: usize| {
-            let path = dir.path().join(at.to_string());
-            fs::write(&path, &contents[at]).unwrap();
-            let metadata = path.metadata().unwrap();
-            (path, metadata)
-        };
-        let files: Vec<_> = (0..contents.len()).map(file).collect();
+        let disk = Disk::open(dir.path()).unwrap();
+        let path = |at: usize| dir.path().join(at.to_string());
+        let paths: Vec<_> = (0..contents.len()).map(path).collect();
+        for (path, contents) in paths.iter().zip(&contents) {
+            fs::write(path, contents).unwrap();
+        }
+        let files = paths.iter().map(|path| disk.reading(path).unwrap()).collect();
         let expected: Vec<_> = contents.iter().map(|contents| Digest::of(contents)).collect();
-        assert_eq!(*digests(&files).unwrap(), expected);
-        fs::remove_file(&files[2].0).unwrap();
-        assert!(digests(&files).is_err());
+        assert_eq!(*digests(files).unwrap(), expected);
     }
 
     #[test]

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::find::Call;
 use super::record::{CallRecord, Published};
-use super::{Result, Storage, disk, lock};
+use super::version::{OfVersion, Version};
+use super::{Result, Storage, Unrecorded, lock};
 use crate::cache::Stamp;
 use crate::digest::{Blake3, Digest};
 use crate::name::TaskName;
@@ -132,6 +133,10 @@ impl Storage {
 
     /// Returns the outputs of a call that its record tells, if that is remembered.
     pub(super) fn said(&self, name: &str, call: Call<'_>) -> Result<Option<Vec<Published>>> {
+        if self.unrecorded == Unrecorded::Refuse {
+            // What is remembered does not say what was adopted.
+            return Ok(None);
+        }
         let recalled = self.recalled.read().unwrap_or_else(PoisonError::into_inner);
         let Some(recalled) = recalled.as_ref() else { return Ok(None) };
         let is_steady = self.is_steady(recalled, directory(name));
@@ -139,11 +144,11 @@ impl Storage {
         if records.is_empty() {
             return Ok(None);
         }
-        let said = records.get(&key(name, call.inputs));
+        let said = records.get(&key(name, call.version, call.inputs));
         let Some(Said { record, outputs, used }) = said else { return Ok(None) };
         if !is_steady {
-            let now = disk::metadata(&self.path(name))?;
-            if now.is_none_or(|now| Stamp::of(&now) != *record) {
+            let now = self.disk.metadata(&self.path(name))?;
+            if now.is_none_or(|now| now.stamp() != *record) {
                 return Ok(None);
             }
         }
@@ -177,19 +182,19 @@ impl Storage {
         let recalled = self.recalled.read().unwrap_or_else(PoisonError::into_inner);
         let Some(recalled) = recalled.as_ref().filter(|_| stamp.settled(taken)) else { return };
         let outputs = record.outputs.iter().map(|it| (it.digest, it.modified_ns)).collect();
-        let (key, used) = (key(name, &record.inputs), AtomicBool::new(true));
+        let (key, used) = (key(name, record.version(), &record.inputs), AtomicBool::new(true));
         let said = Said { record: stamp, outputs, used };
         lock(&recalled.learned).records.insert(key, said);
     }
 
     /// What the records of a task's calls are known by in the cache.
     fn place_of<'a>(&'a self, task: &'a TaskName) -> [&'a [u8]; 2] {
-        [self.root.as_os_str().as_bytes(), task.as_str().as_bytes()]
+        [self.disk.root().as_os_str().as_bytes(), task.as_str().as_bytes()]
     }
 
     /// What a directory looks like now, if it is there.
     fn look(&self, directory: &str) -> Option<Stamp> {
-        disk::directory(&self.path(directory)).ok()?
+        self.disk.directory_stamp(&self.path(directory)).ok()?
     }
 }
 
@@ -198,8 +203,12 @@ fn directory(name: &str) -> &str {
     name.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-fn key(name: &str, inputs: &[Digest]) -> Key {
-    let mut bytes = Vec::with_capacity((1 + inputs.len()) * size_of::<Digest>() + name.len());
+fn key(name: &str, version: Version<'_>, inputs: &[Digest]) -> Key {
+    let Version { computation: _, commit, tree, dirty } = version;
+    let mut bytes = Vec::with_capacity((3 + inputs.len()) * size_of::<Digest>() + name.len());
+    // The name says which computation.
+    bytes.extend_from_slice(if dirty { b"dirty" } else { commit.full().as_bytes() });
+    bytes.extend_from_slice(tree.full().as_bytes());
     for Digest { sha1, blake3, size } in inputs {
         bytes.extend_from_slice(sha1.bytes());
         bytes.extend_from_slice(blake3.bytes());

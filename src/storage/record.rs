@@ -190,6 +190,9 @@ pub struct JobRecord {
     pub task: TaskName,
     /// The commit of the task's repository.
     pub commit: ObjectId,
+    /// The place of the task in its repository. Records of earlier versions of this program lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     /// Its inputs, in order.
     pub inputs: Vec<JobInput>,
     /// Its outputs, in order.
@@ -251,7 +254,7 @@ pub struct FailureRecord {
 
 /// The part of a record that says how to read the rest.
 #[derive(Deserialize)]
-pub(super) struct Version {
+pub(super) struct FormatOf {
     pub(super) format: u32,
 }
 

@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
+use super::disk::Disk;
 use super::lock;
 
 /// Where the private directories of runs are.
@@ -31,7 +32,7 @@ pub const SILENCE: Duration = Duration::from_secs(60);
 const BEATS: u32 = 12;
 
 /// How long a run may show nothing. A build with debug assertions obeys `CE_SILENCE`, in seconds.
-fn silence() -> Duration {
+pub(super) fn silence() -> Duration {
     static ASKED_FOR: OnceLock<Option<Duration>> = OnceLock::new();
     if !cfg!(debug_assertions) {
         return SILENCE;
@@ -183,18 +184,18 @@ impl Run {
     /// Shows from now on that this run lives, in its directory, which must be there.
     ///
     /// Returns the file that names the run; a link to it is a lease.
-    pub(super) fn begin_to_beat(&self, directory: &Path) -> &Path {
+    pub(super) fn begin_to_beat(&self, disk: &Arc<Disk>, directory: &Path) -> &Path {
         let (file, _) = self.heart.get_or_init(|| {
             let (sender, stop) = channel();
-            let directory = directory.to_owned();
+            let (disk, directory) = (Arc::clone(disk), directory.to_owned());
             let file = directory.join("run");
             // Without the file there are no leases, which harms nothing.
-            drop(fs::write(&file, format!("{}\n", self.name)));
-            beat(&directory, 0);
+            drop(disk.write(&file, format!("{}\n", self.name).as_bytes()));
+            beat(&disk, &directory, 0);
             thread::spawn(move || {
                 for count in 1_u64.. {
                     match stop.recv_timeout(silence() / BEATS) {
-                        Err(RecvTimeoutError::Timeout) => beat(&directory, count),
+                        Err(RecvTimeoutError::Timeout) => beat(&disk, &directory, count),
                         _ => break,
                     }
                 }
@@ -205,11 +206,12 @@ impl Run {
     }
 
     /// Whether another run still works, as far as can be told.
-    pub(super) fn is_alive(&self, other: &RunName, directory: &Path) -> bool {
-        if !directory.is_dir() || other.is_near(&self.name) && other.is_gone() {
+    pub(super) fn is_alive(&self, other: &RunName, disk: &Disk, directory: &Path) -> bool {
+        let is_dir = disk.metadata(directory).is_ok_and(|it| it.is_some_and(|it| it.is_dir()));
+        if !is_dir || other.is_near(&self.name) && other.is_gone() {
             return false;
         }
-        let beat = fs::read(beat_file(directory)).unwrap_or_default();
+        let beat = disk.read(&beat_file(directory)).ok().flatten().unwrap_or_default();
         let mut seen = lock(&self.seen);
         let known = seen.entry(other.clone()).or_insert_with(|| (beat.clone(), Instant::now()));
         if known.0 != beat {
@@ -245,11 +247,11 @@ impl Run {
 
 /// Whether a heart beat last so long before another one that its run is taken for dead, by the
 /// times that the file system gave.
-pub(super) fn is_silent(directory: &Path, since: &Path) -> bool {
-    let modified = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+pub(super) fn is_silent(disk: &Disk, directory: &Path, since: &Path) -> bool {
+    let modified = |path: &Path| Some(disk.metadata(path).ok()??.modified_ns());
     let last = modified(&beat_file(directory)).or_else(|| modified(directory));
-    let silent = modified(&beat_file(since)).and_then(|now| now.duration_since(last?).ok());
-    silent.is_some_and(|silent| silent > silence())
+    let silent = modified(&beat_file(since)).and_then(|now| u64::try_from(now - last?).ok());
+    silent.is_some_and(|silent| Duration::from_nanos(silent) > silence())
 }
 
 fn beat_file(directory: &Path) -> PathBuf {
@@ -257,11 +259,12 @@ fn beat_file(directory: &Path) -> PathBuf {
 }
 
 /// Replaces the file, so that nobody reads an old one from a cache of its contents.
-fn beat(directory: &Path, count: u64) {
+fn beat(disk: &Disk, directory: &Path, count: u64) {
     let aside = directory.join("beat.new");
-    let beaten = fs::write(&aside, format!("{count}\n"));
     // A heart that cannot beat makes others execute what this run does, which harms nothing.
-    drop(beaten.and_then(|()| fs::rename(&aside, beat_file(directory))));
+    let beaten =
+        disk.remove(&aside).and_then(|()| disk.write(&aside, format!("{count}\n").as_bytes()));
+    drop(beaten.and_then(|()| disk.rename(&aside, &beat_file(directory))));
 }
 
 /// The name of this host.
@@ -276,6 +279,11 @@ mod tests {
     use std::thread::ScopedJoinHandle;
 
     use super::*;
+
+    /// Reaches everything on this host.
+    fn disk() -> Disk {
+        Disk::open(Path::new("/")).unwrap()
+    }
 
     #[test]
     fn a_name_reads_as_it_was_written() {
@@ -316,19 +324,20 @@ mod tests {
     #[test]
     fn a_heart_is_silent_that_beat_long_before_another() {
         let [theirs, own] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-        beat(own.path(), 0);
-        beat(theirs.path(), 0);
+        let disk = disk();
+        beat(&disk, own.path(), 0);
+        beat(&disk, theirs.path(), 0);
         let now = SystemTime::now();
         for (after, silent) in [(SILENCE / 2, false), (SILENCE * 2, true)] {
             for (late, other) in [(own.path(), theirs.path()), (theirs.path(), own.path())] {
                 set_beat(other, now);
                 set_beat(late, now + after);
-                assert_eq!(is_silent(other, late), silent);
-                assert!(!is_silent(late, other), "a clock that went back");
+                assert_eq!(is_silent(&disk, other, late), silent);
+                assert!(!is_silent(&disk, late, other), "a clock that went back");
             }
         }
         fs::remove_file(beat_file(theirs.path())).unwrap();
-        assert!(!is_silent(theirs.path(), own.path()), "its directory has a time, too");
+        assert!(!is_silent(&disk, theirs.path(), own.path()), "its directory has a time, too");
     }
 
     fn set_beat(directory: &Path, time: SystemTime) {
@@ -344,19 +353,19 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let is_alive = || {
                 set_beat(directory.path(), time);
-                run.is_alive(&other, directory.path())
+                run.is_alive(&other, &disk(), directory.path())
             };
             let keep_silent = |long: Duration| {
                 let since = Instant::now().checked_sub(long).unwrap();
                 lock(&run.seen).get_mut(&other).unwrap().1 = since;
             };
-            beat(directory.path(), 0);
+            beat(&disk(), directory.path(), 0);
             assert!(is_alive());
             keep_silent(SILENCE / 2);
             assert!(is_alive());
             keep_silent(SILENCE);
             assert!(!is_alive());
-            beat(directory.path(), 1);
+            beat(&disk(), directory.path(), 1);
             assert!(is_alive(), "its time is the same, and it beats");
         }
     }
@@ -365,14 +374,14 @@ mod tests {
     fn a_run_without_a_directory_is_dead_and_one_elsewhere_lives_while_it_beats() {
         let run = Run::new();
         let other = RunName { host: "elsewhere".into(), ..run.name().clone() };
-        assert!(!run.is_alive(&other, Path::new("/nowhere/at/all")));
+        assert!(!run.is_alive(&other, &disk(), Path::new("/nowhere/at/all")));
         let directory = tempfile::tempdir().unwrap();
-        beat(directory.path(), 0);
-        assert!(run.is_alive(&other, directory.path()));
+        beat(&disk(), directory.path(), 0);
+        assert!(run.is_alive(&other, &disk(), directory.path()));
         let long_ago = Instant::now().checked_sub(SILENCE).unwrap();
         lock(&run.seen).get_mut(&other).unwrap().1 = long_ago;
-        assert!(!run.is_alive(&other, directory.path()));
-        beat(directory.path(), 1);
-        assert!(run.is_alive(&other, directory.path()));
+        assert!(!run.is_alive(&other, &disk(), directory.path()));
+        beat(&disk(), directory.path(), 1);
+        assert!(run.is_alive(&other, &disk(), directory.path()));
     }
 }

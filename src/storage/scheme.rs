@@ -9,10 +9,8 @@
 //!
 //! Pure functions from values to names.
 
-use super::record::{CallRecord, JobRecord};
-use crate::digest::{Digest, ObjectId, SHORT};
-use crate::name::{ComputationName, TaskName};
-use crate::workflow::{Computation, MOST, Task, version};
+use crate::digest::{Digest, SHORT};
+use crate::workflow::MOST;
 
 /// The greatest length of a file name that every file system takes, in bytes.
 pub(super) const LONGEST_FILE: usize = 255;
@@ -43,28 +41,20 @@ pub struct ResultName {
 }
 
 impl ResultName {
-    pub(super) fn of_call(computation: &Computation, inputs: &[Digest], digits: Digits) -> Self {
-        Self { directory: call_directory(computation), file: file(inputs, digits) }
+    /// The name of a result in a directory.
+    pub(super) fn new(directory: &str, inputs: &[Digest], digits: Digits) -> Self {
+        Self { directory: directory.into(), file: file(inputs, digits) }
     }
 
-    /// The name that the call has under another version of its computation.
-    pub(super) fn of_version(
-        computation: &Computation,
-        version: &str,
-        inputs: &[Digest],
-        digits: Digits,
-    ) -> Self {
-        let directory = directory("c", computation.name.as_str(), version);
-        Self { directory, file: file(inputs, digits) }
+    /// Whether it is the name of a result in this directory, from these inputs.
+    pub(super) fn is_of(&self, directory: &str, inputs: &[Digest]) -> bool {
+        *self.directory == *directory
+            && DIGITS.into_iter().any(|digits| self.file == file(inputs, digits))
     }
 
-    pub(super) fn of_job(
-        task: &TaskName,
-        commit: &ObjectId,
-        inputs: &[Digest],
-        digits: Digits,
-    ) -> Self {
-        Self { directory: job_directory(task, commit.short()), file: file(inputs, digits) }
+    /// The name that the results of a version have in common: all but the inputs.
+    pub(super) fn directory(&self) -> &str {
+        &self.directory
     }
 
     /// The name whose record in a room has this name, which is relative to the storage.
@@ -90,39 +80,14 @@ impl ResultName {
         Some(Self { directory: format!("{owner}/{commit}").into(), file: file.into() })
     }
 
-    /// The directory of the results of a computation at a commit.
-    pub fn directory_of_calls(computation: &Computation) -> String {
-        call_directory(computation).into()
-    }
-
-    /// The directory of the jobs of a task at its commit.
-    pub fn directory_of_jobs(task: &Task) -> String {
-        job_directory(&task.name, task.commit.short()).into()
-    }
-
-    /// The name that the call of a record has.
-    pub(super) fn of_recorded_call(record: &CallRecord, digits: Digits) -> Self {
-        let version = version(&record.commit, &record.tree, record.dirty);
-        let directory = directory("c", record.computation.as_str(), &version);
-        Self { directory, file: file(&record.inputs, digits) }
-    }
-
-    /// The name that the job of a record has.
-    pub(super) fn of_recorded_job(record: &JobRecord, digits: Digits) -> Self {
-        let inputs: Vec<Digest> = record.inputs.iter().map(|input| input.digest).collect();
-        let directory = job_directory(&record.task, record.commit.short());
-        Self { directory, file: file(&inputs, digits) }
-    }
-
-    /// The name that a call would have, as far as its inputs are known: `???` stands for those
-    /// that are not. It is for showing, no file ever has it.
-    pub fn guess(computation: &Computation, inputs: impl Iterator<Item = Option<Digest>>) -> Self {
+    /// The name that a call would have in a directory, as far as its inputs are known: `???` stands
+    /// for those that are not. It is for showing, no file ever has it.
+    pub(super) fn guess(directory: &str, inputs: impl Iterator<Item = Option<Digest>>) -> Self {
         let show = |input: Option<Digest>| match input {
             Some(digest) => digest.sha1.short(),
             None => "???".to_owned(),
         };
-        let file = join(inputs.map(show));
-        Self { directory: call_directory(computation), file }
+        Self { directory: directory.into(), file: join(inputs.map(show)) }
     }
 
     /// The name of an output.
@@ -178,18 +143,6 @@ fn shown(digest: &Digest, digits: Digits) -> String {
     }
 }
 
-fn call_directory(computation: &Computation) -> Box<str> {
-    directory("c", ComputationName::as_str(&computation.name), &computation.version())
-}
-
-fn job_directory(task: &TaskName, commit: &str) -> Box<str> {
-    directory("t", task.as_str(), commit)
-}
-
-fn directory(kind: &str, name: &str, commit: &str) -> Box<str> {
-    [kind, "_", name, "/", commit].concat().into()
-}
-
 fn file(inputs: &[Digest], digits: Digits) -> Box<str> {
     join(inputs.iter().map(|input| shown(input, digits)))
 }
@@ -225,14 +178,7 @@ fn join(inputs: impl Iterator<Item = String>) -> Box<str> {
 mod tests {
     use super::*;
 
-    fn computation() -> Computation {
-        Computation {
-            name: "add".parse().unwrap(),
-            commit: "567526d1f10f0000000000000000000000000000".parse().unwrap(),
-            tree: "abc4".repeat(10).parse().unwrap(),
-            ..Computation::example()
-        }
-    }
+    const DIRECTORY: &str = "c_add/567526d1f10f";
 
     fn digests(count: usize) -> Vec<Digest> {
         (0..count).map(|n| Digest::of(n.to_string().as_bytes())).collect()
@@ -241,7 +187,7 @@ mod tests {
     #[test]
     fn names_are_the_specifications() {
         let (x, y) = (Digest::of(b"17\n"), Digest::of(b"5\n"));
-        let name = ResultName::of_call(&computation(), &[x, y], Digits::Short);
+        let name = ResultName::new(DIRECTORY, &[x, y], Digits::Short);
         assert_eq!(name.output(1), "c_add/567526d1f10f/01/ad48103e4fc7_5d9474c0309b");
         assert_eq!(name.record(), "c_add/567526d1f10f/record/ad48103e4fc7_5d9474c0309b.json");
         assert_eq!(ResultName::of_output(&name.output(1)), Some(name.clone()));
@@ -249,29 +195,22 @@ mod tests {
         assert_eq!(name.short(), "c_add/567526d1f10f/ad48103e4fc7_5d9474c0309b");
         assert_eq!(ResultName::of_record_in(RECORDS, &name.record()), Some(name.clone()));
         assert_eq!(task_input(&x, Digits::Short), "tinputs/ad/48103e4fc7");
-        let guess = ResultName::guess(&computation(), [Some(x), None].into_iter());
+        let guess = ResultName::guess(DIRECTORY, [Some(x), None].into_iter());
         assert_eq!(guess.output(0), "c_add/567526d1f10f/00/ad48103e4fc7_???");
-    }
-
-    #[test]
-    fn what_is_not_committed_is_known_by_its_tree() {
-        let dirty = Computation { dirty: true, ..computation() };
-        let name = ResultName::of_call(&dirty, &[], Digits::Short);
-        assert_eq!(name.output(0), "c_add/dirty-abc4abc4abc4/00/_");
     }
 
     #[test]
     fn full_names_show_all_digits() {
         let x = Digest::of(b"17\n");
         let full = "ad48103e4fc71796e9708cafc43adeed0d1076b7";
-        let name = ResultName::of_call(&computation(), &[x, x], Digits::Full);
+        let name = ResultName::new(DIRECTORY, &[x, x], Digits::Full);
         assert_eq!(name.output(0), format!("c_add/567526d1f10f/00/{full}_{full}"));
         assert_eq!(task_input(&x, Digits::Full), format!("tinputs/ad/{}", &full[2..]));
     }
 
     #[test]
     fn a_call_without_inputs_has_a_name() {
-        let name = ResultName::of_call(&computation(), &[], Digits::Short);
+        let name = ResultName::new(DIRECTORY, &[], Digits::Short);
         assert_eq!(name.output(0), "c_add/567526d1f10f/00/_");
     }
 

@@ -1,13 +1,15 @@
 //! Where a call that is being executed writes, until its outputs are taken as they are.
 
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
+use super::disk::NotOwn;
 use super::find::Call;
 use super::publish::Sealed;
+use super::reading::Reading;
 use super::record::{CallRecord, Execution, Origin, Published};
-use super::{Result, Storage, StorageError, disk, lock, reading};
+use super::run::{ROOM, RunName};
+use super::{Result, Storage, StorageError, lock, reading};
 use crate::digest::Digest;
 
 /// The private directory of a call that is being executed; the next call gets it when dropped.
@@ -81,9 +83,9 @@ impl Storage {
             Some(slot) => slot,
             None => {
                 let slot = self.private_name();
-                disk::make_dir(&self.place(&slot)?)?;
-                disk::make_dir(&self.path(&slot).join(WORK))?;
-                disk::make_dir(&self.path(&slot).join(OUTBOX))?;
+                self.disk.make_dir(&self.place(&slot)?)?;
+                self.disk.make_dir(&self.path(&slot).join(WORK))?;
+                self.disk.make_dir(&self.path(&slot).join(OUTBOX))?;
                 slot
             }
         };
@@ -105,6 +107,17 @@ impl Storage {
 /// Where an output waits to be moved to its place.
 pub(super) fn waiting(stage: &str, number: usize) -> String {
     format!("{stage}.{number:02}")
+}
+
+/// Whether outputs may have waited there: in the private directory of a run, and nowhere else.
+pub(super) fn is_stage(stage: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    match stage.split('/').collect::<Vec<_>>()[..] {
+        [ROOM, run, slot, call] => {
+            run.parse::<RunName>().is_ok() && is_number(slot) && is_number(call)
+        }
+        _ => false,
+    }
 }
 
 /// How the names of records end in a stage.
@@ -160,7 +173,8 @@ impl<'a> Stage<'a> {
         self.reach = reach;
     }
 
-    /// Takes the outputs as they are now: hashes them, makes them read-only, writes the record.
+    /// Takes the outputs, of these symbolic names, as they are now: hashes them, makes them read-only,
+    /// writes the record.
     ///
     /// # Errors
     ///
@@ -169,24 +183,25 @@ impl<'a> Stage<'a> {
     pub fn seal(
         self,
         call: Call<'_>,
+        names: &[String],
         execution: Execution,
     ) -> Result<Sealed<'a>, (Self, PublishError)> {
-        let stage = match self.copied(call) {
+        let stage = match self.copied(names) {
             Ok(copied) => copied.unwrap_or(self),
             Err(error) => return Err((self, error)),
         };
-        match stage.take(call, execution) {
+        match stage.take(call, names, execution) {
             Ok(digests) => Ok(Sealed { stage, digests }),
             Err(error) => Err((stage, error)),
         }
     }
 
     /// Copies everything to a stage of which `exec` knows nothing, if this one is in doubt.
-    fn copied(&self, call: Call<'_>) -> Result<Option<Self>, PublishError> {
+    fn copied(&self, names: &[String]) -> Result<Option<Self>, PublishError> {
         let Some(copy) = self.doubtless()? else { return Ok(None) };
         for number in 0..self.outputs {
-            self.check(call, number)?;
-            disk::copy(&self.output(number), &copy.output(number))?;
+            let path = self.output(number);
+            self.open(names, number, &path)?.copy(&self.storage.disk, &copy.output(number))?;
         }
         Ok(Some(copy))
     }
@@ -197,39 +212,56 @@ impl<'a> Stage<'a> {
             return Ok(None);
         }
         let other = self.storage.stage(self.outputs)?;
-        if disk::metadata(&self.log())?.is_some() {
-            disk::copy(&self.log(), &other.copy())?;
-            disk::rename(&other.copy(), &other.log())?;
+        let log = self.storage.disk.metadata(&self.log())?;
+        if log.is_some_and(|log| log.is_file()) {
+            self.storage.disk.copy(&self.log(), &other.copy())?;
+            self.storage.disk.rename(&other.copy(), &other.log())?;
         }
         Ok(Some(other))
     }
 
-    /// What is known of an output, which must be a file.
-    fn check(&self, call: Call<'_>, number: usize) -> Result<Metadata, PublishError> {
-        let output = || call.computation.outputs[number].clone();
-        match disk::link_metadata(&self.output(number))? {
-            None => Err(PublishError::NoOutput { number, output: output() }),
-            Some(metadata) if metadata.is_file() => Ok(metadata),
-            Some(_) => Err(PublishError::NotAFile { number, output: output() }),
-        }
+    /// Opens an output, which must be a plain file.
+    fn open<'p>(
+        &self,
+        names: &[String],
+        number: usize,
+        path: &'p Path,
+    ) -> Result<Reading<'p>, PublishError> {
+        let output = || names.get(number).cloned().unwrap_or_default();
+        self.storage.disk.reading_made(path).map_err(|error| match &error {
+            StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                PublishError::NoOutput { number, output: output() }
+            }
+            StorageError::Io { source, .. } if NotOwn::of(source).is_some() => {
+                PublishError::NotAFile { number, output: output() }
+            }
+            _ => error.into(),
+        })
     }
 
-    fn take(&self, call: Call<'_>, execution: Execution) -> Result<Box<[Digest]>, PublishError> {
+    fn take(
+        &self,
+        call: Call<'_>,
+        names: &[String],
+        execution: Execution,
+    ) -> Result<Box<[Digest]>, PublishError> {
+        let disk = &self.storage.disk;
+        let paths: Vec<PathBuf> = self.outputs().collect();
         let (mut files, mut times) = (Vec::new(), Vec::new());
-        for (number, path) in self.outputs().enumerate() {
-            let mut known = self.check(call, number)?;
-            if known.nlink() > 1 {
+        for (number, path) in paths.iter().enumerate() {
+            let mut file = self.open(names, number, path)?;
+            if file.metadata().links() > 1 {
                 // Another name leads to the same file, and whoever has it could write there.
                 let copy = self.copy();
-                disk::copy(&path, &copy)?;
-                disk::rename(&copy, &path)?;
-                known = self.check(call, number)?;
+                file.copy(disk, &copy)?;
+                disk.rename(&copy, path)?;
+                file = self.open(names, number, path)?;
             }
-            times.push(disk::seal_known(&path, &known)?);
-            self.storage.unsynced.note(&path);
-            files.push((path, known));
+            times.push(disk.seal_open(&file)?);
+            self.storage.unsynced.note(path);
+            files.push(file);
         }
-        let digests = reading::digests(&files)?;
+        let digests = reading::digests(files)?;
         let outputs = digests.iter().zip(times);
         let outputs = outputs.map(|(&digest, modified_ns)| Published { digest, modified_ns });
         let outputs = outputs.collect();
@@ -254,7 +286,7 @@ impl<'a> Stage<'a> {
         }
         if self.reach == Reach::Outbox && self.published && self.log_is_empty {
             // Nothing else of this call is here.
-            return disk::remove(&self.record());
+            return self.storage.disk.remove(&self.record());
         }
         self.clear()
     }
@@ -262,23 +294,23 @@ impl<'a> Stage<'a> {
     /// Empties a directory.
     fn empty(&self, part: &str) -> Result<()> {
         let path = self.storage.path(&self.slot).join(part);
-        if disk::is_empty(&path)? {
+        if self.storage.disk.is_empty(&path)? {
             return Ok(());
         }
-        disk::remove_tree(&path)?;
-        disk::make_dir(&path)
+        self.storage.disk.remove_tree(&path)?;
+        self.storage.disk.make_dir(&path)
     }
 
     /// Removes everything but what each stage has.
     fn clear(&self) -> Result<()> {
-        for path in disk::list(&self.storage.path(&self.slot))? {
+        for path in self.storage.disk.list(&self.storage.path(&self.slot))? {
             let stays = path.ends_with(WORK)
                 || path.ends_with(OUTBOX)
                 || path.ends_with(LOG) && self.log_is_empty;
             if path == self.record() {
-                disk::remove(&path)?;
+                self.storage.disk.remove(&path)?;
             } else if !stays {
-                disk::remove_any(&path)?;
+                self.storage.disk.remove_tree(&path)?;
             }
         }
         Ok(())
@@ -328,7 +360,7 @@ mod tests {
             left.sort();
             assert_eq!(left, [again.outbox(), again.work()], "{reach:?}");
             for place in left {
-                assert!(disk::is_empty(&place).unwrap(), "{reach:?}");
+                assert!(storage.disk.is_empty(&place).unwrap(), "{reach:?}");
             }
         }
     }

@@ -11,7 +11,7 @@ use super::find::Read;
 use super::record::{CallRecord, InputRecord, JobRecord};
 use super::run::{ROOM, RunName};
 use super::scheme::{RECORDS, ResultName};
-use super::{Result, Storage, disk};
+use super::{Result, Storage};
 
 /// Where the task inputs are.
 pub(super) const TASK_INPUTS: &str = "tinputs";
@@ -160,8 +160,8 @@ impl Storage {
         let mut orphans = Vec::new();
         let mut note = |name: String, entry: &Entry| {
             // What was published since the survey has a record by now.
-            let orphan =
-                !known.contains(entry) && disk::metadata(&self.path(&entry.record()))?.is_none();
+            let orphan = !known.contains(entry)
+                && self.disk.metadata(&self.path(&entry.record()))?.is_none();
             orphans.extend(orphan.then_some(Finding { name, fault: Fault::Orphan }));
             Ok(())
         };
@@ -190,7 +190,10 @@ impl Storage {
     /// Fails if a directory or a lease cannot be read.
     pub fn leftovers(&self) -> Result<Vec<Finding>> {
         let gone = |text: &str| match text.trim().parse::<RunName>() {
-            Ok(run) => self.run.is_over(&run) || !self.run.is_alive(&run, &self.directory_of(&run)),
+            Ok(run) => {
+                self.run.is_over(&run)
+                    || !self.run.is_alive(&run, &self.disk, &self.directory_of(&run))
+            }
             Err(()) => true,
         };
         let rooms = self.below(ROOM)?.into_iter().filter(|room| gone(room));
@@ -199,7 +202,7 @@ impl Storage {
         for directory in self.directories("c_")? {
             for name in self.files(&format!("{directory}/running"))? {
                 // A lease that is given back meanwhile is none.
-                if let Some(text) = disk::read(&self.path(&name))?
+                if let Some(text) = self.disk.read(&self.path(&name))?
                     && gone(&String::from_utf8_lossy(&text))
                 {
                     findings.push(Finding { name, fault: Fault::Lease });
@@ -221,7 +224,7 @@ impl Storage {
 
     /// Returns the names in a directory, sorted.
     pub(super) fn below(&self, directory: &str) -> Result<Vec<String>> {
-        let paths = disk::list(&self.path(directory))?;
+        let paths = self.disk.list(&self.path(directory))?;
         let name = |path: &Path| path.file_name()?.to_str().map(str::to_owned);
         let mut names: Vec<String> = paths.iter().filter_map(|path| name(path)).collect();
         names.sort_unstable();
@@ -230,7 +233,7 @@ impl Storage {
 
     /// Returns the names of all files below a directory, relative to the storage.
     pub(super) fn files(&self, directory: &str) -> Result<Vec<String>> {
-        let files = disk::walk(&self.path(directory))?;
+        let files = self.disk.walk(&self.path(directory))?;
         Ok(files.into_iter().map(|file| format!("{directory}/{file}")).collect())
     }
 }

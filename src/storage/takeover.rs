@@ -12,8 +12,10 @@ use super::find::{Call, Outputs, State};
 use super::publish::Sealed;
 use super::record::{CallRecord, Execution, Origin, Published};
 use super::scheme::{DIGITS, RECORDS, ResultName};
-use super::{Result, Storage, disk, lock};
-use crate::workflow::{Computation, version};
+use super::version::{OfVersion, Version};
+use super::{Result, Storage, lock};
+use crate::digest::ObjectId;
+use crate::name::ComputationName;
 
 /// How many other versions are looked at, the newest first.
 const VERSIONS: usize = 16;
@@ -33,13 +35,20 @@ impl Storage {
     ///
     /// Fails if the storage cannot be read.
     pub fn same_elsewhere(&self, call: Call<'_>) -> Result<Option<Source>> {
-        let own = call.computation.version();
-        for version in self.versions(call.computation)?.iter().filter(|it| **it != own) {
+        let own = self.directory_of_version(call.version)?;
+        let computation = call.version.computation;
+        for version in self.versions(call.version)?.iter() {
+            let directory = format!("c_{computation}/{version}");
+            if *directory == *own {
+                continue;
+            }
             for digits in DIGITS {
-                let name = ResultName::of_version(call.computation, version, call.inputs, digits);
+                let name = ResultName::new(&directory, call.inputs, digits);
                 let read = self.record::<CallRecord>(&name.record())?.ok();
-                if let Some(record) = read.filter(|it| serves(it, call))
-                    && let State::Hit(outputs) = self.state(&name, call)?
+                let Some(record) = read.filter(|it| serves(it, call)) else { continue };
+                let theirs = Call { version: record.version(), ..call };
+                if theirs.version.may_be_in(&directory)
+                    && let State::Hit(outputs) = self.state(&name, theirs)?
                 {
                     return Ok(Some(Source { outputs, record }));
                 }
@@ -49,17 +58,17 @@ impl Storage {
     }
 
     /// The versions that have results of a computation's tree, the newest first.
-    fn versions(&self, computation: &Computation) -> Result<Arc<[String]>> {
-        let directory = directory(computation);
+    fn versions(&self, version: Version<'_>) -> Result<Arc<[String]>> {
+        let directory = notes(version.computation, version.tree);
         if let Some(known) = lock(&self.versions).get(&directory) {
             return Ok(Arc::clone(known));
         }
         let mut versions = Vec::new();
-        for path in disk::list(&self.path(&directory))? {
+        for path in self.disk.list(&self.path(&directory))? {
             let name = path.file_name().and_then(|name| name.to_str());
             // What is gone by now is no source.
-            if let (Some(name), Some(metadata)) = (name, disk::metadata(&path)?) {
-                versions.push((Reverse(disk::modified_ns(&metadata)), name.to_owned()));
+            if let (Some(name), Some(metadata)) = (name, self.disk.metadata(&path)?) {
+                versions.push((Reverse(metadata.modified_ns()), name.to_owned()));
             }
         }
         versions.sort_unstable();
@@ -69,25 +78,22 @@ impl Storage {
         Ok(versions)
     }
 
-    /// Notes that there are results of a computation under its version. Failing to do so costs
+    /// Notes that there are results of a version where a result has its name. Failing to do so costs
     /// executions, and nothing else.
-    pub(super) fn note_version(&self, computation: &Computation) {
-        let name = format!("{}/{}", directory(computation), computation.version());
+    pub(super) fn note_version(&self, version: Version<'_>, result: &ResultName) {
+        let name = note(version.computation, version.tree, result);
         let path = self.path(&name);
         if lock(&self.made).insert(path.clone()) && self.place(&name).is_ok() {
-            drop(disk::write(&path, b""));
+            drop(self.disk.write(&path, b""));
         }
     }
 
     /// Removes the name of a version that has no results any more.
     pub(super) fn forget_version(&self, name: &ResultName, record: &CallRecord) -> Result<()> {
-        if !disk::is_empty(&self.path(&name.room_itself(RECORDS)))? {
+        if !self.disk.is_empty(&self.path(&name.room_itself(RECORDS)))? {
             return Ok(());
         }
-        let CallRecord { computation, commit, tree, dirty, .. } = record;
-        let version = version(commit, tree, *dirty);
-        let directory = format!("c_{computation}/commits/{}", tree.full());
-        disk::remove(&self.path(&format!("{directory}/{version}")))
+        self.disk.remove(&self.path(&note(&record.computation, &record.tree, name)))
     }
 
     /// Takes a result over for a call: links to its outputs, and a record that names it.
@@ -103,7 +109,7 @@ impl Storage {
         let mut outputs = Vec::with_capacity(source.record.outputs.len());
         for (number, output) in source.record.outputs.iter().enumerate() {
             let from = self.path(&source.outputs.name.output(number));
-            let Some(output) = link_or_copy(&from, &stage.output(number), output)? else {
+            let Some(output) = link_or_copy(self, &from, &stage.output(number), output)? else {
                 return Ok(None);
             };
             self.unsynced.note(&stage.output(number));
@@ -111,12 +117,12 @@ impl Storage {
         }
         // Without what it printed it is a result all the same.
         let log = self.path(&source.outputs.name.room("log"));
-        let has_log = disk::metadata(&log)?.is_some();
-        if has_log && disk::metadata(&stage.log())?.is_some() {
-            disk::remove(&stage.log())?;
+        let has_log = self.disk.exists(&log)?;
+        if has_log && self.disk.exists(&stage.log())? {
+            self.disk.remove(&stage.log())?;
         }
         if has_log {
-            disk::link(&log, &stage.log())?;
+            self.disk.link(&log, &stage.log())?;
         }
         let taken_over = Some(source.outputs.name.short());
         let execution = Execution { taken_over, ..execution.clone() };
@@ -127,8 +133,15 @@ impl Storage {
 }
 
 /// Where versions of a computation's tree leave their names.
-fn directory(computation: &Computation) -> String {
-    format!("c_{}/commits/{}", computation.name, computation.tree.full())
+fn notes(computation: &ComputationName, tree: &ObjectId) -> String {
+    format!("c_{computation}/commits/{}", tree.full())
+}
+
+/// The file that says that there are results of a tree where a result has its name.
+fn note(computation: &ComputationName, tree: &ObjectId, result: &ResultName) -> String {
+    let directory = result.directory();
+    let version = directory.rsplit_once('/').map_or(directory, |(_, version)| version);
+    format!("{}/{version}", notes(computation, tree))
 }
 
 /// Whether a record is of the very call, and could not depend on anything else.
@@ -137,18 +150,26 @@ fn serves(record: &CallRecord, call: Call<'_>) -> bool {
         Origin::Executed { execution, .. } => execution.is_isolated(),
         Origin::Adopted => false,
     };
-    isolated && record.tree == call.computation.tree && record.inputs == call.inputs
+    isolated
+        && record.computation == *call.version.computation
+        && record.tree == *call.version.tree
+        && record.inputs == call.inputs
 }
 
 /// Gives a published file another name; returns `None` if it is not the published one.
-fn link_or_copy(from: &Path, to: &Path, file: &Published) -> Result<Option<Published>> {
-    if disk::link(from, to).unwrap_or(false) {
-        return Ok(disk::is_published(to, file)?.then_some(*file));
+fn link_or_copy(
+    storage: &Storage,
+    from: &Path,
+    to: &Path,
+    file: &Published,
+) -> Result<Option<Published>> {
+    if storage.disk.link(from, to).unwrap_or(false) {
+        return Ok(storage.is_published(to, file)?.then_some(*file));
     }
-    if disk::metadata(from)?.is_none() {
+    if storage.disk.metadata(from)?.is_none() {
         return Ok(None);
     }
-    let digest = disk::copy(from, to)?;
-    let modified_ns = disk::seal(to)?;
+    let digest = storage.disk.copy(from, to)?;
+    let modified_ns = storage.disk.seal(to)?;
     Ok((digest == file.digest).then_some(Published { digest, modified_ns }))
 }

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::{Result, Storage, disk};
+use super::{Result, Storage};
 use crate::digest::ObjectId;
 
 /// Where trees are.
@@ -39,7 +39,7 @@ impl Storage {
     /// Fails if the storage cannot be written.
     pub fn new_tree(&self) -> Result<NewTree<'_>> {
         let room = self.place(&self.private_name())?;
-        disk::make_dir(&room)?;
+        self.disk.make_dir(&room)?;
         Ok(NewTree { storage: self, room })
     }
 
@@ -50,7 +50,7 @@ impl Storage {
     /// Fails if the storage cannot be written.
     pub fn set_tree_aside(&self, tree: &ObjectId) -> Result<()> {
         let aside = self.aside_room(&format!("{TREES}/{ASIDE}/{}", tree.full()));
-        disk::rename(&self.tree(tree), &self.place(&aside)?).map(drop)
+        self.disk.rename(&self.tree(tree), &self.place(&aside)?).map(drop)
     }
 }
 
@@ -66,12 +66,12 @@ impl Storage {
         for tree in trees.filter(|tree| tree != ASIDE && !keep.contains(tree.as_str())) {
             let name = format!("{TREES}/{tree}");
             let aside = self.place(&self.private_name())?;
-            if disk::rename(&self.path(&name), &aside)? {
+            if self.disk.rename(&self.path(&name), &aside)? {
                 // Whoever looks now makes it again; who has looked before has announced that.
                 if self.uses()?.has_file(&name) {
-                    disk::rename_new(&aside, &self.path(&name))?;
+                    self.disk.rename_new(&aside, &self.path(&name))?;
                 }
-                disk::remove_tree(&aside)?;
+                self.disk.remove_tree(&aside)?;
             }
         }
         Ok(())
@@ -86,8 +86,7 @@ impl NewTree<'_> {
     /// Fails if it cannot be written.
     pub fn file(&self, path: &Path, contents: &[u8], executable: bool) -> Result<()> {
         let path = self.place(path)?;
-        disk::write(&path, contents)?;
-        disk::set_mode(&path, if executable { 0o555 } else { 0o444 })?;
+        self.storage.disk.write_sealed(&path, contents, if executable { 0o555 } else { 0o444 })?;
         self.storage.unsynced.note(&path);
         Ok(())
     }
@@ -98,13 +97,13 @@ impl NewTree<'_> {
     ///
     /// Fails if it cannot be made.
     pub fn link(&self, path: &Path, target: &Path) -> Result<()> {
-        disk::symbolic_link(target, &self.place(path)?)
+        self.storage.disk.symbolic_link(target, &self.place(path)?)
     }
 
     fn place(&self, path: &Path) -> Result<PathBuf> {
         let path = self.room.join(path);
         let dir = path.parent().unwrap_or(&self.room);
-        disk::make_dirs_in(&self.room, dir)?;
+        self.storage.disk.make_dirs(dir)?;
         self.storage.unsynced.note(dir);
         Ok(path)
     }
@@ -117,10 +116,10 @@ impl NewTree<'_> {
     pub fn publish(self, tree: &ObjectId) -> Result<()> {
         self.storage.flush()?;
         let place = self.storage.place(&self.storage.tree_name(tree))?;
-        if disk::rename_new(&self.room, &place)? {
+        if self.storage.disk.rename_new(&self.room, &place)? {
             self.storage.unsynced.note_entry(&place);
         } else {
-            disk::remove_tree(&self.room)?;
+            self.storage.disk.remove_tree(&self.room)?;
         }
         Ok(())
     }

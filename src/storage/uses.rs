@@ -10,7 +10,7 @@ use super::record::JobRecord;
 use super::run::{ROOM, RunName};
 use super::scheme::{DIGITS, task_input};
 use super::survey::Entry;
-use super::{Result, Storage, disk};
+use super::{Result, Storage};
 
 /// Names in the storage that are in use: files, results, and directories with all in them.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Storage {
     pub fn announce(&self, names: impl IntoIterator<Item = String>) {
         let text = names.into_iter().fold(String::new(), |text, name| text + &name + "\n");
         if self.writable && !text.is_empty() && self.appear().is_ok() {
-            drop(disk::append(&self.path(&uses_file(self.run.directory())), text.as_bytes()));
+            drop(self.disk.append(&self.path(&uses_file(self.run.directory())), text.as_bytes()));
         }
     }
 
@@ -39,8 +39,8 @@ impl Storage {
             let Ok(run) = room.parse::<RunName>() else { continue };
             let alive = run != *self.run.name()
                 && !self.run.is_over(&run)
-                && self.run.is_alive(&run, &self.directory_of(&run));
-            if let Some(text) = disk::read(&self.path(&uses_file(&format!("{ROOM}/{room}"))))?
+                && self.run.is_alive(&run, &self.disk, &self.directory_of(&run));
+            if let Some(text) = self.disk.read(&self.path(&uses_file(&format!("{ROOM}/{room}"))))?
                 && alive
             {
                 let text = String::from_utf8_lossy(&text);

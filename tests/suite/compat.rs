@@ -10,7 +10,7 @@ use std::process::Command;
 use compeval::digest::Digest;
 
 use crate::golden;
-use crate::lab::{Lab, files, snapshot};
+use crate::lab::{Lab, files, settle, snapshot};
 use crate::program::Ran;
 use crate::repository::{self, Author};
 
@@ -122,6 +122,7 @@ impl Fixture {
             fs::create_dir_all(storage.join(name).parent().unwrap()).unwrap();
             fs::write(storage.join(name), contents).unwrap();
         }
+        settle(&storage);
     }
 
     /// All records of calls in the storage.

@@ -19,6 +19,7 @@ mod generator;
 mod git_log;
 mod git_oracle;
 mod golden;
+mod hostile;
 mod inside;
 mod isolation;
 mod lab;

@@ -23,6 +23,7 @@ fn task(workflow: Workflow) -> Task {
     };
     Task {
         name: "t".parse().unwrap(),
+        place: String::new(),
         commit: id.parse().unwrap(),
         changed: vec![],
         inputs: vec!["n".parse().unwrap(), "unused".parse().unwrap()],

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{Site, refused, span};
 use crate::diagnosis::Diagnosis;
-use crate::storage::{Result, disk};
+use crate::storage::Result;
 
 /// How often each flush is timed.
 const TIMES: usize = 5;
@@ -44,11 +44,11 @@ fn flush(site: &Site) -> Result<Flushed> {
     let begun = Instant::now();
     for number in 0..TIMES {
         let file = room.join(number.to_string());
-        disk::write(&file, b"a small result\n")?;
-        times[0].push(timed(|| disk::sync(&file))?);
-        times[1].push(timed(|| disk::sync(&room))?);
-        disk::write(&room.join(format!("{number}.more")), b"a small result\n")?;
-        times[2].push(timed(|| disk::sync_file_system(&room))?);
+        site.disk().write(&file, b"a small result\n")?;
+        times[0].push(timed(|| site.disk().sync(&file))?);
+        times[1].push(timed(|| site.disk().sync(&room))?);
+        site.disk().write(&room.join(format!("{number}.more")), b"a small result\n")?;
+        times[2].push(timed(|| site.disk().sync_all())?);
         if begun.elapsed() > PATIENCE {
             break;
         }

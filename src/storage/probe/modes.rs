@@ -8,8 +8,8 @@ use rustix::io::Errno;
 
 use super::{ELSEWHERE, Site, refused};
 use crate::diagnosis::Diagnosis;
+use crate::storage::Result;
 use crate::storage::disk::Doing;
-use crate::storage::{Result, disk};
 
 /// What is left of the rights to write a file after they were taken away.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ pub(super) fn read_only(site: &Site) -> Diagnosis {
 
 fn sealed(site: &Site) -> Result<Sealed> {
     let file = site.file()?;
-    disk::seal(&file)?;
+    site.disk().seal(&file)?;
     let mode = fs::metadata(&file).doing("look at", &file)?.permissions().mode() & 0o777;
     let open = OpenOptions::new().append(true).open(&file).is_ok();
     Ok(Sealed { mode, open, root: rustix::process::geteuid().is_root() })
@@ -92,9 +92,9 @@ pub(super) fn copying(site: &Site) -> Diagnosis {
         let copy = File::create_new(&to).doing("write", &to)?;
         let shares = rustix::fs::ioctl_ficlone(&copy, &original).is_ok();
         drop(copy);
-        disk::remove(&to)?;
-        let is_right = disk::copy(&from, &to)? == disk::digest(&from)?;
-        Ok((shares, is_right && disk::digest(&from)? == disk::digest(&to)?))
+        site.disk().remove(&to)?;
+        let is_right = site.disk().copy(&from, &to)? == site.disk().digest(&from)?;
+        Ok((shares, is_right && site.disk().digest(&from)? == site.disk().digest(&to)?))
     };
     match shares() {
         Ok((shares, is_right)) => told_of_copies(shares, is_right),

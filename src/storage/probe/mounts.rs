@@ -1,10 +1,8 @@
 //! Whether all of the storage is on one file system: files are linked and moved across it.
 
-use std::os::unix::fs::MetadataExt;
-
 use super::{Site, refused};
 use crate::diagnosis::Diagnosis;
-use crate::storage::{Result, disk};
+use crate::storage::Result;
 
 /// Whether what is in the storage is on the file system of its `tmp/`.
 pub(super) fn mounts(site: &Site) -> Diagnosis {
@@ -17,14 +15,16 @@ pub(super) fn mounts(site: &Site) -> Diagnosis {
     }
 }
 
-/// The directories of the storage that are on another file system.
+/// What is in the storage and on another file system, or behind a link, where nothing is used.
 fn elsewhere(site: &Site) -> Result<Vec<String>> {
-    let device = |path: &_| Ok(disk::metadata(path)?.map(|metadata| metadata.dev()));
+    let device = |path: &_| Ok(site.disk().metadata(path)?.map(|metadata| metadata.id().0));
     let own = device(site.dir())?;
     let mut elsewhere = Vec::new();
-    for path in disk::list(&site.storage)? {
+    for path in site.disk().list(&site.storage)? {
         if device(&path)?.is_some_and(|device| Some(device) != own) {
-            elsewhere.push(path.display().to_string());
+            elsewhere.push(format!("{} is on another file system than tmp/", path.display()));
+        } else if site.disk().metadata(&path)?.is_some_and(|metadata| metadata.is_link()) {
+            elsewhere.push(format!("{} is a symbolic link", path.display()));
         }
     }
     elsewhere.sort_unstable();
@@ -40,9 +40,8 @@ fn told(elsewhere: &[String]) -> Diagnosis {
                 0 => String::new(),
                 count => format!(" (and {count} more)"),
             };
-            let found = format!("{first}{more} is on another file system than tmp/");
-            Diagnosis::ok(probe, found)
-                .broken("no result can be moved there: calls of that name cannot be published")
+            Diagnosis::ok(probe, format!("{first}{more}"))
+                .broken("nothing is published there: calls of that name fail")
                 .hint("mount, or link to, the storage as a whole")
         }
     }
@@ -57,17 +56,19 @@ mod tests {
     #[test]
     fn a_part_on_another_file_system_is_told() {
         assert_eq!(told(&[]).grade(), None);
-        let (grade, text) = said(&told(&["results/c_add".to_owned(), "results/tmp".to_owned()]));
+        let (grade, text) =
+            said(&told(&["results/c_add is a link".to_owned(), "results/tmp".to_owned()]));
         assert_eq!(grade, Some(Grade::Broken));
-        assert!(text.starts_with("results/c_add (and 1 more) is on another"), "{text}");
+        assert!(text.starts_with("results/c_add is a link (and 1 more)"), "{text}");
     }
 
     #[test]
-    fn a_link_that_leads_to_another_file_system_is_found() {
+    fn links_are_found() {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/proc", dir.path().join("c_far")).unwrap();
         std::os::unix::fs::symlink("nowhere", dir.path().join("c_lost")).unwrap();
         let elsewhere = elsewhere(&Site::new(dir.path())).unwrap();
-        assert_eq!(elsewhere, [dir.path().join("c_far").display().to_string()]);
+        let link = |name| format!("{} is a symbolic link", dir.path().join(name).display());
+        assert_eq!(elsewhere, ["c_far", "c_lost"].map(link));
     }
 }

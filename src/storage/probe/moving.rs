@@ -10,8 +10,8 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::{ELSEWHERE, Site, refused};
 use crate::diagnosis::Diagnosis;
-use crate::storage::disk::Doing;
-use crate::storage::{Result, disk};
+use crate::storage::Result;
+use crate::storage::disk::{Disk, Doing};
 
 /// How often a file is replaced while another thread looks at it.
 const MOVES: usize = 300;
@@ -43,23 +43,23 @@ pub(super) fn replacing(site: &Site) -> Diagnosis {
 
 fn replace(site: &Site) -> Result<Replaced> {
     let (file, place) = (site.file()?, site.room()?.join("place"));
-    disk::write(&place, b"")?;
-    let (id, text) = (disk::id(&file)?, disk::read(&file)?);
-    disk::rename(&file, &place)?;
-    let same = id.is_some() && disk::id(&place)? == id && disk::read(&place)? == text;
-    let (moves, gaps) = watch(&place, || {
+    site.disk().write(&place, b"")?;
+    let (id, text) = (site.disk().id(&file)?, site.disk().read(&file)?);
+    site.disk().rename(&file, &place)?;
+    let same = id.is_some() && site.disk().id(&place)? == id && site.disk().read(&place)? == text;
+    let (moves, gaps) = watch(site.disk(), &place, || {
         let file = site.file()?;
-        disk::rename(&file, &place).map(drop)
+        site.disk().rename(&file, &place).map(drop)
     })?;
     Ok(Replaced { same, moves, gaps })
 }
 
 /// Replaces a file many times; returns how often, and how often a thread that looked saw nothing.
-fn watch(place: &Path, replace: impl Fn() -> Result<()>) -> Result<(usize, usize)> {
+fn watch(disk: &Disk, place: &Path, replace: impl Fn() -> Result<()>) -> Result<(usize, usize)> {
     let over = &AtomicBool::new(false);
     let mut gaps = Ok(0);
     let moves = thread::scope(|scope| {
-        scope.spawn(|| gaps = look(place, over));
+        scope.spawn(|| gaps = look(disk, place, over));
         let begun = Instant::now();
         let mut moves = 0;
         let mut moved = Ok(());
@@ -74,10 +74,10 @@ fn watch(place: &Path, replace: impl Fn() -> Result<()>) -> Result<(usize, usize
 }
 
 /// Looks at a file again and again; returns how often there was none.
-fn look(place: &Path, over: &AtomicBool) -> Result<usize> {
+fn look(disk: &Disk, place: &Path, over: &AtomicBool) -> Result<usize> {
     let mut gaps = 0;
     loop {
-        gaps += usize::from(disk::metadata(place)?.is_none());
+        gaps += usize::from(!disk.exists(place)?);
         if over.load(Ordering::Relaxed) {
             return Ok(gaps);
         }
@@ -131,10 +131,11 @@ pub(super) fn moving(site: &Site) -> Diagnosis {
 fn move_new(site: &Site) -> Result<Moved> {
     let (file, taken, free) = (site.file()?, site.file()?, site.room()?.join("free"));
     let native = knows_how(&file, &taken)?;
-    let ids = (disk::id(&file)?, disk::id(&taken)?);
-    let refused = !disk::rename_new(&file, &taken)? && (disk::id(&file)?, disk::id(&taken)?) == ids;
-    let moved = disk::rename_new(&file, &free)? && disk::id(&free)? == ids.0;
-    Ok(Moved { native, refused, moved: moved && disk::id(&file)?.is_none() })
+    let ids = (site.disk().id(&file)?, site.disk().id(&taken)?);
+    let refused = !site.disk().rename_new(&file, &taken)?
+        && (site.disk().id(&file)?, site.disk().id(&taken)?) == ids;
+    let moved = site.disk().rename_new(&file, &free)? && site.disk().id(&free)? == ids.0;
+    Ok(Moved { native, refused, moved: moved && site.disk().id(&file)?.is_none() })
 }
 
 /// Whether the file system knows how to move without replacing. Moves nothing if it does not.
@@ -189,10 +190,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let site = Site::new(dir.path());
         let place = site.fresh();
-        let (moves, gaps) = watch(&place, || Ok(())).unwrap();
+        let (moves, gaps) = watch(site.disk(), &place, || Ok(())).unwrap();
         assert_eq!(moves, MOVES);
         assert!(gaps > 0, "nothing is ever there");
-        assert!(watch(&place, || disk::make_dir(&place.join("a"))).is_err());
+        assert!(watch(site.disk(), &place, || site.disk().make_dir(&place.join("a"))).is_err());
     }
 
     #[test]

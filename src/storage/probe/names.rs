@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::{ELSEWHERE, Site, refused};
 use crate::diagnosis::Diagnosis;
-use crate::storage::{Result, StorageError, disk, scheme};
+use crate::storage::disk::Disk;
+use crate::storage::{Result, StorageError, scheme};
 use crate::workflow::MOST;
 
 /// One letter with an accent, as two forms of Unicode have it.
@@ -56,7 +57,7 @@ fn most(all: usize, holds: impl Fn(usize) -> Result<bool>) -> Result<usize> {
 fn fits(site: &Site, name: &str) -> Result<bool> {
     let path = site.room()?.join(name);
     let parent = path.parent().unwrap_or(site.dir());
-    is_accepted(disk::make_dirs(parent).and_then(|()| disk::write(&path, b"")))
+    is_accepted(site.disk().make_dirs(parent).and_then(|()| site.disk().write(&path, b"")))
 }
 
 /// Whether it was done. That there is no room says nothing about a name.
@@ -91,8 +92,8 @@ fn told_of_length(Longest { bytes, inputs }: Longest) -> Diagnosis {
 pub(super) fn case(site: &Site) -> Diagnosis {
     let two = || {
         let room = site.room()?;
-        disk::write(&room.join("c_add"), b"")?;
-        Ok(disk::metadata(&room.join("c_ADD"))?.is_none())
+        site.disk().write(&room.join("c_add"), b"")?;
+        Ok(site.disk().metadata(&room.join("c_ADD"))?.is_none())
     };
     match two() {
         Ok(two) => told_of_case(two),
@@ -139,9 +140,10 @@ struct Characters {
 pub(super) fn characters(site: &Site) -> Diagnosis {
     let probed = || {
         let room = site.room()?;
-        let accent = fate(&room, ACCENT[0])?;
-        let merged = accent != Fate::Refused && disk::metadata(&room.join(ACCENT[1]))?.is_some();
-        Ok(Characters { accent, merged, marks: fate(&site.room()?, MARKS)? })
+        let accent = fate(site.disk(), &room, ACCENT[0])?;
+        let merged =
+            accent != Fate::Refused && site.disk().metadata(&room.join(ACCENT[1]))?.is_some();
+        Ok(Characters { accent, merged, marks: fate(site.disk(), &site.room()?, MARKS)? })
     };
     match probed() {
         Ok(characters) => told_of_characters(characters),
@@ -151,11 +153,11 @@ pub(super) fn characters(site: &Site) -> Diagnosis {
     }
 }
 
-fn fate(room: &Path, name: &str) -> Result<Fate> {
-    if !is_accepted(disk::write(&room.join(name), b""))? {
+fn fate(disk: &Disk, room: &Path, name: &str) -> Result<Fate> {
+    if !is_accepted(disk.write(&room.join(name), b""))? {
         return Ok(Fate::Refused);
     }
-    let is_kept = disk::list(room)?.iter().any(|path| path.file_name() == Some(name.as_ref()));
+    let is_kept = disk.list(room)?.iter().any(|path| path.file_name() == Some(name.as_ref()));
     Ok(if is_kept { Fate::Kept } else { Fate::Changed })
 }
 

@@ -1,12 +1,14 @@
 //! Where probes work: the private directory of a run, as every run has one.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::refused;
 use crate::diagnosis::Diagnosis;
+use crate::storage::disk::{self, Disk, Doing, is_absent};
 use crate::storage::run::{self, Run};
-use crate::storage::{Result, StorageError, disk};
+use crate::storage::{Result, StorageError};
 
 /// A private directory; it and all that had to be made for it go with this.
 #[derive(Debug)]
@@ -20,6 +22,7 @@ pub(super) struct Site {
     /// The directories that were not there before, the outermost first.
     made: Vec<PathBuf>,
     next: AtomicU64,
+    disk: Disk,
 }
 
 impl Site {
@@ -32,8 +35,16 @@ impl Site {
             Ok(made) => (made, disk::make_dirs(&dir).map(|()| dir)),
             Err(error) => (Vec::new(), Err(error)),
         };
-        let mut site =
-            Self { storage: storage.to_owned(), run, dir, made, next: AtomicU64::new(0) };
+        let opened = match &dir {
+            Ok(_) => Disk::open(storage),
+            Err(_) => Ok(Disk::absent(storage.to_owned())),
+        };
+        let (disk, dir) = match opened {
+            Ok(disk) => (disk, dir),
+            Err(error) => (Disk::absent(storage.to_owned()), Err(error)),
+        };
+        let (storage, next) = (storage.to_owned(), AtomicU64::new(0));
+        let mut site = Self { storage, run, dir, made, next, disk };
         if site.is_writable()
             && let Err(error) = site.file()
         {
@@ -49,7 +60,7 @@ impl Site {
 
     /// The directory nearest to the storage that is there: its own if it can be written.
     pub(super) fn nearest(&self) -> &Path {
-        let is_dir = |dir: &&Path| matches!(disk::metadata(dir), Ok(Some(it)) if it.is_dir());
+        let is_dir = |dir: &&Path| dir.is_dir();
         let own = self.dir.as_deref().ok();
         let nearest = || self.storage.ancestors().find(is_dir);
         own.or_else(nearest).unwrap_or_else(|| Path::new("."))
@@ -60,6 +71,11 @@ impl Site {
         self.dir.as_deref().unwrap_or(&self.storage)
     }
 
+    /// What reaches the storage's files.
+    pub(super) const fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
     /// A path that nothing has ever had.
     pub(super) fn fresh(&self) -> PathBuf {
         self.dir().join(self.next.fetch_add(1, Ordering::Relaxed).to_string())
@@ -68,20 +84,20 @@ impl Site {
     /// A new small file, of other contents than all others.
     pub(super) fn file(&self) -> Result<PathBuf> {
         let path = self.fresh();
-        disk::write(&path, path.as_os_str().as_encoded_bytes()).map(|()| path)
+        self.disk.write(&path, path.as_os_str().as_encoded_bytes()).map(|()| path)
     }
 
     /// A new empty directory.
     pub(super) fn room(&self) -> Result<PathBuf> {
         let path = self.fresh();
-        disk::make_dir(&path).map(|()| path)
+        self.disk.make_dir(&path).map(|()| path)
     }
 
     /// Removes what a probe has made: on a small disk the next one needs the room.
     pub(super) fn tidy(&self) {
         if let Ok(dir) = &self.dir {
-            let paths = disk::list(dir).unwrap_or_default();
-            paths.iter().for_each(|path| drop(disk::remove_any(path)));
+            let paths = self.disk.list(dir).unwrap_or_default();
+            paths.iter().for_each(|path| drop(self.disk.remove_tree(path)));
         }
     }
 
@@ -92,9 +108,9 @@ impl Site {
 
     /// Removes the private directory, and what was made for it and nobody else uses.
     fn clear(&self) -> Result<()> {
-        let removed = self.dir.as_deref().map_or(Ok(()), disk::remove_tree);
+        let removed = self.dir.as_deref().map_or(Ok(()), |dir| self.disk.remove_tree(dir));
         // Another run may have begun to use them.
-        self.made.iter().rev().for_each(|dir| drop(disk::remove_dir(dir)));
+        self.made.iter().rev().for_each(|dir| drop(fs::remove_dir(dir)));
         removed
     }
 }
@@ -103,8 +119,10 @@ impl Site {
 fn absent(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut absent = Vec::new();
     for above in dir.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
-        if disk::link_metadata(above)?.is_some() {
-            break;
+        match fs::symlink_metadata(above) {
+            Ok(_) => break,
+            Err(error) if is_absent(&error) => {}
+            Err(error) => return Err(error).doing("look at", above),
         }
         absent.insert(0, above.to_owned());
     }
@@ -139,7 +157,7 @@ fn told(made: Result<bool, &StorageError>) -> Diagnosis {
 /// Whether what a run has left can be cleared away.
 pub(super) fn removing(site: &Site) -> Diagnosis {
     let probe = "removing";
-    drop(site.room().and_then(|room| disk::make_dir(&room.join("below"))));
+    drop(site.room().and_then(|room| site.disk.make_dir(&room.join("below"))));
     match site.clear() {
         Ok(()) => Diagnosis::ok(probe, "what was made for the probes is gone"),
         Err(error) => {
@@ -173,9 +191,10 @@ mod tests {
         let storage = dir.path().join("storage");
         let site = Site::new(&storage);
         assert_eq!(writing(&site).found, "the storage is not there yet, and can be made");
-        std::fs::write(storage.join("tmp/mine"), "").unwrap();
+        fs::write(storage.join("tmp/mine"), "").unwrap();
         drop(site);
-        let left = disk::walk(dir.path()).unwrap();
+        let disk = Disk::open(dir.path()).unwrap();
+        let left = disk.walk(dir.path()).unwrap();
         assert_eq!(left, ["storage/tmp/mine"]);
         assert_eq!(writing(&Site::new(&storage)).found, "directories and files can be made");
     }

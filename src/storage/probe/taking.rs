@@ -7,7 +7,8 @@ use std::thread;
 
 use super::{ELSEWHERE, Site, refused};
 use crate::diagnosis::Diagnosis;
-use crate::storage::{Result, StorageError, disk};
+use crate::storage::disk::Disk;
+use crate::storage::{Result, StorageError};
 
 /// How many threads try to take the same name at the same time.
 const RIVALS: usize = 4;
@@ -55,13 +56,13 @@ pub(super) fn hard_links(site: &Site) -> Diagnosis {
 }
 
 fn exclusive(site: &Site) -> Result<Taken> {
-    let refused = !create(&site.file()?)?;
-    Ok(Taken { refused, same: true, unfair: race(site, |_, name| create(name))? })
+    let refused = !create(site.disk(), &site.file()?)?;
+    Ok(Taken { refused, same: true, unfair: race(site, |_, name| create(site.disk(), name))? })
 }
 
 /// Makes a file; returns whether the name was free.
-fn create(path: &Path) -> Result<bool> {
-    match disk::write(path, b"") {
+fn create(disk: &Disk, path: &Path) -> Result<bool> {
+    match disk.write(path, b"") {
         Ok(()) => Ok(true),
         Err(StorageError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
             Ok(false)
@@ -74,10 +75,12 @@ fn linked(site: &Site) -> Result<Taken> {
     let (first, second) = (site.file()?, site.file()?);
     // In another directory, as records and leases are.
     let name = site.room()?.join("link");
-    disk::link(&first, &name)?;
-    let same = disk::id(&name)?.is_some() && disk::id(&name)? == disk::id(&first)?;
-    let refused = !disk::link(&second, &name)? && disk::id(&name)? == disk::id(&first)?;
-    Ok(Taken { refused, same, unfair: race(site, disk::link)? })
+    site.disk().link(&first, &name)?;
+    let same =
+        site.disk().id(&name)?.is_some() && site.disk().id(&name)? == site.disk().id(&first)?;
+    let refused =
+        !site.disk().link(&second, &name)? && site.disk().id(&name)? == site.disk().id(&first)?;
+    Ok(Taken { refused, same, unfair: race(site, |own, name| site.disk().link(own, name))? })
 }
 
 /// Lets rivals, each with a file of its own, take names; returns how many did not go to one only.
@@ -145,11 +148,14 @@ mod tests {
     fn a_race_counts_names_that_went_to_several_or_none() {
         let dir = tempfile::tempdir().unwrap();
         let site = Site::new(dir.path());
-        assert_eq!(race(&site, |_, name| create(name)).unwrap(), 0);
+        assert_eq!(race(&site, |_, name| create(site.disk(), name)).unwrap(), 0);
         assert_eq!(race(&site, |_, _| Ok(true)).unwrap(), ROUNDS);
         assert_eq!(race(&site, |_, _| Ok(false)).unwrap(), ROUNDS);
         let even = |name: &Path| name.to_str().unwrap().ends_with(['0', '2', '4', '6', '8']);
-        assert_eq!(race(&site, |_, name| Ok(create(name)? || even(name))).unwrap(), ROUNDS / 2);
-        assert!(race(&site, |own, _| create(&own.join("below"))).is_err());
+        assert_eq!(
+            race(&site, |_, name| Ok(create(site.disk(), name)? || even(name))).unwrap(),
+            ROUNDS / 2
+        );
+        assert!(race(&site, |own, _| create(site.disk(), &own.join("below"))).is_err());
     }
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::{ELSEWHERE, Site, refused, span};
 use crate::diagnosis::Diagnosis;
-use crate::storage::disk::{Doing, modified_ns};
-use crate::storage::{Result, disk};
+use crate::storage::Result;
+use crate::storage::disk::{Disk, Doing};
 
 /// What file systems round time stamps to, in nanoseconds.
 const GRAINS: [i64; 7] = [1, 100, 1_000, 1_000_000, 10_000_000, SECOND, 2 * SECOND];
@@ -45,13 +45,13 @@ fn stamps(site: &Site) -> Result<Stamps> {
     // Both, as tools that copy set them: some file systems in user space do not know one alone.
     let times = FileTimes::new().set_accessed(uneven).set_modified(uneven);
     File::open(&file).and_then(|file| file.set_times(times)).doing("set the time of", &file)?;
-    let grain = grain(modified(&file)?);
+    let grain = grain(modified(site.disk(), &file)?);
     Ok(Stamps { grain, tick: tick(site)? })
 }
 
 /// When a file was written last, in nanoseconds since 1970.
-fn modified(path: &Path) -> Result<i64> {
-    Ok(disk::metadata(path)?.map_or(0, |metadata| modified_ns(&metadata)))
+fn modified(disk: &Disk, path: &Path) -> Result<i64> {
+    Ok(disk.metadata(path)?.map_or(0, |metadata| metadata.modified_ns()))
 }
 
 /// What the uneven time was rounded to, up or down.
@@ -62,11 +62,11 @@ fn grain(kept: i64) -> Option<i64> {
 /// How far the time stamps of files that are made one after the other advance.
 fn tick(site: &Site) -> Result<Option<Duration>> {
     let begun = Instant::now();
-    let first = modified(&site.file()?)?;
+    let first = modified(site.disk(), &site.file()?)?;
     while begun.elapsed() < WATCHED {
         let file = site.file()?;
-        let step = modified(&file)? - first;
-        disk::remove(&file)?;
+        let step = modified(site.disk(), &file)? - first;
+        site.disk().remove(&file)?;
         if step > 0 {
             return Ok(Some(Duration::from_nanos(step.unsigned_abs())));
         }
@@ -103,7 +103,7 @@ fn told_of_stamps(Stamps { grain, tick }: Stamps) -> Diagnosis {
 pub(super) fn clock(site: &Site) -> Diagnosis {
     let ahead = || {
         let host = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let stamped = modified(&site.file()?)?;
+        let stamped = modified(site.disk(), &site.file()?)?;
         Ok(stamped - i64::try_from(host.as_nanos()).unwrap_or(i64::MAX))
     };
     match ahead() {

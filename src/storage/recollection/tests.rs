@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::cache::Cache;
 use crate::storage::record::Origin;
-use crate::storage::{Durability, Found, ResultName, Unrecorded};
+use crate::storage::{Durability, Found, ResultName};
 use crate::workflow::Computation;
 
 /// A storage with the results of some calls, and a cache.
@@ -24,12 +24,12 @@ fn place(calls: usize) -> Place {
     let inputs = (0..calls).map(|number| [Digest::of(number.to_string().as_bytes())]);
     let place = Place { dir: tempfile::tempdir().unwrap(), computation, inputs: inputs.collect() };
     let storage = place.dir.path().join("storage");
-    let storage = Storage::open(&storage, Unrecorded::Refuse, Durability::Unsynced).unwrap();
+    let storage = Storage::open(&storage, Unrecorded::Adopt, Durability::Unsynced).unwrap();
     for at in 0..calls {
         let (output, digest) = (place.output(at), Digest::of(b"text"));
         fs::create_dir_all(output.parent().unwrap()).unwrap();
         fs::write(&output, "text").unwrap();
-        let modified_ns = disk::modified_ns(&output.metadata().unwrap());
+        let modified_ns = Stamp::of(&output.metadata().unwrap()).modified_ns;
         let outputs = vec![Published { digest, modified_ns }];
         let record = storage.call_record(place.call(at), outputs, Origin::Adopted);
         storage.put_record(&place.name(at).record(), &record).unwrap();
@@ -44,17 +44,21 @@ impl Place {
     fn open(&self, remembering: bool) -> Storage {
         let cache = remembering.then(|| Cache::at(self.dir.path().join("cache")));
         let storage = self.dir.path().join("storage");
-        Storage::inspect(&storage, Unrecorded::Refuse).unwrap().remembering(cache)
+        Storage::inspect(&storage, Unrecorded::Adopt).unwrap().remembering(cache)
     }
 
     fn call(&self, at: usize) -> Call<'_> {
-        Call { computation: &self.computation, inputs: &self.inputs[at] }
+        Call {
+            version: Version::of(&self.computation),
+            inputs: &self.inputs[at],
+            outputs: self.computation.outputs.len(),
+        }
     }
 
     fn name(&self, at: usize) -> ResultName {
         match self.open(false).find(self.call(at)).unwrap() {
             Found::Hit(outputs) => outputs.name,
-            Found::Absent(name) => name,
+            Found::Absent { name, .. } | Found::Unsettled(name) => name,
         }
     }
 
@@ -127,7 +131,7 @@ fn whatever_changes_is_seen() {
     File::open(place.output(8)).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     let found = place.find(true);
     assert_eq!(found, place.find(false));
-    let is_absent = |at: &usize| matches!(found[*at], Found::Absent(_));
+    let is_absent = |at: &usize| matches!(found[*at], Found::Absent { .. });
     assert_eq!((0..WORTH).filter(is_absent).collect::<Vec<_>>(), [1, 2, 4, 5, 6, 7]);
 }
 
@@ -138,7 +142,7 @@ fn a_record_in_a_directory_that_looks_as_it_did_is_not_looked_at() {
     alter(&place.record(0));
     assert!(matches!(place.find(true)[0], Found::Hit(_)));
     File::create(place.record(0).with_file_name("new")).unwrap();
-    assert!(matches!(place.find(true)[0], Found::Absent(_)));
+    assert!(matches!(place.find(true)[0], Found::Absent { .. }));
 }
 
 #[test]
@@ -149,7 +153,7 @@ fn inputs_that_share_twelve_digits_are_told_apart() {
     other.size += 1;
     place.inputs[0] = [other];
     let found = place.find(true);
-    assert!(found[0] == place.find(false)[0] && matches!(found[0], Found::Absent(_)));
+    assert!(found[0] == place.find(false)[0] && matches!(found[0], Found::Absent { .. }));
 }
 
 #[test]

@@ -24,11 +24,16 @@ fn fails(name: &str, lab: &Lab) {
     );
     let storage = lab.storage();
     let bad: Vec<&String> = storage.iter().filter(|name| name.starts_with("c_bad/")).collect();
-    assert!(bad.iter().all(|name| name.contains("/failed/")), "{bad:?}");
+    assert!(
+        bad.iter().all(|name| name.contains("/failed/") || name.ends_with("/version.json")),
+        "{bad:?}"
+    );
     assert!(bad.iter().any(|name| name.ends_with(".json")), "the memory of the failure");
     let wrong =
         |name: &&String| ["?", "tmp/", "c_add/", "t_task/"].iter().any(|part| name.contains(part));
-    assert_eq!(storage.iter().find(wrong), None);
+    // The owner of a directory may be known before anything is in it.
+    let storage = storage.iter().filter(|name| !name.ends_with("/version.json"));
+    assert_eq!({ storage }.find(wrong), None);
     ran.lab.ce_run(&["-n"]).exit(3).shows("add (TASK)");
 }
 

@@ -77,7 +77,7 @@ fn records_match_their_files() {
     let lab = evaluated();
     let storage = files(&lab.path("storage"));
     let records =
-        storage.iter().filter(|(name, _)| name.starts_with("c_") && name.ends_with(".json"));
+        storage.iter().filter(|(name, _)| name.starts_with("c_") && name.contains("/record/"));
     let mut seen = 0;
     for (name, text) in records {
         let record: Value = serde_json::from_slice(text).unwrap();

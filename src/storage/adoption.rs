@@ -1,0 +1,85 @@
+//! Adoption: outputs that nobody recorded, such as those of the original tool, are hashed and recorded.
+//!
+//! Only what has settled is adopted: a copying tool may still be writing what was changed a moment ago.
+
+use std::time::Instant;
+
+use jiff::Timestamp;
+
+use super::check::Fault;
+use super::collect::COLLECTED;
+use super::find::{Call, Damage, State};
+use super::record::{Origin, Published};
+use super::run::silence;
+use super::scheme::ResultName;
+use super::{Result, Storage, Unrecorded, lock};
+use crate::cache::Stamp;
+
+impl Storage {
+    /// Adopts outputs that nobody recorded, if all of them are there and have settled.
+    pub(super) fn unrecorded(&self, name: &ResultName, call: Call<'_>) -> Result<State> {
+        let mut there = Vec::with_capacity(call.outputs);
+        for number in 0..call.outputs {
+            let file = name.output(number);
+            match self.disk.metadata(&self.path(&file))? {
+                Some(metadata) if metadata.is_file() => there.push((file, metadata.stamp())),
+                Some(_) => {
+                    let damage = Damage { file, what: Fault::NotAFile.to_string() };
+                    return Ok(State::Remains(None, Some(damage)));
+                }
+                None => {}
+            }
+        }
+        if there.is_empty() {
+            return Ok(State::Free);
+        }
+        if there.len() < call.outputs
+            || self.unrecorded == Unrecorded::Refuse
+            // They are being taken away.
+            || self.disk.exists(&self.path(&name.record_in(COLLECTED)))?
+        {
+            return Ok(State::Remains(None, None));
+        }
+        let mut outputs = Vec::with_capacity(there.len());
+        for (file, stamp) in &there {
+            let path = self.path(file);
+            if !self.has_settled(file, stamp) {
+                return Ok(State::Unsettled);
+            }
+            let digest = self.stored_digest(&path)?;
+            if self.disk.metadata(&path)?.map(|metadata| metadata.stamp()) != Some(*stamp) {
+                return Ok(State::Unsettled);
+            }
+            outputs.push(Published { digest, modified_ns: stamp.modified_ns });
+        }
+        let hit = State::hit(name, &outputs);
+        // Without a record they are hashed again the next time, and that is all.
+        let adopted = self.writable && {
+            let record = self.call_record(call, outputs, Origin::Adopted);
+            self.put_new_record(&name.record(), &record).unwrap_or(false)
+        };
+        if !adopted && self.disk.exists(&self.path(&name.record()))? {
+            // Somebody has published since. What was seen may be half of the old and half of the new.
+            return self.state(name, call);
+        }
+        Ok(hit)
+    }
+
+    /// Whether nobody is still writing a file: it was last changed a minute ago or earlier.
+    ///
+    /// A copying tool sets an earlier time when it has written all of it. Where clocks differ, a file
+    /// has settled that was watched for a minute and did not change.
+    fn has_settled(&self, file: &str, stamp: &Stamp) -> bool {
+        let changed = stamp.modified_ns.min(stamp.changed_ns);
+        let age = Timestamp::now().as_nanosecond() - i128::from(changed);
+        if age >= silence().as_nanos().cast_signed() {
+            return true;
+        }
+        let mut seen = lock(&self.seen);
+        let known = seen.entry(file.to_owned()).or_insert_with(|| (*stamp, Instant::now()));
+        if known.0 != *stamp {
+            *known = (*stamp, Instant::now());
+        }
+        known.1.elapsed() >= silence()
+    }
+}

@@ -1,0 +1,154 @@
+//! Tests of the disk: nothing outside of the top is reached, and what is no plain file is not opened.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+
+use rustix::fs::{CWD, FileType, mknodat};
+
+use super::*;
+
+fn lab() -> (tempfile::TempDir, Disk, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap().join("storage");
+    fs::create_dir(&root).unwrap();
+    let disk = Disk::open(&root).unwrap();
+    (dir, disk, root)
+}
+
+/// Why an operation refused to do something.
+fn refusal<T>(result: Result<T>) -> Option<NotOwn> {
+    match result {
+        Err(StorageError::Io { source, .. }) => NotOwn::of(&source),
+        _ => None,
+    }
+}
+
+#[test]
+fn nothing_behind_a_link_is_read_written_or_removed() {
+    let (dir, disk, root) = lab();
+    let decoy = dir.path().join("decoy");
+    fs::create_dir(&decoy).unwrap();
+    fs::write(decoy.join("file"), "decoy").unwrap();
+    symlink(&decoy, root.join("link")).unwrap();
+    symlink(decoy.join("file"), root.join("near")).unwrap();
+    fs::write(root.join("own"), "own").unwrap();
+    let (own, near) = (root.join("own"), root.join("near"));
+    let (file, new) = (root.join("link/file"), root.join("link/new"));
+    let link = Some(NotOwn::Link);
+    assert_eq!(refusal(disk.metadata(&file)), link);
+    assert_eq!(refusal(disk.read(&file)), link);
+    assert_eq!(refusal(disk.read(&near)), link);
+    assert_eq!(refusal(disk.digest(&near)), link);
+    assert_eq!(refusal(disk.seal(&near)), link);
+    assert!(disk.append(&near, b"x").is_err());
+    assert_eq!(refusal(disk.write(&new, b"x")), link);
+    assert_eq!(refusal(disk.make_dir(&new)), link);
+    assert_eq!(refusal(disk.make_dirs(&new.join("a/b"))), link);
+    assert_eq!(refusal(disk.link(&own, &new)), link);
+    assert_eq!(refusal(disk.rename(&own, &new)), link);
+    assert_eq!(refusal(disk.rename_new(&own, &new)), link);
+    assert_eq!(refusal(disk.rename(&file, &own)), link);
+    assert_eq!(refusal(disk.remove(&file)), link);
+    assert_eq!(refusal(disk.remove_tree(&file)), link);
+    assert_eq!(refusal(disk.list(&root.join("link"))), link);
+    assert_eq!(refusal(disk.walk(&root.join("link"))), link);
+    assert_eq!(disk.walk(&root).unwrap(), ["link", "near", "own"]);
+    assert!(disk.link(&near, &root.join("second")).unwrap());
+    disk.remove_tree(&root.join("link")).unwrap();
+    disk.remove_tree(&near).unwrap();
+    assert_eq!(fs::read_to_string(decoy.join("file")).unwrap(), "decoy");
+    assert_eq!(fs::read_dir(&decoy).unwrap().count(), 1);
+}
+
+#[test]
+fn a_path_outside_is_refused() {
+    let (dir, disk, root) = lab();
+    fs::write(dir.path().join("file"), "").unwrap();
+    let twin = PathBuf::from(format!("{}-twin", root.display()));
+    for path in [&dir.path().join("file"), &root.join("../file"), &root.join(".."), &twin] {
+        assert_eq!(refusal(disk.remove(path)), Some(NotOwn::Outside), "{}", path.display());
+        assert_eq!(refusal(disk.metadata(path)), Some(NotOwn::Outside), "{}", path.display());
+    }
+    assert!(dir.path().join("file").exists());
+    assert!(disk.metadata(&root).unwrap().unwrap().is_dir());
+}
+
+#[test]
+fn what_is_no_plain_file_is_not_waited_for() {
+    let (_dir, disk, root) = lab();
+    let fifo = root.join("fifo");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    let _listener = UnixListener::bind(root.join("socket")).unwrap();
+    fs::create_dir(root.join("directory")).unwrap();
+    for (name, kind) in [("fifo", "a FIFO"), ("socket", "a socket"), ("directory", "a directory")] {
+        assert_eq!(refusal(disk.read(&root.join(name))), Some(NotOwn::Kind(kind)), "{name}");
+        assert_eq!(refusal(disk.digest(&root.join(name))), Some(NotOwn::Kind(kind)), "{name}");
+        assert!(!disk.metadata(&root.join(name)).unwrap().unwrap().is_file());
+    }
+    assert!(disk.append(&fifo, b"x").is_err(), "nobody reads it");
+}
+
+#[test]
+fn a_directory_that_was_made_again_is_found_again() {
+    let (_dir, disk, root) = lab();
+    let file = root.join("a/b/file");
+    for round in ["first", "second"] {
+        disk.make_dirs(&root.join("a/b")).unwrap();
+        disk.write(&file, round.as_bytes()).unwrap();
+        assert_eq!(disk.read(&file).unwrap().unwrap(), round.as_bytes());
+        fs::remove_dir_all(root.join("a")).unwrap();
+        assert!(disk.write(&file, b"").is_err());
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        disk.write(&file, b"third").unwrap();
+        fs::remove_dir_all(root.join("a")).unwrap();
+    }
+}
+
+#[test]
+fn more_directories_can_be_used_than_are_kept_open() {
+    let (_dir, disk, root) = lab();
+    for number in 0..3 * OPEN {
+        let dir = root.join(number.to_string());
+        disk.make_dirs(&dir).unwrap();
+        disk.write(&dir.join("file"), b"").unwrap();
+        assert!(disk.directories.read().unwrap().len() <= OPEN);
+    }
+    assert_eq!(disk.walk(&root).unwrap().len(), 3 * OPEN);
+}
+
+#[test]
+fn a_tree_is_removed_however_deep_and_whatever_its_modes() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_dir, disk, root) = lab();
+    let mut deep = root.join("tree");
+    for _ in 0..300 {
+        disk.make_dir(&deep).unwrap();
+        disk.write(&deep.join("file"), b"").unwrap();
+        symlink("/", deep.join("link")).unwrap();
+        deep.push("d");
+    }
+    for (number, mode) in [0o000, 0o555, 0o300].into_iter().enumerate() {
+        let dir = root.join(format!("tree/{number}"));
+        fs::create_dir_all(dir.join("below/more")).unwrap();
+        fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    disk.remove_tree(&root.join("tree")).unwrap();
+    assert_eq!(fs::read_dir(&root).unwrap().count(), 0);
+    disk.remove_tree(&root.join("tree")).unwrap();
+}
+
+#[test]
+fn a_storage_that_a_group_shares_is_shared_throughout() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let (_dir, _, root) = lab();
+    fs::set_permissions(&root, fs::Permissions::from_mode(0o2770)).unwrap();
+    let disk = Disk::open(&root).unwrap();
+    disk.make_dirs(&root.join("a/b")).unwrap();
+    disk.write(&root.join("a/b/file"), b"x").unwrap();
+    disk.write(&root.join("a/b/sealed"), b"x").unwrap();
+    disk.seal(&root.join("a/b/sealed")).unwrap();
+    let mode = |name: &str| root.join(name).metadata().unwrap().mode() & 0o7777;
+    assert_eq!([mode("a"), mode("a/b")], [0o2770; 2]);
+    assert_eq!([mode("a/b/file"), mode("a/b/sealed")], [0o660, 0o440]);
+}

@@ -1,0 +1,204 @@
+//! Versions of computations, and which directory holds the results of which.
+//!
+//! Names show twelve digits of a commit. Two computations of one name may have the same commit, in two
+//! tasks of one repository, and two commits the same digits. So a directory belongs to one version,
+//! the first that came: its file `version.json` says which. Every other version has a longer name.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::find::Read;
+use super::record::{CallRecord, Format, Stamp};
+use super::scheme::RECORDS;
+use super::{Result, Storage, StorageError, lock};
+use crate::digest::ObjectId;
+use crate::name::ComputationName;
+use crate::workflow::Computation;
+
+/// A version of a computation: everything but its inputs that a result depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Version<'a> {
+    /// The name of the computation.
+    pub computation: &'a ComputationName,
+    /// The commit that holds it, or that it was changed from.
+    pub commit: &'a ObjectId,
+    /// The Git tree of its directory.
+    pub tree: &'a ObjectId,
+    /// The tree is not the commit's.
+    pub dirty: bool,
+}
+
+impl<'a> Version<'a> {
+    /// The version of a computation.
+    pub fn of(computation: &'a Computation) -> Self {
+        let Computation { name, commit, tree, dirty, .. } = computation;
+        Self { computation: name, commit, tree, dirty: *dirty }
+    }
+}
+
+impl PartialEq for Version<'_> {
+    /// What is not committed is known by its tree alone.
+    fn eq(&self, other: &Self) -> bool {
+        self.computation == other.computation
+            && self.dirty == other.dirty
+            && self.tree == other.tree
+            && (self.dirty || self.commit == other.commit)
+    }
+}
+
+/// What says which version a directory belongs to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VersionRecord {
+    /// How to read this record.
+    pub format: Format,
+    /// The computation.
+    pub computation: ComputationName,
+    /// The commit that holds it.
+    pub commit: ObjectId,
+    /// The Git tree of its directory.
+    pub tree: ObjectId,
+    /// The tree is not the commit's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dirty: bool,
+    /// Who came first.
+    pub recorded: Stamp,
+}
+
+/// Whatever says which version it is of.
+pub(super) trait OfVersion {
+    /// The version.
+    fn version(&self) -> Version<'_>;
+}
+
+macro_rules! of_version {
+    ($($record:ident)+) => {$(
+        impl OfVersion for $record {
+            fn version(&self) -> Version<'_> {
+                let Self { computation, commit, tree, dirty, .. } = self;
+                Version { computation, commit, tree, dirty: *dirty }
+            }
+        }
+    )+};
+}
+
+of_version! { CallRecord VersionRecord }
+
+/// How many records are read that do not tell whose directory they are in.
+const ENOUGH: usize = 100;
+
+/// The file that says which version a directory belongs to.
+const OWNER: &str = "version.json";
+
+impl Version<'_> {
+    /// The directories that may hold its results, in the order in which they are tried. The first is
+    /// the specification's.
+    pub fn directories(self) -> Vec<String> {
+        let Self { computation, commit, tree, dirty } = self;
+        let names = if dirty {
+            vec![format!("dirty-{}", tree.short()), format!("dirty-{}", tree.full())]
+        } else {
+            vec![
+                commit.short().to_owned(),
+                format!("{}-{}", commit.short(), tree.short()),
+                format!("{}-{}", commit.full(), tree.full()),
+            ]
+        };
+        names.into_iter().map(|name| format!("c_{computation}/{name}")).collect()
+    }
+
+    /// Whether a directory of this name may hold its results.
+    pub(super) fn may_be_in(self, directory: &str) -> bool {
+        self.directories().iter().any(|it| it == directory)
+    }
+
+    /// The record that a directory belongs to it.
+    fn record(self, recorded: Stamp) -> VersionRecord {
+        VersionRecord {
+            format: Format,
+            computation: self.computation.clone(),
+            commit: self.commit.clone(),
+            tree: self.tree.clone(),
+            dirty: self.dirty,
+            recorded,
+        }
+    }
+
+    /// What it is known by within a run.
+    fn key(self) -> String {
+        let Self { computation, commit, tree, dirty } = self;
+        let commit = if dirty { "dirty" } else { commit.full() };
+        [computation.as_str(), commit, tree.full()].join("/")
+    }
+}
+
+impl Storage {
+    /// Returns the directory that holds, or is to hold, the results of a version. In a storage that
+    /// can be written it belongs to that version from now on.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub(super) fn directory_of_version(&self, version: Version<'_>) -> Result<Arc<str>> {
+        let key = version.key();
+        if let Some(known) = lock(&self.owned).get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        for directory in version.directories() {
+            if self.belongs_to(&directory, version)? {
+                let directory: Arc<str> = directory.into();
+                lock(&self.owned).insert(key, Arc::clone(&directory));
+                return Ok(directory);
+            }
+        }
+        // Full names collide only if SHA-1 does in all its digits.
+        let last = version.directories().pop().unwrap_or_default();
+        Err(StorageError::Collision(self.path(&last)))
+    }
+
+    /// Whether a directory belongs to a version, which takes one that is nobody's.
+    fn belongs_to(&self, directory: &str, version: Version<'_>) -> Result<bool> {
+        let is_own = |owner: &VersionRecord| owner.version() == version;
+        let place = format!("{directory}/{OWNER}");
+        let owner: Read<VersionRecord> = self.record(&place)?;
+        if let Read::Record(owner) = &owner
+            && owner.version().may_be_in(directory)
+        {
+            return Ok(is_own(owner));
+        }
+        if let Some(owns) = self.recorded_calls_are_of(directory, version)? {
+            return Ok(owns);
+        }
+        if self.writable {
+            let record = version.record(self.stamp());
+            // What says nothing, or tells of another directory, gives way.
+            let taken = match owner {
+                Read::Absent => self.put_new_record(&place, &record),
+                Read::Record(_) | Read::Spoiled => self.put_record(&place, &record).map(|()| true),
+            };
+            if matches!(taken, Ok(false)) {
+                let faster: Read<VersionRecord> = self.record(&place)?;
+                return Ok(faster.ok().as_ref().is_some_and(is_own));
+            }
+            // Where this cannot be written, nothing else can.
+        }
+        Ok(true)
+    }
+
+    /// Whether the results in a directory are of a version; `None` if there are none. Only that tells
+    /// it in a storage of an earlier version of this program.
+    fn recorded_calls_are_of(&self, directory: &str, version: Version<'_>) -> Result<Option<bool>> {
+        let (mut owns, mut seen) = (None, 0);
+        self.disk.find_file(&self.path(&format!("{directory}/{RECORDS}")), |path| {
+            // What cannot be read, or only by a newer version, tells nothing.
+            let text = self.disk.read(path).ok().flatten().unwrap_or_default();
+            let record: Option<CallRecord> = serde_json::from_slice(&text).ok();
+            let record = record.filter(|record| record.version().may_be_in(directory));
+            owns = record.map(|record| record.version() == version);
+            seen += 1;
+            owns.is_some() || seen == ENOUGH
+        })?;
+        // Where nothing can be told, each record is judged by itself.
+        Ok(owns.or((seen > 0).then_some(true)))
+    }
+}

@@ -1,0 +1,169 @@
+//! Links, FIFOs, sockets and directories in every place of the layout: nothing behind them is touched,
+//! and no program waits for them.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use crate::fifo;
+use crate::lab::{Lab, snapshot};
+
+const TASK: &str = "Inputs: 'x', 'y'\n(mul INPUT('x') INPUT('y'))[0]";
+
+/// A laboratory with a result and everything else that a storage may hold, beside a decoy.
+fn furnished() -> Lab {
+    let lab = Lab::task(TASK).commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let output = lab.ce_run(&["-n", "-q"]).exit(0).lines()[0].to_owned();
+    lab.run("ce", &["pin", "../storage", &output]).exit(0);
+    fs::create_dir_all(lab.path("decoy/below")).unwrap();
+    fs::write(lab.path("decoy/file"), "decoy").unwrap();
+    fs::write(lab.path("decoy/below/file"), "decoy").unwrap();
+    lab
+}
+
+/// What is put in a place: its name, and how it is made.
+type Kind = (&'static str, fn(&Lab, &Path));
+
+const KINDS: [Kind; 5] = [
+    ("a link to a directory", |lab, place| symlink(lab.path("decoy"), place).unwrap()),
+    ("a link to a file", |lab, place| symlink(lab.path("decoy/file"), place).unwrap()),
+    ("a link to nothing", |lab, place| symlink(lab.path("decoy/none"), place).unwrap()),
+    ("a FIFO", |_, place| fifo::make(place)),
+    ("a socket", |_, place| drop(UnixListener::bind(place))),
+];
+
+/// The places of the layout that the laboratory has, and some that it has not yet.
+fn places(lab: &Lab) -> Vec<PathBuf> {
+    let storage = lab.path("storage");
+    let entries = walkdir::WalkDir::new(&storage).min_depth(1).sort_by_file_name();
+    let inside = |path: &Path| path.strip_prefix(&storage).unwrap().to_owned();
+    let mut places: Vec<PathBuf> =
+        entries.into_iter().map(|entry| inside(entry.unwrap().path())).collect();
+    let output =
+        places.iter().find(|path| path.starts_with("c_mul") && path.ends_with(NAME)).cloned();
+    let version = output.unwrap().ancestors().nth(2).unwrap().to_owned();
+    for absent in ["failed", "running", "collected", "aside", "log"] {
+        places.push(version.join(absent));
+        places.push(version.join(absent).join(NAME));
+        places.push(version.join(absent).join(format!("{NAME}.json")));
+    }
+    places.push("tmp/a-b-c-1-e".into());
+    places.push("tmp/a-b-c-1-e/beat".into());
+    places.push("tmp/a-b-c-1-e/uses".into());
+    places.push("trees".into());
+    places
+}
+
+const NAME: &str = "ad48103e4fc7_5d9474c0309b";
+
+/// Evaluates, looks and collects; each may fail, none may hang, and the decoy stays as it is.
+fn attack(place: &Path, kind: &str, put: fn(&Lab, &Path)) {
+    let lab = furnished();
+    let path = lab.path("storage").join(place);
+    match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&path).unwrap(),
+        Ok(_) => fs::remove_file(&path).unwrap(),
+        Err(_) => fs::create_dir_all(path.parent().unwrap()).unwrap(),
+    }
+    put(&lab, &path);
+    let decoy = snapshot(&lab.path("decoy"));
+    let what = format!("{kind} at {}", place.display());
+    let file = format!("../storage/{}", place.display());
+    for command in [
+        &["ce", "verify", "../storage"][..],
+        &["ce", "log", "../storage"],
+        &["ce", "show", "../storage", &file],
+        &["ce", "pin", "../storage", &file],
+        &["ce", "gc", "../storage", "--keep", "."],
+    ] {
+        lab.run(command[0], &command[1..]);
+        assert_eq!(snapshot(&lab.path("decoy")), decoy, "{command:?}: {what}");
+    }
+    for options in [&["-n"][..], &["--no-sync"], &["--no-sync"], &["-q"]] {
+        let ran = lab.ce_run(options);
+        let code = ran.status.code();
+        assert!(matches!(code, Some(0 | 1 | 3 | 5)), "{what}: {code:?}\n{}", ran.stderr);
+        if code == Some(0) && !options.contains(&"-n") {
+            assert_eq!(lab.output(), "85\n", "{what}");
+        }
+        assert_eq!(snapshot(&lab.path("decoy")), decoy, "{options:?}: {what}");
+    }
+    lab.run("ce", &["verify", "--repair", "../storage"]);
+    assert_eq!(snapshot(&lab.path("decoy")), decoy, "verify --repair: {what}");
+}
+
+/// Attacks every place, some threads at a time.
+fn attack_all(kinds: &[Kind]) {
+    let places = places(&furnished());
+    let attacks: Vec<_> =
+        places.iter().flat_map(|place| kinds.iter().map(move |kind| (place, kind))).collect();
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some((place, (kind, put))) =
+                    attacks.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+                {
+                    attack(place, kind, *put);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_link_in_any_place_leads_nowhere() {
+    attack_all(&KINDS[..3]);
+}
+
+#[test]
+fn what_is_no_file_in_any_place_holds_nothing_up() {
+    attack_all(&KINDS[3..]);
+}
+
+/// What a computation does to the storage while it is executed without isolation.
+fn betrayed(script: &str) -> Lab {
+    let script =
+        format!(r#"slot=$(dirname "$3"); decoy=$(cat ../../../../../decoy-path); {script}"#);
+    let lab = Lab::task(TASK).computation("mul", "a b", "product", &script).commit();
+    fs::create_dir_all(lab.path("decoy/below")).unwrap();
+    fs::write(lab.path("decoy/file"), "decoy").unwrap();
+    fs::write(lab.path("decoy-path"), lab.path("decoy").to_str().unwrap()).unwrap();
+    lab
+}
+
+#[test]
+fn a_stage_that_becomes_a_link_while_a_call_runs_leads_nowhere() {
+    for script in [
+        // The directory that it works in, its stage, the run's directory, and that of all runs.
+        r#"rm -rf "$slot/work"; ln -s "$decoy" "$slot/work"; echo 1 >"$3""#,
+        r#"rm -rf "$slot/out"; ln -s "$decoy" "$slot/out"; echo 1 >"$3""#,
+        r#"mv "$slot" "$slot.old"; ln -s "$decoy" "$slot""#,
+        r#"run=$(dirname "$slot"); mv "$run" "$run.old"; ln -s "$decoy" "$run""#,
+        r#"tmp=$(dirname "$(dirname "$slot")"); mv "$tmp" "$tmp.old"; ln -s "$decoy" "$tmp""#,
+        // Its output and its log.
+        r#"ln -s "$decoy/file" "$3""#,
+        r#"rm -f "$slot/log"; ln -s "$decoy/file" "$slot/log"; echo 1 >"$3""#,
+        r#"rm -f "$slot/log"; ln "$decoy/file" "$slot/log"; echo 1 >"$3""#,
+        r#"rm -f "$slot/log"; mkfifo "$slot/log"; echo 1 >"$3""#,
+        r#"mkfifo "$3""#,
+        // Where its results are to be.
+        r#"c=$(dirname "$(dirname "$(dirname "$slot")")")/c_mul; mv "$c" "$c.old"; ln -s "$decoy" "$c"; echo 1 >"$3""#,
+    ] {
+        let lab = betrayed(script);
+        let decoy = |lab: &Lab| {
+            let files = walkdir::WalkDir::new(lab.path("decoy")).sort_by_file_name();
+            let path = |entry: walkdir::DirEntry| entry.path().to_owned();
+            let paths: Vec<PathBuf> = files.into_iter().map(|entry| path(entry.unwrap())).collect();
+            (paths, fs::read_to_string(lab.path("decoy/file")).unwrap())
+        };
+        let before = decoy(&lab);
+        for options in [&["--no-sync"][..], &["--no-sync", "--retry", "1"], &[]] {
+            let ran = lab.ce_run(options);
+            assert!(matches!(ran.status.code(), Some(0 | 1 | 5)), "{script}\n{}", ran.stderr);
+            assert_eq!(decoy(&lab), before, "{script}\n{}", ran.stderr);
+        }
+    }
+}
