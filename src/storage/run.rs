@@ -69,9 +69,11 @@ impl RunName {
         }
     }
 
-    /// Whether process numbers mean the same for both.
+    /// Whether process numbers certainly mean the same for both. A host without `/proc` knows neither
+    /// its boot id nor its process namespace: unknown ones may differ, and are never equal.
     fn is_near(&self, other: &Self) -> bool {
-        (&self.host, &self.boot, &self.namespace) == (&other.host, &other.boot, &other.namespace)
+        let place = |it: &Self| [&it.host, &it.boot, &it.namespace].map(String::clone);
+        place(self) == place(other) && !self.boot.is_empty() && !self.namespace.is_empty()
     }
 
     /// Whether no process has this number any more.
@@ -239,9 +241,11 @@ impl Run {
     }
 
     /// Whether another run is over if its heart does not beat: it is of an earlier start of this
-    /// host, or else of another host that has the same name.
+    /// host, or else of another host that has the same name. An unknown start is not an earlier one.
     pub(super) fn may_precede(&self, other: &RunName) -> bool {
-        other.host == self.name.host && other.boot != self.name.boot
+        let differ = other.boot != self.name.boot;
+        let known = !other.boot.is_empty() && !self.name.boot.is_empty();
+        other.host == self.name.host && known && differ
     }
 }
 
@@ -319,6 +323,24 @@ mod tests {
         let earlier = RunName { boot: "00000000".into(), ..own.clone() };
         assert!(!run.is_over(&earlier) && run.may_precede(&earlier) && !run.may_precede(&own));
         assert!(!run.may_precede(&RunName { host: "elsewhere".into(), ..earlier }));
+    }
+
+    #[test]
+    fn what_is_not_known_never_counts_as_equal() {
+        let whole = Run::new();
+        let gone = RunName { process: i32::MAX as u32, ..whole.name().clone() };
+        let directory = tempfile::tempdir().unwrap();
+        beat(directory.path(), 0);
+        for (boot, namespace) in [("", "1"), ("1", ""), ("", "")].map(|(b, n)| (b.into(), n.into()))
+        {
+            let other = RunName { boot, namespace, ..gone.clone() };
+            let own = Run { name: other.clone(), ..Run::new() };
+            for (run, other) in [(&own, &other), (&whole, &other), (&own, &gone)] {
+                assert!(!run.is_over(other) && run.is_alive(other, directory.path()), "{other}");
+                let known = [run.name(), other].iter().all(|name| !name.boot.is_empty());
+                assert_eq!(run.may_precede(other), known && run.name.boot != other.boot);
+            }
+        }
     }
 
     #[test]

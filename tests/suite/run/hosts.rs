@@ -92,6 +92,9 @@ impl Host {
                 let script = r#"
                     hostname "${0%%.*}"
                     [ ! -e "$LAB_BOOT" ] || mount --bind "$LAB_BOOT" /proc/sys/kernel/random/boot_id
+                    case $0 in *.blind*) mount -t tmpfs none /proc;; esac
+                    # Its process number is one that the others have not.
+                    case $0 in *-late) for i in $(seq 40); do : $(:); done; "$@"; exit;; esac
                     exec "$@""#;
                 let starter = [elsewhere().unwrap(), &["-c", script, name]].concat();
                 through(&starter, &evaluation)
@@ -114,7 +117,8 @@ impl Host {
     #[track_caller]
     fn waits_for(self, holder: &str) -> Self {
         let line = self.says.line();
-        assert!(line.contains(&format!("waits for {holder}, which computes it")), "{line}");
+        let waits = line.contains("waits for process ");
+        assert!(waits && line.contains(&format!("{holder}, which computes it")), "{line}");
         self
     }
 
@@ -185,6 +189,22 @@ fn hosts_of_the_same_name_leave_alone_what_is_the_others() {
     first.done(&lab);
     second.done(&lab);
     is_right(&lab, &["same", "twins"]);
+}
+
+#[test]
+fn a_run_is_not_taken_for_dead_by_hosts_that_cannot_tell_whether_it_lives() {
+    // The second one has a /proc.
+    for other in ["same.blind", "same.b"] {
+        let Some(lab) = lab() else { return };
+        let first = Host::start(&lab, "same.blind-late", true, None).holds();
+        let second = Host::start(&lab, other, false, None).waits_for(" on same");
+        let rooms = fs::read_dir(lab.path("storage/tmp")).unwrap().count();
+        assert_eq!(rooms, 2, "the directory of the one that computes is still there");
+        first.release();
+        let printed = first.done(&lab);
+        assert_eq!(second.done(&lab).lines().last(), printed.lines().last());
+        is_right(&lab, &["same", "twins"]);
+    }
 }
 
 #[test]
