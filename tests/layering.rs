@@ -25,7 +25,7 @@ const LAYERS: [&[&str]; 12] = [
 ];
 
 /// Which files or folders may name an outside crate.
-const OWNERS: [(&str, &[&str]); 21] = [
+const OWNERS: [(&str, &[&str]); 22] = [
     ("blake3", &["digest.rs"]),
     ("clap", &["cli/"]),
     ("clap_complete", &["cli/"]),
@@ -36,13 +36,14 @@ const OWNERS: [(&str, &[&str]); 21] = [
     ("hex", &["digest.rs"]),
     ("indicatif", &["report/"]),
     ("jiff", &["storage/", "executor/", "verify.rs", "history/", "collect.rs", "report/", "cli/"]),
+    ("nix", &["executor/signals.rs"]),
     ("postcard", &["cache.rs"]),
     ("rayon", &["footprint.rs", "evaluate/", "verify.rs", "history/"]),
     ("rustix", &["cache.rs", "footprint.rs", "load/", "storage/", "executor/"]),
     ("serde", &[""]),
     ("serde_json", &["storage/", "history/", "report/"]),
     ("sha1", &["digest.rs"]),
-    ("signal_hook", &["cli/interrupt.rs", "executor/sandbox/"]),
+    ("signal_hook", &["cli/interrupt.rs", "executor/sandbox/", "executor/signals.rs"]),
     ("similar", &["compare/"]),
     ("strsim", &["load/"]),
     ("thiserror", &[""]),

@@ -9,10 +9,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::{Handle, Signals};
 
-use crate::executor::{GRACE, Local};
+use crate::executor::{GRACE, Local, was_ignored};
 
-/// What asks a program to end.
-const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+/// What asks a program to end, unless whoever started it had it ignored, as `nohup` does.
+fn signals() -> impl Iterator<Item = i32> {
+    [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !was_ignored(*signal))
+}
 
 /// Passes signals on to the executor as long as it lives.
 pub(super) struct Interrupts {
@@ -33,7 +35,7 @@ impl Interrupts {
                 executor.kill();
             });
         };
-        let mut signals = Signals::new(SIGNALS)?;
+        let mut signals = Signals::new(signals())?;
         let handle = signals.handle();
         let caught = Arc::new(AtomicU8::new(0));
         let first = Arc::clone(&caught);
@@ -78,7 +80,7 @@ impl Stop {
     /// Begins to watch; the first signal asks, a second one ends the program.
     pub(super) fn watch() -> io::Result<Self> {
         let stop = Self { asked: Arc::default(), signal: Arc::default() };
-        for signal in SIGNALS {
+        for signal in signals() {
             flag::register_conditional_default(signal, Arc::clone(&stop.asked))?;
             let number = usize::try_from(signal).unwrap_or_default();
             flag::register_usize(signal, Arc::clone(&stop.signal), number)?;

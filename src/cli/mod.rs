@@ -58,6 +58,7 @@ pub trait Tool: clap::Parser {
 
 /// Parses the arguments, runs the program, tells its error: the whole of a binary.
 pub fn main<T: Tool>() -> ExitCode {
+    executor::put_in_order();
     if let Some(code) = executor::hidden(std::env::args_os().skip(1)) {
         return code;
     }

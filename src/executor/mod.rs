@@ -6,6 +6,7 @@ mod fake;
 mod local;
 mod orphans;
 mod sandbox;
+mod signals;
 
 use std::fmt;
 use std::io;
@@ -17,6 +18,7 @@ use jiff::Timestamp;
 pub use self::fake::Fake;
 pub use self::local::{GRACE, Local};
 pub use self::sandbox::{Sandbox, SandboxError, break_outs, hidden};
+pub use self::signals::{put_in_order, was_ignored};
 use crate::access::Access;
 
 /// What is to be executed.

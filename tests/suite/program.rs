@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc;
+use std::sync::{Once, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A program of this package, as a command without arguments and with next to no environment.
 pub(crate) fn command(name: &str) -> Command {
+    static ONCE: Once = Once::new();
+    // Whoever started the tests in the background may have SIGINT ignored.
+    ONCE.call_once(compeval::executor::put_in_order);
     let mut command = Command::new(match name {
         "ce" => env!("CARGO_BIN_EXE_ce"),
         "ce-run" => env!("CARGO_BIN_EXE_ce-run"),

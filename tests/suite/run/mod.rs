@@ -11,6 +11,7 @@ mod interrupt;
 mod limits;
 mod names;
 mod output;
+mod signals;
 mod storage;
 mod takeover;
 mod uncommitted;
