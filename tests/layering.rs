@@ -25,7 +25,7 @@ const LAYERS: [&[&str]; 12] = [
 ];
 
 /// Which files or folders may name an outside crate.
-const OWNERS: [(&str, &[&str]); 22] = [
+const OWNERS: [(&str, &[&str]); 24] = [
     ("blake3", &["digest.rs"]),
     ("clap", &["cli/"]),
     ("clap_complete", &["cli/"]),
@@ -36,10 +36,12 @@ const OWNERS: [(&str, &[&str]); 22] = [
     ("hex", &["digest.rs"]),
     ("indicatif", &["report/"]),
     ("jiff", &["storage/", "executor/", "verify.rs", "history/", "collect.rs", "report/", "cli/"]),
+    ("linux_keyutils", &["executor/sandbox/"]),
     ("nix", &["executor/signals.rs"]),
     ("postcard", &["cache.rs"]),
     ("rayon", &["footprint.rs", "evaluate/", "verify.rs", "history/"]),
     ("rustix", &["cache.rs", "footprint.rs", "load/", "storage/", "executor/"]),
+    ("seccompiler", &["executor/sandbox/filter.rs"]),
     ("serde", &[""]),
     ("serde_json", &["storage/", "history/", "report/"]),
     ("sha1", &["digest.rs"]),

@@ -20,6 +20,8 @@ use rustix::thread::{
 };
 
 use super::cell::{COMPUTATION, INPUTS};
+use super::kernel;
+use super::system::DEVICES;
 
 /// The namespaces of a process, as `/proc` names them.
 pub(super) const NAMESPACES: [&str; 6] = ["user", "mnt", "pid", "ipc", "uts", "net"];
@@ -43,13 +45,15 @@ pub(super) struct Facts {
     pub(super) mark: String,
     /// What the namespaces outside are.
     pub(super) namespaces: String,
+    /// A key that whoever knows its number may read and write; 0 if there is none.
+    pub(super) key: i32,
 }
 
 impl Facts {
     pub(super) fn text(&self) -> String {
-        let Self { secret, home, program, process, port, socket, mark, namespaces } = self;
+        let Self { secret, home, program, process, port, socket, mark, namespaces, key } = self;
         let paths = [secret, home, program].map(|path| path.display().to_string());
-        format!("{}\n{process}\n{port}\n{socket}\n{mark}\n{namespaces}\n", paths.join("\n"))
+        format!("{}\n{process}\n{port}\n{socket}\n{mark}\n{namespaces}\n{key}\n", paths.join("\n"))
     }
 
     pub(super) fn parse(text: &str) -> Option<Self> {
@@ -64,6 +68,7 @@ impl Facts {
             socket: line()?.to_owned(),
             mark: line()?.to_owned(),
             namespaces: line()?.to_owned(),
+            key: line()?.parse().ok()?,
         })
     }
 }
@@ -79,7 +84,7 @@ pub(super) fn namespaces() -> String {
 pub(super) type Attempt = (&'static str, &'static str, fn(&Facts) -> Option<String>);
 
 /// All attempts. The last ones change this process.
-pub(super) const ATTEMPTS: [Attempt; 15] = [
+pub(super) const ATTEMPTS: [Attempt; 22] = [
     ("inputs", "cannot be changed", inputs),
     ("computation", "cannot be changed", computation),
     ("other files", "cannot be seen or made", other_files),
@@ -92,9 +97,16 @@ pub(super) const ATTEMPTS: [Attempt; 15] = [
     ("namespaces", "are all its own, that of IPC too", all_namespaces),
     ("environment", "is the documented one", environment),
     ("descriptors", "of other programs are not there", descriptors),
-    ("devices", "cannot be made", devices),
+    ("devices", "are those that do no harm, and no others can be made", devices),
     ("privileges", "are none, and there are no new ones", privileges),
+    ("keyrings", "cannot be read or written", kernel::keyrings),
+    ("kernel files", "tell nothing of others, and cannot be written", kernel::files),
+    ("shared memory", "and semaphores of other programs are not there", kernel::shared_memory),
+    ("control groups", "have no names that tell who runs", kernel::control_groups),
+    ("socket kinds", "are those of its own network", kernel::socket_kinds),
+    ("system calls", "that reach deep into the kernel are refused", kernel::system_calls),
     ("mounting", "is not possible, nor in a namespace of one's own", mounting),
+    ("nesting", "is not possible: no namespaces can be made", kernel::nesting),
 ];
 
 /// Tries everything, and prints a line for what was possible each time.
@@ -109,11 +121,11 @@ pub(super) fn all(facts: &Facts, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// What was possible, if it was.
-fn possible<T, E>(done: Result<T, E>, what: &str) -> Option<String> {
+pub(super) fn possible<T, E>(done: Result<T, E>, what: &str) -> Option<String> {
     done.ok().map(|_| what.to_owned())
 }
 
-fn open_to_write(path: &Path) -> io::Result<File> {
+pub(super) fn open_to_write(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).open(path)
 }
 
@@ -199,8 +211,16 @@ fn descriptors(_: &Facts) -> Option<String> {
 }
 
 fn devices(_: &Facts) -> Option<String> {
+    let listed = fs::read_dir("/dev").into_iter().flatten().flatten();
+    let mut names = listed.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let other = names.find(|name| {
+        !DEVICES.contains(&name.as_str())
+            && !["fd", "stdin", "stdout", "stderr", "shm"].contains(&name.as_str())
+    });
     let (mode, disk) = (Mode::RUSR | Mode::WUSR, rustix::fs::makedev(8, 0));
-    possible(mknodat(CWD, "disk", FileType::BlockDevice, mode, disk), "a disk can be made")
+    other.map(|name| format!("/dev/{name} is there")).or_else(|| {
+        possible(mknodat(CWD, "disk", FileType::BlockDevice, mode, disk), "a disk can be made")
+    })
 }
 
 fn privileges(_: &Facts) -> Option<String> {
@@ -219,12 +239,11 @@ fn mounting(_: &Facts) -> Option<String> {
     let tried = possible(nowhere(), "something can be mounted")
         .or_else(|| possible(writable(), "the computation can be made writable"))
         .or_else(|| possible(unmount("/usr", UnmountFlags::DETACH), "the system can be removed"));
-    #[expect(deprecated, reason = "only its flag FILES is unsafe, and not used here")]
-    let unshared = rustix::thread::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS);
-    // In namespaces of one's own, what one sees may be covered, and nothing be opened.
-    tried.or_else(|| {
-        possible(unshared.and_then(|()| writable()), "the computation can be made writable")
-    })
+    // If there is a user namespace of its own already, one of mounts is enough.
+    let own = kernel::leave(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)
+        .or_else(|_| kernel::leave(UnshareFlags::NEWNS));
+    tried
+        .or_else(|| possible(own.and_then(|()| writable()), "the computation can be made writable"))
 }
 
 #[cfg(test)]
@@ -242,6 +261,7 @@ mod tests {
             socket: "name".to_owned(),
             mark: "600.5".to_owned(),
             namespaces: namespaces(),
+            key: 5,
         };
         assert_eq!(Facts::parse(&facts.text()), Some(facts));
         assert_eq!(Facts::parse("a\nb\n"), None);

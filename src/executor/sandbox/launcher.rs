@@ -27,7 +27,7 @@ use super::mounts::{Failed, at};
 use super::number_one::NumberOne;
 use super::root::Ready;
 use super::wire::{Told, Used};
-use super::{execution, loopback, system};
+use super::{execution, filter, loopback, system};
 
 /// The first argument of a launcher that has a network namespace of its own.
 pub(super) const ALONE: &str = "alone";
@@ -89,13 +89,21 @@ fn prepare(alone: bool, devices: &[PathBuf]) -> Result<Ready, Failed> {
     write("/proc/self/setgroups", "deny")?;
     write("/proc/self/uid_map", &format!("{user} {user} 1"))?;
     write("/proc/self/gid_map", &format!("{group} {group} 1"))?;
+    // In a user namespace of its own a process would have all capabilities. Where /proc/sys cannot be
+    // written, as in containers, the filter refuses them.
+    let _filtered = fs::write("/proc/sys/user/max_user_namespaces", "0");
+    // The names of control groups tell who runs. Older kernels have no namespaces of them.
+    let _older_kernel = unshare(UnshareFlags::NEWCGROUP);
     rustix::system::sethostname(b"sandbox").map_err(at("change the name of the host", ""))?;
     if alone {
         loopback::start().map_err(at("start the loopback device", ""))?;
         // A port that one execution has used is free for the next.
         let _older_kernel = fs::write("/proc/sys/net/ipv4/tcp_max_tw_buckets", "0");
     }
-    Ready::with(system::prepare(devices)?)
+    let ready = Ready::with(system::prepare(devices)?)?;
+    // Without it more of the kernel can be reached, but nothing of the file system. `ce doctor` tells.
+    let _older_kernel = filter::install(alone);
+    Ok(ready)
 }
 
 fn serve(mut root: Ready) -> Result<(), End> {

@@ -3,13 +3,15 @@
 //! A launcher, which is this program started again with a hidden argument, prepares namespaces once
 //! and forks executions in them: `launcher`, `number_one`, `system`, `execution` and `root` are its
 //! side, and `client` is the other one. `cell` is a value that says what an execution sees, `wire` carries it.
-//! `attempt` and `probe` try to break out, `explain` says what an execution may have missed.
+//! `filter` is the system calls that are refused. `attempt`, `kernel` and `probe` try to break out, `explain` says what an execution may have missed.
 
 mod attempt;
 mod cell;
 mod client;
 mod execution;
 mod explain;
+mod filter;
+mod kernel;
 mod launcher;
 mod loopback;
 mod mounts;

@@ -24,7 +24,7 @@ use super::launcher::{End, forked, reap, tell_failed, unshare};
 use super::mounts::{Failed, NEW, OLD, QUIET, at, below, bind_read_only, memory};
 use super::privileges;
 use super::root::enter;
-use super::system::PROC;
+use super::system::{self, PROC};
 use super::wire::Used;
 
 /// It is ready, and nobody else is in its namespace.
@@ -116,23 +116,25 @@ fn be(asked: &File, tells: &File) -> Result<(), Failed> {
 /// Makes the `/proc` of executions. Returns where the number of the last process can be set, if it can.
 fn show_processes() -> Result<Option<File>, Failed> {
     let flags = QUIET | MountFlags::NOEXEC;
-    match mount("proc", NEW, "proc", flags, None) {
+    let numbers = match mount("proc", NEW, "proc", flags, None) {
         Ok(()) => {
             bind_read_only(Path::new(NEW), Path::new(PROC), flags)?;
             let numbers = below(NEW, Path::new("/sys/kernel/ns_last_pid"));
             let numbers = OpenOptions::new().write(true).open(numbers).ok();
             unmount(NEW, UnmountFlags::DETACH).map_err(at("let go of", "/proc"))?;
-            Ok(numbers)
+            numbers
         }
         // A container that covers parts of its own /proc lets nobody see another one whole. Of the
         // host's, processes can be seen, and nothing be done to them.
         Err(Errno::PERM) => {
             let host = below(OLD, Path::new("/proc"));
             bind_read_only(&host, Path::new(PROC), flags)?;
-            Ok(None)
+            None
         }
-        Err(error) => Err(at("mount", "/proc")(error)),
-    }
+        Err(error) => return Err(at("mount", "/proc")(error)),
+    };
+    system::cover_proc()?;
+    Ok(numbers)
 }
 
 /// Ends with the launcher from now on.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 
 use super::attempt::{self, ATTEMPTS, Facts};
-use super::{BREAK_OUT, Sandbox, SandboxError};
+use super::{BREAK_OUT, Sandbox, SandboxError, kernel};
 use crate::access::{Access, Rule};
 use crate::diagnosis::Diagnosis;
 use crate::executor::{Executor, Invocation, Isolation, Local};
@@ -100,6 +100,7 @@ impl Site {
             socket,
             mark: format!("600.{}", std::process::id()),
             namespaces: attempt::namespaces(),
+            key: kernel::decoy(),
         };
         fs::write(at("facts"), facts.text())?;
         let invocation = Invocation {
@@ -127,9 +128,14 @@ impl Site {
             possible[ATTEMPTS.iter().position(|it| it.0 == "signals").unwrap_or(0)] =
                 Some("a process was ended".to_owned());
         }
+        let is_filtered = ATTEMPTS
+            .iter()
+            .zip(&possible)
+            .any(|(attempt, possible)| attempt.0 == "system calls" && possible.is_none());
         let ways = ATTEMPTS.iter().map(|(name, held, _)| (*name, *held));
         let ways = ways.zip(possible).chain([(("left behind", "no process can be"), left)]);
-        Ok(ways.map(|((name, held), possible)| finding(name, held, possible)).collect())
+        let found = ways.map(|((name, held), possible)| finding(name, held, possible, is_filtered));
+        Ok(found.collect())
     }
 }
 
@@ -141,13 +147,27 @@ impl Drop for Site {
     }
 }
 
-fn finding(name: &'static str, held: &str, possible: Option<String>) -> Diagnosis {
+/// What holds only where the kernel filters system calls.
+const FILTERED: [&str; 4] = ["keyrings", "socket kinds", "system calls", "nesting"];
+
+fn finding(
+    name: &'static str,
+    held: &str,
+    possible: Option<String>,
+    is_filtered: bool,
+) -> Diagnosis {
     match possible {
         None => Diagnosis::ok(name, held),
         // A container that covers parts of its own /proc allows no other one.
         Some(what) if name == "other processes" && what.starts_with("names") => {
             Diagnosis::ok(name, what).note("nothing can be done to them, and less is hidden")
         }
+        Some(what) if name == "control groups" => {
+            Diagnosis::ok(name, what).note("nothing can be done to them, and less is hidden")
+        }
+        Some(what) if !is_filtered && FILTERED.contains(&name) => Diagnosis::ok(name, what)
+            .note("a computation can reach more of the kernel; other files are out of its reach")
+            .hint("use a kernel with CONFIG_SECCOMP_FILTER, on x86, Arm or RISC-V"),
         Some(what) => Diagnosis::ok(name, what)
             .broken("a computation can do more than doc/isolation.md says")
             .hint("tell the developers, with the version of the kernel"),

@@ -37,7 +37,10 @@ pub(super) const PROGRAMS: [&str; 13] = [
 ];
 
 /// The devices that do no harm.
-const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+pub(super) const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+
+/// Files of `/proc` that tell of all processes of the host, or of what keyrings hold.
+pub(super) const TELLING: [&str; 4] = ["keys", "key-users", "sched_debug", "timer_list"];
 
 /// A part of the system, by its name.
 #[derive(Debug)]
@@ -148,12 +151,33 @@ fn hide_secrets(etc: &Path) -> Result<(), Failed> {
             } else if about.is_dir() {
                 left.push(path);
             } else if about.is_file() && mode & 0o4 == 0 {
-                // What is bound without its device is not to be opened.
-                mount_bind("/old/dev/null", &path).map_err(at("cover", path))?;
+                cover(&path)?;
             }
         }
     }
     Ok(())
+}
+
+/// Covers files of `/proc` that tell of others, and those that only root may read.
+pub(super) fn cover_proc() -> Result<(), Failed> {
+    let (telling, mut secret) = (TELLING.map(|name| Path::new(PROC).join(name)), Vec::new());
+    if geteuid().is_root() {
+        for entry in fs::read_dir(PROC).map_err(at("list", PROC))? {
+            let path = entry.map_err(at("list", PROC))?.path();
+            // A process may have ended meanwhile.
+            let about = fs::symlink_metadata(&path).ok();
+            let is_secret =
+                about.is_some_and(|it| it.is_file() && it.permissions().mode() & 0o4 == 0);
+            secret.extend((is_secret && !telling.contains(&path)).then_some(path));
+        }
+    }
+    let there = telling.iter().filter(|path| path.exists());
+    there.chain(&secret).try_for_each(|path| cover(path))
+}
+
+/// Covers a file with an empty one. Where it is bound without devices, it cannot be opened either.
+fn cover(path: &Path) -> Result<(), Failed> {
+    mount_bind("/old/dev/null", path).map_err(at("cover", path))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 mod access;
 mod ends;
+mod reach;
 mod sight;
 
 use std::io::{self, Write};

@@ -12,7 +12,7 @@ use crate::lab::{Lab, Library};
 use crate::repository::{self, LAB};
 
 /// Runs as this user, and as nobody in place of root.
-fn as_each_user(lab: &Lab, act: impl Fn(Option<u32>)) {
+pub(super) fn as_each_user(lab: &Lab, act: impl Fn(Option<u32>)) {
     act(None);
     if rustix::process::getuid().is_root()
         && let Some(user) = lab.another_user()
@@ -22,7 +22,7 @@ fn as_each_user(lab: &Lab, act: impl Fn(Option<u32>)) {
 }
 
 /// Evaluates as somebody, anew; returns what the computation made.
-fn evaluate(lab: &Lab, user: Option<u32>) -> String {
+pub(super) fn evaluate(lab: &Lab, user: Option<u32>) -> String {
     drop(fs::remove_dir_all(lab.path("storage")));
     let mut chmod = Command::new("chmod");
     assert!(chmod.args(["-R", "a+rwX"]).arg(lab.path("")).status().unwrap().success());

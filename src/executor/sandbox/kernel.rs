@@ -1,0 +1,114 @@
+//! Attempts to reach what the kernel keeps for all processes, or guards only by capabilities.
+//!
+//! They look, and change nothing but decoys.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use linux_keyutils::{Key, KeyPermissions, KeyRing, KeyRingIdentifier, KeySerialId};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, socket};
+use rustix::thread::UnshareFlags;
+
+use super::attempt::{Facts, open_to_write, possible};
+use super::system::TELLING;
+
+/// Everything that whoever has a key, or its user, may do with it.
+const ANYTHING: u32 = 0x3f3f_0000;
+
+/// Files that a kernel obeys.
+const OBEYED: [&str; 3] =
+    ["/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/user/max_user_namespaces"];
+
+/// Makes a key that ends with this process, and that others of the same user may use if they know its
+/// number; 0 if the kernel has no keyrings.
+pub(super) fn decoy() -> i32 {
+    let ring = KeyRing::from_special_id(KeyRingIdentifier::Process, true);
+    let key = ring.and_then(|ring| ring.add_key("ce-doctor", "secret"));
+    let key = key.and_then(|key| key.set_perms(KeyPermissions::from_u32(ANYTHING)).map(|()| key));
+    key.map_or(0, |key| key.get_id().as_raw_id())
+}
+
+pub(super) fn keyrings(facts: &Facts) -> Option<String> {
+    let key = Key::from_id(KeySerialId::new(facts.key));
+    // Number 0 is no key, and any keyring that is not the decoy is left alone.
+    let key = (facts.key > 0).then_some(key)?;
+    possible(key.read_to_vec(), "a key outside can be read")
+        .or_else(|| possible(key.update(b"changed"), "a key outside can be changed"))
+}
+
+pub(super) fn files(_: &Facts) -> Option<String> {
+    let listed = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let names = listed.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let others = names.filter(|name| !name.bytes().all(|c| c.is_ascii_digit()));
+    let told = others.map(|name| Path::new("/proc").join(name)).find(|path| tells(path));
+    told.map(|path| format!("{} can be read", path.display())).or_else(|| {
+        let obeyed = OBEYED.iter().find(|path| open_to_write(Path::new(path)).is_ok());
+        obeyed.map(|path| format!("{path} can be written"))
+    })
+}
+
+/// Whether a file of `/proc` is one that is to be covered, and is not.
+fn tells(path: &Path) -> bool {
+    let Ok(about) = fs::symlink_metadata(path) else { return false };
+    let for_root = about.is_file() && about.permissions().mode() & 0o4 == 0;
+    let telling = path.file_name().is_some_and(|name| TELLING.iter().any(|it| name == *it));
+    let read = || File::open(path).and_then(|mut file| file.read(&mut [0]));
+    (for_root || telling) && read().is_ok_and(|count| count > 0)
+}
+
+pub(super) fn shared_memory(_: &Facts) -> Option<String> {
+    let lines = |name: &str| {
+        let list = fs::read_to_string(Path::new("/proc/sysvipc").join(name)).unwrap_or_default();
+        list.lines().count()
+    };
+    let other = ["shm", "sem", "msg"].into_iter().find(|name| lines(name) > 1);
+    let mut files = fs::read_dir("/dev/shm").into_iter().flatten();
+    other
+        .map(|name| format!("/proc/sysvipc/{name} is not empty"))
+        .or_else(|| files.next().map(|_| "/dev/shm is not empty".to_owned()))
+}
+
+pub(super) fn control_groups(_: &Facts) -> Option<String> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let named = groups.lines().find(|line| !line.ends_with(":/"));
+    named.map(|line| format!("their names can be seen: {line}"))
+}
+
+pub(super) fn socket_kinds(_: &Facts) -> Option<String> {
+    let kinds = [(40, "the host of a virtual machine"), (38, "the kernel's cryptography")];
+    kinds.into_iter().find_map(|(family, what)| {
+        let types = [SocketType::STREAM, SocketType::SEQPACKET];
+        let made = |of| socket(AddressFamily::from_raw(family), of, None).is_ok();
+        types.into_iter().any(made).then(|| format!("sockets reach {what}"))
+    })
+}
+
+/// Leaves for a namespace of this kind.
+pub(super) fn leave(kind: UnshareFlags) -> Result<(), Errno> {
+    #[expect(deprecated, reason = "only its flag FILES is unsafe, and not used here")]
+    rustix::thread::unshare(kind)
+}
+
+pub(super) fn system_calls(_: &Facts) -> Option<String> {
+    // The kernel itself would say that there are too many user namespaces, or none. All that is
+    // refused is refused by one filter, and this is the part of it that can be asked safely.
+    (leave(UnshareFlags::NEWUSER) != Err(Errno::PERM)).then(|| "they are not filtered".to_owned())
+}
+
+pub(super) fn nesting(_: &Facts) -> Option<String> {
+    let kinds = [
+        (UnshareFlags::NEWUSER, "users"),
+        (UnshareFlags::NEWNS, "mounts"),
+        (UnshareFlags::NEWPID, "processes"),
+        (UnshareFlags::NEWNET, "network"),
+        (UnshareFlags::NEWIPC, "IPC"),
+        (UnshareFlags::NEWUTS, "names"),
+        (UnshareFlags::NEWCGROUP, "control groups"),
+        (UnshareFlags::NEWTIME, "time"),
+    ];
+    let made = kinds.into_iter().find(|(kind, _)| leave(*kind).is_ok());
+    made.map(|(_, of)| format!("a namespace of {of} can be made"))
+}

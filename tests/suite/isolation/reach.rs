@@ -1,0 +1,178 @@
+//! What of the kernel an isolated computation can reach.
+//!
+//! Attempts are made by Python, which can make any system call. Their targets are decoys, or arguments
+//! that do nothing: where isolation fails, nobody is harmed.
+
+use std::io::{self, Write};
+use std::process::{Command, Stdio};
+
+use super::sight::{as_each_user, evaluate};
+use super::{lab, task};
+use crate::lab::Lab;
+use crate::program::through;
+
+/// Makes system calls by their names.
+const CALLS: &str = r#"
+import ctypes, os, platform
+libc = ctypes.CDLL(None, use_errno=True)
+names = 'add_key request_key keyctl syslog bpf perf_event_open userfaultfd clone unshare'.split()
+numbers = dict(zip(names, (248, 249, 250, 103, 321, 298, 323, 56, 272)
+    if platform.machine() == 'x86_64' else (217, 218, 219, 116, 280, 241, 282, 220, 97)))
+numbers.update(io_uring_setup=425, io_uring_enter=426, io_uring_register=427, clone3=435)
+def call(name, *arguments):
+    # A pointer or a number of 64 bits each.
+    arguments = [a if isinstance(a, bytes) else ctypes.c_long(a) for a in arguments]
+    result = libc.syscall(ctypes.c_long(numbers[name]), *arguments)
+    return result if result >= 0 else -ctypes.get_errno()
+SESSION = -3
+"#;
+
+/// A script of a computation in Python.
+fn python(lines: &str) -> String {
+    format!("exec python3 - \"$1\" \"$2\" 2>&1 <<'END'\nimport sys\n{CALLS}{lines}\nEND")
+}
+
+/// A laboratory for such a script, if there is Python.
+fn python_lab(access: &str, lines: &str) -> Option<Lab> {
+    let probe = Command::new("python3").arg("--version").stdout(Stdio::null()).status();
+    if !probe.is_ok_and(|status| status.success()) {
+        drop(writeln!(io::stderr(), "skipped: python3 is not installed"));
+        return None;
+    }
+    lab(access, &python(lines))
+}
+
+#[test]
+fn keyrings_of_whoever_started_it_cannot_be_reached() {
+    let Some(lab) = python_lab(
+        "",
+        r#"
+key = int(open(sys.argv[1]).read())
+secret = ctypes.create_string_buffer(20)
+at = ctypes.addressof(secret)
+done = dict(read=call('keyctl', 11, key, at, 20), write=call('keyctl', 2, key, b'new', 3),
+    find=call('keyctl', 10, SESSION, b'user', b'ce-decoy', 0),
+    request=call('request_key', b'user', b'ce-decoy', 0, 0),
+    add=call('add_key', b'user', b'ce-new', b'new', 3, SESSION), join=call('keyctl', 1, 0))
+open(sys.argv[2], 'w').write(f'{done} {secret.value}\n')"#,
+    ) else {
+        return;
+    };
+    // A session keyring of its own, with a key that whoever knows its number may read and write.
+    let starter = format!(
+        r#"{CALLS}
+import sys
+call('keyctl', 1, 0)
+key = call('add_key', b'user', b'ce-decoy', b'secret', 6, SESSION)
+call('keyctl', 5, key, 0x3f3f0000)
+open('../data/x', 'w').write(f'{{key}}\n')
+os.execv(sys.argv[1], sys.argv[1:])"#
+    );
+    lab.finish(&mut through(&["python3", "-c", &starter], &lab.evaluation(&[]))).exit(0);
+    let all = ["read", "write", "find", "request", "add", "join"];
+    let refused: Vec<String> = all.iter().map(|name| format!("'{name}': -38")).collect();
+    assert_eq!(lab.output(), format!("{{{}}} b''\n", refused.join(", ")));
+}
+
+#[test]
+fn calls_that_reach_deep_into_the_kernel_are_not_there() {
+    let Some(lab) = python_lab(
+        "",
+        r#"
+tried = dict(bpf=(0, 0, 0), perf_event_open=(0, 0, -1, -1, 0), userfaultfd=(0,), syslog=(10, 0, 0),
+    io_uring_setup=(1, 0), io_uring_enter=(-1, 0, 0, 0, 0), io_uring_register=(-1, 0, 0, 0),
+    clone3=(0, 0))
+there = {name: call(name, *arguments) for name, arguments in tried.items()}
+there = {name: result for name, result in there.items() if result != -38}
+import threading
+thread = threading.Thread(target=lambda: os.system('true'))
+thread.start(); thread.join()
+open(sys.argv[2], 'w').write(f'{there}\n')"#,
+    ) else {
+        return;
+    };
+    as_each_user(&lab, |user| assert_eq!(evaluate(&lab, user), "{}\n"));
+}
+
+#[test]
+fn there_are_no_namespaces_in_a_sandbox() {
+    let Some(lab) = python_lab(
+        "",
+        r#"
+kinds = dict(time=0x80, mnt=0x20000, cgroup=0x2000000, uts=0x4000000, ipc=0x8000000,
+    user=0x10000000, pid=0x20000000, net=0x40000000)
+made = {}
+for kind, flag in kinds.items():
+    if kind != 'time':  # Which is an exit signal there.
+        for flags in {flag, flag | kinds['user']}:
+            result = call('clone', flags | 17, 0, 0, 0, 0)
+            if result == 0: os._exit(0)
+            if result > 0: made[f'clone {kind}'] = os.waitpid(result, 0)
+    for flags in {flag | kinds['user'], flag}:
+        if call('unshare', flags) == 0: made[f'unshare {kind}'] = 0
+limit = open('/proc/sys/user/max_user_namespaces').read()
+open(sys.argv[2], 'w').write(f'{made} {limit}')"#,
+    ) else {
+        return;
+    };
+    as_each_user(&lab, |user| assert_eq!(evaluate(&lab, user), "{} 0\n"));
+}
+
+#[test]
+fn files_of_the_kernel_tell_nothing_of_others() {
+    let Some(lab) = python_lab(
+        "",
+        r#"
+told = []
+for name in sorted(os.listdir('/proc')):
+    path = f'/proc/{name}'
+    secret = not os.stat(path).st_mode & 4 or name in ('keys', 'key-users', 'sched_debug', 'timer_list')
+    if secret and not os.path.isdir(path):
+        try: told += [path] if open(path, 'rb').read(1) else []
+        except OSError: pass
+for name in 'shm', 'sem', 'msg':
+    if len(open(f'/proc/sysvipc/{name}').readlines()) > 1: told.append(name)
+told += [line for line in open('/proc/self/cgroup') if not line.endswith(':/\n')]
+for path in '/proc/sysrq-trigger', '/proc/sys/kernel/core_pattern', '/proc/1/oom_score_adj', '/sys/devices/system/cpu/cpu0/online':
+    try: open(path, 'r+b'); told.append(path)
+    except OSError: pass
+told += sorted(os.listdir('/dev')) + os.listdir('/dev/shm') + os.listdir('/sys') + os.listdir('/sys/devices')
+open(sys.argv[2], 'w').write(f'{told}\n')"#,
+    ) else {
+        return;
+    };
+    let known = "['fd', 'full', 'null', 'random', 'shm', 'stderr', 'stdin', 'stdout', 'urandom', \
+                 'zero', 'devices', 'system']\n";
+    as_each_user(&lab, |user| assert_eq!(evaluate(&lab, user), known));
+}
+
+/// The families of sockets that there are, without those that need a privilege.
+const FAMILIES: &str = r#"
+import socket
+there = []
+for family in range(1, 46):
+    errors = set()
+    for kind in socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET:
+        try: socket.socket(family, kind).close(); errors.add(0)
+        except OSError as error: errors.add(error.errno)
+    if errors != {97}: there.append(family)
+there = f'{there}\n'
+"#;
+
+#[test]
+fn sockets_are_those_of_the_own_network() {
+    let write = format!("{FAMILIES}open(sys.argv[2], 'w').write(there)");
+    let Some(alone) = python_lab("", &write) else { return };
+    as_each_user(&alone, |user| {
+        let there = evaluate(&alone, user);
+        let known = |it: &str| ["1", "2", "10", "16"].contains(&it);
+        assert!(there.trim_matches(['[', ']', '\n']).split(", ").all(known), "{there}");
+        assert!(there.starts_with("[1, 2, "), "{there}");
+    });
+    let granted = task("network\n", &python(&write));
+    granted.ce_run(&[]).exit(0);
+    let mut python = Command::new("python3");
+    let host = python.args(["-c", &format!("{FAMILIES}print(there, end='')")]);
+    let host = String::from_utf8(host.output().unwrap().stdout).unwrap();
+    assert_eq!(granted.output(), host);
+}
