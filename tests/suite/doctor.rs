@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::arith::Arith;
 use crate::lab::{Lab, snapshot};
-use crate::program::{PATIENCE, Running};
+use crate::program::{PATIENCE, Running, through};
 
 /// What every storage can be asked.
 const ANYWHERE: [&str; 4] = ["writing", "file system", "space", "processes"];
@@ -222,5 +222,44 @@ fn a_computation_cannot_break_out_in_any_way_as_root_or_another_user() {
         }
         let all = BREAK_OUTS.len();
         assert!([0, all - 1, all].contains(&ways), "{ways}");
+    }
+}
+
+/// Has the kernel refuse to install filters of system calls, as if it had none.
+const NO_FILTERS: &str = r"
+import ctypes, os, platform, struct, sys
+number = 317 if platform.machine() == 'x86_64' else 277
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (6, 0, 0, 0x50026), (6, 0, 0, 0x7fff0000)]
+steps = [struct.pack('HBBI', *step) for step in steps]
+text = ctypes.create_string_buffer(b''.join(steps))
+program = struct.pack('HP', len(steps), ctypes.addressof(text))
+libc = ctypes.CDLL(None)
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program): sys.exit(77)
+os.execv(sys.argv[1], sys.argv[1:])";
+
+#[test]
+fn a_kernel_that_does_not_filter_system_calls_is_told_and_isolates_all_the_same() {
+    let lab = Lab::empty();
+    let mut command = lab.command("ce");
+    command.args(["doctor", "--json", "../storage"]);
+    let mut command = through(&["python3", "-c", NO_FILTERS], &command);
+    if !command.output().is_ok_and(|output| output.status.code() != Some(77)) {
+        return;
+    }
+    let doctor = lab.finish(&mut command);
+    let findings = findings(&doctor.stdout);
+    let grade = |name: &str| {
+        let finding = findings.iter().find(|finding| finding["probe"] == name)?;
+        finding["grade"].as_str()
+    };
+    if grade("nesting").is_some() {
+        assert_eq!(grade("system calls"), Some("note"), "{}", doctor.stdout);
+        // The kernel may have no keyrings, and no sockets of these kinds.
+        for name in ["keyrings", "socket kinds"] {
+            assert_ne!(grade(name), Some("broken"), "{}", doctor.stdout);
+        }
+        for name in ["nesting", "mounting", "kernel files"] {
+            assert_eq!(grade(name), Some("ok"), "{}", doctor.stdout);
+        }
     }
 }
