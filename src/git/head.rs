@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
+use super::draft::Draft;
+use super::repositories::{object, tree_of};
 use super::standing::Standing;
 use super::status::{self, Changes};
 use super::{GitResult, object_id};
@@ -154,15 +156,19 @@ impl Heads {
         dir: &Path,
         changes: &Changes,
     ) -> Result<ObjectId, HeadError> {
+        let Draft { tree, .. } = self.draft(dir, changes)?;
+        object_id(tree).map_err(|source| HeadError::Git { repository: dir.to_owned(), source })
+    }
+
+    /// The same with its objects.
+    pub(super) fn draft(&mut self, dir: &Path, changes: &Changes) -> Result<Draft, HeadError> {
         let top = top(dir).ok_or(HeadError::NoRepository)?;
         let git = |source| HeadError::Git { repository: top.clone(), source };
         let inside = dir.strip_prefix(&top).unwrap_or(Path::new(""));
         let opened = self.open(&top)?;
         let recorded = opened.tree(inside).map_err(git)?.map(|(id, _)| id);
         let changed = changes.changed.iter().filter_map(|path| path.strip_prefix(dir).ok());
-        let tree = status::tree_as_it_stands(&opened.repository, inside, recorded, changed)
-            .map_err(git)?;
-        object_id(tree).map_err(git)
+        Draft::new(&opened.repository, inside, recorded, changed).map_err(git)
     }
 
     /// Returns the first submodule around a directory that is at another commit than the
@@ -235,11 +241,12 @@ fn open(top: &Path) -> GitResult<Option<Opened>> {
 impl Opened {
     /// Returns what the commit has at this place, and whether it is a directory.
     fn tree(&self, inside: &Path) -> GitResult<Option<(gix::ObjectId, bool)>> {
-        let root = self.repository.find_commit(self.commit)?.tree()?;
+        let root = tree_of(&self.repository, self.commit)?;
         if inside.as_os_str().is_empty() {
-            return Ok(Some((root.id, true)));
+            return Ok(Some((root, true)));
         }
-        let mut tree = root;
+        let tree_at = |id| GitResult::Ok(object(&self.repository, id)?.try_into_tree()?);
+        let mut tree = tree_at(root)?;
         let mut components = inside.components();
         while let Some(component) = components.next() {
             let name = Path::new(component.as_os_str());
@@ -255,7 +262,7 @@ impl Opened {
             if components.as_path().as_os_str().is_empty() {
                 return Ok(Some((entry.object_id(), true)));
             }
-            tree = entry.object()?.try_into_tree()?;
+            tree = tree_at(entry.object_id())?;
         }
         Ok(None)
     }

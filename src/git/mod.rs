@@ -5,6 +5,7 @@
 
 mod config;
 mod diff;
+mod draft;
 mod head;
 mod log;
 mod range;
@@ -33,7 +34,7 @@ pub use self::snapshot::{Snapshot, SnapshotError};
 pub use self::spot::{Kind, Spot, TreeId};
 pub use self::standing::Standing;
 pub use self::status::Changes;
-pub use self::trees::{TreeFile, TreeFileKind, Trees};
+pub use self::trees::{Changed, TreeFile, TreeFileKind, Trees};
 use crate::digest::ObjectId;
 
 type GitResult<T> = Result<T, Box<dyn Error + Send + Sync>>;

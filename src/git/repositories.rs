@@ -3,8 +3,9 @@
 use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use gix::objs::Kind;
 use gix::{ObjectId, Repository};
 
 use super::{GitResult, open};
@@ -13,14 +14,22 @@ use super::{GitResult, open};
 #[derive(Debug)]
 pub(super) struct Repositories {
     pub(super) task: Repository,
+    /// Some in its work tree that are no submodules.
+    nested: Vec<Repository>,
     submodules: OnceCell<Vec<Repository>>,
 }
 
 impl Repositories {
-    /// Opens the repository that a directory is in, or is.
+    /// Opens the repository that a directory is in, or is; or was in, if it is gone.
     pub(super) fn open(dir: &Path) -> GitResult<Self> {
-        let top = super::top(&dir.canonicalize()?).unwrap_or_else(|| dir.to_owned());
-        Ok(Self { task: open(&top)?, submodules: OnceCell::new() })
+        let real = dir.canonicalize();
+        let top = super::top(real.as_deref().unwrap_or(dir)).unwrap_or_else(|| dir.to_owned());
+        Ok(Self::of(open(&top)?, Vec::new()))
+    }
+
+    /// A repository that was opened before, and some in its work tree.
+    pub(super) fn of(task: Repository, nested: Vec<Repository>) -> Self {
+        Self { task, nested, submodules: OnceCell::new() }
     }
 
     /// The submodules that are cloned.
@@ -34,8 +43,9 @@ impl Repositories {
 
     /// Whichever repository has an object.
     pub(super) fn having(&self, id: ObjectId) -> GitResult<Option<&Repository>> {
-        if self.task.has_object(id) {
-            return Ok(Some(&self.task));
+        let known = [&self.task].into_iter().chain(&self.nested);
+        if let Some(found) = known.into_iter().find(|repository| repository.has_object(id)) {
+            return Ok(Some(found));
         }
         Ok(self.submodules()?.iter().find(|repository| repository.has_object(id)))
     }
@@ -48,6 +58,47 @@ impl Repositories {
             Err(why) => Err(format!("{} ({why})", Absent(id)).into()),
         }
     }
+}
+
+/// Reads an object of a repository, and hashes it: what has another id than it was asked by is
+/// damaged, or was written over.
+pub(super) fn object(repository: &Repository, id: ObjectId) -> GitResult<gix::Object<'_>> {
+    let damaged = |why: String| {
+        let repository = repository.git_dir().to_owned();
+        Damaged { id, repository, why }
+    };
+    let object = repository.find_object(id).map_err(|error| damaged(error.to_string()))?;
+    let found = gix::objs::compute_hash(id.kind(), object.kind, &object.data)?;
+    if found != id {
+        return Err(damaged(format!("its contents are those of {found}")).into());
+    }
+    Ok(object)
+}
+
+/// The tree of a commit.
+pub(super) fn tree_of(repository: &Repository, commit: ObjectId) -> GitResult<ObjectId> {
+    Ok(object(repository, commit)?.try_into_commit()?.tree_id()?.detach())
+}
+
+/// The contents of a blob.
+pub(super) fn blob(repository: &Repository, id: ObjectId) -> GitResult<Vec<u8>> {
+    match object(repository, id)? {
+        blob if blob.kind == Kind::Blob => Ok(blob.detach().data),
+        other => Err(format!("the object {id} is a {}, not a blob", other.kind).into()),
+    }
+}
+
+/// An object that is not what its id says.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the object {id} in {} is damaged: {why}. git fsck lists all that are, and git fetch --refetch \
+     gets them again from elsewhere",
+    repository.display()
+)]
+struct Damaged {
+    id: ObjectId,
+    repository: PathBuf,
+    why: String,
 }
 
 /// An object that no repository has.

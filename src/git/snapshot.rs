@@ -12,7 +12,7 @@ use gix::ObjectId;
 use gix::hashtable::HashMap;
 use gix::objs::tree::EntryKind;
 
-use super::repositories::Repositories;
+use super::repositories::{self, Repositories, object, tree_of};
 use super::revision;
 use super::same::Places;
 use super::spot::{Spot, Step};
@@ -25,7 +25,7 @@ const LINKS: usize = 40;
 /// A commit, and the directory in it that paths are relative to.
 #[derive(Debug)]
 pub struct Snapshot {
-    repositories: Repositories,
+    repositories: Rc<Repositories>,
     commit: ObjectId,
     directory: Rc<Path>,
     /// A submodule that is at another commit than the one that is recorded, and that other one.
@@ -127,16 +127,22 @@ impl Snapshot {
         let commit = revision::commit(&repositories.task, dir, rev).map_err(wrong)?;
         let real = dir.canonicalize().map_err(|error| SnapshotError::Git(error.into()))?;
         let directory = top(&real).and_then(|top| real.strip_prefix(top).ok().map(Path::to_owned));
-        Ok(Self {
+        let whole = Self::of(Rc::new(repositories), commit);
+        Ok(Self { directory: directory.unwrap_or_default().into(), ..whole })
+    }
+
+    /// A commit of a repository, with paths relative to its top.
+    pub(super) fn of(repositories: Rc<Repositories>, commit: ObjectId) -> Self {
+        Self {
             repositories,
             commit,
-            directory: directory.unwrap_or_default().into(),
+            directory: PathBuf::new().into(),
             moved: None,
             trees: RefCell::default(),
             words: RefCell::default(),
             linked: RefCell::default(),
             places: RefCell::default(),
-        })
+        }
     }
 
     /// The same with a submodule at another commit, given by its place in the repository.
@@ -283,7 +289,7 @@ impl Snapshot {
         }
         let read = || -> GitResult<Entries> {
             let repository = self.repositories.needed(id)?;
-            let tree = repository.find_tree(id)?;
+            let tree = object(repository, id)?.try_into_tree()?;
             let entry = |entry: gix::object::tree::EntryRef<'_, '_>| {
                 let name = OsStr::from_bytes(entry.filename()).to_owned();
                 (name, entry.kind(), entry.object_id())
@@ -306,7 +312,7 @@ impl Snapshot {
         if let Some(word) = self.words.borrow().get(&id) {
             return Ok(word.clone());
         }
-        let contents = self.repositories.needed(id)?.find_blob(id)?.take_data();
+        let contents = repositories::blob(self.repositories.needed(id)?, id)?;
         if contents.len() <= WORD {
             self.words.borrow_mut().insert(id, contents.clone());
         }
@@ -317,7 +323,7 @@ impl Snapshot {
     fn tree(&self, commit: ObjectId) -> Result<ObjectId, SnapshotError> {
         let read = || -> GitResult<Option<ObjectId>> {
             let Some(repository) = self.repositories.having(commit)? else { return Ok(None) };
-            Ok(Some(repository.find_commit(commit)?.tree_id()?.detach()))
+            Ok(Some(tree_of(repository, commit)?))
         };
         let missing = || SnapshotError::NotCloned {
             commit: commit.to_hex_with_len(digest::SHORT).to_string(),

@@ -134,6 +134,11 @@ impl Spot {
         path(self.step.upwards().take_while(|step| !step.root))
     }
 
+    /// Whether it is in a directory, or anywhere below.
+    pub fn is_below(&self, directory: &Self) -> bool {
+        self.step.place().starts_with(directory.step.place())
+    }
+
     /// The commit of the innermost repository.
     ///
     /// # Errors

@@ -1,17 +1,13 @@
 //! What is not committed: the difference between a directory and the commit at HEAD.
 
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use gix::bstr::{BString, ByteSlice};
+use gix::bstr::BString;
 use gix::dir::entry::Status;
 use gix::dir::walk::EmissionMode;
 use gix::fs::FileSnapshot;
 use gix::index::entry::{Flags, Mode};
-use gix::objs::tree::{Editor, EntryKind};
-use gix::objs::{Tree, WriteTo};
 use gix::status::index_worktree::Item as Change;
 use gix::status::{Item, Submodule, tree_index::TrackRenames};
 use gix::submodule::config::Ignore;
@@ -110,11 +106,11 @@ fn differs(submodule: &Path, recorded: ObjectId) -> GitResult<bool> {
     Ok(head != Some(recorded) || !changes(&repository, Path::new(""))?.changed.is_empty())
 }
 
-fn is_repository(dir: &Path) -> bool {
+pub(super) fn is_repository(dir: &Path) -> bool {
     dir.join(".git").symlink_metadata().is_ok()
 }
 
-fn top(repository: &Repository) -> &Path {
+pub(super) fn top(repository: &Repository) -> &Path {
     repository.workdir().unwrap_or(repository.git_dir())
 }
 
@@ -122,68 +118,4 @@ fn top(repository: &Repository) -> &Path {
 fn pattern(dir: &Path) -> Option<BString> {
     let dir = dir.as_os_str().as_bytes();
     (!dir.is_empty()).then(|| [b":(top,literal)", dir].concat().into())
-}
-
-/// Returns the id that the tree of a directory would have if all changes in it were committed.
-///
-/// `recorded` is the tree that HEAD has there, if any; what is changed is relative to the
-/// directory. Nothing is written.
-pub(super) fn tree_as_it_stands<'a>(
-    repository: &Repository,
-    dir: &Path,
-    recorded: Option<ObjectId>,
-    changed: impl Iterator<Item = &'a Path>,
-) -> GitResult<ObjectId> {
-    let kind = repository.object_hash();
-    let hash = |blob: &[u8]| gix::objs::compute_hash(kind, gix::objs::Kind::Blob, blob);
-    let root = match recorded {
-        Some(id) => Tree::from(repository.find_tree(id)?.decode()?),
-        None => Tree::empty(),
-    };
-    let mut editor = Editor::new(root, &repository.objects, kind);
-    let (mut filters, index) = repository.filter_pipeline(None)?;
-    for inside in changed {
-        let parts = || inside.iter().map(|part| part.as_bytes().as_bstr());
-        let path = dir.join(inside);
-        let full = top(repository).join(&path);
-        // A directory in the place of a file is told by its files.
-        let here = fs::symlink_metadata(&full).ok();
-        let Some(metadata) = here.filter(|it| !it.is_dir() || is_repository(&full)) else {
-            editor.remove(parts())?;
-            continue;
-        };
-        let (entry, id) = if metadata.is_dir() {
-            submodule(&full)?
-        } else if metadata.is_symlink() {
-            let target = fs::read_link(&full)?;
-            (EntryKind::Link, hash(target.as_os_str().as_bytes())?)
-        } else {
-            let executable = metadata.permissions().mode() & 0o100 != 0;
-            let entry = if executable { EntryKind::BlobExecutable } else { EntryKind::Blob };
-            let mut converted = filters.convert_to_git(fs::File::open(&full)?, &path, &index)?;
-            let mut blob = Vec::new();
-            std::io::Read::read_to_end(&mut converted, &mut blob)?;
-            (entry, hash(&blob)?)
-        };
-        editor.upsert(parts(), entry, id)?;
-    }
-    editor.write(|tree| {
-        let mut data = Vec::new();
-        tree.write_to(&mut data)?;
-        Ok(gix::objs::compute_hash(kind, gix::objs::Kind::Tree, &data)?)
-    })
-}
-
-/// What a repository in a repository would be: its commit, or if that is not all, a directory.
-fn submodule(dir: &Path) -> GitResult<(EntryKind, ObjectId)> {
-    let repository = super::open(dir)?;
-    let commit = repository.head()?.id().map(gix::Id::detach);
-    let changes = changes(&repository, Path::new(""))?;
-    let recorded = match commit {
-        Some(commit) if changes.changed.is_empty() => return Ok((EntryKind::Commit, commit)),
-        Some(commit) => Some(repository.find_commit(commit)?.tree_id()?.detach()),
-        None => None,
-    };
-    let changed = changes.changed.iter().map(PathBuf::as_path);
-    Ok((EntryKind::Tree, tree_as_it_stands(&repository, Path::new(""), recorded, changed)?))
 }

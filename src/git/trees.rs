@@ -10,16 +10,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use gix::ObjectId;
-use gix::objs::tree::EntryKind;
+use gix::bstr::ByteSlice;
+use gix::objs::tree::{Editor, EntryKind};
+use gix::objs::{Tree, WriteTo};
 
-use super::repositories::Repositories;
-use super::{GitResult, from};
+use super::head::Heads;
+use super::repositories::{self, Repositories, object, tree_of};
+use super::{GitResult, from, object_id};
 use crate::digest;
 
 /// The repository of a task and its submodules, to be asked by several threads.
 #[derive(Debug)]
 pub struct Trees {
     dir: PathBuf,
+    /// The tree that the directory must have as it stands, if that is to be had, too.
+    draft: Option<digest::ObjectId>,
     repositories: Mutex<Option<Repositories>>,
 }
 
@@ -43,13 +48,24 @@ pub enum TreeFileKind {
     Link(PathBuf),
 }
 
+/// A directory is not what it was.
+#[derive(Debug, thiserror::Error)]
+#[error("{} has changed since the task was loaded: run it again", .0.display())]
+pub struct Changed(PathBuf);
+
 /// A file's kind and the id of its contents.
 pub(super) type Entry = (EntryKind, ObjectId);
 
 impl Trees {
     /// The trees that the repository of a task has, given by any directory in it.
     pub fn new(dir: &Path) -> Self {
-        Self { dir: dir.to_owned(), repositories: Mutex::default() }
+        Self { dir: dir.to_owned(), draft: None, repositories: Mutex::default() }
+    }
+
+    /// The same with the tree that a directory has as it stands, whatever of it is committed. It
+    /// must have been this one before: else nothing is to be had.
+    pub fn as_it_stands(dir: &Path, tree: &digest::ObjectId) -> Self {
+        Self { draft: Some(tree.clone()), ..Self::new(dir) }
     }
 
     /// Tells all files of a tree, and of the submodules in it, in the order of their paths.
@@ -82,42 +98,71 @@ impl Trees {
     ///
     /// Fails if Git's data or the directory cannot be read.
     pub fn are_in(&self, dir: &Path, tree: &digest::ObjectId) -> GitResult<bool> {
-        let mut expected = self.with(|repositories| listing(repositories, tree))?;
-        let mut rooms = vec![dir.to_owned()];
-        while let Some(room) = rooms.pop() {
-            for entry in fs::read_dir(room)? {
-                let path = entry?.path();
-                let metadata = fs::symlink_metadata(&path)?;
-                if metadata.is_dir() {
-                    rooms.push(path);
-                    continue;
-                }
-                let inside = path.strip_prefix(dir).unwrap_or(&path);
-                let Some((kind, id)) = expected.remove(inside) else { return Ok(false) };
-                let (found, contents) = if metadata.is_symlink() {
-                    (EntryKind::Link, fs::read_link(&path)?.into_os_string().into_vec())
-                } else if metadata.permissions().mode() & 0o100 != 0 {
-                    (EntryKind::BlobExecutable, fs::read(&path)?)
-                } else {
-                    (EntryKind::Blob, fs::read(&path)?)
-                };
-                let hash = gix::objs::compute_hash(id.kind(), gix::objs::Kind::Blob, &contents)?;
-                if (found, hash) != (kind, id) {
-                    return Ok(false);
-                }
-            }
-        }
-        Ok(expected.is_empty())
+        let id = from(tree)?;
+        let found = entries_in(dir, id.kind())?;
+        // Where there are submodules, each is a directory, of which the tree knows the commit.
+        Ok(id_of(&found, id.kind())? == id || found == self.with(|it| listing(it, tree))?)
     }
 
     /// Does something with the repositories, which are opened at the first time.
     pub(super) fn with<T>(&self, act: impl FnOnce(&Repositories) -> GitResult<T>) -> GitResult<T> {
         let mut opened = self.repositories.lock().unwrap_or_else(PoisonError::into_inner);
         if opened.is_none() {
-            *opened = Some(Repositories::open(&self.dir)?);
+            *opened = Some(self.open()?);
         }
         opened.as_ref().map_or_else(|| Err("it was not opened".into()), act)
     }
+
+    fn open(&self) -> GitResult<Repositories> {
+        let Some(tree) = &self.draft else { return Repositories::open(&self.dir) };
+        let mut heads = Heads::default();
+        let changes = heads.changes(&self.dir, &self.dir)?;
+        let mut draft = heads.draft(&self.dir, &changes)?;
+        if object_id(draft.tree)? != *tree {
+            return Err(Changed(self.dir.clone()).into());
+        }
+        let task = draft.repositories.remove(0);
+        Ok(Repositories::of(task, draft.repositories))
+    }
+}
+
+/// The files below a directory.
+fn entries_in(dir: &Path, hash: gix::hash::Kind) -> GitResult<BTreeMap<PathBuf, Entry>> {
+    let mut found = BTreeMap::new();
+    let mut rooms = vec![dir.to_owned()];
+    while let Some(room) = rooms.pop() {
+        for entry in fs::read_dir(room)? {
+            let path = entry?.path();
+            let metadata = fs::symlink_metadata(&path)?;
+            if metadata.is_dir() {
+                rooms.push(path);
+                continue;
+            }
+            let (kind, contents) = if metadata.is_symlink() {
+                (EntryKind::Link, fs::read_link(&path)?.into_os_string().into_vec())
+            } else if metadata.permissions().mode() & 0o100 != 0 {
+                (EntryKind::BlobExecutable, fs::read(&path)?)
+            } else {
+                (EntryKind::Blob, fs::read(&path)?)
+            };
+            let id = gix::objs::compute_hash(hash, gix::objs::Kind::Blob, &contents)?;
+            found.insert(path.strip_prefix(dir)?.to_owned(), (kind, id));
+        }
+    }
+    Ok(found)
+}
+
+/// The id of the tree that has just these files.
+fn id_of(files: &BTreeMap<PathBuf, Entry>, hash: gix::hash::Kind) -> GitResult<ObjectId> {
+    let mut editor = Editor::new(Tree::empty(), &gix::objs::find::Never, hash);
+    for (path, (kind, id)) in files {
+        editor.upsert(path.iter().map(|part| part.as_bytes().as_bstr()), *kind, *id)?;
+    }
+    editor.write(|tree| {
+        let mut data = Vec::new();
+        tree.write_to(&mut data)?;
+        Ok(gix::objs::compute_hash(hash, gix::objs::Kind::Tree, &data)?)
+    })
 }
 
 pub(super) fn listing(
@@ -128,7 +173,7 @@ pub(super) fn listing(
     let mut trees = vec![(PathBuf::new(), from(tree)?)];
     while let Some((dir, id)) = trees.pop() {
         let repository = repositories.needed(id)?;
-        for entry in repository.find_tree(id)?.iter() {
+        for entry in object(repository, id)?.try_into_tree()?.iter() {
             let entry = entry?;
             let path = dir.join(OsStr::from_bytes(entry.filename()));
             match entry.kind() {
@@ -139,7 +184,7 @@ pub(super) fn listing(
                     let repository = repository.ok_or_else(|| {
                         format!("{} is a submodule that is not cloned", path.display())
                     })?;
-                    trees.push((path, repository.find_commit(commit)?.tree_id()?.detach()));
+                    trees.push((path, tree_of(repository, commit)?));
                 }
                 kind => drop(files.insert(path, (kind, entry.object_id()))),
             }
@@ -149,6 +194,5 @@ pub(super) fn listing(
 }
 
 pub(super) fn blob(repositories: &Repositories, id: ObjectId) -> GitResult<Vec<u8>> {
-    let repository = repositories.needed(id)?;
-    Ok(repository.find_blob(id)?.take_data())
+    repositories::blob(repositories.needed(id)?, id)
 }
