@@ -56,5 +56,6 @@ pub mod plan;
 pub mod report;
 pub mod slice;
 pub mod storage;
+pub mod text;
 pub mod verify;
 pub mod workflow;

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The modules from the ground up. A module imports what stands in lines before its own.
 const LAYERS: [&[&str]; 12] = [
-    &["access", "count", "digest", "name", "slice", "exit", "diagnosis"],
+    &["access", "count", "digest", "name", "slice", "text", "exit", "diagnosis"],
     &["workflow", "bisect", "cache"],
     &["footprint"],
     &["git"],

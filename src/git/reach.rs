@@ -3,24 +3,31 @@
 //!
 //! It is for deciding what may go, so what cannot be known is an error, never an omission.
 
-use std::collections::HashSet;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use gix::objs::tree::EntryKind;
 use gix::{ObjectId, Repository};
 
-use super::repositories::Repositories;
+use super::repositories::{self, Repositories, object, tree_of};
+use super::snapshot::{Snapshot, SnapshotError};
 use super::{GitResult, object_id};
 use crate::digest;
+use crate::name::StorageName;
+use crate::text;
 
 /// The library of computations; if it is a submodule, its own submodules are computations.
-const LIBRARY: &[u8] = b"computations";
+const LIBRARY: &str = "computations";
 
 /// What some repositories can reach.
 #[derive(Debug, Default)]
 pub struct Reach {
     commits: HashSet<digest::ObjectId>,
-    literals: HashSet<String>,
+    literals: HashSet<StorageName>,
 }
 
 /// Why it cannot be told what a repository reaches.
@@ -71,7 +78,7 @@ impl Reach {
     /// Fails if not everything that it reaches can be told.
     pub fn add(&mut self, dir: &Path) -> Result<(), ReachError> {
         let git = |source| ReachError::Git { repository: dir.to_owned(), source };
-        let repositories = Repositories::open(dir).map_err(git)?;
+        let repositories = Rc::new(Repositories::open(dir).map_err(git)?);
         let task = &repositories.task;
         if task.is_shallow().map_err(|error| git(error.into()))? {
             return Err(ReachError::Shallow(dir.to_owned()));
@@ -79,7 +86,7 @@ impl Reach {
         let submodules = repositories.submodules().map_err(git)?;
         self.commits.extend(heads(submodules).map_err(git)?);
         let tips = tips(task).map_err(git)?;
-        let mut walk = Walk { repositories: &repositories, reach: self, seen: HashSet::new() };
+        let mut walk = Walk::new(&repositories, self);
         for commit in history(task, tips).map_err(git)? {
             let name = object_id(commit).map_err(git)?;
             if let Some(submodule) = walk.commit(commit).map_err(git)? {
@@ -101,7 +108,7 @@ impl Reach {
 
     /// The names in the storage that workflows read at these commits.
     pub fn literals(&self) -> impl Iterator<Item = &str> {
-        self.literals.iter().map(String::as_str)
+        self.literals.iter().map(StorageName::as_str)
     }
 }
 
@@ -136,64 +143,152 @@ fn head(repository: &Repository) -> Option<ObjectId> {
     repository.head_id().ok().map(gix::Id::detach)
 }
 
-/// Reads each tree once.
+/// Reads each tree once, unless links in it may lead elsewhere in another commit.
 struct Walk<'a> {
-    repositories: &'a Repositories,
+    repositories: &'a Rc<Repositories>,
     reach: &'a mut Reach,
-    seen: HashSet<ObjectId>,
+    /// The trees that were read, and whether they hold nodes with links, themselves or anywhere
+    /// below.
+    linked: HashMap<ObjectId, bool>,
+    /// The commits that are yet to be looked into, and where they are in the task's repository.
+    commits: Vec<(PathBuf, ObjectId)>,
 }
 
-impl Walk<'_> {
+/// A commit of the task's repository, opened where a link is to be followed.
+struct Commit {
+    id: ObjectId,
+    opened: OnceCell<Snapshot>,
+}
+
+/// A tree that is being read, and its name in the one around it.
+#[derive(Default)]
+struct Open {
+    id: Option<ObjectId>,
+    name: OsString,
+    /// The trees in it that are yet to be read.
+    below: Vec<(OsString, ObjectId)>,
+    submodules: Vec<(OsString, ObjectId)>,
+    kind: Option<File>,
+    value: Option<File>,
+    linked: bool,
+}
+
+impl<'a> Walk<'a> {
+    fn new(repositories: &'a Rc<Repositories>, reach: &'a mut Reach) -> Self {
+        Self { repositories, reach, linked: HashMap::new(), commits: Vec::new() }
+    }
+
     /// Notes what a commit records; returns the commit of a library that is not cloned, if so.
     fn commit(&mut self, commit: ObjectId) -> GitResult<Option<ObjectId>> {
-        let mut commits = vec![commit];
-        while let Some(id) = commits.pop() {
-            let repositories = self.repositories;
+        let task = Commit { id: commit, opened: OnceCell::new() };
+        self.commits = vec![(PathBuf::new(), commit)];
+        while let Some((place, id)) = self.commits.pop() {
+            let repositories = Rc::clone(self.repositories);
             let Some(repository) = repositories.having(id)? else { return Ok(Some(id)) };
-            let mut trees = vec![repository.find_commit(id)?.tree_id()?.detach()];
-            while let Some(tree) = trees.pop() {
-                if self.seen.insert(tree) {
-                    self.tree(repository, tree, &mut trees, &mut commits)?;
+            let mut way = Vec::new();
+            let mut next = Some((OsString::new(), tree_of(repository, id)?));
+            while next.is_some() || !way.is_empty() {
+                if let Some((name, id)) = next.take()
+                    && self.linked.get(&id) != Some(&false)
+                {
+                    way.push(open(repository, id, name)?);
+                    self.note(&task, repository, &place, &way)?;
+                }
+                let Some(open) = way.last_mut() else { break };
+                next = open.below.pop();
+                if next.is_none() {
+                    let linked = open.linked;
+                    self.linked.extend(open.id.map(|id| (id, linked)));
+                    way.pop();
+                    if let Some(around) = way.last_mut() {
+                        around.linked |= linked;
+                    }
                 }
             }
         }
         Ok(None)
     }
 
-    /// Notes what a tree records, and what else is to be read.
-    fn tree(
+    /// Notes what the tree at the end of a way records itself.
+    fn note(
         &mut self,
+        task: &Commit,
         repository: &Repository,
-        id: ObjectId,
-        trees: &mut Vec<ObjectId>,
-        commits: &mut Vec<ObjectId>,
+        place: &Path,
+        way: &[Open],
     ) -> GitResult<()> {
-        let tree = repository.find_tree(id)?;
-        let (mut kind, mut value) = (None, None);
-        for entry in tree.iter() {
-            let entry = entry?;
-            let id = entry.object_id();
-            match entry.kind() {
-                EntryKind::Tree => trees.push(id),
-                EntryKind::Commit => {
-                    self.reach.commits.insert(object_id(id)?);
-                    // A submodule that is one computation needs not be cloned.
-                    if *entry.filename() == LIBRARY || self.repositories.having(id)?.is_some() {
-                        commits.push(id);
-                    }
-                }
-                _ if *entry.filename() == "kind" => kind = Some(id),
-                _ if *entry.filename() == "value" => value = Some(id),
-                _ => {}
+        let Some(open) = way.last() else { return Ok(()) };
+        // Most trees have no use for it, and it may be long.
+        let place = || way.iter().fold(place.to_owned(), |place, open| place.join(&open.name));
+        for (name, id) in &open.submodules {
+            self.reach.commits.insert(object_id(*id)?);
+            // One that is a computation needs not be cloned.
+            if name == LIBRARY || self.repositories.having(*id)?.is_some() {
+                self.commits.push((place().join(name), *id));
             }
         }
-        if let (Some(kind), Some(value)) = (kind, value)
-            && repository.find_blob(kind)?.data.trim_ascii() == b"literal"
+        let (Some(kind), Some(value)) = (open.kind, open.value) else { return Ok(()) };
+        let read = |file, name| match file {
+            File::Blob(id) => repositories::blob(repository, id).map(Some),
+            File::Link => self.follow(task, &place().join(name)),
+        };
+        if let Some(kind) = read(kind, "kind")?
+            && text::line(&kind).is_ok_and(|(kind, _)| kind == "literal")
+            && let Some(value) = read(value, "value")?
+            && let Ok((name, _)) = text::line(&value)
+            && let Ok(name) = name.parse()
         {
-            let value = repository.find_blob(value)?;
-            let name = std::str::from_utf8(value.data.trim_ascii()).unwrap_or_default();
-            self.reach.literals.insert(name.to_owned());
+            self.reach.literals.insert(name);
         }
         Ok(())
     }
+
+    /// Reads the file that a link in the task leads to, if the task could be loaded with it.
+    fn follow(&self, task: &Commit, path: &Path) -> GitResult<Option<Vec<u8>>> {
+        let opened = || Snapshot::of(Rc::clone(self.repositories), task.id);
+        let snapshot = task.opened.get_or_init(opened);
+        match snapshot.find(path).and_then(|file| snapshot.read(&file)) {
+            Ok(contents) => Ok(Some(contents)),
+            Err(SnapshotError::Git(error)) => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+/// Reads a tree.
+fn open(repository: &Repository, id: ObjectId, name: OsString) -> GitResult<Open> {
+    let mut open = Open { id: Some(id), name, ..Open::default() };
+    for entry in object(repository, id)?.try_into_tree()?.iter() {
+        let entry = entry?;
+        let (id, name) = (entry.object_id(), OsStr::from_bytes(entry.filename()));
+        let file = match entry.kind() {
+            EntryKind::Tree => {
+                open.below.push((name.to_owned(), id));
+                continue;
+            }
+            EntryKind::Commit => {
+                open.submodules.push((name.to_owned(), id));
+                // A link in it may lead out of it.
+                open.linked = true;
+                continue;
+            }
+            EntryKind::Link => File::Link,
+            _ => File::Blob(id),
+        };
+        let known = match name.as_bytes() {
+            b"kind" => &mut open.kind,
+            b"value" => &mut open.value,
+            _ => continue,
+        };
+        *known = Some(file);
+        open.linked |= matches!(file, File::Link);
+    }
+    Ok(open)
+}
+
+/// A file of a node, in a tree.
+#[derive(Clone, Copy)]
+enum File {
+    Blob(ObjectId),
+    Link,
 }

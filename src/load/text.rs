@@ -1,22 +1,20 @@
-//! Small text files: one line, or a list of lines.
-//!
-//! A final newline or none, CRLF, a byte order mark, blank lines at the end and white space
-//! around a line all mean nothing. Knows nothing of what the lines say.
+//! The text files of a task, read from a source: what is wrong with them are faults.
 
 use super::problem::Fault;
+use crate::text::{self, TextError};
 
-/// Returns the lines of a list, each trimmed, together with their places counted from one.
+/// Returns the lines of a list, each trimmed.
 ///
 /// # Errors
 ///
-/// Tells that the file cannot be read, is no text, or that a line within the list is empty.
+/// Tells that the file cannot be read, is no text, or that a line within the list is empty; each
+/// with the number of the line counted from one, zero for the file as a whole.
 pub(super) fn lines(file: Result<Vec<u8>, Fault>) -> Result<Vec<String>, Vec<(usize, Fault)>> {
-    let text = file.and_then(whole).map_err(|fault| vec![(0, fault)])?;
-    let lines: Vec<String> = list(&text).map(str::to_owned).collect();
-    let empty =
-        |(at, line): (usize, &String)| line.is_empty().then_some((at + 1, Fault::EmptyLine));
-    let empty: Vec<_> = lines.iter().enumerate().filter_map(empty).collect();
-    if empty.is_empty() { Ok(lines) } else { Err(empty) }
+    let contents = file.map_err(|fault| vec![(0, fault)])?;
+    match text::lines(&contents) {
+        Ok(lines) => Ok(lines.into_iter().map(str::to_owned).collect()),
+        Err(errors) => Err(errors.into_iter().map(|(at, error)| (at, error.into())).collect()),
+    }
 }
 
 /// Returns the first line, trimmed, and whether others follow that nothing reads.
@@ -25,58 +23,17 @@ pub(super) fn lines(file: Result<Vec<u8>, Fault>) -> Result<Vec<String>, Vec<(us
 ///
 /// Tells that the file cannot be read, is no text, or is empty.
 pub(super) fn line(file: Result<Vec<u8>, Fault>) -> Result<(String, bool), Fault> {
-    let text = file.and_then(whole)?;
-    let mut lines = list(&text);
-    match lines.next() {
-        Some(first) if !first.is_empty() => Ok((first.to_owned(), lines.next().is_some())),
-        _ => Err(Fault::Empty),
-    }
+    let contents = file?;
+    let (line, more) = text::line(&contents)?;
+    Ok((line.to_owned(), more))
 }
 
-fn list(text: &str) -> impl Iterator<Item = &str> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_end();
-    text.lines().map(str::trim)
-}
-
-fn whole(contents: Vec<u8>) -> Result<String, Fault> {
-    String::from_utf8(contents).map_err(|_| Fault::NotText)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn file(contents: &[u8]) -> Result<Vec<u8>, Fault> {
-        Ok(contents.to_vec())
-    }
-
-    #[test]
-    fn endings_mean_nothing() {
-        for same in ["a\nb c", "a\nb c\n", "a\r\nb c\r\n", "\u{feff}a\n b c \n\n \n"] {
-            assert_eq!(lines(file(same.as_bytes())).unwrap(), ["a", "b c"], "{same:?}");
+impl From<TextError> for Fault {
+    fn from(error: TextError) -> Self {
+        match error {
+            TextError::NotText => Self::NotText,
+            TextError::Empty => Self::Empty,
+            TextError::EmptyLine => Self::EmptyLine,
         }
-        assert!(lines(file(b"")).unwrap().is_empty());
-        assert!(lines(file(b"\n\n")).unwrap().is_empty());
-    }
-
-    #[test]
-    fn an_empty_line_within_a_list_is_told_with_its_place() {
-        let wrong = lines(file(b"a\n\nb\n")).unwrap_err();
-        assert!(matches!(wrong[..], [(2, Fault::EmptyLine)]));
-    }
-
-    #[test]
-    fn one_line_is_the_first() {
-        assert_eq!(line(file(b" a\r\n")).unwrap(), ("a".to_owned(), false));
-        assert_eq!(line(file(b"a\nb\n")).unwrap(), ("a".to_owned(), true));
-        for empty in [&b""[..], b"\n", b"\na\n"] {
-            assert!(matches!(line(file(empty)), Err(Fault::Empty)), "{empty:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_text_is_told() {
-        assert!(matches!(line(file(b"\xff\xfe")), Err(Fault::NotText)));
-        assert!(matches!(line(Err(Fault::Missing)), Err(Fault::Missing)));
     }
 }

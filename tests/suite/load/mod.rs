@@ -5,3 +5,4 @@ mod broken;
 mod faults;
 mod git;
 mod links;
+mod literals;

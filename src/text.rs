@@ -1,0 +1,90 @@
+//! The text files of a task: one line, or a list of lines.
+//!
+//! A final newline or none, CRLF, a byte order mark, blank lines at the end and white space
+//! around a line all mean nothing. Whoever reads such a file reads it with these functions, from a
+//! work tree or from a commit. Knows nothing of what the lines say.
+
+/// Why the contents of a file are no such text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TextError {
+    /// The file holds something other than UTF-8.
+    #[error("is not UTF-8 text")]
+    NotText,
+    /// The file or its first line is empty.
+    #[error("has no first line")]
+    Empty,
+    /// A list has an empty line before its end.
+    #[error("the line is empty")]
+    EmptyLine,
+}
+
+/// Returns the lines of a list, each trimmed.
+///
+/// # Errors
+///
+/// Fails if the file is no text, or a line within the list is empty: each error with the number of
+/// its line counted from one, zero for the file as a whole.
+pub fn lines(contents: &[u8]) -> Result<Vec<&str>, Vec<(usize, TextError)>> {
+    let text = whole(contents).map_err(|error| vec![(0, error)])?;
+    let lines: Vec<&str> = list(text).collect();
+    let empty =
+        |(at, line): (usize, &&str)| line.is_empty().then_some((at + 1, TextError::EmptyLine));
+    let empty: Vec<_> = lines.iter().enumerate().filter_map(empty).collect();
+    if empty.is_empty() { Ok(lines) } else { Err(empty) }
+}
+
+/// Returns the first line, trimmed, and whether others follow that nothing reads.
+///
+/// # Errors
+///
+/// Fails if the file is no text, or is empty.
+pub fn line(contents: &[u8]) -> Result<(&str, bool), TextError> {
+    let mut lines = list(whole(contents)?);
+    match lines.next() {
+        Some(first) if !first.is_empty() => Ok((first, lines.next().is_some())),
+        _ => Err(TextError::Empty),
+    }
+}
+
+fn list(text: &str) -> impl Iterator<Item = &str> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_end();
+    text.lines().map(str::trim)
+}
+
+fn whole(contents: &[u8]) -> Result<&str, TextError> {
+    std::str::from_utf8(contents).map_err(|_| TextError::NotText)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endings_mean_nothing() {
+        for same in ["a\nb c", "a\nb c\n", "a\r\nb c\r\n", "\u{feff}a\n b c \n\n \n"] {
+            assert_eq!(lines(same.as_bytes()).unwrap(), ["a", "b c"], "{same:?}");
+        }
+        assert!(lines(b"").unwrap().is_empty());
+        assert!(lines(b"\n\n").unwrap().is_empty());
+    }
+
+    #[test]
+    fn an_empty_line_within_a_list_is_told_with_its_place() {
+        assert_eq!(lines(b"a\n\nb\n").unwrap_err(), [(2, TextError::EmptyLine)]);
+    }
+
+    #[test]
+    fn one_line_is_the_first() {
+        assert_eq!(line(b" a\r\n"), Ok(("a", false)));
+        assert_eq!(line(b"a\nb\n"), Ok(("a", true)));
+        for empty in [&b""[..], b"\n", b"\na\n"] {
+            assert_eq!(line(empty), Err(TextError::Empty), "{empty:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_told() {
+        assert_eq!(line(b"\xff\xfe"), Err(TextError::NotText));
+        assert_eq!(lines(b"\xff\xfe"), Err(vec![(0, TextError::NotText)]));
+    }
+}
