@@ -1,84 +1,100 @@
-//! Where computations run from: their directory as it is checked out, or their tree, exported once.
+//! Where computations run from: a directory in the storage that has what their tree has, and nothing
+//! else. Never the work tree, which may change at any time.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::CallError;
 use crate::digest::ObjectId;
 use crate::git::{TreeFileKind, Trees};
+use crate::name::ComputationName;
 use crate::storage::{NewTree, Storage, StorageError};
 use crate::workflow::Computation;
 
-/// The trees of computations, in the storage. Each is looked at once, and made if it is not there
-/// or is not what its name says.
+/// The trees of computations, in the storage.
+///
+/// What is isolated cannot change its directory: that is in `trees/`, shared by all runs. Each run
+/// hashes it once, and makes it if it is not there or is not what its name says. What is not isolated
+/// may write to its directory, as interpreters do that keep what they have compiled. It gets one that
+/// is the run's own, of the computation's name, and no other run sees what it leaves there.
 #[derive(Debug)]
 pub struct Exports<'a> {
     storage: &'a Storage,
     trees: &'a Trees,
-    /// What was looked at.
-    right: Mutex<HashSet<ObjectId>>,
+    /// The directories that were made or hashed: of each tree, and of each computation that is not
+    /// isolated.
+    right: Mutex<HashMap<(ObjectId, Option<ComputationName>), PathBuf>>,
 }
 
 impl<'a> Exports<'a> {
     /// Takes trees from the repository of a task.
     pub fn new(storage: &'a Storage, trees: &'a Trees) -> Self {
-        Self { storage, trees, right: Mutex::default() }
+        Self { storage, trees, right: Default::default() }
     }
 
-    /// Returns the directory that a computation runs from: where it is isolated, one that holds
-    /// nothing but what its commit records.
+    /// Returns the directory that a computation runs from. It holds nothing but what its commit
+    /// records or, if it is dirty, what the work tree had when the task was loaded.
     pub(super) fn directory(
         &self,
         computation: &Computation,
         isolated: bool,
     ) -> Result<PathBuf, CallError> {
-        match &computation.checked_out {
-            Some(directory) if computation.dirty || !isolated => return Ok(directory.clone()),
-            _ => {}
-        }
-        let tree = &computation.tree;
+        let Computation { name, tree, .. } = computation;
+        let key = (tree.clone(), (!isolated).then(|| name.clone()));
         let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
-        let directory = self.storage.tree(tree);
-        if !right.contains(tree) {
-            self.storage.announce([self.storage.tree_name(tree)]);
-            // What is checked out may be in a repository of which the task's knows nothing.
-            let own = computation.checked_out.as_deref().map(Trees::new);
-            let trees = own.as_ref().unwrap_or(self.trees);
-            if directory.is_dir() && !trees.are_in(&directory, tree).map_err(CallError::Tree)? {
-                self.storage.set_tree_aside(tree)?;
-            }
-            if !directory.is_dir() {
-                self.export(trees, tree)?;
-            }
-            right.insert(tree.clone());
+        if let Some(directory) = right.get(&key) {
+            return Ok(directory.clone());
         }
+        // What is checked out may be in a repository of which the task's knows nothing.
+        let own = computation.checked_out.as_deref().map(|directory| match computation.dirty {
+            true => Trees::as_it_stands(directory, tree),
+            false => Trees::new(directory),
+        });
+        let trees = own.as_ref().unwrap_or(self.trees);
+        let directory = match isolated {
+            true => self.shared(trees, tree)?,
+            false => {
+                let new = self.storage.private_tree(name.as_str())?;
+                fill(&new, trees, tree)?;
+                new.path().to_owned()
+            }
+        };
+        right.insert(key, directory.clone());
         Ok(directory)
     }
 
-    fn export(&self, trees: &Trees, tree: &ObjectId) -> Result<(), CallError> {
-        let new = self.storage.new_tree()?;
-        let mut failed = None;
-        let filled = trees.files(tree, &mut |file| {
-            write(&new, &file.path, file.kind).map_err(|error| {
-                failed = Some(error);
-                io::ErrorKind::Other.into()
-            })
-        });
-        if let Some(error) = failed {
-            return Err(error.into());
+    /// The directory of a tree that is shared by all runs.
+    fn shared(&self, trees: &Trees, tree: &ObjectId) -> Result<PathBuf, CallError> {
+        let directory = self.storage.tree(tree);
+        self.storage.announce([self.storage.tree_name(tree)]);
+        let is_there = directory.is_dir();
+        if !is_there || !trees.are_in(&directory, tree).map_err(CallError::Tree)? {
+            let new = self.storage.new_tree()?;
+            fill(&new, trees, tree)?;
+            if is_there { new.replace(tree)? } else { new.publish(tree)? }
         }
-        filled.map_err(CallError::Tree)?;
-        Ok(new.publish(tree)?)
+        Ok(directory)
     }
 }
 
-fn write(
-    new: &NewTree<'_>,
-    path: &std::path::Path,
-    kind: TreeFileKind,
-) -> Result<(), StorageError> {
+/// Fills a new directory with the files of a tree.
+fn fill(new: &NewTree<'_>, trees: &Trees, tree: &ObjectId) -> Result<(), CallError> {
+    let mut failed = None;
+    let filled = trees.files(tree, &mut |file| {
+        write(new, &file.path, file.kind).map_err(|error| {
+            failed = Some(error);
+            io::ErrorKind::Other.into()
+        })
+    });
+    match failed {
+        Some(error) => Err(error.into()),
+        None => filled.map_err(CallError::Tree),
+    }
+}
+
+fn write(new: &NewTree<'_>, path: &Path, kind: TreeFileKind) -> Result<(), StorageError> {
     match kind {
         TreeFileKind::Plain(contents) => new.file(path, &contents, false),
         TreeFileKind::Executable(contents) => new.file(path, &contents, true),

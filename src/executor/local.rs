@@ -27,8 +27,8 @@ use super::orphans::Orphans;
 use super::sandbox::{self, Sandbox, SandboxError};
 use super::{Ended, ExecuteError, Executor, Invocation, Isolation, Status};
 
-/// How often a file that is just being written elsewhere is tried again.
-const BUSY: usize = 20;
+/// How often, a millisecond apart, a file that is just being written elsewhere is tried again.
+const BUSY: usize = 1000;
 
 /// How long a process that was asked to end has to do so.
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -346,7 +346,7 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
     for _ in 0..BUSY {
         match command.spawn() {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
-                thread::yield_now();
+                thread::sleep(Duration::from_millis(1));
             }
             other => return other,
         }

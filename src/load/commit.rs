@@ -46,6 +46,10 @@ impl Source for Snapshot {
         Ok(Found::Directory { dir, identity, outside: false })
     }
 
+    fn holds(&mut self, dir: &Spot, name: &str) -> Result<bool, Fault> {
+        Ok(self.entry(dir, OsStr::new(name))?.is_below(dir))
+    }
+
     fn list(&mut self, dir: &Spot) -> Result<Vec<OsString>, Fault> {
         Ok(Self::list(self, dir)?)
     }

@@ -81,8 +81,8 @@ impl<'a, S: Source> Library<'a, S> {
             list_of(&place.join(file), lines, findings)
         };
         let (inputs, outputs) = (list("inputs"), list("outputs"));
-        let executable = executable(self.source.find(dir, "exec"));
-        let executable = findings.note(&place.join("exec"), executable);
+        let executable = executable(self.source, dir);
+        let executable = findings.note(&place.join(EXEC), executable);
         let access = access::read(self.source, dir, &place, findings);
         let version = findings.note(&place, self.source.version(dir))?;
         executable?;
@@ -119,8 +119,13 @@ fn list_of(
     Some(lines)
 }
 
-fn executable<D>(exec: Result<Found<D>, Fault>) -> Result<(), Fault> {
-    match exec? {
+/// The name of the file that is executed.
+const EXEC: &str = "exec";
+
+/// Checks that `exec` can be executed from what Git records of its directory alone.
+fn executable<S: Source>(source: &mut S, dir: &S::Dir) -> Result<(), Fault> {
+    match source.find(dir, EXEC)? {
+        _ if !source.holds(dir, EXEC)? => Err(Fault::Elsewhere),
         Found::File { plain: true, executable: true } => Ok(()),
         Found::File { plain: true, executable: false } => Err(Fault::NotExecutable),
         Found::File { plain: false, .. } | Found::Directory { .. } => Err(Fault::NotAFile),

@@ -145,6 +145,9 @@ pub enum Fault {
     /// A link to something that the task's commit does not record.
     #[error("leads out of the repository, to {}", .0.display())]
     Outside(PathBuf),
+    /// An `exec` that is not in the directory of its computation.
+    #[error("leads out of the computation's directory, which is all that is executed")]
+    Elsewhere,
     /// A computation has changes that its commit does not record.
     #[error("has changes that are not committed: {}", listed(.0))]
     Uncommitted(Vec<PathBuf>),
@@ -232,6 +235,7 @@ impl Fault {
             }
             Self::NoOutput => "remove the file to pass up all outputs",
             Self::Outside(_) => "link only to what is committed with the task",
+            Self::Elsewhere => "commit a file there that does the same, instead of the link",
             Self::Uncommitted(_) => "git add and git commit them, or evaluate with --dirty",
             Self::Snapshot(error) => error.hint()?,
             Self::Rule(RuleError::Word(_)) => "write network, read, write, env or device",
@@ -270,7 +274,7 @@ pub enum Oddity {
     #[error("nothing reads this")]
     Unread,
     /// A file that no commit records, in the directory of a computation.
-    #[error("is ignored by Git: no commit records it, and no isolated exec sees it")]
+    #[error("is ignored by Git: no commit records it, and no exec sees it")]
     Ignored,
     /// What is different from the commit.
     #[error("is not committed as it is: {}", listed(.0))]

@@ -75,6 +75,9 @@ pub(super) trait Source {
     /// Tells what has this name in a directory, following links.
     fn find(&mut self, dir: &Self::Dir, name: &str) -> Result<Found<Self::Dir>, Fault>;
 
+    /// Whether what has this name in a directory, following links, is in that directory.
+    fn holds(&mut self, dir: &Self::Dir, name: &str) -> Result<bool, Fault>;
+
     /// Lists the names in a directory, in any order.
     fn list(&mut self, dir: &Self::Dir) -> Result<Vec<OsString>, Fault>;
 

@@ -80,6 +80,14 @@ impl Source for WorkTree {
         Ok(found(&stat, outside, || dir.linked(real)))
     }
 
+    fn holds(&mut self, dir: &Rc<Place>, name: &str) -> Result<bool, Fault> {
+        if FileType::from_raw_mode(dir.look(name)?.st_mode) != FileType::Symlink {
+            return Ok(true);
+        }
+        let real = dir.path.join(name).canonicalize().map_err(Fault::read)?;
+        Ok(real.starts_with(dir.path.canonicalize().map_err(Fault::read)?))
+    }
+
     fn list(&mut self, dir: &Rc<Place>) -> Result<Vec<OsString>, Fault> {
         dir.list()
     }

@@ -19,6 +19,8 @@ const ASIDE: &str = "aside";
 pub struct NewTree<'a> {
     storage: &'a Storage,
     room: PathBuf,
+    /// It is to be published, so its files are to be flushed.
+    shared: bool,
 }
 
 impl Storage {
@@ -38,19 +40,23 @@ impl Storage {
     ///
     /// Fails if the storage cannot be written.
     pub fn new_tree(&self) -> Result<NewTree<'_>> {
-        let room = self.place(&self.private_name())?;
-        self.disk.make_dir(&room)?;
-        Ok(NewTree { storage: self, room })
+        self.tree_in(&self.private_name(), true)
     }
 
-    /// Sets the directory of a tree aside that does not contain what its name says.
+    /// Begins to make a directory of this name with the files of a tree, which nobody but this run
+    /// uses. It goes with the run.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be written.
-    pub fn set_tree_aside(&self, tree: &ObjectId) -> Result<()> {
-        let aside = self.aside_room(&format!("{TREES}/{ASIDE}/{}", tree.full()));
-        self.disk.rename(&self.tree(tree), &self.place(&aside)?).map(drop)
+    pub fn private_tree(&self, name: &str) -> Result<NewTree<'_>> {
+        self.tree_in(&format!("{}/{name}", self.private_name()), false)
+    }
+
+    fn tree_in(&self, room: &str, shared: bool) -> Result<NewTree<'_>> {
+        let room = self.place(room)?;
+        self.disk.make_dir(&room)?;
+        Ok(NewTree { storage: self, room, shared })
     }
 }
 
@@ -87,7 +93,9 @@ impl NewTree<'_> {
     pub fn file(&self, path: &Path, contents: &[u8], executable: bool) -> Result<()> {
         let path = self.place(path)?;
         self.storage.disk.write_sealed(&path, contents, if executable { 0o555 } else { 0o444 })?;
-        self.storage.unsynced.note(&path);
+        if self.shared {
+            self.storage.unsynced.note(&path);
+        }
         Ok(())
     }
 
@@ -104,8 +112,15 @@ impl NewTree<'_> {
         let path = self.room.join(path);
         let dir = path.parent().unwrap_or(&self.room);
         self.storage.disk.make_dirs(dir)?;
-        self.storage.unsynced.note(dir);
+        if self.shared {
+            self.storage.unsynced.note(dir);
+        }
         Ok(path)
+    }
+
+    /// Where the directory is until it is published.
+    pub fn path(&self) -> &Path {
+        &self.room
     }
 
     /// Makes the directory visible, unless somebody else was faster.
@@ -122,5 +137,25 @@ impl NewTree<'_> {
             self.storage.disk.remove_tree(&self.room)?;
         }
         Ok(())
+    }
+
+    /// Makes the directory visible in place of one that does not contain what its name says, and sets
+    /// that aside. Others may be using it: there is one at any moment, if the file system can exchange
+    /// two.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn replace(self, tree: &ObjectId) -> Result<()> {
+        self.storage.flush()?;
+        let place = self.storage.tree(tree);
+        let aside = self.storage.aside_room(&format!("{TREES}/{ASIDE}/{}", tree.full()));
+        let aside = self.storage.place(&aside)?;
+        if self.storage.disk.exchange(&self.room, &place)? {
+            self.storage.unsynced.note_entry(&place);
+            return self.storage.disk.rename(&self.room, &aside).map(drop);
+        }
+        self.storage.disk.rename(&place, &aside)?;
+        self.publish(tree)
     }
 }

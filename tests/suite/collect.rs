@@ -8,6 +8,7 @@ use compeval::history::History;
 use compeval::storage::{Durability, Storage, Unrecorded};
 
 use crate::fifo::{Fifo, Never};
+use crate::isolation;
 use crate::lab::{Lab, Library};
 use crate::program::{Ran, Running};
 use crate::repository::{self, LAB};
@@ -270,8 +271,11 @@ fn a_collection_on_a_disk_that_fails_harms_nothing() {
 
 #[test]
 fn exports_go_with_the_last_result_of_their_tree() {
-    let lab = Lab::task(TASK).commit();
-    lab.ce_run(&["--at", "HEAD"]).exit(0).called(vec!["add", "divmod"]);
+    if !isolation::is_possible() {
+        return; // Nothing is exported to be shared.
+    }
+    let lab = Lab::task(TASK).isolated().commit();
+    lab.ce_run(&["--at", "HEAD"]).exit(0).says("2 calls: 2 executed");
     let left = |room: &str| lab.storage().iter().filter(|name| name.contains(room)).count();
     assert_eq!((left("trees/"), left("/commits/")), (6, 2));
     gc(&lab, &["--keep=."]).exit(0);
@@ -280,7 +284,7 @@ fn exports_go_with_the_last_result_of_their_tree() {
     lab.run("ce", &["pin", "../storage", &quotient]).exit(0);
     gc(&lab, &[ALL]).exit(0);
     assert_eq!((left("trees/"), left("/commits/")), (3, 1));
-    lab.ce_run(&["--at", "HEAD"]).exit(0).called(vec!["add"]);
+    lab.ce_run(&["--at", "HEAD"]).exit(0).says("1 executed");
     assert!(lab.is_tidy());
 }
 

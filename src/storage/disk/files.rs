@@ -168,6 +168,7 @@ impl Disk {
             Ok(renameat(&from.directory, from.name, &to.directory, to.name)?)
         };
         let moved = found(fault().and_then(|()| self.again(&[from, to], rename)));
+        self.close_moved(&[from]);
         moved.doing("move to", to).map(|moved| moved.is_some())
     }
 
@@ -194,7 +195,24 @@ impl Disk {
             }
         };
         let moved = found(fault().and_then(|()| self.again(&[from, to], rename)));
+        self.close_moved(&[from]);
         moved.doing("move to", to).map(|moved| moved.unwrap_or(true))
+    }
+
+    /// Lets two files or directories change places; returns false if one is gone, or the file system
+    /// cannot do that.
+    pub(in crate::storage) fn exchange(&self, one: &Path, other: &Path) -> Result<bool> {
+        let exchange = || {
+            let (here, there) = (self.spot(one)?, self.spot(other)?);
+            let flags = RenameFlags::EXCHANGE;
+            match renameat_with(&here.directory, here.name, &there.directory, there.name, flags) {
+                Err(Errno::INVAL | Errno::NOENT) => Ok(false),
+                exchanged => Ok(exchanged.map(|()| true)?),
+            }
+        };
+        let exchanged = fault().and_then(|()| exchange());
+        self.close_moved(&[one, other]);
+        exchanged.doing("move to", other)
     }
 
     /// Removes a file unless it is gone. Of a link, not what it leads to.

@@ -218,6 +218,15 @@ impl Disk {
         any
     }
 
+    /// Closes directories that may have other paths by now.
+    fn close_moved(&self, paths: &[&Path]) {
+        for inside in paths.iter().filter_map(|path| self.inside(path).ok()) {
+            if self.known(inside).is_some() {
+                self.close(inside);
+            }
+        }
+    }
+
     /// Closes a directory that was removed since it was opened. Returns whether it was.
     fn close_if_removed(&self, inside: &[u8]) -> bool {
         let is_removed = |it: Arc<OwnedFd>| fstat(&it).map_or(true, |stat| stat.st_nlink == 0);

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use crate::isolation;
 use crate::lab::{Lab, Library};
 use crate::program::Ran;
 use crate::repository;
@@ -121,7 +122,10 @@ fn a_submodule_that_is_not_cloned_is_named() {
 
 #[test]
 fn an_export_that_was_changed_is_set_aside_and_made_again() {
-    let lab = Lab::task(TASK).commit();
+    if !isolation::is_possible() {
+        return; // Nothing is exported to be shared.
+    }
+    let lab = Lab::task(TASK).isolated().commit();
     lab.ce_run(&["--at", "HEAD"]).exit(0);
     let exec = lab.storage().into_iter().find(|name| name.starts_with("trees/")).unwrap();
     let path = lab.path("storage").join(&exec);
@@ -131,8 +135,7 @@ fn an_export_that_was_changed_is_set_aside_and_made_again() {
     for name in lab.results().into_keys().filter(|name| name.starts_with("c_")) {
         fs::remove_file(lab.path("storage").join(name)).unwrap();
     }
-    lab.called();
-    lab.ce_run(&["--at", "HEAD"]).exit(0).called(vec!["add", "mul"]);
+    lab.ce_run(&["--at", "HEAD"]).exit(0).says("2 calls: 2 executed");
     assert_eq!(fs::read(&path).unwrap(), right);
     assert!(lab.storage().iter().any(|name| name.starts_with("trees/aside/")));
 }

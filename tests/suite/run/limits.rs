@@ -87,7 +87,7 @@ fn no_room_is_told_once_and_what_fits_is_kept() {
 #[test]
 fn no_inodes_are_told_once_and_what_fits_is_kept() {
     let lab = lab();
-    let tmpfs = "mount -t tmpfs -o nr_inodes=60 tmpfs ../storage";
+    let tmpfs = "mount -t tmpfs -o nr_inodes=110 tmpfs ../storage";
     if let Some(ran) = mount::with(&lab, tmpfs, &lab.evaluation(&["-j1", "--no-sync"])) {
         goes_on(ran, "No space left on device", "make room");
     }

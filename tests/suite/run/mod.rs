@@ -3,7 +3,9 @@
 mod arguments;
 mod at;
 mod calls;
+mod damage;
 mod escape;
+mod exports;
 mod failures;
 mod hosts;
 mod inputs;

@@ -1,0 +1,92 @@
+//! Objects of Git that are not what their ids say: nothing of them is executed or believed.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::lab::{Lab, Library};
+
+const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0]";
+
+/// The file of a loose object.
+fn loose(lab: &Lab, dir: &str, id: &str) -> PathBuf {
+    let (room, file) = id.split_at(2);
+    let git_dir = lab.git(dir, &["rev-parse", "--absolute-git-dir"]);
+    PathBuf::from(git_dir).join("objects").join(room).join(file)
+}
+
+/// Writes a loose object over with another one, in a repository of the task; returns its id.
+fn write_over(lab: &Lab, dir: &str, old: &str, new: &str) -> String {
+    let [old, new] = [old, new].map(|name| lab.git(dir, &["rev-parse", name]));
+    let file = loose(lab, dir, &old);
+    fs::remove_file(&file).unwrap();
+    fs::copy(loose(lab, dir, &new), file).unwrap();
+    old
+}
+
+#[test]
+fn an_object_under_the_id_of_another_one_is_not_executed() {
+    let ways: [&[&str]; 4] = [&[], &["--isolate"], &["--at=HEAD"], &["--at=HEAD", "--isolate"]];
+    // The blob of an executable file, of another one, and the tree of a directory.
+    let objects =
+        [("mul/exec", "add/exec"), ("mul/outputs", "add/outputs"), ("mul/deep", "add/deep")];
+    for library in [Library::Plain, Library::Submodule] {
+        for (old, new) in objects {
+            let lab = Lab::task(TASK).file("computations/mul/deep/one", "1\n");
+            let lab = lab.file("computations/add/deep/one", "2\n").commit_with(library);
+            let (dir, top) = match library {
+                Library::Plain => ("task", "HEAD:computations/"),
+                _ => ("task/computations", "HEAD:"),
+            };
+            let [old, new] = [old, new].map(|name| format!("{top}{name}"));
+            let id = write_over(&lab, dir, &old, &new);
+            for options in ways {
+                let ran = lab.ce_run(options);
+                assert_ne!(ran.status.code(), Some(0), "{old} {options:?}");
+                // What is checked out is not what such a tree has.
+                if !old.ends_with("deep") || options.contains(&"--at=HEAD") {
+                    ran.says(&format!("the object {id} in ")).says(" is damaged").says("git fsck");
+                }
+                assert_eq!(lab.called(), [""; 0], "{old} {options:?}");
+                assert!(!lab.results().keys().any(|name| name.starts_with("c_")));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_object_under_the_id_of_another_one_is_not_loaded() {
+    let objects = [
+        ("workflow/inputs/01-x/value", "workflow/inputs/00-mul/inputs/01-y/value"),
+        ("workflow/inputs/00-mul/inputs", "workflow/inputs/01-x"),
+        ("inputs", "workflow/kind"),
+        ("computations/add/outputs", "computations/mul/outputs"),
+        ("", "computations"),
+    ];
+    for (old, new) in objects {
+        let lab = Lab::task(TASK).commit();
+        let id = write_over(&lab, "task", &format!("HEAD:{old}"), &format!("HEAD:{new}"));
+        for (program, arguments) in [
+            ("ce-sym", &["--at=HEAD"][..]),
+            ("ce", &["check", "--at=HEAD"]),
+            ("ce-viz", &["--at=HEAD"]),
+        ] {
+            lab.run(program, arguments)
+                .exit(2)
+                .says(&format!("the object {id} in "))
+                .says(" is damaged");
+        }
+        // Of files, it needs those of nodes only.
+        let needed = ["", "workflow/inputs/00-mul/inputs"].contains(&old);
+        lab.run("ce", &["gc", "--keep=.", "../data"]).exit(if needed { 2 } else { 0 });
+    }
+}
+
+#[test]
+fn a_commit_under_the_id_of_another_one_is_not_loaded() {
+    let lab = Lab::task(TASK).commit();
+    let lab = lab.file("workflow/inputs/01-x/value", "y\n").commit_again();
+    let id = write_over(&lab, "task", "HEAD", "HEAD~1");
+    for arguments in [&["check", "--at=HEAD"][..], &["check"]] {
+        lab.run("ce", arguments).exit(2).says(&format!("the object {id} in "));
+    }
+}
