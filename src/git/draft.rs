@@ -10,11 +10,12 @@ use std::path::Path;
 use gix::bstr::ByteSlice;
 use gix::objs::Tree;
 use gix::objs::tree::{Editor, EntryKind};
+use gix::worktree::stack::state::attributes::Source;
 use gix::{ObjectId, Repository};
 
 use super::GitResult;
 use super::repositories::{object, tree_of};
-use super::status::{changes, is_repository, top};
+use super::status::{changes, is_repository, own_index, top};
 
 /// A tree, and where its objects are.
 #[derive(Debug)]
@@ -43,7 +44,9 @@ impl Draft {
             None => Tree::empty(),
         };
         let mut editor = Editor::new(root, &memory.objects, memory.object_hash());
-        let (mut filters, index) = memory.filter_pipeline(None)?;
+        let index = own_index(&memory)?;
+        let attributes = memory.attributes_only(&index, Source::WorktreeThenIdMapping)?;
+        let mut filters = gix::filter::Pipeline::new(&memory, attributes.detach())?;
         for inside in changed {
             let parts = || inside.iter().map(|part| part.as_bytes().as_bstr());
             let path = dir.join(inside);
@@ -92,6 +95,7 @@ fn submodule(dir: &Path) -> GitResult<(EntryKind, Draft)> {
         Some(commit) => Some(tree_of(&repository, commit)?),
         None => None,
     };
-    let changed = changes.changed.iter().map(std::path::PathBuf::as_path);
+    let filtered = changes.filtered.iter().map(|it| it.path.as_path());
+    let changed = changes.changed.iter().map(std::path::PathBuf::as_path).chain(filtered);
     Ok((EntryKind::Tree, Draft::new(&repository, Path::new(""), recorded, changed)?))
 }

@@ -3,11 +3,12 @@
 //! The commit of a directory is what `git rev-parse HEAD` says inside it, the HEAD of the
 //! innermost repository.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use super::draft::Draft;
+use super::opening::Untrusted;
 use super::repositories::{object, tree_of};
 use super::standing::Standing;
 use super::status::{self, Changes};
@@ -139,11 +140,7 @@ impl Heads {
                 changes.map_err(|source| HeadError::Git { repository: top.clone(), source })?;
             self.changes.insert(scope.to_owned(), changes.below(&top));
         }
-        let Changes { changed, ignored } = &self.changes[scope];
-        let within = |paths: &[PathBuf]| {
-            paths.iter().filter(|path| path.starts_with(dir)).cloned().collect::<Vec<_>>()
-        };
-        Ok(Changes { changed: within(changed), ignored: within(ignored) })
+        Ok(self.changes[scope].within(dir))
     }
 
     /// Returns the tree that a directory would have if its changes were committed.
@@ -167,7 +164,10 @@ impl Heads {
         let inside = dir.strip_prefix(&top).unwrap_or(Path::new(""));
         let opened = self.open(&top)?;
         let recorded = opened.tree(inside).map_err(git)?.map(|(id, _)| id);
-        let changed = changes.changed.iter().filter_map(|path| path.strip_prefix(dir).ok());
+        // Without its filter, a file is what it contains.
+        let filtered = changes.filtered.iter().map(|it| &it.path);
+        let changed: BTreeSet<&PathBuf> = changes.changed.iter().chain(filtered).collect();
+        let changed = changed.into_iter().filter_map(|path| path.strip_prefix(dir).ok());
         Draft::new(&opened.repository, inside, recorded, changed).map_err(git)
     }
 
@@ -207,7 +207,9 @@ impl Heads {
         if !self.opened.contains_key(top) {
             let git = |source| HeadError::Git { repository: top.to_owned(), source };
             let opened = match open(top) {
-                Err(_) if !is_trusted(top) => return Err(HeadError::Untrusted(top.to_owned())),
+                Err(error) if error.is::<Untrusted>() => {
+                    return Err(HeadError::Untrusted(top.to_owned()));
+                }
                 opened => opened.map_err(git)?,
             };
             let opened = opened.ok_or_else(|| HeadError::Unborn(top.to_owned()))?;
@@ -220,12 +222,6 @@ impl Heads {
 /// Returns the top of the work tree that a directory is in.
 pub fn top(dir: &Path) -> Option<PathBuf> {
     dir.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok()).map(Path::to_owned)
-}
-
-/// Whether a repository is the user's own.
-fn is_trusted(top: &Path) -> bool {
-    let own = |path: PathBuf| gix::sec::identity::is_path_owned_by_current_user(&path);
-    own(top.join(".git")).unwrap_or(true) && own(top.to_owned()).unwrap_or(true)
 }
 
 fn open(top: &Path) -> GitResult<Option<Opened>> {

@@ -6,8 +6,11 @@
 mod config;
 mod diff;
 mod draft;
+mod drivers;
 mod head;
 mod log;
+mod opening;
+mod parameters;
 mod range;
 mod reach;
 mod repositories;
@@ -28,24 +31,17 @@ pub use self::config::{Config, ConfigError};
 pub use self::diff::{FileChange, Lines};
 pub use self::head::{Head, HeadError, Heads, top};
 pub use self::log::{Log, LogLine};
+use self::opening::open;
 pub use self::range::Range;
 pub use self::reach::{Reach, ReachError};
 pub use self::snapshot::{Snapshot, SnapshotError};
 pub use self::spot::{Kind, Spot, TreeId};
 pub use self::standing::Standing;
-pub use self::status::Changes;
+pub use self::status::{Changes, Filtered};
 pub use self::trees::{Changed, TreeFile, TreeFileKind, Trees};
 use crate::digest::ObjectId;
 
 type GitResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
-
-/// Opens a repository as git would: with the user's configuration, and not if it belongs to
-/// somebody else whom `safe.directory` does not name. But an id is what it names, whatever
-/// `git replace` would put in its place.
-fn open(path: &Path) -> GitResult<gix::Repository> {
-    let options = gix::open::Options::default().bail_if_untrusted(true);
-    Ok(gix::open_opts(path, options.config_overrides(["core.useReplaceRefs=false"]))?)
-}
 
 /// The path that Git writes in bytes.
 fn to_path(path: &gix::bstr::BStr) -> PathBuf {

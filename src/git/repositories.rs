@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use gix::objs::Kind;
 use gix::{ObjectId, Repository};
 
-use super::{GitResult, open};
+use super::GitResult;
+use super::opening::{open, open_submodule};
 
 /// A repository with its submodules, which are opened when one is asked for.
 #[derive(Debug)]
@@ -118,6 +119,8 @@ fn find(task: &Repository) -> GitResult<Vec<Repository>> {
         let kept = kept(&repository.common_dir().join("modules"))?;
         let recorded = repository.submodules()?.into_iter().flatten();
         let recorded = recorded.filter_map(|submodule| submodule.open().ok().flatten());
+        let recorded =
+            recorded.map(|it| open_submodule(it.git_dir())).collect::<GitResult<Vec<_>>>()?;
         for submodule in kept.into_iter().chain(recorded) {
             if seen.insert(submodule.git_dir().canonicalize()?) {
                 waiting.push(submodule.clone());
@@ -136,7 +139,7 @@ fn kept(room: &Path) -> GitResult<Vec<Repository>> {
         for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()) {
             // A submodule's name may have slashes, so a directory may be on the way to one.
             if path.join("HEAD").is_file() && path.join("objects").is_dir() {
-                kept.push(open(&path)?);
+                kept.push(open_submodule(&path)?);
             } else {
                 rooms.push(path);
             }

@@ -1,12 +1,25 @@
 //! What users call commits.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use gix::revision::plumbing::Spec;
 use gix::{ObjectId, Repository};
 
 use super::GitResult;
+
+/// What of the environment names another repository than the one that a directory is in.
+const LOCAL: [&str; 9] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_COMMON_DIR",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_SHALLOW_FILE",
+    "GIT_PREFIX",
+];
 
 /// Finds a revision as Git does. What gix does not understand, or otherwise, Git itself is asked for.
 pub(super) fn commit(repository: &Repository, dir: &Path, rev: &str) -> GitResult<ObjectId> {
@@ -42,6 +55,12 @@ fn parsed(repository: &Repository, rev: &str) -> GitResult<ObjectId> {
 
 fn asked(dir: &Path, rev: &str) -> Option<ObjectId> {
     let mut git = Command::new("git");
+    // The repository is the one that was given, and all that it takes is there.
+    for name in LOCAL {
+        git.env_remove(name);
+    }
+    git.envs([("GIT_NO_LAZY_FETCH", "1"), ("GIT_OPTIONAL_LOCKS", "0")]).stdin(Stdio::null());
+    git.env("GIT_NO_REPLACE_OBJECTS", "1");
     git.arg("-C").arg(dir).args(["rev-parse", "--verify", "--quiet", "--end-of-options", rev]);
     let output = git.output().ok().filter(|output| output.status.success())?;
     ObjectId::from_hex(output.stdout.trim_ascii()).ok()

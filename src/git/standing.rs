@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
+use super::opening::index_path;
 use super::{GitResult, object_id, open};
 use crate::cache::Stamp;
 use crate::digest::ObjectId;
@@ -24,7 +25,7 @@ impl Standing {
         repository: &gix::Repository,
         commit: gix::ObjectId,
     ) -> GitResult<Self> {
-        let index = repository.index_path().symlink_metadata().ok();
+        let index = index_path(repository).symlink_metadata().ok();
         let index = index.as_ref().map(Stamp::of);
         Ok(Self { top: top.to_owned(), commit: object_id(commit)?, index })
     }

@@ -14,6 +14,8 @@ use gix::submodule::config::Ignore;
 use gix::worktree::IndexPersistedOrInMemory;
 use gix::{ObjectId, Repository};
 
+use super::drivers::{Drivers, is_blob};
+use super::opening::index_path;
 use super::{GitResult, to_path};
 
 /// How a directory differs from the commit at HEAD: files relative to the top of the work tree.
@@ -23,13 +25,40 @@ pub struct Changes {
     pub changed: Vec<PathBuf>,
     /// What is ignored: files, and directories of which everything is; sorted.
     pub ignored: Vec<PathBuf>,
+    /// What has an external filter and does not contain what is recorded; sorted. It is changed, too,
+    /// unless the index says that Git has made it so.
+    pub filtered: Vec<Filtered>,
+}
+
+/// A file with an external filter.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Filtered {
+    /// The file.
+    pub path: PathBuf,
+    /// The name of the filter.
+    pub filter: String,
 }
 
 impl Changes {
     /// Makes all paths absolute, given the top of the work tree.
     pub(super) fn below(self, top: &Path) -> Self {
         let join = |paths: Vec<PathBuf>| paths.iter().map(|path| top.join(path)).collect();
-        Self { changed: join(self.changed), ignored: join(self.ignored) }
+        let filtered = self.filtered.into_iter();
+        let filtered = filtered.map(|it| Filtered { path: top.join(it.path), ..it }).collect();
+        Self { changed: join(self.changed), ignored: join(self.ignored), filtered }
+    }
+
+    /// Those in a directory.
+    pub(super) fn within(&self, dir: &Path) -> Self {
+        let within = |paths: &[PathBuf]| {
+            paths.iter().filter(|path| path.starts_with(dir)).cloned().collect::<Vec<_>>()
+        };
+        let filtered = self.filtered.iter().filter(|it| it.path.starts_with(dir));
+        Self {
+            changed: within(&self.changed),
+            ignored: within(&self.ignored),
+            filtered: filtered.cloned().collect(),
+        }
     }
 }
 
@@ -39,8 +68,10 @@ impl Changes {
 pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes> {
     let mut index = own_index(repository)?;
     for entry in index.entries_mut() {
-        entry.flags.remove(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
+        let hidden = Flags::ASSUME_VALID | Flags::SKIP_WORKTREE;
+        entry.flags.remove(hidden | Flags::FSMONITOR_VALID | Flags::UPTODATE);
     }
+    let filtered = filtered(repository, &index, dir)?;
     let submodules = index.entries().iter().filter(|entry| entry.mode == Mode::COMMIT);
     let submodules = submodules.map(|entry| (to_path(entry.path(&index)), entry.id));
     let submodules: Vec<(PathBuf, ObjectId)> =
@@ -61,7 +92,7 @@ pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes>
             options.thread_limit = Some(1);
         })
         .tree_index_track_renames(TrackRenames::Disabled);
-    let mut changes = Changes::default();
+    let mut changes = Changes { filtered, ..Changes::default() };
     for item in status.into_iter(pattern(dir))? {
         let item = item?;
         let path = to_path(item.location());
@@ -88,12 +119,37 @@ pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes>
 }
 
 /// Reads the index, which is large where a workflow is: nobody else has this one.
-fn own_index(repository: &Repository) -> GitResult<gix::index::File> {
-    if repository.index_path().exists() {
-        return Ok(repository.open_index()?);
+pub(super) fn own_index(repository: &Repository) -> GitResult<gix::index::File> {
+    let (path, hash) = (index_path(repository), repository.object_hash());
+    if path.exists() {
+        return Ok(gix::index::File::at(path, hash, false, Default::default())?);
     }
-    let nothing = gix::index::State::new(repository.object_hash());
-    Ok(gix::index::File::from_state(nothing, repository.index_path()))
+    Ok(gix::index::File::from_state(gix::index::State::new(hash), path))
+}
+
+/// Finds the files below a directory that have an external filter, and contain something else than
+/// the index has.
+fn filtered(
+    repository: &Repository,
+    index: &gix::index::State,
+    dir: &Path,
+) -> GitResult<Vec<Filtered>> {
+    let Some(mut drivers) = Drivers::of(repository, index)? else { return Ok(Vec::new()) };
+    let mut filtered = Vec::new();
+    for entry in index.entries().iter().filter(|it| it.mode.contains(Mode::FILE)) {
+        let path = to_path(entry.path(index));
+        if path.starts_with(dir)
+            && let Some(filter) = drivers.of_file(entry.path(index))?
+        {
+            let full = top(repository).join(&path);
+            if full.is_file() && !full.is_symlink() && !is_blob(repository, &full, entry.id)? {
+                filtered.push(Filtered { path, filter });
+            }
+        }
+    }
+    filtered.sort_unstable();
+    filtered.dedup();
+    Ok(filtered)
 }
 
 /// Whether a submodule, if it is checked out, is not just the commit that is recorded.

@@ -12,6 +12,9 @@ use crate::workflow::{Computation, ComputationId, MOST};
 /// Where computations are in a task.
 pub(super) const DIRECTORY: &str = "computations";
 
+/// The files of a computation that are read.
+pub(super) const LISTS: [&str; 3] = ["inputs", "outputs", access::FILE];
+
 /// The computations met so far.
 pub(super) struct Library<'a, S: Source> {
     pub(super) source: &'a mut S,

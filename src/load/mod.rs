@@ -235,7 +235,7 @@ fn read(
     let computations = library.into_computations();
     // Without a commit there is nothing to differ from.
     let changes = commit.as_ref().and_then(|_| findings.note(here, source.changes()));
-    let Changes { changed, ignored } = changes.unwrap_or_default();
+    let Changes { changed, ignored, .. } = changes.unwrap_or_default();
     ignored.iter().for_each(|path| findings.warning(path, Oddity::Ignored));
     if uncommitted == Uncommitted::Warn && !changed.is_empty() {
         findings.warning(here, Oddity::Uncommitted(changed.clone()));

@@ -151,6 +151,26 @@ pub enum Fault {
     /// A computation has changes that its commit does not record.
     #[error("has changes that are not committed: {}", listed(.0))]
     Uncommitted(Vec<PathBuf>),
+    /// Files of a computation that only an external filter could make what the commit records.
+    #[error(
+        "has files of which only the filter {filter:?} could tell whether they are committed, and no \
+         program of a filter is started: {}",
+        listed(files)
+    )]
+    Filtered {
+        /// The files.
+        files: Vec<PathBuf>,
+        /// The name of the filter.
+        filter: String,
+    },
+    /// A file that is read and that an external filter has changed when it was checked out.
+    #[error("has another {} than its commit: the filter {filter:?} has changed it", file.display())]
+    Converted {
+        /// The file.
+        file: PathBuf,
+        /// The name of the filter.
+        filter: String,
+    },
     /// It is not to be had from the commit.
     #[error("{0}")]
     Snapshot(#[source] SnapshotError),
@@ -237,6 +257,10 @@ impl Fault {
             Self::Outside(_) => "link only to what is committed with the task",
             Self::Elsewhere => "commit a file there that does the same, instead of the link",
             Self::Uncommitted(_) => "git add and git commit them, or evaluate with --dirty",
+            Self::Filtered { .. } => {
+                "git status, which starts the filter, and keeps in the index what it finds unchanged"
+            }
+            Self::Converted { .. } => "take the filter from the file in .gitattributes",
             Self::Snapshot(error) => error.hint()?,
             Self::Rule(RuleError::Word(_)) => "write network, read, write, env or device",
             Self::Rule(RuleError::Variable(_)) => {

@@ -7,12 +7,13 @@ use std::rc::Rc;
 
 use rustix::fs::{FileType, Stat, stat as stat_of};
 
+use super::library::LISTS;
 use super::place::{self, Place};
 use super::problem::Fault;
 use super::source::{Found, Identity, Source, Version};
 use super::{OWN, Uncommitted};
 use crate::digest::ObjectId;
-use crate::git::{self, Changes, Head, HeadError, Heads, Standing};
+use crate::git::{self, Changes, Filtered, Head, HeadError, Heads, Standing};
 
 /// A task that is checked out.
 #[derive(Debug)]
@@ -106,7 +107,7 @@ impl Source for WorkTree {
         let real = dir.path.canonicalize().map_err(Fault::read)?;
         if self.uncommitted == Uncommitted::Evaluate {
             let changes = self.changes_in(&real)?;
-            if !changes.changed.is_empty() {
+            if !changes.changed.is_empty() || read_filtered(&real, &changes).next().is_some() {
                 let commit = self.heads.commit(&real)?;
                 let tree = self.heads.tree_as_it_stands(&real, &changes)?;
                 return Ok(Version { commit, tree, dirty: true, checked_out: Some(real) });
@@ -115,11 +116,8 @@ impl Source for WorkTree {
         let Head { commit, tree } = self.heads.of(&real)?;
         match self.uncommitted {
             Uncommitted::Refuse => {
-                let Changes { changed, .. } = self.changes_in(&real)?;
-                if !changed.is_empty() {
-                    let inside = |path: &PathBuf| path.strip_prefix(&real).ok().map(Path::to_owned);
-                    return Err(Fault::Uncommitted(changed.iter().filter_map(inside).collect()));
-                }
+                let changes = self.changes_in(&real)?;
+                refuse(&real, &changes)?;
             }
             Uncommitted::Warn => drop(self.changes_in(&real)?),
             Uncommitted::Evaluate | Uncommitted::Ignore => {}
@@ -132,8 +130,9 @@ impl Source for WorkTree {
             for part in OWN {
                 let part = self.task.join(part);
                 let changes = self.heads.changes(&part, &part)?;
-                let ignored = changes.ignored.into_iter().filter(|path| is_read(path));
-                self.changed.extend(changes.changed.into_iter().chain(ignored));
+                let filtered = changes.filtered.into_iter().map(|it| it.path);
+                let read = changes.ignored.into_iter().chain(filtered).filter(|path| is_read(path));
+                self.changed.extend(changes.changed.into_iter().chain(read));
             }
             self.note_changes_behind_links()?;
         }
@@ -141,7 +140,37 @@ impl Source for WorkTree {
             let paths: BTreeSet<PathBuf> = paths.iter().map(|path| self.inside(path)).collect();
             paths.into_iter().collect()
         };
-        Ok(Changes { changed: sorted(&self.changed), ignored: sorted(&self.ignored) })
+        let (changed, ignored) = (sorted(&self.changed), sorted(&self.ignored));
+        Ok(Changes { changed, ignored, ..Changes::default() })
+    }
+}
+
+/// The files of a computation that are read and have an external filter, so that they may be other
+/// ones than those that are recorded.
+fn read_filtered<'a>(dir: &'a Path, changes: &'a Changes) -> impl Iterator<Item = &'a Filtered> {
+    changes.filtered.iter().filter(move |it| LISTS.iter().any(|name| it.path == dir.join(name)))
+}
+
+/// Refuses a computation of which Git does not record what is there.
+fn refuse(dir: &Path, changes: &Changes) -> Result<(), Fault> {
+    let inside = |path: &PathBuf| path.strip_prefix(dir).ok().map(Path::to_owned);
+    let filter = |path: &PathBuf| changes.filtered.iter().find(|it| it.path == *path);
+    let changed: Vec<PathBuf> = changes.changed.iter().filter_map(inside).collect();
+    if !changed.is_empty() {
+        let mut filters = changes.changed.iter().map(|path| filter(path).map(|it| &it.filter));
+        return Err(match filters.next().flatten() {
+            Some(filter) if filters.all(|it| it.is_some()) => {
+                Fault::Filtered { files: changed, filter: filter.clone() }
+            }
+            _ => Fault::Uncommitted(changed),
+        });
+    }
+    match read_filtered(dir, changes).next() {
+        Some(Filtered { path, filter }) => Err(Fault::Converted {
+            file: path.strip_prefix(dir).unwrap_or(path).to_owned(),
+            filter: filter.clone(),
+        }),
+        None => Ok(()),
     }
 }
 
@@ -204,7 +233,9 @@ impl WorkTree {
             let found = changes.changed.into_iter().chain(moved);
             let found = found.filter(|path| below(path) || above(path));
             let read = |path: &PathBuf| above(path) || below(path) && is_read(path);
-            self.changed.extend(found.chain(changes.ignored.into_iter().filter(read)));
+            let filtered = changes.filtered.into_iter().map(|it| it.path);
+            self.changed
+                .extend(found.chain(changes.ignored.into_iter().chain(filtered).filter(read)));
         }
         Ok(())
     }
@@ -214,6 +245,7 @@ impl WorkTree {
         let changes = self.heads.changes(dir, dir.parent().unwrap_or(dir))?;
         self.changed.extend(self.heads.moved(dir, &self.task)?);
         self.changed.extend_from_slice(&changes.changed);
+        self.changed.extend(read_filtered(dir, &changes).map(|it| it.path.clone()));
         self.ignored.extend_from_slice(&changes.ignored);
         Ok(changes)
     }
