@@ -15,6 +15,9 @@ use crate::digest::ObjectId;
 use crate::name::{ComputationName, InputName, StorageName, TaskName};
 use crate::slice::Slice;
 
+/// The directory of a task that holds its computations.
+pub const LIBRARY: &str = "computations";
+
 /// The greatest number of inputs, and of outputs, that two digits can count.
 pub const MOST: usize = 100;
 

@@ -13,7 +13,7 @@ use crate::storage::{
     Call, Damage, Failure, Found, Holder, Lease, Memory, Reach, ResultName, Sealed, Stage,
     StorageError, Version,
 };
-use crate::workflow::Computation;
+use crate::workflow::{Computation, LIBRARY};
 
 /// How far a call has come when its turn is over.
 pub(super) enum Turn<'a> {
@@ -321,7 +321,7 @@ fn call_of<'a>(computation: &'a Computation, inputs: &'a [Digest]) -> Call<'a> {
 
 /// What `exec` was called with, in the storage's names.
 fn argv(call: Call<'_>, name: &ResultName, sources: &[String]) -> Vec<String> {
-    let exec = format!("computations/{}/exec", call.version.computation);
+    let exec = format!("{LIBRARY}/{}/exec", call.version.computation);
     let outputs = (0..call.outputs).map(|number| name.output(number));
     std::iter::once(exec).chain(sources.iter().cloned()).chain(outputs).collect()
 }

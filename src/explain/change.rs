@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Cause, Explanation, FirstCause, Version};
 use crate::git::{self, FileChange, Log, Snapshot, Trees};
-use crate::workflow::{Computation, ComputationId, Task};
+use crate::workflow::{Computation, ComputationId, LIBRARY, Task};
 
 /// How many commits are told.
 const COMMITS: usize = 10;
@@ -71,7 +71,7 @@ impl Sight<'_> {
             let top = git::top(real)?;
             return Some((Trees::new(real), real.strip_prefix(&top).ok()?.to_owned()));
         }
-        let path = Path::new("computations").join(computation.name.as_str());
+        let path = Path::new(LIBRARY).join(computation.name.as_str());
         let spot = self.snapshot.as_ref()?.find(&path).ok()?;
         Some((Trees::new(self.dir), spot.inside()))
     }

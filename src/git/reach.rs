@@ -19,9 +19,7 @@ use super::{GitResult, object_id};
 use crate::digest;
 use crate::name::StorageName;
 use crate::text;
-
-/// The library of computations; if it is a submodule, its own submodules are computations.
-const LIBRARY: &str = "computations";
+use crate::workflow::LIBRARY;
 
 /// What some repositories can reach.
 #[derive(Debug, Default)]
@@ -222,7 +220,7 @@ impl<'a> Walk<'a> {
         let place = || way.iter().fold(place.to_owned(), |place, open| place.join(&open.name));
         for (name, id) in &open.submodules {
             self.reach.commits.insert(object_id(*id)?);
-            // One that is a computation needs not be cloned.
+            // Those of the library are computations, which need not be cloned.
             if name == LIBRARY || self.repositories.having(*id)?.is_some() {
                 self.commits.push((place().join(name), *id));
             }

@@ -7,10 +7,7 @@ use super::problem::{Fault, Findings};
 use super::source::{Found, Source, Version};
 use super::{access, nearest, text};
 use crate::name::ComputationName;
-use crate::workflow::{Computation, ComputationId, MOST};
-
-/// Where computations are in a task.
-pub(super) const DIRECTORY: &str = "computations";
+use crate::workflow::{Computation, ComputationId, LIBRARY, MOST};
 
 /// The files of a computation that are read.
 pub(super) const LISTS: [&str; 3] = ["inputs", "outputs", access::FILE];
@@ -51,7 +48,7 @@ impl<'a, S: Source> Library<'a, S> {
         if let Some(known) = self.known.get(&name) {
             return Ok(*known);
         }
-        let library = self.source.task().and_then(|task| self.source.enter(&task, DIRECTORY));
+        let library = self.source.task().and_then(|task| self.source.enter(&task, LIBRARY));
         let found = library.and_then(|library| self.source.find(&library, name.as_str()));
         let computation = match found {
             Ok(Found::Directory { dir, .. }) => self.read(&dir, name.clone(), findings),
@@ -96,7 +93,7 @@ impl<'a, S: Source> Library<'a, S> {
 
     /// The names of all computations, as far as they can be told.
     fn names(&mut self) -> Vec<String> {
-        let library = self.source.task().and_then(|task| self.source.enter(&task, DIRECTORY));
+        let library = self.source.task().and_then(|task| self.source.enter(&task, LIBRARY));
         let Ok(library) = library else { return Vec::new() };
         let names = self.source.list(&library).unwrap_or_default().into_iter();
         let names = names.filter_map(|name| name.into_string().ok());
@@ -106,7 +103,7 @@ impl<'a, S: Source> Library<'a, S> {
 
 /// Where a computation is in a task.
 fn place(name: &ComputationName) -> PathBuf {
-    Path::new(DIRECTORY).join(name.as_str())
+    Path::new(LIBRARY).join(name.as_str())
 }
 
 fn list_of(

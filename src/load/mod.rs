@@ -33,7 +33,7 @@ use crate::cache::Cache;
 use crate::digest::ObjectId;
 use crate::git::{self, Changes, Kind, Snapshot, SnapshotError};
 use crate::name::{InputName, TaskName};
-use crate::workflow::Task;
+use crate::workflow::{LIBRARY, Task};
 
 /// What of a task is its own, whatever holds its computations.
 const OWN: [&str; 2] = ["workflow", "inputs"];
@@ -205,7 +205,7 @@ pub fn job_at(dir: &Path, rev: &str) -> Option<(TaskName, ObjectId, String)> {
 pub fn check_access(dir: &Path, task: &Task) -> Result<(), LoadError> {
     let mut problems = Vec::new();
     for computation in &task.computations {
-        let path = Path::new(library::DIRECTORY).join(computation.name.as_str()).join(access::FILE);
+        let path = Path::new(LIBRARY).join(computation.name.as_str()).join(access::FILE);
         let faults = access::faults(&computation.access).into_iter();
         problems.extend(faults.map(|fault| Problem { path: path.clone(), line: None, fault }));
     }

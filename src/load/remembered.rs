@@ -9,13 +9,12 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::library::DIRECTORY;
 use super::{Loaded, OWN};
 use crate::cache::Cache;
 use crate::digest::ObjectId;
 use crate::footprint::Footprint;
 use crate::git::{self, Standing};
-use crate::workflow::Task;
+use crate::workflow::{LIBRARY, Task};
 
 /// Fewer nodes are read as fast as they are remembered.
 const WORTH: usize = 256;
@@ -94,7 +93,7 @@ impl Cause {
         loaded: &Loaded,
         own: Footprint,
     ) -> Option<Self> {
-        let library = task.join(DIRECTORY);
+        let library = task.join(LIBRARY);
         let computations = loaded.task.computations.iter();
         let places = computations.map(|it| library.join(it.name.as_str()));
         let footprints = [own, Footprint::take(places, began)?];
