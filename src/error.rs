@@ -166,6 +166,7 @@ impl Error {
             Self::Load(LoadError::NoTask(_)) => {
                 Some("run this at the root of a task, or name it with --task".to_owned())
             }
+            Self::Storage(StorageError::NoStorage { path, source }) => Some(source.hint(path)),
             Self::Storage(error)
             | Self::Evaluate(EvaluateError::Storage(error))
             | Self::Verify(VerifyError::Storage(error)) => error.hint().map(str::to_owned),

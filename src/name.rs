@@ -1,7 +1,8 @@
 //! Names that users write, checked once at the border.
 //!
 //! A [`ComputationName`] or [`TaskName`] becomes part of a file name, so each is exactly one path
-//! component. A [`StorageName`] never leads out of the storage.
+//! component. A [`StorageName`] never leads out of the storage. [`near`] finds what a user meant who
+//! mistyped one.
 
 use std::fmt;
 use std::path::{Component, Path};
@@ -124,6 +125,20 @@ names! {
     InputName: line;
     /// The name of a file in the storage, relative to its root, with `/` between components.
     StorageName: inside;
+}
+
+/// Returns the name that a user may have meant.
+pub fn nearest(wanted: &str, names: &[String]) -> Option<String> {
+    near(wanted, names).first().map(|name| (*name).clone())
+}
+
+/// Returns the names that a user may have meant, the most similar first.
+pub fn near<'a>(wanted: &str, names: &'a [String]) -> Vec<&'a String> {
+    let distance = |name: &str| strsim::damerau_levenshtein(wanted, name);
+    let close = |name: &&String| distance(name) <= 1 + wanted.len() / 4;
+    let mut names: Vec<&String> = names.iter().filter(close).collect();
+    names.sort_by_key(|name| (distance(name), name.as_str()));
+    names
 }
 
 #[cfg(test)]

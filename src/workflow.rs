@@ -131,9 +131,12 @@ impl Computation {
     }
 }
 
+/// What the version begins with of a computation that no commit records.
+pub(crate) const DIRTY: &str = "dirty-";
+
 /// What names show of the version of a computation.
 pub(crate) fn version(commit: &ObjectId, tree: &ObjectId, dirty: bool) -> String {
-    if dirty { format!("dirty-{}", tree.short()) } else { commit.short().to_owned() }
+    if dirty { format!("{DIRTY}{}", tree.short()) } else { commit.short().to_owned() }
 }
 
 /// An expression: where a value comes from.

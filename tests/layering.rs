@@ -47,7 +47,7 @@ const OWNERS: [(&str, &[&str]); 24] = [
     ("sha1", &["digest.rs"]),
     ("signal_hook", &["cli/interrupt.rs", "executor/sandbox/", "executor/signals.rs"]),
     ("similar", &["compare/"]),
-    ("strsim", &["load/"]),
+    ("strsim", &["name.rs"]),
     ("thiserror", &[""]),
     ("wait4", &["executor/local.rs", "executor/sandbox/"]),
 ];

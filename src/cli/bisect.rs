@@ -20,7 +20,7 @@ use crate::git::Range;
 use crate::load::{self, LoadError};
 use crate::plan::Plan;
 use crate::report::{harmless, labels};
-use crate::storage::Input;
+use crate::storage::{Input, Storage};
 use crate::workflow::Task;
 
 /// Find the first commit after which an output differs, or a test of it fails
@@ -94,6 +94,7 @@ impl Tool for Bisect {
         let task = self.load(range.submodule.as_ref(), &range.bad)?;
         let config = TaskDir { task: self.task.clone(), at: None }.config()?;
         let given = self.typed.resolve(&task, &config)?;
+        Storage::existing(&given.storage)?;
         let workshop = self.how.workshop(false, &config, &self.task, &given.storage)?;
         let plan = Plan::new(&task.workflow);
         let files = workshop.files(&task, &plan, &given.inputs, true)?;

@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::load::Uncommitted;
 use crate::plan::Plan;
 use crate::report::{Contrast, labels};
+use crate::storage::Storage;
 use crate::workflow::Task;
 
 /// Compare the outputs of two versions of a task
@@ -74,6 +75,7 @@ impl Tool for Diff {
         if !self.dry_run {
             tasks.iter().try_for_each(|task| self.how.check(&config, &self.task, task))?;
         }
+        Storage::existing(&given.storage)?;
         let workshop = self.how.workshop(self.dry_run, &config, &self.task, &given.storage)?;
         let storage = &workshop.storage;
         let plans = [0, 1].map(|at| Plan::new(&tasks[at].workflow));

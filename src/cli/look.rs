@@ -19,6 +19,7 @@ pub(super) fn look(
     given: &Given<'_>,
     unrecorded: Unrecorded,
 ) -> Result<(Storage, Files, Evaluation), Error> {
+    Storage::existing(&given.storage)?;
     let storage = Storage::inspect(&given.storage, unrecorded)?.remembering(Cache::of_user());
     let read = || Files::new(task, plan, &given.inputs, &storage, false);
     let files = reading(true, || storage.taken_in(), read)?;

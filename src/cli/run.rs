@@ -1,6 +1,7 @@
 //! `ce-run`: evaluates a task.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use clap::Parser;
 
@@ -18,7 +19,7 @@ use crate::git::Config;
 use crate::load::{self, listed};
 use crate::name::TaskName;
 use crate::report::{Json, Progress, Quiet, Reporter, Tree, Troubles, View, labels, reasons};
-use crate::storage::{ResultName, Storage, TaskVersion};
+use crate::storage::{ResultName, Site, Storage, TaskVersion};
 
 const PROGRAM: &str = "ce-run";
 
@@ -78,11 +79,11 @@ impl Tool for Run {
             return Ok(Exit::Done);
         }
         let given = self.typed.resolve(&task, &config)?;
-        let (dir, dry_run) = (&self.task.task, self.dry_run);
+        let dry_run = self.dry_run;
         if !dry_run {
-            self.how.check(&config, dir, &task)?;
+            self.how.check(&config, &self.task.task, &task)?;
         }
-        let workshop = self.how.workshop(dry_run, &config, dir, &given.storage)?;
+        let workshop = self.workshop(&config, &given.storage)?;
         let plan = workshop.plan(&task);
         let storage = &workshop.storage;
         let files = workshop.files(&task, &plan, &given.inputs, !self.quiet)?;
@@ -113,6 +114,21 @@ impl Tool for Run {
 }
 
 impl Run {
+    /// Opens the storage, and tells if it is not there: then its path may be mistyped.
+    fn workshop(&self, config: &Config, path: &Path) -> Result<Workshop, Error> {
+        let is_absent = Site::of(path)? == Site::Absent;
+        let similar = if is_absent { Storage::similar(path) } else { None };
+        let workshop = self.how.workshop(self.dry_run, config, &self.task.task, path)?;
+        if is_absent {
+            let told =
+                if self.dry_run { "there is no storage at" } else { "made a new storage at" };
+            let similar = similar.map(|it| format!("; did you mean {}?", it.display()));
+            let similar = similar.unwrap_or_default();
+            say(PROGRAM, &format_args!("{told} {}{similar}", path.display()));
+        }
+        Ok(workshop)
+    }
+
     /// Tells the outputs of a job, if it is done: that needs no look at its calls, however many they
     /// are.
     fn tell_done(

@@ -32,7 +32,7 @@ use self::worktree::WorkTree;
 use crate::cache::Cache;
 use crate::digest::ObjectId;
 use crate::git::{self, Changes, Kind, Snapshot, SnapshotError};
-use crate::name::{InputName, TaskName};
+use crate::name::{InputName, TaskName, nearest};
 use crate::workflow::{LIBRARY, Task};
 
 /// What of a task is its own, whatever holds its computations.
@@ -295,12 +295,4 @@ fn inputs(source: &mut impl Source, findings: &mut Findings) -> Option<Vec<Input
         }
     }
     Some(names)
-}
-
-/// Returns the name that a user may have meant.
-fn nearest(wanted: &str, names: &[String]) -> Option<String> {
-    let close = |name: &&String| strsim::damerau_levenshtein(wanted, name) <= 1 + wanted.len() / 4;
-    let mut names: Vec<&String> = names.iter().filter(close).collect();
-    names.sort_by_key(|name| (strsim::damerau_levenshtein(wanted, name), name.as_str()));
-    names.first().map(|name| (*name).clone())
 }

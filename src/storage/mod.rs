@@ -27,8 +27,10 @@ mod publish;
 mod reading;
 mod recollection;
 pub mod record;
+mod repositories;
 mod run;
 mod scheme;
+mod site;
 mod stage;
 mod survey;
 mod takeover;
@@ -64,9 +66,12 @@ pub use self::probe::Probes;
 pub use self::publish::Sealed;
 use self::recollection::Recalled;
 use self::record::Stamp;
+pub use self::repositories::{KnownRepository, RepositoryRecord};
 pub use self::run::{Holder, SILENCE};
 use self::run::{Run, RunName};
 pub use self::scheme::ResultName;
+use self::site::Absent;
+pub use self::site::{NoStorage, Site};
 pub use self::stage::{PublishError, Reach, Stage};
 pub use self::survey::{Entry, Record};
 pub use self::takeover::Source;
@@ -88,6 +93,14 @@ pub enum StorageError {
         path: PathBuf,
         /// Why it failed.
         source: io::Error,
+    },
+    /// There is no storage at this path.
+    #[error("cannot open the storage {}", path.display())]
+    NoStorage {
+        /// The path.
+        path: PathBuf,
+        /// What is there.
+        source: Box<NoStorage>,
     },
     /// A record was written by a newer version of this program.
     #[error("{} has format {format}, and this version reads up to {}", path.display(), record::FORMAT)]
@@ -128,6 +141,13 @@ impl StorageError {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem)
     }
 
+    /// Whether the user may not write.
+    pub(in crate::storage) fn may_not_write(&self) -> bool {
+        use io::ErrorKind::PermissionDenied;
+        let denied = matches!(self, Self::Io { source, .. } if source.kind() == PermissionDenied);
+        denied || self.is_read_only()
+    }
+
     /// Whether there is no room left.
     pub(in crate::storage) fn is_full(&self) -> bool {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
@@ -142,7 +162,8 @@ impl StorageError {
                 Some("see whether it was moved, removed or unmounted; what was done is kept in it")
             }
             Self::Format { .. } => Some("use the newer version that wrote it"),
-            Self::Record { .. }
+            Self::NoStorage { .. }
+            | Self::Record { .. }
             | Self::Unsteady(_)
             | Self::Collected(_)
             | Self::Interrupted
@@ -202,8 +223,9 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// Fails if the path is something other than a directory, or may not be looked at.
+    /// Fails if the path is something other than a storage, or may not be looked at.
     pub fn inspect(path: &Path, unrecorded: Unrecorded) -> Result<Self> {
+        Site::of(path)?.check(path, Absent::Accept)?;
         let shown = path.components().collect::<PathBuf>();
         let root = std::path::absolute(path).doing("open the storage", path)?;
         Ok(Self {
@@ -229,14 +251,10 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// Fails if there is no such directory, or it may not be looked at.
+    /// Fails if there is no storage, or it may not be looked at.
     pub fn existing(path: &Path) -> Result<Self> {
-        let storage = Self::inspect(path, Unrecorded::Refuse)?;
-        if !storage.disk.is_there() {
-            let error = io::Error::from(rustix::io::Errno::NOENT);
-            return Err(error).doing("open the storage", path);
-        }
-        Ok(storage)
+        Site::of(path)?.check(path, Absent::Refuse)?;
+        Self::inspect(path, Unrecorded::Refuse)
     }
 
     /// Opens the storage for reading and writing, and makes it if it is not there.
@@ -245,7 +263,7 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// Fails if the directory cannot be made.
+    /// Fails if the directory cannot be made, or is something other than a storage.
     pub fn open(path: &Path, unrecorded: Unrecorded, sync: Durability) -> Result<Self> {
         disk::make_dirs(path)?;
         let mut storage = Self::inspect(path, unrecorded)?;

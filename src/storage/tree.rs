@@ -9,7 +9,7 @@ use super::{Result, Storage};
 use crate::digest::ObjectId;
 
 /// Where trees are.
-const TREES: &str = "trees";
+pub(super) const TREES: &str = "trees";
 
 /// Where those are that were changed.
 const ASIDE: &str = "aside";

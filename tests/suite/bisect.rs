@@ -76,7 +76,7 @@ fn import(lab: &Lab, dir: &str, mul: &str, history: &History) {
 }
 
 fn lab_with(history: &History) -> Lab {
-    let lab = Lab::task(TASK).commit();
+    let lab = Lab::task(TASK).commit().with_storage();
     import(&lab, "task", "computations/mul/", history);
     lab
 }
@@ -163,7 +163,7 @@ fn it_finds_what_git_finds_in_histories_with_merges_of_tasks_and_submodules() {
         let (history, culprit) = made_up(&mut Random::new(seed), false);
         let last = history.len() - 1;
         let (library, dir, mul) = PLACES[seed as usize % 3];
-        let lab = Lab::task(TASK).commit_with(library);
+        let lab = Lab::task(TASK).commit_with(library).with_storage();
         import(&lab, dir, mul, &history);
         let before = snapshot(&lab.path("task"));
         // The task itself has seen none of a submodule's commits.
@@ -247,7 +247,7 @@ fn results_that_are_there_are_used_and_equal_trees_skip_steps() {
 fn one_output_can_be_what_counts() {
     let task = "Inputs: 'x', 'y'\n(divmod INPUT('x') INPUT('y'))[0, 1]";
     let script = |a, b| format!("echo {a} >\"$3\"; echo {b} >\"$4\"");
-    let mut lab = Lab::task(task).commit();
+    let mut lab = Lab::task(task).commit().with_storage();
     for (a, b) in [(1, 1), (1, 2), (2, 2)] {
         lab = lab.computation("divmod", "a b", "q r", &script(a, b)).commit_again();
     }
@@ -286,7 +286,7 @@ fn what_cannot_be_searched_is_refused() {
         "ce: there is no submodule that holds computations/mul\n  because: it is the task's own",
     );
     wrong("c0", "c2", &["--in", "elsewhere"]).exit(2).says("  because: does not exist");
-    assert!(!lab.path("storage").exists(), "nothing was begun");
+    assert!(lab.storage().is_empty(), "nothing was begun");
     wrong("c0", "c1", &[]).exit(2).says("ce: c1 is good, and should be bad\n");
     wrong("c0", "c3", &[]).exit(2).says("the task at . has ");
     wrong("c0", "c4", &[]).exit(1).says("ce: c4 cannot be judged: a call failed\n");

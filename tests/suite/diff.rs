@@ -17,6 +17,7 @@ fn lab() -> Lab {
 }
 
 fn diff<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
+    drop(fs::create_dir(lab.path("storage")));
     let files = ["../storage", "../data/x", "../data/y"];
     let files = &files[..=lab.inputs.len()];
     lab.run("ce", &[&["diff"], arguments, files].concat())
@@ -114,5 +115,5 @@ fn wrong_versions_are_refused() {
     diff(&lab, &["nonsense"]).exit(2).says("there is no commit nonsense in");
     diff(&lab, &["HEAD..nonsense"]).exit(2).says("there is no commit nonsense in");
     lab.run("ce", &["diff", "HEAD"]).exit(2).says("no storage is given");
-    assert!(!fs::exists(lab.path("storage")).unwrap());
+    assert!(lab.storage().is_empty());
 }

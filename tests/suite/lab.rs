@@ -169,6 +169,12 @@ impl Lab {
         repository::commit(&task, LAB, "task\n");
     }
 
+    /// Makes a storage without results, for programs that make none.
+    pub(crate) fn with_storage(self) -> Self {
+        fs::create_dir(self.path("storage")).unwrap();
+        self
+    }
+
     /// Commits what has changed since.
     pub(crate) fn commit_again(self) -> Self {
         repository::commit(&self.path("task"), LAB, "task\n");

@@ -26,6 +26,7 @@ mod lab;
 mod lisp;
 mod load;
 mod log;
+mod mistyped;
 mod mount;
 mod mutations;
 mod program;

@@ -116,19 +116,19 @@ fn outputs_that_are_gone_are_told() {
 }
 
 #[test]
-fn a_storage_that_is_not_there_has_nothing() {
-    let lab = Lab::task(TASK).commit();
+fn a_storage_without_results_has_nothing() {
+    let lab = Lab::task(TASK).commit().with_storage();
     let ran = lab.finish(&mut command(&lab, &[])).exit(3);
     ran.shows("    never computed [1]\n")
         .shows("2 calls would run: how long that takes is not known\n");
-    assert!(!lab.path("storage").exists());
+    assert!(lab.storage().is_empty());
 }
 
 #[test]
 fn a_literal_that_differs_or_is_missing_is_told() {
     let text = "Inputs: 'x', 'y'\n(add FILE('by hand/number') INPUT('x'))[0]";
     let lab = Lab::task(text).commit();
-    fs::create_dir(lab.path("storage")).unwrap();
+    fs::create_dir_all(lab.path("storage/tinputs")).unwrap();
     assert_eq!(
         whys(&lab, &[]),
         ["add: never_computed <- never_computed:add, no_literal0 <- no_literal:by hand/number"]

@@ -45,7 +45,7 @@ fn name(byte: u8) -> String {
 
 #[test]
 fn an_input_that_is_remembered_is_not_read() {
-    let lab = lab();
+    let lab = lab().with_storage();
     let lie = lie(&lab, &lab.path("data/x"));
     let calls = |ran: &Ran<'_>| (ran.stdout.contains(&lie), ran.stdout.contains(&name(b'x')));
     assert_eq!(calls(&lab.ce_run(&["-n"]).exit(3)), (true, false));

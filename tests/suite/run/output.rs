@@ -21,7 +21,7 @@ fn events(text: &str) -> Vec<Value> {
 
 #[test]
 fn json_has_a_line_for_each_event() {
-    let lab = lab();
+    let lab = lab().with_storage();
     let ran = lab.ce_run(&["--json", "-j1"]).exit(0).prints("run/output/json.txt");
     assert_eq!(ran.stderr, "");
     let events = events(&ran.stdout);
@@ -63,7 +63,7 @@ fn json_is_the_same_in_any_order_of_execution_but_for_the_order() {
 
 #[test]
 fn quiet_prints_the_paths_of_the_outputs_and_nothing_else() {
-    let lab = lab();
+    let lab = lab().with_storage();
     let ran = lab.ce_run(&["-n", "-q"]).exit(3);
     assert_eq!((ran.stdout, ran.stderr), (String::new(), String::new()));
     let ran = lab.ce_run(&["-q"]).exit(0).prints("run/output/quiet.txt");

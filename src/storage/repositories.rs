@@ -1,0 +1,97 @@
+//! The repositories whose tasks use the storage, one file each: what a collection keeps results for.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use super::record::{Format, Stamp};
+use super::{Result, Storage, run};
+use crate::digest::Digest;
+
+/// Where they are.
+pub(super) const REPOSITORIES: &str = "repositories";
+
+/// How long a record is not written again.
+const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A repository with tasks that were evaluated into the storage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepositoryRecord {
+    /// How to read this record.
+    pub format: Format,
+    /// The real path of the repository.
+    pub path: String,
+    /// The inode of its Git directory: tells on other hosts whether the path leads to the same one.
+    pub inode: u64,
+    /// Who evaluated a task of it, and when: the last time, give or take a day.
+    pub recorded: Stamp,
+}
+
+/// A record of a repository, and the name that it has in the storage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownRepository {
+    /// Twelve digits: those of the path on the host.
+    pub id: String,
+    /// What is recorded, unless that is spoiled.
+    pub record: Option<RepositoryRecord>,
+}
+
+impl RepositoryRecord {
+    /// Whether this host recorded it.
+    pub fn is_of_this_host(&self) -> bool {
+        self.recorded.host == run::host()
+    }
+}
+
+impl Storage {
+    /// Records that a task of a repository is evaluated here. Costs one look at a file if that was
+    /// recorded within a day. Who may not write has no results to lose, and records nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written for another reason.
+    pub fn record_repository(&self, path: &str, inode: u64) -> Result<()> {
+        let recorded = self.stamp();
+        let id = Digest::of(format!("{}\0{path}", recorded.host).as_bytes()).sha1.short();
+        let name = record(&id);
+        if let Some(metadata) = self.disk.metadata(&self.path(&name))?
+            && let Ok(modified) = u64::try_from(metadata.modified_ns())
+            && let modified = UNIX_EPOCH + Duration::from_nanos(modified)
+            && SystemTime::now().duration_since(modified).is_ok_and(|age| age < FRESH)
+        {
+            return Ok(());
+        }
+        let path = path.to_owned();
+        match self.put_record(&name, &RepositoryRecord { format: Format, path, inode, recorded }) {
+            Err(error) if error.may_not_write() => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Returns all repositories that are recorded, sorted by name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read, or only a newer version can.
+    pub fn repositories(&self) -> Result<Vec<KnownRepository>> {
+        let names = self.below(REPOSITORIES)?;
+        let ids = names.iter().filter_map(|name| name.strip_suffix(".json"));
+        let known = |id: &str| {
+            Ok(KnownRepository { id: id.to_owned(), record: self.record(&record(id))?.ok() })
+        };
+        ids.map(known).collect()
+    }
+
+    /// Forgets a repository that is recorded.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn forget_repository(&self, repository: &KnownRepository) -> Result<()> {
+        self.disk.remove(&self.path(&record(&repository.id)))
+    }
+}
+
+fn record(id: &str) -> String {
+    format!("{REPOSITORIES}/{id}.json")
+}

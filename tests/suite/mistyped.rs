@@ -1,0 +1,81 @@
+//! A storage whose path is mistyped: only `ce run` makes one, and what is none is not taken for one.
+
+use std::fs;
+
+use crate::lab::{Lab, snapshot};
+use crate::program::Ran;
+
+const SUM: &str = "Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]";
+const INPUTS: [&str; 2] = ["../data/x", "../data/y"];
+
+/// Every program that takes a storage, and what it is given before and after that.
+const PROGRAMS: [(&[&str], &[&str]); 13] = [
+    (&["run", "--no-isolate"], &INPUTS),
+    (&["run", "-n"], &INPUTS),
+    (&["diff", "--no-isolate", "HEAD..HEAD"], &INPUTS),
+    (&["diff", "-n", "HEAD"], &INPUTS),
+    (&["bisect", "--no-isolate", "--good=HEAD~1", "--bad=HEAD"], &INPUTS),
+    (&["explain"], &INPUTS),
+    (&["viz"], &INPUTS),
+    (&["log"], &[]),
+    (&["verify"], &[]),
+    (&["verify", "--repair"], &[]),
+    (&["show"], &["abcd"]),
+    (&["gc", "--keep=."], &[]),
+    (&["pin"], &["abcd"]),
+];
+
+/// A laboratory in which the task was evaluated, with two commits.
+fn evaluated() -> Lab {
+    let lab = Lab::task(SUM).commit();
+    lab.ce_run(&[]).exit(0);
+    lab.file("README", "").commit_again()
+}
+
+fn ce<'a>(lab: &'a Lab, (before, after): (&[&str], &[&str]), storage: &str) -> Ran<'a> {
+    lab.run("ce", &[before, &[storage], after].concat())
+}
+
+#[test]
+fn only_a_run_makes_a_storage_and_says_so() {
+    let lab = evaluated();
+    for program in &PROGRAMS[2..] {
+        let ran = ce(&lab, *program, "../storag").exit(5);
+        ran.says("cannot open the storage ../storag\n  because: there is no such directory\n")
+            .says("  try: did you mean ../storage?\n");
+        ce(&lab, *program, "../elsewhere").exit(5).says("try: see whether it was moved");
+    }
+    let dry = ce(&lab, PROGRAMS[1], "../storag").exit(3);
+    dry.says("ce-run: there is no storage at ../storag; did you mean ../storage?\n");
+    assert!(!lab.path("storag").exists() && !lab.path("elsewhere").exists());
+    let made = "ce-run: made a new storage at ../storag; did you mean ../storage?\n";
+    let quiet = ["-q", "../storag", INPUTS[0], INPUTS[1]];
+    lab.run("ce-run", &quiet).exit(0).says(made).called(vec!["add", "add"]);
+    assert_eq!(lab.run("ce-run", &quiet).exit(0).stderr, "");
+    let other = ce(&lab, PROGRAMS[0], "../new").exit(0);
+    other.says("ce-run: made a new storage at ../new\n");
+    fs::create_dir(lab.path("empty")).unwrap();
+    let empty = ce(&lab, PROGRAMS[0], "../empty").exit(0);
+    assert!(!empty.stderr.contains("made a new storage"), "{}", empty.stderr);
+}
+
+#[test]
+fn a_directory_of_other_things_is_not_taken_for_a_storage() {
+    let lab = evaluated();
+    for dir in ["other/tmp", "other/c_src/nif"] {
+        fs::create_dir_all(lab.path(dir)).unwrap();
+    }
+    fs::write(lab.path("other/README"), "").unwrap();
+    let before = snapshot(&lab.path("other"));
+    for program in &PROGRAMS {
+        let ran = ce(&lab, *program, "../other").exit(5);
+        ran.says("cannot open the storage ../other\n  because: it holds other things, and neither")
+            .says("or, to make this one a storage, mkdir ../other/tinputs\n");
+    }
+    assert_eq!(snapshot(&lab.path("other")), before);
+    // Unless the user says so.
+    fs::create_dir(lab.path("other/tinputs")).unwrap();
+    ce(&lab, PROGRAMS[0], "../other").exit(0);
+    fs::remove_dir_all(lab.path("other/tinputs")).unwrap();
+    ce(&lab, PROGRAMS[8], "../other").exit(0);
+}
