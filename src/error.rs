@@ -81,6 +81,14 @@ pub enum Error {
         /// The version that does not.
         lacks: String,
     },
+    /// An argument after a revision has two meanings.
+    #[error("{argument} is a revision, and the name of a file or directory, too")]
+    RevisionOrPath {
+        /// The revision before it.
+        one: String,
+        /// The argument.
+        argument: String,
+    },
     /// An input is not there or may not be read.
     #[error("cannot read the input {name}, {path}")]
     Input {
@@ -143,6 +151,7 @@ impl Error {
             | Self::NoStorage
             | Self::Inputs { .. }
             | Self::NoInput { .. }
+            | Self::RevisionOrPath { .. }
             | Self::Commits(_)
             | Self::Test { .. }
             | Self::Input { .. }
@@ -192,6 +201,9 @@ impl Error {
                     _ => format!("give the storage {storage}, and a file for each, in this order"),
                 }
             }),
+            Self::RevisionOrPath { one, argument } => {
+                Some(format!("write {one}..{argument} for the revision, ./{argument} for the path"))
+            }
             Self::Picture(_) => Some("end the name in .dot, .svg, .png or .pdf".to_owned()),
             Self::Program { program: "dot", source }
                 if source.kind() == io::ErrorKind::NotFound =>

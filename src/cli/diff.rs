@@ -1,7 +1,7 @@
 //! `ce diff`: two versions of a task, side by side.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
@@ -11,6 +11,7 @@ use super::{Tool, say};
 use crate::error::Error;
 use crate::evaluate::Files;
 use crate::exit::Exit;
+use crate::git::Snapshot;
 use crate::load::Uncommitted;
 use crate::plan::Plan;
 use crate::report::{Contrast, labels};
@@ -22,7 +23,7 @@ use crate::workflow::Task;
 /// Evaluates both, and shows which outputs differ, the calls whose outputs differ although their
 /// inputs are the same, where the workflows part, and the lines in which text outputs differ.
 #[derive(Debug, Parser)]
-#[command(version, after_help = EXIT_CODES)]
+#[command(version, override_usage = USAGE, after_help = EXIT_CODES)]
 pub struct Diff {
     /// Compute nothing and write nothing, only compare what is there
     #[arg(short = 'n', long)]
@@ -38,13 +39,18 @@ pub struct Diff {
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
     task: PathBuf,
 
-    /// The versions: two commits, or one and the task as it is checked out
+    /// The versions: two commits, as REV1..REV2 or REV1 REV2; or one, and the task as it is
+    /// checked out
     #[arg(value_name = "REV1[..REV2]", value_parser = versions)]
     versions: Versions,
 
     #[command(flatten)]
     typed: Typed,
 }
+
+const USAGE: &str = "\
+ce diff [OPTIONS] <REV1[..REV2]> [STORAGE] [INPUTS]...
+       ce diff [OPTIONS] <REV1> <REV2> [STORAGE] [INPUTS]...";
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 compared, 1 a call failed, 2 the arguments or a task are wrong, 3 something is \
@@ -67,11 +73,11 @@ fn versions(text: &str) -> Result<Versions, String> {
 
 impl Tool for Diff {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let Versions(one, other) = &self.versions;
+        let (Versions(one, other), typed) = &self.arguments()?;
         let titles = [one.as_str(), other.as_deref().unwrap_or("work tree")];
         let tasks = [self.load(Some(one))?, self.load(other.as_ref())?];
         let config = TaskDir { task: self.task.clone(), at: None }.config()?;
-        let given = self.typed.resolve(&tasks[1], &config)?;
+        let given = typed.resolve(&tasks[1], &config)?;
         if !self.dry_run {
             tasks.iter().try_for_each(|task| self.how.check(&config, &self.task, task))?;
         }
@@ -99,6 +105,30 @@ impl Tool for Diff {
 }
 
 impl Diff {
+    /// Tells the versions from the storage and the inputs.
+    fn arguments(&self) -> Result<(Versions, Typed), Error> {
+        if let Versions(one, None) = &self.versions
+            && let Some((other, rest)) = self.typed.split_first()
+            && let Some(other) = self.revision(one, other)?
+        {
+            return Ok((Versions(one.clone(), Some(other)), rest));
+        }
+        Ok((self.versions.clone(), self.typed.clone()))
+    }
+
+    /// The revision that the argument after `one` is, unless it is a path. As in Git, it may not
+    /// be both.
+    fn revision(&self, one: &str, argument: &Path) -> Result<Option<String>, Error> {
+        let text = argument.to_str().filter(|text| !text.starts_with(['.', '/']));
+        let is_revision = |text: &&str| Snapshot::open(&self.task, text).is_ok();
+        let Some(text) = text.filter(is_revision) else { return Ok(None) };
+        if argument.symlink_metadata().is_ok() {
+            let (one, argument) = (one.to_owned(), text.to_owned());
+            return Err(Error::RevisionOrPath { one, argument });
+        }
+        Ok(Some(text.to_owned()))
+    }
+
     fn load(&self, rev: Option<&String>) -> Result<Task, Error> {
         let uncommitted =
             if rev.is_some() { Uncommitted::Ignore } else { self.dirty.uncommitted() };

@@ -91,7 +91,7 @@ pub(super) fn writable(path: &Path) -> Result<Storage, Error> {
 }
 
 /// Where the results are, and what the task is given, as it was typed.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct Typed {
     /// The directory that keeps all results [default: what Git's configuration has for
     /// compeval.storage]
@@ -113,6 +113,12 @@ impl Typed {
     /// Whether nothing was typed.
     pub(super) const fn is_nothing(&self) -> bool {
         self.storage.is_none()
+    }
+
+    /// The first argument, and the others as if they had been typed without it.
+    pub(super) fn split_first(&self) -> Option<(&Path, Self)> {
+        let mut inputs = self.inputs.clone().into_iter();
+        Some((self.storage.as_deref()?, Self { storage: inputs.next(), inputs: inputs.collect() }))
     }
 
     /// The ways to tell the storage from the inputs: it is the one that is configured, or comes

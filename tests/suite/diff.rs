@@ -109,6 +109,48 @@ fn inputs_are_those_of_the_newer_task_by_their_names() {
 }
 
 #[test]
+fn two_revisions_may_be_given_as_to_git() {
+    let lab = lab();
+    let ran = diff(&lab, &["HEAD~1..HEAD"]).exit(0);
+    let same = |other: Ran<'_>| assert_eq!(other.exit(0).stdout, ran.stdout);
+    same(diff(&lab, &["HEAD~1", "HEAD"]));
+    let id = lab.git("task", &["rev-parse", "HEAD"]);
+    diff(&lab, &["-n", "HEAD~1", &id]).exit(0).shows(&format!("+++ {id} 00 sum\n"));
+    lab.git("task", &["config", "compeval.storage", "../storage"]);
+    same(lab.run("ce", &["diff", "HEAD~1", "HEAD", "../data/x", "../data/y"]));
+    same(lab.run("ce", &["diff", "HEAD~1..HEAD", "../data/x", "../data/y"]));
+    assert!(!lab.path("task/HEAD").exists(), "no revision is taken for a storage");
+    let one = lab.run("ce", &["diff", "HEAD~1", "../data/x", "../data/y"]).exit(0);
+    one.shows("+++ work tree 00 sum\n");
+}
+
+#[test]
+fn what_is_a_revision_and_a_path_is_refused() {
+    let lab = lab();
+    let ran = diff(&lab, &["HEAD~1..HEAD"]).exit(0);
+    fs::rename(lab.path("storage"), lab.path("task/kept")).unwrap();
+    fs::copy(lab.path("data/x"), lab.path("task/x")).unwrap();
+    for branch in ["kept", "x"] {
+        lab.git("task", &["branch", branch]);
+    }
+    let diff = |arguments: &[&str]| lab.run("ce", &[&["diff"], arguments].concat());
+    for options in [&["-n"][..], &[]] {
+        let both = diff(&[options, &["HEAD~1", "kept", "x", "../data/y"]].concat()).exit(2);
+        both.says("ce: kept is a revision, and the name of a file or directory, too\n")
+            .says("try: write HEAD~1..kept for the revision, ./kept for the path\n")
+            .called(vec![]);
+    }
+    let paths = ["./kept", "x", "../data/y"];
+    diff(&[&["HEAD~1"], &paths[..]].concat()).exit(0).shows("    work tree  ./kept/c_add/");
+    let named = diff(&[&["HEAD~1..kept"], &paths[..]].concat()).exit(0);
+    assert_eq!(named.stdout.replace("./kept/", "../storage/").replace("kept", "HEAD"), ran.stdout);
+    // With a storage in the configuration, the same holds of an input.
+    lab.git("task", &["config", "compeval.storage", "kept"]);
+    diff(&["HEAD~1", "x", "../data/y"]).exit(2).says("ce: x is a revision, and");
+    diff(&["HEAD~1", "./x", "../data/y"]).exit(0);
+}
+
+#[test]
 fn wrong_versions_are_refused() {
     let lab = lab();
     diff(&lab, &["HEAD...HEAD"]).exit(2).says("write two dots");
