@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::bisect::BisectError;
+use crate::collect::RepositoryError;
 use crate::count::counted;
 use crate::evaluate::EvaluateError;
 use crate::executor::ExecuteError;
@@ -29,6 +30,9 @@ pub enum Error {
     /// What a repository reaches cannot be told.
     #[error(transparent)]
     Reach(#[from] ReachError),
+    /// It cannot be told which repositories use a storage, or what they reach.
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
     /// The storage could not be verified.
     #[error(transparent)]
     Verify(#[from] VerifyError),
@@ -146,6 +150,12 @@ impl Error {
             Self::Load(_)
             | Self::History(_)
             | Self::Reach(_)
+            | Self::Repository(
+                RepositoryError::Reach(_)
+                | RepositoryError::None
+                | RepositoryError::Lost(_)
+                | RepositoryError::Unknown(_),
+            )
             | Self::Verify(VerifyError::NoRecord(_))
             | Self::Config(_)
             | Self::NoStorage
@@ -157,6 +167,7 @@ impl Error {
             | Self::Input { .. }
             | Self::Picture(_) => Exit::Malformed,
             Self::Storage(_)
+            | Self::Repository(RepositoryError::Storage(_))
             | Self::Evaluate(_)
             | Self::Verify(VerifyError::Storage(_))
             | Self::Write { .. }
@@ -182,6 +193,7 @@ impl Error {
             Self::Verify(VerifyError::NoRecord(_)) => {
                 Some("give the name that the interrupted run told, or leave out --from".to_owned())
             }
+            Self::Repository(error) => error.hint().map(str::to_owned),
             Self::Reach(error) => error.hint().map(str::to_owned),
             Self::History(HistoryError::Ambiguous { .. }) => Some("give more digits".to_owned()),
             Self::History(HistoryError::Unknown(_)) => {

@@ -35,7 +35,7 @@ const OWNERS: [(&str, &[&str]); 24] = [
     ("gix", &["git/"]),
     ("hex", &["digest.rs"]),
     ("indicatif", &["report/"]),
-    ("jiff", &["storage/", "executor/", "verify.rs", "history/", "collect.rs", "report/", "cli/"]),
+    ("jiff", &["storage/", "executor/", "verify.rs", "history/", "collect/", "report/", "cli/"]),
     ("linux_keyutils", &["executor/sandbox/"]),
     ("nix", &["executor/signals.rs"]),
     ("postcard", &["cache.rs"]),

@@ -1,9 +1,10 @@
 //! `ce gc`: takes away what nobody needs any more.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Parser};
+use clap::Parser;
 use jiff::Timestamp;
 
 use super::options::{time, writable};
@@ -14,9 +15,9 @@ use crate::exit::Exit;
 use crate::git::Reach;
 use crate::history::History;
 use crate::report::{self, Sum};
-use crate::storage::Storage;
+use crate::storage::{RepositoryRecord, Storage};
 
-/// Collect results that nobody needs any more
+/// List results that nobody needs any more, by task; with --delete, collect them
 ///
 /// Prints a line for each: its size, how long it was computed, when it was recorded, and its file.
 /// A result stays if one of these holds it, and so does everything that it was made from: a commit
@@ -25,66 +26,109 @@ use crate::storage::Storage;
 #[derive(Debug, Parser)]
 #[command(
     version,
-    group = ArgGroup::new("what").required(true).multiple(true),
     after_help = "\
 Exit codes: 0 done, 2 the arguments are wrong, or not everything that a repository reaches can be \
 told, 5 the storage could not be read or written."
 )]
 pub struct Gc {
-    /// Keep what belongs to any branch, tag or other reference of a task's repository
-    #[arg(long, value_name = "REPOSITORY", group = "what")]
-    #[arg(value_hint = clap::ValueHint::DirPath)]
+    /// Keep what belongs to any branch, tag or other reference of a task's repository [default:
+    /// all repositories that are recorded to use the storage]
+    #[arg(long, value_name = "REPOSITORY", value_hint = clap::ValueHint::DirPath)]
     keep: Vec<PathBuf>,
 
+    /// Let no repository keep anything: only age, pins and runs that go on do
+    #[arg(long, conflicts_with = "keep", requires = "older")]
+    no_keep: bool,
+
     /// Keep what was recorded since: 1y, 90d, 2026-07-31
-    #[arg(long, value_name = "AGE", value_parser = time, group = "what")]
+    #[arg(long, value_name = "AGE", value_parser = time)]
     older: Option<Timestamp>,
 
-    /// Only list what would go
-    #[arg(short = 'n', long)]
+    /// Delete what would only be listed
+    #[arg(long)]
+    delete: bool,
+
+    /// Only list what would go: this is the default
+    #[arg(short = 'n', long, conflicts_with = "delete")]
     dry_run: bool,
+
+    /// List the repositories that are recorded to use the storage, and do nothing else
+    #[arg(long, conflicts_with_all = OTHERS)]
+    repositories: bool,
+
+    /// Forget a repository that is recorded, given by its ID or path, and do nothing else
+    #[arg(long, value_name = "REPOSITORY", conflicts_with_all = OTHERS)]
+    forget: Vec<String>,
 
     /// The directory that keeps all results
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: PathBuf,
 }
 
+/// What has no meaning for those that collect nothing.
+const OTHERS: [&str; 5] = ["keep", "no_keep", "older", "delete", "dry_run"];
+
 impl Tool for Gc {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let request = Request { reach: self.reach()?, since: self.older };
-        let storage = &match self.dry_run {
-            true => Storage::existing(&self.storage)?,
-            false => writable(&self.storage)?,
+        let storage = &match self.delete || !self.forget.is_empty() {
+            true => writable(&self.storage)?,
+            false => Storage::existing(&self.storage)?,
         };
+        collect::forget(storage, &self.forget)?;
+        if self.repositories {
+            report::repositories(&storage.repositories()?, out).map_err(Error::Output)?;
+        }
+        if self.repositories || !self.forget.is_empty() {
+            return Ok(Exit::Done);
+        }
+        let request = Request { reach: self.reach(storage)?, since: self.older };
         let history = History::read(storage)?;
         let candidates = collect::candidates(storage, &history, &request)?;
-        let sum = if self.dry_run {
-            report::candidates(storage, &candidates, out).map_err(Error::Output)?;
-            Sum::of(&candidates)
-        } else {
-            self.collect(storage, &history, candidates, out)?
+        let candidates = match self.delete {
+            true => Self::collect(storage, &history, candidates)?,
+            false => candidates,
         };
-        let collected = if self.dry_run { "would collect" } else { "collected" };
-        say("ce", &format_args!("{collected} {sum}"));
+        let groups = collect::groups(&history, &candidates);
+        report::candidates(storage, &groups, out).map_err(Error::Output)?;
+        let sum = Sum::of(candidates.iter());
+        match (self.delete, candidates.is_empty()) {
+            (true, _) => say("ce", &format_args!("collected {sum}")),
+            (false, true) => say("ce", &format_args!("would collect {sum}")),
+            (false, false) => {
+                say("ce", &format_args!("would collect {sum}; give --delete to do so"));
+            }
+        }
         Ok(Exit::Done)
     }
 }
 
 impl Gc {
-    fn reach(&self) -> Result<Option<Reach>, Error> {
+    /// What the repositories reach that are to be kept for.
+    fn reach(&self, storage: &Storage) -> Result<Option<Reach>, Error> {
+        if self.no_keep {
+            return Ok(None);
+        }
+        if self.keep.is_empty() {
+            return Ok(Some(collect::reach_of_recorded(storage)?));
+        }
         let mut reach = Reach::default();
         self.keep.iter().try_for_each(|repository| reach.add(repository))?;
-        Ok((!self.keep.is_empty()).then_some(reach))
+        let kept = self.keep.iter().map(PathBuf::as_path);
+        for RepositoryRecord { path, recorded, .. } in collect::not_kept(storage, kept)? {
+            let (path, host) = (report::harmless(&path), recorded.host);
+            let told = format!("warning: {path} of the host {host} uses the storage, too");
+            say("ce", &format_args!("{told}, and nothing is kept for it"));
+        }
+        Ok(Some(reach))
     }
 
-    fn collect(
-        &self,
+    /// Takes candidates away; returns those that went.
+    fn collect<'a>(
         storage: &Storage,
         history: &History,
-        mut candidates: Vec<Candidate<'_>>,
-        out: &mut dyn Write,
-    ) -> Result<Sum, Error> {
-        let mut kept = std::collections::HashSet::new();
+        mut candidates: Vec<Candidate<'a>>,
+    ) -> Result<Vec<Candidate<'a>>, Error> {
+        let mut kept = HashSet::new();
         let collected = collect::collect(storage, history, &candidates, &mut |entry, fate| {
             if fate == Fate::Kept {
                 let file = storage.shown(&entry.file(0));
@@ -94,7 +138,6 @@ impl Gc {
         });
         candidates.retain(|candidate| !kept.contains(candidate.entry));
         collected?;
-        report::candidates(storage, &candidates, out).map_err(Error::Output)?;
-        Ok(Sum::of(&candidates))
+        Ok(candidates)
     }
 }

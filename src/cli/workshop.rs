@@ -21,7 +21,7 @@ use crate::cache::Cache;
 use crate::error::Error;
 use crate::evaluate::{Account, EvaluateError, Evaluation, Evaluator, Event, Exports, Files};
 use crate::executor::{ExecuteError, Executor, Local, Sandbox, Status};
-use crate::git::{Config, Trees};
+use crate::git::{Config, Home, Trees};
 use crate::load;
 use crate::plan::Plan;
 use crate::report::{Progress, Silent, Troubles, View, labels, reading};
@@ -103,6 +103,8 @@ impl How {
         let crew = if dry_run { None } else { Some(self.crew(config)?) };
         if let Some((_, interrupts)) = &crew {
             storage = storage.until(interrupts.asked());
+            let Home { path, inode } = Home::of(dir)?;
+            storage.record_repository(&path.to_string_lossy(), inode)?;
         }
         Ok(Workshop {
             storage,

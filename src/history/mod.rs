@@ -127,6 +127,11 @@ impl History {
         &self.results
     }
 
+    /// Whether a result is recorded.
+    pub fn has(&self, entry: &Entry) -> bool {
+        self.files.contains_key(&entry.file(0))
+    }
+
     /// Returns the file that a user means: by its path, or by digits that its SHA-1 begins with.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ pub use self::json::Json;
 pub use self::log::log;
 pub use self::progress::{Progress, TICK};
 pub use self::quiet::{Quiet, Silent};
-pub use self::stay::{Sum, candidates, pins};
+pub use self::stay::{Sum, candidates, pins, repositories};
 pub use self::tree::Tree;
 pub use self::trouble::Troubles;
 use crate::count::counted;

@@ -1,29 +1,67 @@
-//! What goes and what stays: candidates of a collection, and pins.
+//! What goes and what stays: candidates of a collection, pins, and repositories.
 
 use std::fmt;
 use std::io::{self, Write};
 
 use super::columns::aligned;
 use super::{duration, size};
-use crate::collect::Candidate;
-use crate::storage::{Entry, PinRecord, Storage};
+use crate::collect::{Candidate, Group, Presence};
+use crate::storage::{Entry, KnownRepository, PinRecord, RepositoryRecord, Storage};
 
-/// Prints a line for each: size, duration, time of recording, first file.
+/// Prints a line for each group, and one for each candidate in it: size, duration, time of
+/// recording, first file.
 ///
 /// # Errors
 ///
 /// Fails if the output cannot be written.
-pub fn candidates(
-    storage: &Storage,
-    candidates: &[Candidate<'_>],
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let row = |candidate: &Candidate<'_>| {
+pub fn candidates(storage: &Storage, groups: &[Group<'_>], out: &mut dyn Write) -> io::Result<()> {
+    let row = |candidate: &&Candidate<'_>| {
         let Candidate { entry, record, bytes, seconds } = candidate;
         let seconds = if *seconds > 0.0 { format!("{seconds:.3} s") } else { "-".to_owned() };
         [size(*bytes), seconds, format!("{:.0}", record.at()), shown(storage, entry)]
     };
-    lines(&candidates.iter().map(row).collect::<Vec<_>>(), out)
+    let rows: Vec<_> = groups.iter().flat_map(|group| group.candidates.iter().map(row)).collect();
+    let mut lines = aligned(&rows).into_iter();
+    for Group { tasks, candidates } in groups {
+        let sum = Sum::of(candidates.iter().copied());
+        let tasks: Vec<_> = tasks.iter().map(|task| super::harmless(task)).collect();
+        match &tasks[..] {
+            [] => writeln!(out, "no recorded job: {sum}")?,
+            [task] => writeln!(out, "task {task}: {sum}")?,
+            tasks => writeln!(out, "tasks {}: {sum}", tasks.join(", "))?,
+        }
+        for line in lines.by_ref().take(candidates.len()) {
+            writeln!(out, "  {line}")?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints a line for each repository that is recorded: ID, the last time, host, path, and whether
+/// it is there.
+///
+/// # Errors
+///
+/// Fails if the output cannot be written.
+pub fn repositories(known: &[KnownRepository], out: &mut dyn Write) -> io::Result<()> {
+    let row = |KnownRepository { id, record }: &KnownRepository| match record {
+        Some(record) => {
+            let RepositoryRecord { path, recorded, .. } = record;
+            let path = super::harmless(path).into_owned();
+            let state = match Presence::of(record) {
+                Presence::Here => String::new(),
+                other => other.text().to_owned(),
+            };
+            [id.clone(), format!("{:.0}", recorded.at), recorded.host.clone(), path, state]
+        }
+        None => {
+            let unknown = || "?".to_owned();
+            let spoiled = "its record cannot be understood".to_owned();
+            [id.clone(), unknown(), unknown(), unknown(), spoiled]
+        }
+    };
+    let rows: Vec<_> = known.iter().map(row).collect();
+    aligned(&rows).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 /// Prints a line for each pin: when, by whom, the first file, and why.
@@ -68,8 +106,8 @@ pub struct Sum {
 
 impl Sum {
     /// Adds up candidates.
-    pub fn of(candidates: &[Candidate<'_>]) -> Self {
-        candidates.iter().fold(Self::default(), |sum, candidate| Self {
+    pub fn of<'a>(candidates: impl Iterator<Item = &'a Candidate<'a>>) -> Self {
+        candidates.fold(Self::default(), |sum, candidate| Self {
             results: sum.results + 1,
             bytes: sum.bytes.saturating_add(candidate.bytes),
             seconds: sum.seconds + candidate.seconds,

@@ -68,7 +68,7 @@ impl Storage {
         }
     }
 
-    /// Returns all repositories that are recorded, sorted by name.
+    /// Returns all repositories that are recorded, sorted by path.
     ///
     /// # Errors
     ///
@@ -79,7 +79,9 @@ impl Storage {
         let known = |id: &str| {
             Ok(KnownRepository { id: id.to_owned(), record: self.record(&record(id))?.ok() })
         };
-        ids.map(known).collect()
+        let mut known = ids.map(known).collect::<Result<Vec<_>>>()?;
+        known.sort_by_cached_key(|known| known.record.as_ref().map(|it| it.path.clone()));
+        Ok(known)
     }
 
     /// Forgets a repository that is recorded.

@@ -330,13 +330,16 @@ mod tests {
         let whole = Run::new();
         let gone = RunName { process: i32::MAX as u32, ..whole.name().clone() };
         let directory = tempfile::tempdir().unwrap();
-        beat(directory.path(), 0);
+        beat(&disk(), directory.path(), 0);
         for (boot, namespace) in [("", "1"), ("1", ""), ("", "")].map(|(b, n)| (b.into(), n.into()))
         {
             let other = RunName { boot, namespace, ..gone.clone() };
             let own = Run { name: other.clone(), ..Run::new() };
             for (run, other) in [(&own, &other), (&whole, &other), (&own, &gone)] {
-                assert!(!run.is_over(other) && run.is_alive(other, directory.path()), "{other}");
+                assert!(
+                    !run.is_over(other) && run.is_alive(other, &disk(), directory.path()),
+                    "{other}"
+                );
                 let known = [run.name(), other].iter().all(|name| !name.boot.is_empty());
                 assert_eq!(run.may_precede(other), known && run.name.boot != other.boot);
             }

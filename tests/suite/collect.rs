@@ -17,7 +17,10 @@ const TASK: &str = "Inputs: 'x', 'y'
 (add (divmod INPUT('x') INPUT('y'))[1, 0])[0]";
 
 /// A time before which everything was recorded.
-const ALL: &str = "--older=2100-01-01";
+const OLDER: &str = "--older=2100-01-01";
+
+/// Keeps nothing.
+const ALL: [&str; 2] = [OLDER, "--no-keep"];
 
 /// A laboratory in which the task was evaluated.
 fn evaluated() -> Lab {
@@ -27,16 +30,22 @@ fn evaluated() -> Lab {
 }
 
 fn gc<'a>(lab: &'a Lab, options: &[&str]) -> Ran<'a> {
-    lab.run("ce", &[&["gc"], options, &["../storage"]].concat())
+    lab.run("ce", &[&["gc", "--delete"], options, &["../storage"]].concat())
+}
+
+/// The same without deleting anything.
+#[track_caller]
+fn list<'a>(lab: &'a Lab, options: &[&str]) -> Ran<'a> {
+    lab.unchanged(|| lab.run("ce", &[&["gc"], options, &["../storage"]].concat()))
 }
 
 /// The names of the outputs and task inputs that are listed, by the directory they begin with.
 fn listed(ran: &Ran<'_>) -> Vec<String> {
     let name = |line: &&str| {
-        let (_, name) = line.rsplit_once("../storage/").unwrap();
-        name.split('/').next().unwrap().to_owned()
+        let (_, name) = line.rsplit_once("../storage/")?;
+        Some(name.split('/').next().unwrap().to_owned())
     };
-    ran.lines().iter().map(name).collect()
+    ran.lines().iter().filter_map(name).collect()
 }
 
 /// Forgets the task's history and commits it anew: no commit of before is reached any more.
@@ -59,7 +68,9 @@ fn what_a_repository_reaches_stays() {
 #[test]
 fn what_no_commit_reaches_goes_and_is_made_again() {
     let lab = abandon(evaluated(), "README");
-    let listed_first = lab.unchanged(|| listed(&gc(&lab, &["-n", "--keep=."]).exit(0)));
+    let listed_first =
+        listed(&list(&lab, &["--keep=."]).exit(0).says("; give --delete to do so\n"));
+    assert_eq!(listed(&list(&lab, &["-n", "--keep=."]).exit(0)), listed_first);
     assert_eq!(listed_first, ["c_add", "c_divmod", "t_task", "tinputs", "tinputs"]);
     let collected = gc(&lab, &["--keep=."]).exit(0).says("collected 5 results: 11 B");
     assert_eq!(listed(&collected), listed_first);
@@ -73,7 +84,7 @@ fn what_no_commit_reaches_goes_and_is_made_again() {
 #[test]
 fn what_was_collected_is_told_until_it_is_there_again() {
     let lab = evaluated();
-    gc(&lab, &[ALL]).exit(0);
+    gc(&lab, &ALL).exit(0);
     let told = "its result was collected at 2";
     lab.ce_run(&["-n"]).exit(3).says(&format!("divmod (divmod): {told}"));
     let json = lab.ce_run(&["-n", "--json"]).exit(3).shows("\"outcome\":\"missing\"");
@@ -92,11 +103,11 @@ fn what_is_older_goes_and_what_is_younger_stays() {
     let lab = evaluated();
     gc(&lab, &["--older=1h"]).exit(0).says("collected 0 results");
     // Both must let it go.
-    gc(&lab, &[ALL, "--keep=."]).exit(0).says("collected 0 results");
+    gc(&lab, &[OLDER, "--keep=."]).exit(0).says("collected 0 results");
     gc(&lab, &["--older=0s", "--keep=."]).exit(0).says("collected 0 results");
     let lab = abandon(lab, "README");
     gc(&lab, &["--older=1h", "--keep=."]).exit(0).says("collected 0 results");
-    gc(&lab, &[ALL, "--keep=."]).exit(0).says("collected 5 results");
+    gc(&lab, &[OLDER, "--keep=."]).exit(0).says("collected 5 results");
 }
 
 #[test]
@@ -106,11 +117,11 @@ fn a_pin_protects_a_result_and_its_origins() {
     lab.run("ce", &["pin", "--note=figure 3", "../storage", &quotient]).exit(0);
     let pins = lab.run("ce", &["pin", "../storage"]).exit(0);
     assert!(pins.stdout.trim_end().ends_with(&format!("../storage/{quotient}  figure 3")));
-    assert_eq!(listed(&gc(&lab, &[ALL]).exit(0)), ["c_add", "t_task"]);
+    assert_eq!(listed(&gc(&lab, &ALL).exit(0)), ["c_add", "t_task"]);
     lab.ce_run(&[]).exit(0).called(vec!["add"]);
     lab.run("ce", &["pin", "--remove", "../storage", &quotient]).exit(0);
     lab.run("ce", &["pin", "--remove", "../storage", &quotient]).exit(0).says("is not pinned");
-    assert_eq!(listed(&gc(&lab, &[ALL]).exit(0)).len(), 5);
+    assert_eq!(listed(&gc(&lab, &ALL).exit(0)).len(), 5);
     lab.run("ce", &["pin", "../storage", &quotient]).exit(2).says("was collected at 2");
 }
 
@@ -176,8 +187,8 @@ fn what_cannot_be_told_is_not_collected() {
     fs::write(lab.path("task/.git/shallow"), repository::head(&lab.path("task")) + "\n").unwrap();
     gc(&lab, &["--keep=."]).exit(2).says("is a shallow clone").says("git fetch --unshallow");
     gc(&lab, &["--keep=../data"]).exit(2).says("the repository at ../data cannot be read");
-    gc(&lab, &[]).exit(2).says("<--keep <REPOSITORY>|--older <AGE>>");
-    lab.run("ce", &["gc", ALL, "nowhere"]).exit(5).says("cannot open the storage nowhere");
+    gc(&lab, &["--no-keep"]).exit(2).says("--older <AGE>");
+    lab.run("ce", &["gc", OLDER, "nowhere"]).exit(5).says("cannot open the storage nowhere");
     lab.run("ce", &["pin", "nowhere", "abcd"]).exit(5).says("cannot open the storage nowhere");
     assert!(!lab.path("task/nowhere").exists());
     assert_eq!(lab.results(), before);
@@ -203,7 +214,7 @@ fn a_run_that_goes_on_loses_nothing() {
     let never = Never::new(never);
     let running = Running::start(&mut command);
     assert_eq!(fifo.line(), "here");
-    let collected = gc(&lab, &[ALL]).exit(0).says("stays: it is in use");
+    let collected = gc(&lab, &ALL).exit(0).says("stays: it is in use");
     assert_eq!(listed(&collected), [""; 0], "{}", collected.stderr);
     drop(never);
     Ran::new(&lab, running.output()).exit(0).says("2 calls: 1 found, 1 executed");
@@ -232,7 +243,9 @@ fn fail_everywhere(fault: &str, right: impl Fn(Option<i32>) -> bool) {
     for at in 1.. {
         copy(&lab, "full", "storage");
         let mut command = lab.command("ce");
-        command.args(["gc", ALL, "../storage"]).env("CE_FAULT", format!("{at}{fault}"));
+        command
+            .args(["gc", "--delete", "--no-keep", OLDER, "../storage"])
+            .env("CE_FAULT", format!("{at}{fault}"));
         let ran = lab.finish(&mut command);
         if !ran.stderr.contains("fault at operation") {
             assert!(at > 50, "{at} operations");
@@ -249,7 +262,7 @@ fn fail_everywhere(fault: &str, right: impl Fn(Option<i32>) -> bool) {
         assert!(lab.is_tidy());
         lab.run("ce", &["verify", "../storage"]).exit(0);
         copy(&lab, "left", "storage");
-        gc(&lab, &[ALL]).exit(0);
+        gc(&lab, &ALL).exit(0);
         let left: Vec<String> = lab.results().into_keys().collect();
         // A task input without a record is nobody's to take away.
         assert!(left.iter().all(|name| name.starts_with("tinputs/")), "{at}{fault} {left:?}");
@@ -282,7 +295,7 @@ fn exports_go_with_the_last_result_of_their_tree() {
     assert_eq!((left("trees/"), left("/commits/")), (6, 2));
     let quotient = lab.results().into_keys().find(|it| it.starts_with("c_divmod/")).unwrap();
     lab.run("ce", &["pin", "../storage", &quotient]).exit(0);
-    gc(&lab, &[ALL]).exit(0);
+    gc(&lab, &ALL).exit(0);
     assert_eq!((left("trees/"), left("/commits/")), (3, 1));
     lab.ce_run(&["--at", "HEAD"]).exit(0).says("1 executed");
     assert!(lab.is_tidy());

@@ -298,7 +298,9 @@ impl Lab {
                 "/commits/",
                 "/version.json",
             ];
-            !name.starts_with("trees/") && !rooms.iter().any(|room| name.contains(room))
+            !name.starts_with("trees/")
+                && !name.starts_with("repositories/")
+                && !rooms.iter().any(|room| name.contains(room))
         });
         files
     }

@@ -35,6 +35,7 @@ mod properties;
 mod protocol;
 mod records;
 mod remembered;
+mod repositories;
 mod repository;
 mod run;
 mod settings;

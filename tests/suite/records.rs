@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::lab::{Lab, files};
 
 /// The kinds of records, as the schema names them, and where they are in a storage.
-const KINDS: [(&str, &str, &str); 9] = [
+const KINDS: [(&str, &str, &str); 10] = [
     ("collected", "c_", "/collected/"),
     ("collected", "t_", "/collected/"),
     ("version", "c_", "/version.json"),
@@ -21,6 +21,7 @@ const KINDS: [(&str, &str, &str); 9] = [
     ("failure", "c_", "/failed/"),
     ("job", "t_", "/record/"),
     ("task_input", "tinputs/", "/record/"),
+    ("repository", "repositories/", "/repositories/"),
 ];
 
 /// A record: its kind, its name in the storage, and what it says.
@@ -86,7 +87,7 @@ fn collected() -> Lab {
     let file = |begin: &str| files.iter().find(|name| name.starts_with(begin)).unwrap();
     pin(file("c_copy/"), &["--note=figure 3"]);
     pin(file("tinputs/"), &[]);
-    lab.run("ce", &["gc", "--older=2100-01-01", "../storage"]).exit(0);
+    lab.run("ce", &["gc", "--delete", "--no-keep", "--older=2100-01-01", "../storage"]).exit(0);
     lab
 }
 
@@ -120,10 +121,15 @@ fn every_record_is_as_the_schema_says() {
     }
     let mut seen: Vec<&str> = records.iter().map(|found| found.kind).collect();
     seen.sort_unstable();
-    assert_eq!(
-        seen,
-        [&["call"; 3][..], &["failure"; 3], &["job"], &["task_input"; 3], &["version"; 6]].concat()
-    );
+    let expected = [
+        &["call"; 3][..],
+        &["failure"; 3],
+        &["job"],
+        &["repository"; 2],
+        &["task_input"; 3],
+        &["version"; 6],
+    ];
+    assert_eq!(seen, expected.concat());
     let of = |key: &'static str| records.iter().map(move |found| found.record[key].to_string());
     assert_eq!(of("origin").filter(|origin| origin == "\"adopted\"").count(), 1);
     let ends = of("exit_status").zip(of("signal")).collect::<BTreeSet<_>>();
@@ -145,6 +151,8 @@ fn is_understood(lab: &Lab, found: &Found, record: &Value) -> bool {
     } else if found.kind == "failure" {
         // Those that are not understood are left out.
         storage.failures().unwrap().len() == 3
+    } else if found.kind == "repository" {
+        storage.repositories().is_ok_and(|known| known[0].record.is_some())
     } else {
         let entries = storage.entries().unwrap();
         let entry = entries.iter().find(|entry| entry.record() == found.name).unwrap();

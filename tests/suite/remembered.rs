@@ -184,6 +184,6 @@ fn what_records_say_is_remembered_until_they_are_taken_away() {
     fs::set_permissions(&records[0], Permissions::from_mode(0o644)).unwrap();
     fs::write(&records[0], "").unwrap();
     found();
-    lab.run("ce", &["gc", "--older=2100-01-01", "../storage"]).exit(0);
+    lab.run("ce", &["gc", "--delete", "--no-keep", "--older=2100-01-01", "../storage"]).exit(0);
     lab.ce_run(&["-n"]).exit(3);
 }

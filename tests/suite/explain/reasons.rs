@@ -98,7 +98,7 @@ fn a_failure_is_told_with_its_status_and_log() {
 #[test]
 fn what_was_collected_is_told() {
     let lab = evaluated(Library::Plain);
-    lab.run("ce", &["gc", "--older=0s", "../storage"]).exit(0);
+    lab.run("ce", &["gc", "--delete", "--no-keep", "--older=0s", "../storage"]).exit(0);
     let expected = [
         "mul: collected <- collected:mul",
         "add: collected <- collected:add, waits0 <- collected:mul",

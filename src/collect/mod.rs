@@ -3,13 +3,15 @@
 //! What is kept, is kept with everything that it was made from: a workflow that is evaluated again
 //! looks for its calls from the leaves up. What a run that goes on uses is kept, too.
 
-use std::collections::{HashSet, VecDeque};
+mod repositories;
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use jiff::Timestamp;
 
+pub use self::repositories::{Presence, RepositoryError, forget, not_kept, reach_of_recorded};
 use crate::git::Reach;
 use crate::history::History;
-use crate::storage::record::Origin;
 use crate::storage::{Entry, Read, Record, Retired, Storage, StorageError};
 
 /// What is to be kept. A result goes if neither holds it.
@@ -76,9 +78,42 @@ pub fn candidates<'a>(
         entry,
         record,
         bytes: bytes(record),
-        seconds: seconds(record),
+        seconds: seconds(history, record),
     });
     Ok(gone.collect())
+}
+
+/// Candidates that the same tasks have used.
+#[derive(Debug)]
+pub struct Group<'a> {
+    /// The tasks of the recorded jobs that they belong to; none if they belong to no job.
+    pub tasks: Vec<&'a str>,
+    /// The candidates, sorted by name.
+    pub candidates: Vec<&'a Candidate<'a>>,
+}
+
+/// Groups candidates by the tasks that have used them, sorted; last come those of no recorded job.
+pub fn groups<'a>(history: &'a History, candidates: &'a [Candidate<'a>]) -> Vec<Group<'a>> {
+    let mut jobs: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+    for (entry, record) in history.results() {
+        if let Record::Job(job) = record {
+            jobs.entry(job.task.as_str()).or_default().push(entry);
+        }
+    }
+    let mut tasks: HashMap<&Entry, Vec<&str>> = HashMap::new();
+    for (task, jobs) in jobs {
+        let used = history.results().iter().zip(history.with_origins(jobs.into_iter()));
+        for ((entry, _), _) in used.filter(|(_, used)| *used) {
+            tasks.entry(entry).or_default().push(task);
+        }
+    }
+    let mut groups: BTreeMap<(bool, Vec<&str>), Vec<&Candidate<'_>>> = BTreeMap::new();
+    for candidate in candidates {
+        let tasks = tasks.get(candidate.entry).cloned().unwrap_or_default();
+        groups.entry((tasks.is_empty(), tasks)).or_default().push(candidate);
+    }
+    let group = |((_, tasks), candidates)| Group { tasks, candidates };
+    groups.into_iter().map(group).collect()
 }
 
 fn bytes(record: &Record) -> u64 {
@@ -93,16 +128,12 @@ fn bytes(record: &Record) -> u64 {
     }
 }
 
-fn seconds(record: &Record) -> f64 {
-    match record {
-        Record::Call(call) => match &call.origin {
-            Origin::Executed { execution, .. } => {
-                execution.end.duration_since(execution.start).as_secs_f64().max(0.0)
-            }
-            Origin::Adopted => 0.0,
-        },
-        Record::Job(_) | Record::TaskInput(_) => 0.0,
-    }
+/// How long it was computed. What was taken over was not, unless it is all that is left of it.
+fn seconds(history: &History, record: &Record) -> f64 {
+    let Record::Call(call) = record else { return 0.0 };
+    let source = call.execution().and_then(|execution| execution.taken_over.as_deref());
+    let is_there = |source| Entry::of_call(source).is_some_and(|source| history.has(&source));
+    if source.is_some_and(is_there) { 0.0 } else { call.seconds().unwrap_or_default() }
 }
 
 /// Takes candidates away, unless somebody uses them; goes on with what an earlier collection that
