@@ -15,7 +15,8 @@ use crate::storage::Storage;
 /// List the calls of a storage by time, the newest last
 ///
 /// A line has the time of the end, the computation, its commit, the inputs, the duration, the peak
-/// memory and the host. A call that failed last is marked, with the reason.
+/// memory and the host. A call that failed last is marked, with the reason; so is one that was
+/// taken over from another commit, and one of a computation that no commit holds.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -27,7 +28,7 @@ pub struct Log {
     #[arg(long, value_name = "NAME")]
     computation: Option<String>,
 
-    /// Only calls at the commit that begins with these digits
+    /// Only calls at the commit that begins with these digits; dirty- for those that no commit holds
     #[arg(long, value_name = "ID")]
     commit: Option<String>,
 

@@ -8,9 +8,9 @@ use clap::Parser;
 use super::Tool;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::history::History;
+use crate::history::{History, TakenOver};
 use crate::report::Ancestry;
-use crate::storage::{Entry, Storage};
+use crate::storage::{Entry, Record, Storage};
 
 /// Show what made a file, and what that was made from
 ///
@@ -49,7 +49,11 @@ impl Tool for Show {
             Entry::Job(_) | Entry::TaskInput(_) => None,
         };
         let ancestors = history.ancestry(subject);
-        let ancestry = Ancestry { storage, subject, fault, log, ancestors };
+        let taken_over = match subject.record {
+            Record::Call(call) => TakenOver::of(storage, call),
+            Record::Job(_) | Record::TaskInput(_) => None,
+        };
+        let ancestry = Ancestry { storage, subject, fault, taken_over, log, ancestors };
         let shown = if self.json { ancestry.json(out) } else { ancestry.text(out) };
         shown.map_err(Error::Output)?;
         Ok(if ancestry.fault.is_some() { Exit::Storage } else { Exit::Done })

@@ -2,27 +2,33 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::TakenOver;
 use crate::digest::Digest;
-use crate::storage::record::{CallRecord, FailureRecord, Origin};
+use crate::storage::record::{CallRecord, FailureRecord};
 use crate::storage::{Entry, Read, Record, Storage, StorageError};
+use crate::workflow::DIRTY;
 
 /// A call that has succeeded, or has failed last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Past {
-    /// When it ended.
+    /// When it ended; when it was recorded, if it was not executed.
     pub at: Timestamp,
     /// The name of the computation.
     pub computation: String,
-    /// The commit that holds it.
-    pub commit: String,
+    /// The commit that holds it, or `dirty-` and digits of its tree if no commit does.
+    pub version: String,
+    /// The commit that its changes were made on top of, if no commit holds it.
+    pub on_top_of: Option<String>,
     /// Its inputs.
     pub inputs: Vec<Digest>,
-    /// How long it ran, in seconds, unless it was adopted.
+    /// How long it ran, in seconds, unless it was adopted or taken over.
     pub seconds: Option<f64>,
     /// Its peak memory in bytes, if it was measured.
     pub peak_bytes: Option<u64>,
     /// The host that recorded it.
     pub host: String,
+    /// Where its outputs come from, if they were taken over.
+    pub taken_over: Option<TakenOver>,
     /// Why it failed, if it did.
     pub failed: Option<String>,
 }
@@ -32,7 +38,7 @@ pub struct Past {
 pub struct Filter {
     /// Of this computation.
     pub computation: Option<String>,
-    /// Of a commit that begins with these digits.
+    /// Of a version that begins with this: of a commit, or of what no commit holds.
     pub commit: Option<String>,
     /// Only those that failed.
     pub failed: bool,
@@ -45,42 +51,46 @@ pub struct Filter {
 impl Filter {
     fn has(&self, past: &Past) -> bool {
         self.computation.as_ref().is_none_or(|name| *name == past.computation)
-            && self.commit.as_ref().is_none_or(|commit| past.commit.starts_with(commit.as_str()))
+            && self.commit.as_ref().is_none_or(|commit| past.version.starts_with(commit.as_str()))
             && (!self.failed || past.failed.is_some())
             && self.slow.is_none_or(|slow| past.seconds.is_some_and(|seconds| seconds >= slow))
     }
 }
 
-impl From<CallRecord> for Past {
-    fn from(record: CallRecord) -> Self {
-        let execution = match record.origin {
-            Origin::Executed { execution, .. } => Some(execution),
-            Origin::Adopted => None,
-        };
+impl Past {
+    fn of_call(storage: &Storage, record: CallRecord) -> Self {
+        let taken_over = TakenOver::of(storage, &record);
+        // What was taken over is no execution.
+        let execution = record.execution().filter(|_| taken_over.is_none());
         let seconds = |from, to: Timestamp| to.duration_since(from).max(SignedDuration::ZERO);
+        let commit = record.commit.full().to_owned();
         Self {
-            at: execution.as_ref().map_or(record.recorded.at, |it| it.end),
+            at: execution.map_or(record.recorded.at, |it| it.end),
             computation: record.computation.to_string(),
-            commit: record.commit.full().to_owned(),
-            inputs: record.inputs,
-            seconds: execution.as_ref().map(|it| seconds(it.start, it.end).as_secs_f64()),
+            version: if record.dirty { record.version() } else { commit.clone() },
+            on_top_of: record.dirty.then_some(commit),
+            seconds: execution.map(|it| seconds(it.start, it.end).as_secs_f64()),
             peak_bytes: execution.map(|it| it.peak_bytes),
+            inputs: record.inputs,
             host: record.recorded.host,
+            taken_over,
             failed: None,
         }
     }
-}
 
-impl From<FailureRecord> for Past {
-    fn from(record: FailureRecord) -> Self {
+    fn of_failure(version: String, record: FailureRecord) -> Self {
+        let commit = record.commit.full().to_owned();
+        let is_dirty = version.starts_with(DIRTY);
         Self {
             at: record.recorded.at,
             computation: record.computation.to_string(),
-            commit: record.commit.full().to_owned(),
+            version: if is_dirty { version } else { commit.clone() },
+            on_top_of: is_dirty.then_some(commit),
             inputs: record.inputs,
             seconds: Some(record.seconds),
             peak_bytes: None,
             host: record.recorded.host,
+            taken_over: None,
             failed: Some(record.reason),
         }
     }
@@ -92,11 +102,13 @@ impl From<FailureRecord> for Past {
 ///
 /// Fails if a record cannot be read, or only a newer version can.
 pub fn log(storage: &Storage, filter: &Filter) -> Result<Vec<Past>, StorageError> {
-    let mut log: Vec<Past> = storage.failures()?.into_iter().map(Past::from).collect();
+    let failures = storage.failures()?.into_iter();
+    let mut log: Vec<Past> =
+        failures.map(|(version, record)| Past::of_failure(version, record)).collect();
     let calls = |entry: &Entry| matches!(entry, Entry::Call(_)) && !filter.failed;
     for entry in storage.entries()?.iter().filter(|entry| calls(entry)) {
         if let Read::Record(Record::Call(record)) = storage.read_entry(entry)? {
-            log.push(record.into());
+            log.push(Past::of_call(storage, record));
         }
     }
     log.retain(|past| filter.has(past));

@@ -7,6 +7,7 @@
 mod earlier;
 mod log;
 mod origins;
+mod takeover;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -16,6 +17,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 pub use self::earlier::earlier;
 pub use self::log::{Filter, Past, log};
+pub use self::takeover::TakenOver;
 use crate::digest::Digest;
 use crate::storage::record::{CallRecord, Origin, Stamp};
 use crate::storage::{Entry, Promise, Read, Record, Storage, StorageError};

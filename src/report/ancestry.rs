@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::digest::Digest;
-use crate::history::{Ancestor, Subject};
+use crate::history::{Ancestor, Subject, TakenOver};
 use crate::storage::record::{CallRecord, Execution, JobRecord, Origin, Stamp};
 use crate::storage::{Entry, Fault, Log, Record, Storage};
 
@@ -19,6 +19,8 @@ pub struct Ancestry<'a> {
     pub subject: Subject<'a>,
     /// What is wrong with it now.
     pub fault: Option<Fault>,
+    /// Where it was executed, if its call has taken it over.
+    pub taken_over: Option<TakenOver>,
     /// What its call printed.
     pub log: Option<Log>,
     /// What it was made from.
@@ -54,9 +56,22 @@ impl Ancestry<'_> {
 
     fn call(&self, call: &CallRecord, number: usize, out: &mut dyn Write) -> io::Result<()> {
         field(out, "computation", &format!("{}, output {number:02}", call.computation))?;
-        field(out, "commit", call.commit.full())?;
+        let commit = call.commit.full();
+        match call.dirty {
+            false => field(out, "commit", commit)?,
+            true => {
+                let version = call.version();
+                let what = "changes that are not committed on top of";
+                field(out, "commit", &format!("none: {version} has {what} {commit}"))?;
+            }
+        }
         for (number, input) in call.inputs.iter().enumerate() {
             field(out, &format!("input {number:02}"), &input.sha1.full())?;
+        }
+        if let Some(TakenOver { from, host, .. }) = &self.taken_over {
+            field(out, "taken over", &format!("from {from}; when that was executed:"))?;
+            let unknown = "not known: its record is gone";
+            field(out, "where", host.as_deref().unwrap_or(unknown))?;
         }
         match &call.origin {
             Origin::Executed { execution, .. } => executed(execution, out)?,
@@ -124,6 +139,9 @@ impl Ancestry<'_> {
             "file": self.subject.promise.name,
             "contents": self.subject.promise.digest,
             "state": self.state(),
+            "taken_over": self.taken_over.as_ref().map(|TakenOver { from, executed, host }| {
+                json!({ "from": from, "executed": executed, "host": host })
+            }),
             "log": self.log.as_ref().map(|log| &log.name),
             "record": value(self.subject)?,
             "ancestors": ancestors,
@@ -146,16 +164,17 @@ fn value(subject: Subject<'_>) -> io::Result<Value> {
     fn of(record: &impl Serialize) -> io::Result<Value> {
         Ok(serde_json::to_value(record)?)
     }
-    let (kind, record) = match subject.record {
-        Record::Call(call) => ("call", of(call)?),
-        Record::Job(job) => ("job", of(job)?),
-        Record::TaskInput(input) => ("task_input", of(input)?),
+    let (kind, record, version) = match subject.record {
+        Record::Call(call) => ("call", of(call)?, Some(call.version())),
+        Record::Job(job) => ("job", of(job)?, Some(job.commit.short().to_owned())),
+        Record::TaskInput(input) => ("task_input", of(input)?, None),
     };
     let name = match subject.entry {
         Entry::Call(name) | Entry::Job(name) => name.short(),
         Entry::TaskInput(_) => subject.promise.name.clone(),
     };
-    Ok(json!({ "kind": kind, "name": name, "number": subject.number, kind: record }))
+    let number = subject.number;
+    Ok(json!({ "kind": kind, "name": name, "number": number, "version": version, kind: record }))
 }
 
 fn field(out: &mut dyn Write, name: &str, value: &str) -> io::Result<()> {

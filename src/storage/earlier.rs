@@ -6,6 +6,7 @@ use super::record::{CallRecord, Stamp};
 use super::scheme::{RECORDS, ResultName};
 use super::{Result, Storage};
 use crate::name::ComputationName;
+use crate::workflow::version;
 
 /// A call that succeeded once.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +67,28 @@ impl Storage {
         }
         let record: Read<CallRecord> = self.record(&name.record())?;
         Ok(record.ok().map(|record| Earlier { name, record, collected: None }))
+    }
+
+    /// Reads the record of a call, or its tombstone if it was collected.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, or only a newer version can.
+    pub fn record_or_tombstone(&self, name: &ResultName) -> Result<Option<CallRecord>> {
+        for collected in [false, true] {
+            let trace = Trace { name: name.clone(), collected };
+            if let Some(Earlier { record, .. }) = self.earlier(&trace)? {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl CallRecord {
+    /// What names show of the version of its computation.
+    pub fn version(&self) -> String {
+        version(&self.commit, &self.tree, self.dirty)
     }
 }
 

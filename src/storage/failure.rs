@@ -112,19 +112,21 @@ impl Storage {
         Ok(Some(Log { name, tail: self.disk.tail(&path, TAIL)? }))
     }
 
-    /// Returns what is remembered of the last failures of all calls, sorted by name.
+    /// Returns what is remembered of the last failures of all calls, sorted by name, each with the
+    /// version of its computation as names show it.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be read.
-    pub fn failures(&self) -> Result<Vec<FailureRecord>> {
+    pub fn failures(&self) -> Result<Vec<(String, FailureRecord)>> {
         let mut failures = Vec::new();
         for directory in self.directories("c_")? {
+            let version = directory.rsplit('/').next().unwrap_or_default();
             for name in self.files(&format!("{directory}/{FAILED}"))? {
                 if name.ends_with(".json")
                     && let Read::Record(record) = self.record(&name)?
                 {
-                    failures.push(record);
+                    failures.push((version.to_owned(), record));
                 }
             }
         }

@@ -1,6 +1,121 @@
-//! Calls are listed by time, and failures marked.
+//! Calls are listed by time, failures marked, and what was not executed or committed said to be so.
+
+use std::fs;
+
+use serde_json::{Value, json};
 
 use crate::arith::Arith;
+use crate::lab::{Lab, files};
+use crate::program::Ran;
+
+const TASK: &str = "Inputs: 'x', 'y'\n(mul INPUT('x') INPUT('y'))[0]";
+
+/// The name of the call without the output's number, under a version.
+fn call(version: &str) -> String {
+    format!("c_mul/{}/ad48103e4fc7_5d9474c0309b", version.get(..12).unwrap())
+}
+
+/// A laboratory in which a call was executed on another host, taken over by a second commit, and
+/// from there by a third one; and the commits.
+fn taken_over() -> (Lab, [String; 3]) {
+    let mut lab = Lab::task(TASK).commit();
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec!["mul"]);
+    for (name, text) in files(&lab.path("storage")) {
+        if name.starts_with("c_mul/") && name.contains("/record/") {
+            let mut record: Value = serde_json::from_slice(&text).unwrap();
+            record["origin"]["executed"]["isolation"] = json!("namespaces");
+            record["recorded"]["host"] = json!("elsewhere");
+            fs::write(lab.path("storage").join(name), record.to_string()).unwrap();
+        }
+    }
+    for file in ["README", "NEWS"] {
+        lab = lab.file(file, "").commit_again();
+        lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("1 call: 1 taken over");
+    }
+    let commits = ["HEAD~2", "HEAD~1", "HEAD"].map(|rev| lab.git("task", &["rev-parse", rev]));
+    (lab, commits)
+}
+
+fn ce<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
+    lab.run("ce", arguments).exit(0)
+}
+
+#[test]
+fn what_was_taken_over_is_no_execution() {
+    let (lab, [first, second, third]) = taken_over();
+    let log = ce(&lab, &["log", "../storage"]);
+    let lines = log.lines();
+    assert_eq!(lines.len(), 3, "{}", log.stdout);
+    assert!(lines[0].contains(&first[..12]) && lines[0].ends_with("  elsewhere"), "{}", lines[0]);
+    for (line, commit) in lines[1..].iter().zip([&second, &third]) {
+        assert!(line.contains(&commit[..12]) && line.contains("  taken over  -  "), "{line}");
+        assert!(line.contains("  from c_mul/"), "{line}");
+        assert!(line.contains(", executed at 2") && line.ends_with(" on elsewhere"), "{line}");
+    }
+    let slow = ce(&lab, &["log", "--slow", "0", "../storage"]);
+    assert_eq!(slow.lines().len(), 1);
+    assert!(slow.stdout.contains(&first[..12]), "{}", slow.stdout);
+
+    let file = call(&third).replacen("/ad", "/00/ad", 1);
+    let shown = ce(&lab, &["show", "../storage", &file]);
+    let shown = shown.shows("  taken over   from c_mul/").shows("; when that was executed:\n");
+    let shown = shown.shows("  where        elsewhere\n  when         2");
+    assert!(shown.stdout.contains(&format!("  commit       {third}\n")), "{}", shown.stdout);
+    let json = ce(&lab, &["show", "--json", "../storage", &file]).stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["taken_over"]["host"], "elsewhere");
+    assert_eq!(json["taken_over"]["executed"], json["record"]["call"]["origin"]["executed"]["end"]);
+    assert_eq!(json["record"]["version"], third[..12]);
+    let file = call(&first).replacen("/ad", "/00/ad", 1);
+    let json = ce(&lab, &["show", "--json", "../storage", &file]).stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert!(json["taken_over"].is_null());
+
+    // Computing that is not lost does not count; where all of it goes, it counts once.
+    let gc = ["gc", "--no-keep", "--older=2100-01-01", "../storage"];
+    let listed = ce(&lab, &gc);
+    assert_eq!(listed.stdout.matches(" s  2").count(), 1, "{}", listed.stdout);
+    // Nobody knows any more where the last one comes from.
+    for commit in [&first, &second] {
+        let name = call(commit).replacen("/ad", "/record/ad", 1) + ".json";
+        fs::remove_file(lab.path("storage").join(name)).unwrap();
+    }
+    let log = ce(&lab, &["log", "../storage"]).stdout;
+    assert!(log.contains("taken over") && !log.contains("on elsewhere"), "{log}");
+    let file = call(&third).replacen("/ad", "/00/ad", 1);
+    ce(&lab, &["show", "../storage", &file])
+        .shows("  where        not known: its record is gone\n");
+}
+
+#[test]
+fn what_is_not_committed_has_no_commit() {
+    let lab = Lab::task(TASK).commit();
+    let dirty = |lab: Lab, script: &str| lab.computation("mul", "a b", "product", script);
+    let lab = dirty(lab, "exit 3");
+    lab.ce_run(&["--dirty"]).exit(1);
+    let lab = dirty(lab, "echo 3 >\"$3\"");
+    lab.ce_run(&["--dirty"]).exit(0);
+    let head = lab.git("task", &["rev-parse", "HEAD"]);
+    let remark = format!("changes that are not committed on top of {}", &head[..12]);
+    let log = ce(&lab, &["log", "../storage"]);
+    let lines = log.lines();
+    assert_eq!(lines.len(), 2, "{}", log.stdout);
+    assert!(lines[0].ends_with(&format!("  FAILED: it ended with exit status 3; {remark}")));
+    assert!(lines[1].ends_with(&format!("  {remark}")), "{}", lines[1]);
+    assert!(lines.iter().all(|line| line.contains("  mul  dirty-")), "{}", log.stdout);
+    assert_eq!(ce(&lab, &["log", "--commit", &head[..12], "../storage"]).stdout, "");
+    assert_eq!(ce(&lab, &["log", "--commit", "dirty-", "../storage"]).lines(), lines);
+    let file = lab.results().into_keys().find(|name| name.starts_with("c_mul/")).unwrap();
+    let version = file.split('/').nth(1).unwrap();
+    let shown = ce(&lab, &["show", "../storage", &file]);
+    shown.shows(&format!(
+        "  commit       none: {version} has changes that are not committed on top of {head}\n"
+    ));
+    let json = ce(&lab, &["show", "--json", "../storage", &file]).stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["record"]["version"], version);
+    assert_eq!(json["record"]["call"]["dirty"], true);
+}
 
 #[test]
 fn calls_are_listed_and_filtered() {
