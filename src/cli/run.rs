@@ -7,7 +7,7 @@ use clap::Parser;
 
 use super::options::{Dirty, Given, TaskDir, Typed};
 use super::screen::Screen;
-use super::workshop::{How, Workshop};
+use super::workshop::{How, Workshop, record_use_of};
 use super::{Tool, say};
 use crate::cache::Cache;
 use crate::digest::{Digest, ObjectId};
@@ -143,6 +143,9 @@ impl Run {
             let Ok(there) = Storage::inspect(&storage, self.how.unrecorded()) else { continue };
             let there = there.remembering(Cache::of_user());
             if let Some(outputs) = there.find_job(task, &inputs)? {
+                if !self.dry_run {
+                    record_use_of(&storage, &there, &self.task.task)?;
+                }
                 for name in outputs {
                     let path = storage.join(name);
                     writeln!(out, "{}", path.display()).map_err(Error::Output)?;

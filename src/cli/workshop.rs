@@ -103,8 +103,7 @@ impl How {
         let crew = if dry_run { None } else { Some(self.crew(config)?) };
         if let Some((_, interrupts)) = &crew {
             storage = storage.until(interrupts.asked());
-            let Home { path, inode } = Home::of(dir)?;
-            storage.record_repository(&path.to_string_lossy(), inode)?;
+            record_use(&storage, dir)?;
         }
         Ok(Workshop {
             storage,
@@ -280,6 +279,21 @@ impl Evaluated {
         let Self { task, plan, files, evaluation } = self;
         View { account: Account { task, plan, files, evaluation, storage }, labels }
     }
+}
+
+/// Records that the repository of a task in this directory uses a storage.
+fn record_use(storage: &Storage, dir: &Path) -> Result<(), Error> {
+    let Home { path, inode } = Home::of(dir)?;
+    Ok(storage.record_repository(&path.to_string_lossy(), inode)?)
+}
+
+/// The same with a storage that was only looked at, because nothing was to be computed.
+pub(super) fn record_use_of(storage: &Path, looked_at: &Storage, dir: &Path) -> Result<(), Error> {
+    let is_recorded = looked_at.is_recorded(&Home::of(dir)?.path.to_string_lossy())?;
+    if is_recorded {
+        return Ok(());
+    }
+    record_use(&Storage::open(storage, Unrecorded::Refuse, Durability::Unsynced)?, dir)
 }
 
 /// The inputs of one version of a task, which are those that were given to another one, by name.

@@ -67,7 +67,7 @@ impl Past {
         Self {
             at: execution.map_or(record.recorded.at, |it| it.end),
             computation: record.computation.to_string(),
-            version: if record.dirty { record.version() } else { commit.clone() },
+            version: if record.dirty { record.version_name() } else { commit.clone() },
             on_top_of: record.dirty.then_some(commit),
             seconds: execution.map(|it| seconds(it.start, it.end).as_secs_f64()),
             peak_bytes: execution.map(|it| it.peak_bytes),

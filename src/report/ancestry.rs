@@ -60,7 +60,7 @@ impl Ancestry<'_> {
         match call.dirty {
             false => field(out, "commit", commit)?,
             true => {
-                let version = call.version();
+                let version = call.version_name();
                 let what = "changes that are not committed on top of";
                 field(out, "commit", &format!("none: {version} has {what} {commit}"))?;
             }
@@ -165,7 +165,7 @@ fn value(subject: Subject<'_>) -> io::Result<Value> {
         Ok(serde_json::to_value(record)?)
     }
     let (kind, record, version) = match subject.record {
-        Record::Call(call) => ("call", of(call)?, Some(call.version())),
+        Record::Call(call) => ("call", of(call)?, Some(call.version_name())),
         Record::Job(job) => ("job", of(job)?, Some(job.commit.short().to_owned())),
         Record::TaskInput(input) => ("task_input", of(input)?, None),
     };

@@ -87,7 +87,7 @@ impl Storage {
 
 impl CallRecord {
     /// What names show of the version of its computation.
-    pub fn version(&self) -> String {
+    pub fn version_name(&self) -> String {
         version(&self.commit, &self.tree, self.dirty)
     }
 }

@@ -44,6 +44,19 @@ impl RepositoryRecord {
 }
 
 impl Storage {
+    /// Whether it was recorded within a day that a repository on this host uses the storage.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn is_recorded(&self, path: &str) -> Result<bool> {
+        let metadata = self.disk.metadata(&self.path(&record(&id(path))))?;
+        let modified = metadata.and_then(|metadata| u64::try_from(metadata.modified_ns()).ok());
+        let modified = modified.map(|modified| UNIX_EPOCH + Duration::from_nanos(modified));
+        let age = modified.map(|modified| SystemTime::now().duration_since(modified));
+        Ok(age.is_some_and(|age| age.is_ok_and(|age| age < FRESH)))
+    }
+
     /// Records that a task of a repository is evaluated here. Costs one look at a file if that was
     /// recorded within a day. Who may not write has no results to lose, and records nothing.
     ///
@@ -51,16 +64,10 @@ impl Storage {
     ///
     /// Fails if the storage cannot be written for another reason.
     pub fn record_repository(&self, path: &str, inode: u64) -> Result<()> {
-        let recorded = self.stamp();
-        let id = Digest::of(format!("{}\0{path}", recorded.host).as_bytes()).sha1.short();
-        let name = record(&id);
-        if let Some(metadata) = self.disk.metadata(&self.path(&name))?
-            && let Ok(modified) = u64::try_from(metadata.modified_ns())
-            && let modified = UNIX_EPOCH + Duration::from_nanos(modified)
-            && SystemTime::now().duration_since(modified).is_ok_and(|age| age < FRESH)
-        {
+        if self.is_recorded(path)? {
             return Ok(());
         }
+        let (name, recorded) = (record(&id(path)), self.stamp());
         let path = path.to_owned();
         match self.put_record(&name, &RepositoryRecord { format: Format, path, inode, recorded }) {
             Err(error) if error.may_not_write() => Ok(()),
@@ -92,6 +99,11 @@ impl Storage {
     pub fn forget_repository(&self, repository: &KnownRepository) -> Result<()> {
         self.disk.remove(&self.path(&record(&repository.id)))
     }
+}
+
+/// What tells a repository on this host from all others.
+fn id(path: &str) -> String {
+    Digest::of(format!("{}\0{path}", run::host()).as_bytes()).sha1.short()
 }
 
 fn record(id: &str) -> String {

@@ -172,6 +172,12 @@ fn a_run_records_its_repository_once_a_day() {
     lab.unchanged(|| lab.ce_run(&["-n"]).exit(0));
     lab.ce_run(&[]).exit(0);
     assert!(modified() > first);
+    // So does one that needs no look at any call.
+    fs::remove_dir_all(lab.path("storage/repositories")).unwrap();
+    lab.unchanged(|| lab.ce_run(&["-n", "-q"]).exit(0));
+    lab.ce_run(&["-q"]).exit(0);
+    assert_eq!(records(&lab).len(), 1);
+    assert!(lab.is_tidy());
     // A comparison evaluates, too.
     fs::remove_dir_all(lab.path("storage/repositories")).unwrap();
     lab.run("ce", &["diff", "-n", "HEAD..HEAD", "../storage", "../data/x", "../data/y"]).exit(0);
