@@ -87,7 +87,8 @@ impl World {
         let jobs = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let (trees, retries) = (&Trees::new(directory), 0);
         let exports = &Exports::new(storage, trees);
-        Evaluator { task, plan, files, storage, exports, executor, retries, observe }
+        let forced = &std::collections::HashSet::new();
+        Evaluator { task, plan, files, storage, exports, executor, retries, forced, observe }
             .evaluate(&evaluation, jobs)
             .unwrap();
         assert!(evaluation.outputs(files, plan).is_some(), "all outputs are there");

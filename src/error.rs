@@ -106,6 +106,9 @@ pub enum Error {
     /// A signal of this number came while inputs were read.
     #[error("interrupted while inputs are read")]
     Interrupted(u8),
+    /// A text names no call.
+    #[error("{0} names no call of the storage")]
+    NoCall(String),
     /// Nothing of this kind can be drawn.
     #[error("cannot tell what to draw from the name {0}")]
     Picture(String),
@@ -165,6 +168,7 @@ impl Error {
             | Self::Commits(_)
             | Self::Test { .. }
             | Self::Input { .. }
+            | Self::NoCall(_)
             | Self::Picture(_) => Exit::Malformed,
             Self::Storage(_)
             | Self::Repository(RepositoryError::Storage(_))
@@ -216,6 +220,10 @@ impl Error {
             Self::RevisionOrPath { one, argument } => {
                 Some(format!("write {one}..{argument} for the revision, ./{argument} for the path"))
             }
+            Self::NoCall(_) => Some(
+                "give a file in c_NAME/CCID/NN/, or c_NAME/CCID/INPUTS; ce show tells what made a file"
+                    .to_owned(),
+            ),
             Self::Picture(_) => Some("end the name in .dot, .svg, .png or .pdf".to_owned()),
             Self::Program { program: "dot", source }
                 if source.kind() == io::ErrorKind::NotFound =>

@@ -1,7 +1,8 @@
 //! `ce-run`: evaluates a task.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
@@ -42,6 +43,11 @@ pub struct Run {
     #[arg(short, long)]
     quiet: bool,
 
+    /// Compute a call again although its outputs are there: one of its files, or its name
+    /// c_NAME/CCID/INPUTS. What was there goes aside
+    #[arg(long, value_name = "CALL|FILE", conflicts_with = "dry_run")]
+    force: Vec<PathBuf>,
+
     #[command(flatten)]
     how: How,
 
@@ -63,6 +69,7 @@ SIGTERM).";
 impl Tool for Run {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         if self.quiet
+            && self.force.is_empty()
             && let Some(rev) = &self.task.at
             && let Some((name, commit, place)) = load::job_at(&self.task.task, rev)
             && self.tell_done(&self.task.config()?, task_version(&name, &commit, &place), out)?
@@ -72,6 +79,7 @@ impl Tool for Run {
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
         let config = self.task.config()?;
         if self.quiet
+            && self.force.is_empty()
             && self.task.at.is_none()
             && task.changed.is_empty()
             && self.tell_done(&config, task_version(&task.name, &task.commit, &task.place), out)?
@@ -84,6 +92,8 @@ impl Tool for Run {
             self.how.check(&config, &self.task.task, &task)?;
         }
         let workshop = self.workshop(&config, &given.storage)?;
+        let forced = self.forced(&workshop.storage)?;
+        let workshop = workshop.forcing(forced.clone());
         let plan = workshop.plan(&task);
         let storage = &workshop.storage;
         let files = workshop.files(&task, &plan, &given.inputs, !self.quiet)?;
@@ -101,6 +111,14 @@ impl Tool for Run {
         drop(screen);
         if self.dry_run && !self.quiet && !self.json {
             explain(view);
+        }
+        let executed = view.executed();
+        for name in forced.iter().filter(|name| !executed.contains(name)) {
+            let name = name.short();
+            say(
+                PROGRAM,
+                &format_args!("warning: no call {name} was executed, as --force asks for"),
+            );
         }
         if !self.quiet && !self.json {
             summarise(view, job.as_ref());
@@ -127,6 +145,16 @@ impl Run {
             say(PROGRAM, &format_args!("{told} {}{similar}", path.display()));
         }
         Ok(workshop)
+    }
+
+    /// The calls that are to be computed again.
+    fn forced(&self, storage: &Storage) -> Result<HashSet<ResultName>, Error> {
+        let call = |path: &PathBuf| {
+            let name = storage.name_of(path).or_else(|| path.to_str().map(str::to_owned));
+            let name = name.and_then(|name| ResultName::of_call(&name));
+            name.ok_or_else(|| Error::NoCall(path.display().to_string()))
+        };
+        self.force.iter().map(call).collect()
     }
 
     /// Tells the outputs of a job, if it is done: that needs no look at its calls, however many they

@@ -1,6 +1,7 @@
 //! How tasks are evaluated: what `ce-run`, `ce diff` and `ce bisect` share.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::error::Error as _;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
@@ -25,7 +26,7 @@ use crate::git::{Config, Home, Trees};
 use crate::load;
 use crate::plan::Plan;
 use crate::report::{Progress, Silent, Troubles, View, labels, reading};
-use crate::storage::{Durability, Input, Storage, StorageError, Unrecorded};
+use crate::storage::{Durability, Input, ResultName, Storage, StorageError, Unrecorded};
 use crate::workflow::Task;
 
 /// How tasks are evaluated.
@@ -68,6 +69,8 @@ pub(super) struct Workshop {
     trees: Trees,
     jobs: NonZeroUsize,
     retries: u32,
+    /// The calls that are executed although their outputs are there.
+    forced: HashSet<ResultName>,
     /// Who executes; nobody, if nothing is to be computed.
     crew: Option<(Arc<Local>, Interrupts)>,
     /// It was told that nothing is isolated.
@@ -110,6 +113,7 @@ impl How {
             trees: Trees::new(dir),
             jobs,
             retries: self.retry,
+            forced: HashSet::new(),
             crew,
             warned: Cell::new(false),
         })
@@ -157,6 +161,11 @@ impl How {
 }
 
 impl Workshop {
+    /// Executes these calls although their outputs are there.
+    pub(super) fn forcing(self, forced: HashSet<ResultName>) -> Self {
+        Self { forced, ..self }
+    }
+
     /// The signal that ended the work early, if any.
     pub(super) fn caught(&self) -> Option<u8> {
         self.crew.as_ref().and_then(|(_, interrupts)| interrupts.caught())
@@ -227,7 +236,8 @@ impl Workshop {
     /// Evaluates in other threads what this one tells of.
     pub(super) fn evaluate(&self, view: View<'_>, screen: &mut Screen<'_>) -> Result<(), Error> {
         let Account { task, plan, files, evaluation, storage } = view.account;
-        let (retries, trees, jobs) = (self.retries, &self.trees, self.jobs);
+        let (retries, forced) = (self.retries, &self.forced);
+        let (trees, jobs) = (&self.trees, self.jobs);
         let executor = self.crew.as_ref().map(|(executor, _)| &**executor as &dyn Executor);
         let (sender, events) = mpsc::channel::<Event>();
         let evaluated = thread::scope(|scope| {
@@ -236,8 +246,18 @@ impl Workshop {
                 let observe = move |event| drop(sender.send(event));
                 let exports = &Exports::new(storage, trees);
                 let observe = &observe;
-                Evaluator { task, plan, files, storage, exports, executor, retries, observe }
-                    .evaluate(evaluation, jobs)
+                Evaluator {
+                    task,
+                    plan,
+                    files,
+                    storage,
+                    exports,
+                    executor,
+                    retries,
+                    forced,
+                    observe,
+                }
+                .evaluate(evaluation, jobs)
             });
             screen.follow(&events, &|| self.caught(), &|| self.warning());
             evaluating.join()

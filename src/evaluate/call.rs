@@ -37,6 +37,8 @@ pub(super) struct Executed<'a> {
     taken_over: bool,
     /// Something is remembered of the call, which is to be forgotten.
     remembered: bool,
+    /// What is there is to be replaced.
+    forced: bool,
     /// Given back when the outputs are visible.
     _lease: Lease<'a>,
 }
@@ -84,6 +86,7 @@ impl<'a> Evaluator<'a> {
         };
         let call = call_of(computation, &inputs);
         let (name, damage) = match self.storage.find(call) {
+            Ok(Found::Hit(outputs)) if self.is_forced(&outputs.name) => (outputs.name, None),
             Ok(Found::Hit(outputs)) => return Turn::Ended(Outcome::Reused(outputs)),
             Ok(Found::Absent { name, damage }) => (name, damage),
             Ok(Found::Unsettled(name)) => return self.await_settled(name),
@@ -111,6 +114,7 @@ impl<'a> Evaluator<'a> {
                     sealed,
                     taken_over,
                     remembered,
+                    forced: false,
                     _lease,
                 })
             }
@@ -126,6 +130,11 @@ impl<'a> Evaluator<'a> {
             }
             Err(error) => Turn::Ended(Outcome::failed(name, error)),
         }
+    }
+
+    /// Whether a call is to be executed although its outputs are there.
+    fn is_forced(&self, name: &ResultName) -> bool {
+        self.executor.is_some() && self.forced.contains(name)
     }
 
     /// What becomes of a call whose outputs may still be written.
@@ -157,6 +166,9 @@ impl<'a> Evaluator<'a> {
         name: &ResultName,
         damage: Option<Damage>,
     ) -> Result<Again<'a>, StorageError> {
+        if self.is_forced(name) {
+            return Ok(Again::Absent(self.storage.memory(name, damage)));
+        }
         let collected = self.storage.revive(name)?;
         match self.storage.find_again(call, name)? {
             Found::Hit(outputs) => return Ok(Again::Ended(Outcome::Reused(outputs))),
@@ -207,6 +219,7 @@ impl<'a> Evaluator<'a> {
                 Ok(sealed) => {
                     let Pending { id, name, call, .. } = pending;
                     let inputs = call.inputs.to_vec();
+                    let forced = self.is_forced(&name);
                     return Turn::Executed(Executed {
                         id,
                         name,
@@ -214,6 +227,7 @@ impl<'a> Evaluator<'a> {
                         sealed,
                         taken_over: false,
                         remembered,
+                        forced,
                         _lease: lease,
                     });
                 }
@@ -290,10 +304,11 @@ impl<'a> Evaluator<'a> {
 
     /// Publishes what was executed and is flushed.
     pub(super) fn publish(&self, executed: Executed<'_>) -> Outcome {
-        let Executed { id, name, inputs, sealed, taken_over, remembered, _lease } = executed;
+        let Executed { id, name, inputs, sealed, taken_over, remembered, forced, _lease } =
+            executed;
         let computation = &self.task.computations[self.plan.call(id).computation.index()];
         let call = call_of(computation, &inputs);
-        let published = sealed.publish(call, &name).and_then(|outputs| {
+        let published = sealed.publish(call, &name, forced).and_then(|outputs| {
             if remembered {
                 self.storage.forget(&outputs.name)?;
             }

@@ -9,6 +9,7 @@ mod countdown;
 mod exports;
 mod outcome;
 
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -21,7 +22,7 @@ use crate::digest::Digest;
 use crate::executor::Executor;
 use crate::git::Trees;
 use crate::plan::{CallId, Plan, Source};
-use crate::storage::{Input, Job, Storage, StorageError, Stored, TaskVersion, Version};
+use crate::storage::{Input, Job, ResultName, Storage, StorageError, Stored, TaskVersion, Version};
 use crate::workflow::Task;
 
 /// A plan, and everything that is needed to carry it out.
@@ -40,6 +41,8 @@ pub struct Evaluator<'a> {
     pub executor: Option<&'a dyn Executor>,
     /// How often a call that fails is tried again.
     pub retries: u32,
+    /// The calls that are executed although their outputs are there.
+    pub forced: &'a HashSet<ResultName>,
     /// Who is told what happens, by the thread that does it.
     pub observe: &'a (dyn Fn(Event) + Sync),
 }
@@ -91,8 +94,9 @@ impl Evaluation {
     ) -> Result<Self, EvaluateError> {
         let evaluation = Self::new(plan);
         let (observe, trees) = (&|_| {}, Trees::new(dir));
-        let exports = &Exports::new(storage, &trees);
-        Evaluator { task, plan, files, storage, exports, executor: None, retries: 0, observe }
+        let (exports, forced) = (&Exports::new(storage, &trees), &HashSet::new());
+        let (executor, retries) = (None, 0);
+        Evaluator { task, plan, files, storage, exports, executor, retries, forced, observe }
             .evaluate(&evaluation, NonZeroUsize::MIN)?;
         Ok(evaluation)
     }

@@ -19,6 +19,7 @@ mod tree;
 mod trouble;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::ops::Deref;
@@ -116,6 +117,13 @@ impl View<'_> {
             () if self.plan.outputs().iter().all(|output| self.is_there(*output)) => Exit::Done,
             () => Exit::Missing,
         }
+    }
+
+    /// The calls that were executed.
+    pub fn executed(&self) -> HashSet<&ResultName> {
+        let ended = self.evaluation.outcomes();
+        let executed = ended.filter(|outcome| matches!(outcome, Outcome::Executed(_)));
+        executed.map(Outcome::name).collect()
     }
 
     /// How many calls ended in which way.

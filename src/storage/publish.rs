@@ -27,18 +27,19 @@ pub struct Sealed<'a> {
 impl Sealed<'_> {
     /// Makes the outputs visible, all or none; returns those that are visible then.
     ///
-    /// They are another execution's if that was faster.
+    /// They are another execution's if that was faster. With `replace`, what is there goes aside even
+    /// if it is whole.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be written.
-    pub fn publish(mut self, call: Call<'_>, name: &ResultName) -> Result<Outputs> {
-        let published = self.link(call, name)?;
+    pub fn publish(mut self, call: Call<'_>, name: &ResultName, replace: bool) -> Result<Outputs> {
+        let published = self.link(call, name, replace)?;
         self.stage.storage.release(&published.name);
         Ok(published)
     }
 
-    fn link(&mut self, call: Call<'_>, name: &ResultName) -> Result<Outputs> {
+    fn link(&mut self, call: Call<'_>, name: &ResultName, replace: bool) -> Result<Outputs> {
         let storage = self.stage.storage;
         let mut name = name.clone();
         for _ in 0..PATIENCE {
@@ -53,6 +54,14 @@ impl Sealed<'_> {
                 return self.reveal(name);
             }
             match storage.state(&name, call)? {
+                State::Hit(_) if replace => {
+                    let record = storage.disk.id(&place)?;
+                    if let Some(record) = record
+                        && self.replace(&name, record)?
+                    {
+                        return self.reveal(name);
+                    }
+                }
                 State::Hit(theirs) => return Ok(theirs),
                 State::Remains(Some(record), _) => {
                     if self.replace(&name, record)? {
@@ -188,7 +197,7 @@ mod tests {
             taken_over: None,
         };
         let sealed = stage.seal(call, &[], execution).map_err(|(_, error)| error).unwrap();
-        sealed.publish(call, name).unwrap();
+        sealed.publish(call, name, false).unwrap();
     }
 
     #[test]

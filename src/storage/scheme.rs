@@ -80,6 +80,13 @@ impl ResultName {
         Some(Self { directory: format!("{owner}/{commit}").into(), file: file.into() })
     }
 
+    /// The call that a text names: one of its outputs, or the call without a room.
+    pub fn of_call(text: &str) -> Option<Self> {
+        let room = text.strip_prefix("c_")?.split('/').nth(2)?;
+        let is_output = room.len() == 2 && room.bytes().all(|digit| digit.is_ascii_digit());
+        if is_output { Self::of_output(text) } else { Self::of_short(text) }
+    }
+
     /// The name that a call would have in a directory, as far as its inputs are known: `???` stands
     /// for those that are not. It is for showing, no file ever has it.
     pub(super) fn guess(directory: &str, inputs: impl Iterator<Item = Option<Digest>>) -> Self {

@@ -71,6 +71,9 @@ impl Storage {
         let trees = self.below(TREES)?.into_iter();
         for tree in trees.filter(|tree| tree != ASIDE && !keep.contains(tree.as_str())) {
             let name = format!("{TREES}/{tree}");
+            if self.uses()?.has_file(&name) {
+                continue;
+            }
             let aside = self.place(&self.private_name())?;
             if self.disk.rename(&self.path(&name), &aside)? {
                 // Whoever looks now makes it again; who has looked before has announced that.

@@ -105,8 +105,9 @@ impl World {
         let (observe, retries) = (&observe, 0);
         let trees = Trees::new(&self.storage);
         let exports = &Exports::new(storage, &trees);
+        let forced = &HashSet::new();
         let evaluator =
-            Evaluator { task, plan, files, storage, exports, executor, retries, observe };
+            Evaluator { task, plan, files, storage, exports, executor, retries, forced, observe };
         evaluator.evaluate(evaluation, NonZeroUsize::new(jobs).unwrap()).unwrap();
         let labels = &labels(task, plan);
         let view = View { account: Account { task, plan, files, evaluation, storage }, labels };

@@ -63,7 +63,7 @@ fn an_object_under_the_id_of_another_one_is_not_loaded() {
         ("", "computations"),
     ];
     for (old, new) in objects {
-        let lab = Lab::task(TASK).commit();
+        let lab = Lab::task(TASK).commit().with_storage();
         let id = write_over(&lab, "task", &format!("HEAD:{old}"), &format!("HEAD:{new}"));
         for (program, arguments) in [
             ("ce-sym", &["--at=HEAD"][..]),
@@ -77,7 +77,7 @@ fn an_object_under_the_id_of_another_one_is_not_loaded() {
         }
         // Of files, it needs those of nodes only.
         let needed = ["", "workflow/inputs/00-mul/inputs"].contains(&old);
-        lab.run("ce", &["gc", "--keep=.", "../data"]).exit(if needed { 2 } else { 0 });
+        lab.run("ce", &["gc", "--keep=.", "../storage"]).exit(if needed { 2 } else { 0 });
     }
 }
 

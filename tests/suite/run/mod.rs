@@ -7,6 +7,7 @@ mod damage;
 mod escape;
 mod exports;
 mod failures;
+mod force;
 mod hosts;
 mod inputs;
 mod interrupt;

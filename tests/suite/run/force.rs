@@ -1,0 +1,84 @@
+//! Calls that are computed again although they are there.
+
+use std::fs;
+
+use crate::lab::Lab;
+
+const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('y'))[0]";
+
+/// A laboratory whose `mul` counts how often it was executed.
+fn lab() -> Lab {
+    let script = r#"cat ../../../../../count >"$3""#;
+    let lab = Lab::task(TASK).computation("mul", "a b", "product", script).commit();
+    fs::write(lab.path("count"), "1\n").unwrap();
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add", "mul"]);
+    assert_eq!(lab.output(), "6\n");
+    fs::write(lab.path("count"), "2\n").unwrap();
+    lab
+}
+
+/// The only output of `mul`, as its name in the storage.
+fn product(lab: &Lab) -> String {
+    lab.results().into_keys().find(|name| name.starts_with("c_mul/")).unwrap()
+}
+
+#[test]
+fn a_call_is_computed_again_and_what_was_there_goes_aside() {
+    let lab = lab();
+    let product = product(&lab);
+    let (_, inputs) = product.rsplit_once('/').unwrap();
+    let short = product.replace("/00/", "/");
+    for (number, name) in
+        [format!("../storage/{product}"), product.clone(), short].iter().enumerate()
+    {
+        fs::write(lab.path("count"), format!("{}\n", number + 2)).unwrap();
+        // What reads it is another call by now, and computed as well.
+        lab.ce_run(&["--no-sync", "--force", name]).exit(0).called(vec!["add", "mul"]);
+        assert_eq!(lab.stored(&product), format!("{}\n", number + 2));
+        assert_eq!(lab.output(), format!("{}\n", number + 7));
+    }
+    let aside =
+        lab.storage().into_iter().filter(|name| name.contains("/aside/") && name.contains(inputs));
+    let mut aside: Vec<String> =
+        aside.filter(|name| name.ends_with("/00")).map(|name| lab.stored(&name)).collect();
+    aside.sort();
+    assert_eq!(aside, ["1\n", "2\n", "3\n"]);
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec![]);
+    lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
+}
+
+#[test]
+fn a_forced_call_that_fails_leaves_what_was_there() {
+    let lab = lab();
+    let product = product(&lab);
+    fs::remove_file(lab.path("count")).unwrap();
+    lab.ce_run(&["--no-sync", "--force", &product]).exit(1);
+    assert_eq!(lab.stored(&product), "1\n");
+    lab.called();
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec![]);
+}
+
+#[test]
+fn what_is_forced_is_not_taken_over_nor_answered_by_the_job() {
+    let lab = lab();
+    let product = product(&lab);
+    lab.ce_run(&["--no-sync", "-q", "--force", &product]).exit(0).called(vec!["add", "mul"]);
+    assert_eq!(lab.output(), "7\n");
+}
+
+#[test]
+fn what_is_no_call_of_the_task_is_told() {
+    let lab = lab();
+    let job = lab.results().into_keys().find(|name| name.starts_with("t_task/")).unwrap();
+    for name in ["nonsense", &job, "../data/x", "c_mul"] {
+        lab.ce_run(&["--force", name])
+            .exit(2)
+            .called(vec![])
+            .says("names no call")
+            .says("try: give");
+    }
+    let other = "c_mul/000000000000/ad48103e4fc7_5d9474c0309b";
+    let ran = lab.ce_run(&["--no-sync", "--force", other]).exit(0).called(vec![]);
+    ran.says(&format!("warning: no call {other} was executed"));
+    lab.run("ce-run", &["-n", "--force", other, "../storage"]).exit(2);
+}
