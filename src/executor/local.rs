@@ -6,7 +6,6 @@
 //! is left.
 
 use std::collections::HashSet;
-use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
@@ -25,7 +24,7 @@ use wait4::Wait4;
 
 use super::orphans::Orphans;
 use super::sandbox::{self, Sandbox, SandboxError};
-use super::{Ended, ExecuteError, Executor, Invocation, Isolation, Status};
+use super::{Ended, ExecuteError, Executor, Invocation, Isolation, Status, open_log};
 
 /// How often, a millisecond apart, a file that is just being written elsewhere is tried again.
 const BUSY: usize = 1000;
@@ -325,9 +324,7 @@ impl Executor for Local {
 
 fn command(invocation: &Invocation) -> Result<Command, ExecuteError> {
     let wrong = |source| ExecuteError::Log { log: invocation.log.clone(), source };
-    // To cut it would be a change of the file system, even where it is empty.
-    let open = OpenOptions::new().write(true).create(true).truncate(false).open(&invocation.log);
-    let log = open.map_err(wrong)?;
+    let log = open_log(&invocation.log).map_err(wrong)?;
     let mut command = Command::new(invocation.tree.join("exec"));
     command
         .args(&invocation.inputs)

@@ -9,11 +9,14 @@ mod sandbox;
 mod signals;
 
 use std::fmt;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rustix::fs::OFlags;
 
 pub use self::fake::Fake;
 pub use self::local::{GRACE, Local};
@@ -167,6 +170,16 @@ impl ExecuteError {
             _ => None,
         }
     }
+}
+
+/// Opens the file that takes what an execution prints: an empty one, or one that is yet to be made.
+///
+/// Another execution without isolation may have put a link or a FIFO in its place: neither is used.
+fn open_log(log: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    // To cut it would be a change of the file system, even where it is empty.
+    OpenOptions::new().write(true).create(true).truncate(false).custom_flags(flags).open(log)
 }
 
 /// Whatever can execute.

@@ -202,3 +202,83 @@ impl Storage {
         Ok(owns.or((seen > 0).then_some(true)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{Durability, Unrecorded};
+
+    /// An id of forty digits that begins and ends so.
+    fn id(begin: &str, end: char) -> ObjectId {
+        format!("{begin}{}", end.to_string().repeat(40 - begin.len())).parse().unwrap()
+    }
+
+    fn computation(commit: &ObjectId, tree: &ObjectId, dirty: bool) -> Computation {
+        let (commit, tree) = (commit.clone(), tree.clone());
+        Computation { commit, tree, dirty, ..Computation::example() }
+    }
+
+    /// The directory that a version has in a storage that is opened anew.
+    fn directory(dir: &std::path::Path, computation: &Computation) -> String {
+        let storage = Storage::open(dir, Unrecorded::Adopt, Durability::Unsynced).unwrap();
+        storage.directory_of_version(Version::of(computation)).unwrap().to_string()
+    }
+
+    #[test]
+    fn versions_that_agree_in_twelve_digits_have_directories_of_their_own() {
+        const TWELVE: &str = "0123456789ab";
+        let dir = tempfile::tempdir().unwrap();
+        let (one, other) = (id(TWELVE, '1'), id(TWELVE, '2'));
+        let (tree, twin) = (id("aaaaaaaaaaaa", '1'), id("aaaaaaaaaaaa", '2'));
+        let clean = [(&one, &tree), (&other, &tree), (&one, &twin), (&other, &twin)];
+        let clean = clean.map(|(commit, tree)| computation(commit, tree, false));
+        let expected = [
+            format!("c_copy/{TWELVE}"),
+            format!("c_copy/{TWELVE}-aaaaaaaaaaaa"),
+            format!("c_copy/{}-{}", one.full(), twin.full()),
+            format!("c_copy/{}-{}", other.full(), twin.full()),
+        ];
+        // Whoever comes later, and in any order, finds what the first ones have left.
+        for _ in 0..2 {
+            for (computation, expected) in clean.iter().zip(&expected) {
+                assert_eq!(directory(dir.path(), computation), *expected);
+            }
+            for (computation, expected) in clean.iter().zip(&expected).rev() {
+                assert_eq!(directory(dir.path(), computation), *expected);
+            }
+        }
+        let dirty = [(&one, &tree), (&other, &tree), (&one, &twin)];
+        let dirty = dirty.map(|(commit, tree)| computation(commit, tree, true));
+        let names = dirty.map(|computation| directory(dir.path(), &computation));
+        let full = format!("c_copy/dirty-{}", twin.full());
+        let short = "c_copy/dirty-aaaaaaaaaaaa".to_owned();
+        assert_eq!(names, [short.clone(), short, full], "the commit does not count");
+    }
+
+    #[test]
+    fn an_owner_that_does_not_fit_its_directory_gives_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let (commit, tree) = (id("1", '1'), id("a", 'a'));
+        let own = computation(&commit, &tree, false);
+        let elsewhere = computation(&id("2", '2'), &tree, false);
+        let name = directory(dir.path(), &own);
+        let theirs = directory(dir.path(), &elsewhere);
+        let owner = |directory: &str| dir.path().join(directory).join(OWNER);
+        for spoiled in [std::fs::read(owner(&theirs)).unwrap(), b"{}".to_vec(), Vec::new()] {
+            std::fs::write(owner(&name), spoiled).unwrap();
+            assert_eq!(directory(dir.path(), &own), name);
+            let text = std::fs::read_to_string(owner(&name)).unwrap();
+            assert!(text.contains(commit.full()), "{text}");
+        }
+    }
+
+    #[test]
+    fn looking_takes_no_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = computation(&id("1", '1'), &id("a", 'a'), false);
+        let storage = Storage::inspect(dir.path(), Unrecorded::Adopt).unwrap();
+        let directory = storage.directory_of_version(Version::of(&own)).unwrap();
+        assert_eq!(&*directory, "c_copy/111111111111");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}

@@ -1,7 +1,6 @@
 //! An execution before it is `exec`: a process that the launcher has forked builds its root, gives up
 //! all privileges, and becomes `exec`.
 
-use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -13,6 +12,7 @@ use super::launcher::unshare;
 use super::mounts::{Failed, OLD, at, below};
 use super::privileges;
 use super::root::{Ready, enter};
+use crate::executor::open_log;
 
 /// Becomes `exec`. Returns only if that is not possible, and why.
 pub(super) fn begin(root: &Ready, cell: &Cell) -> Failed {
@@ -25,7 +25,7 @@ pub(super) fn begin(root: &Ready, cell: &Cell) -> Failed {
 fn prepare(root: &Ready, cell: &Cell) -> Result<Command, Failed> {
     setpgid(None, None).map_err(at("make a process group", ""))?;
     unshare(UnshareFlags::NEWNS | UnshareFlags::NEWIPC)?;
-    let log = File::create(below(OLD, &cell.log)).map_err(at("write", &cell.log))?;
+    let log = open_log(&below(OLD, &cell.log)).map_err(at("write", &cell.log))?;
     let again = log.try_clone().map_err(at("write", &cell.log))?;
     enter(root.complete(cell)?, TMP)?;
     privileges::give_up(CapabilitySet::empty())?;
