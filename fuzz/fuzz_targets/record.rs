@@ -7,11 +7,14 @@
 use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
+use std::sync::atomic::AtomicBool;
 
 use compeval::history::{self, History};
 use compeval::storage::record::{Execution, FailureRecord};
-use compeval::storage::{Call, Durability, Found, Read, Record, Storage, StorageError, Unrecorded};
-use compeval::verify::{Request, verify};
+use compeval::storage::{
+    Call, Durability, Found, Read, Record, Storage, StorageError, Unrecorded, Version,
+};
+use compeval::verify::{Request, VerifyError, verify};
 use compeval::workflow::Computation;
 use compeval_fuzz::{CALL, Ground, INPUTS, computation, inputs, put};
 use libfuzzer_sys::fuzz_target;
@@ -45,7 +48,7 @@ fn read_all(storage: &Storage) -> Result<(), StorageError> {
             reads_as_written(storage, &entry, &record);
         }
     }
-    for failure in storage.failures()? {
+    for (_, failure) in storage.failures()? {
         let text = serde_json::to_vec(&failure).unwrap();
         assert_eq!(serde_json::from_slice::<FailureRecord>(&text).unwrap(), failure);
     }
@@ -76,10 +79,10 @@ fn reads_as_written(storage: &Storage, entry: &compeval::storage::Entry, record:
 /// Finds the call, or makes its outputs; they are there and whole then.
 fn evaluate(storage: &Storage) -> Result<(), StorageError> {
     let inputs = inputs();
-    let call = Call { computation: &COMPUTATION, inputs: &inputs };
+    let call = Call { version: Version::of(&COMPUTATION), inputs: &inputs, outputs: 2 };
     let outputs = match storage.find(call)? {
         Found::Hit(outputs) => outputs,
-        Found::Absent(name) => {
+        Found::Absent { name, .. } | Found::Unsettled(name) => {
             let stage = storage.stage(2)?;
             for output in stage.outputs() {
                 put(&output, b"made\n");
@@ -88,15 +91,17 @@ fn evaluate(storage: &Storage) -> Result<(), StorageError> {
             let execution = Execution {
                 argv: Vec::new(),
                 isolation: "none".to_owned(),
+                access: Vec::new(),
                 start: now,
                 end: now,
                 user_seconds: 0.0,
                 system_seconds: 0.0,
                 peak_bytes: 0,
                 exit_status: 0,
+                taken_over: None,
             };
-            let sealed = stage.seal(call, execution).unwrap();
-            sealed.publish(call, &name)?
+            let sealed = stage.seal(call, &COMPUTATION.outputs, execution).map_err(|(_, error)| error).unwrap();
+            sealed.publish(call, &name, false)?
         }
     };
     assert_eq!(outputs.digests.len(), 2, "a call has all its outputs");
@@ -113,7 +118,10 @@ fn act(storage: &Path) -> Result<(), StorageError> {
     drop(storage.find_input(&GROUND.path("task/inputs"))?);
     evaluate(&storage)?;
     let repair = Request { repair: true, ..Request::default() };
-    verify(&storage, &repair, &mut |_| ())?;
+    match verify(&storage, &repair, &AtomicBool::new(false), &mut |_| ()) {
+        Err(VerifyError::Storage(error)) => return Err(error),
+        verified => drop(verified.unwrap()),
+    }
     evaluate(&storage)
 }
 

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use arbitrary::Arbitrary;
 use compeval::export::sym::{Shared, write};
-use compeval::load::{self, LoadError};
+use compeval::load::{self, LoadError, Uncommitted};
 use compeval::plan::Plan;
 use compeval::workflow::{Node, Task};
 use compeval_fuzz::{Ground, put};
@@ -221,7 +221,7 @@ fuzz_target!(|spoiled: Spoiled<'_>| {
     put(&task.join("computations/add/inputs"), &inputs);
     put(&task.join("computations/add/outputs"), &outputs);
     spoiled.workflow.make(&task.join("workflow"), &task);
-    match load::task(&task) {
+    match load::task(&task, Uncommitted::Ignore, None) {
         Ok(loaded) => {
             assert!(loaded.warnings.iter().all(|warning| !warning.to_string().contains('\n')));
             check(&loaded.task);

@@ -125,7 +125,9 @@ pub fn computation() -> Computation {
         tree: text("tree").parse().unwrap(),
         inputs: vec!["dividend".to_owned(), "divisor".to_owned()],
         outputs: vec!["quotient".to_owned(), "remainder".to_owned()],
-        exec: PathBuf::new(),
+        dirty: false,
+        access: Default::default(),
+        checked_out: None,
     }
 }
 
