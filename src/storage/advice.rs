@@ -4,8 +4,22 @@ use std::io::{self, ErrorKind};
 
 use rustix::io::Errno;
 
+use super::disk::NotOwn;
+
 /// Says what the user can do about an error, if that is not plain; `doing` is what was tried.
 pub fn advice(doing: &str, source: &io::Error) -> Option<&'static str> {
+    match NotOwn::of(source) {
+        Some(NotOwn::Link) => {
+            return Some(
+                "put what the link leads to in its place, or mount it there; only the storage as a \
+                 whole may be a link",
+            );
+        }
+        Some(NotOwn::Kind(_) | NotOwn::Outside) => {
+            return Some("see who has put it there, and remove it");
+        }
+        None => {}
+    }
     let reading = ["read", "look at", "list", "open the storage"].contains(&doing);
     Some(match source.kind() {
         ErrorKind::PermissionDenied if reading => {

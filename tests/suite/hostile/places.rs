@@ -114,6 +114,16 @@ fn attack_all(kinds: &[Kind]) {
 }
 
 #[test]
+fn a_link_in_the_place_of_a_directory_is_told_with_what_to_try() {
+    let lab = furnished();
+    fs::rename(lab.path("storage/c_mul"), lab.path("elsewhere")).unwrap();
+    symlink(lab.path("elsewhere"), lab.path("storage/c_mul")).unwrap();
+    let ran = lab.ce_run(&["--no-sync"]).exit(5).says("c_mul");
+    ran.says("because: it is a symbolic link, or behind one")
+        .says("try: put what the link leads to");
+}
+
+#[test]
 fn a_link_in_any_place_leads_nowhere() {
     attack_all(&KINDS[..3]);
 }
