@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::problem::{Fault, Findings, Oddity};
 use super::source::{Found, Source};
+use crate::text::TextError;
 
 /// A directory that fills inputs of a computation.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,7 +56,7 @@ pub(super) fn list<S: Source>(
         let name = match entry.into_string() {
             Ok(name) => name,
             Err(entry) => {
-                findings.problem(&source.place(dir).join(entry), Fault::NotText);
+                findings.problem(&source.place(dir).join(entry), Fault::Text(TextError::NotText));
                 continue;
             }
         };

@@ -33,6 +33,7 @@ use crate::cache::Cache;
 use crate::digest::ObjectId;
 use crate::git::{self, Changes, Kind, Snapshot, SnapshotError};
 use crate::name::{InputName, TaskName, nearest};
+use crate::text::TextError;
 use crate::workflow::{LIBRARY, Task};
 
 /// What of a task is its own, whatever holds its computations.
@@ -273,7 +274,7 @@ fn name(real: &Path) -> Result<TaskName, Fault> {
     let name = real.file_name().unwrap_or(real.as_os_str());
     let bare = real.join("HEAD").is_file() && real.join("objects").is_dir();
     let name = if bare { real.file_stem().unwrap_or(name) } else { name };
-    name.to_str().ok_or(Fault::NotText)?.parse().map_err(Fault::Name)
+    name.to_str().ok_or(Fault::Text(TextError::NotText))?.parse().map_err(Fault::Name)
 }
 
 fn inputs(source: &mut impl Source, findings: &mut Findings) -> Option<Vec<InputName>> {

@@ -9,6 +9,7 @@ use crate::count::counted;
 use crate::git::{HeadError, SnapshotError};
 use crate::name::NameError;
 use crate::slice::SliceError;
+use crate::text::TextError;
 use crate::workflow::MOST;
 
 /// Something wrong at a place in the task.
@@ -38,15 +39,9 @@ pub enum Fault {
     /// A file stands where a directory is expected.
     #[error("is not a directory")]
     NotADirectory,
-    /// The file holds something other than UTF-8.
-    #[error("is not UTF-8 text")]
-    NotText,
-    /// The file or its first line is empty.
-    #[error("has no first line")]
-    Empty,
-    /// A list has an empty line before its end.
-    #[error("the line is empty")]
-    EmptyLine,
+    /// The file, or a line of it, is no such text.
+    #[error(transparent)]
+    Text(#[from] TextError),
     /// The word in `kind` is none of the three.
     #[error("{0:?} is no kind of workflow")]
     Kind(String),
@@ -267,7 +262,7 @@ impl Fault {
                 "write a name, as in env OMP_NUM_THREADS or env OMP_*"
             }
             Self::NotHere(_) => "install it where the line says, or commit another line",
-            Self::NotText => "save the file as UTF-8",
+            Self::Text(TextError::NotText) => "save the file as UTF-8",
             Self::Head(error) => return error.hint(),
             _ => return None,
         };

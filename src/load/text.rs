@@ -1,7 +1,7 @@
 //! The text files of a task, read from a source: what is wrong with them are faults.
 
 use super::problem::Fault;
-use crate::text::{self, TextError};
+use crate::text;
 
 /// Returns the lines of a list, each trimmed.
 ///
@@ -26,14 +26,4 @@ pub(super) fn line(file: Result<Vec<u8>, Fault>) -> Result<(String, bool), Fault
     let contents = file?;
     let (line, more) = text::line(&contents)?;
     Ok((line.to_owned(), more))
-}
-
-impl From<TextError> for Fault {
-    fn from(error: TextError) -> Self {
-        match error {
-            TextError::NotText => Self::NotText,
-            TextError::Empty => Self::Empty,
-            TextError::EmptyLine => Self::EmptyLine,
-        }
-    }
 }
