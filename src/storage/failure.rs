@@ -57,6 +57,8 @@ impl Stage<'_> {
             Room::Log => "log",
             Room::Failed => FAILED,
         });
+        // One that is another user's was shared by that user.
+        drop(self.storage.disk.share_made(&log));
         self.storage.disk.rename(&log, &self.storage.place(&kept)?)?;
         Ok(Some(kept))
     }

@@ -90,7 +90,7 @@ impl Sealed<'_> {
         if storage.disk.id(&place)? != Some(record) {
             return Ok(false);
         }
-        storage.disk.link(&place, &aside)?;
+        storage.disk.link_or_copy(&place, &aside)?;
         storage.disk.link(&self.stage.record(), &copy)?;
         storage.disk.rename(&copy, &place)?;
         storage.unsynced.note_entry(&place);
@@ -118,7 +118,7 @@ impl Storage {
         let place = self.place(&name.output(number))?;
         if !self.disk.rename_new(waiting, &place)? {
             let room = self.aside_room(&name.room("aside"));
-            self.disk.link(&place, &self.place(&format!("{room}/{number:02}"))?)?;
+            self.disk.link_or_copy(&place, &self.place(&format!("{room}/{number:02}"))?)?;
             self.disk.rename(waiting, &place)?;
         }
         self.unsynced.note_entry(&place);

@@ -60,7 +60,7 @@ impl Disk {
     pub(in crate::storage) fn reading_made<'a>(&self, path: &'a Path) -> Result<Reading<'a>> {
         let open = || match self.open_file(path) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                self.at(path, |dir, name| allow_owner(dir, name, 0o400))?;
+                self.at(path, |dir, name| allow(dir, name, 0o400))?;
                 self.open_file(path)
             }
             opened => opened,
@@ -161,6 +161,15 @@ impl Disk {
         }
     }
 
+    /// Gives a file a second name, or a copy that name where the system refuses to link to a file of
+    /// another user (`fs.protected_hardlinks`); returns whether the name was free.
+    pub(in crate::storage) fn link_or_copy(&self, from: &Path, to: &Path) -> Result<bool> {
+        match self.link(from, to) {
+            Err(error) if error.may_not_write() => self.copy(from, to).map(|_| true),
+            linked => linked,
+        }
+    }
+
     /// Moves a file to its place, whatever is there; returns whether there was a file to be moved.
     pub(in crate::storage) fn rename(&self, from: &Path, to: &Path) -> Result<bool> {
         let rename = || {
@@ -244,6 +253,13 @@ impl Disk {
         Ok(metadata.modified_ns())
     }
 
+    /// Lets those read a file that its maker made who may read the storage, if that is shared.
+    pub(in crate::storage) fn share_made(&self, path: &Path) -> Result<()> {
+        let Some(shared) = self.shared else { return Ok(()) };
+        let share = || self.at(path, |dir, name| allow(dir, name, shared & 0o044));
+        fault().and_then(|()| share()).doing("make readable", path)
+    }
+
     /// Returns the digest of a file's contents.
     pub(in crate::storage) fn digest(&self, path: &Path) -> Result<Digest> {
         self.reading(path)?.digest()
@@ -284,13 +300,16 @@ impl Disk {
     }
 }
 
-/// Gives the owner of a file or directory rights that its maker has taken away.
-pub(super) fn allow_owner(dir: &OwnedFd, name: &OsStr, rights: u32) -> io::Result<()> {
+/// Adds rights to those of a file or directory, unless it has them.
+pub(super) fn allow(dir: &OwnedFd, name: &OsStr, rights: u32) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(openat(dir, name, flags, Mode::empty())?);
     let metadata = Metadata::of(&file)?;
     if metadata.kind() == FileType::Symlink {
         return Err(NotOwn::Link.into());
+    }
+    if metadata.mode() & rights == rights {
+        return Ok(());
     }
     // The file that is open, whatever has its name by now.
     let open = format!("/proc/self/fd/{}", file.as_raw_fd());

@@ -13,7 +13,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::files::allow_owner;
+use super::files::allow;
 use super::{Disk, Doing, NotOwn, found};
 use crate::cache::Stamp;
 use crate::storage::Result;
@@ -297,7 +297,7 @@ fn remove_leaf(dir: &OwnedFd, name: &OsStr) -> io::Result<bool> {
 fn open_writable(dir: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     let opened = match openat(dir, name, LISTED, Mode::empty()) {
         Err(Errno::ACCESS) => {
-            allow_owner(dir, name, 0o700)?;
+            allow(dir, name, 0o700)?;
             openat(dir, name, LISTED, Mode::empty())?
         }
         opened => opened?,

@@ -3,17 +3,27 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use crate::lab::Lab;
+use crate::program::{Ran, through};
 
 const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('y'))[0]";
 
 /// A group that both are members of: it is nobody else's.
 const GROUP: u32 = 4242;
 
+/// Two users for whom modes mean something.
+const USERS: [u32; 2] = [65534, 65533];
+
 /// A laboratory whose storage belongs to a group, and another user who is in it.
 fn shared(mode: u32) -> Option<(Lab, u32)> {
-    let lab = Lab::task(TASK).commit();
+    shared_by(Lab::task(TASK), mode)
+}
+
+/// The same with another task.
+fn shared_by(lab: Lab, mode: u32) -> Option<(Lab, u32)> {
+    let lab = lab.commit();
     let user = rustix::process::getuid().is_root().then(|| lab.another_user()).flatten()?;
     let storage = lab.path("storage");
     fs::create_dir_all(storage.join("tinputs")).unwrap();
@@ -26,10 +36,33 @@ fn shared(mode: u32) -> Option<(Lab, u32)> {
 }
 
 /// Runs `ce-run` as another user who is in the group.
-fn as_other<'a>(lab: &'a Lab, user: u32, options: &[&str]) -> crate::program::Ran<'a> {
+fn as_other<'a>(lab: &'a Lab, user: u32, options: &[&str]) -> Ran<'a> {
     let mut command = lab.evaluation(options);
     command.env_remove("LAB_LOG").env("XDG_CACHE_HOME", "/nonexistent").uid(user).gid(GROUP);
     lab.finish(&mut command)
+}
+
+/// Runs a program as this user of this group, who lets nobody else use what is made.
+fn in_private<'a>(lab: &'a Lab, user: u32, group: u32, command: &Command) -> Ran<'a> {
+    let mut command = through(&["sh", "-c", "umask 077; exec \"$@\"", "sh"], command);
+    command.env_remove("LAB_LOG").env("XDG_CACHE_HOME", "/nonexistent").uid(user).gid(group);
+    lab.finish(&mut command)
+}
+
+fn evaluate(lab: &Lab, user: u32) -> Ran<'_> {
+    in_private(lab, user, GROUP, &lab.evaluation(&[]))
+}
+
+/// Everything in the storage is the group's, and its members may use and change it.
+#[track_caller]
+fn is_shared(lab: &Lab) {
+    for entry in walkdir::WalkDir::new(lab.path("storage")) {
+        let entry = entry.unwrap();
+        let metadata = entry.metadata().unwrap();
+        assert_eq!(metadata.gid(), GROUP, "{}", entry.path().display());
+        let needed = if metadata.is_dir() { 0o2070 } else { 0o040 };
+        assert_eq!(metadata.mode() & needed, needed, "{}", entry.path().display());
+    }
 }
 
 #[test]
@@ -40,13 +73,7 @@ fn what_one_makes_the_other_one_can_use_and_add_to() {
     let lab = lab.data("x", "3\n");
     as_other(&lab, user, &[]).exit(0).says("2 calls: 2 executed");
     lab.ce_run(&[]).exit(0).called(vec![]).says("2 calls: 2 found");
-    for entry in walkdir::WalkDir::new(lab.path("storage")) {
-        let entry = entry.unwrap();
-        let metadata = entry.metadata().unwrap();
-        assert_eq!(metadata.gid(), GROUP, "{}", entry.path().display());
-        let needed = if metadata.is_dir() { 0o2070 } else { 0o040 };
-        assert_eq!(metadata.mode() & needed, needed, "{}", entry.path().display());
-    }
+    is_shared(&lab);
     assert!(lab.is_tidy());
 }
 
@@ -59,4 +86,121 @@ fn what_is_there_is_served_where_nothing_can_be_written() {
     let lab = lab.data("x", "3\n");
     let ran = as_other(&lab, user, &[]).exit(5);
     assert!(ran.stderr.contains("storage/"), "it says which file: {}", ran.stderr);
+}
+
+#[test]
+fn who_is_not_of_the_group_is_served_what_others_may_read() {
+    let Some((lab, _)) = shared(0o2775) else { return };
+    let [member, stranger] = USERS;
+    evaluate(&lab, member).exit(0).says("2 calls: 2 executed");
+    let strange = |lab: &Lab| {
+        let ran = in_private(lab, stranger, stranger, &lab.evaluation(&[]));
+        (ran.status.code(), ran.stderr)
+    };
+    let (code, text) = strange(&lab);
+    assert!(code == Some(0) && text.contains("2 calls: 2 found"), "{text}");
+    let lab = lab.data("x", "3\n");
+    let (code, text) = strange(&lab);
+    assert!(code == Some(5) && text.contains("storage/"), "it says which file: {text}");
+    fs::set_permissions(lab.path("storage"), fs::Permissions::from_mode(0o2770)).unwrap();
+    let (code, text) = strange(&lab);
+    assert!(code == Some(5) && text.contains("storage"), "it says which directory: {text}");
+}
+
+#[test]
+fn what_is_damaged_is_replaced_by_whoever_meets_it() {
+    let Some((lab, _)) = shared(0o2775) else { return };
+    evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 executed");
+    let results: Vec<String> = lab.results().into_keys().collect();
+    for (turn, name) in results.iter().filter(|name| !name.starts_with("t_")).enumerate() {
+        // As its owner can, and root.
+        fs::write(lab.path("storage").join(name), "damaged\n").unwrap();
+        let ran = evaluate(&lab, USERS[(turn + 1) % 2]).exit(0);
+        assert_ne!(lab.stored(name), "damaged\n", "{name}: {}", ran.stderr);
+        is_shared(&lab);
+    }
+    let kept = lab.storage().into_iter().filter(|name| name.contains("/aside/"));
+    let kept: Vec<String> = kept.filter(|name| lab.stored(name) == "damaged\n").collect();
+    assert!(kept.len() >= 2, "what was in the way is kept: {kept:?}");
+    evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 found");
+}
+
+#[test]
+fn what_one_has_printed_the_other_one_can_read_and_take_over() {
+    let script = r#"echo "told of $(cat "$1")"; echo $(($(cat "$1") * $(cat "$2"))) >"$3""#;
+    let lab = Lab::task(TASK).isolated().computation("mul", "a b", "product", script);
+    let Some((lab, _)) = shared_by(lab, 0o2775) else { return };
+    evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 executed");
+    is_shared(&lab);
+    lab.git("task", &["commit", "--quiet", "--allow-empty", "--message", "more"]);
+    // Where nothing can be isolated, it is executed.
+    evaluate(&lab, USERS[1]).exit(0).says("2 calls: 2 ");
+    is_shared(&lab);
+    let logs = lab.storage().into_iter().filter(|name| name.contains("/log/"));
+    assert_eq!(logs.map(|name| lab.stored(&name)).collect::<Vec<_>>(), ["told of 17\n"; 2]);
+    // A log that cannot be read does not keep anybody from the result.
+    for entry in walkdir::WalkDir::new(lab.path("storage")) {
+        let entry = entry.unwrap();
+        if entry.file_type().is_file() && entry.path().to_str().unwrap().contains("/log/") {
+            fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o600)).unwrap();
+        }
+    }
+    lab.git("task", &["commit", "--quiet", "--allow-empty", "--message", "still more"]);
+    evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 ");
+}
+
+#[test]
+fn what_a_dead_run_has_left_is_cleared_away_by_another_user() {
+    // Without a sandbox, the parent is the run.
+    let script = r#"case $(cat "$1") in
+        8) mkdir -p own/deep; echo >own/deep/file; kill -9 $PPID;;
+        9) kill -9 $PPID;;
+        esac
+        echo $(($(cat "$1") * $(cat "$2"))) >"$3""#;
+    let lab = Lab::task(TASK).computation("mul", "a b", "product", script);
+    let Some((lab, _)) = shared_by(lab, 0o2775) else { return };
+    let lab = lab.data("x", "9\n");
+    assert!(!evaluate(&lab, USERS[0]).status.success());
+    assert!(!lab.is_tidy());
+    let lab = lab.data("x", "3\n");
+    evaluate(&lab, USERS[1]).exit(0).says("2 calls: 2 executed");
+    assert!(lab.is_tidy());
+    // What exec has made for nobody else stays until its owner comes, and harms nobody.
+    let lab = lab.data("x", "8\n");
+    assert!(!evaluate(&lab, USERS[0]).status.success());
+    let lab = lab.data("x", "4\n");
+    evaluate(&lab, USERS[1]).exit(0).says("2 calls: 2 executed");
+    let lab = lab.data("x", "5\n");
+    evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 executed");
+    assert!(lab.is_tidy());
+}
+
+#[test]
+fn what_one_has_made_the_other_one_can_verify_pin_and_collect() {
+    let Some((lab, _)) = shared(0o2775) else { return };
+    let ce = |lab: &Lab, user: u32, arguments: &[&str]| {
+        let mut command = lab.command("ce");
+        let ran = in_private(lab, user, GROUP, command.args(arguments)).exit(0);
+        is_shared(lab);
+        ran.stdout
+    };
+    evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 executed");
+    let lab = lab.data("x", "3\n");
+    evaluate(&lab, USERS[1]).exit(0).says("2 calls: 2 executed");
+    for user in USERS {
+        ce(&lab, user, &["verify", "../storage"]);
+        assert!(!ce(&lab, user, &["log", "../storage"]).is_empty());
+    }
+    let products = || {
+        let names = lab.results().into_keys();
+        names.filter(|name| name.starts_with("c_mul/")).collect::<Vec<_>>()
+    };
+    let all = products();
+    let pinned = all.iter().find(|name| lab.stored(name) == "85\n").unwrap();
+    ce(&lab, USERS[1], &["pin", "../storage", pinned]);
+    ce(&lab, USERS[0], &["gc", "--delete", "--no-keep", "--older", "0d", "../storage"]);
+    assert_eq!(products(), [pinned.clone()]);
+    ce(&lab, USERS[0], &["pin", "--remove", "../storage", pinned]);
+    ce(&lab, USERS[1], &["gc", "--delete", "--no-keep", "--older", "0d", "../storage"]);
+    assert_eq!(products(), Vec::<String>::new());
 }
