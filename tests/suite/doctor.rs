@@ -16,7 +16,7 @@ use crate::lab::{Lab, snapshot};
 use crate::program::{PATIENCE, Running, through};
 
 /// What every storage can be asked.
-const ANYWHERE: [&str; 4] = ["writing", "file system", "space", "processes"];
+const ANYWHERE: [&str; 5] = ["writing", "file system", "space", "processes", "sharing"];
 
 /// What is asked where files can be written.
 const WRITABLE: [&str; 15] = [

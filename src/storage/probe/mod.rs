@@ -11,6 +11,7 @@ mod modes;
 mod mounts;
 mod moving;
 mod names;
+mod sharing;
 mod site;
 mod space;
 mod taking;
@@ -30,7 +31,8 @@ const ELSEWHERE: &str = "put the storage on another file system: a local one of 
 type Probe = fn(&Site) -> Diagnosis;
 
 /// What can be told of any directory.
-const ANYWHERE: [Probe; 4] = [site::writing, kind::kind, space::space, liveness::processes];
+const ANYWHERE: [Probe; 5] =
+    [site::writing, kind::kind, space::space, liveness::processes, sharing::sharing];
 
 /// What can be told where files can be written. Removing what was made is the last.
 const WRITABLE: [Probe; 15] = [

@@ -29,10 +29,12 @@ impl Site {
     /// Makes the directory, and the storage if it is not there.
     pub(super) fn new(storage: &Path) -> Self {
         let run = Run::new().directory().to_owned();
+        // Without what means nothing: paths below it are told by their beginning.
+        let storage = &storage.components().collect::<PathBuf>();
         let dir = storage.join(&run);
         let made = absent(&dir);
         let (made, dir) = match made {
-            Ok(made) => (made, disk::make_dirs(&dir).map(|()| dir)),
+            Ok(made) => (made, make(storage, &dir).map(|()| dir)),
             Err(error) => (Vec::new(), Err(error)),
         };
         let opened = match &dir {
@@ -56,6 +58,11 @@ impl Site {
 
     pub(super) const fn is_writable(&self) -> bool {
         self.dir.is_ok()
+    }
+
+    /// Whether there was no storage before.
+    pub(super) fn is_new(&self) -> bool {
+        self.made.contains(&self.storage)
     }
 
     /// The directory nearest to the storage that is there: its own if it can be written.
@@ -115,6 +122,11 @@ impl Site {
     }
 }
 
+/// Makes the private directory, as a run would: in a storage that is there, with the rights of that.
+fn make(storage: &Path, dir: &Path) -> Result<()> {
+    if storage.is_dir() { Disk::open(storage)?.make_dirs(dir) } else { disk::make_dirs(dir) }
+}
+
 /// The directories above one that are not there, the outermost first.
 fn absent(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut absent = Vec::new();
@@ -137,8 +149,7 @@ impl Drop for Site {
 
 /// Whether a run can begin to work.
 pub(super) fn writing(site: &Site) -> Diagnosis {
-    let is_new = site.made.contains(&site.storage);
-    told(site.dir.as_ref().map(|_| is_new))
+    told(site.dir.as_ref().map(|_| site.is_new()))
 }
 
 fn told(made: Result<bool, &StorageError>) -> Diagnosis {

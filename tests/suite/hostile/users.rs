@@ -5,6 +5,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::lab::Lab;
 use crate::program::{Ran, through};
 
@@ -199,8 +201,30 @@ fn what_one_has_made_the_other_one_can_verify_pin_and_collect() {
     let pinned = all.iter().find(|name| lab.stored(name) == "85\n").unwrap();
     ce(&lab, USERS[1], &["pin", "../storage", pinned]);
     ce(&lab, USERS[0], &["gc", "--delete", "--no-keep", "--older", "0d", "../storage"]);
-    assert_eq!(products(), [pinned.clone()]);
+    assert_eq!(products(), std::slice::from_ref(pinned));
     ce(&lab, USERS[0], &["pin", "--remove", "../storage", pinned]);
     ce(&lab, USERS[1], &["gc", "--delete", "--no-keep", "--older", "0d", "../storage"]);
     assert_eq!(products(), Vec::<String>::new());
+}
+
+#[test]
+fn the_doctor_tells_what_keeps_others_from_a_storage() {
+    let Some((lab, _)) = shared(0o2775) else { return };
+    evaluate(&lab, USERS[0]).exit(0);
+    let ask = |user: u32, group: u32| {
+        let mut command = lab.command("ce");
+        let ran = in_private(&lab, user, group, command.args(["doctor", "--json", "../storage"]));
+        let lines = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap());
+        let mut findings = lines.filter(|finding: &Value| finding["probe"] == "sharing");
+        let finding = findings.next().unwrap();
+        (finding["grade"].as_str().unwrap().to_owned(), finding.to_string())
+    };
+    let (grade, text) = ask(USERS[1], GROUP);
+    assert!(grade == "ok" && text.contains("group 4242 shares the storage"), "{text}");
+    is_shared(&lab);
+    let (grade, text) = ask(USERS[1], USERS[1]);
+    assert!(grade == "note" && text.contains("member of group 4242"), "{text}");
+    fs::set_permissions(lab.path("storage/c_add"), fs::Permissions::from_mode(0o755)).unwrap();
+    let (grade, text) = ask(USERS[1], GROUP);
+    assert!(grade == "note" && text.contains("storage/c_add has mode 755"), "{text}");
 }
