@@ -20,7 +20,7 @@ use crate::git::Config;
 use crate::load::{self, listed};
 use crate::name::TaskName;
 use crate::report::{Json, Progress, Quiet, Reporter, Tree, Troubles, View, labels, reasons};
-use crate::storage::{ResultName, Site, Storage, TaskVersion};
+use crate::storage::{ResultName, Site, Storage, Stored, TaskVersion, Unrecorded};
 
 const PROGRAM: &str = "ce-run";
 
@@ -165,6 +165,10 @@ impl Run {
         task: TaskVersion<'_>,
         out: &mut dyn Write,
     ) -> Result<bool, Error> {
+        if self.how.unrecorded() == Unrecorded::Refuse {
+            // A job does not say which of its calls were adopted.
+            return Ok(false);
+        }
         // How many inputs the task has may not be known: a job of another number is another one.
         for Given { storage, inputs } in self.typed.candidates(config)? {
             // Whatever is wrong with it is told by whoever goes on.
@@ -221,8 +225,9 @@ fn publish_job(view: View<'_>) -> Result<Option<ResultName>, Error> {
         say(PROGRAM, &format_args!("the job is not kept: no commit records {changed}"));
         return Ok(None);
     }
+    let literals: Vec<Stored> = files.literals.iter().flatten().cloned().collect();
     let inputs: Vec<Digest> = files.inputs.iter().map(|input| input.file.digest).collect();
-    match storage.publish_job(&evaluation.job(task, &inputs, &outputs)) {
+    match storage.publish_job(&evaluation.job(task, &inputs, &literals, &outputs)) {
         Err(error) if error.is_read_only() => {
             say(PROGRAM, &"warning: the job is not kept: the storage is read-only");
             Ok(None)

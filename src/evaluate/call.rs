@@ -248,6 +248,8 @@ impl<'a> Evaluator<'a> {
     ) -> Result<Sealed<'a>, Outcome> {
         let Pending { computation, call, name, sources, .. } = pending;
         let prepare = || -> Result<_, CallError> {
+            // What cannot be published is not computed.
+            self.storage.prepare(name, call.outputs)?;
             let directory = self.exports.directory(computation, executor.isolates())?;
             Ok((directory, self.storage.stage(call.outputs)?))
         };

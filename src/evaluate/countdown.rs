@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rayon::ScopeFifo;
 
@@ -20,6 +20,9 @@ use crate::storage::{Holder, ResultName, StorageError};
 
 /// How often calls that another run computes are looked at.
 const POLL: Duration = Duration::from_millis(100);
+
+/// How often outputs that have not settled are looked at.
+const SETTLING: Duration = Duration::from_secs(1);
 
 /// What a thread of the pool tells the one that called.
 enum Message<'a> {
@@ -37,6 +40,8 @@ struct Held {
     name: ResultName,
     /// `None` if its outputs are there and have not settled.
     holder: Option<Holder>,
+    /// When it was looked at.
+    since: Instant,
 }
 
 /// How far the calls of a plan are from their turns.
@@ -113,7 +118,7 @@ impl<'s, 'a> Countdown<'_, 'a> {
                 self.tell(id);
             }
             Turn::Held(name, holder) => {
-                let held = Held { id, name, holder: Some(holder) };
+                let held = Held { id, name, holder: Some(holder), since: Instant::now() };
                 self.tell_holder(&held);
                 self.send(Message::Held(held));
             }
@@ -121,7 +126,7 @@ impl<'s, 'a> Countdown<'_, 'a> {
                 if !self.unsettled[id.index()].swap(true, Ordering::Relaxed) {
                     (self.evaluator.observe)(Event::Unsettled(id, name.clone()));
                 }
-                self.send(Message::Held(Held { id, name, holder: None }));
+                self.send(Message::Held(Held { id, name, holder: None, since: Instant::now() }));
             }
         }
     }
@@ -153,7 +158,7 @@ impl<'s, 'a> Countdown<'_, 'a> {
     }
 
     /// Tells for whom a call waits.
-    fn tell_holder(&self, Held { id, name, holder }: &Held) {
+    fn tell_holder(&self, Held { id, name, holder, .. }: &Held) {
         if let Some(holder) = holder.as_ref().filter(|holder| !holder.own) {
             (self.evaluator.observe)(Event::Held(*id, name.clone(), holder.clone()));
         }
@@ -224,8 +229,9 @@ impl<'s, 'a> Countdown<'_, 'a> {
         let interrupted = executor.is_some_and(Executor::is_interrupted);
         held.retain_mut(|call| {
             let holder = storage.holder(&call.name).filter(|_| !interrupted);
-            let wait = holder.is_some();
-            if wait && holder != call.holder {
+            let settles = call.holder.is_none() && call.since.elapsed() < SETTLING;
+            let wait = holder.is_some() || settles && !interrupted;
+            if holder.is_some() && holder != call.holder {
                 call.holder = holder;
                 self.tell_holder(call);
             } else if !wait {

@@ -10,7 +10,7 @@ use super::CallError;
 use crate::digest::ObjectId;
 use crate::git::{TreeFileKind, Trees};
 use crate::name::ComputationName;
-use crate::storage::{NewTree, Storage, StorageError};
+use crate::storage::{FoundTree, NewTree, Storage, StorageError};
 use crate::workflow::Computation;
 
 /// The trees of computations, in the storage.
@@ -69,11 +69,17 @@ impl<'a> Exports<'a> {
     fn shared(&self, trees: &Trees, tree: &ObjectId) -> Result<PathBuf, CallError> {
         let directory = self.storage.tree(tree);
         self.storage.announce([self.storage.tree_name(tree)]);
-        let is_there = directory.is_dir();
-        if !is_there || !trees.are_in(&directory, tree).map_err(CallError::Tree)? {
+        let found = self.storage.find_tree(tree)?;
+        let is_right = match found {
+            Some(FoundTree::Directory) => {
+                trees.are_in(&directory, tree).map_err(CallError::Tree)?
+            }
+            Some(FoundTree::Other) | None => false,
+        };
+        if !is_right {
             let new = self.storage.new_tree()?;
             fill(&new, trees, tree)?;
-            if is_there { new.replace(tree)? } else { new.publish(tree)? }
+            if found.is_some() { new.replace(tree)? } else { new.publish(tree)? }
         }
         Ok(directory)
     }

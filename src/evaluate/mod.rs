@@ -162,10 +162,11 @@ impl Evaluation {
         &'a self,
         task: &'a Task,
         inputs: &'a [Digest],
+        literals: &'a [Stored],
         outputs: &'a [Stored],
     ) -> Job<'a> {
         let calls = self.outcomes().map(Outcome::name).collect();
-        Job { task: task_version(task), names: &task.inputs, inputs, outputs, calls }
+        Job { task: task_version(task), names: &task.inputs, inputs, literals, outputs, calls }
     }
 }
 
@@ -252,7 +253,8 @@ impl Evaluator<'_> {
         if let Some(executor) = self.executor {
             executor.finish();
         }
+        let in_place = self.executor.map_or(Ok(()), |_| self.storage.check_in_place());
         self.storage.remember_records();
-        carried_out
+        carried_out.and(in_place.map_err(EvaluateError::from))
     }
 }

@@ -99,7 +99,7 @@ impl Trees {
     /// Fails if Git's data or the directory cannot be read.
     pub fn are_in(&self, dir: &Path, tree: &digest::ObjectId) -> GitResult<bool> {
         let id = from(tree)?;
-        let found = entries_in(dir, id.kind())?;
+        let Some(found) = entries_in(dir, id.kind())? else { return Ok(false) };
         // Where there are submodules, each is a directory, of which the tree knows the commit.
         Ok(id_of(&found, id.kind())? == id || found == self.with(|it| listing(it, tree))?)
     }
@@ -126,8 +126,11 @@ impl Trees {
     }
 }
 
-/// The files below a directory.
-fn entries_in(dir: &Path, hash: gix::hash::Kind) -> GitResult<BTreeMap<PathBuf, Entry>> {
+/// From so many bytes on, a file is none of a tree that Git keeps: 4 GiB.
+const TOO_LARGE: u64 = 1 << 32;
+
+/// The files below a directory; `None` if something in it can be in no tree, such as a FIFO.
+fn entries_in(dir: &Path, hash: gix::hash::Kind) -> GitResult<Option<BTreeMap<PathBuf, Entry>>> {
     let mut found = BTreeMap::new();
     let mut rooms = vec![dir.to_owned()];
     while let Some(room) = rooms.pop() {
@@ -137,6 +140,9 @@ fn entries_in(dir: &Path, hash: gix::hash::Kind) -> GitResult<BTreeMap<PathBuf, 
             if metadata.is_dir() {
                 rooms.push(path);
                 continue;
+            }
+            if !metadata.is_symlink() && (!metadata.is_file() || metadata.len() >= TOO_LARGE) {
+                return Ok(None);
             }
             let (kind, contents) = if metadata.is_symlink() {
                 (EntryKind::Link, fs::read_link(&path)?.into_os_string().into_vec())
@@ -149,7 +155,7 @@ fn entries_in(dir: &Path, hash: gix::hash::Kind) -> GitResult<BTreeMap<PathBuf, 
             found.insert(path.strip_prefix(dir)?.to_owned(), (kind, id));
         }
     }
-    Ok(found)
+    Ok(Some(found))
 }
 
 /// The id of the tree that has just these files.

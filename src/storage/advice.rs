@@ -15,7 +15,7 @@ pub fn advice(doing: &str, source: &io::Error) -> Option<&'static str> {
                  whole may be a link",
             );
         }
-        Some(NotOwn::Kind(_) | NotOwn::Outside) => {
+        Some(NotOwn::Kind(_) | NotOwn::TooLarge | NotOwn::Outside) => {
             return Some("see who has put it there, and remove it");
         }
         None => {}

@@ -66,6 +66,8 @@ pub struct Job<'a> {
     pub names: &'a [InputName],
     /// What they contain.
     pub inputs: &'a [Digest],
+    /// The literals that its workflow reads.
+    pub literals: &'a [Stored],
     /// The files that are its outputs, in order.
     pub outputs: &'a [Stored],
     /// The names of all calls that it made.
@@ -81,6 +83,7 @@ struct Done {
     commit: ObjectId,
     place: Option<String>,
     inputs: Vec<JobInput>,
+    literals: Option<Vec<JobOutput>>,
     outputs: Vec<JobOutput>,
     calls: Vec<IgnoredAny>,
     recorded: Stamp,
@@ -104,9 +107,9 @@ impl Job<'_> {
         self.names.iter().zip(self.inputs).map(input).collect()
     }
 
-    fn recorded_outputs(&self) -> Vec<JobOutput> {
-        let output = |file: &Stored| JobOutput { file: file.name.clone(), digest: file.digest };
-        self.outputs.iter().map(output).collect()
+    fn recorded(files: &[Stored]) -> Vec<JobOutput> {
+        let file = |file: &Stored| JobOutput { file: file.name.clone(), digest: file.digest };
+        files.iter().map(file).collect()
     }
 }
 
@@ -140,11 +143,23 @@ impl Storage {
         for name in task.names(&digests) {
             if let Read::Record(record) = self.record::<Done>(&name.record())?
                 && record.is_of(task, &digests)
+                && self.has_literals(record.literals.as_deref())?
             {
                 return self.outputs_there(record.outputs);
             }
         }
         Ok(None)
+    }
+
+    /// Whether the literals that a job has read contain the same still, if it says which it has.
+    fn has_literals(&self, literals: Option<&[JobOutput]>) -> Result<bool> {
+        let Some(literals) = literals else { return Ok(false) };
+        for JobOutput { file, digest } in literals {
+            if self.literal(file)?.is_none_or(|found| found.digest != *digest) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Returns the names of these files, if they are all outputs of calls and as these recorded them.
@@ -181,7 +196,8 @@ impl Storage {
     ///
     /// Fails if the storage cannot be written.
     pub fn publish_job(&self, job: &Job<'_>) -> Result<ResultName> {
-        let (inputs, outputs) = (job.recorded_inputs(), job.recorded_outputs());
+        let (inputs, outputs) = (job.recorded_inputs(), Job::recorded(job.outputs));
+        let literals = Job::recorded(job.literals);
         let names = job.task.names(job.inputs);
         for name in &names {
             match self.record::<Done>(&name.record())? {
@@ -194,7 +210,10 @@ impl Storage {
                 {
                     continue;
                 }
-                Read::Record(known) if known.outputs == outputs => {
+                Read::Record(known)
+                    if known.outputs == outputs
+                        && known.literals.as_ref().is_none_or(|known| *known == literals) =>
+                {
                     self.link_outputs(name, job.outputs)?;
                 }
                 Read::Record(_) | Read::Spoiled | Read::Absent => {
@@ -205,6 +224,7 @@ impl Storage {
                         commit: job.task.commit.clone(),
                         place: job.task.place.map(str::to_owned),
                         inputs,
+                        literals: Some(literals),
                         outputs,
                         calls: job.calls.iter().map(|call| call.short()).collect(),
                         recorded: self.stamp(),

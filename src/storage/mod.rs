@@ -50,7 +50,7 @@ use jiff::Timestamp;
 pub use self::advice::advice;
 pub use self::check::{Fault, Finding, Promise, Stopped};
 pub use self::collect::{Retired, Tombstone};
-use self::disk::{Disk, Doing};
+use self::disk::{Disk, Doing, NotOwn};
 pub use self::earlier::{Earlier, Trace};
 pub use self::failure::{Failure, Log};
 pub use self::find::{Call, Damage, Found, Outputs, Read};
@@ -75,7 +75,7 @@ pub use self::site::{NoStorage, Site};
 pub use self::stage::{PublishError, Reach, Stage};
 pub use self::survey::{Entry, Record};
 pub use self::takeover::Source;
-pub use self::tree::NewTree;
+pub use self::tree::{FoundTree, NewTree};
 pub use self::uses::Uses;
 pub use self::version::{Version, VersionRecord};
 use crate::cache::Stamp as FileStamp;
@@ -127,6 +127,9 @@ pub enum StorageError {
     /// A result is gone that was there just now.
     #[error("{} has just been collected", .0.display())]
     Collected(PathBuf),
+    /// A directory is not where it was when it was first used.
+    #[error("{} was moved or removed while it was used", .0.display())]
+    Moved(PathBuf),
     /// Somebody asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -148,6 +151,11 @@ impl StorageError {
         denied || self.is_read_only()
     }
 
+    /// Whether something is in the way that is not the storage's own.
+    pub(in crate::storage) fn is_not_own(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if NotOwn::of(source).is_some())
+    }
+
     /// Whether there is no room left.
     pub(in crate::storage) fn is_full(&self) -> bool {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
@@ -160,6 +168,9 @@ impl StorageError {
             Self::Io { doing, source, .. } => advice(doing, source),
             Self::Vanished(_) => {
                 Some("see whether it was moved, removed or unmounted; what was done is kept in it")
+            }
+            Self::Moved(_) => {
+                Some("move it back: what was published meanwhile is in it; then run this again")
             }
             Self::Format { .. } => Some("use the newer version that wrote it"),
             Self::NoStorage { .. }
@@ -324,6 +335,7 @@ impl Storage {
             // What is made in its place now would be another storage.
             self.vanished().map_or(Ok(()), Err)?;
             self.disk.make_dirs(dir)?;
+            self.disk.check_writable(dir)?;
             lock(&self.made).insert(dir.to_owned());
             // Each directory is an entry of the one above it.
             let above =
@@ -345,6 +357,15 @@ impl Storage {
     pub fn vanished(&self) -> Option<StorageError> {
         let gone = self.writable && !self.disk.is_in_place();
         gone.then(|| StorageError::Vanished(self.shown.clone()))
+    }
+
+    /// Checks that what was published is where its name says: that no directory was moved meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Fails if one was.
+    pub fn check_in_place(&self) -> Result<()> {
+        self.disk.moved().map_or(Ok(()), |path| Err(StorageError::Moved(path)))
     }
 
     /// Where the private directory of a run is.

@@ -44,9 +44,7 @@ impl Sealed<'_> {
         let mut name = name.clone();
         for _ in 0..PATIENCE {
             // Without room for a directory, nothing is decided yet.
-            for number in 0..self.stage.outputs {
-                storage.place(&name.output(number))?;
-            }
+            storage.prepare(&name, self.stage.outputs)?;
             let place = storage.place(&name.record())?;
             if storage.disk.link(&self.stage.record(), &place)? {
                 storage.unsynced.note_entry(&place);
@@ -90,7 +88,7 @@ impl Sealed<'_> {
         if storage.disk.id(&place)? != Some(record) {
             return Ok(false);
         }
-        storage.disk.link_or_copy(&place, &aside)?;
+        storage.disk.keep_aside(&place, &aside)?;
         storage.disk.link(&self.stage.record(), &copy)?;
         storage.disk.rename(&copy, &place)?;
         storage.unsynced.note_entry(&place);
@@ -111,6 +109,16 @@ impl Sealed<'_> {
 }
 
 impl Storage {
+    /// Makes the directories that a call needs to be published, and checks that they can be written.
+    ///
+    /// # Errors
+    ///
+    /// Fails if one cannot be made or written.
+    pub fn prepare(&self, name: &ResultName, outputs: usize) -> Result<()> {
+        self.place(&name.record())?;
+        (0..outputs).try_for_each(|number| self.place(&name.output(number)).map(drop))
+    }
+
     /// Moves an output that waits to its place; what is there gets a name aside.
     ///
     /// If it does not wait any more, somebody who met the record has moved it.
@@ -118,7 +126,7 @@ impl Storage {
         let place = self.place(&name.output(number))?;
         if !self.disk.rename_new(waiting, &place)? {
             let room = self.aside_room(&name.room("aside"));
-            self.disk.link_or_copy(&place, &self.place(&format!("{room}/{number:02}"))?)?;
+            self.disk.keep_aside(&place, &self.place(&format!("{room}/{number:02}"))?)?;
             self.disk.rename(waiting, &place)?;
         }
         self.unsynced.note_entry(&place);

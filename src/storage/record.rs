@@ -195,6 +195,9 @@ pub struct JobRecord {
     pub place: Option<String>,
     /// Its inputs, in order.
     pub inputs: Vec<JobInput>,
+    /// The literals that its workflow reads. Records of earlier versions of this program lack them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub literals: Option<Vec<JobOutput>>,
     /// Its outputs, in order.
     #[serde(deserialize_with = "few")]
     pub outputs: Vec<JobOutput>,
@@ -214,7 +217,7 @@ pub struct JobInput {
     pub digest: Digest,
 }
 
-/// An output of a job.
+/// An output or literal of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobOutput {
     /// The file in the storage that it is.

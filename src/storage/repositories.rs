@@ -64,13 +64,17 @@ impl Storage {
     ///
     /// Fails if the storage cannot be written for another reason.
     pub fn record_repository(&self, path: &str, inode: u64) -> Result<()> {
-        if self.is_recorded(path)? {
+        if self
+            .is_recorded(path)
+            .or_else(|error| error.is_not_own().then_some(true).ok_or(error))?
+        {
             return Ok(());
         }
         let (name, recorded) = (record(&id(path)), self.stamp());
         let path = path.to_owned();
         match self.put_record(&name, &RepositoryRecord { format: Format, path, inode, recorded }) {
-            Err(error) if error.may_not_write() => Ok(()),
+            // It is only for collections, which tell what is in the way.
+            Err(error) if error.may_not_write() || error.is_not_own() => Ok(()),
             done => done,
         }
     }

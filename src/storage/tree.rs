@@ -23,6 +23,15 @@ pub struct NewTree<'a> {
     shared: bool,
 }
 
+/// What is in the place of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundTree {
+    /// A directory, which may contain anything.
+    Directory,
+    /// Something else.
+    Other,
+}
+
 impl Storage {
     /// The name of the directory of a tree.
     pub fn tree_name(&self, tree: &ObjectId) -> String {
@@ -32,6 +41,16 @@ impl Storage {
     /// Where the files of a tree are, or would be.
     pub fn tree(&self, tree: &ObjectId) -> PathBuf {
         self.path(&self.tree_name(tree))
+    }
+
+    /// Returns what is in the place of a tree, if anything is.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read, or the place is behind a link.
+    pub fn find_tree(&self, tree: &ObjectId) -> Result<Option<FoundTree>> {
+        let metadata = self.disk.metadata(&self.tree(tree))?;
+        Ok(metadata.map(|it| if it.is_dir() { FoundTree::Directory } else { FoundTree::Other }))
     }
 
     /// Begins to make the directory of a tree.

@@ -84,6 +84,9 @@ macro_rules! of_version {
 
 of_version! { CallRecord VersionRecord }
 
+/// How often a directory is looked for that others take.
+const PATIENCE: usize = 10;
+
 /// How many records are read that do not tell whose directory they are in.
 const ENOUGH: usize = 100;
 
@@ -144,45 +147,61 @@ impl Storage {
         if let Some(known) = lock(&self.owned).get(&key) {
             return Ok(Arc::clone(known));
         }
-        for directory in version.directories() {
-            if self.belongs_to(&directory, version)? {
-                let directory: Arc<str> = directory.into();
-                lock(&self.owned).insert(key, Arc::clone(&directory));
-                return Ok(directory);
-            }
+        for _ in 0..PATIENCE {
+            let Some(directory) = self.find_directory(version)? else { continue };
+            let directory: Arc<str> = directory.into();
+            lock(&self.owned).insert(key, Arc::clone(&directory));
+            return Ok(directory);
         }
         // Full names collide only if SHA-1 does in all its digits.
         let last = version.directories().pop().unwrap_or_default();
         Err(StorageError::Collision(self.path(&last)))
     }
 
-    /// Whether a directory belongs to a version, which takes one that is nobody's.
-    fn belongs_to(&self, directory: &str, version: Version<'_>) -> Result<bool> {
-        let is_own = |owner: &VersionRecord| owner.version() == version;
-        let place = format!("{directory}/{OWNER}");
-        let owner: Read<VersionRecord> = self.record(&place)?;
-        if let Read::Record(owner) = &owner
-            && owner.version().may_be_in(directory)
-        {
-            return Ok(is_own(owner));
-        }
-        if let Some(owns) = self.recorded_calls_are_of(directory, version)? {
-            return Ok(owns);
-        }
-        if self.writable {
-            let record = version.record(self.stamp());
-            // What says nothing, or tells of another directory, gives way.
-            let taken = match owner {
-                Read::Absent => self.put_new_record(&place, &record),
-                Read::Record(_) | Read::Spoiled => self.put_record(&place, &record).map(|()| true),
-            };
-            if matches!(taken, Ok(false)) {
-                let faster: Read<VersionRecord> = self.record(&place)?;
-                return Ok(faster.ok().as_ref().is_some_and(is_own));
+    /// Returns the directory of a version: its own, or else one that is nobody's, which is taken.
+    /// `None` if somebody else was faster, or none is left.
+    fn find_directory(&self, version: Version<'_>) -> Result<Option<String>> {
+        let mut free = None;
+        for (at, directory) in version.directories().into_iter().enumerate() {
+            match self.owns(&directory, version)? {
+                Some(true) => return Ok(Some(directory)),
+                Some(false) => {}
+                // A longer name says which tree it is of, even if nothing else does.
+                None if at > 0 && self.disk.exists(&self.path(&directory))? => {
+                    free = Some(directory);
+                    break;
+                }
+                None => free = free.or(Some(directory)),
             }
-            // Where this cannot be written, nothing else can.
         }
-        Ok(true)
+        let Some(directory) = free else { return Ok(None) };
+        Ok(self.take_directory(&directory, version)?.then_some(directory))
+    }
+
+    /// Whether a directory belongs to a version; `None` if it is nobody's.
+    fn owns(&self, directory: &str, version: Version<'_>) -> Result<Option<bool>> {
+        let owner: Read<VersionRecord> = self.record(&format!("{directory}/{OWNER}"))?;
+        match owner.ok().filter(|owner| owner.version().may_be_in(directory)) {
+            Some(owner) => Ok(Some(owner.version() == version)),
+            None => self.recorded_calls_are_of(directory, version),
+        }
+    }
+
+    /// Makes a directory that is nobody's belong to a version, if anything can be written. Returns
+    /// false if somebody else was faster.
+    fn take_directory(&self, directory: &str, version: Version<'_>) -> Result<bool> {
+        if !self.writable {
+            return Ok(true);
+        }
+        let (place, record) = (format!("{directory}/{OWNER}"), version.record(self.stamp()));
+        // What says nothing, or tells of another directory, gives way.
+        let taken = match self.record::<VersionRecord>(&place)? {
+            Read::Absent => self.put_new_record(&place, &record),
+            Read::Record(owner) if owner.version().may_be_in(directory) => return Ok(false),
+            Read::Record(_) | Read::Spoiled => self.put_record(&place, &record).map(|()| true),
+        };
+        // Where this cannot be written, nothing else can, and that is told then.
+        Ok(taken.unwrap_or(true))
     }
 
     /// Whether the results in a directory are of a version; `None` if there are none. Only that tells

@@ -24,6 +24,9 @@ pub(in crate::storage) enum NotOwn {
     /// It is, or is behind, a symbolic link.
     #[error("it is a symbolic link, or behind one")]
     Link,
+    /// It is larger than anything that is read at once.
+    #[error("it is too large")]
+    TooLarge,
     /// It is neither a file nor a directory.
     #[error("it is {0}, not a plain file")]
     Kind(&'static str),

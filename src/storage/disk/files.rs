@@ -24,6 +24,9 @@ use crate::storage::reading::Reading;
 const PLAIN: OFlags =
     OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
+/// How many bytes a file may have that is read at once: far more than any record. 256 MiB.
+const LARGEST: u64 = 1 << 28;
+
 /// Opens a plain file for reading.
 fn open_plain(dir: &OwnedFd, name: &OsStr) -> io::Result<(File, Metadata)> {
     let file = match openat(dir, name, PLAIN | OFlags::RDONLY, Mode::empty()) {
@@ -78,6 +81,9 @@ impl Disk {
     pub(in crate::storage) fn read_one(&self, path: &Path) -> Result<Option<(Stamp, Vec<u8>)>> {
         let read = || {
             let (mut file, metadata) = self.open_file(path)?;
+            if metadata.len() > LARGEST {
+                return Err(NotOwn::TooLarge.into());
+            }
             // What is there is whole, so that nobody needs to ask whether more follows.
             let mut contents = vec![0; metadata.len() as usize];
             file.read_exact(&mut contents)?;
@@ -167,6 +173,14 @@ impl Disk {
         match self.link(from, to) {
             Err(error) if error.may_not_write() => self.copy(from, to).map(|_| true),
             linked => linked,
+        }
+    }
+
+    /// Gives what is going to be replaced another name. A directory has but one, and is moved.
+    pub(in crate::storage) fn keep_aside(&self, from: &Path, to: &Path) -> Result<()> {
+        match self.metadata(from)? {
+            Some(metadata) if metadata.is_dir() => self.rename(from, to).map(drop),
+            _ => self.link_or_copy(from, to).map(drop),
         }
     }
 

@@ -9,7 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RawDir, fchmod, mkdirat, openat, renameat, statat, unlinkat,
+    Access, AtFlags, FileType, Mode, OFlags, RawDir, accessat, fchmod, mkdirat, openat, renameat,
+    statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -169,6 +170,15 @@ impl Disk {
             Ok(())
         };
         fault().and_then(|()| make()).doing("make the directory", path)
+    }
+
+    /// Checks that files can be made in a directory, as far as rights tell.
+    pub(in crate::storage) fn check_writable(&self, path: &Path) -> Result<()> {
+        let check = || {
+            let directory = self.inside(path).and_then(|inside| self.directory(inside))?;
+            Ok(accessat(directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())?)
+        };
+        fault().and_then(|()| check()).doing("write in", path)
     }
 
     /// Removes whatever has this name, with everything in it if it is a directory. Of a link, not

@@ -20,10 +20,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, open, statat};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 pub(super) use self::beneath::NotOwn;
 pub(super) use self::folders::make_dirs;
@@ -31,8 +32,15 @@ pub(super) use self::metadata::{FileId, Metadata};
 use crate::storage::fault::fault;
 use crate::storage::{Result, StorageError};
 
-/// How many directories are kept open at most. A process may have some 1,000 files open.
+/// How many directories are kept open at most.
 const OPEN: usize = 200;
+
+/// How many directories are kept open: a fourth of the files that this process may have open.
+fn most_open() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    let files = || getrlimit(Resource::Nofile).current.and_then(|files| files.try_into().ok());
+    *MOST.get_or_init(|| files().map_or(OPEN, |files: usize| (files / 4).min(OPEN)))
+}
 
 /// The directory of a storage, and those below it that were opened.
 #[derive(Debug)]
@@ -129,6 +137,19 @@ impl Disk {
         }
     }
 
+    /// Returns a directory that has another path by now than when it was opened, if there is one.
+    pub(super) fn moved(&self) -> Option<PathBuf> {
+        let top = self.top.as_ref()?;
+        let known = self.directories.read().unwrap_or_else(PoisonError::into_inner);
+        let id = |directory: &OwnedFd| fstat(directory).map(|stat| (stat.st_dev, stat.st_ino)).ok();
+        let is_there = |inside: &[u8], directory: &OwnedFd| {
+            let now = beneath::open(top, OsStr::from_bytes(inside));
+            now.is_ok_and(|now| id(&now) == id(directory))
+        };
+        let moved = known.iter().find(|(inside, directory)| !is_there(inside, directory));
+        moved.map(|(inside, _)| self.root.join(OsStr::from_bytes(inside)))
+    }
+
     /// The path of something below the top, relative to it.
     fn inside<'p>(&self, path: &'p Path) -> io::Result<&'p [u8]> {
         let rest = path.as_os_str().as_bytes().strip_prefix(self.root.as_os_str().as_bytes());
@@ -165,7 +186,7 @@ impl Disk {
         }
         let opened = Arc::new(beneath::open(top, OsStr::from_bytes(inside))?);
         let mut known = self.directories.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= OPEN {
+        if known.len() >= most_open() {
             known.clear();
         }
         known.insert(inside.into(), Arc::clone(&opened));
