@@ -11,6 +11,7 @@ mod check;
 mod collect;
 mod disk;
 mod earlier;
+mod error;
 mod failure;
 mod fault;
 mod find;
@@ -39,7 +40,6 @@ mod uses;
 mod version;
 
 use std::collections::{HashMap, HashSet};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
@@ -50,8 +50,9 @@ use jiff::Timestamp;
 pub use self::advice::advice;
 pub use self::check::{Fault, Finding, Promise, Stopped};
 pub use self::collect::{Retired, Tombstone};
-use self::disk::{Disk, Doing, NotOwn};
+use self::disk::{Disk, Doing};
 pub use self::earlier::{Earlier, Trace};
+pub use self::error::StorageError;
 pub use self::failure::{Failure, Log};
 pub use self::find::{Call, Damage, Found, Outputs, Read};
 pub use self::flush::Durability;
@@ -73,6 +74,7 @@ pub use self::scheme::ResultName;
 use self::site::Absent;
 pub use self::site::{NoStorage, Site};
 pub use self::stage::{PublishError, Reach, Stage};
+use self::survey::TASK_INPUTS;
 pub use self::survey::{Entry, Record};
 pub use self::takeover::Source;
 pub use self::tree::{FoundTree, NewTree};
@@ -80,108 +82,6 @@ pub use self::uses::Uses;
 pub use self::version::{Version, VersionRecord};
 use crate::cache::Stamp as FileStamp;
 use crate::digest::Digest;
-
-/// Why the storage could not do what it was asked for.
-#[derive(Debug, thiserror::Error)]
-pub enum StorageError {
-    /// The operating system refused.
-    #[error("cannot {doing} {}", path.display())]
-    Io {
-        /// What was tried.
-        doing: &'static str,
-        /// With which file.
-        path: PathBuf,
-        /// Why it failed.
-        source: io::Error,
-    },
-    /// There is no storage at this path.
-    #[error("cannot open the storage {}", path.display())]
-    NoStorage {
-        /// The path.
-        path: PathBuf,
-        /// What is there.
-        source: Box<NoStorage>,
-    },
-    /// A record was written by a newer version of this program.
-    #[error("{} has format {format}, and this version reads up to {}", path.display(), record::FORMAT)]
-    Format {
-        /// The record.
-        path: PathBuf,
-        /// What it says of itself.
-        format: u32,
-    },
-    /// A record cannot be written as JSON.
-    #[error("cannot write the record {}", path.display())]
-    Record {
-        /// The record.
-        path: PathBuf,
-        /// Why.
-        source: serde_json::Error,
-    },
-    /// It was there when it was opened.
-    #[error("the storage {} has vanished", .0.display())]
-    Vanished(PathBuf),
-    /// Others change the same result faster than it can be looked at.
-    #[error("{} changes while it is looked at", .0.display())]
-    Unsteady(PathBuf),
-    /// A result is gone that was there just now.
-    #[error("{} has just been collected", .0.display())]
-    Collected(PathBuf),
-    /// A directory is not where it was when it was first used.
-    #[error("{} was moved or removed while it was used", .0.display())]
-    Moved(PathBuf),
-    /// Somebody asked to stop.
-    #[error("interrupted")]
-    Interrupted,
-    /// All forty digits of a SHA-1 are the same for different contents.
-    #[error("{} belongs to other inputs that have the same SHA-1", .0.display())]
-    Collision(PathBuf),
-}
-
-impl StorageError {
-    /// Whether nothing at all can be written.
-    pub fn is_read_only(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem)
-    }
-
-    /// Whether the user may not write.
-    pub(in crate::storage) fn may_not_write(&self) -> bool {
-        use io::ErrorKind::PermissionDenied;
-        let denied = matches!(self, Self::Io { source, .. } if source.kind() == PermissionDenied);
-        denied || self.is_read_only()
-    }
-
-    /// Whether something is in the way that is not the storage's own.
-    pub(in crate::storage) fn is_not_own(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if NotOwn::of(source).is_some())
-    }
-
-    /// Whether there is no room left.
-    pub(in crate::storage) fn is_full(&self) -> bool {
-        use io::ErrorKind::{QuotaExceeded, StorageFull};
-        matches!(self, Self::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
-    }
-
-    /// What the user can do about it, if that is not plain.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::Io { doing, source, .. } => advice(doing, source),
-            Self::Vanished(_) => {
-                Some("see whether it was moved, removed or unmounted; what was done is kept in it")
-            }
-            Self::Moved(_) => {
-                Some("move it back: what was published meanwhile is in it; then run this again")
-            }
-            Self::Format { .. } => Some("use the newer version that wrote it"),
-            Self::NoStorage { .. }
-            | Self::Record { .. }
-            | Self::Unsteady(_)
-            | Self::Collected(_)
-            | Self::Interrupted
-            | Self::Collision(_) => None,
-        }
-    }
-}
 
 type Result<T, E = StorageError> = std::result::Result<T, E>;
 
@@ -216,6 +116,8 @@ pub struct Storage {
     recalled: RwLock<Option<Recalled>>,
     /// Directories that are known to be there.
     made: Mutex<HashSet<PathBuf>>,
+    /// Directories that can be written, as far as that was checked.
+    writable_dirs: Mutex<HashSet<PathBuf>>,
     /// Who is to have a name that is not yet taken: two calls that collide may be met together.
     claims: Mutex<HashMap<ResultName, Box<[Digest]>>>,
     /// The directories that belong to versions of computations, as far as they were looked for.
@@ -249,6 +151,7 @@ impl Storage {
             intake: Intake::default(),
             recalled: RwLock::default(),
             made: Mutex::default(),
+            writable_dirs: Mutex::default(),
             claims: Mutex::default(),
             owned: Mutex::default(),
             versions: Mutex::default(),
@@ -335,7 +238,6 @@ impl Storage {
             // What is made in its place now would be another storage.
             self.vanished().map_or(Ok(()), Err)?;
             self.disk.make_dirs(dir)?;
-            self.disk.check_writable(dir)?;
             lock(&self.made).insert(dir.to_owned());
             // Each directory is an entry of the one above it.
             let above =
@@ -365,7 +267,10 @@ impl Storage {
     ///
     /// Fails if one was.
     pub fn check_in_place(&self) -> Result<()> {
-        self.disk.moved().map_or(Ok(()), |path| Err(StorageError::Moved(path)))
+        self.vanished().map_or(Ok(()), Err)?;
+        // The private directories of other runs go with these.
+        let moved = self.disk.moved(&["c_", "t_", TASK_INPUTS]);
+        moved.map_or(Ok(()), |path| Err(StorageError::Moved(path)))
     }
 
     /// Where the private directory of a run is.

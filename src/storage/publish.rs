@@ -11,7 +11,7 @@ use super::failure::Room;
 use super::find::{Call, Found, Outputs, State};
 use super::scheme::ResultName;
 use super::stage::Stage;
-use super::{Result, Storage, StorageError};
+use super::{Result, Storage, StorageError, lock};
 use crate::digest::Digest;
 
 /// How often a result that others change is looked at before giving up.
@@ -115,8 +115,16 @@ impl Storage {
     ///
     /// Fails if one cannot be made or written.
     pub fn prepare(&self, name: &ResultName, outputs: usize) -> Result<()> {
-        self.place(&name.record())?;
-        (0..outputs).try_for_each(|number| self.place(&name.output(number)).map(drop))
+        let outputs = (0..outputs).map(|number| name.output(number));
+        for file in outputs.chain([name.record()]) {
+            let place = self.place(&file)?;
+            let dir = place.parent().unwrap_or(&place);
+            if !lock(&self.writable_dirs).contains(dir) {
+                self.disk.check_writable(dir)?;
+                lock(&self.writable_dirs).insert(dir.to_owned());
+            }
+        }
+        Ok(())
     }
 
     /// Moves an output that waits to its place; what is there gets a name aside.
@@ -169,7 +177,7 @@ mod tests {
 
     use super::*;
     use crate::storage::record::{Execution, NOT_ISOLATED};
-    use crate::storage::{Durability, Unrecorded, Version, lock};
+    use crate::storage::{Durability, Unrecorded, Version};
     use crate::workflow::Computation;
 
     /// Their SHA-1s are the same in the digits that names show.

@@ -137,8 +137,9 @@ impl Disk {
         }
     }
 
-    /// Returns a directory that has another path by now than when it was opened, if there is one.
-    pub(super) fn moved(&self) -> Option<PathBuf> {
+    /// Returns a directory whose path begins so and that has another one by now than when it was
+    /// opened, if there is one.
+    pub(super) fn moved(&self, begins: &[&str]) -> Option<PathBuf> {
         let top = self.top.as_ref()?;
         let known = self.directories.read().unwrap_or_else(PoisonError::into_inner);
         let id = |directory: &OwnedFd| fstat(directory).map(|stat| (stat.st_dev, stat.st_ino)).ok();
@@ -146,7 +147,10 @@ impl Disk {
             let now = beneath::open(top, OsStr::from_bytes(inside));
             now.is_ok_and(|now| id(&now) == id(directory))
         };
-        let moved = known.iter().find(|(inside, directory)| !is_there(inside, directory));
+        let is_meant =
+            |inside: &[u8]| begins.iter().any(|begin| inside.starts_with(begin.as_bytes()));
+        let mut meant = known.iter().filter(|(inside, _)| is_meant(inside));
+        let moved = meant.find(|(inside, directory)| !is_there(inside, directory));
         moved.map(|(inside, _)| self.root.join(OsStr::from_bytes(inside)))
     }
 

@@ -100,3 +100,19 @@ fn an_output_that_is_a_link_is_not_adopted() {
     assert_eq!(fs::read_to_string(decoy).unwrap(), "decoy\n");
     assert!(output(&lab).symlink_metadata().unwrap().is_file());
 }
+
+#[test]
+fn a_job_of_which_a_call_was_adopted_is_not_believed_strictly() {
+    let task = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('y'))[0]";
+    let lab = Lab::task(task).commit();
+    let commit = lab.git("task", &["rev-parse", "HEAD"])[..12].to_owned();
+    let forged = lab.path(&format!("storage/c_mul/{commit}/00/{NAME}"));
+    fs::create_dir_all(lab.path("storage/tinputs")).unwrap();
+    fs::create_dir_all(forged.parent().unwrap()).unwrap();
+    fs::write(&forged, "1\n").unwrap();
+    age(&forged, 3600);
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add"]);
+    assert_eq!(lab.output(), "6\n");
+    let ran = lab.ce_run(&["--no-sync", "--strict", "-q"]).exit(0).called(vec!["add", "mul"]);
+    assert_eq!(lab.stored(ran.lines()[0]), "90\n");
+}

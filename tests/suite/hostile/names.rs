@@ -145,3 +145,42 @@ fn results_that_were_copied_to_another_computation_or_other_inputs_are_not_serve
     lab.ce_run(&["--no-sync"]).exit(0).called(vec!["mul"]).says("belongs to another name");
     assert_eq!(lab.output(), "90\n");
 }
+
+#[test]
+fn outputs_without_any_record_are_those_of_the_tree_that_their_directory_names() {
+    let lab = two("a", "b");
+    assert_eq!(evaluated(&lab, "a", &[]), "one\n");
+    assert_eq!(evaluated(&lab, "b", &[]), "other\n");
+    lab.called();
+    fs::remove_dir_all(lab.path("storage/t_a")).unwrap();
+    fs::remove_dir_all(lab.path("storage/t_b")).unwrap();
+    for version in fs::read_dir(lab.path("storage/c_c")).unwrap() {
+        let version = version.unwrap().path();
+        if !version.ends_with("commits") {
+            fs::remove_dir_all(version.join("record")).unwrap();
+            fs::remove_file(version.join("version.json")).unwrap();
+        }
+    }
+    lab.settle();
+    // The second one comes first.
+    assert_eq!(evaluated(&lab, "b", &[]), "other\n");
+    assert_eq!(evaluated(&lab, "a", &[]), "one\n");
+    assert_eq!(lab.called(), [""; 0]);
+}
+
+#[test]
+fn a_job_is_not_believed_after_a_literal_has_changed() {
+    let lab = Lab::task("Inputs: \n(mul FILE('my/file') FILE('my/file'))[0]").commit();
+    let literal = lab.path("storage/my/file");
+    fs::create_dir_all(lab.path("storage/tinputs")).unwrap();
+    fs::create_dir_all(literal.parent().unwrap()).unwrap();
+    for (number, square) in [("3\n", "9\n"), ("4\n", "16\n"), ("3\n", "9\n")] {
+        fs::write(&literal, number).unwrap();
+        for options in
+            [&["--no-sync", "-q"][..], &["--no-sync", "-q", "--at", "HEAD"], &["-n", "-q"]]
+        {
+            let ran = lab.ce_run(options).exit(0);
+            assert_eq!(lab.stored(ran.lines()[0]), square, "{options:?}");
+        }
+    }
+}

@@ -177,3 +177,81 @@ fn a_stage_that_becomes_a_link_while_a_call_runs_leads_nowhere() {
         }
     }
 }
+
+#[test]
+fn a_directory_that_is_moved_away_while_it_is_used_is_told() {
+    let script = r#"s=$(dirname "$(dirname "$(dirname "$(dirname "$3")")")"); mv "$s/c_add" "$s/../away"; echo 1 >"$3""#;
+    let task =
+        "Inputs: 'x', 'y'\n(add (mul (add INPUT('x') INPUT('y'))[0] INPUT('y'))[0] INPUT('y'))[0]";
+    let lab = Lab::task(task).computation("mul", "a b", "product", script).commit();
+    let ran = lab.ce_run(&["--no-sync", "-j1"]).exit(5);
+    ran.says("c_add").says("was moved or removed while it was used").says("try: move it back");
+}
+
+#[test]
+fn a_directory_in_the_place_of_a_file_goes_aside() {
+    let lab = furnished();
+    let version =
+        fs::read_dir(lab.path("storage/c_mul")).unwrap().map(|entry| entry.unwrap().path());
+    let version = version.into_iter().find(|path| !path.ends_with("commits")).unwrap();
+    for place in [format!("00/{NAME}"), format!("record/{NAME}.json")] {
+        lab.called();
+        let path = version.join(&place);
+        fs::remove_file(&path).unwrap();
+        fs::create_dir_all(path.join("below")).unwrap();
+        lab.ce_run(&["--no-sync"]).exit(0).called(vec!["mul"]);
+        lab.ce_run(&["--no-sync"]).exit(0).called(vec![]);
+        assert_eq!(lab.output(), "85\n", "{place}");
+    }
+}
+
+#[test]
+fn a_record_that_is_too_large_is_none() {
+    let lab = furnished();
+    for name in ["record", "version.json", "failed"] {
+        lab.called();
+        let files = walkdir::WalkDir::new(lab.path("storage/c_mul")).into_iter().flatten();
+        let files = files.filter(|file| file.file_type().is_file());
+        let files =
+            files.filter(|file| file.path().to_str().unwrap().contains(&format!("/{name}")));
+        for file in files {
+            fs::remove_file(file.path()).unwrap();
+            fs::File::create(file.path()).unwrap().set_len(1 << 40).unwrap();
+        }
+        lab.ce_run(&["--no-sync"]).exit(0);
+        assert_eq!(lab.output(), "85\n", "{name}");
+    }
+}
+
+#[test]
+fn an_export_that_holds_a_fifo_or_is_a_link_is_made_again() {
+    if !crate::isolation::is_possible() {
+        return;
+    }
+    let lab = Lab::task(TASK).isolated().commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let trees =
+        || fs::read_dir(lab.path("storage/trees")).unwrap().map(|entry| entry.unwrap().path());
+    let tree = trees().find(|path| !path.ends_with("aside")).unwrap();
+    let spoil: [&dyn Fn(); 4] = [
+        &|| fifo::make(&tree.join("extra")),
+        &|| {
+            fs::remove_file(tree.join("exec")).unwrap();
+            fifo::make(&tree.join("exec"));
+        },
+        &|| {
+            fs::rename(&tree, lab.path("copy")).unwrap();
+            symlink(lab.path("copy"), &tree).unwrap();
+        },
+        &|| {
+            fs::remove_dir_all(&tree).unwrap();
+            fifo::make(&tree);
+        },
+    ];
+    for (number, spoil) in spoil.iter().enumerate() {
+        fs::write(lab.path("data/x"), format!("{number}\n")).unwrap();
+        spoil();
+        lab.ce_run(&["--no-sync"]).exit(0).says("1 executed");
+        assert!(tree.symlink_metadata().unwrap().is_dir() && !tree.join("extra").exists());
+    }
+}

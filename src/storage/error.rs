@@ -1,0 +1,110 @@
+//! Why the storage could not do what it was asked for, and what to try.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::disk::NotOwn;
+use super::site::NoStorage;
+use super::{advice, record};
+
+/// Why the storage could not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    /// The operating system refused.
+    #[error("cannot {doing} {}", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// There is no storage at this path.
+    #[error("cannot open the storage {}", path.display())]
+    NoStorage {
+        /// The path.
+        path: PathBuf,
+        /// What is there.
+        source: Box<NoStorage>,
+    },
+    /// A record was written by a newer version of this program.
+    #[error("{} has format {format}, and this version reads up to {}", path.display(), record::FORMAT)]
+    Format {
+        /// The record.
+        path: PathBuf,
+        /// What it says of itself.
+        format: u32,
+    },
+    /// A record cannot be written as JSON.
+    #[error("cannot write the record {}", path.display())]
+    Record {
+        /// The record.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// It was there when it was opened.
+    #[error("the storage {} has vanished", .0.display())]
+    Vanished(PathBuf),
+    /// Others change the same result faster than it can be looked at.
+    #[error("{} changes while it is looked at", .0.display())]
+    Unsteady(PathBuf),
+    /// A result is gone that was there just now.
+    #[error("{} has just been collected", .0.display())]
+    Collected(PathBuf),
+    /// A directory is not where it was when it was first used.
+    #[error("{} was moved or removed while it was used", .0.display())]
+    Moved(PathBuf),
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// All forty digits of a SHA-1 are the same for different contents.
+    #[error("{} belongs to other inputs that have the same SHA-1", .0.display())]
+    Collision(PathBuf),
+}
+
+impl StorageError {
+    /// Whether nothing at all can be written.
+    pub fn is_read_only(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem)
+    }
+
+    /// Whether the user may not write.
+    pub(in crate::storage) fn may_not_write(&self) -> bool {
+        use io::ErrorKind::PermissionDenied;
+        let denied = matches!(self, Self::Io { source, .. } if source.kind() == PermissionDenied);
+        denied || self.is_read_only()
+    }
+
+    /// Whether something is in the way that is not the storage's own.
+    pub(in crate::storage) fn is_not_own(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if NotOwn::of(source).is_some())
+    }
+
+    /// Whether there is no room left.
+    pub(in crate::storage) fn is_full(&self) -> bool {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        matches!(self, Self::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
+    }
+
+    /// What the user can do about it, if that is not plain.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Io { doing, source, .. } => advice(doing, source),
+            Self::Vanished(_) => {
+                Some("see whether it was moved, removed or unmounted; what was done is kept in it")
+            }
+            Self::Moved(_) => {
+                Some("move it back: what was published meanwhile is in it; then run this again")
+            }
+            Self::Format { .. } => Some("use the newer version that wrote it"),
+            Self::NoStorage { .. }
+            | Self::Record { .. }
+            | Self::Unsteady(_)
+            | Self::Collected(_)
+            | Self::Interrupted
+            | Self::Collision(_) => None,
+        }
+    }
+}
