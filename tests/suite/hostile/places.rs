@@ -6,6 +6,8 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
 use crate::fifo;
 use crate::lab::{Lab, snapshot};
 
@@ -26,12 +28,18 @@ fn furnished() -> Lab {
 /// What is put in a place: its name, and how it is made.
 type Kind = (&'static str, fn(&Lab, &Path));
 
-const KINDS: [Kind; 5] = [
+const KINDS: [Kind; 6] = [
     ("a link to a directory", |lab, place| symlink(lab.path("decoy"), place).unwrap()),
     ("a link to a file", |lab, place| symlink(lab.path("decoy/file"), place).unwrap()),
     ("a link to nothing", |lab, place| symlink(lab.path("decoy/none"), place).unwrap()),
     ("a FIFO", |_, place| fifo::make(place)),
     ("a socket", |_, place| drop(UnixListener::bind(place))),
+    // Which never ends; who may not make one leaves the place empty.
+    ("a device", |_, place| {
+        let zero = rustix::fs::makedev(1, 5);
+        let mode = Mode::from_raw_mode(0o600);
+        let _refused = mknodat(CWD, place, FileType::CharacterDevice, mode, zero);
+    }),
 ];
 
 /// The places of the layout that the laboratory has, and some that it has not yet.
