@@ -20,7 +20,7 @@ use crate::git::Config;
 use crate::load::{self, listed};
 use crate::name::TaskName;
 use crate::report::{Json, Progress, Quiet, Reporter, Tree, Troubles, View, labels, reasons};
-use crate::storage::{ResultName, Site, Storage, Stored, TaskVersion, Unrecorded};
+use crate::storage::{ResultName, Site, Storage, Stored, TaskVersion};
 
 const PROGRAM: &str = "ce-run";
 
@@ -165,10 +165,6 @@ impl Run {
         task: TaskVersion<'_>,
         out: &mut dyn Write,
     ) -> Result<bool, Error> {
-        if self.how.unrecorded() == Unrecorded::Refuse {
-            // A job does not say which of its calls were adopted.
-            return Ok(false);
-        }
         // How many inputs the task has may not be known: a job of another number is another one.
         for Given { storage, inputs } in self.typed.candidates(config)? {
             // Whatever is wrong with it is told by whoever goes on.

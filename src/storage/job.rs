@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 
 use super::collect::COLLECTED;
 use super::find::Read;
-use super::record::{CallRecord, Format, JobInput, JobOutput, JobRecord, Origin, Stamp};
+use super::record::{CallRecord, Format, JobInput, JobOutput, JobRecord, Stamp};
 use super::scheme::{DIGITS, RECORDS, ResultName};
 use super::survey::Entry;
 use super::{Result, Storage, StorageError, Stored, Unrecorded};
@@ -123,6 +123,10 @@ impl Storage {
     ///
     /// Fails if an input or the storage cannot be read.
     pub fn find_job(&self, task: TaskVersion<'_>, inputs: &[&Path]) -> Result<Option<Vec<String>>> {
+        if self.unrecorded == Unrecorded::Refuse {
+            // A job does not say which of its calls were adopted.
+            return Ok(None);
+        }
         let records = |directory| format!("{directory}/{RECORDS}");
         let rooms = task.directories().into_iter().map(records);
         let mut any = false;
@@ -172,10 +176,7 @@ impl Storage {
             let Read::Record(record) = self.record::<CallRecord>(&call.record())? else {
                 return Ok(None);
             };
-            let adopted = record.origin == Origin::Adopted;
-            if !Entry::Call(call).fits_call(&record)
-                || adopted && self.unrecorded == Unrecorded::Refuse
-            {
+            if !Entry::Call(call).fits_call(&record) {
                 return Ok(None);
             }
             let known = record.outputs.get(usize::from(number));
