@@ -18,7 +18,7 @@ use std::sync::{Mutex, OnceLock};
 
 use compeval::cache::Cache;
 use compeval::evaluate::{Evaluation, Evaluator, Exports, Files, Outcome};
-use compeval::executor::{Executor, Fake, Invocation, Local, Sandbox};
+use compeval::executor::{Executor, Fake, Invocation, Local, Sandbox, VerifiedPath};
 use compeval::git::Trees;
 use compeval::load::{self, Uncommitted};
 use compeval::plan::Plan;
@@ -211,7 +211,7 @@ fn hash_and_copy(bencher: Bencher<'_, '_>) {
 
 /// What the generated computation does, without a process.
 fn concatenate(invocation: &Invocation) -> i32 {
-    let read = |path: &PathBuf| fs::read(path).unwrap();
+    let read = |input: &VerifiedPath| fs::read(&input.path).unwrap();
     let contents: Vec<u8> = invocation.inputs.iter().flat_map(read).collect();
     fs::write(&invocation.outputs[0], contents).map_or(1, |()| 0)
 }

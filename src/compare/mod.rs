@@ -54,9 +54,9 @@ pub struct Parting {
 
 impl Account<'_> {
     /// The outputs of a call, if they are there.
-    fn made(&self, call: CallId) -> Option<&[Digest]> {
+    fn made(&self, call: CallId) -> Option<Vec<Digest>> {
         let outputs = self.evaluation.outcome(call)?.outputs()?;
-        Some(&outputs.digests)
+        Some(outputs.files.iter().map(|file| file.digest).collect())
     }
 
     /// What a node passes up, as far as it is known.

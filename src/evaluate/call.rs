@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use super::{CallError, Evaluation, Evaluator, Event, Outcome};
 use crate::digest::Digest;
-use crate::executor::{Ended, ExecuteError, Executor, Invocation, Isolation, Status};
+use crate::executor::{Ended, ExecuteError, Executor, Invocation, Isolation, Status, VerifiedPath};
 use crate::plan::{CallId, Planned, Source};
 use crate::storage::record::{Execution, NOT_ISOLATED};
 use crate::storage::{
-    Call, Damage, Failure, Found, Holder, Lease, Memory, Reach, ResultName, Sealed, Stage,
-    StorageError, Version,
+    Call, Damage, Failure, Found, Holder, LOG, Lease, Memory, Reach, ResultName, Sealed, Stage,
+    StorageError, Stored, Version,
 };
 use crate::workflow::{Computation, LIBRARY};
 
@@ -61,8 +61,8 @@ struct Pending<'a> {
     computation: &'a Computation,
     call: Call<'a>,
     name: ResultName,
-    /// The names of the files that it reads.
-    sources: Vec<String>,
+    /// The files that it reads.
+    sources: Vec<Stored>,
     /// What is remembered of it.
     memory: Option<Box<Memory>>,
 }
@@ -198,10 +198,10 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// The names of the files that a call reads.
-    fn sources(&self, evaluation: &Evaluation, planned: &Planned) -> Vec<String> {
-        let name = |source: &_| evaluation.name(self.files, self.plan, *source);
-        planned.inputs.iter().filter_map(name).collect()
+    /// The files that a call reads.
+    fn sources(&self, evaluation: &Evaluation, planned: &Planned) -> Vec<Stored> {
+        let stored = |source: &_| evaluation.stored(self.files, *source);
+        planned.inputs.iter().filter_map(stored).collect()
     }
 
     /// Executes a call, again if it fails and may be tried again.
@@ -250,14 +250,13 @@ impl<'a> Evaluator<'a> {
         let prepare = || -> Result<_, CallError> {
             // What cannot be published is not computed.
             self.storage.prepare(name, call.outputs)?;
-            let directory = self.exports.directory(computation, executor.isolates())?;
-            Ok((directory, self.storage.stage(call.outputs)?))
+            let tree = self.exports.directory(computation, executor.isolates())?;
+            let stage = self.storage.stage(call.outputs)?;
+            Ok((self.invocation(tree, &stage, pending)?, stage))
         };
-        let (directory, mut stage) = prepare().map_err(|error| {
-            let (name, error) = (name.clone(), Box::new(error));
-            Outcome::Failed { name, error, log: None }
-        })?;
-        let ended = executor.execute(&self.invocation(directory, &stage, pending));
+        let (invocation, mut stage) =
+            prepare().map_err(|error| Outcome::failed(name.clone(), error))?;
+        let ended = executor.execute(&invocation);
         if let Ok(ended) = &ended {
             stage.reached(match ended.isolation {
                 Isolation::None => Reach::Stage,
@@ -280,26 +279,37 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn invocation(&self, tree: PathBuf, stage: &Stage<'_>, pending: &Pending<'_>) -> Invocation {
-        Invocation {
+    fn invocation(
+        &self,
+        tree: VerifiedPath,
+        stage: &Stage<'_>,
+        pending: &Pending<'_>,
+    ) -> Result<Invocation, StorageError> {
+        let input = |file: &Stored| {
+            let id = self.storage.verify_unchanged(file)?;
+            Ok(VerifiedPath { path: self.storage.path(&file.name), id })
+        };
+        let own = |path: PathBuf| {
+            let id = self.storage.id_of(&path)?;
+            Ok::<_, StorageError>(VerifiedPath { path, id })
+        };
+        Ok(Invocation {
             tree,
-            inputs: pending.sources.iter().map(|name| self.storage.path(name)).collect(),
+            inputs: pending.sources.iter().map(input).collect::<Result<_, StorageError>>()?,
             outputs: stage.outputs().collect(),
-            directory: stage.work(),
-            outbox: stage.outbox(),
-            log: stage.log(),
+            work: own(stage.work())?,
+            outbox: own(stage.outbox())?,
+            stage: own(stage.directory())?,
+            log: LOG,
             access: pending.computation.access.clone(),
-        }
+        })
     }
 
     /// Whatever fails where the storage has vanished fails because of that.
     pub(super) fn blame(&self, outcome: Outcome) -> Outcome {
         let Outcome::Failed { name, .. } = &outcome else { return outcome };
         match self.storage.vanished() {
-            Some(error) => {
-                let (name, error) = (name.clone(), Box::new(error.into()));
-                Outcome::Failed { name, error, log: None }
-            }
+            Some(error) => Outcome::failed(name.clone(), error),
             None => outcome,
         }
     }
@@ -319,7 +329,7 @@ impl<'a> Evaluator<'a> {
         match published {
             Ok(outputs) if taken_over => Outcome::TakenOver(outputs),
             Ok(outputs) => Outcome::Executed(outputs),
-            Err(error) => Outcome::Failed { name, error: Box::new(error.into()), log: None },
+            Err(error) => Outcome::failed(name, error),
         }
     }
 }
@@ -327,7 +337,7 @@ impl<'a> Evaluator<'a> {
 impl Executed<'_> {
     /// Throws the outputs away, which could not be flushed.
     pub(super) fn give_up(self, error: Arc<StorageError>) -> Outcome {
-        Outcome::Failed { name: self.name, error: Box::new(error.into()), log: None }
+        Outcome::failed(self.name, error)
     }
 }
 
@@ -337,17 +347,18 @@ fn call_of<'a>(computation: &'a Computation, inputs: &'a [Digest]) -> Call<'a> {
 }
 
 /// What `exec` was called with, in the storage's names.
-fn argv(call: Call<'_>, name: &ResultName, sources: &[String]) -> Vec<String> {
+fn argv(call: Call<'_>, name: &ResultName, sources: &[Stored]) -> Vec<String> {
     let exec = format!("{LIBRARY}/{}/exec", call.version.computation);
     let outputs = (0..call.outputs).map(|number| name.output(number));
-    std::iter::once(exec).chain(sources.iter().cloned()).chain(outputs).collect()
+    let sources = sources.iter().map(|file| file.name.clone());
+    std::iter::once(exec).chain(sources).chain(outputs).collect()
 }
 
 /// Remembers a failure.
 fn fail(stage: Stage<'_>, call: Call<'_>, name: &ResultName, error: CallError) -> Outcome {
     let name = name.clone();
     if error.is_storage() {
-        return Outcome::Failed { name, error: Box::new(error), log: None };
+        return Outcome::failed(name, error);
     }
     let (exit_status, signal, seconds) = match &error {
         CallError::Ended(ended) => match ended.status {
@@ -361,7 +372,7 @@ fn fail(stage: Stage<'_>, call: Call<'_>, name: &ResultName, error: CallError) -
     let failure = Failure { reason: error.to_string(), exit_status, signal, seconds };
     match stage.fail(call, &name, failure) {
         Ok(log) => Outcome::Failed { name, error: Box::new(error), log },
-        Err(error) => Outcome::Failed { name, error: Box::new(error.into()), log: None },
+        Err(error) => Outcome::failed(name, error),
     }
 }
 

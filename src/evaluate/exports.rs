@@ -3,15 +3,19 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::CallError;
 use crate::digest::ObjectId;
+use crate::executor::VerifiedPath;
 use crate::git::{TreeFileKind, Trees};
 use crate::name::ComputationName;
 use crate::storage::{FoundTree, NewTree, Storage, StorageError};
 use crate::workflow::Computation;
+
+/// How often a directory that other runs change is looked at before giving up.
+const MAX_TRIES: usize = 10;
 
 /// The trees of computations, in the storage.
 ///
@@ -25,7 +29,7 @@ pub struct Exports<'a> {
     trees: &'a Trees,
     /// The directories that were made or hashed: of each tree, and of each computation that is not
     /// isolated.
-    right: Mutex<HashMap<(ObjectId, Option<ComputationName>), PathBuf>>,
+    right: Mutex<HashMap<(ObjectId, Option<ComputationName>), VerifiedPath>>,
 }
 
 impl<'a> Exports<'a> {
@@ -40,7 +44,7 @@ impl<'a> Exports<'a> {
         &self,
         computation: &Computation,
         isolated: bool,
-    ) -> Result<PathBuf, CallError> {
+    ) -> Result<VerifiedPath, CallError> {
         let Computation { name, tree, .. } = computation;
         let key = (tree.clone(), (!isolated).then(|| name.clone()));
         let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,7 +62,7 @@ impl<'a> Exports<'a> {
             false => {
                 let new = self.storage.private_tree(name.as_str())?;
                 fill(&new, trees, tree)?;
-                new.path().to_owned()
+                VerifiedPath { path: new.path().to_owned(), id: new.id()? }
             }
         };
         right.insert(key, directory.clone());
@@ -66,22 +70,25 @@ impl<'a> Exports<'a> {
     }
 
     /// The directory of a tree that is shared by all runs.
-    fn shared(&self, trees: &Trees, tree: &ObjectId) -> Result<PathBuf, CallError> {
-        let directory = self.storage.tree(tree);
+    fn shared(&self, trees: &Trees, tree: &ObjectId) -> Result<VerifiedPath, CallError> {
+        let path = self.storage.tree(tree);
         self.storage.announce([self.storage.tree_name(tree)]);
-        let found = self.storage.find_tree(tree)?;
-        let is_right = match found {
-            Some(FoundTree::Directory) => {
-                trees.are_in(&directory, tree).map_err(CallError::Tree)?
+        for _ in 0..MAX_TRIES {
+            let found = self.storage.find_tree(tree)?;
+            if let Some(FoundTree::Directory(open)) = &found
+                && trees.are_in(&open.path(), tree).map_err(CallError::Tree)?
+            {
+                return Ok(VerifiedPath { path, id: open.id });
             }
-            Some(FoundTree::Other) | None => false,
-        };
-        if !is_right {
             let new = self.storage.new_tree()?;
             fill(&new, trees, tree)?;
-            if found.is_some() { new.replace(tree)? } else { new.publish(tree)? }
+            let id = new.id()?;
+            // The directory of a run that was faster is hashed like any other.
+            if if found.is_some() { new.replace(tree)? } else { new.publish(tree)? } {
+                return Ok(VerifiedPath { path, id });
+            }
         }
-        Ok(directory)
+        Err(StorageError::Unsteady(path).into())
     }
 }
 

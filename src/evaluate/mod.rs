@@ -22,6 +22,7 @@ use crate::digest::Digest;
 use crate::executor::Executor;
 use crate::git::Trees;
 use crate::plan::{CallId, Plan, Source};
+use crate::storage::record::Published;
 use crate::storage::{Input, Job, ResultName, Storage, StorageError, Stored, TaskVersion, Version};
 use crate::workflow::Task;
 
@@ -123,7 +124,7 @@ impl Evaluation {
             Source::Literal(id) => files.literals[id.index()].as_ref().map(|file| file.digest),
             Source::Output { call, number } => {
                 let outputs = self.outcome(call)?.outputs()?;
-                outputs.digests.get(usize::from(number)).copied()
+                outputs.files.get(usize::from(number)).map(|file| file.digest)
             }
         }
     }
@@ -148,13 +149,25 @@ impl Evaluation {
         }
     }
 
+    /// A source's file, if it is in the storage.
+    pub fn stored(&self, files: &Files, source: Source) -> Option<Stored> {
+        match source {
+            Source::Input(id) => {
+                let input = &files.inputs[id.index()];
+                input.there.then(|| input.file.clone())
+            }
+            Source::Literal(id) => files.literals[id.index()].clone(),
+            Source::Output { call, number } => {
+                let outputs = self.outcome(call)?.outputs()?;
+                let Published { digest, modified_ns } = *outputs.files.get(usize::from(number))?;
+                Some(Stored { name: outputs.name.output(number.into()), digest, modified_ns })
+            }
+        }
+    }
+
     /// The files that a job's outputs are, if all of them are there.
     pub fn outputs(&self, files: &Files, plan: &Plan) -> Option<Vec<Stored>> {
-        let stored = |source: &Source| {
-            let digest = self.digest(files, *source).filter(|_| self.is_there(files, *source))?;
-            Some(Stored { name: self.name(files, plan, *source)?, digest })
-        };
-        plan.outputs().iter().map(stored).collect()
+        plan.outputs().iter().map(|source| self.stored(files, *source)).collect()
     }
 
     /// The job that was done, if all outputs of the task are there.

@@ -72,7 +72,7 @@ impl CallError {
         match self {
             Self::Storage(_) | Self::Flush(_) | Self::Publish(PublishError::Storage(_)) => true,
             Self::Execute(error) => {
-                matches!(error, ExecuteError::Log { .. } | ExecuteError::Collect { .. })
+                matches!(error, ExecuteError::Log { .. } | ExecuteError::Replaced(_))
             }
             Self::Ended(_) | Self::Tree(_) | Self::Publish(_) => false,
         }
@@ -81,9 +81,7 @@ impl CallError {
     /// What the user can do about it, if that is not plain.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            Self::Execute(
-                ExecuteError::Log { source, .. } | ExecuteError::Collect { source, .. },
-            ) => storage::advice("write", source),
+            Self::Execute(ExecuteError::Log { source, .. }) => storage::advice("write", source),
             Self::Execute(error) => error.hint(),
             Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => error.hint(),
             Self::Flush(error) => error.hint(),
@@ -94,8 +92,8 @@ impl CallError {
 }
 
 impl Outcome {
-    /// A call that failed because the storage did.
-    pub(super) fn failed(name: ResultName, error: StorageError) -> Self {
+    /// A call that failed before it could print anything.
+    pub(super) fn failed(name: ResultName, error: impl Into<CallError>) -> Self {
         Self::Failed { name, error: Box::new(error.into()), log: None }
     }
 

@@ -158,14 +158,18 @@ impl Local {
 
     /// Executes without a sandbox.
     fn execute_here(&self, invocation: &Invocation) -> Result<Over, ExecuteError> {
-        let exec = || invocation.tree.join("exec");
+        let exec = || invocation.tree.path.join("exec");
         let mut command = command(invocation)?;
+        check_inputs(invocation)?;
         let child = spawn(&mut command).map_err(|source| ExecuteError::Start {
             exec: exec(),
             source,
             lacking: None,
         })?;
-        self.wait(child, self.limit).map_err(|source| ExecuteError::Wait { exec: exec(), source })
+        let ended = self.wait(child, self.limit);
+        let over = ended.map_err(|source| ExecuteError::Wait { exec: exec(), source })?;
+        check_inputs(invocation)?;
+        Ok(over)
     }
 
     /// Waits for the end of a child and of its group.
@@ -214,13 +218,7 @@ impl Local {
         let used = launcher.end().map_err(broken)?;
         room.give_back(launcher);
         let code = (ended >= 0).then_some(ended);
-        let lacking = match code {
-            Some(0) => {
-                sandbox::collect(invocation)?;
-                None
-            }
-            _ => sandbox::lacking(&cell),
-        };
+        let lacking = if code == Some(0) { None } else { sandbox::lacking(&cell) };
         Ok(Over {
             code,
             signal: (ended < 0).then_some(-ended),
@@ -322,14 +320,25 @@ impl Executor for Local {
     }
 }
 
+/// Checks that the computation and its inputs are where they were verified: `exec` opens them by
+/// their paths.
+fn check_inputs(invocation: &Invocation) -> Result<(), ExecuteError> {
+    let Invocation { tree, inputs, .. } = invocation;
+    let replaced = std::iter::once(tree).chain(inputs).find(|it| it.check().is_err());
+    replaced.map_or(Ok(()), |it| Err(ExecuteError::Replaced(it.path.clone())))
+}
+
 fn command(invocation: &Invocation) -> Result<Command, ExecuteError> {
-    let wrong = |source| ExecuteError::Log { log: invocation.log.clone(), source };
-    let log = open_log(&invocation.log).map_err(wrong)?;
-    let mut command = Command::new(invocation.tree.join("exec"));
+    let Invocation { tree, inputs, outputs, work, stage, .. } = invocation;
+    let wrong = |source| ExecuteError::Log { log: invocation.log(), source };
+    let opened = stage.open_at(&stage.path);
+    let opened = opened.map_err(|_| ExecuteError::Replaced(stage.path.clone()))?;
+    let log = open_log(&opened, invocation.log).map_err(wrong)?;
+    let mut command = Command::new(tree.path.join("exec"));
     command
-        .args(&invocation.inputs)
-        .args(&invocation.outputs)
-        .current_dir(&invocation.directory)
+        .args(inputs.iter().map(|input| &input.path))
+        .args(outputs)
+        .current_dir(&work.path)
         .stdin(Stdio::null())
         .stdout(log.try_clone().map_err(wrong)?)
         .stderr(log)

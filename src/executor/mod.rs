@@ -7,40 +7,52 @@ mod local;
 mod orphans;
 mod sandbox;
 mod signals;
+mod verified;
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
+use rustix::path::Arg;
 
 pub use self::fake::Fake;
 pub use self::local::{GRACE, Local};
 pub use self::sandbox::{Sandbox, SandboxError, break_outs, hidden};
 pub use self::signals::{put_in_order, was_ignored};
+pub use self::verified::VerifiedPath;
 use crate::access::Access;
 
 /// What is to be executed.
 #[derive(Debug)]
 pub struct Invocation {
     /// The directory of the computation: its file `exec` is executed.
-    pub tree: PathBuf,
+    pub tree: VerifiedPath,
     /// The files that it reads, in order.
-    pub inputs: Vec<PathBuf>,
+    pub inputs: Vec<VerifiedPath>,
     /// The files that it makes, in order.
     pub outputs: Vec<PathBuf>,
     /// The directory that it works in, which is empty.
-    pub directory: PathBuf,
-    /// Another empty one, where a sandbox lets it write its outputs; they are moved from there.
-    pub outbox: PathBuf,
-    /// The file that takes what it prints: an empty one, or one that is yet to be made.
-    pub log: PathBuf,
+    pub work: VerifiedPath,
+    /// Another empty one, where a sandbox lets it write its outputs, by their numbers: `00`, `01`.
+    pub outbox: VerifiedPath,
+    /// The directory in which the log is made.
+    pub stage: VerifiedPath,
+    /// The name of the file that takes what it prints: an empty file, or one that is yet to be made.
+    pub log: &'static str,
     /// What it may use beyond all that, in a sandbox.
     pub access: Access,
+}
+
+impl Invocation {
+    /// The path of the log.
+    pub fn log(&self) -> PathBuf {
+        self.stage.path.join(self.log)
+    }
 }
 
 /// How an execution was kept apart from everything else.
@@ -119,14 +131,9 @@ pub enum ExecuteError {
     /// Its sandbox could not be made, or broke down.
     #[error("it cannot be isolated")]
     Isolate(#[source] SandboxError),
-    /// An output could not be taken from its sandbox.
-    #[error("its output cannot be moved to {}", output.display())]
-    Collect {
-        /// Where to.
-        output: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    /// A path does not lead to the file or directory any more that it led to when it was verified.
+    #[error("{} was replaced while it was needed", .0.display())]
+    Replaced(PathBuf),
     /// The file for what it prints could not be made.
     #[error("its log cannot be written")]
     Log {
@@ -157,6 +164,11 @@ impl ExecuteError {
             Self::Isolate(_) => {
                 return Some("see what its file access grants, or use --no-isolate");
             }
+            Self::Replaced(_) => {
+                return Some(
+                    "see what moves or replaces files of the storage, then run this again",
+                );
+            }
             _ => return None,
         };
         match source.kind() {
@@ -175,11 +187,27 @@ impl ExecuteError {
 /// Opens the file that takes what an execution prints: an empty one, or one that is yet to be made.
 ///
 /// Another execution without isolation may have put a link or a FIFO in its place: neither is used.
-fn open_log(log: &Path) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+fn open_log(stage: &OwnedFd, name: impl Arg) -> io::Result<File> {
     // To cut it would be a change of the file system, even where it is empty.
-    OpenOptions::new().write(true).create(true).truncate(false).custom_flags(flags).open(log)
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let log = openat(stage, name, flags | OFlags::CLOEXEC, Mode::from_raw_mode(0o666))?;
+    match FileType::from_raw_mode(fstat(&log)?.st_mode) {
+        FileType::RegularFile => Ok(log.into()),
+        _ => Err(io::Error::other("it is not a plain file")),
+    }
+}
+
+/// Returns the last bytes of a plain file, at most so many.
+fn tail(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut file = File::from(open(path, flags, Mode::empty())?);
+    let metadata = file.metadata()?;
+    let mut end = Vec::new();
+    if metadata.is_file() {
+        file.seek(SeekFrom::Start(metadata.len().saturating_sub(bytes)))?;
+        file.take(bytes).read_to_end(&mut end)?;
+    }
+    Ok(end)
 }
 
 /// Whatever can execute.

@@ -56,6 +56,9 @@ pub enum StorageError {
     /// A directory is not where it was when it was first used.
     #[error("{} was moved or removed while it was used", .0.display())]
     Moved(PathBuf),
+    /// A file does not have the contents any more that were found in it.
+    #[error("{} was changed or removed while it was needed", .0.display())]
+    Changed(PathBuf),
     /// Somebody asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -98,6 +101,7 @@ impl StorageError {
             Self::Moved(_) => {
                 Some("move it back: what was published meanwhile is in it; then run this again")
             }
+            Self::Changed(_) => Some("see what changes files of the storage, then run this again"),
             Self::Format { .. } => Some("use the newer version that wrote it"),
             Self::NoStorage { .. }
             | Self::Record { .. }

@@ -34,8 +34,8 @@ pub struct Call<'a> {
 pub struct Outputs {
     /// The name that they share.
     pub name: ResultName,
-    /// What they contain.
-    pub digests: Box<[Digest]>,
+    /// What they contain, and their time stamps.
+    pub files: Box<[Published]>,
 }
 
 /// Whether a call is there.
@@ -79,8 +79,7 @@ pub(super) enum State {
 
 impl State {
     pub(super) fn hit(name: &ResultName, outputs: &[Published]) -> Self {
-        let digests = outputs.iter().map(|output| output.digest).collect();
-        Self::Hit(Outputs { name: name.clone(), digests })
+        Self::Hit(Outputs { name: name.clone(), files: outputs.into() })
     }
 }
 

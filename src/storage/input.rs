@@ -20,8 +20,8 @@ pub struct Input {
 
 /// What stands under the name of a task input.
 enum State {
-    /// The very contents.
-    Same,
+    /// The very contents, written at this time.
+    Same(i64),
     /// Other contents with the same digits.
     Stranger,
     /// Nothing, or what is not what its name says.
@@ -66,8 +66,9 @@ impl Storage {
 
     fn known_input(&self, digest: Digest) -> Result<Input> {
         self.announce_input(&digest);
-        let (digits, there) = self.find_contents(&digest)?;
-        Ok(Input { file: Stored { name: task_input(&digest, digits), digest }, there })
+        let (digits, found) = self.find_contents(&digest)?;
+        let (name, modified_ns) = (task_input(&digest, digits), found.unwrap_or_default());
+        Ok(Input { file: Stored { name, digest, modified_ns }, there: found.is_some() })
     }
 
     fn copy_input(&self, mut original: Original<'_>, copy: &Path) -> Result<Input> {
@@ -75,10 +76,11 @@ impl Storage {
         self.announce_input(&digest);
         // Two inputs may be the same.
         let _one_at_a_time = self.intake.publishing();
-        let (digits, there) = self.find_contents(&digest)?;
+        let (digits, found) = self.find_contents(&digest)?;
         let name = task_input(&digest, digits);
-        if there {
+        let modified_ns = if let Some(modified_ns) = found {
             self.disk.remove(copy)?;
+            modified_ns
         } else {
             let modified_ns = self.disk.seal(copy)?;
             self.sync(copy)?;
@@ -86,20 +88,22 @@ impl Storage {
             self.disk.rename(copy, &place)?;
             self.unsynced.note_entry(&place);
             self.record_input(digits, Published { digest, modified_ns })?;
-        }
-        Ok(Input { file: Stored { name, digest }, there: true })
+            modified_ns
+        };
+        Ok(Input { file: Stored { name, digest, modified_ns }, there: true })
     }
 
     fn announce_input(&self, digest: &Digest) {
         self.announce(DIGITS.map(|digits| task_input(digest, digits)));
     }
 
-    /// Returns how many digits the name of these contents has, and whether they are there.
-    fn find_contents(&self, digest: &Digest) -> Result<(Digits, bool)> {
+    /// Returns how many digits the name of these contents has, and when they were written if they
+    /// are there.
+    fn find_contents(&self, digest: &Digest) -> Result<(Digits, Option<i64>)> {
         for digits in DIGITS {
             match self.input_state(digest, digits)? {
-                State::Same => return Ok((digits, true)),
-                State::Free => return Ok((digits, false)),
+                State::Same(modified_ns) => return Ok((digits, Some(modified_ns))),
+                State::Free => return Ok((digits, None)),
                 State::Stranger => {}
             }
         }
@@ -111,22 +115,24 @@ impl Storage {
         let Some(metadata) = self.disk.metadata(&path)? else {
             return Ok(State::Free);
         };
+        let modified_ns = metadata.modified_ns();
+        let same =
+            |found| if found == *digest { State::Same(modified_ns) } else { State::Stranger };
         let record = self.record::<InputRecord>(&task_input_record(digest, digits))?;
         if let Read::Record(InputRecord { file: known, .. }) = record
             && self.unchanged(&path, &metadata, &known)?
         {
-            return Ok(if known.digest == *digest { State::Same } else { State::Stranger });
+            return Ok(same(known.digest));
         }
         let found = self.disk.digest(&path)?;
         if task_input(&found, digits) != task_input(digest, digits) {
             return Ok(State::Free);
         }
         if self.writable {
-            let modified_ns = metadata.modified_ns();
             // Without a record it is hashed again the next time, and that is all.
             drop(self.record_input(digits, Published { digest: found, modified_ns }));
         }
-        Ok(if found == *digest { State::Same } else { State::Stranger })
+        Ok(same(found))
     }
 
     fn record_input(&self, digits: Digits, file: Published) -> Result<()> {

@@ -50,6 +50,7 @@ use jiff::Timestamp;
 pub use self::advice::advice;
 pub use self::check::{Fault, Finding, Promise, Stopped};
 pub use self::collect::{Retired, Tombstone};
+pub use self::disk::FileId;
 use self::disk::{Disk, Doing};
 pub use self::earlier::{Earlier, Trace};
 pub use self::error::StorageError;
@@ -66,18 +67,18 @@ pub use self::pin::PinRecord;
 pub use self::probe::Probes;
 pub use self::publish::Sealed;
 use self::recollection::Recalled;
-use self::record::Stamp;
+use self::record::{Published, Stamp};
 pub use self::repositories::{KnownRepository, RepositoryRecord};
 pub use self::run::{Holder, SILENCE};
 use self::run::{Run, RunName};
 pub use self::scheme::ResultName;
 use self::site::Absent;
 pub use self::site::{NoStorage, Site};
-pub use self::stage::{PublishError, Reach, Stage};
+pub use self::stage::{LOG, PublishError, Reach, Stage};
 use self::survey::TASK_INPUTS;
 pub use self::survey::{Entry, Record};
 pub use self::takeover::Source;
-pub use self::tree::{FoundTree, NewTree};
+pub use self::tree::{FoundTree, NewTree, OpenTree};
 pub use self::uses::Uses;
 pub use self::version::{Version, VersionRecord};
 use crate::cache::Stamp as FileStamp;
@@ -92,6 +93,8 @@ pub struct Stored {
     pub name: String,
     /// What it contains.
     pub digest: Digest,
+    /// When it was last written, in nanoseconds since 1970; of no meaning if it is not there.
+    pub modified_ns: i64,
 }
 
 /// What becomes of outputs that nobody recorded, such as those of the original tool.
@@ -222,10 +225,39 @@ impl Storage {
             Some(metadata) if metadata.is_file() => {
                 self.intake.expect(metadata.len());
                 let digest = self.stored_digest(&path)?;
-                Ok(Some(Stored { name: name.to_owned(), digest }))
+                let modified_ns = metadata.modified_ns();
+                Ok(Some(Stored { name: name.to_owned(), digest, modified_ns }))
             }
             _ => Ok(None),
         }
+    }
+
+    /// Returns the device and inode of a file that was found before, provided that it still has the
+    /// same contents: size and time stamp decide, as when it was found.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file was changed or replaced meanwhile, or the storage cannot be read.
+    pub fn verify_unchanged(&self, file: &Stored) -> Result<FileId> {
+        let Stored { ref name, digest, modified_ns } = *file;
+        let path = self.path(name);
+        match self.disk.metadata(&path)? {
+            Some(metadata)
+                if self.unchanged(&path, &metadata, &Published { digest, modified_ns })? =>
+            {
+                Ok(metadata.id())
+            }
+            _ => Err(StorageError::Changed(path)),
+        }
+    }
+
+    /// Returns the device and inode of a file or directory of this run's own.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is gone.
+    pub fn id_of(&self, path: &Path) -> Result<FileId> {
+        self.disk.id(path)?.ok_or_else(|| StorageError::Moved(path.to_owned()))
     }
 
     /// Makes the directory that is to hold a file of this name; returns the file's path.

@@ -9,10 +9,10 @@ use std::path::Path;
 
 use super::failure::Room;
 use super::find::{Call, Found, Outputs, State};
+use super::record::Published;
 use super::scheme::ResultName;
 use super::stage::Stage;
 use super::{Result, Storage, StorageError, lock};
-use crate::digest::Digest;
 
 /// How often a result that others change is looked at before giving up.
 const PATIENCE: usize = 10;
@@ -21,7 +21,7 @@ const PATIENCE: usize = 10;
 #[derive(Debug)]
 pub struct Sealed<'a> {
     pub(super) stage: Stage<'a>,
-    pub(super) digests: Box<[Digest]>,
+    pub(super) files: Box<[Published]>,
 }
 
 impl Sealed<'_> {
@@ -104,7 +104,7 @@ impl Sealed<'_> {
         self.stage.awaited = false;
         self.stage.keep_log(&name, Room::Log)?;
         self.stage.published = true;
-        Ok(Outputs { name, digests: self.digests.clone() })
+        Ok(Outputs { name, files: self.files.clone() })
     }
 }
 
@@ -176,6 +176,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
+    use crate::digest::Digest;
     use crate::storage::record::{Execution, NOT_ISOLATED};
     use crate::storage::{Durability, Unrecorded, Version};
     use crate::workflow::Computation;
@@ -234,8 +235,8 @@ mod tests {
         publish(&storage, other, &names[1], COLLIDING[1]);
         assert_eq!(reserved(), 0);
         for (call, name) in [one, other].into_iter().zip(names) {
-            let digests = call.inputs.into();
-            assert_eq!(storage.find(call).unwrap(), Found::Hit(Outputs { name, digests }));
+            let Found::Hit(hit) = storage.find(call).unwrap() else { panic!("{name:?}") };
+            assert_eq!((hit.name, hit.files[0].digest), (name, call.inputs[0]));
         }
     }
 

@@ -10,7 +10,6 @@ use super::reading::Reading;
 use super::record::{CallRecord, Execution, Origin, Published};
 use super::run::{ROOM, RunName};
 use super::{Result, Storage, StorageError, lock, reading};
-use crate::digest::Digest;
 
 /// The private directory of a call that is being executed; the next call gets it when dropped.
 ///
@@ -127,7 +126,8 @@ const WORK: &str = "work";
 
 const OUTBOX: &str = "out";
 
-const LOG: &str = "log";
+/// The name of the file that takes what `exec` prints.
+pub const LOG: &str = "log";
 
 impl<'a> Stage<'a> {
     /// Where the outputs are to be written, in order.
@@ -148,19 +148,24 @@ impl<'a> Stage<'a> {
         self.storage.path(&format!("{}.copy", self.name))
     }
 
-    /// An empty directory to work in.
-    pub fn work(&self) -> PathBuf {
-        self.storage.path(&self.slot).join(WORK)
+    /// The directory itself.
+    pub fn directory(&self) -> PathBuf {
+        self.storage.path(&self.slot)
     }
 
-    /// An empty directory where a sandbox can let it write its outputs; they are moved from there.
+    /// An empty directory to work in.
+    pub fn work(&self) -> PathBuf {
+        self.directory().join(WORK)
+    }
+
+    /// An empty directory where a sandbox can let it write its outputs, by their numbers: `00`, `01`.
     pub fn outbox(&self) -> PathBuf {
-        self.storage.path(&self.slot).join(OUTBOX)
+        self.directory().join(OUTBOX)
     }
 
     /// Where what `exec` prints is to be written. What is there is empty.
     pub fn log(&self) -> PathBuf {
-        self.storage.path(&self.slot).join(LOG)
+        self.directory().join(LOG)
     }
 
     /// Notes that somebody may still write to what is here, and will be able to do so later.
@@ -186,14 +191,27 @@ impl<'a> Stage<'a> {
         names: &[String],
         execution: Execution,
     ) -> Result<Sealed<'a>, (Self, PublishError)> {
-        let stage = match self.copied(names) {
+        let collected = self.collect().map_err(PublishError::from);
+        let stage = match collected.and_then(|()| self.copied(names)) {
             Ok(copied) => copied.unwrap_or(self),
             Err(error) => return Err((self, error)),
         };
         match stage.take(call, names, execution) {
-            Ok(digests) => Ok(Sealed { stage, digests }),
+            Ok(files) => Ok(Sealed { stage, files }),
             Err(error) => Err((stage, error)),
         }
+    }
+
+    /// Moves the outputs here from the outbox, if a sandbox let `exec` write them there.
+    fn collect(&self) -> Result<()> {
+        if self.reach == Reach::Outbox {
+            for number in 0..self.outputs {
+                let made = self.outbox().join(format!("{number:02}"));
+                // An output that was not made is missed later.
+                self.storage.disk.rename(&made, &self.output(number))?;
+            }
+        }
+        Ok(())
     }
 
     /// Copies everything to a stage of which `exec` knows nothing, if this one is in doubt.
@@ -244,7 +262,7 @@ impl<'a> Stage<'a> {
         call: Call<'_>,
         names: &[String],
         execution: Execution,
-    ) -> Result<Box<[Digest]>, PublishError> {
+    ) -> Result<Box<[Published]>, PublishError> {
         let disk = &self.storage.disk;
         let paths: Vec<PathBuf> = self.outputs().collect();
         let (mut files, mut times) = (Vec::new(), Vec::new());
@@ -264,10 +282,10 @@ impl<'a> Stage<'a> {
         let digests = reading::digests(files)?;
         let outputs = digests.iter().zip(times);
         let outputs = outputs.map(|(&digest, modified_ns)| Published { digest, modified_ns });
-        let outputs = outputs.collect();
+        let outputs: Vec<Published> = outputs.collect();
         let origin = Origin::Executed { stage: self.name.clone(), execution };
-        self.write_record(&self.storage.call_record(call, outputs, origin))?;
-        Ok(digests)
+        self.write_record(&self.storage.call_record(call, outputs.clone(), origin))?;
+        Ok(outputs.into())
     }
 
     /// Writes the record that is to be linked to its place.
@@ -293,7 +311,7 @@ impl<'a> Stage<'a> {
 
     /// Empties a directory.
     fn empty(&self, part: &str) -> Result<()> {
-        let path = self.storage.path(&self.slot).join(part);
+        let path = self.directory().join(part);
         if self.storage.disk.is_empty(&path)? {
             return Ok(());
         }
@@ -303,7 +321,7 @@ impl<'a> Stage<'a> {
 
     /// Removes everything but what each stage has.
     fn clear(&self) -> Result<()> {
-        for path in self.storage.disk.list(&self.storage.path(&self.slot))? {
+        for path in self.storage.disk.list(&self.directory())? {
             let stays = path.ends_with(WORK)
                 || path.ends_with(OUTBOX)
                 || path.ends_with(LOG) && self.log_is_empty;

@@ -130,8 +130,8 @@ impl Storage {
         let taken_over = Some(source.outputs.name.short());
         let execution = Execution { taken_over, ..execution.clone() };
         let origin = Origin::Executed { stage: stage.name.clone(), execution };
-        stage.write_record(&self.call_record(call, outputs, origin))?;
-        Ok(Some(Sealed { stage, digests: source.outputs.digests.clone() }))
+        stage.write_record(&self.call_record(call, outputs.clone(), origin))?;
+        Ok(Some(Sealed { stage, files: outputs.into() }))
     }
 }
 

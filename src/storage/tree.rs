@@ -3,9 +3,10 @@
 //! What a tree must contain, its name says; whether it does is not known here.
 
 use std::collections::HashSet;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use super::{Result, Storage};
+use super::{FileId, Result, Storage};
 use crate::digest::ObjectId;
 
 /// Where trees are.
@@ -24,12 +25,27 @@ pub struct NewTree<'a> {
 }
 
 /// What is in the place of a tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum FoundTree {
     /// A directory, which may contain anything.
-    Directory,
+    Directory(OpenTree),
     /// Something else.
     Other,
+}
+
+/// A directory that was opened to be read.
+#[derive(Debug)]
+pub struct OpenTree {
+    directory: OwnedFd,
+    /// Its device and inode.
+    pub id: FileId,
+}
+
+impl OpenTree {
+    /// A path that leads to this directory, whatever has its name by now, as long as this is there.
+    pub fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.directory.as_raw_fd()).into()
+    }
 }
 
 impl Storage {
@@ -49,8 +65,13 @@ impl Storage {
     ///
     /// Fails if the storage cannot be read, or the place is behind a link.
     pub fn find_tree(&self, tree: &ObjectId) -> Result<Option<FoundTree>> {
-        let metadata = self.disk.metadata(&self.tree(tree))?;
-        Ok(metadata.map(|it| if it.is_dir() { FoundTree::Directory } else { FoundTree::Other }))
+        let path = self.tree(tree);
+        let Some(metadata) = self.disk.metadata(&path)? else { return Ok(None) };
+        if !metadata.is_dir() {
+            return Ok(Some(FoundTree::Other));
+        }
+        let opened = self.disk.open_directory(&path)?;
+        Ok(opened.map(|(directory, id)| FoundTree::Directory(OpenTree { directory, id })))
     }
 
     /// Begins to make the directory of a tree.
@@ -140,42 +161,53 @@ impl NewTree<'_> {
         Ok(path)
     }
 
+    /// Returns the device and inode of the directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is gone.
+    pub fn id(&self) -> Result<FileId> {
+        self.storage.id_of(&self.room)
+    }
+
     /// Where the directory is until it is published.
     pub fn path(&self) -> &Path {
         &self.room
     }
 
-    /// Makes the directory visible, unless somebody else was faster.
+    /// Makes the directory visible, unless somebody else was faster. Returns whether nobody was.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be written.
-    pub fn publish(self, tree: &ObjectId) -> Result<()> {
+    pub fn publish(self, tree: &ObjectId) -> Result<bool> {
         self.storage.flush()?;
         let place = self.storage.place(&self.storage.tree_name(tree))?;
-        if self.storage.disk.rename_new(&self.room, &place)? {
+        let first = self.storage.disk.rename_new(&self.room, &place)?;
+        if first {
             self.storage.unsynced.note_entry(&place);
         } else {
             self.storage.disk.remove_tree(&self.room)?;
         }
-        Ok(())
+        Ok(first)
     }
 
     /// Makes the directory visible in place of one that does not contain what its name says, and sets
     /// that aside. Others may be using it: there is one at any moment, if the file system can exchange
-    /// two.
+    /// two. Returns false if somebody else was faster.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be written.
-    pub fn replace(self, tree: &ObjectId) -> Result<()> {
+    pub fn replace(self, tree: &ObjectId) -> Result<bool> {
         self.storage.flush()?;
         let place = self.storage.tree(tree);
         let aside = self.storage.aside_room(&format!("{TREES}/{ASIDE}/{}", tree.full()));
         let aside = self.storage.place(&aside)?;
         if self.storage.disk.exchange(&self.room, &place)? {
             self.storage.unsynced.note_entry(&place);
-            return self.storage.disk.rename(&self.room, &aside).map(drop);
+            self.storage.disk.rename(&self.room, &aside)?;
+            return Ok(true);
         }
         self.storage.disk.rename(&place, &aside)?;
         self.publish(tree)

@@ -74,8 +74,9 @@ impl World {
         let executed = Mutex::new(Vec::new());
         let fake = Fake(|invocation: &Invocation| {
             and();
-            let name = invocation.tree.file_name().unwrap().to_str().unwrap();
-            let inputs: Vec<String> = invocation.inputs.iter().map(read).collect();
+            let name = invocation.tree.path.file_name().unwrap().to_str().unwrap();
+            let inputs: Vec<String> =
+                invocation.inputs.iter().map(|input| read(&input.path)).collect();
             for (number, output) in invocation.outputs.iter().enumerate() {
                 fs::write(output, value(name, number, &inputs)).unwrap();
             }

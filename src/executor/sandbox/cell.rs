@@ -1,15 +1,13 @@
 //! What one execution sees: a value, made of an invocation here, carried out by the launcher.
 
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::wire::{Frame, Parts};
 use crate::access::{Access, Rule};
-use crate::executor::Invocation;
+use crate::executor::{Invocation, VerifiedPath};
 
 /// Where the directory of the computation is shown.
 pub(super) const COMPUTATION: &str = "/computation";
@@ -49,6 +47,8 @@ pub(super) struct Bind {
     pub(super) mode: Mode,
     /// Free of symbolic links: it is looked up below another root.
     pub(super) source: PathBuf,
+    /// The file or directory that must be there, if it is known.
+    pub(super) id: Option<(u64, u64)>,
     pub(super) target: PathBuf,
 }
 
@@ -59,8 +59,10 @@ pub(in crate::executor) struct Cell {
     pub(super) arguments: Vec<OsString>,
     /// The whole environment.
     pub(super) environment: Vec<(OsString, OsString)>,
-    /// Takes what is printed: a path of the host, free of symbolic links.
-    pub(super) log: PathBuf,
+    /// The directory in which the log is made.
+    pub(super) stage: VerifiedPath,
+    /// The name of the log.
+    pub(super) log: OsString,
     pub(super) inputs: usize,
     /// In the order of their targets.
     pub(super) binds: Vec<Bind>,
@@ -73,28 +75,22 @@ impl Cell {
     ///
     /// Tells the path that is not there.
     pub(super) fn of(invocation: &Invocation) -> Result<Self, (PathBuf, io::Error)> {
-        let Invocation { tree, inputs, outputs, directory, outbox, log, access } = invocation;
-        let mut real = Real::default();
-        let mut bind = |mode, path: &Path, target| {
-            let source = real.of(path).map_err(|error| (path.to_owned(), error))?;
-            Ok::<_, (PathBuf, io::Error)>(Bind { mode, source, target })
-        };
+        let Invocation { tree, inputs, outputs, work, outbox, stage, log, access } = invocation;
         let own: [Bind; OWN] = [
-            bind(Mode::Read, tree, COMPUTATION.into())?,
-            bind(Mode::Write, outbox, OUTPUTS.into())?,
-            bind(Mode::Write, directory, TMP.into())?,
+            Bind::verified(Mode::Read, tree, COMPUTATION.into()),
+            Bind::verified(Mode::Write, outbox, OUTPUTS.into()),
+            Bind::verified(Mode::Write, work, TMP.into()),
         ];
         let mut binds = Vec::from(own);
         let names =
             |dir: &str, count| -> Vec<PathBuf> { (0..count).map(|at| name(dir, at)).collect() };
         let inside = names(INPUTS, inputs.len());
-        for (input, name) in inputs.iter().zip(&inside) {
-            binds.push(bind(Mode::Read, input, name.clone())?);
-        }
+        let shown = inputs.iter().zip(&inside);
+        binds.extend(shown.map(|(input, name)| Bind::verified(Mode::Read, input, name.clone())));
         for rule in &access.rules {
             match rule {
-                Rule::Read(path) => binds.push(bind(Mode::Read, path, path.clone())?),
-                Rule::Write(path) => binds.push(bind(Mode::Write, path, path.clone())?),
+                Rule::Read(path) => binds.push(Bind::granted(Mode::Read, path)?),
+                Rule::Write(path) => binds.push(Bind::granted(Mode::Write, path)?),
                 Rule::Network => binds.extend(resolver()),
                 // The launcher has them.
                 Rule::Env(_) | Rule::Device(_) => {}
@@ -105,14 +101,18 @@ impl Cell {
         let arguments = inside.into_iter().chain(outputs).map(PathBuf::into_os_string).collect();
         let exec = Path::new(COMPUTATION).join("exec");
         let environment = environment(access, std::env::vars_os());
-        let log = real.beside(log).map_err(|error| (log.clone(), error))?;
-        let inputs = inputs.len();
-        Ok(Self { exec, arguments, environment, log, inputs, binds })
+        let (stage, log, inputs) = (stage.clone(), log.into(), inputs.len());
+        Ok(Self { exec, arguments, environment, stage, log, inputs, binds })
     }
 
     /// Whether it shows nothing but what every execution sees: its own directories and its inputs.
     pub(super) fn is_plain(&self) -> bool {
         self.binds.len() == self.inputs + OWN
+    }
+
+    /// The log, as a path of the host.
+    pub(super) fn log(&self) -> PathBuf {
+        self.stage.path.join(&self.log)
     }
 
     /// Sends it to a launcher.
@@ -122,11 +122,15 @@ impl Cell {
         frame.put_all(self.arguments.iter().map(OsString::as_os_str));
         frame.put_all(self.environment.iter().map(|(name, _)| name.as_os_str()));
         frame.put_all(self.environment.iter().map(|(_, value)| value.as_os_str()));
-        frame.put(self.log.as_os_str().as_bytes());
+        frame.put(self.stage.path.as_os_str().as_bytes());
+        frame.put(&bytes(Some(self.stage.id)));
+        frame.put(self.log.as_bytes());
         frame.put(&(self.inputs as u64).to_le_bytes());
         let mode = |bind: &Bind| OsStr::new(if bind.mode == Mode::Read { "r" } else { "w" });
         frame.put_all(self.binds.iter().map(mode));
         frame.put_all(self.binds.iter().map(|bind| bind.source.as_os_str()));
+        let ids: Vec<Vec<u8>> = self.binds.iter().map(|bind| bytes(bind.id)).collect();
+        frame.put_all(ids.iter().map(|id| OsStr::from_bytes(id)));
         frame.put_all(self.binds.iter().map(|bind| bind.target.as_os_str()));
         frame.write(to)
     }
@@ -139,18 +143,47 @@ impl Cell {
         let exec = parts.name()?.into();
         let arguments = parts.names()?;
         let environment = parts.names()?.into_iter().zip(parts.names()?).collect();
-        let log = parts.name()?.into();
+        let path = parts.name()?.into();
+        let id = read_id(&parts.bytes()?)?.ok_or(io::ErrorKind::InvalidData)?;
+        let (stage, log) = (VerifiedPath { path, id }, parts.name()?);
         let inputs = u64::from_le_bytes(parts.array()?) as usize;
         let modes = parts.names()?.into_iter();
         let modes = modes.map(|mode| if mode == "r" { Mode::Read } else { Mode::Write });
-        let paths = parts.names()?.into_iter().zip(parts.names()?);
-        let bind = |(mode, (source, target)): (Mode, (OsString, OsString))| Bind {
-            mode,
-            source: source.into(),
-            target: target.into(),
-        };
-        let binds = modes.zip(paths).map(bind).collect();
-        Ok(Some(Self { exec, arguments, environment, log, inputs, binds }))
+        let (sources, ids, targets) = (parts.names()?, parts.names()?, parts.names()?);
+        let mut binds = Vec::with_capacity(targets.len());
+        for (((mode, source), at), target) in modes.zip(sources).zip(ids).zip(targets) {
+            let (source, id, target) = (source.into(), read_id(at.as_bytes())?, target.into());
+            binds.push(Bind { mode, source, id, target });
+        }
+        Ok(Some(Self { exec, arguments, environment, stage, log, inputs, binds }))
+    }
+}
+
+impl Bind {
+    fn verified(mode: Mode, source: &VerifiedPath, target: PathBuf) -> Self {
+        Self { mode, source: source.path.clone(), id: Some(source.id), target }
+    }
+
+    /// Shows what a line of `access` grants, under its own name.
+    fn granted(mode: Mode, path: &Path) -> Result<Self, (PathBuf, io::Error)> {
+        let source = path.canonicalize().map_err(|error| (path.to_owned(), error))?;
+        Ok(Self { mode, source, id: None, target: path.to_owned() })
+    }
+}
+
+/// The device and inode of a file as they are sent: nothing if they are not known.
+fn bytes(id: Option<(u64, u64)>) -> Vec<u8> {
+    id.map(|(device, inode)| [device.to_le_bytes(), inode.to_le_bytes()].concat())
+        .unwrap_or_default()
+}
+
+/// Reads the same.
+fn read_id(bytes: &[u8]) -> io::Result<Option<(u64, u64)>> {
+    let number = |bytes: &[u8]| Some(u64::from_le_bytes(bytes.try_into().ok()?));
+    match bytes.split_at_checked(8) {
+        None if bytes.is_empty() => Ok(None),
+        Some((device, inode)) if inode.len() == 8 => Ok(number(device).zip(number(inode))),
+        _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }
 
@@ -159,42 +192,11 @@ pub(super) fn name(dir: &str, number: usize) -> PathBuf {
     Path::new(dir).join(format!("{number:02}"))
 }
 
-/// Finds the paths without symbolic links; directories of what was found are remembered.
-#[derive(Debug, Default)]
-struct Real(HashMap<PathBuf, PathBuf>);
-
-impl Real {
-    /// The path of what is there.
-    fn of(&mut self, path: &Path) -> io::Result<PathBuf> {
-        let real = self.beside(path)?;
-        match fs::read_link(&real) {
-            Ok(_) => real.canonicalize(),
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(real),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The path of what has this name in the directory that is there.
-    fn beside(&mut self, path: &Path) -> io::Result<PathBuf> {
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-        let (Some(dir), Some(name)) = (dir, path.file_name()) else {
-            return path.canonicalize();
-        };
-        if let Some(dir) = self.0.get(dir) {
-            return Ok(dir.join(name));
-        }
-        let real = dir.canonicalize()?;
-        let found = real.join(name);
-        self.0.insert(dir.to_owned(), real);
-        Ok(found)
-    }
-}
-
 /// Where names of hosts are looked up, if that is elsewhere than in `/etc`.
 fn resolver() -> Option<Bind> {
     let source = Path::new("/etc/resolv.conf").canonicalize().ok()?;
     let elsewhere = !source.starts_with("/etc") && !source.starts_with("/usr");
-    elsewhere.then(|| Bind { mode: Mode::Read, target: source.clone(), source })
+    elsewhere.then(|| Bind { mode: Mode::Read, target: source.clone(), id: None, source })
 }
 
 /// The whole environment of an execution.
@@ -215,20 +217,19 @@ fn environment(
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
-
     use super::*;
 
     #[test]
     fn a_cell_arrives_as_it_was_sent() {
-        let bind = |mode, path: &str| Bind { mode, source: path.into(), target: "/t".into() };
+        let bind = |mode, id| Bind { mode, source: "/a".into(), id, target: "/t".into() };
         let cell = Cell {
             exec: "/computation/exec".into(),
             arguments: vec!["/inputs/00".into(), "".into()],
             environment: vec![("A".into(), "b\nc".into())],
-            log: "/log".into(),
+            stage: VerifiedPath { path: "/stage".into(), id: (1, u64::MAX) },
+            log: "log".into(),
             inputs: 7,
-            binds: vec![bind(Mode::Read, "/a"), bind(Mode::Write, "/b")],
+            binds: vec![bind(Mode::Read, None), bind(Mode::Write, Some((2, 3)))],
         };
         let mut sent = Vec::new();
         cell.write(&mut sent).unwrap();
@@ -236,26 +237,6 @@ mod tests {
         assert_eq!(Cell::read(&mut rest).unwrap(), Some(cell));
         assert_eq!(Cell::read(&mut rest).unwrap(), None);
         assert!(Cell::read(&mut &sent[..sent.len() - 1]).is_err());
-    }
-
-    #[test]
-    fn paths_are_found_without_links() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().canonicalize().unwrap().join(name);
-        fs::create_dir(at("dir")).unwrap();
-        fs::write(at("dir/file"), "").unwrap();
-        symlink("dir", at("to-dir")).unwrap();
-        symlink("../dir/file", at("dir/to-file")).unwrap();
-        let mut real = Real::default();
-        for name in
-            ["dir/file", "dir/to-file", "to-dir/file", "to-dir/to-file", "to-dir/../dir/file"]
-        {
-            assert_eq!(real.of(&at(name)).unwrap(), at("dir/file"), "{name}");
-        }
-        assert_eq!(real.of(&at("to-dir/..")).unwrap(), at(""));
-        assert_eq!(real.of(Path::new("/")).unwrap(), Path::new("/"));
-        assert!(real.of(&at("to-dir/none")).is_err());
-        assert_eq!(real.beside(&at("to-dir/none")).unwrap(), at("dir/none"));
     }
 
     #[test]

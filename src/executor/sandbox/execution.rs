@@ -9,7 +9,7 @@ use rustix::thread::{CapabilitySet, UnshareFlags};
 
 use super::cell::{Cell, TMP};
 use super::launcher::unshare;
-use super::mounts::{Failed, OLD, at, below};
+use super::mounts::{Failed, OLD, VERIFY, at, below};
 use super::privileges;
 use super::root::{Ready, enter};
 use crate::executor::open_log;
@@ -25,8 +25,11 @@ pub(super) fn begin(root: &Ready, cell: &Cell) -> Failed {
 fn prepare(root: &Ready, cell: &Cell) -> Result<Command, Failed> {
     setpgid(None, None).map_err(at("make a process group", ""))?;
     unshare(UnshareFlags::NEWNS | UnshareFlags::NEWIPC)?;
-    let log = open_log(&below(OLD, &cell.log)).map_err(at("write", &cell.log))?;
-    let again = log.try_clone().map_err(at("write", &cell.log))?;
+    let stage = cell.stage.open_at(&below(OLD, &cell.stage.path));
+    let stage = stage.map_err(at(VERIFY, &cell.stage.path))?;
+    let log = open_log(&stage, &cell.log).map_err(at("write", cell.log()))?;
+    let again = log.try_clone().map_err(at("write", cell.log()))?;
+    drop(stage);
     enter(root.complete(cell)?, TMP)?;
     privileges::give_up(CapabilitySet::empty())?;
     let mut command = Command::new(&cell.exec);

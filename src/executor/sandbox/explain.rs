@@ -77,14 +77,19 @@ pub(super) fn rule(
 mod tests {
     use super::super::cell::Bind;
     use super::*;
+    use crate::executor::VerifiedPath;
 
     fn lines(log: &str) -> Vec<String> {
-        let bind = |mode, path: &str| Bind { mode, source: path.into(), target: path.into() };
+        let bind = |mode, path: &str| {
+            let (source, target) = (path.into(), path.into());
+            Bind { mode, source, id: None, target }
+        };
         let cell = Cell {
             exec: "/computation/exec".into(),
             arguments: Vec::new(),
             environment: Vec::new(),
-            log: "/log".into(),
+            stage: VerifiedPath { path: "/".into(), id: (0, 0) },
+            log: "log".into(),
             inputs: 1,
             binds: vec![
                 bind(Mode::Read, "/data"),

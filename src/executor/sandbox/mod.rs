@@ -23,18 +23,18 @@ mod system;
 mod wire;
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use self::cell::Cell;
 use self::client::{Launcher, Shared};
+use self::mounts::VERIFY;
 pub use self::probe::break_outs;
 use self::wire::Told;
 use crate::access::Rule;
-use crate::executor::{ExecuteError, Invocation};
+use crate::executor::{ExecuteError, Invocation, tail};
 
 /// The hidden first argument that makes this program a launcher.
 const LAUNCH: &str = "--launch";
@@ -177,39 +177,27 @@ pub(super) fn cell(invocation: &Invocation) -> Result<Cell, SandboxError> {
     })
 }
 
-/// Moves the outputs to where they were asked for. One that was not made is nobody's business here.
-pub(super) fn collect(invocation: &Invocation) -> Result<(), ExecuteError> {
-    for (number, output) in invocation.outputs.iter().enumerate() {
-        match fs::rename(invocation.outbox.join(format!("{number:02}")), output) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                return Err(ExecuteError::Collect { output: output.clone(), source });
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
 /// Says which lines of `access` may be missing, as far as what was printed tells.
 pub(super) fn lacking(cell: &Cell) -> Option<String> {
-    let log = tail(&cell.log).unwrap_or_default();
-    hint(&explain::lacking(cell, &log, Path::exists))
+    let log = tail(&cell.log(), TAIL).unwrap_or_default();
+    hint(&explain::lacking(cell, &String::from_utf8_lossy(&log), Path::exists))
 }
 
 /// Says why an execution could not begin.
 pub(super) fn refused(cell: &Cell, invocation: &Invocation, error: SandboxError) -> ExecuteError {
-    let exec = invocation.tree.join("exec");
+    let exec = invocation.tree.path.join("exec");
     match error {
         SandboxError::Step { doing, source, .. } if doing == "start" => {
-            let script = fs::read(&exec).unwrap_or_default();
+            let script = tail(&exec, u64::MAX).unwrap_or_default();
             let rule = explain::interpreter(&script)
                 .and_then(|path| explain::rule(cell, &path, false, &Path::exists));
             let lacking = hint(rule.as_slice());
             ExecuteError::Start { exec, source, lacking }
         }
-        SandboxError::Step { doing, path, source } if doing == "write" && path == cell.log => {
+        SandboxError::Step { doing, path, source } if doing == "write" && path == cell.log() => {
             ExecuteError::Log { log: path, source }
         }
+        SandboxError::Step { doing, path, .. } if doing == VERIFY => ExecuteError::Replaced(path),
         error => ExecuteError::Isolate(error),
     }
 }
@@ -228,14 +216,4 @@ fn hint(rules: &[Rule]) -> Option<String> {
         }
     };
     Some(words + " in the computation's file access")
-}
-
-/// The end of a log.
-fn tail(log: &Path) -> io::Result<String> {
-    let mut file = File::open(log)?;
-    let size = file.metadata()?.len();
-    file.seek(SeekFrom::Start(size.saturating_sub(TAIL)))?;
-    let mut text = Vec::new();
-    file.take(TAIL).read_to_end(&mut text)?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
 }

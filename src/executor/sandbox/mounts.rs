@@ -24,6 +24,9 @@ pub(super) const SYSTEM: &str = "/system";
 /// Where other things are mounted.
 pub(super) const NEW: &str = "/new";
 
+/// What is being done when a path turns out to lead elsewhere than when it was verified.
+pub(super) const VERIFY: &str = "find again";
+
 /// What was being done to which path when it failed.
 #[derive(Debug)]
 pub(super) struct Failed {

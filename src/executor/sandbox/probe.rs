@@ -15,7 +15,7 @@ use super::attempt::{self, ATTEMPTS, Facts};
 use super::{BREAK_OUT, Sandbox, SandboxError, kernel};
 use crate::access::{Access, Rule};
 use crate::diagnosis::Diagnosis;
-use crate::executor::{Executor, Invocation, Isolation, Local};
+use crate::executor::{Executor, Invocation, Isolation, Local, VerifiedPath};
 
 /// What this program does in the sandbox: its arguments are those of an `exec`.
 pub(super) fn break_out(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
@@ -66,7 +66,8 @@ struct Site {
 
 impl Site {
     fn new() -> io::Result<Self> {
-        let dir = std::env::temp_dir().join(format!("ce-doctor-{}", std::process::id()));
+        let dir =
+            std::env::temp_dir().canonicalize()?.join(format!("ce-doctor-{}", std::process::id()));
         DirBuilder::new().mode(0o700).create(&dir)?;
         match Command::new("sleep").arg("600").spawn() {
             Ok(victim) => Ok(Self { dir, victim }),
@@ -103,19 +104,21 @@ impl Site {
             key: kernel::decoy(),
         };
         fs::write(at("facts"), facts.text())?;
+        let verified = |name: &str| VerifiedPath::of(at(name));
         let invocation = Invocation {
-            tree: at("tree"),
-            inputs: vec![at("facts")],
-            outputs: vec![at("found")],
-            directory: at("work"),
-            outbox: at("out"),
-            log: at("log"),
+            tree: verified("tree")?,
+            inputs: vec![verified("facts")?],
+            outputs: vec![at("out/00")],
+            work: verified("work")?,
+            outbox: verified("out")?,
+            stage: verified("")?,
+            log: "log",
             access: Access { rules: vec![Rule::Read(program)] },
         };
         let ended = Local::default().isolated(sandbox).execute(&invocation);
         drop((tcp, unix));
         let isolated = ended.is_ok_and(|ended| ended.isolation == Isolation::Namespaces);
-        let text = fs::read_to_string(at("found")).unwrap_or_default();
+        let text = fs::read_to_string(at("out/00")).unwrap_or_default();
         let mut possible: Vec<Option<String>> = text
             .lines()
             .map(|line| Some(line.to_owned()).filter(|line| !line.is_empty()))

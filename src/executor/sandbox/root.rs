@@ -4,6 +4,7 @@
 //! granted more than others builds its own: its mount points are for nobody else to see.
 
 use std::fs::{self, DirBuilder, File};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -11,8 +12,11 @@ use rustix::mount::{MountFlags, UnmountFlags, mount_bind_recursive, unmount};
 use rustix::process::{chdir, pivot_root};
 
 use super::cell::{self, Bind, COMPUTATION, Cell, HOME, INPUTS, Mode, OUTPUTS, TMP};
-use super::mounts::{Failed, NEW, OLD, QUIET, SYSTEM, at, below, bind_read_only, memory, restrict};
+use super::mounts::{
+    Failed, NEW, OLD, QUIET, SYSTEM, VERIFY, at, below, bind_read_only, memory, restrict,
+};
 use super::system::Part;
+use crate::executor::VerifiedPath;
 
 /// The root that is ready, in the launcher's own mount namespace.
 #[derive(Debug)]
@@ -91,7 +95,12 @@ fn mounted(parts: &[Part]) -> impl Iterator<Item = &Path> {
 
 /// Shows a path of the host.
 fn bind(root: &str, bind: &Bind) -> Result<(), Failed> {
-    let (source, target) = (below(OLD, &bind.source), below(root, &bind.target));
+    let (path, target) = (below(OLD, &bind.source), below(root, &bind.target));
+    let verified = |id| VerifiedPath { path: path.clone(), id }.open_at(&path);
+    let verified = bind.id.map(verified).transpose().map_err(at(VERIFY, &bind.source))?;
+    // The file that is open, whatever has its name by now.
+    let open = |fd: &OwnedFd| below(OLD, Path::new(&format!("/proc/self/fd/{}", fd.as_raw_fd())));
+    let source = verified.as_ref().map_or_else(|| path.clone(), open);
     if fs::symlink_metadata(&target).is_err() {
         let about = source.metadata().map_err(at("find", &bind.source))?;
         if about.is_dir() {

@@ -101,7 +101,7 @@ fn files_have_the_names_that_the_user_sees() {
     let plan = Plan::new(&task.workflow);
     let name: StorageName = "tinputs/00/0123456789".parse().unwrap();
     let (name, digest) = (name.to_string(), Digest::of(b"17"));
-    let file = Stored { name, digest };
+    let file = Stored { name, digest, modified_ns: 0 };
     let files = Files { inputs: vec![Input { file, there: true }], literals: vec![None] };
     let storage = Storage::inspect(Path::new("no/such/storage"), Unrecorded::Adopt).unwrap();
     let dir = Path::new("no/such/task");

@@ -15,7 +15,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::files::allow;
-use super::{Disk, Doing, NotOwn, found};
+use super::{Disk, Doing, FileId, NotOwn, found};
 use crate::cache::Stamp;
 use crate::storage::Result;
 use crate::storage::fault::fault;
@@ -44,6 +44,19 @@ impl Disk {
             Ok(Stamp::from(&rustix::fs::fstat(directory)?))
         };
         found(fault().and_then(|()| look())).doing("look at", path)
+    }
+
+    /// Opens a directory to list it, and returns which one it is; `None` if nothing has that name.
+    pub(in crate::storage) fn open_directory(
+        &self,
+        path: &Path,
+    ) -> Result<Option<(OwnedFd, FileId)>> {
+        let open = || {
+            let directory = self.at(path, open_listed)?;
+            let stat = rustix::fs::fstat(&directory)?;
+            Ok((directory, (stat.st_dev, stat.st_ino)))
+        };
+        found(fault().and_then(|()| open())).doing("list", path)
     }
 
     /// Returns the paths in a directory, or nothing if there is no such directory.

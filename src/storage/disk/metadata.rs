@@ -8,7 +8,7 @@ use rustix::fs::{FileType, Stat, fstat};
 use crate::cache::Stamp;
 
 /// What tells a file from every other one, whatever its name: device and inode.
-pub(in crate::storage) type FileId = (u64, u64);
+pub type FileId = (u64, u64);
 
 /// What is known of a file without reading it.
 #[derive(Clone, Copy, Debug)]

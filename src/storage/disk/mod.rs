@@ -28,7 +28,8 @@ use rustix::process::{Resource, getrlimit};
 
 pub(super) use self::beneath::NotOwn;
 pub(super) use self::folders::make_dirs;
-pub(super) use self::metadata::{FileId, Metadata};
+pub use self::metadata::FileId;
+pub(super) use self::metadata::Metadata;
 use crate::storage::fault::fault;
 use crate::storage::{Result, StorageError};
 

@@ -5,6 +5,7 @@ mod adoption;
 mod names;
 mod places;
 mod records;
+mod swaps;
 mod users;
 
 use std::fs;

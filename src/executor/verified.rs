@@ -1,0 +1,89 @@
+//! Paths that must still lead to the file or directory that was looked at.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, Stat, fstat, lstat, open};
+use rustix::io::Errno;
+
+/// An absolute path without symbolic links, and the file or directory that it leads to.
+///
+/// Somebody may put something else, or a link to it, in the place of any directory on the way.
+/// Whoever uses the path makes sure that the inode is the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifiedPath {
+    /// The path.
+    pub path: PathBuf,
+    /// The device and inode of the file or directory.
+    pub id: (u64, u64),
+}
+
+impl VerifiedPath {
+    /// Verifies whatever is at this path, which has no symbolic link.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be looked at.
+    pub(super) fn of(path: PathBuf) -> io::Result<Self> {
+        let stat = lstat(&path)?;
+        Ok(Self { path, id: (stat.st_dev, stat.st_ino) })
+    }
+
+    /// Opens the file or directory as a place, for which no rights are needed. `path` is where this
+    /// process finds it.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `ESTALE` if the path leads elsewhere by now.
+    pub(super) fn open_at(&self, path: &Path) -> io::Result<OwnedFd> {
+        let place = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        self.compare(&fstat(&place)?)?;
+        Ok(place)
+    }
+
+    /// Checks that the path still leads to the same file or directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `ESTALE` if it does not.
+    pub(super) fn check(&self) -> io::Result<()> {
+        self.compare(&lstat(&self.path)?)
+    }
+
+    fn compare(&self, found: &Stat) -> io::Result<()> {
+        if (found.st_dev, found.st_ino) == self.id { Ok(()) } else { Err(Errno::STALE.into()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_link_to_a_copy_is_not_the_directory_that_was_verified() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir(at("room")).unwrap();
+        fs::write(at("room/file"), "a").unwrap();
+        let file = VerifiedPath::of(at("room/file")).unwrap();
+        file.check().unwrap();
+        drop(file.open_at(&file.path).unwrap());
+
+        fs::rename(at("room"), at("away")).unwrap();
+        assert_eq!(file.check().unwrap_err().kind(), io::ErrorKind::NotFound);
+        fs::create_dir(at("copy")).unwrap();
+        fs::write(at("copy/file"), "a").unwrap();
+        symlink(at("copy"), at("room")).unwrap();
+        let stale = Some(Errno::STALE.raw_os_error());
+        assert_eq!(file.check().unwrap_err().raw_os_error(), stale);
+        assert_eq!(file.open_at(&file.path).unwrap_err().raw_os_error(), stale);
+
+        fs::remove_file(at("room")).unwrap();
+        symlink(at("away"), at("room")).unwrap();
+        file.check().unwrap();
+    }
+}
