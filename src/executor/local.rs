@@ -24,6 +24,7 @@ use wait4::Wait4;
 
 use super::orphans::Orphans;
 use super::sandbox::{self, Sandbox, SandboxError};
+use super::verified::is_replaced;
 use super::{Ended, ExecuteError, Executor, Invocation, Isolation, Status, open_log};
 
 /// How often, a millisecond apart, a file that is just being written elsewhere is tried again.
@@ -324,15 +325,25 @@ impl Executor for Local {
 /// their paths.
 fn check_inputs(invocation: &Invocation) -> Result<(), ExecuteError> {
     let Invocation { tree, inputs, .. } = invocation;
-    let replaced = std::iter::once(tree).chain(inputs).find(|it| it.check().is_err());
-    replaced.map_or(Ok(()), |it| Err(ExecuteError::Replaced(it.path.clone())))
+    for verified in std::iter::once(tree).chain(inputs) {
+        match verified.check() {
+            Err(error) if is_replaced(&error) => {
+                return Err(ExecuteError::Replaced(verified.path.clone()));
+            }
+            // If the path cannot be used, exec says so.
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn command(invocation: &Invocation) -> Result<Command, ExecuteError> {
     let Invocation { tree, inputs, outputs, work, stage, .. } = invocation;
     let wrong = |source| ExecuteError::Log { log: invocation.log(), source };
-    let opened = stage.open_at(&stage.path);
-    let opened = opened.map_err(|_| ExecuteError::Replaced(stage.path.clone()))?;
+    let opened = stage.open_at(&stage.path).map_err(|error| match is_replaced(&error) {
+        true => ExecuteError::Replaced(stage.path.clone()),
+        false => wrong(error),
+    })?;
     let log = open_log(&opened, invocation.log).map_err(wrong)?;
     let mut command = Command::new(tree.path.join("exec"));
     command

@@ -56,6 +56,13 @@ impl VerifiedPath {
     }
 }
 
+/// Whether an error says that a path leads elsewhere, or nowhere.
+pub(super) fn is_replaced(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound, StaleNetworkFileHandle};
+    let is_link = error.raw_os_error() == Some(Errno::LOOP.raw_os_error());
+    is_link || matches!(error.kind(), NotADirectory | NotFound | StaleNetworkFileHandle)
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;

@@ -34,6 +34,7 @@ use self::mounts::VERIFY;
 pub use self::probe::break_outs;
 use self::wire::Told;
 use crate::access::Rule;
+use crate::executor::verified::is_replaced;
 use crate::executor::{ExecuteError, Invocation, tail};
 
 /// The hidden first argument that makes this program a launcher.
@@ -197,7 +198,9 @@ pub(super) fn refused(cell: &Cell, invocation: &Invocation, error: SandboxError)
         SandboxError::Step { doing, path, source } if doing == "write" && path == cell.log() => {
             ExecuteError::Log { log: path, source }
         }
-        SandboxError::Step { doing, path, .. } if doing == VERIFY => ExecuteError::Replaced(path),
+        SandboxError::Step { doing, path, source } if doing == VERIFY && is_replaced(&source) => {
+            ExecuteError::Replaced(path)
+        }
         error => ExecuteError::Isolate(error),
     }
 }
