@@ -14,10 +14,10 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use compeval::cache::Cache;
-use compeval::evaluate::{Evaluation, Evaluator, Exports, Files, Outcome};
+use compeval::evaluate::{Evaluation, Evaluator, ExecutionSettings, Exports, Files, Outcome};
 use compeval::executor::{Executor, Fake, Invocation, Local, Sandbox, VerifiedPath};
 use compeval::git::Trees;
 use compeval::load::{self, Uncommitted};
@@ -51,8 +51,8 @@ fn calls() -> Vec<usize> {
 struct World {
     directory: PathBuf,
     inputs: Vec<PathBuf>,
-    task: Task,
-    plan: Plan,
+    task: Arc<Task>,
+    plan: Arc<Plan>,
 }
 
 impl World {
@@ -65,6 +65,7 @@ impl World {
             let task = load::task(&directory, Uncommitted::Refuse, None).unwrap().task;
             let plan = Plan::new(&task.workflow);
             assert_eq!(plan.calls().len(), calls);
+            let (task, plan) = (Arc::new(task), Arc::new(plan));
             Box::leak(Box::new(Self { directory, inputs, task, plan }))
         })
     }
@@ -78,20 +79,17 @@ impl World {
 
     /// Evaluates everything; returns how many calls were executed.
     fn evaluate(&self, storage: &Path, durability: Durability, executor: &dyn Executor) -> usize {
-        let storage = &Storage::open(storage, Unrecorded::Adopt, durability).unwrap();
+        let storage = Storage::open(storage, Unrecorded::Adopt, durability).unwrap();
         let Self { task, plan, inputs, directory } = self;
-        let files = &Files::new(task, plan, inputs, storage, true).unwrap();
-        let evaluation = Evaluation::new(plan);
-        let observe = &|_| {};
-        let executor = Some(executor);
+        let files = Files::new(task, plan, inputs, &storage, true).unwrap();
+        let evaluation = &Evaluation::new(Arc::clone(task), Arc::clone(plan), files, storage);
         let jobs = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let (trees, retries) = (&Trees::new(directory), 0);
-        let exports = &Exports::new(storage, trees);
+        let exports = &Exports::new(&evaluation.storage, trees);
         let forced = &std::collections::HashSet::new();
-        Evaluator { task, plan, files, storage, exports, executor, retries, forced, observe }
-            .evaluate(&evaluation, jobs)
-            .unwrap();
-        assert!(evaluation.outputs(files, plan).is_some(), "all outputs are there");
+        let execution = Some(ExecutionSettings { executor, exports, retries, forced });
+        Evaluator { evaluation, execution, observe: &|_| {} }.evaluate(jobs).unwrap();
+        assert!(evaluation.outputs().is_some(), "all outputs are there");
         evaluation.outcomes().filter(|outcome| matches!(outcome, Outcome::Executed(_))).count()
     }
 

@@ -12,6 +12,7 @@
 //!
 //! ```text
 //! argv -> cli        what was typed
+//!      -> session    one evaluation, from options to the published job
 //!      -> load       task repository -> Task, or every problem at once
 //!      -> plan       Task -> unique calls, leaves first; reads nothing
 //!      -> evaluate   each call once: found | missing | executed and published | failed | blocked
@@ -22,14 +23,28 @@
 //!
 //! `load`, `plan`, `storage` and `executor` are strangers: only `evaluate` introduces them.
 //!
-//! ```
-//! use compeval::plan::Plan;
-//! use compeval::workflow::{Builder, InputId, Node};
+//! A program that evaluates a task:
 //!
-//! let mut builder = Builder::default();
-//! let x = builder.intern(Node::Input(InputId::at(0)));
-//! let plan = Plan::new(&builder.finish(x));
-//! assert_eq!(plan.calls().len(), 0, "an input needs no call");
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use compeval::load::{self, Uncommitted};
+//! use compeval::session::{Kept, RunOptions, Session};
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let (dir, storage) = (Path::new("tasks/arith"), Path::new("../results"));
+//!     let task = load::task(dir, Uncommitted::Refuse, None)?.task;
+//!     let session = Session::open(dir, storage, &RunOptions::default())?;
+//!     let evaluation = session.prepare(task, &[Path::new("x"), Path::new("y")], false)?;
+//!     session.evaluate_quietly(&evaluation)?;
+//!     for output in evaluation.outputs().unwrap_or_default() {
+//!         println!("{}", session.storage().path(&output.name).display());
+//!     }
+//!     if let Kept::As(job) = session.publish_job(&evaluation)? {
+//!         println!("kept as {}", job.short());
+//!     }
+//!     Ok(())
+//! }
 //! ```
 
 pub mod access;
@@ -54,6 +69,7 @@ pub mod load;
 pub mod name;
 pub mod plan;
 pub mod report;
+pub mod session;
 pub mod slice;
 pub mod storage;
 pub mod text;

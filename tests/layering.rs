@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 /// The modules from the ground up. A module imports what stands in lines before its own.
-const LAYERS: [&[&str]; 12] = [
+const LAYERS: [&[&str]; 13] = [
     &["access", "count", "digest", "name", "slice", "text", "exit", "diagnosis"],
     &["workflow", "bisect", "cache"],
     &["footprint"],
@@ -19,6 +19,7 @@ const LAYERS: [&[&str]; 12] = [
     &["collect", "compare", "explain"],
     &["report", "export"],
     &["error"],
+    &["session"],
     &["cli"],
     &["lib"],
     &["bin"],
@@ -45,7 +46,7 @@ const OWNERS: [(&str, &[&str]); 24] = [
     ("serde", &[""]),
     ("serde_json", &["storage/", "history/", "report/"]),
     ("sha1", &["digest.rs"]),
-    ("signal_hook", &["cli/interrupt.rs", "executor/sandbox/", "executor/signals.rs"]),
+    ("signal_hook", &["session/interrupt.rs", "executor/sandbox/", "executor/signals.rs"]),
     ("similar", &["compare/"]),
     ("strsim", &["name.rs"]),
     ("thiserror", &[""]),

@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
-use super::options::{Dirty, TaskDir, Typed};
-use super::workshop::{Evaluated, How, Workshop, same_inputs};
-use super::{Tool, say};
+use super::Tool;
+use super::options::{Dirty, RunArgs, TaskDir, Typed};
 use crate::error::Error;
-use crate::evaluate::Files;
+use crate::evaluate::Evaluation;
 use crate::exit::Exit;
 use crate::git::Snapshot;
-use crate::load::Uncommitted;
-use crate::plan::Plan;
-use crate::report::{Contrast, labels};
+use crate::load::{self, Uncommitted};
+use crate::report::{Contrast, say};
+use crate::session::Session;
 use crate::storage::Storage;
 use crate::workflow::Task;
 
@@ -30,7 +29,7 @@ pub struct Diff {
     dry_run: bool,
 
     #[command(flatten)]
-    how: How,
+    how: RunArgs,
 
     #[command(flatten)]
     dirty: Dirty,
@@ -78,27 +77,28 @@ impl Tool for Diff {
         let tasks = [self.load(Some(one))?, self.load(other.as_ref())?];
         let config = TaskDir { task: self.task.clone(), at: None }.config()?;
         let given = typed.resolve(&tasks[1], &config)?;
-        if !self.dry_run {
-            tasks.iter().try_for_each(|task| self.how.check(&config, &self.task, task))?;
+        let options = self.how.options(&config)?;
+        if !self.dry_run && options.isolate {
+            tasks.iter().try_for_each(|task| load::check_access(&self.task, task))?;
         }
         Storage::existing(&given.storage)?;
-        let workshop = self.how.workshop(self.dry_run, &config, &self.task, &given.storage)?;
-        let storage = &workshop.storage;
-        let plans = [0, 1].map(|at| Plan::new(&tasks[at].workflow));
-        let files = workshop.files(&tasks[1], &plans[1], &given.inputs, true)?;
-        let inputs = same_inputs([titles[0], titles[1]], [&tasks[0], &tasks[1]], &files.inputs)?;
-        let older = Files::with_inputs(&tasks[0], &plans[0], inputs, storage);
-        let older = workshop.unless_caught(older)?;
-        let ([task, newer], [plan, its]) = (tasks, plans);
-        let one = told(&workshop, titles[0], workshop.quietly(task, plan, older)?);
-        let other = told(&workshop, titles[1], workshop.quietly(newer, its, files)?);
-        if let Some(signal) = workshop.caught() {
+        let session = match self.dry_run {
+            true => Session::inspect(&self.task, &given.storage, &options)?,
+            false => Session::open(&self.task, &given.storage, &options)?,
+        };
+        let [older, newer] = tasks;
+        let newer = session.prepare(newer, &given.inputs, true)?;
+        let older = session.prepare_like(older, &newer.task, &newer.files.inputs, titles)?;
+        for (title, evaluation) in titles.into_iter().zip([&older, &newer]) {
+            session.evaluate_quietly(evaluation)?;
+            say("ce", &format_args!("{title}: {}", evaluation.tally()));
+        }
+        if let Some(signal) = session.interrupted_by() {
             return Ok(Exit::Interrupted(signal));
         }
-        let labels = [&one, &other].map(|it| labels(&it.task, &it.plan));
-        let views = [one.view(storage, &labels[0]), other.view(storage, &labels[1])];
-        Contrast { views, titles }.print(out).map_err(Error::Output)?;
-        let exits = views.map(|view| view.exit());
+        let sides = [&older, &newer];
+        Contrast { sides, titles }.print(out).map_err(Error::Output)?;
+        let exits = sides.map(Evaluation::exit);
         let worst = [Exit::Storage, Exit::Failed, Exit::Missing];
         Ok(worst.into_iter().find(|exit| exits.contains(exit)).unwrap_or(Exit::Done))
     }
@@ -134,12 +134,4 @@ impl Diff {
             if rev.is_some() { Uncommitted::Ignore } else { self.dirty.uncommitted() };
         TaskDir { task: self.task.clone(), at: rev.cloned() }.load("ce", uncommitted)
     }
-}
-
-/// Says how many calls ended in which way.
-fn told(workshop: &Workshop, title: &str, evaluated: Evaluated) -> Evaluated {
-    let labels = labels(&evaluated.task, &evaluated.plan);
-    let tally = evaluated.view(&workshop.storage, &labels).tally();
-    say("ce", &format_args!("{title}: {tally}"));
-    evaluated
 }

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use super::interrupt::Stop;
 use super::{Tool, say};
 use crate::error::Error;
 use crate::executor::break_outs;
 use crate::exit::Exit;
 use crate::report::{self, Findings};
+use crate::session::Stop;
 use crate::storage::Probes;
 
 /// Probe whether a storage can keep its promises on this file system and host

@@ -4,16 +4,15 @@ use std::io::Write;
 
 use clap::Parser;
 
-use super::look::look;
+use super::Tool;
 use super::options::{Dirty, Strict, TaskDir, Typed};
-use super::{Tool, say};
 use crate::count::counted;
 use crate::error::Error;
-use crate::evaluate::{Account, Event};
+use crate::evaluate::{Evaluation, Event};
 use crate::exit::Exit;
 use crate::explain::{self, Explanation};
-use crate::plan::Plan;
-use crate::report::{self, Troubles, View, labels};
+use crate::report::{self, Troubles, say};
+use crate::session::look_up;
 
 /// Explain why calls would run: what was changed since the nearest result that is there
 ///
@@ -47,36 +46,37 @@ pub struct Explain {
 
 impl Tool for Explain {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let task = &self.task.load("ce", self.dirty.uncommitted())?;
-        let given = self.typed.resolve(task, &self.task.config()?)?;
-        let plan = &Plan::new(&task.workflow);
-        let unrecorded = self.strict.unrecorded();
-        let (storage, files, evaluation) = &look(&self.task.task, task, plan, &given, unrecorded)?;
-        let labels = &labels(task, plan);
-        let account = Account { task, plan, files, evaluation, storage };
-        let view = View { account, labels };
-        complain(view);
-        let explanation = Explanation::new(account);
+        let task = self.task.load("ce", self.dirty.uncommitted())?;
+        let given = self.typed.resolve(&task, &self.task.config()?)?;
+        let evaluation = &look_up(
+            &self.task.task,
+            task,
+            &given.storage,
+            &given.inputs,
+            self.strict.unrecorded(),
+        )?;
+        complain(evaluation);
+        let explanation = Explanation::new(evaluation);
         if explanation.unread > 0 {
             let unread = counted(explanation.unread, "record");
             say("ce", &format_args!("warning: {unread} cannot be read; ce verify tells which"));
         }
-        let changes = explain::changes(&self.task.task, task, &explanation);
+        let changes = explain::changes(&self.task.task, &evaluation.task, &explanation);
         if self.json {
-            report::explanation_json(view, &explanation, &changes, out)
+            report::explanation_json(evaluation, &explanation, &changes, out)
         } else {
-            report::explanation(view, &explanation, &changes, out)
+            report::explanation(evaluation, &explanation, &changes, out)
         }
         .map_err(Error::Output)?;
-        Ok(view.exit())
+        Ok(evaluation.exit())
     }
 }
 
 /// Says of which calls the storage could not be read.
-fn complain(view: View<'_>) {
+fn complain(evaluation: &Evaluation) {
     let mut troubles = Troubles::default();
-    for (call, _) in view.plan.calls() {
-        if let Some(text) = troubles.tell(view, &Event::Ended(call)) {
+    for (call, _) in evaluation.plan.calls() {
+        if let Some(text) = troubles.tell(evaluation, &Event::Ended(call)) {
             say("ce", &text.trim_end());
         }
     }

@@ -9,21 +9,16 @@ mod diff;
 mod doctor;
 mod explain;
 mod gc;
-mod interrupt;
 mod log;
-mod look;
 mod options;
 mod pin;
 mod run;
-mod screen;
 mod show;
 mod sym;
 mod verify;
 mod viz;
-mod workshop;
 
 use std::error::Error as _;
-use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
@@ -45,6 +40,7 @@ use crate::error::Error;
 use crate::executor;
 use crate::exit::Exit;
 use crate::load::LoadError;
+use crate::report::say;
 
 /// A program: its parsed arguments, and what it does with them.
 pub trait Tool: clap::Parser {
@@ -85,12 +81,6 @@ pub fn main<T: Tool>() -> ExitCode {
             error.exit().into()
         }
     }
-}
-
-/// Says something on standard error.
-fn say(program: &str, text: &dyn Display) {
-    // If standard error is closed there is nobody to tell.
-    drop(writeln!(io::stderr(), "{program}: {text}"));
 }
 
 /// Says what went wrong, its causes, and what to try.

@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use jiff::civil::Date;
@@ -14,6 +16,7 @@ use crate::cache::Cache;
 use crate::error::Error;
 use crate::git::Config;
 use crate::load::{self, Loaded, Uncommitted};
+use crate::session::RunOptions;
 use crate::storage::{Durability, Storage, Unrecorded};
 use crate::workflow::Task;
 
@@ -82,6 +85,73 @@ impl Strict {
     pub(super) const fn unrecorded(&self) -> Unrecorded {
         if self.strict { Unrecorded::Refuse } else { Unrecorded::Adopt }
     }
+}
+
+/// How tasks are evaluated.
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    /// How many computations run at the same time [default: what Git's configuration has for
+    /// compeval.jobs, else the number of cores]
+    #[arg(short, long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+
+    /// Try a call that fails N times more
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    retry: u32,
+
+    /// End a computation that takes longer, such as 90s, 10min or 1h30min
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    timeout: Option<Duration>,
+
+    /// Do not wait until results are on the disk: faster, and safe as long as the power stays on
+    #[arg(long)]
+    no_sync: bool,
+
+    /// Keep computations apart from the rest of the system, whatever Git's configuration has for
+    /// compeval.isolate
+    #[arg(long, overrides_with = "no_isolate")]
+    isolate: bool,
+
+    /// Do not keep computations apart from the rest of the system [default: what Git's
+    /// configuration has for compeval.isolate]
+    #[arg(long, overrides_with = "isolate")]
+    no_isolate: bool,
+
+    #[command(flatten)]
+    strict: Strict,
+}
+
+impl RunArgs {
+    /// What these arguments mean with what Git's configuration has.
+    pub(super) fn options(&self, config: &Config) -> Result<RunOptions, Error> {
+        let default = RunOptions::default();
+        let jobs = match self.jobs {
+            Some(jobs) => Some(jobs),
+            None => config.jobs()?,
+        };
+        Ok(RunOptions {
+            jobs: jobs.unwrap_or(default.jobs),
+            retries: self.retry,
+            timeout: self.timeout,
+            durability: if self.no_sync { Durability::Unsynced } else { Durability::Synced },
+            isolate: match (self.isolate, self.no_isolate) {
+                (false, false) => config.isolate()?.unwrap_or(default.isolate),
+                (isolate, _) => isolate,
+            },
+            unrecorded: self.unrecorded(),
+        })
+    }
+
+    /// What becomes of outputs that nobody recorded.
+    pub(super) const fn unrecorded(&self) -> Unrecorded {
+        self.strict.unrecorded()
+    }
+}
+
+/// Reads a duration with its unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let duration: jiff::SignedDuration = text.parse().map_err(|error| format!("{error}"))?;
+    Duration::try_from(duration).map_err(|_| "it is negative".to_owned())
 }
 
 /// Opens a storage that is there, for reading and writing.

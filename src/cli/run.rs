@@ -6,21 +6,17 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
-use super::options::{Dirty, Given, TaskDir, Typed};
-use super::screen::Screen;
-use super::workshop::{How, Workshop, record_use_of};
-use super::{Tool, say};
-use crate::cache::Cache;
-use crate::digest::{Digest, ObjectId};
+use super::Tool;
+use super::options::{Dirty, Given, RunArgs, TaskDir, Typed};
 use crate::error::Error;
-use crate::evaluate::{Account, Evaluation};
+use crate::evaluate::Evaluation;
 use crate::exit::Exit;
 use crate::explain::Explanation;
 use crate::git::Config;
 use crate::load::{self, listed};
-use crate::name::TaskName;
-use crate::report::{Json, Progress, Quiet, Reporter, Tree, Troubles, View, labels, reasons};
-use crate::storage::{ResultName, Site, Storage, Stored, TaskVersion};
+use crate::report::{EventPrinter, Json, Quiet, Reporter, Tree, reasons, say};
+use crate::session::{Kept, RunOptions, Session, find_job};
+use crate::storage::{ResultName, Site, Storage, TaskVersion};
 
 const PROGRAM: &str = "ce-run";
 
@@ -49,7 +45,7 @@ pub struct Run {
     force: Vec<PathBuf>,
 
     #[command(flatten)]
-    how: How,
+    how: RunArgs,
 
     #[command(flatten)]
     dirty: Dirty,
@@ -68,51 +64,44 @@ SIGTERM).";
 
 impl Tool for Run {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        if self.quiet
-            && self.force.is_empty()
+        let dir = &self.task.task;
+        let short_cut = self.quiet && self.force.is_empty();
+        if short_cut
             && let Some(rev) = &self.task.at
-            && let Some((name, commit, place)) = load::job_at(&self.task.task, rev)
-            && self.tell_done(&self.task.config()?, task_version(&name, &commit, &place), out)?
+            && let Some((name, commit, place)) = load::job_at(dir, rev)
+            && let version = TaskVersion::new(&name, &commit, &place)
+            && self.print_cached_job(&self.task.config()?, version, out)?
         {
             return Ok(Exit::Done);
         }
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
         let config = self.task.config()?;
-        if self.quiet
-            && self.force.is_empty()
+        if short_cut
             && self.task.at.is_none()
             && task.changed.is_empty()
-            && self.tell_done(&config, task_version(&task.name, &task.commit, &task.place), out)?
+            && self.print_cached_job(&config, TaskVersion::of(&task), out)?
         {
             return Ok(Exit::Done);
         }
         let given = self.typed.resolve(&task, &config)?;
-        let dry_run = self.dry_run;
-        if !dry_run {
-            self.how.check(&config, &self.task.task, &task)?;
+        let options = self.how.options(&config)?;
+        if !self.dry_run && options.isolate {
+            load::check_access(dir, &task)?;
         }
-        let workshop = self.workshop(&config, &given.storage)?;
-        let forced = self.forced(&workshop.storage)?;
-        let workshop = workshop.forcing(forced.clone());
-        let plan = workshop.plan(&task);
-        let storage = &workshop.storage;
-        let files = workshop.files(&task, &plan, &given.inputs, !self.quiet)?;
-        let evaluation = Evaluation::new(&plan);
-        let (task, plan, files) = (&task, &plan, &files);
-        let labels = labels(task, plan);
-        let (evaluation, labels) = (&evaluation, &labels[..]);
-        let view = View { account: Account { task, plan, files, evaluation, storage }, labels };
-        let mut screen = self.screen(view, &workshop, out)?;
-        workshop.evaluate(view, &mut screen)?;
-        let job = if dry_run { None } else { publish_job(view)? };
-        let exit = workshop.caught().map_or_else(|| view.exit(), Exit::Interrupted);
-        screen.end(job.as_ref(), exit);
-        let broken = screen.broken.take();
-        drop(screen);
+        let session = self.session(&options, &given.storage)?;
+        let forced = self.forced(session.storage())?;
+        let session = session.forcing(forced.clone());
+        let evaluation = session.prepare(task, &given.inputs, !self.quiet)?;
+        let mut printer = self.printer(&evaluation, &session, out)?;
+        session.evaluate(&evaluation, &mut printer)?;
+        let job = if self.dry_run { None } else { publish_job(&session, &evaluation)? };
+        let exit = session.interrupted_by().map_or_else(|| evaluation.exit(), Exit::Interrupted);
+        let broken = printer.end(job.as_ref(), exit);
         if self.dry_run && !self.quiet && !self.json {
-            explain(view);
+            let explanation = Explanation::new(&evaluation);
+            reasons(&evaluation, &explanation).for_each(|reason| say(PROGRAM, &reason));
         }
-        let executed = view.executed();
+        let executed = evaluation.executed();
         for name in forced.iter().filter(|name| !executed.contains(name)) {
             let name = name.short();
             say(
@@ -121,10 +110,10 @@ impl Tool for Run {
             );
         }
         if !self.quiet && !self.json {
-            summarise(view, job.as_ref());
+            summarise(&evaluation, job.as_ref());
         }
         match broken {
-            // Whoever reads has enough; the evaluation went on all the same.
+            // The reader has closed the pipe; the evaluation went on all the same.
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
             _ => Ok(exit),
         }
@@ -132,11 +121,14 @@ impl Tool for Run {
 }
 
 impl Run {
-    /// Opens the storage, and tells if it is not there: then its path may be mistyped.
-    fn workshop(&self, config: &Config, path: &Path) -> Result<Workshop, Error> {
+    /// Opens the storage, and says if it was not there: then its path may be mistyped.
+    fn session(&self, options: &RunOptions, path: &Path) -> Result<Session, Error> {
         let is_absent = Site::of(path)? == Site::Absent;
         let similar = if is_absent { Storage::similar(path) } else { None };
-        let workshop = self.how.workshop(self.dry_run, config, &self.task.task, path)?;
+        let session = match self.dry_run {
+            true => Session::inspect(&self.task.task, path, options)?,
+            false => Session::open(&self.task.task, path, options)?,
+        };
         if is_absent {
             let told =
                 if self.dry_run { "there is no storage at" } else { "made a new storage at" };
@@ -144,7 +136,7 @@ impl Run {
             let similar = similar.unwrap_or_default();
             say(PROGRAM, &format_args!("{told} {}{similar}", path.display()));
         }
-        Ok(workshop)
+        Ok(session)
     }
 
     /// The calls that are to be computed again.
@@ -157,9 +149,8 @@ impl Run {
         self.force.iter().map(call).collect()
     }
 
-    /// Tells the outputs of a job, if it is done: that needs no look at its calls, however many they
-    /// are.
-    fn tell_done(
+    /// Prints the outputs of a job if it is finished. Returns whether it is.
+    fn print_cached_job(
         &self,
         config: &Config,
         task: TaskVersion<'_>,
@@ -167,88 +158,63 @@ impl Run {
     ) -> Result<bool, Error> {
         // How many inputs the task has may not be known: a job of another number is another one.
         for Given { storage, inputs } in self.typed.candidates(config)? {
-            // Whatever is wrong with it is told by whoever goes on.
-            let Ok(there) = Storage::inspect(&storage, self.how.unrecorded()) else { continue };
-            let there = there.remembering(Cache::of_user());
-            if let Some(outputs) = there.find_job(task, &inputs)? {
-                if !self.dry_run {
-                    record_use_of(&storage, &there, &self.task.task)?;
-                }
-                for name in outputs {
-                    let path = storage.join(name);
-                    writeln!(out, "{}", path.display()).map_err(Error::Output)?;
-                }
-                return Ok(true);
+            let found = find_job(task, &storage, &inputs, self.how.unrecorded())?;
+            let Some(job) = found else { continue };
+            if !self.dry_run {
+                job.record_use(&self.task.task, &storage)?;
             }
+            for name in job.outputs {
+                writeln!(out, "{}", storage.join(name).display()).map_err(Error::Output)?;
+            }
+            return Ok(true);
         }
         Ok(false)
     }
 
-    fn screen<'a>(
+    fn printer<'a>(
         &self,
-        view: View<'a>,
-        workshop: &Workshop,
+        evaluation: &'a Evaluation,
+        session: &Session,
         out: &'a mut dyn Write,
-    ) -> Result<Screen<'a>, Error> {
+    ) -> Result<EventPrinter<'a>, Error> {
         let mut text = Vec::new();
         let reporter: Box<dyn Reporter> = if self.json {
-            Box::new(Json::begin(view, &mut text).map_err(Error::Output)?)
+            Box::new(Json::begin(evaluation, &mut text).map_err(Error::Output)?)
         } else if self.quiet {
-            Box::new(Quiet(view))
+            Box::new(Quiet(evaluation))
         } else {
-            let mut tree = Tree::new(view);
+            let mut tree = Tree::new(evaluation);
             tree.begin(&mut text).map_err(Error::Output)?;
             Box::new(tree)
         };
-        let progress = Progress::new(view, !self.quiet && workshop.shows_progress());
-        let troubles = Troubles::default();
-        Ok(Screen { program: PROGRAM, view, reporter, progress, troubles, text, out, broken: None })
+        let progress = !self.quiet && session.executes();
+        Ok(EventPrinter::new(PROGRAM, evaluation, (reporter, text), progress, out))
     }
 }
 
-fn task_version<'a>(name: &'a TaskName, commit: &'a ObjectId, place: &'a str) -> TaskVersion<'a> {
-    TaskVersion { name, commit, place: Some(place) }
-}
-
-/// Keeps the outputs of the job under its own name, if all of them are there.
-fn publish_job(view: View<'_>) -> Result<Option<ResultName>, Error> {
-    let Account { task, plan, files, evaluation, storage } = view.account;
-    let Some(outputs) = evaluation.outputs(files, plan) else {
-        return Ok(None);
-    };
-    if !task.changed.is_empty() {
-        let changed = listed(&task.changed);
-        say(PROGRAM, &format_args!("the job is not kept: no commit records {changed}"));
-        return Ok(None);
-    }
-    let literals: Vec<Stored> = files.literals.iter().flatten().cloned().collect();
-    let inputs: Vec<Digest> = files.inputs.iter().map(|input| input.file.digest).collect();
-    match storage.publish_job(&evaluation.job(task, &inputs, &literals, &outputs)) {
-        Err(error) if error.is_read_only() => {
+/// Keeps the outputs of the job under its own name, or says why not.
+fn publish_job(session: &Session, evaluation: &Evaluation) -> Result<Option<ResultName>, Error> {
+    match session.publish_job(evaluation)? {
+        Kept::As(job) => return Ok(Some(job)),
+        Kept::Incomplete => {}
+        Kept::Uncommitted => {
+            let changed = listed(&evaluation.task.changed);
+            say(PROGRAM, &format_args!("the job is not kept: no commit records {changed}"));
+        }
+        Kept::ReadOnly => {
             say(PROGRAM, &"warning: the job is not kept: the storage is read-only");
-            Ok(None)
-        }
-        job => {
-            let job = job?;
-            storage.flush()?;
-            Ok(Some(job))
         }
     }
+    Ok(None)
 }
 
-/// Says why what is missing would be computed.
-fn explain(view: View<'_>) {
-    let explanation = Explanation::new(view.account);
-    reasons(view, &explanation).for_each(|reason| say(PROGRAM, &reason));
-}
-
-/// Says how many calls ended in which way, and where the job's outputs are.
-fn summarise(view: View<'_>, job: Option<&ResultName>) {
+/// Prints where the job's outputs are, and the number of calls by outcome.
+fn summarise(evaluation: &Evaluation, job: Option<&ResultName>) {
     if let Some(job) = job {
-        for number in 0..view.plan.outputs().len() {
-            let path = view.shown(&job.output(number));
+        for number in 0..evaluation.plan.outputs().len() {
+            let path = evaluation.shown(&job.output(number));
             say(PROGRAM, &format_args!("job output {number:02}: {path}"));
         }
     }
-    say(PROGRAM, &view.tally());
+    say(PROGRAM, &evaluation.tally());
 }

@@ -7,13 +7,13 @@ use std::time::Instant;
 use clap::Parser;
 use jiff::Timestamp;
 
-use super::interrupt::Stop;
 use super::options::time;
 use super::{Tool, say};
 use crate::count::counted;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::report::Bar;
+use crate::session::Stop;
 use crate::storage::{Durability, Storage, Unrecorded};
 use crate::verify::{self, Event, Request, Sample, Verdict};
 

@@ -9,13 +9,13 @@ use std::thread;
 use clap::Parser;
 
 use super::Tool;
-use super::look::look;
 use super::options::{Dirty, Strict, TaskDir, Typed};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::export::{Drawing, Results};
+use crate::export::Drawing;
 use crate::load::Uncommitted;
 use crate::plan::Plan;
+use crate::session::look_up;
 use crate::workflow::Task;
 
 /// Draw the workflow of a task
@@ -63,10 +63,9 @@ impl Tool for Viz {
             true => Uncommitted::Ignore,
         };
         let task = self.task.load("ce-viz", uncommitted)?;
-        let plan = Plan::new(&task.workflow);
         let drawing = match self.typed.is_nothing() {
-            false => self.with_results(&task, &plan)?,
-            true => Drawing::new(&task, &plan, None),
+            false => self.with_results(task)?,
+            true => Drawing::new(&task, &Plan::new(&task.workflow), None),
         };
         let mut text = Vec::new();
         match form {
@@ -88,11 +87,16 @@ impl Tool for Viz {
 
 impl Viz {
     /// Looks for all results in the storage, computes none, and draws what is there.
-    fn with_results(&self, task: &Task, plan: &Plan) -> Result<Drawing, Error> {
-        let given = self.typed.resolve(task, &self.task.config()?)?;
-        let unrecorded = self.strict.unrecorded();
-        let (storage, files, evaluation) = &look(&self.task.task, task, plan, &given, unrecorded)?;
-        Ok(Drawing::new(task, plan, Some(Results { evaluation, files, storage })))
+    fn with_results(&self, task: Task) -> Result<Drawing, Error> {
+        let given = self.typed.resolve(&task, &self.task.config()?)?;
+        let evaluation = look_up(
+            &self.task.task,
+            task,
+            &given.storage,
+            &given.inputs,
+            self.strict.unrecorded(),
+        )?;
+        Ok(Drawing::new(&evaluation.task, &evaluation.plan, Some(&evaluation)))
     }
 }
 

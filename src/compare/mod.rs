@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 pub use self::text::{Difference, difference};
 use crate::digest::Digest;
-use crate::evaluate::Account;
+use crate::evaluate::Evaluation;
 use crate::name::ComputationName;
 use crate::plan::{CallId, Source, Step};
 use crate::workflow::{Node, NodeId};
@@ -52,10 +52,10 @@ pub struct Parting {
     pub nodes: [NodeId; 2],
 }
 
-impl Account<'_> {
+impl Evaluation {
     /// The outputs of a call, if they are there.
     fn made(&self, call: CallId) -> Option<Vec<Digest>> {
-        let outputs = self.evaluation.outcome(call)?.outputs()?;
+        let outputs = self.outcome(call)?.outputs()?;
         Some(outputs.files.iter().map(|file| file.digest).collect())
     }
 
@@ -76,7 +76,7 @@ impl Account<'_> {
         let calls = self.plan.calls().filter_map(|(id, call)| {
             let inputs = call.inputs.iter().map(|source| self.digest(*source)).collect();
             let inputs: Option<Vec<Digest>> = inputs;
-            Some(((&self.task.computations[call.computation.index()].name, inputs?), id))
+            Some(((&self.computation(id).name, inputs?), id))
         });
         let mut first = HashMap::new();
         for (key, id) in calls {
@@ -87,7 +87,7 @@ impl Account<'_> {
 }
 
 /// Compares the outputs of two tasks, number by number.
-pub fn outputs([one, other]: [Account<'_>; 2]) -> Vec<Output> {
+pub fn outputs([one, other]: [&Evaluation; 2]) -> Vec<Output> {
     let count = one.plan.outputs().len().max(other.plan.outputs().len());
     let output = |number| {
         let sources = [one, other].map(|side| side.plan.outputs().get(number).copied());
@@ -105,7 +105,7 @@ pub fn outputs([one, other]: [Account<'_>; 2]) -> Vec<Output> {
 }
 
 /// Returns the computations that make other outputs of the same inputs, in the order of the plan.
-pub fn entrances([one, other]: [Account<'_>; 2]) -> Vec<Entrance> {
+pub fn entrances([one, other]: [&Evaluation; 2]) -> Vec<Entrance> {
     let (calls, others) = (one.calls(), other.calls());
     let entrance = |(key, id): (&(&ComputationName, Vec<Digest>), &CallId)| {
         let calls = [*id, *others.get(key)?];
@@ -121,7 +121,7 @@ pub fn entrances([one, other]: [Account<'_>; 2]) -> Vec<Entrance> {
 
 /// Returns the places where the two expressions part and what they pass up is not the same, each
 /// the nearest to the root.
-pub fn partings(sides: [Account<'_>; 2]) -> Vec<Parting> {
+pub fn partings(sides: [&Evaluation; 2]) -> Vec<Parting> {
     let roots = sides.map(|side| side.task.workflow.root());
     let mut partings = Vec::new();
     // How each pair was come to: its label, and from which pair.
@@ -148,14 +148,14 @@ pub fn partings(sides: [Account<'_>; 2]) -> Vec<Parting> {
 }
 
 /// Whether two nodes are known to pass up the same.
-fn are_same([one, other]: [Account<'_>; 2], [a, b]: [NodeId; 2]) -> bool {
+fn are_same([one, other]: [&Evaluation; 2], [a, b]: [NodeId; 2]) -> bool {
     let (a, b) = (one.passes(a), other.passes(b));
     a == b && a.iter().all(Option::is_some)
 }
 
 /// The inputs of two nodes, in pairs, if the nodes are the same but for these.
 fn pairs(
-    [one, other]: [Account<'_>; 2],
+    [one, other]: [&Evaluation; 2],
     [a, b]: [NodeId; 2],
 ) -> Option<Vec<(String, [NodeId; 2])>> {
     match (&one.task.workflow[a], &other.task.workflow[b]) {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use std::path::PathBuf;
 
-use super::{CallError, Evaluation, Evaluator, Event, Outcome};
+use super::{CallError, Evaluator, Event, ExecutionSettings, Outcome};
 use crate::digest::Digest;
-use crate::executor::{Ended, ExecuteError, Executor, Invocation, Isolation, Status, VerifiedPath};
+use crate::executor::{Ended, ExecuteError, Invocation, Isolation, Status, VerifiedPath};
 use crate::plan::{CallId, Planned, Source};
 use crate::storage::record::{Execution, NOT_ISOLATED};
 use crate::storage::{
@@ -69,36 +69,36 @@ struct Pending<'a> {
 
 impl<'a> Evaluator<'a> {
     /// Does for a call what can be done at once.
-    pub(super) fn turn(&self, evaluation: &Evaluation, id: CallId) -> Turn<'a> {
-        let planned = self.plan.call(id);
-        let computation = &self.task.computations[planned.computation.index()];
-        let known = || planned.inputs.iter().map(|source| evaluation.digest(self.files, *source));
-        let guess = || self.storage.guess(Version::of(computation), known());
+    pub(super) fn turn(&self, id: CallId) -> Turn<'a> {
+        let evaluation = self.evaluation;
+        let storage = &*evaluation.storage;
+        let planned = evaluation.plan.call(id);
+        let computation = evaluation.computation(id);
+        let known = || planned.inputs.iter().map(|source| evaluation.digest(*source));
+        let guess = || storage.guess(Version::of(computation), known());
         let Some(inputs) = known().collect::<Option<Vec<Digest>>>() else {
             let name = guess();
-            return Turn::Ended(match self.executor {
-                Some(_) if self.awaits_interrupted(evaluation, planned) => {
-                    Outcome::Interrupted(name)
-                }
+            return Turn::Ended(match self.execution {
+                Some(_) if self.awaits_interrupted(planned) => Outcome::Interrupted(name),
                 Some(_) => Outcome::Blocked(name),
                 None => Outcome::Missing(name, None),
             });
         };
         let call = call_of(computation, &inputs);
-        let (name, damage) = match self.storage.find(call) {
+        let (name, damage) = match storage.find(call) {
             Ok(Found::Hit(outputs)) if self.is_forced(&outputs.name) => (outputs.name, None),
             Ok(Found::Hit(outputs)) => return Turn::Ended(Outcome::Reused(outputs)),
             Ok(Found::Absent { name, damage }) => (name, damage),
             Ok(Found::Unsettled(name)) => return self.await_settled(name),
             Err(error) => return Turn::Ended(Outcome::failed(guess(), error)),
         };
-        let Some(executor) = self.executor else {
+        let Some(execution) = &self.execution else {
             return Turn::Ended(self.only_look(call, name, damage));
         };
-        if executor.is_interrupted() {
+        if execution.executor.is_interrupted() {
             return Turn::Ended(Outcome::Interrupted(name));
         }
-        let lease = match self.storage.lease(&name) {
+        let lease = match storage.lease(&name) {
             Ok(lease) => lease,
             Err(holder) => return Turn::Held(name, holder),
         };
@@ -119,14 +119,14 @@ impl<'a> Evaluator<'a> {
                 })
             }
             Ok(Again::Absent(memory)) => {
-                let sources = self.sources(evaluation, planned);
+                let sources = self.sources(planned);
                 let pending = Pending { id, computation, call, name, sources, memory };
-                self.compute(executor, pending, lease)
+                self.compute(execution, pending, lease)
             }
             Ok(Again::Taken) => {
                 // From the beginning: with the lease of the longer name that it is to have.
                 drop(lease);
-                self.turn(evaluation, id)
+                self.turn(id)
             }
             Err(error) => Turn::Ended(Outcome::failed(name, error)),
         }
@@ -134,13 +134,13 @@ impl<'a> Evaluator<'a> {
 
     /// Whether a call is to be executed although its outputs are there.
     fn is_forced(&self, name: &ResultName) -> bool {
-        self.executor.is_some() && self.forced.contains(name)
+        self.execution.is_some_and(|it| it.forced.contains(name))
     }
 
     /// What becomes of a call whose outputs may still be written.
     fn await_settled(&self, name: ResultName) -> Turn<'a> {
-        match self.executor {
-            Some(executor) if executor.is_interrupted() => Turn::Ended(Outcome::Interrupted(name)),
+        match self.execution {
+            Some(it) if it.executor.is_interrupted() => Turn::Ended(Outcome::Interrupted(name)),
             Some(_) => Turn::Unsettled(name),
             None => Turn::Ended(Outcome::Missing(name, None)),
         }
@@ -148,10 +148,10 @@ impl<'a> Evaluator<'a> {
 
     /// What becomes of a call that is absent, where nothing is computed.
     fn only_look(&self, call: Call<'_>, name: ResultName, damage: Option<Damage>) -> Outcome {
-        match self.storage.same_elsewhere(call) {
+        match self.evaluation.storage.same_elsewhere(call) {
             Ok(Some(source)) => Outcome::TakenOver(source.outputs),
             Ok(None) => {
-                let memory = self.storage.memory(&name, damage);
+                let memory = self.evaluation.storage.memory(&name, damage);
                 Outcome::Missing(name, memory)
             }
             Err(error) => Outcome::failed(name, error),
@@ -167,19 +167,22 @@ impl<'a> Evaluator<'a> {
         damage: Option<Damage>,
     ) -> Result<Again<'a>, StorageError> {
         if self.is_forced(name) {
-            return Ok(Again::Absent(self.storage.memory(name, damage)));
+            return Ok(Again::Absent(self.evaluation.storage.memory(name, damage)));
         }
-        let collected = self.storage.revive(name)?;
-        match self.storage.find_again(call, name)? {
+        let collected = self.evaluation.storage.revive(name)?;
+        match self.evaluation.storage.find_again(call, name)? {
             Found::Hit(outputs) => return Ok(Again::Ended(Outcome::Reused(outputs))),
             Found::Absent { name: other, .. } | Found::Unsettled(other) if other != *name => {
                 return Ok(Again::Taken);
             }
             Found::Absent { .. } | Found::Unsettled(_) => {}
         }
-        let absent = || Again::Absent(self.storage.memory_beside(name, collected, damage));
-        let Some(source) = self.storage.same_elsewhere(call)? else { return Ok(absent()) };
-        match self.storage.take_over(call, &source) {
+        let absent =
+            || Again::Absent(self.evaluation.storage.memory_beside(name, collected, damage));
+        let Some(source) = self.evaluation.storage.same_elsewhere(call)? else {
+            return Ok(absent());
+        };
+        match self.evaluation.storage.take_over(call, &source) {
             Ok(taken) => Ok(taken.map_or_else(absent, Again::Sealed)),
             Err(error) if error.is_read_only() => {
                 Ok(Again::Ended(Outcome::TakenOver(source.outputs)))
@@ -189,33 +192,33 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Whether an input is missing only because the user asked to stop.
-    fn awaits_interrupted(&self, evaluation: &Evaluation, planned: &Planned) -> bool {
+    fn awaits_interrupted(&self, planned: &Planned) -> bool {
         planned.inputs.iter().any(|source| match source {
             Source::Output { call, .. } => {
-                matches!(evaluation.outcome(*call), Some(Outcome::Interrupted(_)))
+                matches!(self.evaluation.outcome(*call), Some(Outcome::Interrupted(_)))
             }
             Source::Input(_) | Source::Literal(_) => false,
         })
     }
 
     /// The files that a call reads.
-    fn sources(&self, evaluation: &Evaluation, planned: &Planned) -> Vec<Stored> {
-        let stored = |source: &_| evaluation.stored(self.files, *source);
+    fn sources(&self, planned: &Planned) -> Vec<Stored> {
+        let stored = |source: &_| self.evaluation.stored(*source);
         planned.inputs.iter().filter_map(stored).collect()
     }
 
     /// Executes a call, again if it fails and may be tried again.
     fn compute(
         &self,
-        executor: &dyn Executor,
+        execution: &ExecutionSettings<'_>,
         mut pending: Pending<'_>,
         lease: Lease<'a>,
     ) -> Turn<'a> {
         let memory = pending.memory.take();
         let mut remembered = memory.is_some();
         (self.observe)(Event::Started(pending.id, pending.name.clone(), memory));
-        for tries_left in (0..=self.retries).rev() {
-            match self.attempt(executor, &pending) {
+        for tries_left in (0..=execution.retries).rev() {
+            match self.attempt(execution, &pending) {
                 Ok(sealed) => {
                     let Pending { id, name, call, .. } = pending;
                     let inputs = call.inputs.to_vec();
@@ -243,15 +246,15 @@ impl<'a> Evaluator<'a> {
 
     fn attempt(
         &self,
-        executor: &dyn Executor,
+        ExecutionSettings { executor, exports, .. }: &ExecutionSettings<'_>,
         pending: &Pending<'_>,
     ) -> Result<Sealed<'a>, Outcome> {
         let Pending { computation, call, name, sources, .. } = pending;
         let prepare = || -> Result<_, CallError> {
             // What cannot be published is not computed.
-            self.storage.prepare(name, call.outputs)?;
-            let tree = self.exports.directory(computation, executor.isolates())?;
-            let stage = self.storage.stage(call.outputs)?;
+            self.evaluation.storage.prepare(name, call.outputs)?;
+            let tree = exports.directory(computation, executor.isolates())?;
+            let stage = self.evaluation.storage.stage(call.outputs)?;
             Ok((self.invocation(tree, &stage, pending)?, stage))
         };
         let (invocation, mut stage) =
@@ -286,11 +289,11 @@ impl<'a> Evaluator<'a> {
         pending: &Pending<'_>,
     ) -> Result<Invocation, StorageError> {
         let input = |file: &Stored| {
-            let id = self.storage.verify_unchanged(file)?;
-            Ok(VerifiedPath { path: self.storage.path(&file.name), id })
+            let id = self.evaluation.storage.verify_unchanged(file)?;
+            Ok(VerifiedPath { path: self.evaluation.storage.path(&file.name), id })
         };
         let own = |path: PathBuf| {
-            let id = self.storage.id_of(&path)?;
+            let id = self.evaluation.storage.id_of(&path)?;
             Ok::<_, StorageError>(VerifiedPath { path, id })
         };
         Ok(Invocation {
@@ -308,7 +311,7 @@ impl<'a> Evaluator<'a> {
     /// Whatever fails where the storage has vanished fails because of that.
     pub(super) fn blame(&self, outcome: Outcome) -> Outcome {
         let Outcome::Failed { name, .. } = &outcome else { return outcome };
-        match self.storage.vanished() {
+        match self.evaluation.storage.vanished() {
             Some(error) => Outcome::failed(name.clone(), error),
             None => outcome,
         }
@@ -318,11 +321,11 @@ impl<'a> Evaluator<'a> {
     pub(super) fn publish(&self, executed: Executed<'_>) -> Outcome {
         let Executed { id, name, inputs, sealed, taken_over, remembered, forced, _lease } =
             executed;
-        let computation = &self.task.computations[self.plan.call(id).computation.index()];
+        let computation = self.evaluation.computation(id);
         let call = call_of(computation, &inputs);
         let published = sealed.publish(call, &name, forced).and_then(|outputs| {
             if remembered {
-                self.storage.forget(&outputs.name)?;
+                self.evaluation.storage.forget(&outputs.name)?;
             }
             Ok(outputs)
         });

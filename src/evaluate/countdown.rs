@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 use rayon::ScopeFifo;
 
 use super::call::{Executed, Turn};
-use super::{EvaluateError, Evaluation, Evaluator, Event, Outcome};
-use crate::executor::Executor;
+use super::{EvaluateError, Evaluator, Event, Outcome};
 use crate::plan::CallId;
 use crate::storage::{Holder, ResultName, StorageError};
 
@@ -47,7 +46,6 @@ struct Held {
 /// How far the calls of a plan are from their turns.
 struct Countdown<'e, 'a> {
     evaluator: &'e Evaluator<'a>,
-    evaluation: &'e Evaluation,
     /// For each call, how many of its inputs are awaited.
     awaited: Vec<AtomicU32>,
     /// For each call, whether it was told that its outputs have not settled.
@@ -73,10 +71,9 @@ impl Drop for Alarm<'_, '_> {
 /// Carries out a plan with so many threads, until every call is over.
 pub(super) fn carry_out(
     evaluator: &Evaluator<'_>,
-    evaluation: &Evaluation,
     jobs: NonZeroUsize,
 ) -> Result<(), EvaluateError> {
-    let plan = evaluator.plan;
+    let plan = &evaluator.evaluation.plan;
     if plan.calls().len() == 0 {
         return Ok(());
     }
@@ -86,7 +83,7 @@ pub(super) fn carry_out(
     let left = AtomicUsize::new(plan.calls().len());
     let unsettled = plan.calls().map(|_| AtomicBool::new(false)).collect();
     let waiting = AtomicBool::new(false);
-    let countdown = &Countdown { evaluator, evaluation, awaited, unsettled, left, waiting, sender };
+    let countdown = &Countdown { evaluator, awaited, unsettled, left, waiting, sender };
     // Collected before the first is spawned: one that is counted down meanwhile is not ready from
     // the beginning.
     let ready = |id: &CallId| plan.awaited(*id) == 0;
@@ -104,12 +101,12 @@ impl<'s, 'a> Countdown<'_, 'a> {
     /// Gives a call its turn, in a thread of the pool.
     fn turn(&'s self, scope: &ScopeFifo<'s>, id: CallId) {
         let _alarm = Alarm(&self.sender);
-        match self.evaluator.turn(self.evaluation, id) {
+        match self.evaluator.turn(id) {
             Turn::Ended(outcome) => {
                 self.settle(scope, id, outcome);
                 self.tell(id);
             }
-            Turn::Executed(executed) if self.evaluator.storage.flushes() => {
+            Turn::Executed(executed) if self.evaluator.evaluation.storage.flushes() => {
                 self.send(Message::Executed(executed));
             }
             Turn::Executed(executed) => {
@@ -138,9 +135,9 @@ impl<'s, 'a> Countdown<'_, 'a> {
 
     /// Notes how a call ended, and gives their turns to the calls that awaited only that.
     fn settle(&'s self, scope: &ScopeFifo<'s>, id: CallId, outcome: Outcome) {
-        let first = self.evaluation.set(id, self.evaluator.blame(outcome));
+        let first = self.evaluator.evaluation.set(id, self.evaluator.blame(outcome));
         debug_assert!(first, "a call ends once");
-        for &reader in self.evaluator.plan.readers(id) {
+        for &reader in self.evaluator.evaluation.plan.readers(id) {
             if self.awaited[reader.index()].fetch_sub(1, Ordering::AcqRel) == 1 {
                 scope.spawn_fifo(move |scope| self.turn(scope, reader));
             }
@@ -207,7 +204,7 @@ impl<'s, 'a> Countdown<'_, 'a> {
         scope: &ScopeFifo<'s>,
         executed: Vec<Executed<'a>>,
     ) -> Result<(), StorageError> {
-        let storage = self.evaluator.storage;
+        let storage = &self.evaluator.evaluation.storage;
         let ids: Vec<CallId> = executed.iter().map(|executed| executed.id).collect();
         let flushed = storage.flush().map_err(Arc::new);
         for executed in executed {
@@ -225,10 +222,10 @@ impl<'s, 'a> Countdown<'_, 'a> {
 
     /// Gives their turns to calls that no other run computes any more.
     fn look_again(&'s self, scope: &ScopeFifo<'s>, held: &mut Vec<Held>) {
-        let Evaluator { storage, executor, .. } = self.evaluator;
-        let interrupted = executor.is_some_and(Executor::is_interrupted);
+        let Evaluator { evaluation, execution, .. } = self.evaluator;
+        let interrupted = execution.is_some_and(|it| it.executor.is_interrupted());
         held.retain_mut(|call| {
-            let holder = storage.holder(&call.name).filter(|_| !interrupted);
+            let holder = evaluation.storage.holder(&call.name).filter(|_| !interrupted);
             let settles = call.holder.is_none() && call.since.elapsed() < SETTLING;
             let wait = holder.is_some() || settles && !interrupted;
             if holder.is_some() && holder != call.holder {

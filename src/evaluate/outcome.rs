@@ -4,18 +4,7 @@ use std::sync::Arc;
 
 use crate::executor::{Ended, ExecuteError};
 use crate::plan::CallId;
-use crate::storage::{
-    self, Holder, Input, Log, Memory, Outputs, PublishError, ResultName, StorageError, Stored,
-};
-
-/// What is there before any call.
-#[derive(Debug)]
-pub struct Files {
-    /// The task's inputs, in order.
-    pub inputs: Vec<Input>,
-    /// The plan's literals, in order; `None` for what the storage does not have.
-    pub literals: Vec<Option<Stored>>,
-}
+use crate::storage::{self, Holder, Log, Memory, Outputs, PublishError, ResultName, StorageError};
 
 /// How a call ended.
 #[derive(Debug)]

@@ -12,12 +12,12 @@ pub(super) fn estimates(
     comparison: &Comparison<'_>,
     calls: impl Iterator<Item = CallId>,
 ) -> Vec<Option<f64>> {
-    let Comparison { account, archive, nearest } = comparison;
+    let Comparison { evaluation, archive, nearest } = comparison;
     let mut medians: HashMap<ComputationId, Option<f64>> = HashMap::new();
     let estimate = |call: CallId| {
         let nearest = nearest[call.index()].and_then(|at| archive.calls[at].record.seconds());
         nearest.or_else(|| {
-            let (computation, _) = account.computation(call);
+            let computation = evaluation.plan.call(call).computation;
             *medians.entry(computation).or_insert_with(|| archive.median(computation))
         })
     };

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{Cause, Comparison, FirstCause, Why};
-use crate::evaluate::Account;
+use crate::evaluate::Evaluation;
 use crate::plan::{CallId, Source};
 
 /// A set of causes, by their places among all.
@@ -85,7 +85,7 @@ impl<'a> Tracing<'a> {
             let mut links: Vec<Link> =
                 whys.iter().map(|why| self.link(call, Some(earlier), why)).collect();
             if links.is_empty() {
-                let (computation, _) = self.comparison.account.computation(call);
+                let computation = self.comparison.evaluation.plan.call(call).computation;
                 links.push(self.cause(Cause::OtherOutputs(computation)));
             }
             waiting.extend(links.iter().filter_map(pair));
@@ -95,11 +95,11 @@ impl<'a> Tracing<'a> {
 
     /// Where a reason of a call beside an earlier one leads.
     fn link(&mut self, call: CallId, earlier: Option<usize>, why: &Why) -> Link {
-        let (id, _) = self.comparison.account.computation(call);
+        let id = self.comparison.evaluation.plan.call(call).computation;
         let cause = match why {
             Why::Waits { call, .. } => return Link::Missing(*call),
             Why::InputDiffers { at, old, .. } => {
-                let Account { plan, .. } = self.comparison.account;
+                let Evaluation { plan, .. } = self.comparison.evaluation;
                 match (plan.call(call).inputs[*at], earlier) {
                     (Source::Input(input), _) => Cause::Input(input, *old),
                     (Source::Literal(literal), _) => Cause::Literal(literal, *old),
@@ -108,7 +108,7 @@ impl<'a> Tracing<'a> {
                         if let Some(maker) = earlier.and_then(|it| archive.maker(it, *at)) {
                             return Link::Pair(call, maker);
                         }
-                        Cause::Unrecorded(self.comparison.account.computation(call).0)
+                        Cause::Unrecorded(self.comparison.evaluation.plan.call(call).computation)
                     }
                 }
             }

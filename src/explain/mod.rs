@@ -14,7 +14,7 @@ mod nearest;
 use self::cause::Tracing;
 use self::nearest::{Archive, Ingredient, is_same_version};
 use crate::digest::{Digest, ObjectId};
-use crate::evaluate::{Account, Outcome};
+use crate::evaluate::{Evaluation, Outcome};
 use crate::history;
 use crate::plan::{CallId, LiteralId, Source};
 use crate::storage::record::{FailureRecord, Stamp};
@@ -168,17 +168,17 @@ impl Version {
 
 impl Explanation {
     /// Explains all calls that are missing of an evaluation that computed nothing.
-    pub fn new(account: Account<'_>) -> Self {
-        let Account { task, plan, storage, .. } = account;
-        let missing = plan.calls().map(|(id, _)| id).filter(|id| account.missing(*id).is_some());
+    pub fn new(evaluation: &Evaluation) -> Self {
+        let Evaluation { task, plan, storage, .. } = evaluation;
+        let missing = plan.calls().map(|(id, _)| id).filter(|id| evaluation.missing(*id).is_some());
         let missing: Vec<CallId> = missing.collect();
         if missing.is_empty() {
             return Self { calls: Vec::new(), causes: Vec::new(), unread: 0 };
         }
         let earlier = history::earlier(storage, task.computations.iter().map(|it| &it.name));
-        let archive = Archive::new(account, earlier.calls);
+        let archive = Archive::new(evaluation, earlier.calls);
         let nearest = vec![None; plan.calls().len()];
-        let mut comparison = Comparison { account, archive, nearest };
+        let mut comparison = Comparison { evaluation, archive, nearest };
         let calls: Vec<(CallId, Vec<Why>)> =
             missing.iter().map(|id| (*id, comparison.whys(*id))).collect();
         let seconds = ahead::estimates(&comparison, missing.into_iter());
@@ -193,24 +193,19 @@ impl Explanation {
     }
 }
 
-impl<'a> Account<'a> {
+impl Evaluation {
     /// What is remembered of a call, if that is missing.
-    fn missing(self, call: CallId) -> Option<Option<&'a Memory>> {
-        match self.evaluation.outcome(call)? {
+    fn missing(&self, call: CallId) -> Option<Option<&Memory>> {
+        match self.outcome(call)? {
             Outcome::Missing(_, memory) => Some(memory.as_deref()),
             _ => None,
         }
-    }
-
-    fn computation(self, call: CallId) -> (ComputationId, &'a Computation) {
-        let id = self.plan.call(call).computation;
-        (id, &self.task.computations[id.index()])
     }
 }
 
 /// The calls of a plan beside the earlier calls that are nearest.
 struct Comparison<'a> {
-    account: Account<'a>,
+    evaluation: &'a Evaluation,
     archive: Archive<'a>,
     /// For each call of the plan that is missing, the nearest earlier one.
     nearest: Vec<Option<usize>>,
@@ -219,15 +214,15 @@ struct Comparison<'a> {
 impl Comparison<'_> {
     /// Looks for the nearest earlier call of a missing one; says why the missing one would run.
     fn whys(&mut self, id: CallId) -> Vec<Why> {
-        let Account { plan, storage, evaluation, .. } = self.account;
-        let (computation_id, computation) = self.account.computation(id);
-        let ingredients = plan.call(id).inputs.iter().map(|source| self.ingredient(*source));
+        let Evaluation { plan, storage, .. } = self.evaluation;
+        let (planned, computation) = (plan.call(id), self.evaluation.computation(id));
+        let ingredients = planned.inputs.iter().map(|source| self.ingredient(*source));
         let ingredients: Vec<Ingredient> = ingredients.collect();
-        let nearest = self.archive.nearest(computation_id, &ingredients);
+        let nearest = self.archive.nearest(planned.computation, &ingredients);
         self.nearest[id.index()] = nearest;
-        if let Some(Some(memory)) = self.account.missing(id) {
+        if let Some(Some(memory)) = self.evaluation.missing(id) {
             if let Some(failure) = &memory.failure {
-                let log = evaluation.outcome(id).and_then(|it| storage.failure_log(it.name()));
+                let log = self.evaluation.outcome(id).and_then(|it| storage.failure_log(it.name()));
                 return vec![Why::FailedLast { failure: failure.clone(), log }];
             }
             if let Some(tombstone) = &memory.collected {
@@ -264,13 +259,13 @@ impl Comparison<'_> {
             }
             Source::Input(_) | Source::Literal(_) => None,
         };
-        Ingredient { source, digest: self.account.digest(source).or_else(before) }
+        Ingredient { source, digest: self.evaluation.digest(source).or_else(before) }
     }
 
     /// The inputs of a call that are not there.
     fn absent(&self, id: CallId) -> Vec<Why> {
-        let inputs = self.account.plan.call(id).inputs.iter().enumerate();
-        let absent = inputs.filter(|(_, source)| self.account.digest(**source).is_none());
+        let inputs = self.evaluation.plan.call(id).inputs.iter().enumerate();
+        let absent = inputs.filter(|(_, source)| self.evaluation.digest(**source).is_none());
         let why = |(at, source): (usize, &Source)| match *source {
             Source::Output { call, .. } => Some(Why::Waits { at, call }),
             Source::Literal(literal) => Some(Why::NoLiteral { at, literal }),
@@ -281,7 +276,7 @@ impl Comparison<'_> {
 
     /// What differs between a call and an earlier one, of what is known.
     fn differences(&self, id: CallId, earlier: usize) -> Vec<Why> {
-        let (_, computation) = self.account.computation(id);
+        let computation = self.evaluation.computation(id);
         let call = &self.archive.calls[earlier];
         let mut whys = Vec::new();
         if !is_same_version(call, computation) {
@@ -291,8 +286,8 @@ impl Comparison<'_> {
                 false => Why::ComputationChanged(old),
             });
         }
-        for (at, source) in self.account.plan.call(id).inputs.iter().enumerate() {
-            let new = self.account.digest(*source);
+        for (at, source) in self.evaluation.plan.call(id).inputs.iter().enumerate() {
+            let new = self.evaluation.digest(*source);
             let Some(&old) = call.record.inputs.get(at) else { continue };
             if new == Some(old) {
                 continue;

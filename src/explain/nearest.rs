@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::digest::Digest;
-use crate::evaluate::Account;
+use crate::evaluate::Evaluation;
 use crate::plan::Source;
 use crate::storage::record::Execution;
 use crate::storage::{Earlier, ResultName};
@@ -23,7 +23,7 @@ pub(super) struct Ingredient {
 
 /// The earlier calls of a task's computations.
 pub(super) struct Archive<'a> {
-    account: Account<'a>,
+    evaluation: &'a Evaluation,
     /// The newest first.
     pub(super) calls: Vec<Earlier>,
     by_name: HashMap<ResultName, usize>,
@@ -43,8 +43,8 @@ struct Distance {
 }
 
 impl<'a> Archive<'a> {
-    pub(super) fn new(account: Account<'a>, calls: Vec<Earlier>) -> Self {
-        let computations = account.task.computations.iter().enumerate();
+    pub(super) fn new(evaluation: &'a Evaluation, calls: Vec<Earlier>) -> Self {
+        let computations = evaluation.task.computations.iter().enumerate();
         let ids: HashMap<&str, ComputationId> =
             computations.map(|(at, it)| (it.name.as_str(), ComputationId::at(at))).collect();
         let mut by_name = HashMap::new();
@@ -58,7 +58,7 @@ impl<'a> Archive<'a> {
                 by_input.entry((id, number, *digest)).or_default().push(at);
             }
         }
-        Self { account, calls, by_name, by_computation, by_input }
+        Self { evaluation, calls, by_name, by_computation, by_input }
     }
 
     /// The earlier calls of a computation, the newest first.
@@ -69,7 +69,7 @@ impl<'a> Archive<'a> {
     /// Returns the earlier call of a computation that differs least; `None` if none has anything in
     /// common with it.
     pub(super) fn nearest(&self, id: ComputationId, inputs: &[Ingredient]) -> Option<usize> {
-        let computation = &self.account.task.computations[id.index()];
+        let computation = &self.evaluation.task.computations[id.index()];
         let shared = inputs.iter().enumerate().filter_map(|(number, input)| {
             Some(self.by_input.get(&(id, number, input.digest?))?.as_slice())
         });
@@ -113,7 +113,7 @@ impl<'a> Archive<'a> {
     /// at any commit, a task input, the same literal.
     pub(super) fn fits(&self, earlier: usize, number: usize, source: Source) -> bool {
         let Some(file) = self.calls[earlier].input(number) else { return true };
-        let Account { task, plan, .. } = self.account;
+        let Evaluation { task, plan, .. } = self.evaluation;
         match source {
             Source::Input(_) => file.starts_with("tinputs/"),
             Source::Literal(id) => plan.literals()[id.index()].as_str() == file,

@@ -4,9 +4,8 @@
 //! to a shape that stands after the one it comes from, and both are in the order of the workflow.
 //! Knows no format and no positions.
 
-use crate::evaluate::{Evaluation, Files};
+use crate::evaluate::Evaluation;
 use crate::plan::{CallId, Plan, Source, Step};
-use crate::storage::Storage;
 use crate::workflow::{Computation, Node, NodeId, Task};
 
 /// A workflow as shapes and arrows.
@@ -62,23 +61,12 @@ pub struct Arrow {
     pub label: String,
 }
 
-/// What is known of the files that the shapes make or hold.
-#[derive(Clone, Copy)]
-pub struct Results<'a> {
-    /// How the calls ended.
-    pub evaluation: &'a Evaluation,
-    /// What is there before any call.
-    pub files: &'a Files,
-    /// The storage, for the names that the user sees.
-    pub storage: &'a Storage,
-}
-
 impl Drawing {
     /// Draws a planned task, with what is known of its files if that was looked up.
     ///
     /// The time is linear in the nodes of the workflow and their inputs.
-    pub fn new(task: &Task, plan: &Plan, results: Option<Results<'_>>) -> Self {
-        let artist = Artist { task, plan, results };
+    pub fn new(task: &Task, plan: &Plan, evaluation: Option<&Evaluation>) -> Self {
+        let artist = Artist { task, plan, evaluation };
         let mut drawing = Self::default();
         let mut calls: Vec<Option<usize>> = vec![None; plan.calls().len()];
         // The place of each node's shape.
@@ -124,7 +112,7 @@ impl Drawing {
 struct Artist<'a> {
     task: &'a Task,
     plan: &'a Plan,
-    results: Option<Results<'a>>,
+    evaluation: Option<&'a Evaluation>,
 }
 
 impl<'a> Artist<'a> {
@@ -159,14 +147,13 @@ impl<'a> Artist<'a> {
     }
 
     fn with_files(&self, kind: Kind, label: String, sources: &[Source]) -> Shape {
-        let Some(results) = self.results else {
+        let Some(evaluation) = self.evaluation else {
             return Shape { kind, label, state: None, files: Vec::new() };
         };
-        let Results { evaluation, files, storage } = results;
-        let there = |source: &Source| evaluation.is_there(files, *source);
+        let there = |source: &Source| evaluation.is_there(*source);
         let state = if sources.iter().all(there) { State::There } else { State::Missing };
-        let name = |source: &Source| evaluation.name(files, self.plan, *source);
-        let shown = |name: String| storage.shown(&name).display().to_string();
+        let name = |source: &Source| evaluation.name(*source);
+        let shown = |name: String| evaluation.storage.shown(&name).display().to_string();
         Shape {
             kind,
             label,

@@ -1,28 +1,29 @@
 //! Reasons and causes in words, one line each.
 
-use super::{View, harmless};
+use super::harmless;
 use crate::digest::Digest;
+use crate::evaluate::Evaluation;
 use crate::explain::{Cause, FirstCause, Version, Why};
 use crate::plan::{CallId, LiteralId};
 use crate::storage::record::{FailureRecord, Stamp};
 use crate::workflow::{Computation, ComputationId};
 
 /// Says why a call would run.
-pub(super) fn reason(view: View<'_>, call: CallId, why: &Why) -> String {
-    let computation = view.plan.call(call).computation;
-    let named = |at: usize| input(&view.task.computations[computation.index()], at);
+pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String {
+    let computation = evaluation.plan.call(call).computation;
+    let named = |at: usize| input(&evaluation.task.computations[computation.index()], at);
     match why {
         Why::NeverComputed => "never computed".to_owned(),
-        Why::ComputationChanged(old) => changed(view, computation, old),
-        Why::Uncommitted(old) => uncommitted(view, computation, old.as_ref()),
+        Why::ComputationChanged(old) => changed(evaluation, computation, old),
+        Why::Uncommitted(old) => uncommitted(evaluation, computation, old.as_ref()),
         Why::InputDiffers { at, old, new } => format!("{} differs: {}", named(*at), from(old, new)),
         Why::OtherSource { at } => format!("{} comes from elsewhere than before", named(*at)),
-        Why::Waits { at, call } => format!("{} waits for {}", named(*at), view.title(*call)),
+        Why::Waits { at, call } => format!("{} waits for {}", named(*at), evaluation.title(*call)),
         Why::NoLiteral { at, literal } => {
-            format!("{}: {} is not in the storage", named(*at), literal_name(view, *literal))
+            format!("{}: {} is not in the storage", named(*at), literal_name(evaluation, *literal))
         }
         Why::FailedLast { failure: FailureRecord { reason, recorded, .. }, log } => {
-            let log = log.as_ref().map(|log| format!(", log: {}", view.shown(log)));
+            let log = log.as_ref().map(|log| format!(", log: {}", evaluation.shown(log)));
             format!("failed last; {reason}, at {:.0}{}", recorded.at, log.unwrap_or_default())
         }
         Why::Collected(Stamp { host, user, at, .. }) => {
@@ -33,26 +34,30 @@ pub(super) fn reason(view: View<'_>, call: CallId, why: &Why) -> String {
 }
 
 /// Says what was changed first.
-pub(super) fn cause(view: View<'_>, first: &FirstCause) -> String {
-    let name = |id: ComputationId| view.task.computations[id.index()].name.as_str();
+pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
+    let name = |id: ComputationId| evaluation.task.computations[id.index()].name.as_str();
     match &first.cause {
         Cause::NeverComputed(id) => format!("{} was never computed", name(*id)),
-        Cause::Computation(id, old) => changed(view, *id, old),
-        Cause::Uncommitted(id, old) => uncommitted(view, *id, old.as_ref()),
+        Cause::Computation(id, old) => changed(evaluation, *id, old),
+        Cause::Uncommitted(id, old) => uncommitted(evaluation, *id, old.as_ref()),
         Cause::Input(id, old) => {
-            let new = &view.files.inputs[id.index()].file.digest;
-            format!("the task input {} differs: {}", view.task.inputs[id.index()], from(old, new))
+            let new = &evaluation.files.inputs[id.index()].file.digest;
+            format!(
+                "the task input {} differs: {}",
+                evaluation.task.inputs[id.index()],
+                from(old, new)
+            )
         }
-        Cause::Literal(id, old) => match &view.files.literals[id.index()] {
+        Cause::Literal(id, old) => match &evaluation.files.literals[id.index()] {
             Some(new) => {
-                let literal = literal_name(view, *id);
+                let literal = literal_name(evaluation, *id);
                 format!("the literal {literal} differs: {}", from(old, &new.digest))
             }
-            None => no_literal(view, *id),
+            None => no_literal(evaluation, *id),
         },
-        Cause::NoLiteral(id) => no_literal(view, *id),
+        Cause::NoLiteral(id) => no_literal(evaluation, *id),
         Cause::OtherSource(id, at) => {
-            let input = input(&view.task.computations[id.index()], *at);
+            let input = input(&evaluation.task.computations[id.index()], *at);
             format!("{input} of {} comes from elsewhere than before", name(*id))
         }
         Cause::OtherOutputs(id) => {
@@ -69,12 +74,12 @@ pub(super) fn cause(view: View<'_>, first: &FirstCause) -> String {
     }
 }
 
-fn no_literal(view: View<'_>, id: LiteralId) -> String {
-    format!("the literal {} is not in the storage", literal_name(view, id))
+fn no_literal(evaluation: &Evaluation, id: LiteralId) -> String {
+    format!("the literal {} is not in the storage", literal_name(evaluation, id))
 }
 
-fn changed(view: View<'_>, id: ComputationId, old: &Version) -> String {
-    let computation = &view.task.computations[id.index()];
+fn changed(evaluation: &Evaluation, id: ComputationId, old: &Version) -> String {
+    let computation = &evaluation.task.computations[id.index()];
     let (name, from, to) = (&computation.name, old.short(), computation.version());
     if old.tree == computation.tree {
         format!("{name} is at another commit, and did not run isolated: was {from}, is {to}")
@@ -83,8 +88,8 @@ fn changed(view: View<'_>, id: ComputationId, old: &Version) -> String {
     }
 }
 
-fn uncommitted(view: View<'_>, id: ComputationId, old: Option<&Version>) -> String {
-    let computation = &view.task.computations[id.index()];
+fn uncommitted(evaluation: &Evaluation, id: ComputationId, old: Option<&Version>) -> String {
+    let computation = &evaluation.task.computations[id.index()];
     let was = old.map_or_else(String::new, |old| format!(": was {}", old.short()));
     let comma = if old.is_some() { "," } else { ":" };
     format!(
@@ -111,6 +116,6 @@ fn input(computation: &Computation, at: usize) -> String {
     }
 }
 
-fn literal_name(view: View<'_>, id: LiteralId) -> String {
-    view.plan.literals()[id.index()].to_string()
+fn literal_name(evaluation: &Evaluation, id: LiteralId) -> String {
+    evaluation.plan.literals()[id.index()].to_string()
 }

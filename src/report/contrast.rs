@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::{View, harmless, size};
+use super::{harmless, size};
 use crate::compare::{self, Difference, Output, Verdict};
-use crate::evaluate::Account;
+use crate::evaluate::Evaluation;
 use crate::plan::{CallId, Source};
 use crate::workflow::{Node, NodeId};
 
@@ -12,23 +12,19 @@ use crate::workflow::{Node, NodeId};
 #[derive(Clone, Copy)]
 pub struct Contrast<'a> {
     /// The evaluations.
-    pub views: [View<'a>; 2],
+    pub sides: [&'a Evaluation; 2],
     /// What they are called.
     pub titles: [&'a str; 2],
 }
 
-impl<'a> Contrast<'a> {
-    fn sides(&self) -> [Account<'a>; 2] {
-        self.views.map(|view| view.account)
-    }
-
+impl Contrast<'_> {
     /// Prints which outputs differ, where that enters, and how their texts differ.
     ///
     /// # Errors
     ///
     /// Fails if the output cannot be written.
     pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let outputs = compare::outputs(self.sides());
+        let outputs = compare::outputs(self.sides);
         for (number, output) in outputs.iter().enumerate() {
             let verdict = match output.verdict {
                 Verdict::Same => "the same",
@@ -51,7 +47,7 @@ impl<'a> Contrast<'a> {
 
     /// The number and the symbolic name of an output, the newer one if there are two.
     fn name(&self, number: usize, output: &Output) -> String {
-        let [one, other] = self.views;
+        let [one, other] = self.sides;
         let name = match output.sources {
             [_, Some(source)] => other.symbol(source),
             [Some(source), None] => one.symbol(source),
@@ -63,15 +59,15 @@ impl<'a> Contrast<'a> {
     /// Prints a line for each side: its file, size and SHA-1.
     fn files(&self, sources: [Option<Source>; 2], out: &mut dyn Write) -> io::Result<()> {
         let width = self.titles.iter().map(|title| title.chars().count()).max().unwrap_or(0);
-        for ((view, title), source) in self.views.iter().zip(self.titles).zip(sources) {
-            let text = source.map_or_else(|| "no such output".to_owned(), |it| view.file(it));
+        for ((evaluation, title), source) in self.sides.iter().zip(self.titles).zip(sources) {
+            let text = source.map_or_else(|| "no such output".to_owned(), |it| evaluation.file(it));
             writeln!(out, "    {:width$}  {text}", harmless(title))?;
         }
         Ok(())
     }
 
     fn entrances(&self, out: &mut dyn Write) -> io::Result<()> {
-        let entrances = compare::entrances(self.sides());
+        let entrances = compare::entrances(self.sides);
         if !entrances.is_empty() {
             writeln!(out, "\nother outputs of the same inputs:")?;
         }
@@ -81,7 +77,7 @@ impl<'a> Contrast<'a> {
             for number in entrance.outputs {
                 let [one, other] = entrance.calls.map(|call| source(call, number));
                 let (title, name) =
-                    (self.views[1].title(entrance.calls[1]), self.views[1].symbol(other));
+                    (self.sides[1].title(entrance.calls[1]), self.sides[1].symbol(other));
                 writeln!(out, "  {title}, output {number:02} {name}")?;
                 self.files([Some(one), Some(other)], out)?;
             }
@@ -90,14 +86,14 @@ impl<'a> Contrast<'a> {
     }
 
     fn partings(&self, out: &mut dyn Write) -> io::Result<()> {
-        let partings = compare::partings(self.sides());
+        let partings = compare::partings(self.sides);
         if !partings.is_empty() {
             writeln!(out, "\nthe workflow is another one at:")?;
         }
         for parting in partings {
             let labels = ["TASK"].into_iter().chain(parting.path.iter().map(String::as_str));
             let path = labels.map(harmless).collect::<Vec<_>>().join(" / ");
-            let [one, other] = [0, 1].map(|at| self.views[at].node(parting.nodes[at]));
+            let [one, other] = [0, 1].map(|at| self.sides[at].node(parting.nodes[at]));
             writeln!(out, "  {path}: {one} -> {other}")?;
         }
         Ok(())
@@ -107,7 +103,7 @@ impl<'a> Contrast<'a> {
         let (Verdict::Differs, [Some(one), Some(other)]) = (output.verdict, output.sources) else {
             return Ok(());
         };
-        let [one, other] = [(0, one), (1, other)].map(|(at, source)| self.views[at].path(source));
+        let [one, other] = [(0, one), (1, other)].map(|(at, source)| self.sides[at].path(source));
         let difference = one.zip(other).map(|(one, other)| compare::difference(&one, &other));
         writeln!(out)?;
         match difference {
@@ -128,15 +124,14 @@ impl<'a> Contrast<'a> {
     }
 }
 
-impl View<'_> {
+impl Evaluation {
     /// What the task or computation calls a file.
     fn symbol(&self, source: Source) -> String {
         let name = match source {
             Source::Input(id) => self.task.inputs[id.index()].to_string(),
             Source::Literal(id) => self.plan.literals()[id.index()].to_string(),
             Source::Output { call, number } => {
-                let computation = self.plan.call(call).computation;
-                let outputs = &self.task.computations[computation.index()].outputs;
+                let outputs = &self.computation(call).outputs;
                 outputs.get(usize::from(number)).cloned().unwrap_or_default()
             }
         };
@@ -145,8 +140,8 @@ impl View<'_> {
 
     /// Where a file is, its size and its SHA-1; or why there is none.
     fn file(&self, source: Source) -> String {
-        let name = self.evaluation.name(self.files, self.plan, source).unwrap_or_default();
-        match self.evaluation.digest(self.files, source) {
+        let name = self.name(source).unwrap_or_default();
+        match self.digest(source) {
             Some(digest) => {
                 let (size, sha1) = (size(digest.size), digest.sha1.short());
                 format!("{}  {size}  {sha1}", self.shown(&name))
@@ -156,7 +151,7 @@ impl View<'_> {
     }
 
     fn path(&self, source: Source) -> Option<std::path::PathBuf> {
-        let name = self.evaluation.name(self.files, self.plan, source)?;
+        let name = self.name(source)?;
         Some(self.storage.path(&name))
     }
 

@@ -5,8 +5,9 @@ use std::io::{self, Write};
 
 use super::cause::{cause, reason};
 use super::columns::aligned;
-use super::{View, duration, harmless};
+use super::{duration, harmless};
 use crate::count::counted;
+use crate::evaluate::Evaluation;
 use crate::evaluate::Outcome;
 use crate::exit::Exit;
 use crate::explain::{Cause, Change, Explained, Explanation, Why};
@@ -26,21 +27,21 @@ const BAR: u32 = 30;
 ///
 /// Fails if the output cannot be written.
 pub fn explanation(
-    view: View<'_>,
+    evaluation: &Evaluation,
     explanation: &Explanation,
     changes: &HashMap<usize, Change>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let Explanation { calls, causes, .. } = explanation;
     if calls.is_empty() {
-        let there = if view.exit() == Exit::Done { ": all results are there" } else { "" };
+        let there = if evaluation.exit() == Exit::Done { ": all results are there" } else { "" };
         return writeln!(out, "nothing would run{there}");
     }
-    calls.iter().try_for_each(|it| call(view, it, out))?;
+    calls.iter().try_for_each(|it| call(evaluation, it, out))?;
     writeln!(out)?;
     for (at, first) in causes.iter().enumerate() {
         let calls = counted(first.calls, "call");
-        writeln!(out, "[{}] {}: {calls}", at + 1, cause(view, first))?;
+        writeln!(out, "[{}] {}: {calls}", at + 1, cause(evaluation, first))?;
         let Some(git) = changes.get(&at) else { continue };
         change(git, out)?;
         let old = matches!(first.cause, Cause::Computation(..) | Cause::Uncommitted(_, Some(_)));
@@ -53,12 +54,12 @@ pub fn explanation(
 
 /// Says in a line why each missing call would run.
 pub fn reasons<'a>(
-    view: View<'a>,
+    evaluation: &'a Evaluation,
     explanation: &'a Explanation,
 ) -> impl Iterator<Item = String> + 'a {
     explanation.calls.iter().filter_map(move |Explained { call, whys, .. }| {
         let (why, _) = whys.first()?;
-        Some(format!("{}: {}", view.title(*call), reason(view, *call, why)))
+        Some(format!("{}: {}", evaluation.title(*call), reason(evaluation, *call, why)))
     })
 }
 
@@ -115,19 +116,19 @@ fn stat(files: &[FileChange], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Prints a call with its reasons, each with the numbers of the causes behind it.
-fn call(view: View<'_>, explained: &Explained, out: &mut dyn Write) -> io::Result<()> {
+fn call(evaluation: &Evaluation, explained: &Explained, out: &mut dyn Write) -> io::Result<()> {
     let Explained { call, whys, nearest, seconds } = explained;
-    let name = view.evaluation.outcome(*call).map(Outcome::name);
-    let name = name.map(|name| view.shown(&name.short())).unwrap_or_default();
+    let name = evaluation.outcome(*call).map(Outcome::name);
+    let name = name.map(|name| evaluation.shown(&name.short())).unwrap_or_default();
     let seconds = seconds.map_or_else(String::new, |it| format!(", about {}", duration(it)));
-    writeln!(out, "{}: {name}{seconds}", view.title(*call))?;
+    writeln!(out, "{}: {name}{seconds}", evaluation.title(*call))?;
     for (why, causes) in whys {
         let numbers: Vec<String> = causes.iter().map(|at| (at + 1).to_string()).collect();
         let numbers = format!(" [{}]", numbers.join(", ")).replace(" []", "");
-        writeln!(out, "    {}{numbers}", reason(view, *call, why))?;
+        writeln!(out, "    {}{numbers}", reason(evaluation, *call, why))?;
     }
     match nearest {
-        Some(nearest) => writeln!(out, "    compared with {}", view.shown(&nearest.short())),
+        Some(nearest) => writeln!(out, "    compared with {}", evaluation.shown(&nearest.short())),
         None => Ok(()),
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::View;
+use crate::evaluate::Evaluation;
 use crate::explain::{Cause, Causes, Change, Explained, Explanation, Version, Why};
 use crate::git::{FileChange, Log, LogLine};
 use crate::storage::ResultName;
@@ -19,7 +19,7 @@ use crate::workflow::ComputationId;
 ///
 /// Fails if the output cannot be written.
 pub fn explanation_json(
-    view: View<'_>,
+    evaluation: &Evaluation,
     explanation: &Explanation,
     changes: &HashMap<usize, Change>,
     out: &mut dyn Write,
@@ -30,13 +30,13 @@ pub fn explanation_json(
     };
     for (at, first) in explanation.causes.iter().enumerate() {
         let mut told = json!({ "event": "cause", "number": at + 1, "calls": first.calls });
-        merge(&mut told, cause(view, &first.cause));
+        merge(&mut told, cause(evaluation, &first.cause));
         changes.get(&at).map(change).into_iter().for_each(|it| merge(&mut told, it));
         line(told)?;
     }
     for explained in &explanation.calls {
         let Explained { call, whys, nearest, seconds } = explained;
-        let (computation, _) = named(view, view.plan.call(*call).computation);
+        let (computation, _) = named(evaluation, evaluation.plan.call(*call).computation);
         let why = |(it, causes): &(Why, Causes)| {
             let mut told = why(it);
             let causes: Vec<usize> = causes.iter().map(|at| at + 1).collect();
@@ -47,7 +47,7 @@ pub fn explanation_json(
             "event": "call",
             "call": call.index(),
             "computation": computation,
-            "name": view.evaluation.outcome(*call).map(|it| it.name().short()),
+            "name": evaluation.outcome(*call).map(|it| it.name().short()),
             "why": whys.iter().map(why).collect::<Vec<_>>(),
             "nearest": nearest.as_ref().map(ResultName::short),
             "seconds": seconds,
@@ -60,7 +60,7 @@ pub fn explanation_json(
         "seconds": seconds,
         "unknown": explanation.calls.iter().filter(|it| it.seconds.is_none()).count(),
         "unread": explanation.unread,
-        "exit": view.exit().code(),
+        "exit": evaluation.exit().code(),
     }))
 }
 
@@ -71,8 +71,8 @@ fn merge(line: &mut Value, more: Value) {
 }
 
 /// The name of a computation, and its version.
-fn named(view: View<'_>, id: ComputationId) -> (&str, Version) {
-    let computation = &view.task.computations[id.index()];
+fn named(evaluation: &Evaluation, id: ComputationId) -> (&str, Version) {
+    let computation = &evaluation.task.computations[id.index()];
     (computation.name.as_str(), Version::of(computation))
 }
 
@@ -81,32 +81,32 @@ fn version(version: &Version) -> Value {
     json!({ "commit": commit, "tree": tree, "dirty": dirty })
 }
 
-fn cause(view: View<'_>, cause: &Cause) -> Value {
-    let of = |kind: &str, id: &ComputationId| json!({ "cause": kind, "computation": named(view, *id).0 });
+fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
+    let of = |kind: &str, id: &ComputationId| json!({ "cause": kind, "computation": named(evaluation, *id).0 });
     match cause {
         Cause::NeverComputed(id) => of("never_computed", id),
         Cause::Computation(id, old) => {
-            let (computation, new) = named(view, *id);
+            let (computation, new) = named(evaluation, *id);
             let (old, new) = (version(old), version(&new));
             json!({ "cause": "computation", "computation": computation, "old": old, "new": new })
         }
         Cause::Uncommitted(id, old) => {
-            let (computation, new) = named(view, *id);
+            let (computation, new) = named(evaluation, *id);
             let (old, new) = (old.as_ref().map(version), version(&new));
             json!({ "cause": "uncommitted", "computation": computation, "old": old, "new": new })
         }
         Cause::Input(id, old) => {
-            let new = &view.files.inputs[id.index()].file.digest;
-            let input = view.task.inputs[id.index()].as_str();
+            let new = &evaluation.files.inputs[id.index()].file.digest;
+            let input = evaluation.task.inputs[id.index()].as_str();
             json!({ "cause": "input", "input": input, "old": old, "new": new })
         }
         Cause::Literal(id, old) => {
-            let new = view.files.literals[id.index()].as_ref().map(|it| it.digest);
-            let literal = &view.plan.literals()[id.index()];
+            let new = evaluation.files.literals[id.index()].as_ref().map(|it| it.digest);
+            let literal = &evaluation.plan.literals()[id.index()];
             json!({ "cause": "literal", "literal": literal, "old": old, "new": new })
         }
         Cause::NoLiteral(id) => {
-            json!({ "cause": "no_literal", "literal": view.plan.literals()[id.index()] })
+            json!({ "cause": "no_literal", "literal": evaluation.plan.literals()[id.index()] })
         }
         Cause::OtherSource(id, at) => {
             let mut line = of("other_source", id);

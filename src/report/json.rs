@@ -5,14 +5,14 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Reporter, Tally, View};
-use crate::evaluate::{Account, Event, Outcome};
+use super::{Reporter, Tally};
+use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::exit::Exit;
 use crate::plan::{CallId, Source};
 use crate::storage::{Holder, Memory, ResultName};
 
 /// Prints events.
-pub struct Json<'a>(View<'a>);
+pub struct Json<'a>(&'a Evaluation);
 
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -111,9 +111,9 @@ impl<'a> Json<'a> {
     /// # Errors
     ///
     /// Fails if the output cannot be written.
-    pub fn begin(view: View<'a>, out: &mut dyn Write) -> io::Result<Self> {
-        let Account { task, plan, files, .. } = view.account;
-        let json = Self(view);
+    pub fn begin(evaluation: &'a Evaluation, out: &mut dyn Write) -> io::Result<Self> {
+        let Evaluation { task, plan, files, .. } = evaluation;
+        let json = Self(evaluation);
         let inputs = task.inputs.iter().zip(&files.inputs).map(|(name, input)| File {
             name: Some(name.as_str()),
             file: input.file.name.clone(),
@@ -129,7 +129,7 @@ impl<'a> Json<'a> {
         let line = Line::Run {
             task: task.name.as_str(),
             commit: task.commit.full(),
-            storage: view.shown(""),
+            storage: evaluation.shown(""),
             inputs: inputs.collect(),
             literals: literals.collect(),
             calls: plan.calls().len(),
@@ -140,8 +140,7 @@ impl<'a> Json<'a> {
 
     /// The name of a call's computation, and its outputs under the name that they have.
     fn call(&self, call: CallId, name: &ResultName) -> (&'a str, Vec<File<'a>>) {
-        let Account { task, plan, .. } = self.0.account;
-        let computation = &task.computations[plan.call(call).computation.index()];
+        let computation = self.0.computation(call);
         let outputs = computation.outputs.iter().enumerate().map(|(number, symbolic)| {
             let source = Source::Output { call, number: number as u8 };
             self.file(Some(symbolic), name.output(number), source)
@@ -150,8 +149,7 @@ impl<'a> Json<'a> {
     }
 
     fn file(&self, name: Option<&'a str>, file: String, source: Source) -> File<'a> {
-        let Account { files, evaluation, .. } = self.0.account;
-        let sha1 = evaluation.digest(files, source).map(|digest| digest.sha1.full());
+        let sha1 = self.0.digest(source).map(|digest| digest.sha1.full());
         File { name, file, sha1, there: self.0.is_there(source) }
     }
 }
@@ -186,7 +184,7 @@ impl Reporter for Json<'_> {
                 print(&Line::Unsettled { call: call.index(), computation, outputs }, out)
             }
             Event::Ended(call) => {
-                let Some(ended) = self.0.evaluation.outcome(*call) else {
+                let Some(ended) = self.0.outcome(*call) else {
                     return Ok(());
                 };
                 let (computation, outputs) = self.call(*call, ended.name());
@@ -216,9 +214,9 @@ impl Reporter for Json<'_> {
     }
 
     fn end(&mut self, job: Option<&ResultName>, exit: Exit, out: &mut dyn Write) -> io::Result<()> {
-        let Account { plan, files, evaluation, .. } = self.0.account;
+        let Evaluation { plan, .. } = self.0;
         let outputs = plan.outputs().iter().filter_map(|source| {
-            let name = evaluation.name(files, plan, *source)?;
+            let name = self.0.name(*source)?;
             Some(self.file(None, name, *source))
         });
         let job = job.map(|name| (0..plan.outputs().len()).map(|at| name.output(at)).collect());

@@ -8,6 +8,7 @@ mod cause;
 mod columns;
 mod contrast;
 mod diagnosis;
+mod event_printer;
 mod explanation;
 mod explanation_json;
 mod json;
@@ -21,13 +22,13 @@ mod trouble;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
-use std::io;
-use std::ops::Deref;
+use std::io::{self, Write as _};
 
 pub use self::ancestry::Ancestry;
 pub use self::bar::{Bar, reading};
 pub use self::contrast::Contrast;
 pub use self::diagnosis::{Findings, diagnosis, diagnosis_json};
+pub use self::event_printer::EventPrinter;
 pub use self::explanation::{explanation, reasons};
 pub use self::explanation_json::explanation_json;
 pub use self::json::Json;
@@ -38,41 +39,10 @@ pub use self::stay::{Sum, candidates, pins, repositories};
 pub use self::tree::Tree;
 pub use self::trouble::Troubles;
 use crate::count::counted;
-use crate::evaluate::{Account, Event, Outcome};
+use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::exit::Exit;
-use crate::plan::{CallId, Plan, Source, Step};
+use crate::plan::CallId;
 use crate::storage::ResultName;
-use crate::workflow::Task;
-
-/// Everything that can be told of one evaluation.
-#[derive(Clone, Copy)]
-pub struct View<'a> {
-    /// The evaluation, which may go on.
-    pub account: Account<'a>,
-    /// What each call is called where it occurs first; see [`labels`].
-    pub labels: &'a [&'a str],
-}
-
-impl<'a> Deref for View<'a> {
-    type Target = Account<'a>;
-
-    fn deref(&self) -> &Account<'a> {
-        &self.account
-    }
-}
-
-/// What a human called each call of a plan, where it occurs first in the workflow.
-pub fn labels<'a>(task: &'a Task, plan: &Plan) -> Vec<&'a str> {
-    let mut labels = vec![ROOT; plan.calls().len()];
-    for argument in task.workflow.nodes().flat_map(|(_, node)| node.inputs()) {
-        if let Step::Call(call) = plan.step(argument.node)
-            && labels[call.index()] == ROOT
-        {
-            labels[call.index()] = &argument.label;
-        }
-    }
-    labels
-}
 
 /// Takes the control characters out of a text, which could else command the terminal.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
@@ -80,10 +50,16 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     if text.contains(harms) { text.replace(harms, "\u{fffd}").into() } else { text.into() }
 }
 
+/// Writes a line to standard error, after the name of the program.
+pub fn say(program: &str, text: &dyn fmt::Display) {
+    // If standard error is closed there is nobody to tell.
+    drop(writeln!(io::stderr(), "{program}: {text}"));
+}
+
 /// What the root of every workflow is called.
 const ROOT: &str = "TASK";
 
-impl View<'_> {
+impl Evaluation {
     /// A name in the storage as the user would write it.
     pub fn shown(&self, name: &str) -> String {
         let path = self.storage.shown(name).into_os_string();
@@ -91,24 +67,20 @@ impl View<'_> {
     }
 
     /// Where the outputs of the task are, or would be, and whether they are there.
-    pub fn outputs(&self) -> impl Iterator<Item = (String, bool)> + '_ {
-        self.plan.outputs().iter().filter_map(|source| {
-            let name = self.evaluation.name(self.files, self.plan, *source)?;
-            Some((self.shown(&name), self.is_there(*source)))
-        })
+    fn shown_outputs(&self) -> impl Iterator<Item = (String, bool)> + '_ {
+        self.plan
+            .outputs()
+            .iter()
+            .filter_map(|source| Some((self.shown(&self.name(*source)?), self.is_there(*source))))
     }
 
     /// What a call is for humans: the name of its computation, and what it is called.
     fn title(&self, call: CallId) -> String {
-        let computation = &self.task.computations[self.plan.call(call).computation.index()];
-        format!("{} ({})", computation.name, harmless(self.labels[call.index()]))
+        let label = self.label(call).unwrap_or(ROOT);
+        format!("{} ({})", self.computation(call).name, harmless(label))
     }
 
-    fn is_there(&self, source: Source) -> bool {
-        self.evaluation.is_there(self.files, source)
-    }
-
-    /// How the evaluation ended as a whole.
+    /// The exit code of the evaluation as a whole.
     pub fn exit(&self) -> Exit {
         let tally = self.tally();
         match () {
@@ -121,15 +93,14 @@ impl View<'_> {
 
     /// The calls that were executed.
     pub fn executed(&self) -> HashSet<&ResultName> {
-        let ended = self.evaluation.outcomes();
-        let executed = ended.filter(|outcome| matches!(outcome, Outcome::Executed(_)));
+        let executed = self.outcomes().filter(|outcome| matches!(outcome, Outcome::Executed(_)));
         executed.map(Outcome::name).collect()
     }
 
     /// How many calls ended in which way.
     pub fn tally(&self) -> Tally {
         let mut tally = Tally { calls: self.plan.calls().len(), ..Tally::default() };
-        for outcome in self.evaluation.outcomes() {
+        for outcome in self.outcomes() {
             match outcome {
                 Outcome::Reused(_) => tally.reused += 1,
                 Outcome::TakenOver(_) => tally.taken_over += 1,

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::View;
-use crate::evaluate::{Event, Outcome};
+use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::plan::CallId;
 
 /// How often the display changes at most.
@@ -23,7 +22,7 @@ const WORTH: Duration = Duration::from_millis(200);
 
 /// A progress display.
 pub struct Progress<'a> {
-    view: View<'a>,
+    evaluation: &'a Evaluation,
     all: MultiProgress,
     total: ProgressBar,
     lines: Vec<ProgressBar>,
@@ -37,11 +36,11 @@ pub struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     /// Shows that nothing is done yet; `visible` or not at all.
-    pub fn new(view: View<'a>, visible: bool) -> Self {
+    pub fn new(evaluation: &'a Evaluation, visible: bool) -> Self {
         let target =
             if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let all = MultiProgress::with_draw_target(target);
-        let total = ProgressBar::new(view.plan.calls().len() as u64);
+        let total = ProgressBar::new(evaluation.plan.calls().len() as u64);
         let style = ProgressStyle::with_template("[{bar:20}] {pos}/{len} {wide_msg}");
         total.set_style(
             style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "),
@@ -49,7 +48,7 @@ impl<'a> Progress<'a> {
         let total = all.add(total);
         let (begun, shown) = (Instant::now(), Instant::now());
         Self {
-            view,
+            evaluation,
             all,
             total,
             lines: Vec::new(),
@@ -67,12 +66,12 @@ impl<'a> Progress<'a> {
         match event {
             Event::Started(call, ..) => {
                 let now = Instant::now();
-                self.running.insert((now, *call), self.view.title(*call));
+                self.running.insert((now, *call), self.evaluation.title(*call));
                 self.since.insert(*call, now);
             }
             Event::Ended(call) => {
                 self.done += 1;
-                let outcome = self.view.evaluation.outcome(*call);
+                let outcome = self.evaluation.outcome(*call);
                 self.reused +=
                     u64::from(matches!(outcome, Some(Outcome::Reused(_) | Outcome::TakenOver(_))));
                 if let Some(since) = self.since.remove(call) {

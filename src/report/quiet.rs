@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use super::{Reporter, View};
-use crate::evaluate::Event;
+use super::Reporter;
+use crate::evaluate::{Evaluation, Event};
 use crate::exit::Exit;
 use crate::storage::ResultName;
 
 /// Says at the end where the outputs are.
-pub struct Quiet<'a>(pub View<'a>);
+pub struct Quiet<'a>(pub &'a Evaluation);
 
 impl Reporter for Quiet<'_> {
     fn event(&mut self, _: &Event, _: &mut dyn Write) -> io::Result<()> {
@@ -16,7 +16,7 @@ impl Reporter for Quiet<'_> {
     }
 
     fn end(&mut self, _: Option<&ResultName>, _: Exit, out: &mut dyn Write) -> io::Result<()> {
-        for (path, there) in self.0.outputs() {
+        for (path, there) in self.0.shown_outputs() {
             if there {
                 writeln!(out, "{path}")?;
             }

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::{ROOT, Reporter, View, harmless};
-use crate::evaluate::{Account, Event, Outcome};
+use super::{ROOT, Reporter, harmless};
+use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::exit::Exit;
 use crate::plan::{CallId, Source, Step};
 use crate::storage::ResultName;
@@ -19,7 +19,7 @@ const DEEPEST: usize = 25;
 
 /// Prints the tree.
 pub struct Tree<'a> {
-    view: View<'a>,
+    evaluation: &'a Evaluation,
     stack: Vec<Open<'a>>,
     printed: Vec<bool>,
     /// What was told to have ended: the evaluation may be ahead of its events.
@@ -39,10 +39,17 @@ struct Open<'a> {
 
 impl<'a> Tree<'a> {
     /// Begins at the root.
-    pub fn new(view: View<'a>) -> Self {
-        let none = vec![false; view.plan.calls().len()];
+    pub fn new(evaluation: &'a Evaluation) -> Self {
+        let none = vec![false; evaluation.plan.calls().len()];
         let (printed, ended) = (none.clone(), none);
-        Self { view, stack: Vec::new(), printed, ended, started: HashMap::new(), computing: false }
+        Self {
+            evaluation,
+            stack: Vec::new(),
+            printed,
+            ended,
+            started: HashMap::new(),
+            computing: false,
+        }
     }
 
     /// Prints what is known before any call has ended.
@@ -51,16 +58,16 @@ impl<'a> Tree<'a> {
     ///
     /// Fails if the output cannot be written.
     pub fn begin(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        self.open(self.view.task.workflow.root(), ROOT, out)?;
+        self.open(self.evaluation.task.workflow.root(), ROOT, out)?;
         self.go_on(out)
     }
 
     /// Prints a leaf, or begins the subtree of a call.
     fn open(&mut self, node: NodeId, label: &'a str, out: &mut dyn Write) -> io::Result<()> {
-        match self.view.plan.step(node) {
+        match self.evaluation.plan.step(node) {
             Step::Leaf(source) => self.leaf(source, label, out),
             Step::Call(call) => {
-                let inputs = self.view.task.workflow[node].inputs().len();
+                let inputs = self.evaluation.task.workflow[node].inputs().len();
                 let next = if self.printed[call.index()] { inputs } else { 0 };
                 self.stack.push(Open { node, call, label, next });
                 Ok(())
@@ -69,23 +76,23 @@ impl<'a> Tree<'a> {
     }
 
     fn leaf(&self, source: Source, label: &str, out: &mut dyn Write) -> io::Result<()> {
-        let Account { task, plan, files, .. } = self.view.account;
+        let Evaluation { task, plan, .. } = self.evaluation;
         let text = match source {
             Source::Input(id) => format!("INPUT('{}')", task.inputs[id.index()]),
             Source::Literal(id) => format!("FILE('{}')", plan.literals()[id.index()]),
             Source::Output { .. } => return Ok(()),
         };
-        let name = self.view.evaluation.name(files, plan, source).unwrap_or_default();
-        let status = if self.view.is_there(source) { "ok" } else { "MISSING!!!" };
+        let name = self.evaluation.name(source).unwrap_or_default();
+        let status = if self.evaluation.is_there(source) { "ok" } else { "MISSING!!!" };
         indent(self.stack.len(), out)?;
-        writeln!(out, "{}: {text} {} {status}", harmless(label), self.view.shown(&name))
+        writeln!(out, "{}: {text} {} {status}", harmless(label), self.evaluation.shown(&name))
     }
 
     /// Prints as far as what is known reaches.
     fn go_on(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        let view = self.view;
+        let evaluation = self.evaluation;
         while let Some(open) = self.stack.last_mut() {
-            if let Some(input) = view.task.workflow[open.node].inputs().get(open.next) {
+            if let Some(input) = evaluation.task.workflow[open.node].inputs().get(open.next) {
                 open.next += 1;
                 self.open(input.node, &input.label, out)?;
             } else if !self.close(out)? {
@@ -103,7 +110,7 @@ impl<'a> Tree<'a> {
         let call = *call;
         let depth = self.stack.len() - 1;
         let ended = self.ended[call.index()];
-        let outcome = self.view.evaluation.outcome(call).filter(|_| ended);
+        let outcome = self.evaluation.outcome(call).filter(|_| ended);
         if !self.computing {
             let (name, there, computing) = match (self.started.get(&call), outcome) {
                 (Some(name), _) => (name, false, true),
@@ -133,16 +140,17 @@ impl<'a> Tree<'a> {
         let Some(Open { node, label, .. }) = self.stack.last() else {
             return Ok(());
         };
-        let Node::Computation { computation, outputs, .. } = &self.view.task.workflow[*node] else {
+        let Node::Computation { computation, outputs, .. } = &self.evaluation.task.workflow[*node]
+        else {
             return Ok(());
         };
-        let computation = &self.view.task.computations[computation.index()];
+        let computation = &self.evaluation.task.computations[computation.index()];
         let depth = self.stack.len() - 1;
         indent(depth, out)?;
         writeln!(out, "{} ({})", computation.name, harmless(label))?;
         let status = if there { "ok" } else { "MISSING" };
         for number in outputs.numbers().map(usize::from) {
-            let path = self.view.shown(&name.output(number));
+            let path = self.evaluation.shown(&name.output(number));
             indent(depth, out)?;
             writeln!(out, "`> {}: {path} {status}", harmless(&computation.outputs[number]))?;
         }
@@ -186,7 +194,7 @@ impl Reporter for Tree<'_> {
 
     fn end(&mut self, _: Option<&ResultName>, _: Exit, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "\nTask outputs are:")?;
-        for (path, there) in self.view.outputs() {
+        for (path, there) in self.evaluation.shown_outputs() {
             let status = if there { "" } else { " MISSING" };
             writeln!(out, "    {path}{status}")?;
         }

@@ -7,9 +7,9 @@ use std::collections::btree_map::Entry;
 use std::error::Error;
 use std::fmt::Write;
 
-use super::{View, harmless};
+use super::harmless;
 use crate::count::counted;
-use crate::evaluate::{Event, Outcome};
+use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::plan::CallId;
 use crate::storage::record::{FailureRecord, Stamp};
 use crate::storage::{Damage, Memory, StorageError};
@@ -27,25 +27,27 @@ pub struct Troubles {
 impl Troubles {
     /// Says in words what the user may want to know of an event; `None` if it goes as it should,
     /// or if the storage fails as it was told before.
-    pub fn tell(&mut self, view: View<'_>, event: &Event) -> Option<String> {
+    pub fn tell(&mut self, evaluation: &Evaluation, event: &Event) -> Option<String> {
         match event {
-            Event::Started(call, _, memory) => remembered(&view.title(*call), memory.as_deref()?),
+            Event::Started(call, _, memory) => {
+                remembered(&evaluation.title(*call), memory.as_deref()?)
+            }
             Event::Retried(call, outcome) => {
-                Some(failure(view, *call, outcome)? + "  trying again")
+                Some(failure(evaluation, *call, outcome)? + "  trying again")
             }
             Event::Held(call, _, holder) => {
-                Some(format!("{} waits for {holder}, which computes it", view.title(*call)))
+                Some(format!("{} waits for {holder}, which computes it", evaluation.title(*call)))
             }
             Event::Unsettled(call, name) => {
-                let file = view.shown(&name.output(0));
-                let title = view.title(*call);
+                let file = evaluation.shown(&name.output(0));
+                let title = evaluation.title(*call);
                 Some(format!(
                     "{title} waits a minute: {file} has no record, and may still be written"
                 ))
             }
-            Event::Ended(call) => match view.evaluation.outcome(*call)? {
+            Event::Ended(call) => match evaluation.outcome(*call)? {
                 outcome if self.was_told(outcome) => None,
-                outcome => failure(view, *call, outcome),
+                outcome => failure(evaluation, *call, outcome),
             },
         }
     }
@@ -103,14 +105,14 @@ fn remembered(title: &str, memory: &Memory) -> Option<String> {
 }
 
 /// Says in words how a call failed, and what it printed last; `None` if it did not fail.
-fn failure(view: View<'_>, call: CallId, outcome: &Outcome) -> Option<String> {
+fn failure(evaluation: &Evaluation, call: CallId, outcome: &Outcome) -> Option<String> {
     let Outcome::Failed { name, error, log } = outcome else { return None };
-    let mut text = format!("{} failed: {error}\n", view.title(call));
+    let mut text = format!("{} failed: {error}\n", evaluation.title(call));
     let causes = std::iter::successors(error.source(), |&error| error.source());
     causes.for_each(|cause| line(&mut text, "because", &cause.to_string()));
     line(&mut text, "call", &name.short());
     if let Some(log) = log {
-        line(&mut text, "log", &view.shown(&log.name));
+        line(&mut text, "log", &evaluation.shown(&log.name));
         let lines: Vec<&str> = log.tail.lines().collect();
         for printed in &lines[lines.len().saturating_sub(LINES)..] {
             line(&mut text, "   |", &harmless(printed));

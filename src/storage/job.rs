@@ -13,6 +13,7 @@ use super::survey::Entry;
 use super::{Result, Storage, StorageError, Stored, Unrecorded};
 use crate::digest::{Digest, ObjectId};
 use crate::name::{InputName, TaskName};
+use crate::workflow::Task;
 
 /// A version of a task: everything but its inputs that a job depends on.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +26,17 @@ pub struct TaskVersion<'a> {
     pub place: Option<&'a str>,
 }
 
-impl TaskVersion<'_> {
+impl<'a> TaskVersion<'a> {
+    /// The version of a task, given by its name, its commit and its place in the repository.
+    pub const fn new(name: &'a TaskName, commit: &'a ObjectId, place: &'a str) -> Self {
+        Self { name, commit, place: Some(place) }
+    }
+
+    /// The version of a task.
+    pub fn of(task: &'a Task) -> Self {
+        Self::new(&task.name, &task.commit, &task.place)
+    }
+
     /// The directories that may hold its jobs, in the order in which they are tried: two tasks of one
     /// repository may have the same name, and two commits the same first digits.
     pub fn directories(self) -> Vec<String> {

@@ -4,15 +4,15 @@ use std::collections::HashSet;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use compeval::evaluate::{Account, Evaluation, Evaluator, Event, Exports, Files};
+use compeval::evaluate::{Evaluation, Evaluator, Event, ExecutionSettings, Exports, Files};
 use compeval::executor::{Executor, Fake, Invocation};
 use compeval::exit::Exit;
 use compeval::git::Trees;
 use compeval::load::{self, Uncommitted};
 use compeval::plan::Plan;
-use compeval::report::{Reporter, Tally, Tree, View, labels};
+use compeval::report::{Reporter, Tally, Tree};
 use compeval::storage::{Durability, Storage, Unrecorded};
 use compeval::workflow::Task;
 
@@ -20,8 +20,8 @@ use crate::lab::Lab;
 
 /// A task, and where its results are.
 pub(crate) struct World {
-    pub(crate) task: Task,
-    pub(crate) plan: Plan,
+    pub(crate) task: Arc<Task>,
+    pub(crate) plan: Arc<Plan>,
     pub(crate) storage: PathBuf,
     pub(crate) inputs: Vec<PathBuf>,
 }
@@ -59,7 +59,7 @@ impl World {
     pub(crate) fn load(lab: &Lab) -> Self {
         let task = load::task(&lab.path("task"), Uncommitted::Ignore, None);
         let task = task.unwrap_or_else(|error| panic!("{error:?}")).task;
-        let plan = Plan::new(&task.workflow);
+        let (plan, task) = (Arc::new(Plan::new(&task.workflow)), Arc::new(task));
         let inputs = lab.inputs.iter().map(|name| lab.path("data").join(name));
         Self { task, plan, storage: lab.path("storage"), inputs: inputs.collect() }
     }
@@ -99,31 +99,30 @@ impl World {
             Some(_) => Storage::open(&self.storage, Unrecorded::Adopt, Durability::Unsynced),
             None => Storage::inspect(&self.storage, Unrecorded::Adopt),
         };
-        let storage = &storage.unwrap();
-        let files = &Files::new(task, plan, &self.inputs, storage, executor.is_some()).unwrap();
-        let (evaluation, events) = (&Evaluation::new(plan), Mutex::new(Vec::new()));
-        let observe = |event: Event| events.lock().unwrap().push(event);
-        let (observe, retries) = (&observe, 0);
+        let storage = storage.unwrap();
+        let files = Files::new(task, plan, &self.inputs, &storage, executor.is_some()).unwrap();
+        let evaluation = &Evaluation::new(Arc::clone(task), Arc::clone(plan), files, storage);
+        let events = Mutex::new(Vec::new());
+        let observe = &|event: Event| events.lock().unwrap().push(event);
         let trees = Trees::new(&self.storage);
-        let exports = &Exports::new(storage, &trees);
-        let forced = &HashSet::new();
-        let evaluator =
-            Evaluator { task, plan, files, storage, exports, executor, retries, forced, observe };
-        evaluator.evaluate(evaluation, NonZeroUsize::new(jobs).unwrap()).unwrap();
-        let labels = &labels(task, plan);
-        let view = View { account: Account { task, plan, files, evaluation, storage }, labels };
+        let exports = &Exports::new(&evaluation.storage, &trees);
+        let (forced, retries) = (&HashSet::new(), 0);
+        let settings = |executor| ExecutionSettings { executor, exports, retries, forced };
+        let evaluator = Evaluator { evaluation, execution: executor.map(settings), observe };
+        evaluator.evaluate(NonZeroUsize::new(jobs).unwrap()).unwrap();
         let mut text = Vec::new();
-        let mut tree = Tree::new(view);
+        let mut tree = Tree::new(evaluation);
         tree.begin(&mut text).unwrap();
         for event in events.into_inner().unwrap() {
             tree.event(&event, &mut text).unwrap();
         }
-        tree.end(None, view.exit(), &mut text).unwrap();
-        let outputs = evaluation.outputs(files, plan).unwrap_or_default();
+        tree.end(None, evaluation.exit(), &mut text).unwrap();
+        let outputs = evaluation.outputs().unwrap_or_default();
+        let path = |name: &str| evaluation.storage.path(name);
         Evaluated {
-            exit: view.exit(),
-            tally: view.tally(),
-            outputs: outputs.iter().map(|output| read(&storage.path(&output.name))).collect(),
+            exit: evaluation.exit(),
+            tally: evaluation.tally(),
+            outputs: outputs.iter().map(|output| read(&path(&output.name))).collect(),
             names: evaluation.outcomes().map(|outcome| outcome.name().short()).collect(),
             text: String::from_utf8(text).unwrap(),
             executed: Vec::new(),

@@ -1,12 +1,14 @@
 //! Shared calls, labels, and what is known of files.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use super::*;
 use crate::digest::Digest;
+use crate::evaluate::{Evaluator, Files};
 use crate::name::StorageName;
 use crate::slice::Slice;
-use crate::storage::{Input, Stored, Unrecorded};
+use crate::storage::{Input, Storage, Stored, Unrecorded};
 use crate::workflow::{Argument, Builder, ComputationId, InputId, Workflow};
 
 fn task(workflow: Workflow) -> Task {
@@ -104,10 +106,11 @@ fn files_have_the_names_that_the_user_sees() {
     let file = Stored { name, digest, modified_ns: 0 };
     let files = Files { inputs: vec![Input { file, there: true }], literals: vec![None] };
     let storage = Storage::inspect(Path::new("no/such/storage"), Unrecorded::Adopt).unwrap();
-    let dir = Path::new("no/such/task");
-    let evaluation = Evaluation::of_what_is_there(dir, &task, &plan, &files, &storage).unwrap();
-    let results = Results { evaluation: &evaluation, files: &files, storage: &storage };
-    let drawing = Drawing::new(&task, &plan, Some(results));
+    let evaluation = Evaluation::new(task, plan, files, storage);
+    Evaluator { evaluation: &evaluation, execution: None, observe: &|_| {} }
+        .evaluate(NonZeroUsize::MIN)
+        .unwrap();
+    let drawing = Drawing::new(&evaluation.task, &evaluation.plan, Some(&evaluation));
     let there = drawing.shapes.iter().map(|shape| shape.state == Some(State::There));
     assert_eq!(there.collect::<Vec<_>>(), [true, false, false, false, false]);
     assert_eq!(drawing.shapes[0].files, ["no/such/storage/tinputs/00/0123456789"]);

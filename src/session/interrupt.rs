@@ -70,15 +70,19 @@ impl Drop for Interrupts {
 }
 
 /// A program that does one thing after the other and looks in between whether it is to stop.
-pub(super) struct Stop {
+pub struct Stop {
     /// Whether it is to stop.
-    pub(super) asked: Arc<AtomicBool>,
+    pub asked: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
 }
 
 impl Stop {
     /// Begins to watch; the first signal asks, a second one ends the program.
-    pub(super) fn watch() -> io::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// Fails if signals cannot be watched.
+    pub fn watch() -> io::Result<Self> {
         let stop = Self { asked: Arc::default(), signal: Arc::default() };
         for signal in signals() {
             flag::register_conditional_default(signal, Arc::clone(&stop.asked))?;
@@ -90,7 +94,7 @@ impl Stop {
     }
 
     /// The signal that asked, if any.
-    pub(super) fn caught(&self) -> Option<u8> {
+    pub fn caught(&self) -> Option<u8> {
         u8::try_from(self.signal.load(Ordering::SeqCst)).ok().filter(|signal| *signal > 0)
     }
 }

@@ -1,4 +1,4 @@
-//! Where a run is told: standard output, progress, and complaints beside it.
+//! The printer of a run: standard output, progress, and failures on standard error.
 //!
 //! Events wait in a queue, so that nobody who reads slowly slows down the evaluation, and nobody
 //! who stops reading stops it.
@@ -8,43 +8,60 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use super::say;
-use crate::evaluate::Event;
+use super::{Progress, Reporter, Silent, TICK, Troubles, say};
+use crate::evaluate::{Evaluation, Event};
 use crate::exit::Exit;
-use crate::report::{Progress, Reporter, TICK, Troubles, View};
-use crate::storage::ResultName;
+use crate::storage::{ResultName, StorageError};
 
-/// How many events are told at once.
+/// How many events are printed at once.
 const BATCH: usize = 1000;
 
-/// How often whoever tells is woken for an event. After that events come too fast for that: each time
-/// costs more than to tell ten.
-const WOKEN: usize = 100;
+/// How often the printer is woken for an event. After that events come too fast for that: waking it
+/// costs more than printing ten.
+const MAX_WAKES: usize = 100;
 
 /// How long events may wait then.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Everything that a run writes.
-pub(super) struct Screen<'a> {
-    pub(super) program: &'static str,
-    pub(super) view: View<'a>,
-    pub(super) reporter: Box<dyn Reporter + 'a>,
-    pub(super) progress: Progress<'a>,
-    pub(super) troubles: Troubles,
+/// Prints the events of one evaluation.
+pub struct EventPrinter<'a> {
+    program: &'static str,
+    evaluation: &'a Evaluation,
+    reporter: Box<dyn Reporter + 'a>,
+    progress: Progress<'a>,
+    troubles: Troubles,
     /// What is to be written next.
-    pub(super) text: Vec<u8>,
-    pub(super) out: &'a mut dyn Write,
+    text: Vec<u8>,
+    out: Box<dyn Write + 'a>,
     /// Why nothing more is written.
-    pub(super) broken: Option<io::Error>,
+    broken: Option<io::Error>,
 }
 
-impl Screen<'_> {
-    /// Tells all events until there are no more, when the user asked to stop, and what is to be told
-    /// once.
-    pub(super) fn follow(
+impl<'a> EventPrinter<'a> {
+    /// Prints to `out` what a reporter makes of events, after the text that it began with; with
+    /// `progress`, shows what is running on a terminal.
+    pub fn new(
+        program: &'static str,
+        evaluation: &'a Evaluation,
+        (reporter, text): (Box<dyn Reporter + 'a>, Vec<u8>),
+        progress: bool,
+        out: impl Write + 'a,
+    ) -> Self {
+        let progress = Progress::new(evaluation, progress);
+        let (troubles, out) = (Troubles::default(), Box::new(out));
+        Self { program, evaluation, reporter, progress, troubles, text, out, broken: None }
+    }
+
+    /// Prints nothing but failures and progress.
+    pub fn silent(evaluation: &'a Evaluation, progress: bool) -> Self {
+        Self::new("ce", evaluation, (Box::new(Silent), Vec::new()), progress, io::sink())
+    }
+
+    /// Prints all events until there are no more, that the user asked to stop, and a warning once.
+    pub fn follow(
         &mut self,
         events: &Receiver<Event>,
-        caught: &dyn Fn() -> Option<u8>,
+        interrupted_by: &dyn Fn() -> Option<u8>,
         warning: &dyn Fn() -> Option<String>,
     ) {
         self.write();
@@ -56,7 +73,7 @@ impl Screen<'_> {
                 Ok(event) => {
                     self.event(&event);
                     woken += 1;
-                    if woken > WOKEN {
+                    if woken > MAX_WAKES {
                         thread::sleep(PAUSE);
                     }
                     events.try_iter().take(BATCH).for_each(|event| self.event(&event));
@@ -69,7 +86,7 @@ impl Screen<'_> {
                 self.complain(&text);
             }
             self.write();
-            if !interrupted && caught().is_some() {
+            if !interrupted && interrupted_by().is_some() {
                 interrupted = true;
                 self.complain("interrupted: ending what is running (once more to kill it)");
             }
@@ -80,11 +97,16 @@ impl Screen<'_> {
         rest.iter().for_each(|text| self.complain(text));
     }
 
+    /// Whether a failure of a call because of this error was printed.
+    pub fn has_reported(&self, error: &StorageError) -> bool {
+        self.troubles.have_told(error)
+    }
+
     fn event(&mut self, event: &Event) {
         self.progress.event(event);
         let told = self.reporter.event(event, &mut self.text);
         self.note(told);
-        if let Some(text) = self.troubles.tell(self.view, event) {
+        if let Some(text) = self.troubles.tell(self.evaluation, event) {
             self.write();
             self.complain(text.trim_end());
         }
@@ -98,16 +120,17 @@ impl Screen<'_> {
         self.note(complaint);
     }
 
-    /// Tells the end.
-    pub(super) fn end(&mut self, job: Option<&ResultName>, exit: Exit) {
+    /// Prints the end. Returns why the output could not be written, if it could not.
+    pub fn end(mut self, job: Option<&ResultName>, exit: Exit) -> Option<io::Error> {
         let told = self.reporter.end(job, exit, &mut self.text);
         self.note(told);
         self.write();
+        self.broken
     }
 
     fn write(&mut self) {
         if !self.text.is_empty() && self.broken.is_none() {
-            let (out, text) = (&mut *self.out, &self.text);
+            let (out, text) = (&mut self.out, &self.text);
             let written = self.progress.aside(|| {
                 out.write_all(text)?;
                 out.flush()

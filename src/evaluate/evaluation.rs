@@ -1,0 +1,209 @@
+//! One evaluation: a task, its plan, the files that are there before any call, the storage, and how
+//! each call has ended so far. Everything that is asked or printed of a run is asked of this value.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+
+use super::Outcome;
+use crate::digest::Digest;
+use crate::plan::{CallId, Plan, Source, Step};
+use crate::storage::record::Published;
+use crate::storage::{Input, Storage, StorageError, Stored, TaskVersion, Version};
+use crate::workflow::{Computation, NodeId, Task};
+
+/// The files that are there before any call.
+#[derive(Debug)]
+pub struct Files {
+    /// The task's inputs, in order.
+    pub inputs: Vec<Input>,
+    /// The plan's literals, in order; `None` for what the storage does not have.
+    pub literals: Vec<Option<Stored>>,
+}
+
+/// An evaluation of a task, which may still go on: outcomes are added by other threads, each once.
+#[derive(Debug)]
+pub struct Evaluation {
+    /// The task.
+    pub task: Arc<Task>,
+    /// Its plan.
+    pub plan: Arc<Plan>,
+    /// The files that are there before any call.
+    pub files: Files,
+    /// The storage that holds the results.
+    pub storage: Arc<Storage>,
+    outcomes: Box<[OnceLock<Outcome>]>,
+    /// Where each call occurs first; `None` for the root.
+    first_uses: OnceLock<Box<[Option<ArgumentPlace>]>>,
+}
+
+/// A node of the workflow, and the number of one of its arguments.
+type ArgumentPlace = (NodeId, usize);
+
+impl Evaluation {
+    /// Returns an evaluation of which no call has ended.
+    pub fn new(
+        task: impl Into<Arc<Task>>,
+        plan: impl Into<Arc<Plan>>,
+        files: Files,
+        storage: impl Into<Arc<Storage>>,
+    ) -> Self {
+        let (task, plan, storage) = (task.into(), plan.into(), storage.into());
+        let outcomes = plan.calls().map(|_| OnceLock::new()).collect();
+        Self { task, plan, files, storage, outcomes, first_uses: OnceLock::new() }
+    }
+
+    /// Records the outcome of a call. Returns true unless it had one.
+    pub(super) fn set(&self, call: CallId, outcome: Outcome) -> bool {
+        self.outcomes[call.index()].set(outcome).is_ok()
+    }
+
+    /// Returns how a call ended, if it did.
+    pub fn outcome(&self, call: CallId) -> Option<&Outcome> {
+        self.outcomes[call.index()].get()
+    }
+
+    /// Returns how the calls ended that did, in the order of the plan.
+    pub fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
+        self.outcomes.iter().filter_map(OnceLock::get)
+    }
+
+    /// Returns the computation of a call.
+    pub fn computation(&self, call: CallId) -> &Computation {
+        &self.task.computations[self.plan.call(call).computation.index()]
+    }
+
+    /// Returns the label of the argument where a call occurs first in the workflow; `None` for the
+    /// root, which is nobody's argument.
+    pub fn label(&self, call: CallId) -> Option<&str> {
+        let first_uses = self.first_uses.get_or_init(|| {
+            let mut first: Box<[_]> = self.plan.calls().map(|_| None).collect();
+            for (id, node) in self.task.workflow.nodes() {
+                for (at, argument) in node.inputs().iter().enumerate() {
+                    if let Step::Call(call) = self.plan.step(argument.node) {
+                        first[call.index()].get_or_insert((id, at));
+                    }
+                }
+            }
+            first
+        });
+        let (node, argument) = first_uses[call.index()]?;
+        Some(&self.task.workflow[node].inputs()[argument].label)
+    }
+
+    /// Returns what a source contains, if it is known.
+    pub fn digest(&self, source: Source) -> Option<Digest> {
+        match source {
+            Source::Input(id) => Some(self.files.inputs[id.index()].file.digest),
+            Source::Literal(id) => self.files.literals[id.index()].as_ref().map(|file| file.digest),
+            Source::Output { call, number } => {
+                let outputs = self.outcome(call)?.outputs()?;
+                outputs.files.get(usize::from(number)).map(|file| file.digest)
+            }
+        }
+    }
+
+    /// Returns the name of a source's file, or of what it would be.
+    pub fn name(&self, source: Source) -> Option<String> {
+        Some(match source {
+            Source::Input(id) => self.files.inputs[id.index()].file.name.clone(),
+            Source::Literal(id) => self.plan.literals()[id.index()].to_string(),
+            Source::Output { call, number } => self.outcome(call)?.name().output(number.into()),
+        })
+    }
+
+    /// Whether a source's file is in the storage.
+    pub fn is_there(&self, source: Source) -> bool {
+        match source {
+            Source::Input(id) => self.files.inputs[id.index()].there,
+            Source::Literal(id) => self.files.literals[id.index()].is_some(),
+            Source::Output { call, .. } => {
+                self.outcome(call).is_some_and(|outcome| outcome.outputs().is_some())
+            }
+        }
+    }
+
+    /// Returns a source's file, if it is in the storage.
+    pub fn stored(&self, source: Source) -> Option<Stored> {
+        match source {
+            Source::Input(id) => {
+                let input = &self.files.inputs[id.index()];
+                input.there.then(|| input.file.clone())
+            }
+            Source::Literal(id) => self.files.literals[id.index()].clone(),
+            Source::Output { call, number } => {
+                let outputs = self.outcome(call)?.outputs()?;
+                let Published { digest, modified_ns } = *outputs.files.get(usize::from(number))?;
+                Some(Stored { name: outputs.name.output(number.into()), digest, modified_ns })
+            }
+        }
+    }
+
+    /// Returns the files that the outputs of the task are, if all of them are there.
+    pub fn outputs(&self) -> Option<Vec<Stored>> {
+        self.plan.outputs().iter().map(|source| self.stored(*source)).collect()
+    }
+}
+
+impl Files {
+    /// Finds the files that are there before any call; with `store`, copies inputs into the storage.
+    /// Large inputs are read by all cores.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first input that cannot be read, or if the storage cannot be read or written.
+    pub fn new(
+        task: &Task,
+        plan: &Plan,
+        paths: &[impl AsRef<Path>],
+        storage: &Storage,
+        store: bool,
+    ) -> Result<Self, StorageError> {
+        announce(task, plan, storage);
+        let input = |path: &&Path| -> Result<Input, StorageError> {
+            if store { storage.store_input(path) } else { storage.find_input(path) }
+        };
+        let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
+        let inputs: Result<_, _> = if storage.expect(&paths) {
+            let inputs: Vec<_> = paths.par_iter().map(input).collect();
+            inputs.into_iter().collect()
+        } else {
+            paths.iter().map(input).collect()
+        };
+        let inputs = inputs?;
+        Self::with_literals(plan, inputs, storage)
+    }
+
+    /// Finds the literals of a task of which the inputs were found before.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn with_inputs(
+        task: &Task,
+        plan: &Plan,
+        inputs: Vec<Input>,
+        storage: &Storage,
+    ) -> Result<Self, StorageError> {
+        announce(task, plan, storage);
+        Self::with_literals(plan, inputs, storage)
+    }
+
+    fn with_literals(
+        plan: &Plan,
+        inputs: Vec<Input>,
+        storage: &Storage,
+    ) -> Result<Self, StorageError> {
+        let literals = plan.literals().iter().map(|name| storage.literal(name.as_str()));
+        Ok(Self { inputs, literals: literals.collect::<Result<_, _>>()? })
+    }
+}
+
+/// Announces to other runs which results are going to be looked for: `ce gc` keeps them.
+fn announce(task: &Task, plan: &Plan, storage: &Storage) {
+    let calls = task.computations.iter().flat_map(|it| Version::of(it).directories());
+    let literals = plan.literals().iter().map(ToString::to_string);
+    let jobs = TaskVersion::of(task).directories();
+    storage.announce(calls.chain(literals).chain(jobs));
+}

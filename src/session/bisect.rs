@@ -1,0 +1,210 @@
+//! Judging commits: a task is evaluated as it was at each, and its outputs are compared or tested.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use super::Session;
+use crate::bisect::{BisectError, Bisection, Commit, Judgement};
+use crate::digest::{Digest, ObjectId};
+use crate::error::Error;
+use crate::evaluate::Evaluation;
+use crate::executor::Status;
+use crate::exit::Exit;
+use crate::git::Range;
+use crate::load::{self, LoadError};
+use crate::storage::Input;
+use crate::workflow::Task;
+
+/// How commits are judged.
+#[derive(Clone, Debug)]
+pub struct Criterion<'a> {
+    /// The directory of the task.
+    pub dir: &'a Path,
+    /// The submodule whose commits are judged; else those of the task are.
+    pub submodule: Option<&'a Path>,
+    /// The revisions that the user calls good and bad.
+    pub ends: [&'a str; 2],
+    /// The only output that counts; else all do.
+    pub output: Option<usize>,
+    /// A command that gets the paths of the outputs; without it, outputs like the good commit's are
+    /// good.
+    pub test: &'a [OsString],
+    /// Whether what computations are granted has to exist.
+    pub isolate: bool,
+}
+
+/// A step of a search.
+#[derive(Clone, Copy, Debug)]
+pub enum Step<'a> {
+    /// A commit is what the user has said.
+    Confirmed(&'a ObjectId, &'a str, Judgement),
+    /// A commit was judged, with the reason if it was skipped; this many are left.
+    Judged(&'a Commit, Judgement, Option<&'a str>, usize),
+}
+
+/// A judgement, and why if nobody can tell.
+type Verdict = (Judgement, Option<String>);
+
+/// The judge of commits.
+pub struct Judge<'a> {
+    session: &'a Session,
+    criterion: Criterion<'a>,
+    /// The task as it is at the bad commit, and the inputs that it gets.
+    task: Arc<Task>,
+    inputs: Vec<Input>,
+    /// The outputs at the good commit, if there is no test.
+    right: Option<Vec<Digest>>,
+    /// Tasks that were judged: a task that means the same is not judged again.
+    known: Vec<(Arc<Task>, Verdict)>,
+}
+
+impl Criterion<'_> {
+    /// Loads the task as it is at a commit of its repository, or of the submodule.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is none, or if it is wrong.
+    pub fn load(&self, commit: &ObjectId) -> Result<Task, Error> {
+        let loaded = match self.submodule {
+            Some(place) => load::task_with(self.dir, place, commit)?,
+            None => load::task_at(self.dir, commit.full(), None)?,
+        };
+        if self.isolate {
+            load::check_access(self.dir, &loaded.task)?;
+        }
+        Ok(loaded.task)
+    }
+}
+
+impl<'a> Judge<'a> {
+    /// Judges by the inputs that the task at the bad commit gets.
+    pub const fn new(
+        session: &'a Session,
+        criterion: Criterion<'a>,
+        task: Arc<Task>,
+        inputs: Vec<Input>,
+    ) -> Self {
+        Self { session, criterion, task, inputs, right: None, known: Vec::new() }
+    }
+
+    /// Judges the ends, and then the commits that halve the rest, until one is left or the session is
+    /// interrupted.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an end is not what the user has said, or cannot be judged; and if the storage fails.
+    pub fn search(
+        &mut self,
+        range: &Range,
+        bisection: &mut Bisection,
+        observe: &mut dyn FnMut(Step<'_>),
+    ) -> Result<(), Error> {
+        let [good, bad] = self.criterion.ends;
+        self.confirm(good, &range.good, Judgement::Good, observe)?;
+        self.confirm(bad, &range.bad, Judgement::Bad, observe)?;
+        for base in &range.bases {
+            let title = format!("the merge base {}", base.short());
+            self.confirm(&title, base, Judgement::Good, observe)?;
+        }
+        while let Some(commit) = bisection.next().cloned() {
+            let (judgement, reason) = self.judge(&commit.id)?;
+            if self.session.interrupted_by().is_some() {
+                break;
+            }
+            bisection.judge(&commit.id, judgement);
+            let left = bisection.suspects().len();
+            observe(Step::Judged(&commit, judgement, reason.as_deref(), left));
+        }
+        Ok(())
+    }
+
+    /// Judges a commit of which the user has said what it is.
+    fn confirm(
+        &mut self,
+        rev: &str,
+        commit: &ObjectId,
+        expected: Judgement,
+        observe: &mut dyn FnMut(Step<'_>),
+    ) -> Result<(), Error> {
+        self.criterion.load(commit)?;
+        let (found, reason) = self.judge(commit)?;
+        match reason {
+            Some(reason) => Err(BisectError::Unjudged { rev: rev.to_owned(), reason }.into()),
+            None if found == expected => {
+                observe(Step::Confirmed(commit, rev, found));
+                Ok(())
+            }
+            None => Err(BisectError::Contradiction { rev: rev.to_owned(), found, expected }.into()),
+        }
+    }
+
+    /// Judges a commit.
+    fn judge(&mut self, commit: &ObjectId) -> Result<Verdict, Error> {
+        let task = match self.criterion.load(commit) {
+            Err(Error::Load(error @ (LoadError::Problems { .. } | LoadError::NoTaskAt { .. }))) => {
+                return Ok((Judgement::Skipped, Some(error.to_string())));
+            }
+            task => task?,
+        };
+        let known = self.known.iter().find(|(known, _)| task.means_the_same(known));
+        if let Some((_, verdict)) = known {
+            return Ok(verdict.clone());
+        }
+        let titles = [commit.short(), self.criterion.ends[1]];
+        let evaluation = match self.session.prepare_like(task, &self.task, &self.inputs, titles) {
+            Err(error @ Error::NoInput { .. }) => {
+                return Ok((Judgement::Skipped, Some(error.to_string())));
+            }
+            evaluation => evaluation?,
+        };
+        self.session.evaluate_quietly(&evaluation)?;
+        let verdict = self.compare(commit, &evaluation)?;
+        self.known.push((evaluation.task, verdict.clone()));
+        Ok(verdict)
+    }
+
+    /// Judges the outputs at a commit.
+    fn compare(&mut self, commit: &ObjectId, evaluation: &Evaluation) -> Result<Verdict, Error> {
+        let skipped = |reason: &str| Ok((Judgement::Skipped, Some(reason.to_owned())));
+        match evaluation.exit() {
+            Exit::Done => {}
+            Exit::Storage => return Err(BisectError::Storage(commit.short().to_owned()).into()),
+            Exit::Failed => return skipped("a call failed"),
+            _ => return skipped("a file is missing"),
+        }
+        let Some(mut outputs) = evaluation.outputs() else { return skipped("a file is missing") };
+        if let Some(number) = self.criterion.output {
+            if number >= outputs.len() {
+                return skipped(&format!("it has no output {number:02}"));
+            }
+            outputs = vec![outputs.swap_remove(number)];
+        }
+        if let Some((program, arguments)) = self.criterion.test.split_first() {
+            let paths = outputs.iter().map(|output| self.session.storage.path(&output.name));
+            let paths: Vec<PathBuf> = paths.collect();
+            let mut command = Command::new(program);
+            let status = self.session.run_command(command.args(arguments).args(paths));
+            let program = program.display().to_string();
+            return judgement(commit, status.map_err(|source| Error::Test { program, source })?);
+        }
+        let outputs: Vec<Digest> = outputs.iter().map(|output| output.digest).collect();
+        let right = self.right.get_or_insert_with(|| outputs.clone());
+        let judgement = if *right == outputs { Judgement::Good } else { Judgement::Bad };
+        Ok((judgement, None))
+    }
+}
+
+/// What the exit status of a test says of a commit, as in `git bisect run`.
+fn judgement(commit: &ObjectId, status: Status) -> Result<Verdict, Error> {
+    match status {
+        Status::Exited(0) => Ok((Judgement::Good, None)),
+        Status::Exited(125) => Ok((Judgement::Skipped, Some("the test cannot tell".to_owned()))),
+        Status::Exited(1..128) => Ok((Judgement::Bad, None)),
+        status => {
+            let (rev, reason) = (commit.short().to_owned(), status.to_string());
+            Err(BisectError::Aborted { rev, reason }.into())
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Jobs of a session: their outputs are kept under a name of their own, and found there again.
+
+use std::path::Path;
+
+use super::Session;
+use crate::cache::Cache;
+use crate::digest::Digest;
+use crate::error::Error;
+use crate::evaluate::{Evaluation, Outcome};
+use crate::git::Home;
+use crate::storage::{Durability, Job, ResultName, Storage, Stored, TaskVersion, Unrecorded};
+
+/// What became of the outputs of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// They are kept under this name.
+    As(ResultName),
+    /// An output is missing.
+    Incomplete,
+    /// The task has changes that no commit records.
+    Uncommitted,
+    /// The storage is read-only.
+    ReadOnly,
+}
+
+impl Session {
+    /// Keeps the outputs of an evaluation under the job's name, if all of them are there and the task
+    /// is committed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn publish_job(&self, evaluation: &Evaluation) -> Result<Kept, Error> {
+        let Evaluation { task, files, storage, .. } = evaluation;
+        let Some(outputs) = evaluation.outputs() else { return Ok(Kept::Incomplete) };
+        if !task.changed.is_empty() {
+            return Ok(Kept::Uncommitted);
+        }
+        let literals: Vec<Stored> = files.literals.iter().flatten().cloned().collect();
+        let inputs: Vec<Digest> = files.inputs.iter().map(|input| input.file.digest).collect();
+        let job = Job {
+            task: TaskVersion::of(task),
+            names: &task.inputs,
+            inputs: &inputs,
+            literals: &literals,
+            outputs: &outputs,
+            calls: evaluation.outcomes().map(Outcome::name).collect(),
+        };
+        match storage.publish_job(&job) {
+            Err(error) if error.is_read_only() => Ok(Kept::ReadOnly),
+            job => {
+                let job = job?;
+                storage.flush()?;
+                Ok(Kept::As(job))
+            }
+        }
+    }
+}
+
+/// A job that was finished before.
+#[derive(Debug)]
+pub struct FinishedJob {
+    /// The names of its outputs.
+    pub outputs: Vec<String>,
+    /// The storage that has it.
+    pub storage: Storage,
+}
+
+/// Looks for a job that was finished before: that needs no look at its calls, however many they are.
+///
+/// # Errors
+///
+/// Fails if an input cannot be read.
+pub fn find_job(
+    task: TaskVersion<'_>,
+    storage: &Path,
+    inputs: &[&Path],
+    unrecorded: Unrecorded,
+) -> Result<Option<FinishedJob>, Error> {
+    // The evaluation that follows reports an error of this storage.
+    let Ok(storage) = Storage::inspect(storage, unrecorded) else { return Ok(None) };
+    let storage = storage.remembering(Cache::of_user());
+    let outputs = storage.find_job(task, inputs)?;
+    Ok(outputs.map(|outputs| FinishedJob { outputs, storage }))
+}
+
+impl FinishedJob {
+    /// Records that the repository of a task in a directory uses the storage at this path.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn record_use(&self, dir: &Path, storage: &Path) -> Result<(), Error> {
+        if self.storage.is_recorded(&Home::of(dir)?.path.to_string_lossy())? {
+            return Ok(());
+        }
+        record_use(&Storage::open(storage, Unrecorded::Refuse, Durability::Unsynced)?, dir)
+    }
+}
+
+/// Records that the repository of a task in this directory uses a storage.
+pub(super) fn record_use(storage: &Storage, dir: &Path) -> Result<(), Error> {
+    let Home { path, inode } = Home::of(dir)?;
+    Ok(storage.record_repository(&path.to_string_lossy(), inode)?)
+}

@@ -1,0 +1,310 @@
+//! A session: one or more evaluations on one storage, from options to the published job.
+//!
+//! It owns the storage, the executor and the signals that interrupt it. Everything that evaluates
+//! opens a session, lets it [`prepare`](Session::prepare) a task, which gives an [`Evaluation`], and
+//! lets it [`evaluate`](Session::evaluate) that. Without an executor nothing is computed or written.
+
+mod bisect;
+mod interrupt;
+mod job;
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::error::Error as _;
+use std::io;
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+pub use self::bisect::{Criterion, Judge, Step};
+use self::interrupt::Interrupts;
+pub use self::interrupt::Stop;
+pub use self::job::{FinishedJob, Kept, find_job};
+use crate::cache::Cache;
+use crate::error::Error;
+use crate::evaluate::{
+    EvaluateError, Evaluation, Evaluator, Event, ExecutionSettings, Exports, Files,
+};
+use crate::executor::{ExecuteError, Executor, Local, Sandbox, Status};
+use crate::git::Trees;
+use crate::plan::Plan;
+use crate::report::{EventPrinter, reading};
+use crate::storage::{Durability, Input, ResultName, Storage, StorageError, Unrecorded};
+use crate::workflow::Task;
+
+/// How missing calls of a session are executed and published.
+#[derive(Clone, Copy, Debug)]
+pub struct RunOptions {
+    /// How many computations run at the same time.
+    pub jobs: NonZeroUsize,
+    /// How often a call that fails is tried again.
+    pub retries: u32,
+    /// How long a computation may take.
+    pub timeout: Option<Duration>,
+    /// Whether results are on the disk before they count as published.
+    pub durability: Durability,
+    /// Whether computations are isolated, where the host allows it.
+    pub isolate: bool,
+    /// What becomes of outputs that nobody recorded.
+    pub unrecorded: Unrecorded,
+}
+
+impl Default for RunOptions {
+    /// All cores, isolated, synced; no retries, no time-out.
+    fn default() -> Self {
+        Self {
+            jobs: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            retries: 0,
+            timeout: None,
+            durability: Durability::Synced,
+            isolate: true,
+            unrecorded: Unrecorded::Adopt,
+        }
+    }
+}
+
+/// A storage, and whatever is needed to evaluate tasks of one repository with it.
+pub struct Session {
+    storage: Arc<Storage>,
+    trees: Trees,
+    jobs: NonZeroUsize,
+    retries: u32,
+    /// The calls that are executed although their outputs are there.
+    forced: HashSet<ResultName>,
+    /// Absent if nothing is to be computed.
+    executor: Option<(Arc<Local>, Interrupts)>,
+    /// The warning that nothing is isolated was printed.
+    warned: Cell<bool>,
+}
+
+impl Session {
+    /// Opens a storage to evaluate tasks of the repository in a directory, and makes it if it is not
+    /// there. From now on SIGINT, SIGTERM and SIGHUP interrupt what is executed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written, or signals not be watched.
+    pub fn open(dir: &Path, storage: &Path, options: &RunOptions) -> Result<Self, Error> {
+        let storage = Storage::open(storage, options.unrecorded, options.durability)?;
+        let executor = Local::with_limit(options.timeout);
+        let isolated = |executor: Local| executor.isolated(Sandbox::default());
+        let executor = Arc::new(if options.isolate { isolated(executor) } else { executor });
+        let interrupts =
+            Interrupts::watch(&executor).map_err(|error| Error::Begin(error.into()))?;
+        let storage = storage.remembering(Cache::of_user()).until(interrupts.asked());
+        job::record_use(&storage, dir)?;
+        Ok(Self::with(storage, dir, options, Some((executor, interrupts))))
+    }
+
+    /// Opens a storage, which need not be there, to look at it: nothing is computed or written.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path is something other than a storage.
+    pub fn inspect(dir: &Path, storage: &Path, options: &RunOptions) -> Result<Self, Error> {
+        let storage = Storage::inspect(storage, options.unrecorded)?;
+        Ok(Self::with(storage.remembering(Cache::of_user()), dir, options, None))
+    }
+
+    fn with(
+        storage: Storage,
+        dir: &Path,
+        options: &RunOptions,
+        executor: Option<(Arc<Local>, Interrupts)>,
+    ) -> Self {
+        Self {
+            storage: Arc::new(storage),
+            trees: Trees::new(dir),
+            jobs: options.jobs,
+            retries: options.retries,
+            forced: HashSet::new(),
+            executor,
+            warned: Cell::new(false),
+        }
+    }
+
+    /// Executes these calls although their outputs are there.
+    #[must_use]
+    pub fn forcing(self, forced: HashSet<ResultName>) -> Self {
+        Self { forced, ..self }
+    }
+
+    /// Returns the storage.
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// Returns the signal that interrupted the session, if any.
+    pub fn interrupted_by(&self) -> Option<u8> {
+        self.executor.as_ref().and_then(|(_, interrupts)| interrupts.caught())
+    }
+
+    /// Plans a task, and finds or stores the files that are there before any call. If that takes a
+    /// while, progress is `visible` on a terminal.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an input cannot be read, or the storage not be read or written.
+    pub fn prepare(
+        &self,
+        task: Task,
+        inputs: &[&Path],
+        visible: bool,
+    ) -> Result<Evaluation, Error> {
+        let plan = self.plan(&task);
+        let (storage, store) = (&self.storage, self.executor.is_some());
+        let read = || Files::new(&task, &plan, inputs, storage, store);
+        let files = self.unless_interrupted(reading(visible, || storage.taken_in(), read))?;
+        Ok(Evaluation::new(task, plan, files, Arc::clone(storage)))
+    }
+
+    /// Plans another version of a task: its inputs are those of the same names that another version
+    /// got.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it has an input that the other version has not, or the storage cannot be read.
+    /// `titles` names both versions for that error.
+    pub fn prepare_like(
+        &self,
+        task: Task,
+        other: &Task,
+        given: &[Input],
+        titles: [&str; 2],
+    ) -> Result<Evaluation, Error> {
+        let inputs = same_inputs(titles, [&task, other], given)?;
+        let plan = self.plan(&task);
+        let files = Files::with_inputs(&task, &plan, inputs, &self.storage);
+        let files = self.unless_interrupted(files)?;
+        Ok(Evaluation::new(task, plan, files, Arc::clone(&self.storage)))
+    }
+
+    /// Plans a task, and loads meanwhile what the cache has of its calls' records.
+    fn plan(&self, task: &Task) -> Plan {
+        thread::scope(|scope| {
+            let plan = scope.spawn(|| Plan::new(&task.workflow));
+            self.storage.recall_records(&task.name);
+            plan.join().unwrap_or_else(|panic| resume_unwind(panic))
+        })
+    }
+
+    fn unless_interrupted<T>(&self, read: Result<T, StorageError>) -> Result<T, Error> {
+        read.map_err(|error| match (error, self.interrupted_by()) {
+            (StorageError::Interrupted, Some(signal)) => Error::Interrupted(signal),
+            (error, _) => error.into(),
+        })
+    }
+
+    /// Whether progress of executions is worth showing.
+    pub const fn executes(&self) -> bool {
+        self.executor.is_some()
+    }
+
+    /// Evaluates in other threads; this one prints what happens.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no thread can be started, or the storage failed and no call says so.
+    pub fn evaluate(
+        &self,
+        evaluation: &Evaluation,
+        printer: &mut EventPrinter<'_>,
+    ) -> Result<(), Error> {
+        let (sender, events) = mpsc::channel::<Event>();
+        let executor = self.executor.as_ref().map(|(executor, _)| &**executor as &dyn Executor);
+        let (trees, forced) = (&self.trees, &self.forced);
+        let (jobs, retries) = (self.jobs, self.retries);
+        let evaluated = thread::scope(|scope| {
+            let evaluating = scope.spawn(move || {
+                // The events end when nobody is left to send one.
+                let observe = &move |event| drop(sender.send(event));
+                let exports = &Exports::new(&evaluation.storage, trees);
+                let execution = executor.map(|executor| ExecutionSettings {
+                    executor,
+                    exports,
+                    retries,
+                    forced,
+                });
+                Evaluator { evaluation, execution, observe }.evaluate(jobs)
+            });
+            printer.follow(&events, &|| self.interrupted_by(), &|| self.isolation_warning());
+            evaluating.join()
+        });
+        match evaluated {
+            // Calls have failed of it, which says enough.
+            Ok(Err(EvaluateError::Storage(error))) if printer.has_reported(&error) => Ok(()),
+            Ok(evaluated) => Ok(evaluated?),
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+
+    /// Evaluates, and prints nothing but failures and progress.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`evaluate`](Self::evaluate) does.
+    pub fn evaluate_quietly(&self, evaluation: &Evaluation) -> Result<(), Error> {
+        self.evaluate(evaluation, &mut EventPrinter::silent(evaluation, self.executes()))
+    }
+
+    /// Says why nothing is isolated although it was to be, and what to try; once.
+    fn isolation_warning(&self) -> Option<String> {
+        let (executor, _) = self.executor.as_ref()?;
+        let error = executor.exposed().filter(|_| !self.warned.replace(true))?;
+        let because = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+        let hint = error.hint().map(|hint| format!("\n  try: {hint}")).unwrap_or_default();
+        Some(format!("warning: computations are not isolated here: {error}{because}{hint}"))
+    }
+
+    /// Runs a command of the user's, which is interrupted like executions; what it prints goes to
+    /// standard error.
+    fn run_command(&self, command: &mut Command) -> Result<Status, ExecuteError> {
+        command.stdin(Stdio::null()).stdout(io::stderr());
+        match &self.executor {
+            Some((executor, _)) => executor.run(command),
+            None => Err(ExecuteError::Interrupted),
+        }
+    }
+}
+
+/// Looks for the results of all calls of a task in a storage that exists. Computes and writes nothing.
+///
+/// # Errors
+///
+/// Fails if an input or the storage cannot be read.
+pub fn look_up(
+    dir: &Path,
+    task: Task,
+    storage: &Path,
+    inputs: &[&Path],
+    unrecorded: Unrecorded,
+) -> Result<Evaluation, Error> {
+    Storage::existing(storage)?;
+    let options = RunOptions { unrecorded, ..RunOptions::default() };
+    let evaluation = Session::inspect(dir, storage, &options)?.prepare(task, inputs, true)?;
+    let evaluator = Evaluator { evaluation: &evaluation, execution: None, observe: &|_| {} };
+    evaluator.evaluate(NonZeroUsize::MIN)?;
+    Ok(evaluation)
+}
+
+/// The inputs of one version of a task, which are those that were given to another one, by name.
+fn same_inputs(
+    [takes, lacks]: [&str; 2],
+    [task, other]: [&Task; 2],
+    given: &[Input],
+) -> Result<Vec<Input>, Error> {
+    let input = |name| {
+        let at = other.inputs.iter().position(|known| known == name);
+        let input = at.and_then(|at| given.get(at)).cloned();
+        input.ok_or_else(|| Error::NoInput {
+            name: ToString::to_string(name),
+            takes: takes.to_owned(),
+            lacks: lacks.to_owned(),
+        })
+    };
+    task.inputs.iter().map(input).collect()
+}
