@@ -14,7 +14,7 @@ use crate::storage::Storage;
 
 /// List the calls of a storage by time, the newest last
 ///
-/// A line has the time of the end, the computation, its commit, the inputs, the duration, the peak
+/// A line has the time of the end, the computation, its version, the inputs, the duration, the peak
 /// memory and the host. A call that failed last is marked, with the reason; so is one that was
 /// taken over from another commit, and one of a computation that no commit holds.
 #[derive(Debug, Parser)]
@@ -24,6 +24,10 @@ use crate::storage::Storage;
 Exit codes: 0 listed, 2 the arguments are wrong, 5 the storage could not be read."
 )]
 pub struct Log {
+    /// Print a JSON object for each call
+    #[arg(long)]
+    json: bool,
+
     /// Only calls of this computation
     #[arg(long, value_name = "NAME")]
     computation: Option<String>,
@@ -59,7 +63,8 @@ impl Tool for Log {
             most: self.most,
         };
         let log = history::log(&Storage::existing(&self.storage)?, &filter)?;
-        report::log(&log, out).map_err(Error::Output)?;
+        let print = if self.json { report::log_json } else { report::log };
+        print(&log, out).map_err(Error::Output)?;
         Ok(Exit::Done)
     }
 }

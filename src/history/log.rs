@@ -1,24 +1,29 @@
 //! What was computed and what failed, in the order of time.
 
 use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
 
 use super::TakenOver;
 use crate::digest::Digest;
 use crate::storage::record::{CallRecord, FailureRecord};
-use crate::storage::{Entry, Read, Record, Storage, StorageError};
+use crate::storage::{Entry, Read, Record, ResultName, Storage, StorageError};
 use crate::workflow::DIRTY;
 
-/// A call that has succeeded, or has failed last.
-#[derive(Clone, Debug, PartialEq)]
+/// A call that has succeeded, or has failed last. Its JSON is a line of `ce log --json`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Past {
     /// When it ended; when it was recorded, if it was not executed.
     pub at: Timestamp,
+    /// The name of the call, without an output's number.
+    pub name: String,
     /// The name of the computation.
     pub computation: String,
-    /// The commit that holds it, or `dirty-` and digits of its tree if no commit does.
+    /// The version of the computation as the name shows it.
     pub version: String,
-    /// The commit that its changes were made on top of, if no commit holds it.
-    pub on_top_of: Option<String>,
+    /// The commit that holds the computation, or that its changes were made on top of.
+    pub commit: String,
+    /// Whether the computation had changes that were not committed.
+    pub dirty: bool,
     /// Its inputs.
     pub inputs: Vec<Digest>,
     /// How long it ran, in seconds, unless it was adopted or taken over.
@@ -38,7 +43,7 @@ pub struct Past {
 pub struct Filter {
     /// Of this computation.
     pub computation: Option<String>,
-    /// Of a version that begins with this: of a commit, or of what no commit holds.
+    /// Of a commit that begins with this, or of a version whose name does.
     pub commit: Option<String>,
     /// Only those that failed.
     pub failed: bool,
@@ -51,24 +56,30 @@ pub struct Filter {
 impl Filter {
     fn has(&self, past: &Past) -> bool {
         self.computation.as_ref().is_none_or(|name| *name == past.computation)
-            && self.commit.as_ref().is_none_or(|commit| past.version.starts_with(commit.as_str()))
+            && self.commit.as_ref().is_none_or(|commit| past.is_at(commit))
             && (!self.failed || past.failed.is_some())
             && self.slow.is_none_or(|slow| past.seconds.is_some_and(|seconds| seconds >= slow))
     }
 }
 
 impl Past {
-    fn of_call(storage: &Storage, record: CallRecord) -> Self {
+    /// Whether its commit, or the name of its version, begins with this.
+    fn is_at(&self, commit: &str) -> bool {
+        self.version.starts_with(commit) || !self.dirty && self.commit.starts_with(commit)
+    }
+
+    fn of_call(storage: &Storage, name: &ResultName, record: CallRecord) -> Self {
         let taken_over = TakenOver::of(storage, &record);
         // What was taken over is no execution.
         let execution = record.execution().filter(|_| taken_over.is_none());
         let seconds = |from, to: Timestamp| to.duration_since(from).max(SignedDuration::ZERO);
-        let commit = record.commit.full().to_owned();
         Self {
             at: execution.map_or(record.recorded.at, |it| it.end),
+            name: name.short(),
             computation: record.computation.to_string(),
-            version: if record.dirty { record.version_name() } else { commit.clone() },
-            on_top_of: record.dirty.then_some(commit),
+            version: name.version().to_owned(),
+            commit: record.commit.full().to_owned(),
+            dirty: record.dirty,
             seconds: execution.map(|it| seconds(it.start, it.end).as_secs_f64()),
             peak_bytes: execution.map(|it| it.peak_bytes),
             inputs: record.inputs,
@@ -78,14 +89,14 @@ impl Past {
         }
     }
 
-    fn of_failure(version: String, record: FailureRecord) -> Self {
-        let commit = record.commit.full().to_owned();
-        let is_dirty = version.starts_with(DIRTY);
+    fn of_failure(name: &ResultName, record: FailureRecord) -> Self {
         Self {
             at: record.recorded.at,
+            name: name.short(),
             computation: record.computation.to_string(),
-            version: if is_dirty { version } else { commit.clone() },
-            on_top_of: is_dirty.then_some(commit),
+            version: name.version().to_owned(),
+            commit: record.commit.full().to_owned(),
+            dirty: name.version().starts_with(DIRTY),
             inputs: record.inputs,
             seconds: Some(record.seconds),
             peak_bytes: None,
@@ -96,7 +107,8 @@ impl Past {
     }
 }
 
-/// Returns the calls of a storage that are wanted, the newest last.
+/// Returns the calls of a storage that are wanted, the newest last. Records that cannot be understood,
+/// or that do not fit their names, are left out: `ce verify` tells of them.
 ///
 /// # Errors
 ///
@@ -104,11 +116,14 @@ impl Past {
 pub fn log(storage: &Storage, filter: &Filter) -> Result<Vec<Past>, StorageError> {
     let failures = storage.failures()?.into_iter();
     let mut log: Vec<Past> =
-        failures.map(|(version, record)| Past::of_failure(version, record)).collect();
-    let calls = |entry: &Entry| matches!(entry, Entry::Call(_)) && !filter.failed;
-    for entry in storage.entries()?.iter().filter(|entry| calls(entry)) {
-        if let Read::Record(Record::Call(record)) = storage.read_entry(entry)? {
-            log.push(Past::of_call(storage, record));
+        failures.map(|(name, record)| Past::of_failure(&name, record)).collect();
+    let entries = if filter.failed { Vec::new() } else { storage.entries()? };
+    for entry in &entries {
+        if let Entry::Call(name) = entry
+            && let Read::Record(Record::Call(record)) = storage.read_entry(entry)?
+            && entry.fits_call(&record)
+        {
+            log.push(Past::of_call(storage, name, record));
         }
     }
     log.retain(|past| filter.has(past));

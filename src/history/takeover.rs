@@ -1,6 +1,7 @@
 //! Where results were executed that a call has taken over from another commit.
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use crate::storage::record::CallRecord;
 use crate::storage::{Entry, Storage};
@@ -9,7 +10,7 @@ use crate::storage::{Entry, Storage};
 const MOST: usize = 1000;
 
 /// Where the outputs of a call come from that was not executed itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TakenOver {
     /// The result that they were taken over from: its name without an output's number.
     pub from: String,

@@ -1,29 +1,29 @@
-//! What made a file, and what that was made from: for humans, and as one JSON document.
+//! The provenance of a file: for humans, and as one JSON document.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::digest::Digest;
+use crate::digest::{Digest, ObjectId};
 use crate::history::{Ancestor, Subject, TakenOver};
 use crate::storage::record::{CallRecord, Execution, JobRecord, Origin, Stamp};
 use crate::storage::{Entry, Fault, Log, Record, Storage};
 
-/// A file, and everything that is known of how it came about.
+/// The provenance of a file.
 #[derive(Debug)]
 pub struct Ancestry<'a> {
     /// Where it is.
     pub storage: &'a Storage,
     /// The file.
     pub subject: Subject<'a>,
-    /// What is wrong with it now.
+    /// The damage found in it, if any.
     pub fault: Option<Fault>,
     /// Where it was executed, if its call has taken it over.
     pub taken_over: Option<TakenOver>,
-    /// What its call printed.
+    /// The log of its call, unless that is empty.
     pub log: Option<Log>,
-    /// What it was made from.
+    /// The files that it was made from, in the order of the tree.
     pub ancestors: Vec<Ancestor<'a>>,
 }
 
@@ -42,7 +42,7 @@ impl Ancestry<'_> {
         field(out, "state", &self.state())?;
         match record {
             Record::Call(call) => self.call(call, number, out)?,
-            Record::Job(job) => Self::job(job, number, out)?,
+            Record::Job(job) => self.job(job, number, out)?,
             Record::TaskInput(input) => {
                 field(out, "task input", "copied from a user's file")?;
                 stamp(&input.recorded, out)?;
@@ -56,14 +56,13 @@ impl Ancestry<'_> {
 
     fn call(&self, call: &CallRecord, number: usize, out: &mut dyn Write) -> io::Result<()> {
         field(out, "computation", &format!("{}, output {number:02}", call.computation))?;
-        let commit = call.commit.full();
-        match call.dirty {
-            false => field(out, "commit", commit)?,
-            true => {
-                let version = call.version_name();
-                let what = "changes that are not committed on top of";
-                field(out, "commit", &format!("none: {version} has {what} {commit}"))?;
+        match self.subject.entry.version() {
+            Some(version) if call.dirty => {
+                let changes = "changes that are not committed on top of";
+                let none = format!("none: {version} has {changes} {}", call.commit.full());
+                field(out, "commit", &none)?;
             }
+            _ => self.commit(&call.commit, out)?,
         }
         for (number, input) in call.inputs.iter().enumerate() {
             field(out, &format!("input {number:02}"), &input.sha1.full())?;
@@ -85,13 +84,22 @@ impl Ancestry<'_> {
         log.tail.lines().try_for_each(|line| writeln!(out, "     | {line}"))
     }
 
-    fn job(job: &JobRecord, number: usize, out: &mut dyn Write) -> io::Result<()> {
+    fn job(&self, job: &JobRecord, number: usize, out: &mut dyn Write) -> io::Result<()> {
         field(out, "task", &format!("{}, output {number:02}", job.task))?;
-        field(out, "commit", job.commit.full())?;
+        self.commit(&job.commit, out)?;
         for input in &job.inputs {
             field(out, "input", &format!("{} {}", input.digest.sha1.full(), input.name))?;
         }
         stamp(&job.recorded, out)
+    }
+
+    /// Prints a commit, and the version as the name shows it if that is more than twelve digits.
+    fn commit(&self, commit: &ObjectId, out: &mut dyn Write) -> io::Result<()> {
+        field(out, "commit", commit.full())?;
+        match self.subject.entry.version() {
+            Some(version) if version != commit.short() => field(out, "version", version),
+            _ => Ok(()),
+        }
     }
 
     /// Prints an ancestor, deeper than what it was made into.
@@ -139,9 +147,7 @@ impl Ancestry<'_> {
             "file": self.subject.promise.name,
             "contents": self.subject.promise.digest,
             "state": self.state(),
-            "taken_over": self.taken_over.as_ref().map(|TakenOver { from, executed, host }| {
-                json!({ "from": from, "executed": executed, "host": host })
-            }),
+            "taken_over": self.taken_over,
             "log": self.log.as_ref().map(|log| &log.name),
             "record": value(self.subject)?,
             "ancestors": ancestors,
@@ -164,16 +170,16 @@ fn value(subject: Subject<'_>) -> io::Result<Value> {
     fn of(record: &impl Serialize) -> io::Result<Value> {
         Ok(serde_json::to_value(record)?)
     }
-    let (kind, record, version) = match subject.record {
-        Record::Call(call) => ("call", of(call)?, Some(call.version_name())),
-        Record::Job(job) => ("job", of(job)?, Some(job.commit.short().to_owned())),
-        Record::TaskInput(input) => ("task_input", of(input)?, None),
+    let (kind, record) = match subject.record {
+        Record::Call(call) => ("call", of(call)?),
+        Record::Job(job) => ("job", of(job)?),
+        Record::TaskInput(input) => ("task_input", of(input)?),
     };
     let name = match subject.entry {
         Entry::Call(name) | Entry::Job(name) => name.short(),
         Entry::TaskInput(_) => subject.promise.name.clone(),
     };
-    let number = subject.number;
+    let (number, version) = (subject.number, subject.entry.version());
     Ok(json!({ "kind": kind, "name": name, "number": number, "version": version, kind: record }))
 }
 

@@ -1,4 +1,4 @@
-//! Calls of the past, one line each, in columns.
+//! Calls of the past, one line each: in columns, or as JSON.
 
 use std::io::{self, Write};
 
@@ -26,6 +26,19 @@ pub fn log(log: &[Past], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+/// Prints a JSON object for each call: doc/programs/ce-log.md describes the fields.
+///
+/// # Errors
+///
+/// Fails if the output cannot be written.
+pub fn log_json(log: &[Past], out: &mut dyn Write) -> io::Result<()> {
+    for past in log {
+        serde_json::to_writer(&mut *out, past)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
 fn row(past: &Past) -> [String; COLUMNS] {
     let Past { at, computation, version, inputs, seconds, peak_bytes, host, .. } = past;
     let mut names: Vec<String> = inputs.iter().take(INPUTS).map(|it| it.sha1.short()).collect();
@@ -36,7 +49,7 @@ fn row(past: &Past) -> [String; COLUMNS] {
     [
         format!("{at:.0}"),
         computation.clone(),
-        if past.on_top_of.is_some() { version.clone() } else { short(version).to_owned() },
+        version.clone(),
         if names.is_empty() { "_".to_owned() } else { names.join("_") },
         seconds.map_or_else(|| not_run.to_owned(), |it| format!("{it:.3} s")),
         peak_bytes.map_or_else(|| "-".to_owned(), size),
@@ -45,20 +58,14 @@ fn row(past: &Past) -> [String; COLUMNS] {
     ]
 }
 
-fn short(commit: &str) -> &str {
-    commit.get(..SHORT).unwrap_or(commit)
-}
-
-/// What else there is to be said of a call.
+/// Remarks on a call: its failure, its source, its changes.
 fn remarks(past: &Past) -> Vec<String> {
     let failed = past.failed.as_ref().map(|reason| format!("FAILED: {reason}"));
     let taken_over = past.taken_over.as_ref().map(|TakenOver { from, executed, host }| {
         let host = host.as_ref().map(|host| format!(" on {host}")).unwrap_or_default();
         format!("from {from}, executed at {executed:.0}{host}")
     });
-    let dirty = past
-        .on_top_of
-        .as_ref()
-        .map(|commit| format!("changes that are not committed on top of {}", short(commit)));
+    let commit = past.commit.get(..SHORT).unwrap_or(&past.commit);
+    let dirty = past.dirty.then(|| format!("changes that are not committed on top of {commit}"));
     [failed, taken_over, dirty].into_iter().flatten().collect()
 }

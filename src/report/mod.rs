@@ -32,7 +32,7 @@ pub use self::event_printer::EventPrinter;
 pub use self::explanation::{explanation, reasons};
 pub use self::explanation_json::explanation_json;
 pub use self::json::Json;
-pub use self::log::log;
+pub use self::log::{log, log_json};
 pub use self::progress::{Progress, TICK};
 pub use self::quiet::{Quiet, Silent};
 pub use self::stay::{Sum, candidates, pins, repositories};

@@ -142,7 +142,7 @@ impl Entry {
     }
 
     /// Whether the record of a call tells of what the name says.
-    pub(super) fn fits_call(&self, call: &CallRecord) -> bool {
+    pub fn fits_call(&self, call: &CallRecord) -> bool {
         let Self::Call(name) = self else { return false };
         call.version().directories().iter().any(|it| name.is_of(it, &call.inputs))
     }

@@ -6,7 +6,6 @@ use super::record::{CallRecord, Stamp};
 use super::scheme::{RECORDS, ResultName};
 use super::{Result, Storage};
 use crate::name::ComputationName;
-use crate::workflow::version;
 
 /// A call that succeeded once.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,13 +81,6 @@ impl Storage {
             }
         }
         Ok(None)
-    }
-}
-
-impl CallRecord {
-    /// What names show of the version of its computation.
-    pub fn version_name(&self) -> String {
-        version(&self.commit, &self.tree, self.dirty)
     }
 }
 

@@ -114,22 +114,16 @@ impl Storage {
         Ok(Some(Log { name, tail: self.disk.tail(&path, TAIL)? }))
     }
 
-    /// Returns what is remembered of the last failures of all calls, sorted by name, each with the
-    /// version of its computation as names show it.
+    /// Returns the calls that failed last, sorted by name, with their failures.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be read.
-    pub fn failures(&self) -> Result<Vec<(String, FailureRecord)>> {
+    pub fn failures(&self) -> Result<Vec<(ResultName, FailureRecord)>> {
         let mut failures = Vec::new();
-        for directory in self.directories("c_")? {
-            let version = directory.rsplit('/').next().unwrap_or_default();
-            for name in self.files(&format!("{directory}/{FAILED}"))? {
-                if name.ends_with(".json")
-                    && let Read::Record(record) = self.record(&name)?
-                {
-                    failures.push((version.to_owned(), record));
-                }
+        for name in self.results_in(FAILED, "c_", std::convert::identity)? {
+            if let Read::Record(record) = self.record(&name.record_in(FAILED))? {
+                failures.push((name, record));
             }
         }
         Ok(failures)

@@ -52,9 +52,9 @@ impl ResultName {
             && DIGITS.into_iter().any(|digits| self.file == file(inputs, digits))
     }
 
-    /// The name that the results of a version have in common: all but the inputs.
-    pub(super) fn directory(&self) -> &str {
-        &self.directory
+    /// The version of the computation or task as the name shows it: `CCID` or `TCID`.
+    pub fn version(&self) -> &str {
+        self.directory.rsplit_once('/').map_or(&*self.directory, |(_, version)| version)
     }
 
     /// The name whose record in a room has this name, which is relative to the storage.
@@ -200,6 +200,7 @@ mod tests {
         assert_eq!(ResultName::of_output(&name.output(1)), Some(name.clone()));
         assert_eq!(ResultName::of_short(&name.short()), Some(name.clone()));
         assert_eq!(name.short(), "c_add/567526d1f10f/ad48103e4fc7_5d9474c0309b");
+        assert_eq!(name.version(), "567526d1f10f");
         assert_eq!(ResultName::of_record_in(RECORDS, &name.record()), Some(name.clone()));
         assert_eq!(task_input(&x, Digits::Short), "tinputs/ad/48103e4fc7");
         let guess = ResultName::guess(DIRECTORY, [Some(x), None].into_iter());

@@ -73,6 +73,14 @@ impl Entry {
         }
     }
 
+    /// The version of its computation or task as its name shows it; `None` of a task input.
+    pub fn version(&self) -> Option<&str> {
+        match self {
+            Self::Call(name) | Self::Job(name) => Some(name.version()),
+            Self::TaskInput(_) => None,
+        }
+    }
+
     /// The name of a file of it; a task input has but one.
     pub fn file(&self, number: usize) -> String {
         match self {
@@ -116,12 +124,13 @@ impl Storage {
         self.results_in(RECORDS, "t_", Entry::Job)
     }
 
-    fn results_in(
+    /// Returns the names of the results that have a record in a room.
+    pub(super) fn results_in<T>(
         &self,
         room: &str,
         prefix: &str,
-        entry: fn(ResultName) -> Entry,
-    ) -> Result<Vec<Entry>> {
+        entry: fn(ResultName) -> T,
+    ) -> Result<Vec<T>> {
         let mut results = Vec::new();
         for directory in self.directories(prefix)? {
             let records = self.files(&format!("{directory}/{room}"))?;

@@ -142,9 +142,7 @@ fn notes(computation: &ComputationName, tree: &ObjectId) -> String {
 
 /// The file that says that there are results of a tree where a result has its name.
 fn note(computation: &ComputationName, tree: &ObjectId, result: &ResultName) -> String {
-    let directory = result.directory();
-    let version = directory.rsplit_once('/').map_or(directory, |(_, version)| version);
-    format!("{}/{version}", notes(computation, tree))
+    format!("{}/{}", notes(computation, tree), result.version())
 }
 
 /// Whether a record is of the very call, and could not depend on anything else.

@@ -52,6 +52,15 @@ fn what_was_taken_over_is_no_execution() {
         assert!(line.contains("  from c_mul/"), "{line}");
         assert!(line.contains(", executed at 2") && line.ends_with(" on elsewhere"), "{line}");
     }
+    let json = ce(&lab, &["log", "--json", "../storage"]);
+    let json: Vec<Value> =
+        json.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<_> = json.iter().map(|line| line["name"].as_str().unwrap()).collect();
+    assert_eq!(names, [call(&first), call(&second), call(&third)]);
+    assert!(json[0]["taken_over"].is_null() && json[0]["seconds"].is_number(), "{}", json[0]);
+    assert_eq!(json[2]["taken_over"]["from"], call(&second));
+    assert_eq!(json[2]["taken_over"]["host"], "elsewhere");
+    assert!(json[2]["seconds"].is_null() && json[2]["failed"].is_null(), "{}", json[2]);
     let slow = ce(&lab, &["log", "--slow", "0", "../storage"]);
     assert_eq!(slow.lines().len(), 1);
     assert!(slow.stdout.contains(&first[..12]), "{}", slow.stdout);
@@ -104,6 +113,10 @@ fn what_is_not_committed_has_no_commit() {
     assert!(lines[1].ends_with(&format!("  {remark}")), "{}", lines[1]);
     assert!(lines.iter().all(|line| line.contains("  mul  dirty-")), "{}", log.stdout);
     assert_eq!(ce(&lab, &["log", "--commit", &head[..12], "../storage"]).stdout, "");
+    let json = ce(&lab, &["log", "--json", "--failed", "../storage"]).stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["dirty"], &json["commit"]), (&json!(true), &json!(head)));
+    assert_eq!(json["failed"], "it ended with exit status 3");
     assert_eq!(ce(&lab, &["log", "--commit", "dirty-", "../storage"]).lines(), lines);
     let file = lab.results().into_keys().find(|name| name.starts_with("c_mul/")).unwrap();
     let version = file.split('/').nth(1).unwrap();

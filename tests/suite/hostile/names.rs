@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 use super::{copy, version};
 use crate::lab::Lab;
 
@@ -58,6 +60,33 @@ fn two_computations_of_one_name_and_commit_are_told_apart() {
     let commit = &lab.git("task", &["rev-parse", "HEAD"])[..12];
     let tree = &lab.git("task", &["rev-parse", "HEAD:b/computations/c"])[..12];
     assert_eq!(names, [commit.to_owned(), format!("{commit}-{tree}")]);
+}
+
+#[test]
+fn log_and_show_tell_versions_of_one_short_commit_apart() {
+    let lab = two("a", "b");
+    let commit = lab.git("task", &["rev-parse", "HEAD"]);
+    let tree = lab.git("task", &["rev-parse", "HEAD:b/computations/c"]);
+    let versions = [commit[..12].to_owned(), format!("{}-{}", &commit[..12], &tree[..12])];
+    for (task, version) in ["a", "b"].iter().zip(&versions) {
+        evaluated(&lab, task, &[]);
+        let log = lab.run("ce", &["log", "-n1", "../storage"]).exit(0);
+        assert!(log.stdout.contains(&format!("  c  {version}  ")), "{}", log.stdout);
+        let chosen = lab.run("ce", &["log", "--commit", version, "-n1", "../storage"]).exit(0);
+        assert_eq!(chosen.stdout, log.stdout);
+        let json = lab.run("ce", &["log", "--json", "-n1", "../storage"]).exit(0).stdout;
+        let json: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["version"], **version);
+        assert_eq!(json["commit"], *commit);
+        let name = json["name"].as_str().unwrap();
+        let file = name.replacen(&format!("/{version}/"), &format!("/{version}/00/"), 1);
+        let shown = lab.run("ce", &["show", "../storage", &file]).exit(0);
+        let line = format!("  commit       {commit}\n  version      {version}\n");
+        assert_eq!(shown.stdout.contains(&line), *task == "b", "{}", shown.stdout);
+        let json = lab.run("ce", &["show", "--json", "../storage", &file]).exit(0).stdout;
+        let json: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["record"]["version"], **version);
+    }
 }
 
 #[test]
