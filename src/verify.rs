@@ -164,9 +164,15 @@ pub fn verify(
         found.clear();
     });
     verdict.stopped = jobs.get(next).map(|job| parts[job.part].entry.record());
-    if request.since.is_none() && verdict.stopped.is_none() {
-        for finding in storage.orphans(&entries)?.iter().chain(&storage.leftovers()?) {
-            verdict.odd += 1;
+    if verdict.stopped.is_none() {
+        let mut rest = storage.links()?;
+        if request.since.is_none() {
+            rest.extend(storage.orphans(&entries)?);
+            rest.extend(storage.leftovers()?);
+        }
+        for finding in &rest {
+            let count = if finding.fault.is_harm() { &mut verdict.wrong } else { &mut verdict.odd };
+            *count += 1;
             observe(Event::Found(finding));
         }
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use jiff::Timestamp;
 
-use super::options::{time, writable};
+use super::options::{time, warn_of_links, writable};
 use super::{Tool, say};
 use crate::collect::{self, Candidate, Fate, Request};
 use crate::error::Error;
@@ -81,6 +81,7 @@ impl Tool for Gc {
         if self.repositories || !self.forget.is_empty() {
             return Ok(Exit::Done);
         }
+        warn_of_links(storage)?;
         let request = Request { reach: self.reach(storage)?, since: self.older };
         let history = History::read(storage)?;
         let candidates = collect::candidates(storage, &history, &request)?;

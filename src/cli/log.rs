@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use super::Tool;
+use super::options::warn_of_links;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::history::{self, Filter};
@@ -62,7 +63,9 @@ impl Tool for Log {
             slow: self.slow,
             most: self.most,
         };
-        let log = history::log(&Storage::existing(&self.storage)?, &filter)?;
+        let storage = Storage::existing(&self.storage)?;
+        warn_of_links(&storage)?;
+        let log = history::log(&storage, &filter)?;
         let print = if self.json { report::log_json } else { report::log };
         print(&log, out).map_err(Error::Output)?;
         Ok(Exit::Done)

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::git::Config;
 use crate::load::{self, Loaded, Uncommitted};
 use crate::session::RunOptions;
-use crate::storage::{Durability, Storage, Unrecorded};
+use crate::storage::{Durability, Finding, Storage, Unrecorded};
 use crate::workflow::Task;
 
 /// Whether changes that are not committed count.
@@ -158,6 +158,15 @@ fn duration(text: &str) -> Result<Duration, String> {
 pub(super) fn writable(path: &Path) -> Result<Storage, Error> {
     Storage::existing(path)?;
     Ok(Storage::open(path, Unrecorded::Refuse, Durability::Synced)?)
+}
+
+/// Warns of symbolic links in the place of directories: nothing behind them is looked at.
+pub(super) fn warn_of_links(storage: &Storage) -> Result<(), Error> {
+    for Finding { name, fault } in storage.links()? {
+        let path = storage.shown(&name);
+        say("ce", &format_args!("warning: {} is left out: {fault}", path.display()));
+    }
+    Ok(())
 }
 
 /// Where the results are, and what the task is given, as it was typed.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use super::options::writable;
+use super::options::{warn_of_links, writable};
 use super::{Tool, say};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -46,10 +46,12 @@ impl Tool for Pin {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         if self.files.is_empty() {
             let storage = Storage::existing(&self.storage)?;
+            warn_of_links(&storage)?;
             report::pins(&storage, &storage.pins()?, out).map_err(Error::Output)?;
             return Ok(Exit::Done);
         }
         let storage = &writable(&self.storage)?;
+        warn_of_links(storage)?;
         let history = History::read(storage)?;
         // All are looked for before any is pinned.
         let entry = |file: &String| history.find(storage, file).map(|subject| subject.entry);

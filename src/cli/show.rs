@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use super::Tool;
+use super::options::warn_of_links;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::history::{History, TakenOver};
@@ -41,6 +42,7 @@ could not be read, or the file is not what was recorded.";
 impl Tool for Show {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let storage = &Storage::existing(&self.storage)?;
+        warn_of_links(storage)?;
         let history = History::read(storage)?;
         let subject = history.find(storage, &self.file)?;
         let fault = storage.check(subject.promise);

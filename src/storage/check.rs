@@ -46,6 +46,9 @@ pub enum Fault {
     /// Outputs were not executed but found, and that is not believed.
     #[error("it was adopted, and not executed")]
     Adopted,
+    /// A symbolic link stands in the place of a directory: nothing goes through it.
+    #[error("it is a symbolic link in the place of a directory")]
+    Link,
     /// A file or record cannot be looked at.
     #[error("{}", with_cause(.0))]
     Unreadable(#[source] StorageError),
@@ -66,9 +69,9 @@ impl Fault {
         !matches!(self, Self::Orphan | Self::Leftover | Self::Lease)
     }
 
-    /// Whether setting the result aside helps. What cannot be read may be right all the same.
+    /// Whether setting the result aside helps. A file that cannot be read may be right all the same.
     pub const fn is_repairable(&self) -> bool {
-        self.is_harm() && !matches!(self, Self::Unreadable(_))
+        self.is_harm() && !matches!(self, Self::Unreadable(_) | Self::Link)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::name::near;
 use crate::workflow::DIRTY;
 
 /// Directories of the layout beside those of computations and tasks.
-const ROOMS: [&str; 4] = [TASK_INPUTS, TREES, REPOSITORIES, run::ROOM];
+pub(super) const ROOMS: [&str; 4] = [TASK_INPUTS, TREES, REPOSITORIES, run::ROOM];
 
 /// What may be in a storage that is new: what Git keeps, and what a new file system has.
 const NOTHING: [&str; 4] = [".git", ".gitattributes", ".gitignore", "lost+found"];

@@ -1,16 +1,17 @@
 //! What the storage holds: every record, and every file that has none.
 //!
 //! A survey is a list of names, sorted; what they name may be gone when it is looked at, since
-//! others work on the storage at the same time.
+//! others work on the storage at the same time. It leaves out symbolic links in the place of
+//! directories, which are listed apart.
 
 use std::collections::HashSet;
-use std::path::Path;
 
 use super::check::{Fault, Finding};
 use super::find::Read;
 use super::record::{CallRecord, InputRecord, JobRecord};
 use super::run::{ROOM, RunName};
 use super::scheme::{RECORDS, ResultName};
+use super::site::ROOMS;
 use super::{Result, Storage};
 
 /// Where the task inputs are.
@@ -105,7 +106,9 @@ impl Storage {
         let mut entries = self.results_in(room, "c_", Entry::Call)?;
         entries.append(&mut self.results_in(room, "t_", Entry::Job)?);
         let prefix = format!("{TASK_INPUTS}/{room}");
-        let records = self.files(&prefix)?;
+        let task_inputs = self.path(TASK_INPUTS);
+        let is_link = self.disk.metadata(&task_inputs)?.is_some_and(|it| it.is_link());
+        let records = if is_link { Vec::new() } else { self.files_in(&prefix)? };
         let place = |name: &String| {
             let name = name.strip_prefix(&prefix)?.strip_prefix('/')?;
             Some(Entry::TaskInput(name.strip_suffix(".json")?.to_owned()))
@@ -133,7 +136,7 @@ impl Storage {
     ) -> Result<Vec<T>> {
         let mut results = Vec::new();
         for directory in self.directories(prefix)? {
-            let records = self.files(&format!("{directory}/{room}"))?;
+            let records = self.files_in(&format!("{directory}/{room}"))?;
             let names = records.iter().filter_map(|name| ResultName::of_record_in(room, name));
             results.extend(names.map(entry));
         }
@@ -176,14 +179,14 @@ impl Storage {
         };
         for (prefix, entry) in [("c_", Entry::Call as fn(_) -> _), ("t_", Entry::Job)] {
             for directory in self.directories(prefix)? {
-                for room in self.below(&directory)?.iter().filter(|room| is_number(room)) {
+                for room in self.own(&directory)?.iter().filter(|room| is_number(room)) {
                     for name in self.files(&format!("{directory}/{room}"))? {
                         ResultName::of_output(&name).map_or(Ok(()), |it| note(name, &entry(it)))?;
                     }
                 }
             }
         }
-        for room in self.below(TASK_INPUTS)?.iter().filter(|room| room.len() == 2) {
+        for room in self.own(TASK_INPUTS)?.iter().filter(|room| room.len() == 2) {
             for name in self.files(&format!("{TASK_INPUTS}/{room}"))? {
                 let place = name[TASK_INPUTS.len() + 1..].to_owned();
                 note(name, &Entry::TaskInput(place))?;
@@ -205,13 +208,18 @@ impl Storage {
             }
             Err(()) => true,
         };
-        let rooms = self.below(ROOM)?.into_iter().filter(|room| gone(room));
+        let rooms = self.own(ROOM)?.into_iter().filter(|room| gone(room));
         let leftover = |room| Finding { name: format!("{ROOM}/{room}"), fault: Fault::Leftover };
         let mut findings: Vec<Finding> = rooms.map(leftover).collect();
         for directory in self.directories("c_")? {
-            for name in self.files(&format!("{directory}/running"))? {
+            for name in self.files_in(&format!("{directory}/running"))? {
+                let text = match self.disk.read(&self.path(&name)) {
+                    // It names no run.
+                    Err(error) if error.is_not_own() => Some(Vec::new()),
+                    text => text?,
+                };
                 // A lease that is given back meanwhile is none.
-                if let Some(text) = self.disk.read(&self.path(&name))?
+                if let Some(text) = text
                     && gone(&String::from_utf8_lossy(&text))
                 {
                     findings.push(Finding { name, fault: Fault::Lease });
@@ -221,11 +229,49 @@ impl Storage {
         Ok(findings)
     }
 
+    /// Returns the symbolic links that stand in the place of directories, sorted by name. Every other
+    /// survey leaves them out.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a directory cannot be read.
+    pub fn links(&self) -> Result<Vec<Finding>> {
+        let has_versions = |name: &str| name.starts_with("c_") || name.starts_with("t_");
+        let is_place = |name: &str| {
+            let top = name.split('/').next().unwrap_or_default();
+            (has_versions(top) || ROOMS.contains(&top)) && !name.ends_with(".json")
+        };
+        let mut links = Vec::new();
+        let mut look = |directory: &str| -> Result<Vec<String>> {
+            let mut own = Vec::new();
+            for (name, is_link) in self.disk.names(&self.path(directory))? {
+                let name = if directory.is_empty() { name } else { format!("{directory}/{name}") };
+                if !is_link {
+                    own.push(name);
+                } else if is_place(&name) {
+                    links.push(Finding { name, fault: Fault::Link });
+                }
+            }
+            Ok(own)
+        };
+        for owner in look("")? {
+            if has_versions(&owner) {
+                for version in look(&owner)? {
+                    look(&version)?;
+                }
+            } else if [TASK_INPUTS, ROOM].contains(&&*owner) {
+                look(&owner)?;
+            }
+        }
+        links.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        Ok(links)
+    }
+
     /// Returns the directories of all computations, or tasks, at all commits.
     pub(super) fn directories(&self, prefix: &str) -> Result<Vec<String>> {
         let mut directories = Vec::new();
-        for owner in self.below("")?.into_iter().filter(|name| name.starts_with(prefix)) {
-            let commits = self.below(&owner)?.into_iter();
+        for owner in self.own("")?.into_iter().filter(|name| name.starts_with(prefix)) {
+            let commits = self.own(&owner)?.into_iter();
             directories.extend(commits.map(|commit| format!("{owner}/{commit}")));
         }
         Ok(directories)
@@ -233,11 +279,27 @@ impl Storage {
 
     /// Returns the names in a directory, sorted.
     pub(super) fn below(&self, directory: &str) -> Result<Vec<String>> {
-        let paths = self.disk.list(&self.path(directory))?;
-        let name = |path: &Path| path.file_name()?.to_str().map(str::to_owned);
-        let mut names: Vec<String> = paths.iter().filter_map(|path| name(path)).collect();
-        names.sort_unstable();
-        Ok(names)
+        let names = self.disk.names(&self.path(directory))?.into_iter();
+        Ok(names.map(|(name, _)| name).collect())
+    }
+
+    /// Returns the names in a directory that are no symbolic links, sorted; none if it is one itself.
+    pub(super) fn own(&self, directory: &str) -> Result<Vec<String>> {
+        match self.disk.names(&self.path(directory)) {
+            Err(error) if error.is_not_own() => Ok(Vec::new()),
+            names => {
+                Ok(names?.into_iter().filter(|(_, is_link)| !is_link).map(|it| it.0).collect())
+            }
+        }
+    }
+
+    /// Returns the names of all files in a room, relative to the storage; none if it is a symbolic
+    /// link. Pins that cannot be read are an error: what they protect would be collected.
+    fn files_in(&self, room: &str) -> Result<Vec<String>> {
+        match self.files(room) {
+            Err(error) if error.is_not_own() && !room.ends_with(PINS) => Ok(Vec::new()),
+            files => files,
+        }
     }
 
     /// Returns the names of all files below a directory, relative to the storage.

@@ -108,7 +108,7 @@ impl Storage {
     ///
     /// Fails if the storage cannot be read or written.
     pub fn collect_trees(&self, keep: &HashSet<&str>) -> Result<()> {
-        let trees = self.below(TREES)?.into_iter();
+        let trees = self.own(TREES)?.into_iter();
         for tree in trees.filter(|tree| tree != ASIDE && !keep.contains(tree.as_str())) {
             let name = format!("{TREES}/{tree}");
             if self.uses()?.has_file(&name) {

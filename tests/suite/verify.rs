@@ -77,6 +77,24 @@ fn a_spoiled_record_is_told_and_repaired() {
 }
 
 #[test]
+fn a_directory_in_the_place_of_a_record_is_told_and_repaired() {
+    let records = [
+        "c_mul/COMMIT/record/ad48103e4fc7_5d9474c0309b.json",
+        "t_arith/COMMIT/record/ad48103e4fc7_5d9474c0309b.json",
+        "tinputs/record/ad/48103e4fc7.json",
+    ];
+    for record in records {
+        let damage = |arith: &Arith| {
+            let record = arith.path(&arith.name(record));
+            fs::remove_file(&record).unwrap();
+            fs::create_dir_all(record.join("below")).unwrap();
+            fs::write(record.join("below/file"), "").unwrap();
+        };
+        is_told_and_repaired(damage, &[(record, "the record cannot be understood")]);
+    }
+}
+
+#[test]
 fn a_record_under_another_name_is_told_and_repaired() {
     let record = "c_mul/COMMIT/record/ad48103e4fc7_5d9474c0309b.json";
     let other = "c_divmod/COMMIT/record/ad48103e4fc7_5d9474c0309b.json";

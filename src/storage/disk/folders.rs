@@ -69,6 +69,28 @@ impl Disk {
         Ok(paths)
     }
 
+    /// Returns the names in a directory, sorted, or nothing if there is no such directory; each with
+    /// whether it is a symbolic link. Names that are no text are none of the storage's, and left out.
+    pub(in crate::storage) fn names(&self, dir: &Path) -> Result<Vec<(String, bool)>> {
+        let mut found = Vec::new();
+        self.each_entry(dir, |name, kind| {
+            found.extend(name.to_str().map(|name| (name.to_owned(), kind)));
+            true
+        })?;
+        let mut names = Vec::with_capacity(found.len());
+        for (name, kind) in found {
+            let is_link = match kind {
+                FileType::Unknown => {
+                    self.metadata(&dir.join(&name))?.is_some_and(|metadata| metadata.is_link())
+                }
+                kind => kind == FileType::Symlink,
+            };
+            names.push((name, is_link));
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
     /// Whether a directory holds nothing, or is not there.
     pub(in crate::storage) fn is_empty(&self, dir: &Path) -> Result<bool> {
         let mut is_empty = true;
@@ -110,7 +132,8 @@ impl Disk {
 
     /// Returns all files below a directory, relative to it and sorted.
     ///
-    /// Names that are no text are none of the storage's, and left out.
+    /// A directory whose name ends in `.json` stands in the place of a record, and is listed like a
+    /// file. Names that are no text are none of the storage's, and left out.
     pub(in crate::storage) fn walk(&self, dir: &Path) -> Result<Vec<String>> {
         let mut files = Vec::new();
         let mut directories = vec![dir.to_owned()];
@@ -118,6 +141,7 @@ impl Disk {
             let mut unknown = Vec::new();
             self.each_entry(&next, |name, kind| {
                 match kind {
+                    _ if name.as_bytes().ends_with(b".json") => files.push(next.join(name)),
                     FileType::Directory => directories.push(next.join(name)),
                     FileType::Unknown => unknown.push(next.join(name)),
                     _ => files.push(next.join(name)),

@@ -131,6 +131,49 @@ fn a_link_in_the_place_of_a_directory_is_told_with_what_to_try() {
         .says("try: put what the link leads to");
 }
 
+/// The links that are put into a storage, with the records of another storage behind them.
+const FOREIGN: [&str; 5] = ["c_x", "t_y", "c_mul/0123456789ab", "tinputs/ff", "trees"];
+
+#[test]
+fn a_foreign_link_is_told_and_the_rest_is_looked_at() {
+    for place in FOREIGN {
+        let lab = furnished();
+        let listed = |options: &[&str]| lab.run("ce", options).exit(0).stdout;
+        let gc = ["gc", "--no-keep", "--older=2100-01-01", "../storage"];
+        let looks = [&["log", "../storage"][..], &gc, &["pin", "../storage"]];
+        let (log, before) = (listed(looks[0]), looks.map(listed));
+        let other = furnished();
+        let target = other.path("storage").join(if place.len() > 5 { "c_mul" } else { "" });
+        symlink(&target, lab.path("storage").join(place)).unwrap();
+        let behind = snapshot(&other.path("storage"));
+        let told = format!("../storage/{place}: it is a symbolic link in the place of a directory");
+        let warned = told.replacen(": ", " is left out: ", 1);
+        for options in [&[][..], &["--repair"], &["--since", "1h"], &["--sample", "100"]] {
+            let arguments = [&["verify"], options, &["../storage"]].concat();
+            let ran = lab.run("ce", &arguments).exit(5).says("1 wrong");
+            assert_eq!(ran.lines(), [told.as_str()]);
+        }
+        for (look, before) in looks.iter().zip(&before) {
+            let ran = lab.run("ce", look).exit(0).says(&format!("warning: {warned}"));
+            assert_eq!(ran.stdout, *before, "{place}: {look:?}");
+        }
+        lab.run("ce", &[&gc[..], &["--delete"]].concat()).exit(0).says(&warned);
+        assert_eq!(snapshot(&other.path("storage")), behind, "{place}");
+        assert_eq!(listed(looks[0]), log, "{place}: the call is pinned");
+        assert!(lab.path("storage").join(place).is_symlink());
+    }
+}
+
+#[test]
+fn pins_behind_a_link_let_nothing_be_collected() {
+    let lab = furnished();
+    let pins = lab.path("storage/c_mul").join(super::version(&lab, "c_mul")).join("pinned");
+    fs::rename(&pins, lab.path("elsewhere")).unwrap();
+    symlink(lab.path("elsewhere"), &pins).unwrap();
+    let gc = ["gc", "--delete", "--no-keep", "--older=2100-01-01", "../storage"];
+    lab.unchanged(|| lab.run("ce", &gc).exit(5).says("pinned"));
+}
+
 #[test]
 fn a_link_in_any_place_leads_nowhere() {
     attack_all(&KINDS[..3]);
