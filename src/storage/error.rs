@@ -1,7 +1,7 @@
 //! Why the storage could not do what it was asked for, and what to try.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::disk::NotOwn;
 use super::site::NoStorage;
@@ -83,6 +83,11 @@ impl StorageError {
     /// Whether something is in the way that is not the storage's own.
     pub(in crate::storage) fn is_not_own(&self) -> bool {
         matches!(self, Self::Io { source, .. } if NotOwn::of(source).is_some())
+    }
+
+    /// Whether an operation failed on a path, or on one below it.
+    pub(in crate::storage) fn is_about(&self, place: &Path) -> bool {
+        matches!(self, Self::Io { path, .. } if path.starts_with(place))
     }
 
     /// Whether there is no room left.

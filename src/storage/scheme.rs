@@ -52,6 +52,11 @@ impl ResultName {
             && DIGITS.into_iter().any(|digits| self.file == file(inputs, digits))
     }
 
+    /// The directory of all results of its version.
+    pub(super) fn directory(&self) -> &str {
+        &self.directory
+    }
+
     /// The version of the computation or task as the name shows it: `CCID` or `TCID`.
     pub fn version(&self) -> &str {
         self.directory.rsplit_once('/').map_or(&*self.directory, |(_, version)| version)

@@ -29,30 +29,32 @@ pub struct Source {
 }
 
 impl Storage {
-    /// Looks for a result of the same call under another version of the same tree.
+    /// Looks for a result of the same call under another version of the same tree. A result that cannot
+    /// be read is passed over: the call can be executed.
     ///
     /// # Errors
     ///
-    /// Fails if the storage cannot be read.
+    /// Fails if the call's own place in the storage cannot be read.
     pub fn same_elsewhere(&self, call: Call<'_>) -> Result<Option<Source>> {
         let own = self.directory_of_version(call.version)?;
         let computation = call.version.computation;
-        for version in self.versions(call.version)?.iter() {
-            let directory = format!("c_{computation}/{version}");
-            if *directory == *own {
-                continue;
-            }
-            for digits in DIGITS {
-                let name = ResultName::new(&directory, call.inputs, digits);
-                let read = self.record::<CallRecord>(&name.record())?.ok();
-                let Some(record) = read.filter(|it| serves(it, call)) else { continue };
-                let theirs = Call { version: record.version(), ..call };
-                if theirs.version.may_be_in(&directory)
-                    && let State::Hit(outputs) = self.state(&name, theirs)?
-                {
-                    return Ok(Some(Source { outputs, record }));
-                }
-            }
+        let Ok(versions) = self.versions(call.version) else { return Ok(None) };
+        let directories = versions.iter().map(|version| format!("c_{computation}/{version}"));
+        let mut names = directories.filter(|directory| **directory != *own).flat_map(|directory| {
+            DIGITS.map(|digits| ResultName::new(&directory, call.inputs, digits))
+        });
+        Ok(names.find_map(|name| self.source(&name, call).ok().flatten()))
+    }
+
+    /// Returns a call's result under the name that it has in another version, if it serves.
+    fn source(&self, name: &ResultName, call: Call<'_>) -> Result<Option<Source>> {
+        let read = self.record::<CallRecord>(&name.record())?.ok();
+        let Some(record) = read.filter(|it| serves(it, call)) else { return Ok(None) };
+        let theirs = Call { version: record.version(), ..call };
+        if theirs.version.may_be_in(name.directory())
+            && let State::Hit(outputs) = self.state(name, theirs)?
+        {
+            return Ok(Some(Source { outputs, record }));
         }
         Ok(None)
     }
@@ -93,17 +95,28 @@ impl Storage {
         if !self.disk.is_empty(&self.path(&name.room_itself(RECORDS)))? {
             return Ok(());
         }
-        self.disk.remove(&self.path(&note(&record.computation, &record.tree, name)))
+        let note = note(&record.computation, &record.tree, name);
+        match self.disk.remove(&self.path(&note)) {
+            Err(error) if error.is_not_own() => Ok(()),
+            removed => removed,
+        }
     }
 
     /// Takes a result over for a call: links to its outputs, and a record that names it.
     ///
-    /// Returns `None` if it is not there any more.
+    /// Returns `None` if it is not there any more, or cannot be read.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be written.
     pub fn take_over(&self, call: Call<'_>, source: &Source) -> Result<Option<Sealed<'_>>> {
+        match self.link_source(call, source) {
+            Err(error) if error.is_about(&self.path(source.outputs.name.directory())) => Ok(None),
+            taken => taken,
+        }
+    }
+
+    fn link_source(&self, call: Call<'_>, source: &Source) -> Result<Option<Sealed<'_>>> {
         let Origin::Executed { execution, .. } = &source.record.origin else { return Ok(None) };
         let stage = self.stage(source.record.outputs.len())?;
         let mut outputs = Vec::with_capacity(source.record.outputs.len());
@@ -115,15 +128,14 @@ impl Storage {
             self.unsynced.note(&stage.output(number));
             outputs.push(output);
         }
-        // Without what it printed it is a result all the same.
+        // A result without its log is a result all the same.
         let log = self.path(&source.outputs.name.room("log"));
-        let has_log = self.disk.exists(&log)?;
-        if has_log && self.disk.exists(&stage.log())? {
+        if self.disk.exists(&log).unwrap_or(false) {
             self.disk.remove(&stage.log())?;
-        }
-        if has_log {
             match self.disk.link_or_copy(&log, &stage.log()) {
-                Err(error) if error.may_not_write() => {}
+                Err(error) if error.may_not_write() || error.is_about(&log) => {
+                    self.disk.remove(&stage.log())?;
+                }
                 linked => drop(linked?),
             }
         }

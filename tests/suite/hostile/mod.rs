@@ -5,6 +5,7 @@ mod adoption;
 mod names;
 mod places;
 mod records;
+mod sources;
 mod swaps;
 mod users;
 
