@@ -63,12 +63,14 @@ impl Stage<'_> {
         Ok(Some(kept))
     }
 
-    /// Keeps the memory of a failure, and nothing of its outputs; returns what it printed.
+    /// Records a failure, and keeps nothing of the outputs; returns the log.
     ///
     /// # Errors
     ///
-    /// Fails if the storage cannot be written.
+    /// Fails if the storage cannot be written, or this run's directory in it was moved: then the call
+    /// may have failed because of that, and nothing is recorded.
     pub fn fail(self, call: Call<'_>, name: &ResultName, failure: Failure) -> Result<Option<Log>> {
+        self.storage.displaced().map_or(Ok(()), Err)?;
         let mut stage = self.doubtless()?.unwrap_or(self);
         let storage = stage.storage;
         let log = stage.keep_log(name, Room::Failed)?.map(|name| {

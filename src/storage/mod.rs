@@ -305,6 +305,13 @@ impl Storage {
         moved.map_or(Ok(()), |path| Err(StorageError::Moved(path)))
     }
 
+    /// The error that this run's private directory is not where it was made, if it is not.
+    fn displaced(&self) -> Option<StorageError> {
+        let own = self.path(self.run.directory());
+        let moved = || self.disk.is_moved(&own).then(|| StorageError::Moved(own.clone()));
+        self.vanished().or_else(moved)
+    }
+
     /// Where the private directory of a run is.
     fn directory_of(&self, run: &RunName) -> PathBuf {
         self.path(run::ROOM).join(run.to_string())

@@ -141,18 +141,25 @@ impl Disk {
     /// Returns a directory whose path begins so and that has another one by now than when it was
     /// opened, if there is one.
     pub(super) fn moved(&self, begins: &[&str]) -> Option<PathBuf> {
-        let top = self.top.as_ref()?;
         let known = self.directories.read().unwrap_or_else(PoisonError::into_inner);
-        let id = |directory: &OwnedFd| fstat(directory).map(|stat| (stat.st_dev, stat.st_ino)).ok();
-        let is_there = |inside: &[u8], directory: &OwnedFd| {
-            let now = beneath::open(top, OsStr::from_bytes(inside));
-            now.is_ok_and(|now| id(&now) == id(directory))
-        };
         let is_meant =
             |inside: &[u8]| begins.iter().any(|begin| inside.starts_with(begin.as_bytes()));
         let mut meant = known.iter().filter(|(inside, _)| is_meant(inside));
-        let moved = meant.find(|(inside, directory)| !is_there(inside, directory));
+        let moved = meant.find(|(inside, directory)| !self.leads_to(inside, directory));
         moved.map(|(inside, _)| self.root.join(OsStr::from_bytes(inside)))
+    }
+
+    /// Whether a path has another directory by now than when it was opened.
+    pub(super) fn is_moved(&self, path: &Path) -> bool {
+        let Ok(inside) = self.inside(path) else { return false };
+        self.known(inside).is_some_and(|directory| !self.leads_to(inside, &directory))
+    }
+
+    /// Whether a path below the top leads to an open directory.
+    fn leads_to(&self, inside: &[u8], directory: &OwnedFd) -> bool {
+        let id = |directory: &OwnedFd| fstat(directory).map(|stat| (stat.st_dev, stat.st_ino)).ok();
+        let now = self.top.as_ref().map(|top| beneath::open(top, OsStr::from_bytes(inside)));
+        now.is_some_and(|now| now.is_ok_and(|now| id(&now) == id(directory)))
     }
 
     /// The path of something below the top, relative to it.

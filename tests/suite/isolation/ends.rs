@@ -4,7 +4,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 
 use rustix::process::{Signal, kill_process_group};
 
-use super::{executed, is_possible, lab};
+use super::{executed, is_possible, lab, task};
 use crate::fifo::{Fifo, Never, make};
 use crate::lab::Lab;
 use crate::program::{Ran, Running};
@@ -43,6 +43,30 @@ fn what_is_left_behind_is_gone_with_the_call_and_what_it_used_counts() {
     fifo.end();
     let used = executed(&lab)["user_seconds"].as_f64().unwrap();
     assert!(used > 0.005, "a hundred thousand steps of a shell took {used} s");
+}
+
+#[test]
+fn a_stage_that_is_moved_away_meanwhile_is_told_and_no_failure_of_the_call() {
+    let script = r#"echo here >LAB/meet; read there <LAB/back; cp "$1" "$2""#;
+    let access = "write LAB/meet\nwrite LAB/back\n";
+    for (isolates, is_run) in [(false, false), (false, true), (true, false), (true, true)] {
+        let lab = if isolates { lab(access, script) } else { Some(task(access, script)) };
+        let Some(lab) = lab else { continue };
+        let fifo = Fifo::new(&lab.path("meet"));
+        make(&lab.path("back"));
+        let options: &[&str] =
+            if isolates { &["--no-sync"] } else { &["--no-sync", "--no-isolate"] };
+        let running = Running::start(&mut lab.evaluation(options));
+        assert_eq!(fifo.line(), "here");
+        let tmp = lab.path("storage/tmp");
+        let run = || tmp.read_dir().unwrap().next().unwrap().unwrap().path();
+        let place = if is_run { run() } else { tmp.clone() };
+        std::fs::rename(&place, lab.path("away")).unwrap();
+        std::fs::write(lab.path("back"), "there\n").unwrap();
+        let ran = Ran::new(&lab, running.output()).exit(5);
+        ran.says(if isolates { "was moved or removed while it was used" } else { "was replaced" });
+        assert!(!lab.storage().iter().any(|name| name.contains("/failed/")), "{:?}", lab.storage());
+    }
 }
 
 #[test]
