@@ -24,7 +24,7 @@ pub struct Sample {
     pub day: String,
 }
 
-/// What is to be verified, and what is done about what is wrong.
+/// A selection of records, and the treatment of damage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     /// Only from the record of this name on, in the order of names.
@@ -37,7 +37,7 @@ pub struct Request {
     pub repair: bool,
 }
 
-/// What happens.
+/// An event of a verification.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The records are read; so much is to be checked.
@@ -61,7 +61,7 @@ pub enum Event<'a> {
     },
 }
 
-/// What came of it.
+/// The outcome of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// How many files were to be checked.
@@ -100,11 +100,11 @@ pub enum VerifyError {
     NoRecord(String),
 }
 
-/// A record, and what it promises.
+/// A record, and the files that it promises.
 struct Part<'a> {
     entry: &'a Entry,
     promises: Vec<Promise>,
-    /// What is wrong with the record itself; then it promises nothing.
+    /// The damage of the record itself; then it promises nothing.
     wrong: Option<Finding>,
 }
 

@@ -65,7 +65,7 @@ pub struct Gc {
     storage: PathBuf,
 }
 
-/// What has no meaning for those that collect nothing.
+/// Options that have no meaning where nothing is collected.
 const OTHERS: [&str; 5] = ["keep", "no_keep", "older", "delete", "dry_run"];
 
 impl Tool for Gc {
@@ -104,7 +104,7 @@ impl Tool for Gc {
 }
 
 impl Gc {
-    /// What the repositories reach that are to be kept for.
+    /// Everything that the repositories to be kept for reach.
     fn reach(&self, storage: &Storage) -> Result<Option<Reach>, Error> {
         if self.no_keep {
             return Ok(None);

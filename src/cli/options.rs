@@ -57,7 +57,7 @@ impl TaskDir {
 
     /// Loads the task, and tells what is odd about it.
     pub(super) fn load(&self, program: &str, uncommitted: Uncommitted) -> Result<Task, Error> {
-        // Who wants to be told what is odd wants a look at it.
+        // Warnings need a look at the task itself.
         let cache = Cache::of_user().filter(|_| uncommitted != Uncommitted::Warn);
         let Loaded { task, warnings } = match &self.at {
             Some(rev) => load::task_at(&self.task, rev, cache.as_ref())?,
@@ -70,7 +70,7 @@ impl TaskDir {
     }
 }
 
-/// What becomes of outputs that nobody recorded.
+/// The treatment of outputs without a record.
 #[derive(Debug, Args)]
 pub(super) struct Strict {
     /// Do not believe results that have no record

@@ -1,4 +1,4 @@
-//! What was computed and what failed, in the order of time.
+//! Calls that succeeded or failed, in the order of time.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -38,7 +38,7 @@ pub struct Past {
     pub failed: Option<String>,
 }
 
-/// Which calls are wanted: those that fit everything that is said.
+/// A selection of calls: those that fit all conditions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// Of this computation.
@@ -70,7 +70,7 @@ impl Past {
 
     fn of_call(storage: &Storage, name: &ResultName, record: CallRecord) -> Self {
         let taken_over = TakenOver::of(storage, &record);
-        // What was taken over is no execution.
+        // A call that was taken over was not executed.
         let execution = record.execution().filter(|_| taken_over.is_none());
         let seconds = |from, to: Timestamp| to.duration_since(from).max(SignedDuration::ZERO);
         Self {

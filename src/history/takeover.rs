@@ -28,7 +28,7 @@ impl TakenOver {
         let mut host = None;
         let mut source = Some(from.clone());
         for _ in 0..MOST {
-            // What cannot be read tells nothing.
+            // A record that cannot be read ends the search.
             let entry = source.take().and_then(|source| Entry::of_call(&source));
             let Some(Entry::Call(name)) = entry else { break };
             let Ok(Some(earlier)) = storage.record_or_tombstone(&name) else { break };

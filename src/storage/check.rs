@@ -17,7 +17,7 @@ use super::{Result, Storage, StorageError};
 use crate::digest::Digest;
 use crate::workflow::MOST;
 
-/// What is wrong, or odd, with something in the storage.
+/// A kind of damage, or of harmless oddity, in the storage.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// A recorded file is not there.
@@ -91,7 +91,7 @@ pub struct Stopped;
 pub struct Finding {
     /// The name, relative to the storage.
     pub name: String,
-    /// What is wrong.
+    /// The damage.
     pub fault: Fault,
 }
 
@@ -100,7 +100,7 @@ pub struct Finding {
 pub struct Promise {
     /// Its name, relative to the storage.
     pub name: String,
-    /// What it contains.
+    /// Its digest.
     pub digest: Digest,
     /// Where it may still wait to be moved to its place.
     waiting: Option<String>,
@@ -179,7 +179,7 @@ impl Storage {
         stop: &AtomicBool,
         promise: &Promise,
     ) -> Result<Option<Fault>, Stopped> {
-        // Whoever publishes moves it meanwhile, so its place is looked at once more at the end.
+        // A run that publishes moves it meanwhile, so its place is looked at once more at the end.
         let places = [Some(&promise.name), promise.waiting.as_ref(), Some(&promise.name)];
         let mut fault = Some(Fault::Missing);
         for name in places.into_iter().flatten() {
@@ -190,11 +190,11 @@ impl Storage {
                 break;
             }
         }
-        // What was seen until then may not be all.
+        // The file may not have been read to its end.
         if stop.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(fault) }
     }
 
-    /// Says what is wrong with a file that is not the recorded one.
+    /// Returns the damage of a file that is not the recorded one.
     pub(super) fn fault_of(&self, name: &str, digest: &Digest) -> Result<Fault> {
         let stop = AtomicBool::new(false);
         Ok(self.check_file(&stop, name, digest)?.unwrap_or(Fault::Contents))

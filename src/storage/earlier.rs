@@ -1,4 +1,4 @@
-//! Calls that were there once: what their records and their tombstones say.
+//! Calls that succeeded once: their records and tombstones.
 
 use super::collect::{COLLECTED, Tombstone};
 use super::find::Read;
@@ -12,13 +12,13 @@ use crate::name::ComputationName;
 pub struct Earlier {
     /// Its name.
     pub name: ResultName,
-    /// What was recorded of it.
+    /// Its record.
     pub record: CallRecord,
-    /// Who took its outputs away, and when.
+    /// The collection of its outputs, if they were collected.
     pub collected: Option<Stamp>,
 }
 
-/// What is left of a call that succeeded once: a record or a tombstone, which is not yet read.
+/// A record or tombstone of a call that succeeded once, which is not yet read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     name: ResultName,

@@ -13,7 +13,7 @@ pub enum StorageError {
     /// The operating system refused.
     #[error("cannot {doing} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
         /// With which file.
         path: PathBuf,
@@ -25,7 +25,7 @@ pub enum StorageError {
     NoStorage {
         /// The path.
         path: PathBuf,
-        /// What is there.
+        /// The kind of site that is there.
         source: Box<NoStorage>,
     },
     /// A record was written by a newer version of this program.
@@ -33,7 +33,7 @@ pub enum StorageError {
     Format {
         /// The record.
         path: PathBuf,
-        /// What it says of itself.
+        /// Its format.
         format: u32,
     },
     /// A record cannot be written as JSON.
@@ -96,7 +96,7 @@ impl StorageError {
         matches!(self, Self::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
     }
 
-    /// What the user can do about it, if that is not plain.
+    /// A hint what the user can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Io { doing, source, .. } => advice(doing, source),

@@ -12,7 +12,7 @@ pub(super) const FAILED: &str = "failed";
 /// How much of a log is shown, in bytes.
 const TAIL: u64 = 2000;
 
-/// What a call that failed has printed.
+/// The output that a call has printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
     /// The file in the storage that keeps all of it.

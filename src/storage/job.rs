@@ -75,7 +75,7 @@ pub struct Job<'a> {
     pub task: TaskVersion<'a>,
     /// The symbolic names of its inputs, in order.
     pub names: &'a [InputName],
-    /// What they contain.
+    /// Their digests.
     pub inputs: &'a [Digest],
     /// The literals that its workflow reads.
     pub literals: &'a [Stored],
@@ -149,7 +149,7 @@ impl Storage {
         }
         let mut digests = Vec::with_capacity(inputs.len());
         for input in inputs {
-            // What is no regular file, such as a pipe, can be read only once, and not here.
+            // A file that is not regular, such as a pipe, can be read only once, and not here.
             if !input.is_file() {
                 return Ok(None);
             }

@@ -91,13 +91,13 @@ type Result<T, E = StorageError> = std::result::Result<T, E>;
 pub struct Stored {
     /// Its name, relative to the storage.
     pub name: String,
-    /// What it contains.
+    /// Its digest.
     pub digest: Digest,
     /// When it was last written, in nanoseconds since 1970; of no meaning if it is not there.
     pub modified_ns: i64,
 }
 
-/// What becomes of outputs that nobody recorded, such as those of the original tool.
+/// The treatment of outputs without a record, such as those of the original tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unrecorded {
     /// They are hashed, recorded as adopted, and used.
@@ -176,7 +176,7 @@ impl Storage {
 
     /// Opens the storage for reading and writing, and makes it if it is not there.
     ///
-    /// What runs that died have left behind is put in place or removed.
+    /// Leftovers of runs that died are put in place or removed.
     ///
     /// # Errors
     ///
@@ -267,7 +267,7 @@ impl Storage {
             return Ok(path);
         };
         if !lock(&self.made).contains(dir) {
-            // What is made in its place now would be another storage.
+            // Making it again would silently start a new storage.
             self.vanished().map_or(Ok(()), Err)?;
             self.disk.make_dirs(dir)?;
             lock(&self.made).insert(dir.to_owned());

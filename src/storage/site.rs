@@ -19,10 +19,10 @@ use crate::workflow::DIRTY;
 /// Directories of the layout beside those of computations and tasks.
 pub(super) const ROOMS: [&str; 4] = [TASK_INPUTS, TREES, REPOSITORIES, run::ROOM];
 
-/// What may be in a storage that is new: what Git keeps, and what a new file system has.
+/// Files that a new storage may hold: those of Git, and those of a new file system.
 const NOTHING: [&str; 4] = [".git", ".gitattributes", ".gitignore", "lost+found"];
 
-/// What is at the path of a storage.
+/// The kind of directory at the path of a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Site {
     /// Nothing.
@@ -35,7 +35,7 @@ pub enum Site {
     Other,
 }
 
-/// What becomes of a storage that is not there.
+/// The treatment of a storage that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Absent {
     /// It is as good as one without results.
@@ -59,7 +59,7 @@ pub enum NoStorage {
 }
 
 impl NoStorage {
-    /// What the user can do about it.
+    /// A hint what the user can do about it.
     pub fn hint(&self, path: &Path) -> String {
         match self {
             Self::Absent { similar: Some(similar) } => {
@@ -137,7 +137,7 @@ fn holds_versions(disk: &Disk, owner: &Path) -> Result<bool> {
 
 fn is_version(name: &str) -> bool {
     let digits = name.strip_prefix(DIRTY).unwrap_or(name);
-    // What collides has more digits, after a dash.
+    // A version that collides has more digits, after a dash.
     let digits = digits.split('-').next().unwrap_or_default();
     let is_digit = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
     digits.len() == SHORT && digits.bytes().all(is_digit)
@@ -220,7 +220,7 @@ mod tests {
         };
         assert_eq!(similar("results/man").as_deref(), Some("results/main"));
         assert_eq!(similar("./result//main/").as_deref(), Some("results/main"));
-        // What is no storage is not meant, however similar.
+        // A directory that is no storage is not meant, however similar.
         assert_eq!(similar("result"), None);
         assert_eq!(similar("others/man"), None);
         assert_eq!(similar("fat"), None);

@@ -1,4 +1,4 @@
-//! What the storage holds: every record, and every file that has none.
+//! The contents of the storage: every record, and every file without one.
 //!
 //! A survey is a list of names, sorted; what they name may be gone when it is looked at, since
 //! others work on the storage at the same time. It leaves out symbolic links in the place of
@@ -171,7 +171,7 @@ impl Storage {
         let known: HashSet<&Entry> = entries.iter().collect();
         let mut orphans = Vec::new();
         let mut note = |name: String, entry: &Entry| {
-            // What was published since the survey has a record by now.
+            // A result that was published since the survey has a record by now.
             let orphan = !known.contains(entry)
                 && self.disk.metadata(&self.path(&entry.record()))?.is_none();
             orphans.extend(orphan.then_some(Finding { name, fault: Fault::Orphan }));

@@ -68,7 +68,7 @@ impl Storage {
         let mut versions = Vec::new();
         for path in self.disk.list(&self.path(&directory))? {
             let name = path.file_name().and_then(|name| name.to_str());
-            // What is gone by now is no source.
+            // A version that is gone by now is no source.
             if let (Some(name), Some(metadata)) = (name, self.disk.metadata(&path)?) {
                 versions.push((Reverse(metadata.modified_ns()), name.to_owned()));
             }
@@ -80,7 +80,7 @@ impl Storage {
         Ok(versions)
     }
 
-    /// Notes that there are results of a version where a result has its name. Failing to do so costs
+    /// Records that there are results of a version where a result has its name. Failing to do so costs
     /// executions, and nothing else.
     pub(super) fn note_version(&self, version: Version<'_>, result: &ResultName) {
         let name = note(version.computation, version.tree, result);

@@ -24,7 +24,7 @@ pub struct NewTree<'a> {
     shared: bool,
 }
 
-/// What is in the place of a tree.
+/// The kind of entry in the place of a tree.
 #[derive(Debug)]
 pub enum FoundTree {
     /// A directory, which may contain anything.
@@ -116,7 +116,7 @@ impl Storage {
             }
             let aside = self.place(&self.private_name())?;
             if self.disk.rename(&self.path(&name), &aside)? {
-                // Whoever looks now makes it again; who has looked before has announced that.
+                // A run that looks now makes it again; one that has looked before has announced that.
                 if self.uses()?.has_file(&name) {
                     self.disk.rename_new(&aside, &self.path(&name))?;
                 }

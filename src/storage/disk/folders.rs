@@ -267,7 +267,7 @@ struct Removed {
     directory: OwnedFd,
     /// Its name in the directory above.
     name: OsString,
-    /// What is still in it.
+    /// The names that are still in it.
     left: Vec<OsString>,
 }
 
@@ -357,7 +357,7 @@ fn open_writable(dir: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     Ok(opened)
 }
 
-/// What is gone already is removed.
+/// Treats a file that is gone already as removed.
 fn absent(removed: Result<(), Errno>) -> io::Result<()> {
     match removed {
         Err(Errno::NOENT) => Ok(()),

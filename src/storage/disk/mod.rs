@@ -63,7 +63,7 @@ struct Spot<'p> {
     name: &'p OsStr,
 }
 
-/// Says what was tried when an operation fails.
+/// Adds the operation and its path to an error.
 pub(super) trait Doing<T> {
     fn doing(self, doing: &'static str, path: &Path) -> Result<T>;
 }
@@ -133,7 +133,7 @@ impl Disk {
     pub(super) fn is_in_place(&self) -> bool {
         match rustix::fs::stat(&self.root) {
             Ok(stat) => self.id == Some((stat.st_dev, stat.st_ino)),
-            // What cannot be told counts as the same: the operations themselves will say more.
+            // If that is unknown it counts as the same: the operations themselves will fail.
             Err(error) => self.id.is_some() && error != Errno::NOENT,
         }
     }
