@@ -148,6 +148,7 @@ pub fn collect(
     candidates: &[Candidate<'_>],
     tell: &mut dyn FnMut(&Entry, Fate),
 ) -> Result<(), StorageError> {
+    storage.check_no_links()?;
     let mut retired: VecDeque<Retired<'_>> = storage.half_collected()?.into();
     for Candidate { entry, record, .. } in candidates {
         match storage.retire(entry, record)? {

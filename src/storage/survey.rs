@@ -7,12 +7,13 @@
 use std::collections::HashSet;
 
 use super::check::{Fault, Finding};
+use super::disk::NotOwn;
 use super::find::Read;
 use super::record::{CallRecord, InputRecord, JobRecord};
 use super::run::{ROOM, RunName};
 use super::scheme::{RECORDS, ResultName};
 use super::site::ROOMS;
-use super::{Result, Storage};
+use super::{Result, Storage, StorageError};
 
 /// Where the task inputs are.
 pub(super) const TASK_INPUTS: &str = "tinputs";
@@ -227,6 +228,23 @@ impl Storage {
             }
         }
         Ok(findings)
+    }
+
+    /// Checks that no symbolic link stands in the place of a directory: behind it may be results that
+    /// were made from others in this storage.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first link.
+    pub fn check_no_links(&self) -> Result<()> {
+        match self.links()?.first() {
+            Some(link) => Err(StorageError::Io {
+                doing: "delete anything beside",
+                path: self.path(&link.name),
+                source: NotOwn::Link.into(),
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Returns the symbolic links that stand in the place of directories, sorted by name. Every other
