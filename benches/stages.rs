@@ -129,10 +129,10 @@ fn load_a_commit(bencher: Bencher<'_, '_>, calls: usize) {
 }
 
 #[divan::bench(args = calls(), sample_count = 20, sample_size = 1)]
-fn load_what_is_remembered(bencher: Bencher<'_, '_>, calls: usize) {
+fn load_from_the_cache(bencher: Bencher<'_, '_>, calls: usize) {
     let World { directory, .. } = World::of(calls);
     let cache = Cache::at(place().join("cache"));
-    // What has just been written is not believed.
+    // What has just been written is racy.
     std::thread::sleep(std::time::Duration::from_secs(2));
     let load = || load::task(directory, Uncommitted::Refuse, Some(&cache)).unwrap();
     load();

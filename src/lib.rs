@@ -62,7 +62,6 @@ pub mod executor;
 pub mod exit;
 pub mod explain;
 pub mod export;
-pub mod footprint;
 pub mod git;
 pub mod history;
 pub mod load;

@@ -50,14 +50,14 @@ impl Evaluator<'_> {
     /// Fails if the threads cannot be started, or if what was published cannot be flushed.
     pub fn evaluate(&self, jobs: NonZeroUsize) -> Result<(), EvaluateError> {
         let Evaluation { task, storage, .. } = self.evaluation;
-        storage.recall_records(&task.name);
+        storage.load_record_cache(&task.name);
         let carried_out = countdown::carry_out(self, jobs);
         let mut in_place = Ok(());
         if let Some(execution) = &self.execution {
             execution.executor.finish();
             in_place = storage.check_in_place();
         }
-        storage.remember_records();
+        storage.save_record_cache();
         carried_out.and(in_place.map_err(EvaluateError::from))
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::opening::index_path;
 use super::{GitResult, object_id, open};
-use crate::cache::Stamp;
+use crate::cache::FileStat;
 use crate::digest::ObjectId;
 
 /// What HEAD and the index of a repository were at some time.
@@ -15,7 +15,7 @@ use crate::digest::ObjectId;
 pub struct Standing {
     top: PathBuf,
     commit: ObjectId,
-    index: Option<Stamp>,
+    index: Option<FileStat>,
 }
 
 impl Standing {
@@ -25,8 +25,7 @@ impl Standing {
         repository: &gix::Repository,
         commit: gix::ObjectId,
     ) -> GitResult<Self> {
-        let index = index_path(repository).symlink_metadata().ok();
-        let index = index.as_ref().map(Stamp::of);
+        let index = FileStat::of(&index_path(repository)).ok();
         Ok(Self { top: top.to_owned(), commit: object_id(commit)?, index })
     }
 
@@ -35,13 +34,13 @@ impl Standing {
         &self.top
     }
 
-    /// Whether nothing has been staged after that time, or it would show.
-    pub fn settled(&self, before: SystemTime) -> bool {
-        self.index.is_none_or(|index| index.settled(before))
+    /// Returns whether something may have been staged after that time without showing it.
+    pub fn is_racy(&self, taken: SystemTime) -> bool {
+        self.index.is_some_and(|index| index.is_racy(taken))
     }
 
-    /// Whether the repository stands where it stood.
-    pub fn holds(&self) -> bool {
+    /// Returns whether the repository stands where it stood.
+    pub fn is_current(&self) -> bool {
         let now = || {
             let repository = open(&self.top)?;
             let commit = repository.head_commit()?.id;

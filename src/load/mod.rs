@@ -9,8 +9,8 @@ mod commit;
 mod library;
 mod place;
 mod problem;
-mod remembered;
 mod source;
+mod task_cache;
 mod text;
 mod tree;
 mod worktree;
@@ -25,11 +25,11 @@ use std::time::SystemTime;
 use self::library::Library;
 use self::problem::Findings;
 pub use self::problem::{Fault, Oddity, Problem, Warning, listed};
-use self::remembered::{Cause, Memory};
 use self::source::Source;
+use self::task_cache::Dependencies;
 use self::tree::Tree;
 use self::worktree::WorkTree;
-use crate::cache::Cache;
+use crate::cache::{Cache, Lookup};
 use crate::digest::ObjectId;
 use crate::git::{self, Changes, Kind, Snapshot, SnapshotError};
 use crate::name::{InputName, TaskName, nearest};
@@ -102,8 +102,8 @@ fn count(problems: usize) -> String {
     if problems == 1 { "a problem".to_owned() } else { format!("{problems} problems") }
 }
 
-/// Reads the task that a directory holds, as it is checked out. What the cache remembers of it is
-/// not read again.
+/// Reads the task that a directory holds, as it is checked out. What is cached of it is not read
+/// again.
 ///
 /// # Errors
 ///
@@ -114,17 +114,17 @@ pub fn task(
     cache: Option<&Cache>,
 ) -> Result<Loaded, LoadError> {
     let real = real(dir)?;
-    let recall = |cache| remembered::recall(cache, &real, None);
-    let was_large = match cache.map_or(Memory::None, recall) {
-        Memory::Holds(loaded) => return Ok(loaded),
-        Memory::Changed => uncommitted != Uncommitted::Ignore,
-        Memory::None => false,
+    let look_up = |cache| task_cache::look_up(cache, &real, None);
+    let was_large = match cache.map_or(Lookup::Miss, look_up) {
+        Lookup::Hit(task) => return Ok(Loaded { task, warnings: Vec::new() }),
+        Lookup::Stale => uncommitted != Uncommitted::Ignore,
+        Lookup::Miss => false,
     };
     if !real.join("workflow").is_dir() {
         return Err(LoadError::NoTask(dir.to_owned()));
     }
     let began = SystemTime::now();
-    let own = || remembered::own(&real, began);
+    let own = || task_cache::own_fingerprint(&real, began);
     thread::scope(|scope| {
         // What is large takes long to look at, as it takes long to be read.
         let meanwhile = was_large.then(|| scope.spawn(own));
@@ -139,15 +139,16 @@ pub fn task(
                 meanwhile
                     .map_or_else(own, |own| own.join().unwrap_or_else(|panic| resume_unwind(panic)))
             };
-            let cause = || Cause::of_checkout(&real, began, repositories, &loaded, own()?);
-            remembered::keep(cache, &real, None, &loaded, cause);
+            let dependencies =
+                || Dependencies::of_checkout(&real, began, repositories, &loaded, own()?);
+            task_cache::insert(cache, &real, None, &loaded, dependencies);
         }
         Ok(loaded)
     })
 }
 
 /// Reads the task that a directory holds, as it is in a revision of its repository. Nothing needs
-/// to be checked out, and what the cache remembers is not read again.
+/// to be checked out, and what is cached is not read again.
 ///
 /// # Errors
 ///
@@ -156,13 +157,13 @@ pub fn task_at(dir: &Path, rev: &str, cache: Option<&Cache>) -> Result<Loaded, L
     let real = real(dir)?;
     let snapshot = Snapshot::open(&real, rev)?;
     let commit = snapshot.commit()?;
-    let recall = |cache| remembered::recall(cache, &real, Some(&commit));
-    if let Memory::Holds(loaded) = cache.map_or(Memory::None, recall) {
-        return Ok(loaded);
+    let look_up = |cache| task_cache::look_up(cache, &real, Some(&commit));
+    if let Lookup::Hit(task) = cache.map_or(Lookup::Miss, look_up) {
+        return Ok(Loaded { task, warnings: Vec::new() });
     }
     let loaded = task_in(dir, rev, snapshot)?;
     if let Some(cache) = cache {
-        remembered::keep(cache, &real, Some(&commit), &loaded, || Some(Cause::default()));
+        task_cache::insert(cache, &real, Some(&commit), &loaded, || Some(Dependencies::default()));
     }
     Ok(loaded)
 }

@@ -79,7 +79,7 @@ pub fn find_job(
 ) -> Result<Option<FinishedJob>, Error> {
     // The evaluation that follows reports an error of this storage.
     let Ok(storage) = Storage::inspect(storage, unrecorded) else { return Ok(None) };
-    let storage = storage.remembering(Cache::of_user());
+    let storage = storage.with_cache(Cache::of_user());
     let outputs = storage.find_job(task, inputs)?;
     Ok(outputs.map(|outputs| FinishedJob { outputs, storage }))
 }

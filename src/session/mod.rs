@@ -95,7 +95,7 @@ impl Session {
         let executor = Arc::new(if options.isolate { isolated(executor) } else { executor });
         let interrupts =
             Interrupts::watch(&executor).map_err(|error| Error::Begin(error.into()))?;
-        let storage = storage.remembering(Cache::of_user()).until(interrupts.asked());
+        let storage = storage.with_cache(Cache::of_user()).until(interrupts.asked());
         job::record_use(&storage, dir)?;
         Ok(Self::with(storage, dir, options, Some((executor, interrupts))))
     }
@@ -107,7 +107,7 @@ impl Session {
     /// Fails if the path is something other than a storage.
     pub fn inspect(dir: &Path, storage: &Path, options: &RunOptions) -> Result<Self, Error> {
         let storage = Storage::inspect(storage, options.unrecorded)?;
-        Ok(Self::with(storage.remembering(Cache::of_user()), dir, options, None))
+        Ok(Self::with(storage.with_cache(Cache::of_user()), dir, options, None))
     }
 
     fn with(
@@ -187,7 +187,7 @@ impl Session {
     fn plan(&self, task: &Task) -> Plan {
         thread::scope(|scope| {
             let plan = scope.spawn(|| Plan::new(&task.workflow));
-            self.storage.recall_records(&task.name);
+            self.storage.load_record_cache(&task.name);
             plan.join().unwrap_or_else(|panic| resume_unwind(panic))
         })
     }

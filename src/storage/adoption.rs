@@ -13,7 +13,7 @@ use super::record::{Origin, Published};
 use super::run::silence;
 use super::scheme::ResultName;
 use super::{Result, Storage, Unrecorded, lock};
-use crate::cache::Stamp;
+use crate::cache::FileStat;
 
 impl Storage {
     /// Adopts outputs that nobody recorded, if all of them are there and have settled.
@@ -22,7 +22,7 @@ impl Storage {
         for number in 0..call.outputs {
             let file = name.output(number);
             match self.disk.metadata(&self.path(&file))? {
-                Some(metadata) if metadata.is_file() => there.push((file, metadata.stamp())),
+                Some(metadata) if metadata.is_file() => there.push((file, metadata.stat())),
                 Some(_) => {
                     let damage = Damage { file, what: Fault::NotAFile.to_string() };
                     return Ok(State::Remains(None, Some(damage)));
@@ -41,16 +41,16 @@ impl Storage {
             return Ok(State::Remains(None, None));
         }
         let mut outputs = Vec::with_capacity(there.len());
-        for (file, stamp) in &there {
+        for (file, stat) in &there {
             let path = self.path(file);
-            if !self.has_settled(file, stamp) {
+            if !self.has_settled(file, stat) {
                 return Ok(State::Unsettled);
             }
             let digest = self.stored_digest(&path)?;
-            if self.disk.metadata(&path)?.map(|metadata| metadata.stamp()) != Some(*stamp) {
+            if self.disk.metadata(&path)?.map(|metadata| metadata.stat()) != Some(*stat) {
                 return Ok(State::Unsettled);
             }
-            outputs.push(Published { digest, modified_ns: stamp.modified_ns });
+            outputs.push(Published { digest, modified_ns: stat.modified_ns });
         }
         let hit = State::hit(name, &outputs);
         // Without a record they are hashed again the next time, and that is all.
@@ -69,16 +69,16 @@ impl Storage {
     ///
     /// A copying tool sets an earlier time when it has written all of it. Where clocks differ, a file
     /// has settled that was watched for a minute and did not change.
-    fn has_settled(&self, file: &str, stamp: &Stamp) -> bool {
-        let changed = stamp.modified_ns.min(stamp.changed_ns);
+    fn has_settled(&self, file: &str, stat: &FileStat) -> bool {
+        let changed = stat.modified_ns.min(stat.changed_ns);
         let age = Timestamp::now().as_nanosecond() - i128::from(changed);
         if age >= silence().as_nanos().cast_signed() {
             return true;
         }
         let mut seen = lock(&self.seen);
-        let known = seen.entry(file.to_owned()).or_insert_with(|| (*stamp, Instant::now()));
-        if known.0 != *stamp {
-            *known = (*stamp, Instant::now());
+        let known = seen.entry(file.to_owned()).or_insert_with(|| (*stat, Instant::now()));
+        if known.0 != *stat {
+            *known = (*stat, Instant::now());
         }
         known.1.elapsed() >= silence()
     }

@@ -15,7 +15,7 @@ use super::stage::{is_stage, waiting};
 use super::survey::Entry;
 use super::version::{OfVersion, Version};
 use super::{Result, Storage, StorageError, Unrecorded, lock};
-use crate::cache::Stamp;
+use crate::cache::FileStat;
 use crate::digest::Digest;
 
 /// A call to be found: a version of a computation and what its inputs contain.
@@ -161,17 +161,17 @@ impl Storage {
     /// Looks at what stands under a name, in a directory that belongs to the call's version.
     pub(super) fn state(&self, name: &ResultName, call: Call<'_>) -> Result<State> {
         let (record_name, taken) = (name.record(), SystemTime::now());
-        if let Some(outputs) = self.said(&record_name, call)?
+        if let Some(outputs) = self.cached_record(&record_name, call)?
             && self.are_published(name, &outputs)?
         {
             return Ok(State::hit(name, &outputs));
         }
-        let Some((stamp, record)) = self.record_at::<CallRecord>(&record_name)? else {
+        let Some((stat, record)) = self.record_at::<CallRecord>(&record_name)? else {
             return self.unrecorded(name, call);
         };
         let remains = |fault: Fault| {
             let damage = Damage { file: record_name.clone(), what: fault.to_string() };
-            Ok(State::Remains(Some(stamp.file()), Some(damage)))
+            Ok(State::Remains(Some(stat.id()), Some(damage)))
         };
         let Some(record) = record else { return remains(Fault::Spoiled) };
         if record.version() != call.version || record.inputs != call.inputs {
@@ -185,8 +185,8 @@ impl Storage {
         if self.unrecorded == Unrecorded::Refuse && record.origin == Origin::Adopted {
             return remains(Fault::Adopted);
         }
-        self.note_record(&record_name, stamp, taken, &record);
-        self.recorded(name, &record, stamp.file())
+        self.cache_record(&record_name, stat, taken, &record);
+        self.recorded(name, &record, stat.id())
     }
 
     /// Whether all outputs are there, and still the published ones.
@@ -266,25 +266,25 @@ impl Storage {
     pub(super) fn record_at<T: DeserializeOwned>(
         &self,
         name: &str,
-    ) -> Result<Option<(Stamp, Option<T>)>> {
+    ) -> Result<Option<(FileStat, Option<T>)>> {
         let path = self.path(name);
-        let (stamp, text) = match self.disk.read_one(&path) {
+        let (stat, text) = match self.disk.read_one(&path) {
             Ok(Some(read)) => read,
             Ok(None) => return Ok(None),
             // What is no plain file is no record.
             Err(StorageError::Io { source, .. }) if NotOwn::of(&source).is_some() => {
-                return Ok(self.disk.metadata(&path)?.map(|metadata| (metadata.stamp(), None)));
+                return Ok(self.disk.metadata(&path)?.map(|metadata| (metadata.stat(), None)));
             }
             Err(error) => return Err(error),
         };
         if let Ok(record) = serde_json::from_slice(&text) {
-            return Ok(Some((stamp, Some(record))));
+            return Ok(Some((stat, Some(record))));
         }
         match serde_json::from_slice(&text) {
             Ok(FormatOf { format }) if format > FORMAT => {
                 Err(StorageError::Format { path, format })
             }
-            _ => Ok(Some((stamp, None))),
+            _ => Ok(Some((stat, None))),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::find::Read;
-use super::intake::Original;
+use super::ingest::Original;
 use super::record::{Format, InputRecord, Published};
 use super::scheme::{DIGITS, Digits, task_input, task_input_record};
 use super::{Result, Storage, StorageError, Stored};
@@ -48,7 +48,7 @@ impl Storage {
     /// stop. Then nothing is left of it.
     pub fn store_input(&self, path: &Path) -> Result<Input> {
         let mut original = self.original(path)?;
-        if original.is_known() || original.is_small() || self.may_have(&original)? {
+        if original.is_cheap() || self.may_have(&original)? {
             let digest = self.digest_of(&mut original)?;
             let input = self.known_input(digest)?;
             if input.there {
@@ -75,7 +75,7 @@ impl Storage {
         let digest = self.copy_of(&mut original, copy)?;
         self.announce_input(&digest);
         // Two inputs may be the same.
-        let _one_at_a_time = self.intake.publishing();
+        let _one_at_a_time = self.ingest.publishing();
         let (digits, found) = self.find_contents(&digest)?;
         let name = task_input(&digest, digits);
         let modified_ns = if let Some(modified_ns) = found {

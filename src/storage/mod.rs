@@ -16,8 +16,8 @@ mod failure;
 mod fault;
 mod find;
 mod flush;
+mod ingest;
 mod input;
-mod intake;
 mod job;
 mod lease;
 mod leftover;
@@ -26,8 +26,8 @@ mod pin;
 mod probe;
 mod publish;
 mod reading;
-mod recollection;
 pub mod record;
+mod record_cache;
 mod repositories;
 mod run;
 mod scheme;
@@ -58,16 +58,16 @@ pub use self::failure::{Failure, Log};
 pub use self::find::{Call, Damage, Found, Outputs, Read};
 pub use self::flush::Durability;
 use self::flush::Unsynced;
+use self::ingest::Ingest;
 pub use self::input::Input;
-use self::intake::Intake;
 pub use self::job::{Job, TaskVersion};
 pub use self::lease::Lease;
 pub use self::memory::Memory;
 pub use self::pin::PinRecord;
 pub use self::probe::Probes;
 pub use self::publish::Sealed;
-use self::recollection::Recalled;
 use self::record::{Published, Stamp};
+use self::record_cache::RecordCache;
 pub use self::repositories::{KnownRepository, RepositoryRecord};
 pub use self::run::{Holder, SILENCE};
 use self::run::{Run, RunName};
@@ -81,7 +81,7 @@ pub use self::takeover::Source;
 pub use self::tree::{FoundTree, NewTree, OpenTree};
 pub use self::uses::Uses;
 pub use self::version::{Version, VersionRecord};
-use crate::cache::Stamp as FileStamp;
+use crate::cache::{Cache, FileStat};
 use crate::digest::Digest;
 
 type Result<T, E = StorageError> = std::result::Result<T, E>;
@@ -115,8 +115,9 @@ pub struct Storage {
     unrecorded: Unrecorded,
     run: Run,
     unsynced: Unsynced,
-    intake: Intake,
-    recalled: RwLock<Option<Recalled>>,
+    cache: Option<Cache>,
+    record_cache: RwLock<Option<RecordCache>>,
+    ingest: Ingest,
     /// Directories that are known to be there.
     made: Mutex<HashSet<PathBuf>>,
     /// Directories that can be written, as far as that was checked.
@@ -128,7 +129,7 @@ pub struct Storage {
     /// The versions that have results of some tree, by the directory that names them.
     versions: Mutex<HashMap<String, Arc<[String]>>>,
     /// Outputs without a record that were not settled: what they were, and since when.
-    seen: Mutex<HashMap<String, (FileStamp, Instant)>>,
+    seen: Mutex<HashMap<String, (FileStat, Instant)>>,
     /// Private directories that no call uses now.
     slots: Mutex<Vec<String>>,
     next_number: AtomicU64,
@@ -151,8 +152,9 @@ impl Storage {
             unrecorded,
             run: Run::new(),
             unsynced: Unsynced::new(Durability::Unsynced),
-            intake: Intake::default(),
-            recalled: RwLock::default(),
+            cache: None,
+            record_cache: RwLock::default(),
+            ingest: Ingest::default(),
             made: Mutex::default(),
             writable_dirs: Mutex::default(),
             claims: Mutex::default(),
@@ -223,7 +225,7 @@ impl Storage {
         let path = self.path(name);
         match self.disk.metadata(&path)? {
             Some(metadata) if metadata.is_file() => {
-                self.intake.expect(metadata.len());
+                self.ingest.expect(metadata.len());
                 let digest = self.stored_digest(&path)?;
                 let modified_ns = metadata.modified_ns();
                 Ok(Some(Stored { name: name.to_owned(), digest, modified_ns }))

@@ -18,7 +18,7 @@ use crate::isolation;
 use crate::lab::{Lab, files};
 use crate::program::through;
 
-/// The sizes of the task, in calls: too few for the task to be remembered.
+/// The sizes of the task, in calls: too few for the task to be cached.
 const SIZES: [usize; 2] = [10, 60];
 
 /// How much more than its budget a call may take: what happens only in some calls.

@@ -14,7 +14,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::{Disk, Doing, Metadata, NotOwn, found};
-use crate::cache::Stamp;
+use crate::cache::FileStat;
 use crate::digest::Digest;
 use crate::storage::Result;
 use crate::storage::fault::fault;
@@ -78,7 +78,7 @@ impl Disk {
     }
 
     /// Returns the contents of a small file, and what shows that it was changed since.
-    pub(in crate::storage) fn read_one(&self, path: &Path) -> Result<Option<(Stamp, Vec<u8>)>> {
+    pub(in crate::storage) fn read_one(&self, path: &Path) -> Result<Option<(FileStat, Vec<u8>)>> {
         let read = || {
             let (mut file, metadata) = self.open_file(path)?;
             if metadata.len() > LARGEST {
@@ -87,7 +87,7 @@ impl Disk {
             // What is there is whole, so that nobody needs to ask whether more follows.
             let mut contents = vec![0; metadata.len() as usize];
             file.read_exact(&mut contents)?;
-            Ok((metadata.stamp(), contents))
+            Ok((metadata.stat(), contents))
         };
         found(fault().and_then(|()| read())).doing("read", path)
     }

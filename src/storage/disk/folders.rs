@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use super::files::allow;
 use super::{Disk, Doing, FileId, NotOwn, found};
-use crate::cache::Stamp;
+use crate::cache::FileStat;
 use crate::storage::Result;
 use crate::storage::fault::fault;
 
@@ -38,10 +38,10 @@ impl Disk {
     /// nothing has that name.
     ///
     /// It is opened, which lets network file systems ask for what is true now.
-    pub(in crate::storage) fn directory_stamp(&self, path: &Path) -> Result<Option<Stamp>> {
+    pub(in crate::storage) fn directory_stat(&self, path: &Path) -> Result<Option<FileStat>> {
         let look = || {
             let directory = self.at(path, open_listed)?;
-            Ok(Stamp::from(&rustix::fs::fstat(directory)?))
+            Ok(FileStat::from(&rustix::fs::fstat(directory)?))
         };
         found(fault().and_then(|()| look())).doing("look at", path)
     }

@@ -5,7 +5,7 @@ use std::io;
 
 use rustix::fs::{FileType, Stat, fstat};
 
-use crate::cache::Stamp;
+use crate::cache::FileStat;
 
 /// What tells a file from every other one, whatever its name: device and inode.
 pub type FileId = (u64, u64);
@@ -13,14 +13,14 @@ pub type FileId = (u64, u64);
 /// What is known of a file without reading it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::storage) struct Metadata {
-    stamp: Stamp,
+    stat: FileStat,
     mode: u32,
     links: u64,
 }
 
 impl From<&Stat> for Metadata {
     fn from(stat: &Stat) -> Self {
-        Self { stamp: Stamp::from(stat), mode: stat.st_mode, links: stat.st_nlink }
+        Self { stat: FileStat::from(stat), mode: stat.st_mode, links: stat.st_nlink }
     }
 }
 
@@ -31,23 +31,23 @@ impl Metadata {
     }
 
     /// What shows that the file was changed, if it was.
-    pub(in crate::storage) const fn stamp(&self) -> Stamp {
-        self.stamp
+    pub(in crate::storage) const fn stat(&self) -> FileStat {
+        self.stat
     }
 
     /// Which file it is.
     pub(in crate::storage) const fn id(&self) -> FileId {
-        self.stamp.file()
+        self.stat.id()
     }
 
     /// How many bytes it has.
     pub(in crate::storage) const fn len(&self) -> u64 {
-        self.stamp.size
+        self.stat.size
     }
 
     /// When it was last written, in nanoseconds since 1970.
     pub(in crate::storage) const fn modified_ns(&self) -> i64 {
-        self.stamp.modified_ns
+        self.stat.modified_ns
     }
 
     /// Who may do what with it.

@@ -73,7 +73,7 @@ fn a_large_file_with_another_time_is_read_once() {
     let long_ago =
         std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
     fs::File::open(&output).unwrap().set_modified(long_ago).unwrap();
-    // What has just changed is not remembered: wait until the time of its change has passed.
+    // What is racy is not cached: wait until the time of its change has passed.
     let changed = || {
         let age = fs::metadata(&output).unwrap();
         let age = std::os::unix::fs::MetadataExt::ctime(&age);
@@ -92,6 +92,6 @@ fn a_large_file_with_another_time_is_read_once() {
             .count()
     };
     lab.ce_run(&["-n"]).exit(0);
-    assert_eq!(hashes(), 1, "what it contains is remembered");
+    assert_eq!(hashes(), 1, "its digest is cached");
     lab.ce_run(&["-n"]).exit(0);
 }

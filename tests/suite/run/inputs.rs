@@ -1,4 +1,4 @@
-//! Large inputs: read once, and not again while they are remembered.
+//! Large inputs: read once, and not again while their digests are cached.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -6,10 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread;
 
-use compeval::cache::{Cache, Stamp};
+use compeval::cache::{Cache, FileStat, digests};
 use compeval::digest::Digest;
 use rustix::process::Signal;
-use serde_json::json;
 
 use crate::fifo;
 use crate::lab::Lab;
@@ -17,7 +16,7 @@ use crate::program::{Ran, Running};
 
 const TASK: &str = "Inputs: 'x'\n(size INPUT('x'))[0]";
 
-/// How many bytes an input has that is worth remembering.
+/// The size of an input whose digest is cached, in bytes.
 const SIZE: usize = 128 << 10;
 
 /// A laboratory whose one input is large.
@@ -30,12 +29,10 @@ fn cache(lab: &Lab) -> Cache {
     Cache::at(lab.path("cache/compeval"))
 }
 
-/// Lets other contents be remembered of a file; returns the name by which they show.
+/// Caches the digest of other contents for a file; returns the name by which they show.
 fn lie(lab: &Lab, path: &Path) -> String {
-    let (stamp, digest) = (Stamp::of(&path.metadata().unwrap()), Digest::of(&vec![b'z'; SIZE]));
-    let (room, device, inode) = (stamp.inode % 256, stamp.device, stamp.inode);
-    let text = json!({"format": 1, "stamp": stamp, "digest": digest}).to_string();
-    cache(lab).write(&format!("hashes/{room:02x}/{device:x}-{inode:x}"), text.as_bytes());
+    let (stat, digest) = (FileStat::of(path).unwrap(), Digest::of(&vec![b'z'; SIZE]));
+    digests::insert(&cache(lab), &stat, digest);
     digest.sha1.short()
 }
 
@@ -44,7 +41,7 @@ fn name(byte: u8) -> String {
 }
 
 #[test]
-fn an_input_that_is_remembered_is_not_read() {
+fn an_input_whose_digest_is_cached_is_not_read() {
     let lab = lab().with_storage();
     let lie = lie(&lab, &lab.path("data/x"));
     let calls = |ran: &Ran<'_>| (ran.stdout.contains(&lie), ran.stdout.contains(&name(b'x')));
@@ -58,7 +55,7 @@ fn an_input_that_is_remembered_is_not_read() {
 }
 
 #[test]
-fn a_job_is_found_by_inputs_that_are_remembered() {
+fn a_job_is_found_by_cached_digests() {
     let lab = lab();
     lab.ce_run(&[]).exit(0);
     lab.ce_run(&["-q", "--at", "HEAD"]).exit(0);
@@ -67,7 +64,7 @@ fn a_job_is_found_by_inputs_that_are_remembered() {
 }
 
 #[test]
-fn what_is_stored_is_what_was_read_whatever_is_remembered() {
+fn what_is_stored_is_what_was_read_whatever_is_cached() {
     let lab = lab();
     let lie = lie(&lab, &lab.path("data/x"));
     let ran = lab.ce_run(&[]).exit(0);

@@ -1,93 +1,86 @@
-//! What is remembered of inputs, and what is told while they are read.
+//! Cached digests of inputs, and the progress of reading them.
 
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
-use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
 use crate::storage::{Durability, Unrecorded};
 
-/// A storage with a cache, and a file that is just worth remembering.
+/// A storage with a cache, and a file that is just large enough for it.
 struct Place {
     _dir: TempDir,
     file: PathBuf,
-    cache: Cache,
     storage: Storage,
 }
 
 fn place() -> Place {
     let dir = tempfile::tempdir().unwrap();
-    let (file, cache) = (dir.path().join("file"), Cache::at(dir.path().join("cache")));
+    let (file, cache) = (dir.path().join("file"), dir.path().join("cache"));
     fs::write(&file, vec![b'x'; 128 << 10]).unwrap();
     let storage = dir.path().join("storage");
     let storage = Storage::open(&storage, Unrecorded::Refuse, Durability::Unsynced).unwrap();
-    let storage = storage.remembering(Some(cache.clone()));
-    Place { _dir: dir, file, cache, storage }
+    let storage = storage.with_cache(Some(Cache::at(cache)));
+    Place { _dir: dir, file, storage }
 }
 
 impl Place {
     /// Opens the file so many milliseconds after its last change.
     fn open_after(&self, ms: u64) -> Original<'_> {
         let mut original = self.storage.original(&self.file).unwrap();
-        let Stamp { modified_ns, changed_ns, .. } = original.stamp;
+        let FileStat { modified_ns, changed_ns, .. } = original.stat;
         let last = Duration::from_nanos(modified_ns.max(changed_ns).try_into().unwrap());
         original.taken = UNIX_EPOCH + last + Duration::from_millis(ms);
         original
     }
 
-    fn known(&self) -> Option<Digest> {
-        self.storage.original(&self.file).unwrap().known
+    fn cached(&self) -> Option<Digest> {
+        self.storage.original(&self.file).unwrap().cached
     }
 
     fn digest(&self) -> Digest {
         Digest::of(&fs::read(&self.file).unwrap())
     }
 
-    fn stamp(&self) -> Stamp {
-        Stamp::of(&self.file.metadata().unwrap())
-    }
-
-    /// Lets something be remembered of the file.
-    fn remember(&self, what: &Value) {
-        self.cache.write(&name(&self.stamp()), what.to_string().as_bytes());
+    fn has_entries(&self) -> bool {
+        self.file.with_file_name("cache").exists()
     }
 }
 
 #[test]
-fn what_was_read_or_copied_is_known_until_the_file_changes() {
+fn a_digest_is_cached_until_the_file_changes() {
     let place = place();
-    assert_eq!(place.known(), None);
+    assert_eq!(place.cached(), None);
     let digest = place.storage.digest_of(&mut place.open_after(2000)).unwrap();
-    assert_eq!((digest, place.known()), (place.digest(), Some(digest)));
+    assert_eq!((digest, place.cached()), (place.digest(), Some(digest)));
     fs::write(&place.file, vec![b'y'; 129 << 10]).unwrap();
-    assert_eq!(place.known(), None);
+    assert_eq!(place.cached(), None);
     let copy = place.storage.path("copy");
     let digest = place.storage.copy_of(&mut place.open_after(2000), &copy).unwrap();
-    assert_eq!((digest, place.known()), (place.digest(), Some(digest)));
+    assert_eq!((digest, place.cached()), (place.digest(), Some(digest)));
     assert_eq!(fs::read(&copy).unwrap(), fs::read(&place.file).unwrap());
 }
 
 #[test]
-fn a_file_that_has_just_changed_or_does_while_it_is_read_is_not_remembered() {
+fn a_file_that_is_racy_or_changes_while_it_is_read_is_not_cached() {
     let place = place();
     place.storage.digest_of(&mut place.open_after(1999)).unwrap();
-    assert_eq!(place.known(), None);
+    assert_eq!(place.cached(), None);
     let mut original = place.open_after(2000);
     File::open(&place.file).unwrap().set_modified(UNIX_EPOCH).unwrap();
     place.storage.digest_of(&mut original).unwrap();
-    assert_eq!(place.cache.read(&name(&place.stamp())), None);
+    assert!(!place.has_entries());
 }
 
 #[test]
-fn a_small_file_is_not_remembered() {
+fn a_small_file_is_not_cached() {
     let place = place();
     fs::write(&place.file, vec![b'x'; (128 << 10) - 1]).unwrap();
     place.storage.digest_of(&mut place.open_after(2000)).unwrap();
-    assert_eq!(place.known(), None);
-    assert_eq!(place.cache.read(&name(&place.stamp())), None);
+    assert_eq!(place.cached(), None);
+    assert!(!place.has_entries());
 }
 
 #[test]
@@ -96,46 +89,7 @@ fn a_name_leads_to_the_file_that_a_link_leads_to() {
     let digest = place.storage.digest_of(&mut place.open_after(2000)).unwrap();
     let link = place.file.with_file_name("link");
     std::os::unix::fs::symlink(&place.file, &link).unwrap();
-    assert_eq!(place.storage.original(&link).unwrap().known, Some(digest));
-}
-
-#[test]
-fn what_does_not_fit_is_not_believed() {
-    let place = place();
-    let digest = Digest::of(&vec![b'z'; 128 << 10]);
-    let stamp = place.stamp();
-    let fitting = json!({"format": 1, "stamp": stamp, "digest": digest});
-    place.remember(&fitting);
-    assert_eq!(place.known(), Some(digest), "it is not read");
-    for (field, value) in [
-        ("/format", json!(2)),
-        ("/stamp/device", json!(stamp.device + 1)),
-        ("/stamp/inode", json!(stamp.inode + 1)),
-        ("/stamp/size", json!(stamp.size + 1)),
-        ("/stamp/modified_ns", json!(stamp.modified_ns + 1)),
-        ("/stamp/changed_ns", json!(stamp.changed_ns + 1)),
-        ("/digest/size", json!(digest.size + 1)),
-        ("/digest/blake3", json!("00")),
-        ("/digest", json!(null)),
-        ("", json!([])),
-    ] {
-        let mut other = fitting.clone();
-        *other.pointer_mut(field).unwrap() = value;
-        place.remember(&other);
-        assert_eq!(place.known(), None, "{other}");
-    }
-    place.cache.write(&name(&stamp), b"{");
-    assert_eq!(place.known(), None);
-}
-
-#[test]
-fn there_is_an_end_to_what_is_remembered() {
-    let place = place();
-    let room = room(&place.stamp());
-    (0..MOST + 9).for_each(|number| place.cache.write(&format!("{room}/{number}"), b""));
-    place.storage.digest_of(&mut place.open_after(2000)).unwrap();
-    let left = fs::read_dir(place.file.with_file_name("cache").join(room)).unwrap();
-    assert_eq!(left.count(), MOST);
+    assert_eq!(place.storage.original(&link).unwrap().cached, Some(digest));
 }
 
 #[test]
@@ -147,7 +101,7 @@ fn what_is_read_and_what_need_not_be_is_told() {
     assert_eq!(place.storage.taken_in(), (0, 2 * size));
     place.storage.digest_of(&mut place.open_after(2000)).unwrap();
     assert_eq!(place.storage.taken_in(), (size, 2 * size));
-    assert!(place.known().is_some());
+    assert!(place.cached().is_some());
     assert_eq!(place.storage.taken_in(), (2 * size, 2 * size));
 }
 

@@ -1,4 +1,4 @@
-//! A load that is remembered gives what loading gives, whatever was changed since.
+//! The task cache gives what loading gives, whatever was changed since.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write;
@@ -7,14 +7,14 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use compeval::cache::{Cache, Stamp};
+use compeval::cache::{Cache, FileStat};
 use compeval::load::{self, Uncommitted};
 
 use crate::budget::chain;
 use crate::lab::{Lab, Library, files};
 
-/// A workflow that is worth being remembered: literals, three hundred of them, and a part that is
-/// reached through two links that lead out of `workflow/`.
+/// A workflow that is large enough for the cache: three hundred literals, and a part that is reached
+/// through two links that lead out of `workflow/`.
 fn wide(library: Library) -> Lab {
     let call = |number: usize, last: &str| {
         let literal = |at| format!("FILE('tinputs/{number:02}/{at:010}')");
@@ -106,10 +106,10 @@ fn load(lab: &Lab, cache: Option<&Cache>) -> String {
     format!("{:?}", load::task(&lab.path("task"), Uncommitted::Refuse, cache))
 }
 
-/// Waits until a change would show by the clock.
+/// Waits until a file is not racy.
 fn settle(file: &Path) {
-    let stamp = Stamp::of(&file.symlink_metadata().unwrap());
-    while !stamp.settled(SystemTime::now()) {
+    let stat = FileStat::of(file).unwrap();
+    while stat.is_racy(SystemTime::now()) {
         thread::sleep(Duration::from_millis(20));
     }
 }
@@ -125,7 +125,7 @@ fn whatever_was_changed_is_seen() {
     for (what, lab, change) in labs {
         let first = load(&lab, Some(&cache(&lab)));
         assert!(first.starts_with("Ok"), "{first}");
-        assert_eq!(files(&lab.path("cache/tasks")).len(), 1, "{what}: it is remembered");
+        assert_eq!(files(&lab.path("cache/tasks")).len(), 1, "{what}: it is cached");
         change(&lab);
         let now = load(&lab, None);
         assert_eq!(now == first, what == "nothing", "{what}");
@@ -135,7 +135,7 @@ fn whatever_was_changed_is_seen() {
 }
 
 #[test]
-fn what_is_remembered_is_not_read_again() {
+fn a_cached_task_is_not_read_again() {
     let lab = wide(Library::Plain);
     settle(&lab.path("task/.git/index"));
     let cache = Cache::at(lab.path("cache"));
@@ -150,7 +150,7 @@ fn what_is_remembered_is_not_read_again() {
 }
 
 #[test]
-fn a_commit_that_is_remembered_is_not_read_again() {
+fn a_cached_commit_is_not_read_again() {
     let lab = wide(Library::Plain);
     let cache = Cache::at(lab.path("cache"));
     let load = |rev: &str, cache| format!("{:?}", load::task_at(&lab.path("task"), rev, cache));
@@ -168,7 +168,7 @@ fn a_commit_that_is_remembered_is_not_read_again() {
 }
 
 #[test]
-fn what_records_say_is_remembered_until_they_are_taken_away() {
+fn cached_records_are_used_until_they_are_taken_away() {
     let lab = chain(300);
     lab.ce_run(&["-q", "--no-sync"]).exit(0);
     let is_record = |name: &String| name.starts_with("c_next/") && name.contains("/record/");

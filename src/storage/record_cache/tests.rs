@@ -1,4 +1,4 @@
-//! What is kept, what is believed, and what is forgotten.
+//! Insertion, validation and eviction of cached records.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ fn place(calls: usize) -> Place {
         let (output, digest) = (place.output(at), Digest::of(b"text"));
         fs::create_dir_all(output.parent().unwrap()).unwrap();
         fs::write(&output, "text").unwrap();
-        let modified_ns = Stamp::of(&output.metadata().unwrap()).modified_ns;
+        let modified_ns = FileStat::of(&output).unwrap().modified_ns;
         let outputs = vec![Published { digest, modified_ns }];
         let record = storage.call_record(place.call(at), outputs, Origin::Adopted);
         storage.put_record(&place.name(at).record(), &record).unwrap();
@@ -41,10 +41,10 @@ fn place(calls: usize) -> Place {
 }
 
 impl Place {
-    fn open(&self, remembering: bool) -> Storage {
-        let cache = remembering.then(|| Cache::at(self.dir.path().join("cache")));
+    fn open(&self, caching: bool) -> Storage {
+        let cache = caching.then(|| Cache::at(self.dir.path().join("cache")));
         let storage = self.dir.path().join("storage");
-        Storage::inspect(&storage, Unrecorded::Adopt).unwrap().remembering(cache)
+        Storage::inspect(&storage, Unrecorded::Adopt).unwrap().with_cache(cache)
     }
 
     fn call(&self, at: usize) -> Call<'_> {
@@ -70,33 +70,34 @@ impl Place {
         self.open(false).path(&self.name(at).output(0))
     }
 
-    /// Finds all calls in an evaluation that began so long from now; returns what is remembered.
-    fn evaluate(&self, later: Duration) -> Option<Known> {
+    /// Finds all calls in an evaluation that began so long from now; returns what is cached.
+    fn evaluate(&self, later: Duration) -> Option<RecordCache> {
         self.evaluate_and(later, || ())
     }
 
     /// Does the same, and something at the end of the evaluation.
-    fn evaluate_and(&self, later: Duration, act: impl FnOnce()) -> Option<Known> {
+    fn evaluate_and(&self, later: Duration, act: impl FnOnce()) -> Option<RecordCache> {
         let (storage, task) = (self.open(true), "t".parse().unwrap());
-        storage.recall_records(&task);
+        storage.load_record_cache(&task);
         let taken = SystemTime::now() + later;
-        storage.recalled.write().unwrap().as_mut().unwrap().began = taken;
+        storage.record_cache.write().unwrap().as_mut().unwrap().opened = taken;
         for at in 0..self.inputs.len() {
             let name = self.name(at).record();
-            if storage.said(&name, self.call(at)).unwrap().is_none() {
-                let (stamp, record) = storage.record_at(&name).unwrap().unwrap();
-                storage.note_record(&name, stamp, taken, &record.unwrap());
+            if storage.cached_record(&name, self.call(at)).unwrap().is_none() {
+                let (stat, record) = storage.record_at(&name).unwrap().unwrap();
+                storage.cache_record(&name, stat, taken, &record.unwrap());
             }
         }
         act();
-        storage.remember_records();
-        storage.intake.cache().unwrap().recall(RECORDS, &storage.place_of(&task))
+        storage.save_record_cache();
+        storage.load_record_cache(&task);
+        storage.record_cache.write().unwrap().take().filter(|it| !it.records.is_empty())
     }
 
-    /// Finds each call, with what is remembered or without.
-    fn find(&self, remembering: bool) -> Vec<Found> {
-        let storage = self.open(remembering);
-        storage.recall_records(&"t".parse().unwrap());
+    /// Finds each call, with the cache or without.
+    fn find(&self, caching: bool) -> Vec<Found> {
+        let storage = self.open(caching);
+        storage.load_record_cache(&"t".parse().unwrap());
         (0..self.inputs.len()).map(|at| storage.find(self.call(at)).unwrap()).collect()
     }
 }
@@ -105,20 +106,21 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// Changes a file in place, but neither its size nor its time.
 fn alter(path: &Path) {
-    let known = path.metadata().unwrap();
+    let (known, modified) = (FileStat::of(path).unwrap(), path.metadata().unwrap().modified());
+    let modified = modified.unwrap();
     let text = fs::read_to_string(path).unwrap();
     // Until that shows by the clock.
-    while Stamp::of(&path.metadata().unwrap()) == Stamp::of(&known) {
+    while FileStat::of(path).unwrap() == known {
         fs::write(path, text.replace('t', "T")).unwrap();
-        File::open(path).unwrap().set_modified(known.modified().unwrap()).unwrap();
+        File::open(path).unwrap().set_modified(modified).unwrap();
     }
 }
 
 #[test]
 fn whatever_changes_is_seen() {
-    let place = place(WORTH);
+    let place = place(MIN_RECORDS);
     let kept = place.evaluate(HOUR).unwrap();
-    assert_eq!((kept.records.len(), kept.directories.len()), (WORTH, 1));
+    assert_eq!((kept.records.len(), kept.directories.len()), (MIN_RECORDS, 1));
     assert_eq!(place.find(true), place.find(false));
 
     fs::remove_file(place.record(1)).unwrap();
@@ -132,12 +134,12 @@ fn whatever_changes_is_seen() {
     let found = place.find(true);
     assert_eq!(found, place.find(false));
     let is_absent = |at: &usize| !matches!(found[*at], Found::Hit(_));
-    assert_eq!((0..WORTH).filter(is_absent).collect::<Vec<_>>(), [1, 2, 4, 5, 6, 7]);
+    assert_eq!((0..MIN_RECORDS).filter(is_absent).collect::<Vec<_>>(), [1, 2, 4, 5, 6, 7]);
 }
 
 #[test]
 fn a_record_in_a_directory_that_looks_as_it_did_is_not_looked_at() {
-    let place = place(WORTH);
+    let place = place(MIN_RECORDS);
     place.evaluate(HOUR).unwrap();
     alter(&place.record(0));
     assert!(matches!(place.find(true)[0], Found::Hit(_)));
@@ -147,7 +149,7 @@ fn a_record_in_a_directory_that_looks_as_it_did_is_not_looked_at() {
 
 #[test]
 fn inputs_that_share_twelve_digits_are_told_apart() {
-    let mut place = place(WORTH);
+    let mut place = place(MIN_RECORDS);
     place.evaluate(HOUR).unwrap();
     let mut other = place.inputs[0][0];
     other.size += 1;
@@ -157,40 +159,40 @@ fn inputs_that_share_twelve_digits_are_told_apart() {
 }
 
 #[test]
-fn what_has_just_changed_and_what_is_little_is_not_remembered() {
-    assert!(place(WORTH).evaluate(Duration::ZERO).is_none());
-    assert!(place(WORTH - 1).evaluate(HOUR).is_none());
+fn racy_records_and_few_records_are_not_cached() {
+    assert!(place(MIN_RECORDS).evaluate(Duration::ZERO).is_none());
+    assert!(place(MIN_RECORDS - 1).evaluate(HOUR).is_none());
 }
 
 #[test]
-fn what_is_new_is_remembered_as_soon_as_its_directory_settles() {
-    let mut place = place(WORTH + 1);
+fn new_records_are_cached_as_soon_as_their_directory_is_not_racy() {
+    let mut place = place(MIN_RECORDS + 1);
     let last = place.inputs.pop().unwrap();
     place.evaluate(HOUR).unwrap();
     place.inputs.push(last);
     File::create(place.record(0).with_file_name("new")).unwrap();
-    assert_eq!(place.evaluate(Duration::ZERO).unwrap().records.len(), WORTH);
-    assert_eq!(place.evaluate(HOUR).unwrap().records.len(), WORTH + 1);
+    assert_eq!(place.evaluate(Duration::ZERO).unwrap().records.len(), MIN_RECORDS);
+    assert_eq!(place.evaluate(HOUR).unwrap().records.len(), MIN_RECORDS + 1);
 }
 
 #[test]
-fn what_was_not_asked_for_is_kept_unless_it_may_have_changed() {
-    let mut place = place(2 * WORTH);
-    let others = place.inputs.split_off(WORTH);
+fn unused_records_are_kept_unless_they_may_have_changed() {
+    let mut place = place(2 * MIN_RECORDS);
+    let others = place.inputs.split_off(MIN_RECORDS);
     place.evaluate(HOUR).unwrap();
     let some = std::mem::replace(&mut place.inputs, others);
-    assert_eq!(place.evaluate(HOUR).unwrap().records.len(), 2 * WORTH);
+    assert_eq!(place.evaluate(HOUR).unwrap().records.len(), 2 * MIN_RECORDS);
     place.inputs = some;
-    assert_eq!(place.evaluate(HOUR).unwrap().records.len(), 2 * WORTH);
+    assert_eq!(place.evaluate(HOUR).unwrap().records.len(), 2 * MIN_RECORDS);
     File::create(place.record(0).with_file_name("new")).unwrap();
-    assert_eq!(place.evaluate(HOUR).unwrap().records.len(), WORTH);
+    assert_eq!(place.evaluate(HOUR).unwrap().records.len(), MIN_RECORDS);
 }
 
 #[test]
-fn a_directory_that_changes_meanwhile_is_not_remembered() {
-    let place = place(WORTH);
-    assert!(!place.dir.path().join("cache").exists(), "nothing is known yet");
+fn a_directory_that_changes_meanwhile_is_not_cached() {
+    let place = place(MIN_RECORDS);
+    assert!(!place.dir.path().join("cache").exists(), "nothing is cached yet");
     let new = place.record(0).with_file_name("new");
     let kept = place.evaluate_and(HOUR, || drop(File::create(new).unwrap())).unwrap();
-    assert_eq!((kept.records.len(), kept.directories.len()), (WORTH, 0));
+    assert_eq!((kept.records.len(), kept.directories.len()), (MIN_RECORDS, 0));
 }

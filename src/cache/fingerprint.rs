@@ -1,7 +1,7 @@
-//! What some places of a file system look like, kept to tell later that nothing there has changed.
+//! The fingerprint of some places of a file system: whether anything there has changed.
 //!
-//! No file is read: each file, link and directory is known by its [`Stamp`], and where links lead
-//! counts as well. What is in a directory `.git` does not count.
+//! No file is read. It consists of the [`FileStat`] of each file, link and directory, and of the targets
+//! of links. What is in a directory `.git` does not count.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, OsStr};
@@ -17,12 +17,12 @@ use rustix::io::Errno;
 use rustix::path::Arg;
 use serde::{Deserialize, Serialize};
 
-use crate::cache::Stamp;
+use super::FileStat;
 use crate::digest::Blake3;
 
-/// Everything at some places, and below them.
+/// The state of everything at some places and below them.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Footprint {
+pub struct Fingerprint {
     places: BTreeSet<PathBuf>,
     /// Directories that have an entry `.git`.
     repositories: Vec<PathBuf>,
@@ -42,17 +42,18 @@ pub struct Footprint {
 struct Piece {
     /// How many bytes its text has.
     length: usize,
-    /// The hash of the stamps, in the order of the paths.
-    stamps: Blake3,
+    /// The hash of the stats, in the order of the paths.
+    stats: Blake3,
 }
 
-/// A directory with more than that below it, in no other piece, is a piece.
-const MOST: usize = 16;
+/// A directory with more entries below it that are in no other piece is a piece of its own.
+const MAX_MERGED: usize = 16;
 
-impl Footprint {
-    /// Looks at some places, given by absolute paths, and at wherever links lead from there.
+impl Fingerprint {
+    /// Takes the fingerprint of some places, given by absolute paths, and of all that links there lead
+    /// to.
     ///
-    /// `None` if anything may have been changed after that time, or cannot be looked at.
+    /// `None` if anything is racy at that time or cannot be looked at.
     pub fn take(places: impl Iterator<Item = PathBuf>, before: SystemTime) -> Option<Self> {
         let lead = |path: PathBuf| path.canonicalize().map(|real| (path, real));
         let links = places.map(lead).collect::<Result<_, _>>().ok()?;
@@ -69,21 +70,21 @@ impl Footprint {
         Some(taken)
     }
 
-    /// Where everything really is: no path has a link in it.
+    /// The real paths of all places: none has a link in it.
     pub const fn places(&self) -> &BTreeSet<PathBuf> {
         &self.places
     }
 
-    /// The directories in which something is called `.git`.
+    /// The directories that have an entry `.git`.
     pub fn repositories(&self) -> &[PathBuf] {
         &self.repositories
     }
 
-    /// Whether everything looks as it did.
-    pub fn holds(&self) -> bool {
+    /// Returns whether nothing has changed since.
+    pub fn is_current(&self) -> bool {
         let leads =
             |(link, real): &(PathBuf, PathBuf)| link.canonicalize().is_ok_and(|path| path == *real);
-        self.split().is_some_and(|pieces| pieces.into_par_iter().all(looks_so))
+        self.split().is_some_and(|pieces| pieces.into_par_iter().all(is_current))
             && self.links.par_iter().all(leads)
     }
 
@@ -91,8 +92,8 @@ impl Footprint {
         let (Some(above), Some(name)) = (place.parent(), place.file_name()) else {
             return Err(Errno::INVAL);
         };
-        let (kind, stamp) = look(CWD, place, before)?;
-        self.add(above, &[(name.into(), stamp)])?;
+        let (kind, stat) = look(CWD, place, before)?;
+        self.add(above, &[(name.into(), stat)])?;
         let mut open = Vec::new();
         if kind == FileType::Directory {
             open.push(Open::new(CWD, place, place.to_owned())?);
@@ -113,7 +114,7 @@ impl Footprint {
                 }
             }
             let around = top.listing.fd()?;
-            let (kind, stamp) = look(around, name, before)?;
+            let (kind, stat) = look(around, name, before)?;
             let inner = match kind {
                 FileType::Directory => Some(Open::new(around, name, top.directory.join(name))?),
                 _ => None,
@@ -123,34 +124,34 @@ impl Footprint {
                 let real = path.canonicalize().map_err(|_| Errno::LOOP)?;
                 self.links.push((path, real));
             }
-            top.seen.push((name.to_owned(), stamp));
+            top.seen.push((name.to_owned(), stat));
             open.extend(inner);
         }
         Ok(())
     }
 
-    /// Ends the innermost directory: it becomes a piece, or a part of the one around it.
+    /// Closes the innermost directory: it becomes a piece, or is merged into the one around it.
     fn close(&mut self, open: &mut Vec<Open>) -> Result<(), Errno> {
         let Some(Open { directory, seen, .. }) = open.pop() else { return Ok(()) };
         match (open.last_mut(), directory.file_name()) {
-            (Some(around), Some(name)) if seen.len() <= MOST => {
+            (Some(around), Some(name)) if seen.len() <= MAX_MERGED => {
                 let name = Path::new(name);
-                around.seen.extend(seen.into_iter().map(|(path, stamp)| (name.join(path), stamp)));
+                around.seen.extend(seen.into_iter().map(|(path, stat)| (name.join(path), stat)));
             }
             _ => self.add(&directory, &seen)?,
         }
         Ok(())
     }
 
-    /// Adds a piece. Fails if a path is no text.
-    fn add(&mut self, directory: &Path, entries: &[(PathBuf, Stamp)]) -> Result<(), Errno> {
+    /// Adds a piece. Fails if a path is not UTF-8.
+    fn add(&mut self, directory: &Path, entries: &[(PathBuf, FileStat)]) -> Result<(), Errno> {
         let before = self.text.len();
         for path in iter::once(directory).chain(entries.iter().map(|(path, _)| path.as_path())) {
             self.text.push_str(path.to_str().ok_or(Errno::ILSEQ)?);
             self.text.push('\0');
         }
-        let stamps = hash(entries.iter().map(|(_, stamp)| *stamp));
-        self.pieces.push(Piece { length: self.text.len() - before, stamps });
+        let stats = hash(entries.iter().map(|(_, stat)| *stat));
+        self.pieces.push(Piece { length: self.text.len() - before, stats });
         Ok(())
     }
 
@@ -160,31 +161,31 @@ impl Footprint {
         let next = |piece: &Piece| {
             let (text, others) = rest.split_at_checked(piece.length)?;
             rest = others;
-            Some((text, piece.stamps))
+            Some((text, piece.stats))
         };
         self.pieces.iter().map(next).collect()
     }
 }
 
-/// Whether a piece with this text looks as it did when its stamps had this hash.
-fn looks_so((text, stamps): (&str, Blake3)) -> bool {
+/// Returns whether the files that this text names still have stats with this hash.
+fn is_current((text, stats): (&str, Blake3)) -> bool {
     let paths = text.as_bytes().split_inclusive(|byte| *byte == 0);
     let mut paths = paths.map(|path| CStr::from_bytes_with_nul(path).ok());
     let Some(directory) = paths.next().flatten() else { return false };
     let Ok(directory) = enter(CWD, directory, OFlags::PATH) else { return false };
     let look = |path: Option<&CStr>| {
-        Some(Stamp::from(&statat(&directory, path?, AtFlags::SYMLINK_NOFOLLOW).ok()?))
+        Some(FileStat::from(&statat(&directory, path?, AtFlags::SYMLINK_NOFOLLOW).ok()?))
     };
-    let now: Option<Vec<Stamp>> = paths.map(look).collect();
-    now.is_some_and(|now| hash(now.into_iter()) == stamps)
+    let now: Option<Vec<FileStat>> = paths.map(look).collect();
+    now.is_some_and(|now| hash(now.into_iter()) == stats)
 }
 
-/// A directory that is being walked.
+/// A directory that is being listed.
 struct Open {
     directory: PathBuf,
     listing: Dir,
-    /// What is there, as far as it is not in pieces: paths relative to the directory.
-    seen: Vec<(PathBuf, Stamp)>,
+    /// What was found there and is in no piece yet: paths relative to the directory.
+    seen: Vec<(PathBuf, FileStat)>,
 }
 
 impl Open {
@@ -194,21 +195,18 @@ impl Open {
     }
 }
 
-/// Tells what has a path, and its stamp.
-fn look(around: impl AsFd, path: &Path, before: SystemTime) -> Result<(FileType, Stamp), Errno> {
+/// Returns the type and the stat of a file. Fails if it is racy.
+fn look(around: impl AsFd, path: &Path, before: SystemTime) -> Result<(FileType, FileStat), Errno> {
     let stat = statat(around, path, AtFlags::SYMLINK_NOFOLLOW)?;
-    let stamp = Stamp::from(&stat);
-    // Anything younger may change again without a sign of it.
-    if !stamp.settled(before) {
-        return Err(Errno::BUSY);
-    }
-    Ok((FileType::from_raw_mode(stat.st_mode), stamp))
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    let stat = FileStat::from(&stat);
+    if stat.is_racy(before) { Err(Errno::BUSY) } else { Ok((kind, stat)) }
 }
 
-/// One hash for all stamps.
-fn hash(stamps: impl Iterator<Item = Stamp>) -> Blake3 {
-    let mut bytes = Vec::with_capacity(stamps.size_hint().0 * size_of::<Stamp>());
-    for Stamp { device, inode, size, modified_ns, changed_ns } in stamps {
+/// Hashes stats.
+fn hash(stats: impl Iterator<Item = FileStat>) -> Blake3 {
+    let mut bytes = Vec::with_capacity(stats.size_hint().0 * size_of::<FileStat>());
+    for FileStat { device, inode, size, modified_ns, changed_ns } in stats {
         let numbers =
             [device, inode, size, modified_ns.cast_unsigned(), changed_ns.cast_unsigned()];
         numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));

@@ -1,0 +1,89 @@
+//! The cache of digests: what large files contain, by their [`FileStat`]. All programs share it.
+
+use super::{Cache, FileStat, Table};
+use crate::digest::Digest;
+
+/// The size of the smallest files whose digests are cached, in bytes. Smaller ones are hashed as fast
+/// as an entry is read.
+pub const MIN_SIZE: u64 = 128 << 10;
+
+/// How many digests a table keeps. There are 256 tables, so that none is slow to list.
+const MAX_DIGESTS: usize = 64;
+
+/// Looks up what a file contains that has this stat.
+pub fn look_up(cache: &Cache, stat: &FileStat) -> Option<Digest> {
+    if stat.size < MIN_SIZE {
+        return None;
+    }
+    let digest = table(cache, stat).look_up(&[&key(stat)], |then: &FileStat| then == stat).hit();
+    digest.filter(|digest: &Digest| digest.size == stat.size)
+}
+
+/// Inserts what a file contains that has this stat. The stat must not be racy.
+pub fn insert(cache: &Cache, stat: &FileStat, digest: Digest) {
+    table(cache, stat).insert(&[&key(stat)], stat, &digest);
+}
+
+fn table(cache: &Cache, stat: &FileStat) -> Table {
+    Table::open(cache, &format!("hashes/{:02x}", stat.inode % 256), MAX_DIGESTS)
+}
+
+fn key(stat: &FileStat) -> [u8; 16] {
+    (u128::from(stat.device) << 64 | u128::from(stat.inode)).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const STAT: FileStat =
+        FileStat { device: 1, inode: 0x2fe, size: MIN_SIZE, modified_ns: 3, changed_ns: 4 };
+
+    #[test]
+    fn a_digest_is_a_hit_only_for_the_very_file_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path().to_owned());
+        assert_eq!(look_up(&cache, &STAT), None);
+        let digest = Digest { size: MIN_SIZE, ..Digest::of(b"large") };
+        insert(&cache, &STAT, digest);
+        assert_eq!(look_up(&cache, &STAT), Some(digest));
+        for other in [
+            FileStat { device: 2, ..STAT },
+            FileStat { inode: 0x3fe, ..STAT },
+            FileStat { size: MIN_SIZE + 1, ..STAT },
+            FileStat { modified_ns: 4, ..STAT },
+            FileStat { changed_ns: 5, ..STAT },
+        ] {
+            assert_eq!(look_up(&cache, &other), None, "{other:?}");
+            // Nor is an entry believed that stands in the other one's place.
+            table(&cache, &other).insert(&[&key(&other)], &STAT, &digest);
+            assert_eq!(look_up(&cache, &other), None, "{other:?}");
+        }
+        for wrong in [STAT.size - 1, STAT.size + 1] {
+            insert(&cache, &STAT, Digest { size: wrong, ..digest });
+            assert_eq!(look_up(&cache, &STAT), None, "{wrong} bytes");
+        }
+    }
+
+    #[test]
+    fn a_small_file_is_a_miss() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path().to_owned());
+        let small = FileStat { size: MIN_SIZE - 1, ..STAT };
+        insert(&cache, &small, Digest { size: small.size, ..Digest::of(b"small") });
+        assert_eq!(look_up(&cache, &small), None);
+    }
+
+    #[test]
+    fn old_digests_are_evicted() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path().to_owned());
+        let room = dir.path().join("hashes/fe");
+        fs::create_dir_all(&room).unwrap();
+        (0..MAX_DIGESTS + 9).for_each(|at| fs::write(room.join(at.to_string()), "").unwrap());
+        insert(&cache, &STAT, Digest::of(b"large"));
+        assert_eq!(fs::read_dir(room).unwrap().count(), MAX_DIGESTS);
+    }
+}

@@ -1,0 +1,104 @@
+//! The task cache: a large task of which no file has changed is not read again.
+//!
+//! Only a load without changes and warnings is cached: then the files are what the commit records,
+//! whatever Git's configuration says.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Loaded, OWN};
+use crate::cache::{Cache, Fingerprint, Lookup, Table};
+use crate::digest::ObjectId;
+use crate::git::{self, Standing};
+use crate::workflow::{LIBRARY, Task};
+
+/// The least number of nodes of a task that is cached. A smaller one is read as fast as its entry.
+const MIN_NODES: usize = 256;
+
+/// How many tasks the cache keeps.
+const MAX_TASKS: usize = 32;
+
+/// All that a task depends on as it is checked out. As it is at a commit, it depends on nothing.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Dependencies {
+    /// The task and the places of its files, and the work tree that each is in.
+    tops: Vec<(PathBuf, Option<PathBuf>)>,
+    repositories: Vec<Standing>,
+    /// Of the task's own files, and of its computations.
+    fingerprints: [Fingerprint; 2],
+}
+
+/// Looks up the task at this real path, as it is at a commit or, without one, as it is checked out.
+pub(super) fn look_up(cache: &Cache, task: &Path, commit: Option<&ObjectId>) -> Lookup<Task> {
+    let table = table(cache);
+    table.map_or(Lookup::Miss, |it| it.look_up(&key(task, commit), Dependencies::are_current))
+}
+
+/// Inserts what loading the task at this real path gave, unless that is small, changed or odd.
+pub(super) fn insert(
+    cache: &Cache,
+    task: &Path,
+    commit: Option<&ObjectId>,
+    loaded: &Loaded,
+    dependencies: impl FnOnce() -> Option<Dependencies>,
+) {
+    let nodes = loaded.task.workflow.nodes().len();
+    if nodes >= MIN_NODES
+        && loaded.task.changed.is_empty()
+        && loaded.warnings.is_empty()
+        && let Some((table, dependencies)) = table(cache).zip(dependencies())
+    {
+        table.insert(&key(task, commit), &dependencies, &loaded.task);
+    }
+}
+
+/// Takes the fingerprint of the task's own files; `None` if any is racy at that time.
+///
+/// It may be taken while the task is read: a file that is changed meanwhile is racy, or has another
+/// stat the next time.
+pub(super) fn own_fingerprint(task: &Path, began: SystemTime) -> Option<Fingerprint> {
+    Fingerprint::take(OWN.map(|name| task.join(name)).into_iter(), began)
+}
+
+impl Dependencies {
+    /// The dependencies of a task that began to be loaded from this real path at that time, and is held
+    /// by these repositories. `None` if a change since may not show.
+    pub(super) fn of_checkout(
+        task: &Path,
+        began: SystemTime,
+        repositories: Vec<Standing>,
+        loaded: &Loaded,
+        own: Fingerprint,
+    ) -> Option<Self> {
+        let library = task.join(LIBRARY);
+        let computations = loaded.task.computations.iter();
+        let places = computations.map(|it| library.join(it.name.as_str()));
+        let fingerprints = [own, Fingerprint::take(places, began)?];
+        let held = |top: &PathBuf| repositories.iter().any(|it| it.top() == top);
+        let racy = repositories.iter().any(|it| it.is_racy(began));
+        if racy || !fingerprints.iter().flat_map(Fingerprint::repositories).all(held) {
+            return None;
+        }
+        let places = fingerprints.iter().flat_map(Fingerprint::places);
+        let places = places.map(PathBuf::as_path).chain([task]);
+        let tops = places.map(|place| (place.to_owned(), git::top(place))).collect();
+        Some(Self { tops, repositories, fingerprints })
+    }
+
+    fn are_current(&self) -> bool {
+        self.tops.iter().all(|(place, top)| git::top(place) == *top)
+            && self.repositories.iter().all(Standing::is_current)
+            && self.fingerprints.iter().all(Fingerprint::is_current)
+    }
+}
+
+fn table(cache: &Cache) -> Option<Table> {
+    Table::open(cache, "tasks", MAX_TASKS).of_this_program()
+}
+
+fn key<'a>(task: &'a Path, commit: Option<&'a ObjectId>) -> [&'a [u8]; 2] {
+    [task.as_os_str().as_bytes(), commit.map_or("", ObjectId::full).as_bytes()]
+}
