@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 /// It remembers with how many digits each number was written, so that it prints as it was read:
 /// `0` and `00` choose the same output and stay different texts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Slice(Box<[Entry]>);
+pub struct Slice(Box<[SliceEntry]>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-struct Entry {
+struct SliceEntry {
     number: u8,
     digits: u8,
 }
@@ -26,7 +26,7 @@ impl Slice {
     /// Chooses all of `count` outputs in order: what a workflow without a choice passes up.
     pub fn all(count: usize) -> Self {
         let numbers = 0..u8::try_from(count).unwrap_or(u8::MAX);
-        Self(numbers.map(|number| Entry { number, digits: 2 }).collect())
+        Self(numbers.map(|number| SliceEntry { number, digits: 2 }).collect())
     }
 
     /// Reads a choice from its lines, one number each.
@@ -40,7 +40,7 @@ impl Slice {
             let plain = !line.is_empty() && line.bytes().all(|c| c.is_ascii_digit());
             match (plain, line.parse::<u8>()) {
                 (true, Ok(number)) if number < 100 && line.len() < 100 => {
-                    entries.push(Entry { number, digits: line.len() as u8 });
+                    entries.push(SliceEntry { number, digits: line.len() as u8 });
                 }
                 _ => wrong.push((at, SliceError(line.to_owned()))),
             }
@@ -68,7 +68,7 @@ impl fmt::Display for Slice {
     /// Writes `[00, 01]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[")?;
-        for (at, Entry { number, digits }) in self.0.iter().enumerate() {
+        for (at, SliceEntry { number, digits }) in self.0.iter().enumerate() {
             let comma = if at == 0 { "" } else { ", " };
             write!(f, "{comma}{number:0width$}", width = usize::from(*digits))?;
         }

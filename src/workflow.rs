@@ -219,12 +219,12 @@ impl Index<NodeId> for Workflow {
 #[derive(Default)]
 pub struct Builder {
     nodes: Vec<Node>,
-    known: HashMap<Key, NodeId>,
+    known: HashMap<NodeKey, NodeId>,
 }
 
 /// What makes two expressions the same: their structure. Labels are for humans and do not count.
 #[derive(PartialEq, Eq, Hash)]
-enum Key {
+enum NodeKey {
     Computation(ComputationId, Box<[NodeId]>, Slice),
     Input(InputId),
     Literal(StorageName),
@@ -238,10 +238,10 @@ impl Builder {
         let key = match &node {
             Node::Computation { computation, inputs, outputs } => {
                 let inputs = inputs.iter().map(|argument| argument.node).collect();
-                Key::Computation(*computation, inputs, outputs.clone())
+                NodeKey::Computation(*computation, inputs, outputs.clone())
             }
-            Node::Input(input) => Key::Input(*input),
-            Node::Literal(name) => Key::Literal(name.clone()),
+            Node::Input(input) => NodeKey::Input(*input),
+            Node::Literal(name) => NodeKey::Literal(name.clone()),
         };
         let next = NodeId::at(self.nodes.len());
         let id = *self.known.entry(key).or_insert(next);

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use super::Tool;
-use super::options::{RunArgs, TaskDir, Typed};
+use super::options::{PathArgs, RunArgs, TaskDir};
 use crate::bisect::{BisectError, Bisection, Commit};
 use crate::count::counted;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::git::Range;
 use crate::report::{harmless, say};
-use crate::session::{Criterion, Judge, Session, Step};
+use crate::session::{BisectStep, Criterion, Judge, Session};
 use crate::storage::Storage;
 
 /// Find the first commit after which an output differs, or a test of it fails
@@ -48,7 +48,7 @@ pub struct Bisect {
     task: PathBuf,
 
     #[command(flatten)]
-    typed: Typed,
+    typed: PathArgs,
 
     /// A command that gets the files of the outputs as further arguments, and ends with 0 if they
     /// are good, 125 if it cannot tell, another status to 127 if they are bad, or a higher one to
@@ -95,12 +95,12 @@ impl Tool for Bisect {
     }
 }
 
-fn print_step(step: Step<'_>) {
+fn print_step(step: BisectStep<'_>) {
     match step {
-        Step::Confirmed(commit, rev, judgement) => {
+        BisectStep::Confirmed(commit, rev, judgement) => {
             say("ce", &format_args!("{} {judgement}: {rev}", commit.short()));
         }
-        Step::Judged(Commit { id, subject, .. }, judgement, reason, left) => {
+        BisectStep::Judged(Commit { id, subject, .. }, judgement, reason, left) => {
             let (id, subject, left) = (id.short(), harmless(subject), counted(left, "commit"));
             let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
             say("ce", &format_args!("{id} {judgement}{reason}: {subject}; {left} left"));

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 
 use super::Tool;
-use super::options::{Dirty, RunArgs, TaskDir, Typed};
+use super::options::{Dirty, PathArgs, RunArgs, TaskDir};
 use crate::error::Error;
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
 use crate::git::Snapshot;
 use crate::load::{self, Uncommitted};
-use crate::report::{Contrast, say};
+use crate::report::{DiffReport, say};
 use crate::session::Session;
 use crate::storage::Storage;
 use crate::workflow::Task;
@@ -44,7 +44,7 @@ pub struct Diff {
     versions: Versions,
 
     #[command(flatten)]
-    typed: Typed,
+    typed: PathArgs,
 }
 
 const USAGE: &str = "\
@@ -97,7 +97,7 @@ impl Tool for Diff {
             return Ok(Exit::Interrupted(signal));
         }
         let sides = [&older, &newer];
-        Contrast { sides, titles }.print(out).map_err(Error::Output)?;
+        DiffReport { sides, titles }.print(out).map_err(Error::Output)?;
         let exits = sides.map(Evaluation::exit);
         let worst = [Exit::Storage, Exit::Failed, Exit::Missing];
         Ok(worst.into_iter().find(|exit| exits.contains(exit)).unwrap_or(Exit::Done))
@@ -106,7 +106,7 @@ impl Tool for Diff {
 
 impl Diff {
     /// Tells the versions from the storage and the inputs.
-    fn arguments(&self) -> Result<(Versions, Typed), Error> {
+    fn arguments(&self) -> Result<(Versions, PathArgs), Error> {
         if let Versions(one, None) = &self.versions
             && let Some((other, rest)) = self.typed.split_first()
             && let Some(other) = self.revision(one, other)?

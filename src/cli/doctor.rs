@@ -9,7 +9,7 @@ use super::{Tool, say};
 use crate::error::Error;
 use crate::executor::break_outs;
 use crate::exit::Exit;
-use crate::report::{self, Findings};
+use crate::report::{self, GradeCounts};
 use crate::session::Stop;
 use crate::storage::Probes;
 
@@ -39,7 +39,7 @@ impl Tool for Doctor {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
         let tell = if self.json { report::diagnosis_json } else { report::diagnosis };
-        let mut findings = Findings::default();
+        let mut findings = GradeCounts::default();
         for diagnosis in Probes::new(&self.storage).chain(break_outs()) {
             if let Some(signal) = stop.caught() {
                 say("ce", &"interrupted: what was made for the probes is removed");

@@ -5,13 +5,13 @@ use std::io::Write;
 use clap::Parser;
 
 use super::Tool;
-use super::options::{Dirty, Strict, TaskDir, Typed};
+use super::options::{Dirty, PathArgs, Strict, TaskDir};
 use crate::count::counted;
 use crate::error::Error;
 use crate::evaluate::{Evaluation, Event};
 use crate::exit::Exit;
 use crate::explain::{self, Explanation};
-use crate::report::{self, Troubles, say};
+use crate::report::{self, Failures, say};
 use crate::session::look_up;
 
 /// Explain why calls would run: what was changed since the nearest result that is there
@@ -41,7 +41,7 @@ pub struct Explain {
     task: TaskDir,
 
     #[command(flatten)]
-    typed: Typed,
+    typed: PathArgs,
 }
 
 impl Tool for Explain {
@@ -74,7 +74,7 @@ impl Tool for Explain {
 
 /// Says of which calls the storage could not be read.
 fn complain(evaluation: &Evaluation) {
-    let mut troubles = Troubles::default();
+    let mut troubles = Failures::default();
     for (call, _) in evaluation.plan.calls() {
         if let Some(text) = troubles.tell(evaluation, &Event::Ended(call)) {
             say("ce", &text.trim_end());

@@ -9,10 +9,10 @@ use jiff::Timestamp;
 
 use super::options::{time, warn_of_links, writable};
 use super::{Tool, say};
-use crate::collect::{self, Candidate, Fate, Request};
+use crate::collect::{self, Candidate, CollectRequest, Fate};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::git::Reach;
+use crate::git::ReachableSet;
 use crate::history::History;
 use crate::report::{self, Sum};
 use crate::storage::{RepositoryRecord, Storage};
@@ -82,7 +82,7 @@ impl Tool for Gc {
             return Ok(Exit::Done);
         }
         warn_of_links(storage)?;
-        let request = Request { reach: self.reach(storage)?, since: self.older };
+        let request = CollectRequest { reach: self.reach(storage)?, since: self.older };
         let history = History::read(storage)?;
         let candidates = collect::candidates(storage, &history, &request)?;
         let candidates = match self.delete {
@@ -105,14 +105,14 @@ impl Tool for Gc {
 
 impl Gc {
     /// Everything that the repositories to be kept for reach.
-    fn reach(&self, storage: &Storage) -> Result<Option<Reach>, Error> {
+    fn reach(&self, storage: &Storage) -> Result<Option<ReachableSet>, Error> {
         if self.no_keep {
             return Ok(None);
         }
         if self.keep.is_empty() {
             return Ok(Some(collect::reach_of_recorded(storage)?));
         }
-        let mut reach = Reach::default();
+        let mut reach = ReachableSet::default();
         self.keep.iter().try_for_each(|repository| reach.add(repository))?;
         let kept = self.keep.iter().map(PathBuf::as_path);
         for RepositoryRecord { path, recorded, .. } in collect::not_kept(storage, kept)? {

@@ -171,7 +171,7 @@ pub(super) fn warn_of_links(storage: &Storage) -> Result<(), Error> {
 
 /// Where the results are, and what the task is given, as it was typed.
 #[derive(Clone, Debug, Args)]
-pub(super) struct Typed {
+pub(super) struct PathArgs {
     /// The directory that keeps all results [default: what Git's configuration has for
     /// compeval.storage]
     #[arg(value_hint = clap::ValueHint::DirPath)]
@@ -183,12 +183,12 @@ pub(super) struct Typed {
 }
 
 /// Where the results are, and what the task is given.
-pub(super) struct Given<'a> {
+pub(super) struct ResolvedPaths<'a> {
     pub(super) storage: PathBuf,
     pub(super) inputs: Vec<&'a Path>,
 }
 
-impl Typed {
+impl PathArgs {
     /// Whether nothing was typed.
     pub(super) const fn is_nothing(&self) -> bool {
         self.storage.is_none()
@@ -202,22 +202,22 @@ impl Typed {
 
     /// The ways to tell the storage from the inputs: it is the one that is configured, or comes
     /// first.
-    pub(super) fn candidates(&self, config: &Config) -> Result<Vec<Given<'_>>, Error> {
+    pub(super) fn candidates(&self, config: &Config) -> Result<Vec<ResolvedPaths<'_>>, Error> {
         let typed = self.storage.iter().chain(&self.inputs).map(PathBuf::as_path);
         let typed: Vec<&Path> = typed.collect();
-        let first = typed.split_first().map(|(storage, inputs)| Given {
+        let first = typed.split_first().map(|(storage, inputs)| ResolvedPaths {
             storage: (*storage).to_owned(),
             inputs: inputs.to_vec(),
         });
-        let configured = config.storage()?.map(|storage| Given { storage, inputs: typed });
+        let configured = config.storage()?.map(|storage| ResolvedPaths { storage, inputs: typed });
         Ok(configured.into_iter().chain(first).collect())
     }
 
     /// Tells the storage from the inputs: it comes first, unless the configuration has one and
     /// there are just as many files as the task has inputs.
-    pub(super) fn resolve(&self, task: &Task, config: &Config) -> Result<Given<'_>, Error> {
+    pub(super) fn resolve(&self, task: &Task, config: &Config) -> Result<ResolvedPaths<'_>, Error> {
         let mut candidates = self.candidates(config)?;
-        let fits = |given: &Given<'_>| given.inputs.len() == task.inputs.len();
+        let fits = |given: &ResolvedPaths<'_>| given.inputs.len() == task.inputs.len();
         match candidates.iter().position(fits) {
             Some(at) => {
                 let given = candidates.swap_remove(at);
@@ -226,7 +226,8 @@ impl Typed {
             }
             None => {
                 let configured = config.storage()?.is_some();
-                let wrong = |given: &Given<'_>| wrong_number(task, given.inputs.len(), configured);
+                let wrong =
+                    |given: &ResolvedPaths<'_>| wrong_number(task, given.inputs.len(), configured);
                 Err(candidates.first().map_or(Error::NoStorage, wrong))
             }
         }

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 
 use super::Tool;
-use super::options::{Dirty, Given, RunArgs, TaskDir, Typed};
+use super::options::{Dirty, PathArgs, ResolvedPaths, RunArgs, TaskDir};
 use crate::error::Error;
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
 use crate::explain::Explanation;
 use crate::git::Config;
 use crate::load::{self, listed};
-use crate::report::{EventPrinter, Json, Quiet, Reporter, Tree, reasons, say};
+use crate::report::{EventPrinter, Json, Quiet, Reporter, TreePrinter, reasons, say};
 use crate::session::{Kept, RunOptions, Session, find_job};
 use crate::storage::{ResultName, Site, Storage, TaskVersion};
 
@@ -54,7 +54,7 @@ pub struct Run {
     task: TaskDir,
 
     #[command(flatten)]
-    typed: Typed,
+    typed: PathArgs,
 }
 
 const EXIT_CODES: &str = "\
@@ -157,7 +157,7 @@ impl Run {
         out: &mut dyn Write,
     ) -> Result<bool, Error> {
         // How many inputs the task has may not be known: a job of another number is another one.
-        for Given { storage, inputs } in self.typed.candidates(config)? {
+        for ResolvedPaths { storage, inputs } in self.typed.candidates(config)? {
             let found = find_job(task, &storage, &inputs, self.how.unrecorded())?;
             let Some(job) = found else { continue };
             if !self.dry_run {
@@ -183,7 +183,7 @@ impl Run {
         } else if self.quiet {
             Box::new(Quiet(evaluation))
         } else {
-            let mut tree = Tree::new(evaluation);
+            let mut tree = TreePrinter::new(evaluation);
             tree.begin(&mut text).map_err(Error::Output)?;
             Box::new(tree)
         };

@@ -8,7 +8,7 @@ use super::Tool;
 use super::options::TaskDir;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::export::sym::{self, Shared};
+use crate::export::sym::{self, Sharing};
 use crate::load::Uncommitted;
 
 /// Print the workflow of a task as a LISP-like expression
@@ -26,7 +26,7 @@ pub struct Sym {
 impl Tool for Sym {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let task = self.task.load("ce-sym", Uncommitted::Ignore)?;
-        let shared = if self.share { Shared::Label } else { Shared::Repeat };
+        let shared = if self.share { Sharing::Label } else { Sharing::Repeat };
         sym::write(&task, shared, out).map_err(Error::Output)?;
         Ok(Exit::Done)
     }

@@ -9,7 +9,7 @@ use std::thread;
 use clap::Parser;
 
 use super::Tool;
-use super::options::{Dirty, Strict, TaskDir, Typed};
+use super::options::{Dirty, PathArgs, Strict, TaskDir};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::export::Drawing;
@@ -39,7 +39,7 @@ pub struct Viz {
     task: TaskDir,
 
     #[command(flatten)]
-    typed: Typed,
+    typed: PathArgs,
 }
 
 const EXIT_CODES: &str = "\

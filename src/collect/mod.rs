@@ -10,15 +10,15 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use jiff::Timestamp;
 
 pub use self::repositories::{Presence, RepositoryError, forget, not_kept, reach_of_recorded};
-use crate::git::Reach;
+use crate::git::ReachableSet;
 use crate::history::History;
 use crate::storage::{Entry, Read, Record, Retired, Storage, StorageError};
 
 /// What is to be kept. A result goes if neither holds it.
 #[derive(Debug, Default)]
-pub struct Request {
+pub struct CollectRequest {
     /// What belongs to commits that some repositories reach.
-    pub reach: Option<Reach>,
+    pub reach: Option<ReachableSet>,
     /// What was recorded since.
     pub since: Option<Timestamp>,
 }
@@ -45,9 +45,9 @@ pub enum Fate {
     Kept,
 }
 
-impl Request {
+impl CollectRequest {
     fn keeps(&self, record: &Record) -> bool {
-        let reached = |reach: &Reach| match record {
+        let reached = |reach: &ReachableSet| match record {
             Record::Call(call) => reach.has(&call.commit),
             Record::Job(job) => reach.has(&job.commit),
             Record::TaskInput(_) => false,
@@ -65,10 +65,10 @@ impl Request {
 pub fn candidates<'a>(
     storage: &Storage,
     history: &'a History,
-    request: &Request,
+    request: &CollectRequest,
 ) -> Result<Vec<Candidate<'a>>, StorageError> {
     let pinned: Vec<Entry> = storage.pins()?.into_iter().map(|(entry, _)| entry).collect();
-    let literals = request.reach.iter().flat_map(Reach::literals);
+    let literals = request.reach.iter().flat_map(ReachableSet::literals);
     let literals: Vec<Entry> = literals.filter_map(Entry::of_file).collect();
     let kept = history.results().iter().filter(|(_, record)| request.keeps(record));
     let kept = kept.map(|(entry, _)| entry).chain(&pinned).chain(&literals);

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::git::{Home, Reach, ReachError};
+use crate::git::{Home, ReachError, ReachableSet};
 use crate::storage::{KnownRepository, RepositoryRecord, Storage, StorageError};
 
 /// Why it cannot be told what recorded repositories reach.
@@ -93,7 +93,7 @@ impl Presence {
 /// # Errors
 ///
 /// Fails if there are none, or what one of them reaches cannot be told.
-pub fn reach_of_recorded(storage: &Storage) -> Result<Reach, RepositoryError> {
+pub fn reach_of_recorded(storage: &Storage) -> Result<ReachableSet, RepositoryError> {
     let (mut here, mut lost) = (Vec::new(), Vec::new());
     for KnownRepository { id, record } in storage.repositories()? {
         match record {
@@ -115,7 +115,7 @@ pub fn reach_of_recorded(storage: &Storage) -> Result<Reach, RepositoryError> {
     }
     here.sort_unstable();
     here.dedup();
-    let mut reach = Reach::default();
+    let mut reach = ReachableSet::default();
     here.iter().try_for_each(|path| reach.add(Path::new(path)))?;
     Ok(reach)
 }

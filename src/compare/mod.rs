@@ -16,7 +16,7 @@ use crate::workflow::{Node, NodeId};
 
 /// What two outputs of the same number are to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum OutputVerdict {
     /// They have the same contents.
     Same,
     /// They have other contents, or only one task has such an output.
@@ -27,16 +27,16 @@ pub enum Verdict {
 
 /// An output of a task, on both sides; a side may have none of this number.
 #[derive(Clone, Copy, Debug)]
-pub struct Output {
+pub struct ComparedOutput {
     /// Where they come from.
     pub sources: [Option<Source>; 2],
     /// What they are to each other.
-    pub verdict: Verdict,
+    pub verdict: OutputVerdict,
 }
 
 /// A computation that makes other outputs of the same inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entrance {
+pub struct DivergentCall {
     /// The call, on both sides.
     pub calls: [CallId; 2],
     /// The numbers of the outputs that differ.
@@ -45,7 +45,7 @@ pub struct Entrance {
 
 /// A place where the two expressions are not the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parting {
+pub struct WorkflowDifference {
     /// The labels that lead there from the root.
     pub path: Vec<String>,
     /// What is there, on both sides.
@@ -87,43 +87,43 @@ impl Evaluation {
 }
 
 /// Compares the outputs of two tasks, number by number.
-pub fn outputs([one, other]: [&Evaluation; 2]) -> Vec<Output> {
+pub fn outputs([one, other]: [&Evaluation; 2]) -> Vec<ComparedOutput> {
     let count = one.plan.outputs().len().max(other.plan.outputs().len());
     let output = |number| {
         let sources = [one, other].map(|side| side.plan.outputs().get(number).copied());
         let verdict = match sources {
             [Some(a), Some(b)] => match (one.digest(a), other.digest(b)) {
-                (Some(a), Some(b)) if a == b => Verdict::Same,
-                (Some(_), Some(_)) => Verdict::Differs,
-                _ => Verdict::Unknown,
+                (Some(a), Some(b)) if a == b => OutputVerdict::Same,
+                (Some(_), Some(_)) => OutputVerdict::Differs,
+                _ => OutputVerdict::Unknown,
             },
-            _ => Verdict::Differs,
+            _ => OutputVerdict::Differs,
         };
-        Output { sources, verdict }
+        ComparedOutput { sources, verdict }
     };
     (0..count).map(output).collect()
 }
 
 /// Returns the computations that make other outputs of the same inputs, in the order of the plan.
-pub fn entrances([one, other]: [&Evaluation; 2]) -> Vec<Entrance> {
+pub fn divergent_calls([one, other]: [&Evaluation; 2]) -> Vec<DivergentCall> {
     let (calls, others) = (one.calls(), other.calls());
-    let entrance = |(key, id): (&(&ComputationName, Vec<Digest>), &CallId)| {
+    let divergent_call = |(key, id): (&(&ComputationName, Vec<Digest>), &CallId)| {
         let calls = [*id, *others.get(key)?];
         let (a, b) = (one.made(calls[0])?, other.made(calls[1])?);
         let numbers = 0..a.len().max(b.len());
         let outputs: Vec<usize> = numbers.filter(|&at| a.get(at) != b.get(at)).collect();
-        (!outputs.is_empty()).then_some(Entrance { calls, outputs })
+        (!outputs.is_empty()).then_some(DivergentCall { calls, outputs })
     };
-    let mut entrances: Vec<Entrance> = calls.iter().filter_map(entrance).collect();
-    entrances.sort_by_key(|entrance| entrance.calls[0]);
-    entrances
+    let mut divergent_calls: Vec<DivergentCall> = calls.iter().filter_map(divergent_call).collect();
+    divergent_calls.sort_by_key(|divergent_call| divergent_call.calls[0]);
+    divergent_calls
 }
 
 /// Returns the places where the two expressions part and what they pass up is not the same, each
 /// the nearest to the root.
-pub fn partings(sides: [&Evaluation; 2]) -> Vec<Parting> {
+pub fn workflow_differences(sides: [&Evaluation; 2]) -> Vec<WorkflowDifference> {
     let roots = sides.map(|side| side.task.workflow.root());
-    let mut partings = Vec::new();
+    let mut workflow_differences = Vec::new();
     // How each pair was come to: its label, and from which pair.
     let mut ways: HashMap<[NodeId; 2], Option<(String, [NodeId; 2])>> =
         HashMap::from([(roots, None)]);
@@ -134,7 +134,7 @@ pub fn partings(sides: [&Evaluation; 2]) -> Vec<Parting> {
             let way = std::iter::successors(ways.get(&nodes).and_then(Option::as_ref), up);
             let mut path: Vec<String> = way.map(|(label, _)| label.clone()).collect();
             path.reverse();
-            partings.push(Parting { path, nodes });
+            workflow_differences.push(WorkflowDifference { path, nodes });
             continue;
         };
         for (label, pair) in pairs.into_iter().rev() {
@@ -144,7 +144,7 @@ pub fn partings(sides: [&Evaluation; 2]) -> Vec<Parting> {
             }
         }
     }
-    partings
+    workflow_differences
 }
 
 /// Whether two nodes are known to pass up the same.

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::{Cause, Explanation, FirstCause, Version};
-use crate::git::{self, FileChange, Log, Snapshot, Trees};
+use super::{Cause, CodeVersion, Explanation, FirstCause};
+use crate::git::{self, ChangeLog, FileChange, Snapshot, Trees};
 use crate::workflow::{Computation, ComputationId, LIBRARY, Task};
 
 /// How many commits are told.
@@ -14,9 +14,9 @@ const COMMITS: usize = 10;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Change {
     /// The commits that came and touched it.
-    pub came: Option<Log>,
+    pub came: Option<ChangeLog>,
     /// The commits that are no more in its history, and had touched it.
-    pub went: Option<Log>,
+    pub went: Option<ChangeLog>,
     /// The files that differ.
     pub files: Option<Vec<FileChange>>,
     /// The files of which no commit records what they contain now, relative to the task.
@@ -47,7 +47,7 @@ struct Sight<'a> {
 }
 
 impl Sight<'_> {
-    fn change(&self, id: ComputationId, old: Option<&Version>) -> Change {
+    fn change(&self, id: ComputationId, old: Option<&CodeVersion>) -> Change {
         let computation = &self.task.computations[id.index()];
         let mut change = Change::default();
         if let (true, Some(place)) = (computation.dirty, &computation.checked_out) {

@@ -26,7 +26,7 @@ pub use self::change::{Change, changes};
 
 /// A version of a computation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Version {
+pub struct CodeVersion {
     /// The commit of the repository that holds it.
     pub commit: ObjectId,
     /// The Git tree of its directory.
@@ -42,9 +42,9 @@ pub enum Why {
     NeverComputed,
     /// The nearest earlier call was of another version of the computation. If only the commit is
     /// another one, the tree is the same.
-    ComputationChanged(Version),
+    ComputationChanged(CodeVersion),
     /// The computation has changes that no commit records, and no result as it stands.
-    Uncommitted(Option<Version>),
+    Uncommitted(Option<CodeVersion>),
     /// An input contains something else.
     InputDiffers {
         /// Which input.
@@ -92,9 +92,9 @@ pub enum Cause {
     /// Calls of a computation were never computed.
     NeverComputed(ComputationId),
     /// A computation was of another version.
-    Computation(ComputationId, Version),
+    Computation(ComputationId, CodeVersion),
     /// A computation has changes that no commit records.
-    Uncommitted(ComputationId, Option<Version>),
+    Uncommitted(ComputationId, Option<CodeVersion>),
     /// A task input contained something else.
     Input(InputId, Digest),
     /// A literal contained something else.
@@ -148,7 +148,7 @@ pub struct Explanation {
     pub unread: usize,
 }
 
-impl Version {
+impl CodeVersion {
     /// What names show of it.
     pub fn short(&self) -> String {
         version(&self.commit, &self.tree, self.dirty)
@@ -280,7 +280,7 @@ impl Comparison<'_> {
         let call = &self.archive.calls[earlier];
         let mut whys = Vec::new();
         if !is_same_version(call, computation) {
-            let old = Version::of_earlier(call);
+            let old = CodeVersion::of_earlier(call);
             whys.push(match computation.dirty {
                 true => Why::Uncommitted(Some(old)),
                 false => Why::ComputationChanged(old),

@@ -6,7 +6,7 @@
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
-use super::drawing::{Drawing, Kind, Shape, State};
+use super::drawing::{Drawing, Shape, ShapeKind, ShapeState};
 use super::paint::{ARROW, BOLD, INK, PAPER, Paint, THIN, meaning, paint};
 use super::text;
 
@@ -26,7 +26,7 @@ impl Drawing {
         writeln!(out, "\trankdir=LR; bgcolor={}; ranksep=0.6; nodesep=0.3;", Quoted(PAPER))?;
         let text = format!("fontname={}, fontcolor={}", Quoted(FONTS), Quoted(INK));
         if self.has_states() {
-            let [there, missing] = [State::There, State::Missing].map(meaning);
+            let [there, missing] = [ShapeState::There, ShapeState::Missing].map(meaning);
             let legend = format!("solid: {there}, dashed: {missing}");
             writeln!(
                 out,
@@ -52,9 +52,9 @@ impl Drawing {
 
 fn node(out: &mut dyn Write, at: usize, shape: &Shape) -> io::Result<()> {
     let (form, round) = match shape.kind {
-        Kind::Literal => ("note", ""),
-        Kind::Computation => ("box", ""),
-        Kind::Input | Kind::Output => ("box", "rounded,"),
+        ShapeKind::Literal => ("note", ""),
+        ShapeKind::Computation => ("box", ""),
+        ShapeKind::Input | ShapeKind::Output => ("box", "rounded,"),
     };
     let Paint { fill, border, dashed } = paint(shape.state);
     let dash = if dashed { ",dashed" } else { "" };
@@ -63,7 +63,7 @@ fn node(out: &mut dyn Write, at: usize, shape: &Shape) -> io::Result<()> {
         "\tn{at} [label={}, shape={form}, style=\"{round}filled{dash}\", fillcolor=\"{fill}\", color=\"{border}\"",
         Quoted(&lines(&shape.label))
     )?;
-    if shape.kind == Kind::Output {
+    if shape.kind == ShapeKind::Output {
         write!(out, ", penwidth={BOLD}")?;
     }
     if !shape.files.is_empty() {
@@ -122,8 +122,8 @@ mod tests {
         };
         let drawing = Drawing {
             shapes: vec![
-                shape(Kind::Input, "INPUT x", Some(State::There), &["S/1", "S/2"]),
-                shape(Kind::Output, "OUTPUT", Some(State::Missing), &[]),
+                shape(ShapeKind::Input, "INPUT x", Some(ShapeState::There), &["S/1", "S/2"]),
+                shape(ShapeKind::Output, "OUTPUT", Some(ShapeState::Missing), &[]),
             ],
             arrows: vec![Arrow { from: 0, to: 1, label: "a : b".to_owned() }],
         };

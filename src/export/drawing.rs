@@ -19,18 +19,18 @@ pub struct Drawing {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Shape {
     /// What it stands for.
-    pub kind: Kind,
+    pub kind: ShapeKind,
     /// What it is called.
     pub label: String,
     /// Whether its files are there, if that was looked up.
-    pub state: Option<State>,
+    pub state: Option<ShapeState>,
     /// The names of its files as the user sees them; none unless they were looked up.
     pub files: Vec<String>,
 }
 
 /// What a shape stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ShapeKind {
     /// An input of the task.
     Input,
     /// A file that is in the storage.
@@ -43,7 +43,7 @@ pub enum Kind {
 
 /// Whether files are in the storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ShapeState {
     /// All of them are.
     There,
     /// Some are not.
@@ -121,12 +121,12 @@ impl<'a> Artist<'a> {
         let (kind, label) = match &self.task.workflow[id] {
             Node::Input(input) => {
                 let name = &self.task.inputs[input.index()];
-                (Kind::Input, format!("INPUT {name}"))
+                (ShapeKind::Input, format!("INPUT {name}"))
             }
-            Node::Literal(name) => (Kind::Literal, format!("FILE {name}")),
+            Node::Literal(name) => (ShapeKind::Literal, format!("FILE {name}")),
             Node::Computation { computation, .. } => {
                 let computation = &self.task.computations[computation.index()];
-                (Kind::Computation, computation.name.to_string())
+                (ShapeKind::Computation, computation.name.to_string())
             }
         };
         let sources = match self.plan.step(id) {
@@ -143,15 +143,15 @@ impl<'a> Artist<'a> {
             label.push(' ');
             list(&mut label, &computation.outputs, numbers);
         }
-        self.with_files(Kind::Output, label, self.plan.outputs())
+        self.with_files(ShapeKind::Output, label, self.plan.outputs())
     }
 
-    fn with_files(&self, kind: Kind, label: String, sources: &[Source]) -> Shape {
+    fn with_files(&self, kind: ShapeKind, label: String, sources: &[Source]) -> Shape {
         let Some(evaluation) = self.evaluation else {
             return Shape { kind, label, state: None, files: Vec::new() };
         };
         let there = |source: &Source| evaluation.is_there(*source);
-        let state = if sources.iter().all(there) { State::There } else { State::Missing };
+        let state = if sources.iter().all(there) { ShapeState::There } else { ShapeState::Missing };
         let name = |source: &Source| evaluation.name(*source);
         let shown = |name: String| evaluation.storage.shown(&name).display().to_string();
         Shape {

@@ -12,4 +12,4 @@ mod svg;
 pub mod sym;
 mod text;
 
-pub use self::drawing::{Arrow, Drawing, Kind, Shape, State};
+pub use self::drawing::{Arrow, Drawing, Shape, ShapeKind, ShapeState};

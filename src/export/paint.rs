@@ -3,7 +3,7 @@
 //! What is missing differs from what is there in its border as well as in its tint, so a print
 //! without colours tells as much. Knows no format.
 
-use super::drawing::State;
+use super::drawing::ShapeState;
 
 /// The colour of text.
 pub(super) const INK: &str = "#1a1a1a";
@@ -28,18 +28,18 @@ pub(super) struct Paint {
 }
 
 /// How a shape with this state is painted.
-pub(super) const fn paint(state: Option<State>) -> Paint {
+pub(super) const fn paint(state: Option<ShapeState>) -> Paint {
     match state {
         None => Paint { fill: "#f3f5f7", border: "#3a4652", dashed: false },
-        Some(State::There) => Paint { fill: "#d5e6f5", border: "#1f4e79", dashed: false },
-        Some(State::Missing) => Paint { fill: "#fff7e8", border: "#8a5a00", dashed: true },
+        Some(ShapeState::There) => Paint { fill: "#d5e6f5", border: "#1f4e79", dashed: false },
+        Some(ShapeState::Missing) => Paint { fill: "#fff7e8", border: "#8a5a00", dashed: true },
     }
 }
 
 /// What a state means, for a legend.
-pub(super) const fn meaning(state: State) -> &'static str {
+pub(super) const fn meaning(state: ShapeState) -> &'static str {
     match state {
-        State::There => "in the storage",
-        State::Missing => "not in the storage",
+        ShapeState::There => "in the storage",
+        ShapeState::Missing => "not in the storage",
     }
 }

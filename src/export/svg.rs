@@ -6,9 +6,9 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use super::drawing::{Drawing, Kind, Shape, State};
+use super::drawing::{Drawing, Shape, ShapeKind, ShapeState};
 use super::layout::{
-    BOX_FONT, Frame, LABEL_FONT, LEADING, LIFT, Layout, MARGIN, Path, Point, TIP, Track,
+    BOX_FONT, LABEL_FONT, LEADING, LIFT, Layout, MARGIN, Path, Point, ShapeBox, TIP, Track,
 };
 use super::paint::{ARROW, BOLD, INK, PAPER, Paint, THIN, meaning, paint};
 use super::text::is_allowed;
@@ -112,7 +112,7 @@ fn label(out: &mut dyn Write, track: &Track, whole: &str) -> io::Result<()> {
 }
 
 /// Writes a shape; its label and files are told to whoever points at it.
-fn shape(out: &mut dyn Write, frame: &Frame, shape: &Shape) -> io::Result<()> {
+fn shape(out: &mut dyn Write, frame: &ShapeBox, shape: &Shape) -> io::Result<()> {
     write!(out, "<g><title>{}", Escaped(&shape.label))?;
     for file in &shape.files {
         write!(out, "\n{}", Escaped(file))?;
@@ -121,18 +121,18 @@ fn shape(out: &mut dyn Write, frame: &Frame, shape: &Shape) -> io::Result<()> {
     let Point { x, y } = frame.corner;
     let (w, h, border) = (frame.width, frame.height, Border(paint(shape.state)));
     match shape.kind {
-        Kind::Literal => write!(
+        ShapeKind::Literal => write!(
             out,
             r#"<path d="M{x:.1} {y:.1}h{:.1}l10 10v{:.1}h-{w:.1}z" stroke-width="{THIN}" {border}/><path d="M{:.1} {y:.1}v10h10" stroke-width="{THIN}" {border}/>"#,
             w - 10.0,
             h - 10.0,
             x + w - 10.0
         )?,
-        Kind::Input | Kind::Computation | Kind::Output => {
+        ShapeKind::Input | ShapeKind::Computation | ShapeKind::Output => {
             let (radius, stroke) = match shape.kind {
-                Kind::Output => (f64::min(16.0, h / 2.0), BOLD),
-                Kind::Input => (f64::min(16.0, h / 2.0), THIN),
-                Kind::Computation | Kind::Literal => (3.0, THIN),
+                ShapeKind::Output => (f64::min(16.0, h / 2.0), BOLD),
+                ShapeKind::Input => (f64::min(16.0, h / 2.0), THIN),
+                ShapeKind::Computation | ShapeKind::Literal => (3.0, THIN),
             };
             write!(
                 out,
@@ -153,7 +153,7 @@ fn shape(out: &mut dyn Write, frame: &Frame, shape: &Shape) -> io::Result<()> {
 /// Writes what the colours mean.
 fn legend(out: &mut dyn Write, top: f64) -> io::Result<()> {
     writeln!(out, r#"<g font-size="{LABEL_FONT}">"#)?;
-    for (at, state) in [State::There, State::Missing].into_iter().enumerate() {
+    for (at, state) in [ShapeState::There, ShapeState::Missing].into_iter().enumerate() {
         let (x, border) = (MARGIN + at as f64 * 160.0, Border(paint(Some(state))));
         writeln!(
             out,
@@ -209,7 +209,7 @@ mod tests {
         String::from_utf8(svg).unwrap()
     }
 
-    fn shape(kind: Kind, label: &str, state: Option<State>) -> Shape {
+    fn shape(kind: ShapeKind, label: &str, state: Option<ShapeState>) -> Shape {
         Shape {
             kind,
             label: label.to_owned(),
@@ -228,8 +228,8 @@ mod tests {
         assert_eq!(Escaped(text).to_string(), "&lt;b&gt;&amp;amp;&quot;計");
         let drawing = Drawing {
             shapes: vec![
-                shape(Kind::Literal, "FILE <x>", None),
-                shape(Kind::Computation, "c\u{0}", None),
+                shape(ShapeKind::Literal, "FILE <x>", None),
+                shape(ShapeKind::Computation, "c\u{0}", None),
             ],
             arrows: vec![arrow("a < b")],
         };
@@ -244,8 +244,8 @@ mod tests {
     fn what_is_missing_is_dashed_and_files_are_told() {
         let drawing = Drawing {
             shapes: vec![
-                shape(Kind::Input, "INPUT x", Some(State::There)),
-                shape(Kind::Output, "OUTPUT y", Some(State::Missing)),
+                shape(ShapeKind::Input, "INPUT x", Some(ShapeState::There)),
+                shape(ShapeKind::Output, "OUTPUT y", Some(ShapeState::Missing)),
             ],
             arrows: vec![arrow("")],
         };
@@ -260,7 +260,10 @@ mod tests {
     fn a_long_text_is_cut_and_told_in_full() {
         let label = "word ".repeat(60);
         let drawing = Drawing {
-            shapes: vec![shape(Kind::Input, "x", None), shape(Kind::Computation, "c", None)],
+            shapes: vec![
+                shape(ShapeKind::Input, "x", None),
+                shape(ShapeKind::Computation, "c", None),
+            ],
             arrows: vec![arrow(&label)],
         };
         let svg = svg(&drawing);

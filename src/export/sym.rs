@@ -12,7 +12,7 @@ const WIDEST: usize = 1000;
 
 /// Whether an expression that occurs more than once is written more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shared {
+pub enum Sharing {
     /// Each time in full.
     Repeat,
     /// In full as `#1=(...)` the first time, as `#1#` after.
@@ -24,12 +24,12 @@ pub enum Shared {
 /// # Errors
 ///
 /// Fails if `out` cannot be written.
-pub fn write(task: &Task, shared: Shared, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(task: &Task, shared: Sharing, out: &mut dyn Write) -> io::Result<()> {
     let names: Vec<String> = task.inputs.iter().map(|name| format!("'{name}'")).collect();
     writeln!(out, "Inputs: {}", names.join(", "))?;
     let labels = match shared {
-        Shared::Repeat => vec![Label::Never; task.workflow.nodes().len()],
-        Shared::Label => labels(&task.workflow),
+        Sharing::Repeat => vec![Label::Never; task.workflow.nodes().len()],
+        Sharing::Label => labels(&task.workflow),
     };
     let mut printer = Printer { task, labels, given: 0, stack: Vec::new(), out };
     printer.open(task.workflow.root(), 0)?;
@@ -62,12 +62,12 @@ struct Printer<'a> {
     task: &'a Task,
     labels: Vec<Label>,
     given: usize,
-    stack: Vec<Open>,
+    stack: Vec<OpenExpression>,
     out: &'a mut dyn Write,
 }
 
 /// An expression of which some inputs are still to be written.
-struct Open {
+struct OpenExpression {
     node: NodeId,
     /// The column of its opening parenthesis.
     column: usize,
@@ -98,7 +98,7 @@ impl Printer<'_> {
                 let name = self.task.computations[computation.index()].name.as_str();
                 write!(self.out, "({name}")?;
                 let inputs = column + name.chars().count() + 2;
-                self.stack.push(Open { node, column, inputs, next: 0 });
+                self.stack.push(OpenExpression { node, column, inputs, next: 0 });
                 Ok(())
             }
         }

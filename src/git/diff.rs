@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use gix::diff::blob::{Algorithm, Diff, InternedInput};
 
-use super::trees::{Entry, Trees, blob, listing};
+use super::trees::{FileEntry, Trees, blob, listing};
 use super::{GitResult, from};
 use crate::digest;
 
@@ -48,8 +48,8 @@ impl Trees {
             let pairs: Vec<_> = pairs.map(|(old, path, new)| (path, old, Some(new))).collect();
             let gone = olds.into_iter().map(|(path, entry)| (path, Some(entry), None));
             let differing = pairs.into_iter().chain(gone).filter(|(_, old, new)| old != new);
-            let change = |(path, old, new): (PathBuf, Option<Entry>, Option<Entry>)| {
-                let read = |entry: Option<Entry>| match entry {
+            let change = |(path, old, new): (PathBuf, Option<FileEntry>, Option<FileEntry>)| {
+                let read = |entry: Option<FileEntry>| match entry {
                     Some((_, id)) => blob(repositories, id),
                     None => Ok(Vec::new()),
                 };

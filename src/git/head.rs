@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use super::draft::Draft;
 use super::opening::Untrusted;
+use super::repo_state::RepoState;
 use super::repositories::{object, tree_of};
-use super::standing::Standing;
 use super::status::{self, Changes};
 use super::{GitResult, object_id};
 use crate::digest::ObjectId;
@@ -196,9 +196,9 @@ impl Heads {
     }
 
     /// Returns where all repositories stand that were met so far; `None` if that cannot be told.
-    pub fn standings(&self) -> Option<Vec<Standing>> {
+    pub fn standings(&self) -> Option<Vec<RepoState>> {
         let standing = |(top, opened): (&PathBuf, &Opened)| {
-            Standing::of(top, &opened.repository, opened.commit).ok()
+            RepoState::of(top, &opened.repository, opened.commit).ok()
         };
         self.opened.iter().map(standing).collect()
     }

@@ -14,7 +14,7 @@ use crate::digest;
 
 /// The commits that touched a directory, the newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Log {
+pub struct ChangeLog {
     /// The newest of them.
     pub commits: Vec<LogLine>,
     /// How many more there are.
@@ -44,27 +44,27 @@ impl Trees {
         path: &Path,
         [old, new]: [&digest::ObjectId; 2],
         most: usize,
-    ) -> GitResult<Option<Log>> {
+    ) -> GitResult<Option<ChangeLog>> {
         let [old, new] = [from(old)?, from(new)?];
         self.with(|repositories| {
             let Some(repository) = repositories.having(new)? else { return Ok(None) };
             if !repository.has_object(old) {
                 return Ok(None);
             }
-            let touching = Range::new(repository, path, old, new)?.touching(new)?;
+            let touching = LogRange::new(repository, path, old, new)?.touching(new)?;
             let more = touching.len().saturating_sub(most);
             let line = |id: &ObjectId| -> GitResult<LogLine> {
                 let title = repository.find_commit(*id)?.message()?.summary().to_string();
                 Ok(LogLine { id: object_id(*id)?, title })
             };
             let commits = touching.iter().take(most).map(line).collect::<GitResult<_>>()?;
-            Ok(Some(Log { commits, more }))
+            Ok(Some(ChangeLog { commits, more }))
         })
     }
 }
 
 /// The commits that one reaches and another does not.
-struct Range<'a> {
+struct LogRange<'a> {
     repository: &'a Repository,
     path: &'a Path,
     old: ObjectId,
@@ -74,7 +74,7 @@ struct Range<'a> {
     known: HashMap<ObjectId, Option<ObjectId>>,
 }
 
-impl<'a> Range<'a> {
+impl<'a> LogRange<'a> {
     fn new(
         repository: &'a Repository,
         path: &'a Path,

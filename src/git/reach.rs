@@ -23,7 +23,7 @@ use crate::workflow::LIBRARY;
 
 /// What some repositories can reach.
 #[derive(Debug, Default)]
-pub struct Reach {
+pub struct ReachableSet {
     commits: HashSet<digest::ObjectId>,
     literals: HashSet<StorageName>,
 }
@@ -68,7 +68,7 @@ impl ReachError {
     }
 }
 
-impl Reach {
+impl ReachableSet {
     /// Adds what a repository reaches, given by any directory in it.
     ///
     /// # Errors
@@ -144,7 +144,7 @@ fn head(repository: &Repository) -> Option<ObjectId> {
 /// Reads each tree once, unless links in it may lead elsewhere in another commit.
 struct Walk<'a> {
     repositories: &'a Rc<Repositories>,
-    reach: &'a mut Reach,
+    reach: &'a mut ReachableSet,
     /// The trees that were read, and whether they hold nodes with links, themselves or anywhere
     /// below.
     linked: HashMap<ObjectId, bool>,
@@ -153,32 +153,32 @@ struct Walk<'a> {
 }
 
 /// A commit of the task's repository, opened where a link is to be followed.
-struct Commit {
+struct OpenedCommit {
     id: ObjectId,
     opened: OnceCell<Snapshot>,
 }
 
 /// A tree that is being read, and its name in the one around it.
 #[derive(Default)]
-struct Open {
+struct TreeBeingRead {
     id: Option<ObjectId>,
     name: OsString,
     /// The trees in it that are yet to be read.
     below: Vec<(OsString, ObjectId)>,
     submodules: Vec<(OsString, ObjectId)>,
-    kind: Option<File>,
-    value: Option<File>,
+    kind: Option<NodeFile>,
+    value: Option<NodeFile>,
     linked: bool,
 }
 
 impl<'a> Walk<'a> {
-    fn new(repositories: &'a Rc<Repositories>, reach: &'a mut Reach) -> Self {
+    fn new(repositories: &'a Rc<Repositories>, reach: &'a mut ReachableSet) -> Self {
         Self { repositories, reach, linked: HashMap::new(), commits: Vec::new() }
     }
 
     /// Notes what a commit records; returns the commit of a library that is not cloned, if so.
     fn commit(&mut self, commit: ObjectId) -> GitResult<Option<ObjectId>> {
-        let task = Commit { id: commit, opened: OnceCell::new() };
+        let task = OpenedCommit { id: commit, opened: OnceCell::new() };
         self.commits = vec![(PathBuf::new(), commit)];
         while let Some((place, id)) = self.commits.pop() {
             let repositories = Rc::clone(self.repositories);
@@ -210,10 +210,10 @@ impl<'a> Walk<'a> {
     /// Notes what the tree at the end of a way records itself.
     fn note(
         &mut self,
-        task: &Commit,
+        task: &OpenedCommit,
         repository: &Repository,
         place: &Path,
-        way: &[Open],
+        way: &[TreeBeingRead],
     ) -> GitResult<()> {
         let Some(open) = way.last() else { return Ok(()) };
         // Most trees have no use for it, and it may be long.
@@ -227,8 +227,8 @@ impl<'a> Walk<'a> {
         }
         let (Some(kind), Some(value)) = (open.kind, open.value) else { return Ok(()) };
         let read = |file, name| match file {
-            File::Blob(id) => repositories::blob(repository, id).map(Some),
-            File::Link => self.follow(task, &place().join(name)),
+            NodeFile::Blob(id) => repositories::blob(repository, id).map(Some),
+            NodeFile::Link => self.follow(task, &place().join(name)),
         };
         if let Some(kind) = read(kind, "kind")?
             && text::line(&kind).is_ok_and(|(kind, _)| kind == "literal")
@@ -242,7 +242,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Reads the file that a link in the task leads to, if the task could be loaded with it.
-    fn follow(&self, task: &Commit, path: &Path) -> GitResult<Option<Vec<u8>>> {
+    fn follow(&self, task: &OpenedCommit, path: &Path) -> GitResult<Option<Vec<u8>>> {
         let opened = || Snapshot::of(Rc::clone(self.repositories), task.id);
         let snapshot = task.opened.get_or_init(opened);
         match snapshot.find(path).and_then(|file| snapshot.read(&file)) {
@@ -254,8 +254,8 @@ impl<'a> Walk<'a> {
 }
 
 /// Reads a tree.
-fn open(repository: &Repository, id: ObjectId, name: OsString) -> GitResult<Open> {
-    let mut open = Open { id: Some(id), name, ..Open::default() };
+fn open(repository: &Repository, id: ObjectId, name: OsString) -> GitResult<TreeBeingRead> {
+    let mut open = TreeBeingRead { id: Some(id), name, ..TreeBeingRead::default() };
     for entry in object(repository, id)?.try_into_tree()?.iter() {
         let entry = entry?;
         let (id, name) = (entry.object_id(), OsStr::from_bytes(entry.filename()));
@@ -270,8 +270,8 @@ fn open(repository: &Repository, id: ObjectId, name: OsString) -> GitResult<Open
                 open.linked = true;
                 continue;
             }
-            EntryKind::Link => File::Link,
-            _ => File::Blob(id),
+            EntryKind::Link => NodeFile::Link,
+            _ => NodeFile::Blob(id),
         };
         let known = match name.as_bytes() {
             b"kind" => &mut open.kind,
@@ -279,14 +279,14 @@ fn open(repository: &Repository, id: ObjectId, name: OsString) -> GitResult<Open
             _ => continue,
         };
         *known = Some(file);
-        open.linked |= matches!(file, File::Link);
+        open.linked |= matches!(file, NodeFile::Link);
     }
     Ok(open)
 }
 
 /// A file of a node, in a tree.
 #[derive(Clone, Copy)]
-enum File {
+enum NodeFile {
     Blob(ObjectId),
     Link,
 }

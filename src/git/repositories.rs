@@ -54,9 +54,9 @@ impl Repositories {
     /// The repository that has an object, which is an error if none has.
     pub(super) fn needed(&self, id: ObjectId) -> GitResult<&Repository> {
         match self.having(id) {
-            Ok(found) => Ok(found.ok_or(Absent(id))?),
+            Ok(found) => Ok(found.ok_or(AbsentObject(id))?),
             // Where so much is missing that not even the submodules are known.
-            Err(why) => Err(format!("{} ({why})", Absent(id)).into()),
+            Err(why) => Err(format!("{} ({why})", AbsentObject(id)).into()),
         }
     }
 }
@@ -108,7 +108,7 @@ struct Damaged {
     "the object {0} is not here: git fetch --refetch gets what a partial clone has left out, and git \
      fsck tells what else is missing"
 )]
-struct Absent(ObjectId);
+struct AbsentObject(ObjectId);
 
 /// Those that the repository keeps in `modules/`, recorded now or not, and those that are checked
 /// out with a repository of their own.

@@ -8,7 +8,7 @@ use gix::ObjectId;
 use gix::objs::tree::EntryKind;
 
 use super::snapshot::{Snapshot, SnapshotError};
-use super::spot::Spot;
+use super::tree_path::TreePath;
 
 /// The numbers of places, by that of the directory around and the name in it.
 pub(super) type Places = HashMap<(u32, OsString), u32>;
@@ -20,7 +20,7 @@ impl Snapshot {
     /// # Errors
     ///
     /// Fails if Git's data cannot be read.
-    pub fn is_linked(&self, directory: &Spot) -> Result<bool, SnapshotError> {
+    pub fn is_linked(&self, directory: &TreePath) -> Result<bool, SnapshotError> {
         let step = &directory.step;
         if !step.plain.get() {
             let first = self.linked.borrow().is_empty();
@@ -63,7 +63,7 @@ impl Snapshot {
     }
 
     /// The number of a directory's place: no other place has it.
-    pub fn number(&self, directory: &Spot) -> u32 {
+    pub fn number(&self, directory: &TreePath) -> u32 {
         let mut unknown = Vec::new();
         let mut number = 0;
         for step in directory.step.upwards().filter(|step| step.above.is_some()) {

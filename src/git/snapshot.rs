@@ -15,7 +15,7 @@ use gix::objs::tree::EntryKind;
 use super::repositories::{self, Repositories, object, tree_of};
 use super::revision;
 use super::same::Places;
-use super::spot::{Spot, Step};
+use super::tree_path::{PathStep, TreePath};
 use super::{GitResult, from, object_id, top};
 use crate::digest;
 
@@ -31,7 +31,7 @@ pub struct Snapshot {
     /// A submodule that is at another commit than the one that is recorded, and that other one.
     moved: Option<(PathBuf, ObjectId)>,
     /// Some of the trees that were read.
-    trees: RefCell<HashMap<ObjectId, Rc<Entries>>>,
+    trees: RefCell<HashMap<ObjectId, Rc<TreeEntries>>>,
     /// The small files that were read: most are the same word again.
     words: RefCell<HashMap<ObjectId, Vec<u8>>>,
     /// Whether trees hold links or submodules, themselves or anywhere below.
@@ -41,7 +41,7 @@ pub struct Snapshot {
 }
 
 /// What a tree holds, sorted by name.
-pub(super) type Entries = Vec<(OsString, EntryKind, ObjectId)>;
+pub(super) type TreeEntries = Vec<(OsString, EntryKind, ObjectId)>;
 
 /// How many trees are kept in memory beside those on the way to where somebody is.
 const TREES: usize = 4096;
@@ -169,8 +169,8 @@ impl Snapshot {
     /// # Errors
     ///
     /// Fails if nothing has it, or Git's data cannot be read.
-    pub fn find(&self, path: &Path) -> Result<Spot, SnapshotError> {
-        Ok(Spot { step: self.way(path)?, directory: Rc::clone(&self.directory) })
+    pub fn find(&self, path: &Path) -> Result<TreePath, SnapshotError> {
+        Ok(TreePath { step: self.way(path)?, directory: Rc::clone(&self.directory) })
     }
 
     /// Tells what has this name in a directory, following links.
@@ -178,9 +178,9 @@ impl Snapshot {
     /// # Errors
     ///
     /// Fails if nothing has it, or Git's data cannot be read.
-    pub fn entry(&self, directory: &Spot, name: &OsStr) -> Result<Spot, SnapshotError> {
+    pub fn entry(&self, directory: &TreePath, name: &OsStr) -> Result<TreePath, SnapshotError> {
         let step = self.follow(Rc::clone(&directory.step), name, &mut 0)?;
-        Ok(Spot { step, directory: Rc::clone(&self.directory) })
+        Ok(TreePath { step, directory: Rc::clone(&self.directory) })
     }
 
     /// The innermost submodule that holds a path: its place in the repository, and its commit.
@@ -191,8 +191,8 @@ impl Snapshot {
         Ok((submodule.place(), submodule.commit))
     }
 
-    fn way(&self, path: &Path) -> Result<Rc<Step>, SnapshotError> {
-        let root = Step::root(None, OsString::new(), self.tree(self.commit)?, self.commit);
+    fn way(&self, path: &Path) -> Result<Rc<PathStep>, SnapshotError> {
+        let root = PathStep::root(None, OsString::new(), self.tree(self.commit)?, self.commit);
         let (mut here, mut links) = (Rc::new(root), 0);
         for part in parts(&self.directory.join(path)) {
             here = self.follow(here, part, &mut links)?;
@@ -203,15 +203,15 @@ impl Snapshot {
     /// Goes on to an entry of a directory; if that is a link, to where it leads.
     fn follow(
         &self,
-        mut here: Rc<Step>,
+        mut here: Rc<PathStep>,
         part: &OsStr,
         links: &mut usize,
-    ) -> Result<Rc<Step>, SnapshotError> {
+    ) -> Result<Rc<PathStep>, SnapshotError> {
         let mut left = VecDeque::from([part.to_owned()]);
         while let Some(part) = left.pop_front() {
             here = match self.step(&here, &part)? {
-                Entered::Step(step) => step,
-                Entered::Link(target) => {
+                EntryTarget::PathStep(step) => step,
+                EntryTarget::Link(target) => {
                     *links += 1;
                     if *links > LINKS {
                         return Err(SnapshotError::Links);
@@ -228,10 +228,10 @@ impl Snapshot {
         Ok(here)
     }
 
-    fn step(&self, here: &Rc<Step>, part: &OsStr) -> Result<Entered, SnapshotError> {
+    fn step(&self, here: &Rc<PathStep>, part: &OsStr) -> Result<EntryTarget, SnapshotError> {
         if part == ".." {
             let above = here.above.clone().ok_or_else(|| SnapshotError::Outside("..".into()))?;
-            return Ok(Entered::Step(above));
+            return Ok(EntryTarget::PathStep(above));
         }
         if here.kind != EntryKind::Tree {
             return Err(SnapshotError::NotADirectory);
@@ -240,18 +240,18 @@ impl Snapshot {
         let at = entries.binary_search_by(|(name, ..)| name.as_os_str().cmp(part));
         let (_, kind, id) = entries[at.map_err(|_| SnapshotError::Missing)?];
         let (above, name) = (Rc::clone(here), part.to_owned());
-        Ok(Entered::Step(Rc::new(match kind {
+        Ok(EntryTarget::PathStep(Rc::new(match kind {
             EntryKind::Link => {
                 let target = self.blob(id).map_err(SnapshotError::Git)?;
-                return Ok(Entered::Link(OsString::from_vec(target).into()));
+                return Ok(EntryTarget::Link(OsString::from_vec(target).into()));
             }
             EntryKind::Commit => {
                 let place = here.place().join(part);
                 let moved = self.moved.as_ref().filter(|(moved, _)| *moved == place);
                 let commit = moved.map_or(id, |(_, commit)| *commit);
-                Step::root(Some(above), name, self.tree(commit)?, commit)
+                PathStep::root(Some(above), name, self.tree(commit)?, commit)
             }
-            kind => Step::entry(above, name, kind, id),
+            kind => PathStep::entry(above, name, kind, id),
         })))
     }
 
@@ -260,7 +260,7 @@ impl Snapshot {
     /// # Errors
     ///
     /// Fails if Git's data cannot be read.
-    pub fn list(&self, directory: &Spot) -> Result<Vec<OsString>, SnapshotError> {
+    pub fn list(&self, directory: &TreePath) -> Result<Vec<OsString>, SnapshotError> {
         let entries = self.entries(&directory.step)?;
         Ok(entries.iter().map(|(name, ..)| name.clone()).collect())
     }
@@ -270,12 +270,12 @@ impl Snapshot {
     /// # Errors
     ///
     /// Fails if Git's data cannot be read.
-    pub fn read(&self, file: &Spot) -> Result<Vec<u8>, SnapshotError> {
+    pub fn read(&self, file: &TreePath) -> Result<Vec<u8>, SnapshotError> {
         self.blob(file.step.id).map_err(SnapshotError::Git)
     }
 
     /// What is in a directory that somebody is in.
-    fn entries(&self, step: &Step) -> Result<Rc<Entries>, SnapshotError> {
+    fn entries(&self, step: &PathStep) -> Result<Rc<TreeEntries>, SnapshotError> {
         if let Some(known) = step.entries.get() {
             return Ok(Rc::clone(known));
         }
@@ -283,18 +283,18 @@ impl Snapshot {
         Ok(Rc::clone(step.entries.get_or_init(|| entries)))
     }
 
-    pub(super) fn read_tree(&self, id: ObjectId) -> Result<Rc<Entries>, SnapshotError> {
+    pub(super) fn read_tree(&self, id: ObjectId) -> Result<Rc<TreeEntries>, SnapshotError> {
         if let Some(known) = self.trees.borrow().get(&id) {
             return Ok(Rc::clone(known));
         }
-        let read = || -> GitResult<Entries> {
+        let read = || -> GitResult<TreeEntries> {
             let repository = self.repositories.needed(id)?;
             let tree = object(repository, id)?.try_into_tree()?;
             let entry = |entry: gix::object::tree::EntryRef<'_, '_>| {
                 let name = OsStr::from_bytes(entry.filename()).to_owned();
                 (name, entry.kind(), entry.object_id())
             };
-            let mut entries: Entries =
+            let mut entries: TreeEntries =
                 tree.iter().map(|it| it.map(entry)).collect::<Result<_, _>>()?;
             // Git sorts directories as if their names ended with a slash.
             entries.sort_unstable_by(|(name, ..), (other, ..)| name.cmp(other));
@@ -338,7 +338,7 @@ fn parts(path: &Path) -> impl Iterator<Item = &OsStr> {
 }
 
 /// Where an entry of a directory leads.
-enum Entered {
-    Step(Rc<Step>),
+enum EntryTarget {
+    PathStep(Rc<PathStep>),
     Link(PathBuf),
 }

@@ -54,7 +54,7 @@ pub enum TreeFileKind {
 pub struct Changed(PathBuf);
 
 /// A file's kind and the id of its contents.
-pub(super) type Entry = (EntryKind, ObjectId);
+pub(super) type FileEntry = (EntryKind, ObjectId);
 
 impl Trees {
     /// The trees that the repository of a task has, given by any directory in it.
@@ -130,7 +130,10 @@ impl Trees {
 const TOO_LARGE: u64 = 1 << 32;
 
 /// The files below a directory; `None` if something in it can be in no tree, such as a FIFO.
-fn entries_in(dir: &Path, hash: gix::hash::Kind) -> GitResult<Option<BTreeMap<PathBuf, Entry>>> {
+fn entries_in(
+    dir: &Path,
+    hash: gix::hash::Kind,
+) -> GitResult<Option<BTreeMap<PathBuf, FileEntry>>> {
     let mut found = BTreeMap::new();
     let mut rooms = vec![dir.to_owned()];
     while let Some(room) = rooms.pop() {
@@ -159,7 +162,7 @@ fn entries_in(dir: &Path, hash: gix::hash::Kind) -> GitResult<Option<BTreeMap<Pa
 }
 
 /// The id of the tree that has just these files.
-fn id_of(files: &BTreeMap<PathBuf, Entry>, hash: gix::hash::Kind) -> GitResult<ObjectId> {
+fn id_of(files: &BTreeMap<PathBuf, FileEntry>, hash: gix::hash::Kind) -> GitResult<ObjectId> {
     let mut editor = Editor::new(Tree::empty(), &gix::objs::find::Never, hash);
     for (path, (kind, id)) in files {
         editor.upsert(path.iter().map(|part| part.as_bytes().as_bstr()), *kind, *id)?;
@@ -174,7 +177,7 @@ fn id_of(files: &BTreeMap<PathBuf, Entry>, hash: gix::hash::Kind) -> GitResult<O
 pub(super) fn listing(
     repositories: &Repositories,
     tree: &digest::ObjectId,
-) -> GitResult<BTreeMap<PathBuf, Entry>> {
+) -> GitResult<BTreeMap<PathBuf, FileEntry>> {
     let mut files = BTreeMap::new();
     let mut trees = vec![(PathBuf::new(), from(tree)?)];
     while let Some((dir, id)) = trees.pop() {

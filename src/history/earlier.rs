@@ -7,7 +7,7 @@ use crate::storage::{self, Storage, Trace};
 
 /// The calls that succeeded once, as far as that can be read.
 #[derive(Debug)]
-pub struct Earlier {
+pub struct EarlierCalls {
     /// The newest first.
     pub calls: Vec<storage::Earlier>,
     /// How many files and directories could not be read, or are no records.
@@ -18,7 +18,7 @@ pub struct Earlier {
 pub fn earlier<'a>(
     storage: &Storage,
     computations: impl Iterator<Item = &'a ComputationName>,
-) -> Earlier {
+) -> EarlierCalls {
     let mut unread = 0;
     let traces: Vec<Trace> =
         computations.flat_map(|name| storage.traces(name, &mut unread)).collect();
@@ -29,5 +29,5 @@ pub fn earlier<'a>(
         let newest = |it: &storage::Earlier| std::cmp::Reverse(it.record.recorded.at);
         newest(one).cmp(&newest(other))
     });
-    Earlier { calls, unread }
+    EarlierCalls { calls, unread }
 }

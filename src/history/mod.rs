@@ -30,14 +30,14 @@ const FEWEST: usize = 4;
 pub struct History {
     results: Vec<(Entry, Record)>,
     /// The files of all results, by name.
-    files: HashMap<String, File>,
+    files: HashMap<String, RecordedFile>,
     /// The files with some content.
     contents: HashMap<Digest, Vec<String>>,
 }
 
 /// A recorded file: which result, and which number it has there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct File {
+struct RecordedFile {
     result: usize,
     number: usize,
     promise: Promise,
@@ -118,7 +118,7 @@ impl History {
             for (number, promise) in entry.promises(record).into_iter().enumerate() {
                 let (name, digest) = (promise.name.clone(), promise.digest);
                 history.contents.entry(digest).or_default().push(name.clone());
-                history.files.insert(name, File { result, number, promise });
+                history.files.insert(name, RecordedFile { result, number, promise });
             }
         }
         Ok(history)
@@ -231,7 +231,7 @@ impl History {
     }
 
     fn subject(&self, name: &str) -> Option<Subject<'_>> {
-        let File { result, number, promise } = self.files.get(name)?;
+        let RecordedFile { result, number, promise } = self.files.get(name)?;
         let (entry, record) = &self.results[*result];
         Some(Subject { promise, number: *number, entry, record })
     }

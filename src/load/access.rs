@@ -4,8 +4,8 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use super::problem::{Fault, Findings};
-use super::source::Source;
+use super::problems::{LoadFault, Problems};
+use super::source::TaskSource;
 use super::text;
 use crate::access::{Access, Rule, RuleError};
 
@@ -13,13 +13,13 @@ use crate::access::{Access, Rule, RuleError};
 pub(super) const FILE: &str = "access";
 
 /// Reads the file `access`; without one, nothing is granted.
-pub(super) fn read<S: Source>(
+pub(super) fn read<S: TaskSource>(
     source: &mut S,
     dir: &S::Dir,
     place: &Path,
-    findings: &mut Findings,
+    findings: &mut Problems,
 ) -> Option<Access> {
-    if matches!(source.find(dir, FILE), Err(Fault::Missing)) {
+    if matches!(source.find(dir, FILE), Err(LoadFault::Missing)) {
         return Some(Access::default());
     }
     let path = &place.join(FILE);
@@ -38,12 +38,12 @@ pub(super) fn read<S: Source>(
 }
 
 /// What is granted and not on this host.
-pub(super) fn faults(access: &Access) -> Vec<Fault> {
+pub(super) fn faults(access: &Access) -> Vec<LoadFault> {
     access.rules.iter().filter_map(|rule| there(rule).err()).collect()
 }
 
 /// What is granted is on this host.
-fn there(rule: &Rule) -> Result<(), Fault> {
+fn there(rule: &Rule) -> Result<(), LoadFault> {
     let (Rule::Read(path) | Rule::Write(path) | Rule::Device(path)) = rule else {
         return Ok(());
     };
@@ -56,8 +56,10 @@ fn there(rule: &Rule) -> Result<(), Fault> {
                 _ => Ok(()),
             }
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Fault::NotHere(path.clone())),
-        Err(error) => Err(Fault::Read(error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(LoadFault::NotHere(path.clone()))
+        }
+        Err(error) => Err(LoadFault::Read(error)),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::problem::{Fault, Findings, Oddity};
-use super::source::{Found, Source};
+use super::problems::{LoadFault, Problems, WarningKind};
+use super::source::{Located, TaskSource};
 use crate::text::TextError;
 
 /// A directory that fills inputs of a computation.
@@ -44,10 +44,10 @@ fn number(text: &str) -> Option<(u8, &str)> {
 
 /// Returns the branches in a directory, in the order of their numbers, and tells what is wrong
 /// with the numbering.
-pub(super) fn list<S: Source>(
+pub(super) fn list<S: TaskSource>(
     source: &mut S,
     dir: &S::Dir,
-    findings: &mut Findings,
+    findings: &mut Problems,
 ) -> Vec<Branch> {
     let listed = source.list(dir);
     let listed = listed.map_err(|fault| findings.problem(&source.place(dir), fault));
@@ -56,7 +56,8 @@ pub(super) fn list<S: Source>(
         let name = match entry.into_string() {
             Ok(name) => name,
             Err(entry) => {
-                findings.problem(&source.place(dir).join(entry), Fault::Text(TextError::NotText));
+                findings
+                    .problem(&source.place(dir).join(entry), LoadFault::Text(TextError::NotText));
                 continue;
             }
         };
@@ -66,10 +67,10 @@ pub(super) fn list<S: Source>(
         match Branch::parse(&name) {
             Some(branch) => branches.push(branch),
             // A plain file of another name is a note of the user's.
-            None if matches!(source.find(dir, &name), Ok(Found::File { plain: true, .. })) => {
-                findings.warning(&source.place(dir).join(name), Oddity::Unread);
+            None if matches!(source.find(dir, &name), Ok(Located::File { plain: true, .. })) => {
+                findings.warning(&source.place(dir).join(name), WarningKind::Unread);
             }
-            None => findings.problem(&source.place(dir).join(name), Fault::Place),
+            None => findings.problem(&source.place(dir).join(name), LoadFault::Place),
         }
     }
     branches.sort_by(|a, b| (a.first, a.last, &a.name).cmp(&(b.first, b.last, &b.name)));
@@ -77,20 +78,20 @@ pub(super) fn list<S: Source>(
     branches
 }
 
-fn check(dir: &dyn Fn() -> PathBuf, branches: &[Branch], findings: &mut Findings) {
+fn check(dir: &dyn Fn() -> PathBuf, branches: &[Branch], findings: &mut Problems) {
     let mut next = 0;
     for branch in branches {
         let (first, last) = (usize::from(branch.first), usize::from(branch.last));
         let mut wrong = |fault| findings.problem(&dir().join(&branch.name), fault);
         if last < first {
-            wrong(Fault::Backwards);
+            wrong(LoadFault::Backwards);
             continue;
         }
         if first > next {
-            wrong(Fault::Gap { first: next, last: first - 1 });
+            wrong(LoadFault::Gap { first: next, last: first - 1 });
         }
         if first < next {
-            wrong(Fault::Overlap { first, last: last.min(next - 1) });
+            wrong(LoadFault::Overlap { first, last: last.min(next - 1) });
         }
         next = next.max(last + 1);
     }
@@ -117,7 +118,7 @@ mod tests {
     fn gaps_overlaps_and_backward_ranges_are_told() {
         let names = ["00_02-a", "02_03-b", "03_01-c", "06-d"];
         let branches: Vec<_> = names.iter().filter_map(|name| Branch::parse(name)).collect();
-        let mut findings = Findings::default();
+        let mut findings = Problems::default();
         check(&|| "inputs".into(), &branches, &mut findings);
         let told: Vec<_> = findings.problems.iter().map(ToString::to_string).collect();
         assert_eq!(

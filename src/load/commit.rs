@@ -3,12 +3,12 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::problem::Fault;
-use super::source::{Found, Identity, MOST, Source, Version};
+use super::problems::LoadFault;
+use super::source::{DirectoryVersion, Identity, Located, MOST, TaskSource};
 use crate::digest::ObjectId;
-use crate::git::{Changes, Kind, Snapshot, SnapshotError, Spot};
+use crate::git::{Changes, Kind, Snapshot, SnapshotError, TreePath};
 
-impl From<SnapshotError> for Fault {
+impl From<SnapshotError> for LoadFault {
     fn from(error: SnapshotError) -> Self {
         match error {
             SnapshotError::Missing => Self::Missing,
@@ -19,59 +19,59 @@ impl From<SnapshotError> for Fault {
     }
 }
 
-impl Source for Snapshot {
-    type Dir = Spot;
+impl TaskSource for Snapshot {
+    type Dir = TreePath;
 
-    fn commit(&mut self) -> Result<ObjectId, Fault> {
+    fn commit(&mut self) -> Result<ObjectId, LoadFault> {
         Ok(Self::commit(self)?)
     }
 
-    fn task(&mut self) -> Result<Spot, Fault> {
+    fn task(&mut self) -> Result<TreePath, LoadFault> {
         Ok(Self::find(self, Path::new(""))?)
     }
 
-    fn place(&self, dir: &Spot) -> PathBuf {
+    fn place(&self, dir: &TreePath) -> PathBuf {
         dir.place()
     }
 
-    fn find(&mut self, dir: &Spot, name: &str) -> Result<Found<Spot>, Fault> {
+    fn find(&mut self, dir: &TreePath, name: &str) -> Result<Located<TreePath>, LoadFault> {
         let dir = self.entry(dir, OsStr::new(name))?;
         if let Kind::File { executable } = dir.kind() {
-            return Ok(Found::File { plain: true, executable });
+            return Ok(Located::File { plain: true, executable });
         }
         let identity = match self.is_linked(&dir)? {
             true => Identity::Place(self.number(&dir)),
             false => Identity::Tree(dir.tree()),
         };
-        Ok(Found::Directory { dir, identity, outside: false })
+        Ok(Located::Directory { dir, identity, outside: false })
     }
 
-    fn holds(&mut self, dir: &Spot, name: &str) -> Result<bool, Fault> {
+    fn holds(&mut self, dir: &TreePath, name: &str) -> Result<bool, LoadFault> {
         Ok(self.entry(dir, OsStr::new(name))?.is_below(dir))
     }
 
-    fn list(&mut self, dir: &Spot) -> Result<Vec<OsString>, Fault> {
+    fn list(&mut self, dir: &TreePath) -> Result<Vec<OsString>, LoadFault> {
         Ok(Self::list(self, dir)?)
     }
 
-    fn read(&mut self, dir: &Spot, name: &str) -> Result<Vec<u8>, Fault> {
+    fn read(&mut self, dir: &TreePath, name: &str) -> Result<Vec<u8>, LoadFault> {
         let file = self.entry(dir, OsStr::new(name))?;
         if file.kind() == Kind::Directory {
-            return Err(Fault::NotAFile);
+            return Err(LoadFault::NotAFile);
         }
         let contents = Self::read(self, &file)?;
         if contents.len() as u64 > MOST {
-            return Err(Fault::too_large());
+            return Err(LoadFault::too_large());
         }
         Ok(contents)
     }
 
-    fn version(&mut self, dir: &Spot) -> Result<Version, Fault> {
+    fn version(&mut self, dir: &TreePath) -> Result<DirectoryVersion, LoadFault> {
         let (commit, tree) = (dir.commit()?, dir.id()?);
-        Ok(Version { commit, tree, dirty: false, checked_out: None })
+        Ok(DirectoryVersion { commit, tree, dirty: false, checked_out: None })
     }
 
-    fn changes(&mut self) -> Result<Changes, Fault> {
+    fn changes(&mut self) -> Result<Changes, LoadFault> {
         Ok(Changes::default())
     }
 }

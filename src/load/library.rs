@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::problem::{Fault, Findings};
-use super::source::{Found, Source, Version};
+use super::problems::{LoadFault, Problems};
+use super::source::{DirectoryVersion, Located, TaskSource};
 use super::{access, nearest, text};
 use crate::name::ComputationName;
 use crate::workflow::{Computation, ComputationId, LIBRARY, MOST};
@@ -13,13 +13,13 @@ use crate::workflow::{Computation, ComputationId, LIBRARY, MOST};
 pub(super) const LISTS: [&str; 3] = ["inputs", "outputs", access::FILE];
 
 /// The computations met so far.
-pub(super) struct Library<'a, S: Source> {
+pub(super) struct Library<'a, S: TaskSource> {
     pub(super) source: &'a mut S,
     found: Vec<Computation>,
     known: HashMap<ComputationName, Option<ComputationId>>,
 }
 
-impl<'a, S: Source> Library<'a, S> {
+impl<'a, S: TaskSource> Library<'a, S> {
     pub(super) fn new(source: &'a mut S) -> Self {
         Self { source, found: Vec::new(), known: HashMap::new() }
     }
@@ -42,19 +42,19 @@ impl<'a, S: Source> Library<'a, S> {
     pub(super) fn find(
         &mut self,
         name: &str,
-        findings: &mut Findings,
-    ) -> Result<Option<ComputationId>, Fault> {
-        let name: ComputationName = name.parse().map_err(Fault::Name)?;
+        findings: &mut Problems,
+    ) -> Result<Option<ComputationId>, LoadFault> {
+        let name: ComputationName = name.parse().map_err(LoadFault::Name)?;
         if let Some(known) = self.known.get(&name) {
             return Ok(*known);
         }
         let library = self.source.task().and_then(|task| self.source.enter(&task, LIBRARY));
         let found = library.and_then(|library| self.source.find(&library, name.as_str()));
         let computation = match found {
-            Ok(Found::Directory { dir, .. }) => self.read(&dir, name.clone(), findings),
-            Ok(Found::File { .. }) | Err(Fault::Missing | Fault::NotADirectory) => {
+            Ok(Located::Directory { dir, .. }) => self.read(&dir, name.clone(), findings),
+            Ok(Located::File { .. }) | Err(LoadFault::Missing | LoadFault::NotADirectory) => {
                 let nearest = nearest(name.as_str(), &self.names());
-                return Err(Fault::NoComputation { name: name.into(), nearest });
+                return Err(LoadFault::NoComputation { name: name.into(), nearest });
             }
             Err(fault) => {
                 findings.problem(&place(&name), fault);
@@ -73,7 +73,7 @@ impl<'a, S: Source> Library<'a, S> {
         &mut self,
         dir: &S::Dir,
         name: ComputationName,
-        findings: &mut Findings,
+        findings: &mut Problems,
     ) -> Option<Computation> {
         let place = place(&name);
         let mut list = |file: &str| {
@@ -86,7 +86,7 @@ impl<'a, S: Source> Library<'a, S> {
         let access = access::read(self.source, dir, &place, findings);
         let version = findings.note(&place, self.source.version(dir))?;
         executable?;
-        let Version { commit, tree, dirty, checked_out } = version;
+        let DirectoryVersion { commit, tree, dirty, checked_out } = version;
         let (inputs, outputs, access) = (inputs?, outputs?, access?);
         Some(Computation { name, commit, tree, dirty, inputs, outputs, access, checked_out })
     }
@@ -108,12 +108,12 @@ fn place(name: &ComputationName) -> PathBuf {
 
 fn list_of(
     path: &Path,
-    lines: Result<Vec<String>, Vec<(usize, Fault)>>,
-    findings: &mut Findings,
+    lines: Result<Vec<String>, Vec<(usize, LoadFault)>>,
+    findings: &mut Problems,
 ) -> Option<Vec<String>> {
     let lines = findings.note_lines(path, lines)?;
     if lines.len() > MOST {
-        findings.problem(path, Fault::TooMany(lines.len()));
+        findings.problem(path, LoadFault::TooMany(lines.len()));
         return None;
     }
     Some(lines)
@@ -123,11 +123,11 @@ fn list_of(
 const EXEC: &str = "exec";
 
 /// Checks that `exec` can be executed from what Git records of its directory alone.
-fn executable<S: Source>(source: &mut S, dir: &S::Dir) -> Result<(), Fault> {
+fn executable<S: TaskSource>(source: &mut S, dir: &S::Dir) -> Result<(), LoadFault> {
     match source.find(dir, EXEC)? {
-        _ if !source.holds(dir, EXEC)? => Err(Fault::Elsewhere),
-        Found::File { plain: true, executable: true } => Ok(()),
-        Found::File { plain: true, executable: false } => Err(Fault::NotExecutable),
-        Found::File { plain: false, .. } | Found::Directory { .. } => Err(Fault::NotAFile),
+        _ if !source.holds(dir, EXEC)? => Err(LoadFault::Elsewhere),
+        Located::File { plain: true, executable: true } => Ok(()),
+        Located::File { plain: true, executable: false } => Err(LoadFault::NotExecutable),
+        Located::File { plain: false, .. } | Located::Directory { .. } => Err(LoadFault::NotAFile),
     }
 }

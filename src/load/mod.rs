@@ -6,9 +6,9 @@
 mod access;
 mod branch;
 mod commit;
+mod dir_handle;
 mod library;
-mod place;
-mod problem;
+mod problems;
 mod source;
 mod task_cache;
 mod text;
@@ -23,11 +23,11 @@ use std::thread;
 use std::time::SystemTime;
 
 use self::library::Library;
-use self::problem::Findings;
-pub use self::problem::{Fault, Oddity, Problem, Warning, listed};
-use self::source::Source;
+use self::problems::Problems;
+pub use self::problems::{LoadFault, Problem, Warning, WarningKind, listed};
+use self::source::TaskSource;
 use self::task_cache::Dependencies;
-use self::tree::Tree;
+use self::tree::WorkflowWalk;
 use self::worktree::WorkTree;
 use crate::cache::{Cache, Lookup};
 use crate::digest::ObjectId;
@@ -224,23 +224,23 @@ fn real(dir: &Path) -> Result<PathBuf, LoadError> {
 fn read(
     dir: &Path,
     real: &Path,
-    source: &mut impl Source,
+    source: &mut impl TaskSource,
     uncommitted: Uncommitted,
 ) -> Result<Loaded, LoadError> {
-    let mut findings = Findings::default();
+    let mut findings = Problems::default();
     let here = Path::new("");
     let commit = findings.note(here, source.commit());
     let name = findings.note(here, name(real));
     let inputs = inputs(source, &mut findings);
     let mut library = Library::new(source);
-    let workflow = Tree::new(inputs.as_deref(), &mut library, &mut findings).load();
+    let workflow = WorkflowWalk::new(inputs.as_deref(), &mut library, &mut findings).load();
     let computations = library.into_computations();
     // Without a commit there is nothing to differ from.
     let changes = commit.as_ref().and_then(|_| findings.note(here, source.changes()));
     let Changes { changed, ignored, .. } = changes.unwrap_or_default();
-    ignored.iter().for_each(|path| findings.warning(path, Oddity::Ignored));
+    ignored.iter().for_each(|path| findings.warning(path, WarningKind::Ignored));
     if uncommitted == Uncommitted::Warn && !changed.is_empty() {
-        findings.warning(here, Oddity::Uncommitted(changed.clone()));
+        findings.warning(here, WarningKind::Uncommitted(changed.clone()));
     }
     findings.sort();
     match (commit, name, inputs, workflow) {
@@ -253,7 +253,7 @@ fn read(
         }
         _ => {
             debug_assert!(!findings.problems.is_empty(), "a task that fails says why");
-            let Findings { problems, warnings } = findings;
+            let Problems { problems, warnings } = findings;
             Err(LoadError::Problems { path: dir.to_owned(), problems, warnings })
         }
     }
@@ -271,14 +271,14 @@ fn place(real: &Path) -> String {
 }
 
 /// The name of the directory that holds the task; of a bare repository, what a clone would be called.
-fn name(real: &Path) -> Result<TaskName, Fault> {
+fn name(real: &Path) -> Result<TaskName, LoadFault> {
     let name = real.file_name().unwrap_or(real.as_os_str());
     let bare = real.join("HEAD").is_file() && real.join("objects").is_dir();
     let name = if bare { real.file_stem().unwrap_or(name) } else { name };
-    name.to_str().ok_or(Fault::Text(TextError::NotText))?.parse().map_err(Fault::Name)
+    name.to_str().ok_or(LoadFault::Text(TextError::NotText))?.parse().map_err(LoadFault::Name)
 }
 
-fn inputs(source: &mut impl Source, findings: &mut Findings) -> Option<Vec<InputName>> {
+fn inputs(source: &mut impl TaskSource, findings: &mut Problems) -> Option<Vec<InputName>> {
     let path = Path::new("inputs");
     let lines = source.task().and_then(|task| source.read(&task, "inputs"));
     let lines = findings.note_lines(path, text::lines(lines))?;
@@ -288,12 +288,12 @@ fn inputs(source: &mut impl Source, findings: &mut Findings) -> Option<Vec<Input
         let line = at + 1;
         let seen = *first.entry(text).or_insert(line);
         if seen != line {
-            let fault = Fault::Duplicate { name: text.clone(), line: seen };
+            let fault = LoadFault::Duplicate { name: text.clone(), line: seen };
             findings.problem_in_line(path, line, fault);
         }
         match text.parse() {
             Ok(name) => names.push(name),
-            Err(error) => findings.problem_in_line(path, line, Fault::Name(error)),
+            Err(error) => findings.problem_in_line(path, line, LoadFault::Name(error)),
         }
     }
     Some(names)

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::problem::Fault;
+use super::problems::LoadFault;
 use crate::digest::ObjectId;
 use crate::git::{Changes, TreeId};
 
@@ -26,7 +26,7 @@ pub(super) enum Identity {
 
 /// What has some name.
 #[derive(Debug)]
-pub(super) enum Found<D> {
+pub(super) enum Located<D> {
     /// A directory.
     Directory {
         /// The directory.
@@ -47,7 +47,7 @@ pub(super) enum Found<D> {
 
 /// The version of a computation's directory.
 #[derive(Debug)]
-pub(super) struct Version {
+pub(super) struct DirectoryVersion {
     /// The commit of the innermost repository.
     pub(super) commit: ObjectId,
     /// The tree of the directory.
@@ -59,43 +59,43 @@ pub(super) struct Version {
 }
 
 /// What a task is read from.
-pub(super) trait Source {
+pub(super) trait TaskSource {
     /// A directory, and how it was reached.
     type Dir: Clone;
 
     /// Returns the commit of the task.
-    fn commit(&mut self) -> Result<ObjectId, Fault>;
+    fn commit(&mut self) -> Result<ObjectId, LoadFault>;
 
     /// Returns the directory of the task.
-    fn task(&mut self) -> Result<Self::Dir, Fault>;
+    fn task(&mut self) -> Result<Self::Dir, LoadFault>;
 
     /// Tells where a directory really is, relative to the task.
     fn place(&self, dir: &Self::Dir) -> PathBuf;
 
     /// Tells what has this name in a directory, following links.
-    fn find(&mut self, dir: &Self::Dir, name: &str) -> Result<Found<Self::Dir>, Fault>;
+    fn find(&mut self, dir: &Self::Dir, name: &str) -> Result<Located<Self::Dir>, LoadFault>;
 
     /// Whether what has this name in a directory, following links, is in that directory.
-    fn holds(&mut self, dir: &Self::Dir, name: &str) -> Result<bool, Fault>;
+    fn holds(&mut self, dir: &Self::Dir, name: &str) -> Result<bool, LoadFault>;
 
     /// Lists the names in a directory, in any order.
-    fn list(&mut self, dir: &Self::Dir) -> Result<Vec<OsString>, Fault>;
+    fn list(&mut self, dir: &Self::Dir) -> Result<Vec<OsString>, LoadFault>;
 
     /// Returns the contents of a file of at most [`MOST`] bytes, following links.
-    fn read(&mut self, dir: &Self::Dir, name: &str) -> Result<Vec<u8>, Fault>;
+    fn read(&mut self, dir: &Self::Dir, name: &str) -> Result<Vec<u8>, LoadFault>;
 
     /// Returns the version of the computation in a directory.
-    fn version(&mut self, dir: &Self::Dir) -> Result<Version, Fault>;
+    fn version(&mut self, dir: &Self::Dir) -> Result<DirectoryVersion, LoadFault>;
 
     /// Returns what of all that was read no commit records, and what is ignored beside it.
-    fn changes(&mut self) -> Result<Changes, Fault>;
+    fn changes(&mut self) -> Result<Changes, LoadFault>;
 
     /// Enters a directory.
-    fn enter(&mut self, dir: &Self::Dir, name: &str) -> Result<Self::Dir, Fault> {
+    fn enter(&mut self, dir: &Self::Dir, name: &str) -> Result<Self::Dir, LoadFault> {
         match self.find(dir, name)? {
-            Found::Directory { dir, outside: false, .. } => Ok(dir),
-            Found::Directory { dir, .. } => Err(Fault::Outside(self.place(&dir))),
-            Found::File { .. } => Err(Fault::NotADirectory),
+            Located::Directory { dir, outside: false, .. } => Ok(dir),
+            Located::Directory { dir, .. } => Err(LoadFault::Outside(self.place(&dir))),
+            Located::File { .. } => Err(LoadFault::NotADirectory),
         }
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{Loaded, OWN};
 use crate::cache::{Cache, Fingerprint, Lookup, Table};
 use crate::digest::ObjectId;
-use crate::git::{self, Standing};
+use crate::git::{self, RepoState};
 use crate::workflow::{LIBRARY, Task};
 
 /// The least number of nodes of a task that is cached. A smaller one is read as fast as its entry.
@@ -26,7 +26,7 @@ const MAX_TASKS: usize = 32;
 pub(super) struct Dependencies {
     /// The task and the places of its files, and the work tree that each is in.
     tops: Vec<(PathBuf, Option<PathBuf>)>,
-    repositories: Vec<Standing>,
+    repositories: Vec<RepoState>,
     /// Of the task's own files, and of its computations.
     fingerprints: [Fingerprint; 2],
 }
@@ -69,7 +69,7 @@ impl Dependencies {
     pub(super) fn of_checkout(
         task: &Path,
         began: SystemTime,
-        repositories: Vec<Standing>,
+        repositories: Vec<RepoState>,
         loaded: &Loaded,
         own: Fingerprint,
     ) -> Option<Self> {
@@ -90,7 +90,7 @@ impl Dependencies {
 
     fn are_current(&self) -> bool {
         self.tops.iter().all(|(place, top)| git::top(place) == *top)
-            && self.repositories.iter().all(Standing::is_current)
+            && self.repositories.iter().all(RepoState::is_current)
             && self.fingerprints.iter().all(Fingerprint::is_current)
     }
 }

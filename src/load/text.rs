@@ -1,6 +1,6 @@
 //! The text files of a task, read from a source: what is wrong with them are faults.
 
-use super::problem::Fault;
+use super::problems::LoadFault;
 use crate::text;
 
 /// Returns the lines of a list, each trimmed.
@@ -9,7 +9,9 @@ use crate::text;
 ///
 /// Tells that the file cannot be read, is no text, or that a line within the list is empty; each
 /// with the number of the line counted from one, zero for the file as a whole.
-pub(super) fn lines(file: Result<Vec<u8>, Fault>) -> Result<Vec<String>, Vec<(usize, Fault)>> {
+pub(super) fn lines(
+    file: Result<Vec<u8>, LoadFault>,
+) -> Result<Vec<String>, Vec<(usize, LoadFault)>> {
     let contents = file.map_err(|fault| vec![(0, fault)])?;
     match text::lines(&contents) {
         Ok(lines) => Ok(lines.into_iter().map(str::to_owned).collect()),
@@ -22,7 +24,7 @@ pub(super) fn lines(file: Result<Vec<u8>, Fault>) -> Result<Vec<String>, Vec<(us
 /// # Errors
 ///
 /// Tells that the file cannot be read, is no text, or is empty.
-pub(super) fn line(file: Result<Vec<u8>, Fault>) -> Result<(String, bool), Fault> {
+pub(super) fn line(file: Result<Vec<u8>, LoadFault>) -> Result<(String, bool), LoadFault> {
     let contents = file?;
     let (line, more) = text::line(&contents)?;
     Ok((line.to_owned(), more))

@@ -9,22 +9,22 @@ use std::path::{Path, PathBuf};
 use super::branch::{self, Branch};
 use super::library::Library;
 use super::nearest;
-use super::problem::{Fault, Findings, Oddity};
-use super::source::{Found, Identity, Source};
+use super::problems::{LoadFault, Problems, WarningKind};
+use super::source::{Identity, Located, TaskSource};
 use super::text;
 use crate::name::InputName;
 use crate::slice::Slice;
 use crate::workflow::{Argument, Builder, ComputationId, InputId, MOST, Node, NodeId, Workflow};
 
 /// The loading of one workflow.
-pub(super) struct Tree<'a, 'b, S: Source> {
+pub(super) struct WorkflowWalk<'a, 'b, S: TaskSource> {
     inputs: Option<&'a [InputName]>,
     library: &'a mut Library<'b, S>,
-    findings: &'a mut Findings,
+    findings: &'a mut Problems,
     builder: Builder,
     visited: HashMap<Identity, Visit>,
     /// The computations around where the walk is.
-    stack: Vec<Frame<S::Dir>>,
+    stack: Vec<OpenNode<S::Dir>>,
 }
 
 /// What is known of a directory.
@@ -37,7 +37,7 @@ enum Visit {
 }
 
 /// A computation of which the inputs are being read.
-struct Frame<D> {
+struct OpenNode<D> {
     dir: D,
     /// What holds the branches.
     inputs: Option<D>,
@@ -49,16 +49,16 @@ struct Frame<D> {
 }
 
 /// What entering a directory led to.
-enum Entered<D> {
+enum Visited<D> {
     Node(Option<NodeId>),
-    Frame(Frame<D>),
+    OpenNode(OpenNode<D>),
 }
 
-impl<'a, 'b, S: Source> Tree<'a, 'b, S> {
+impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
     pub(super) fn new(
         inputs: Option<&'a [InputName]>,
         library: &'a mut Library<'b, S>,
-        findings: &'a mut Findings,
+        findings: &'a mut Problems,
     ) -> Self {
         let (visited, stack) = (HashMap::new(), Vec::new());
         Self { inputs, library, findings, builder: Builder::default(), visited, stack }
@@ -71,11 +71,11 @@ impl<'a, 'b, S: Source> Tree<'a, 'b, S> {
         let mut entered = self.enter(&task, "workflow");
         loop {
             let node = match entered {
-                Entered::Frame(frame) => {
+                Visited::OpenNode(frame) => {
                     self.stack.push(frame);
                     None
                 }
-                Entered::Node(node) => Some(node),
+                Visited::Node(node) => Some(node),
             };
             let Some(frame) = self.stack.last_mut() else {
                 return node.flatten().map(|root| self.builder.finish(root));
@@ -88,7 +88,7 @@ impl<'a, 'b, S: Source> Tree<'a, 'b, S> {
                 }
                 _ => {
                     let frame = self.stack.pop();
-                    Entered::Node(frame.and_then(|frame| self.finish(&frame)))
+                    Visited::Node(frame.and_then(|frame| self.finish(&frame)))
                 }
             };
         }
@@ -100,37 +100,37 @@ impl<'a, 'b, S: Source> Tree<'a, 'b, S> {
         if name.is_empty() { place } else { place.join(name) }
     }
 
-    fn problem(&mut self, dir: &S::Dir, name: &str, fault: Fault) {
+    fn problem(&mut self, dir: &S::Dir, name: &str, fault: LoadFault) {
         let path = self.path(dir, name);
         self.findings.problem(&path, fault);
     }
 
-    fn warning(&mut self, dir: &S::Dir, name: &str, oddity: Oddity) {
+    fn warning(&mut self, dir: &S::Dir, name: &str, oddity: WarningKind) {
         let path = self.path(dir, name);
         self.findings.warning(&path, oddity);
     }
 
     /// Returns what something in a directory says, or notes what is wrong with it.
-    fn note<T>(&mut self, dir: &S::Dir, name: &str, result: Result<T, Fault>) -> Option<T> {
+    fn note<T>(&mut self, dir: &S::Dir, name: &str, result: Result<T, LoadFault>) -> Option<T> {
         result.map_err(|fault| self.problem(dir, name, fault)).ok()
     }
 
     /// Begins to read a directory, unless it is known.
-    fn enter(&mut self, around: &S::Dir, name: &str) -> Entered<S::Dir> {
+    fn enter(&mut self, around: &S::Dir, name: &str) -> Visited<S::Dir> {
         let Some((dir, id)) = self.locate(around, name) else {
-            return Entered::Node(None);
+            return Visited::Node(None);
         };
         match self.visited.get(&id) {
-            Some(Visit::Done(node)) => return Entered::Node(*node),
+            Some(Visit::Done(node)) => return Visited::Node(*node),
             Some(Visit::Open(at)) => {
                 let above = self.library.source.place(&self.stack[*at as usize].dir);
-                self.problem(around, name, Fault::Cycle(above));
-                return Entered::Node(None);
+                self.problem(around, name, LoadFault::Cycle(above));
+                return Visited::Node(None);
             }
             None => {}
         }
         let Some(found) = self.entries(&dir) else {
-            return Entered::Node(None);
+            return Visited::Node(None);
         };
         let kind = self.single(&dir, "kind", found.kind);
         let value = self.single(&dir, "value", found.value);
@@ -146,7 +146,7 @@ impl<'a, 'b, S: Source> Tree<'a, 'b, S> {
             "input" | "literal" => {
                 for (name, there) in [("inputs", found.inputs), ("outputs", found.outputs)] {
                     if there {
-                        self.warning(&dir, name, Oddity::Unread);
+                        self.warning(&dir, name, WarningKind::Unread);
                     }
                 }
                 let node = if kind == "input" { self.input(&value) } else { literal(&value) };
@@ -155,38 +155,38 @@ impl<'a, 'b, S: Source> Tree<'a, 'b, S> {
                 self.done(id, node)
             }
             _ => {
-                self.problem(&dir, "kind", Fault::Kind(kind));
+                self.problem(&dir, "kind", LoadFault::Kind(kind));
                 // What is below it may be wrong, too.
                 if found.inputs { self.frame(dir, id, &found, None) } else { self.done(id, None) }
             }
         }
     }
 
-    fn done(&mut self, id: Identity, node: Option<NodeId>) -> Entered<S::Dir> {
+    fn done(&mut self, id: Identity, node: Option<NodeId>) -> Visited<S::Dir> {
         self.visited.insert(id, Visit::Done(node));
-        Entered::Node(node)
+        Visited::Node(node)
     }
 
     /// Returns a directory and its identity.
     fn locate(&mut self, around: &S::Dir, name: &str) -> Option<(S::Dir, Identity)> {
         let found = self.library.source.find(around, name);
         match self.note(around, name, found)? {
-            Found::Directory { dir, outside: true, .. } => {
+            Located::Directory { dir, outside: true, .. } => {
                 let place = self.library.source.place(&dir);
-                self.problem(around, name, Fault::Outside(place));
+                self.problem(around, name, LoadFault::Outside(place));
                 None
             }
-            Found::Directory { dir, identity, .. } => Some((dir, identity)),
-            Found::File { .. } => {
-                self.problem(around, name, Fault::NotADirectory);
+            Located::Directory { dir, identity, .. } => Some((dir, identity)),
+            Located::File { .. } => {
+                self.problem(around, name, LoadFault::NotADirectory);
                 None
             }
         }
     }
 
-    fn entries(&mut self, dir: &S::Dir) -> Option<Entries> {
+    fn entries(&mut self, dir: &S::Dir) -> Option<NodeEntries> {
         let listed = self.library.source.list(dir);
-        let mut found = Entries::default();
+        let mut found = NodeEntries::default();
         for entry in self.note(dir, "", listed)? {
             match entry.as_encoded_bytes() {
                 b"kind" => found.kind = true,
@@ -196,7 +196,7 @@ impl<'a, 'b, S: Source> Tree<'a, 'b, S> {
                 [b'.', ..] => {}
                 _ => {
                     let path = self.library.source.place(dir).join(&entry);
-                    self.findings.warning(&path, Oddity::Unread);
+                    self.findings.warning(&path, WarningKind::Unread);
                 }
             }
         }
@@ -205,18 +205,18 @@ impl<'a, 'b, S: Source> Tree<'a, 'b, S> {
 
     fn single(&mut self, dir: &S::Dir, name: &str, there: bool) -> Option<String> {
         if !there {
-            self.problem(dir, name, Fault::Missing);
+            self.problem(dir, name, LoadFault::Missing);
             return None;
         }
         let line = text::line(self.library.source.read(dir, name));
         let (line, more) = self.note(dir, name, line)?;
         if more {
-            self.warning(dir, name, Oddity::MoreLines);
+            self.warning(dir, name, WarningKind::MoreLines);
         }
         Some(line)
     }
 
-    fn input(&self, name: &str) -> Result<Option<Node>, Fault> {
+    fn input(&self, name: &str) -> Result<Option<Node>, LoadFault> {
         let Some(inputs) = self.inputs else {
             return Ok(None);
         };
@@ -224,7 +224,7 @@ impl<'a, 'b, S: Source> Tree<'a, 'b, S> {
             return Ok(Some(Node::Input(InputId::at(at))));
         }
         let names: Vec<String> = inputs.iter().map(ToString::to_string).collect();
-        Err(Fault::NoInput { name: name.to_owned(), nearest: nearest(name, &names) })
+        Err(LoadFault::NoInput { name: name.to_owned(), nearest: nearest(name, &names) })
     }
 
     /// Begins to read a computation, of which the name may be missing.
@@ -232,9 +232,9 @@ impl<'a, 'b, S: Source> Tree<'a, 'b, S> {
         &mut self,
         dir: S::Dir,
         id: Identity,
-        found: &Entries,
+        found: &NodeEntries,
         name: Option<&str>,
-    ) -> Entered<S::Dir> {
+    ) -> Visited<S::Dir> {
         let computation = name.and_then(|name| {
             let computation = self.library.find(name, self.findings);
             self.note(&dir, "value", computation).flatten()
@@ -248,7 +248,7 @@ impl<'a, 'b, S: Source> Tree<'a, 'b, S> {
         };
         self.visited.insert(id.clone(), Visit::Open(self.stack.len() as u32));
         let nodes = Vec::with_capacity(branches.len());
-        Entered::Frame(Frame { dir, inputs, id, computation, slice, branches, nodes })
+        Visited::OpenNode(OpenNode { dir, inputs, id, computation, slice, branches, nodes })
     }
 
     fn slice(
@@ -265,20 +265,20 @@ impl<'a, 'b, S: Source> Tree<'a, 'b, S> {
         let lines = text::lines(self.library.source.read(dir, "outputs"));
         let lines = self.findings.note_lines(path, lines)?;
         if lines.is_empty() {
-            self.findings.problem(path, Fault::NoOutput);
+            self.findings.problem(path, LoadFault::NoOutput);
         } else if lines.len() > MOST {
-            self.findings.problem(path, Fault::TooMany(lines.len()));
+            self.findings.problem(path, LoadFault::TooMany(lines.len()));
         }
         let (slice, wrong) = Slice::parse(lines.iter().map(String::as_str));
         for (at, error) in wrong {
-            self.findings.problem_in_line(path, at + 1, Fault::Slice(error));
+            self.findings.problem_in_line(path, at + 1, LoadFault::Slice(error));
         }
         let computation = computation.map(|id| self.library.get(id));
         let (name, count) = computation.map(|it| (it.name.to_string(), it.outputs.len()))?;
         for (at, line) in lines.iter().enumerate() {
             let number = line.parse::<usize>().unwrap_or_default();
             if (count..MOST).contains(&number) {
-                let fault = Fault::OutOfSlice { computation: name.clone(), count, number };
+                let fault = LoadFault::OutOfSlice { computation: name.clone(), count, number };
                 self.findings.problem_in_line(path, at + 1, fault);
             }
         }
@@ -286,13 +286,13 @@ impl<'a, 'b, S: Source> Tree<'a, 'b, S> {
     }
 
     /// Makes a node of a computation whose inputs were all read.
-    fn finish(&mut self, frame: &Frame<S::Dir>) -> Option<NodeId> {
+    fn finish(&mut self, frame: &OpenNode<S::Dir>) -> Option<NodeId> {
         let node = self.node(frame);
         self.visited.insert(frame.id.clone(), Visit::Done(node));
         node
     }
 
-    fn node(&mut self, frame: &Frame<S::Dir>) -> Option<NodeId> {
+    fn node(&mut self, frame: &OpenNode<S::Dir>) -> Option<NodeId> {
         let mut arguments = Vec::with_capacity(frame.branches.len());
         for (branch, node) in frame.branches.iter().zip(&frame.nodes) {
             let Some(node) = *node else { continue };
@@ -300,7 +300,7 @@ impl<'a, 'b, S: Source> Tree<'a, 'b, S> {
             if width != places
                 && let Some(inputs) = &frame.inputs
             {
-                self.problem(inputs, &branch.name, Fault::Width { width, places });
+                self.problem(inputs, &branch.name, LoadFault::Width { width, places });
             }
             let Branch { first, last, ref label, .. } = *branch;
             arguments.push(Argument { label: label.as_str().into(), first, last, node });
@@ -310,7 +310,7 @@ impl<'a, 'b, S: Source> Tree<'a, 'b, S> {
         let given = frame.branches.iter().map(Branch::places).sum();
         if given != known.inputs.len() {
             let takes = known.inputs.len();
-            let fault = Fault::Arity { computation: known.name.to_string(), takes, given };
+            let fault = LoadFault::Arity { computation: known.name.to_string(), takes, given };
             self.problem(&frame.dir, "inputs", fault);
         }
         let complete = arguments.len() == frame.branches.len();
@@ -320,13 +320,13 @@ impl<'a, 'b, S: Source> Tree<'a, 'b, S> {
     }
 }
 
-fn literal(name: &str) -> Result<Option<Node>, Fault> {
-    name.parse().map(|name| Some(Node::Literal(name))).map_err(Fault::Name)
+fn literal(name: &str) -> Result<Option<Node>, LoadFault> {
+    name.parse().map(|name| Some(Node::Literal(name))).map_err(LoadFault::Name)
 }
 
 /// What a workflow directory holds.
 #[derive(Default)]
-struct Entries {
+struct NodeEntries {
     kind: bool,
     value: bool,
     inputs: bool,

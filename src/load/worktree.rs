@@ -7,19 +7,19 @@ use std::rc::Rc;
 
 use rustix::fs::{FileType, Stat, stat as stat_of};
 
+use super::dir_handle::{self, DirHandle};
 use super::library::LISTS;
-use super::place::{self, Place};
-use super::problem::Fault;
-use super::source::{Found, Identity, Source, Version};
+use super::problems::LoadFault;
+use super::source::{DirectoryVersion, Identity, Located, TaskSource};
 use super::{OWN, Uncommitted};
 use crate::digest::ObjectId;
-use crate::git::{self, Changes, Filtered, Head, HeadError, Heads, Standing};
+use crate::git::{self, Changes, Filtered, Head, HeadError, Heads, RepoState};
 
 /// A task that is checked out.
 #[derive(Debug)]
 pub(super) struct WorkTree {
     task: PathBuf,
-    place: Rc<Place>,
+    place: Rc<DirHandle>,
     repository: PathBuf,
     heads: Heads,
     uncommitted: Uncommitted,
@@ -36,7 +36,7 @@ impl WorkTree {
     pub(super) fn new(task: &Path, uncommitted: Uncommitted) -> Self {
         Self {
             task: task.to_owned(),
-            place: Place::new(task.to_owned(), 0),
+            place: DirHandle::new(task.to_owned(), 0),
             repository: git::top(task).unwrap_or_else(|| task.to_owned()),
             heads: Heads::default(),
             uncommitted,
@@ -47,15 +47,15 @@ impl WorkTree {
     }
 
     /// Where all repositories stand that were looked at.
-    pub(super) fn standings(&self) -> Option<Vec<Standing>> {
+    pub(super) fn standings(&self) -> Option<Vec<RepoState>> {
         self.heads.standings()
     }
 }
 
-impl Source for WorkTree {
-    type Dir = Rc<Place>;
+impl TaskSource for WorkTree {
+    type Dir = Rc<DirHandle>;
 
-    fn commit(&mut self) -> Result<ObjectId, Fault> {
+    fn commit(&mut self) -> Result<ObjectId, LoadFault> {
         // A task that is not recorded at all has no place in the commit.
         match self.uncommitted {
             Uncommitted::Evaluate => Ok(self.heads.commit(&self.task)?),
@@ -63,54 +63,58 @@ impl Source for WorkTree {
         }
     }
 
-    fn task(&mut self) -> Result<Rc<Place>, Fault> {
+    fn task(&mut self) -> Result<Rc<DirHandle>, LoadFault> {
         Ok(Rc::clone(&self.place))
     }
 
-    fn place(&self, dir: &Rc<Place>) -> PathBuf {
+    fn place(&self, dir: &Rc<DirHandle>) -> PathBuf {
         self.inside(&dir.path)
     }
 
-    fn find(&mut self, dir: &Rc<Place>, name: &str) -> Result<Found<Rc<Place>>, Fault> {
+    fn find(
+        &mut self,
+        dir: &Rc<DirHandle>,
+        name: &str,
+    ) -> Result<Located<Rc<DirHandle>>, LoadFault> {
         let stat = dir.look(name)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
             return Ok(found(&stat, false, || dir.within(name)));
         }
         let (real, outside) = self.follow(dir, name)?;
-        let stat = stat_of(&real).map_err(|error| Fault::read(error.into()))?;
+        let stat = stat_of(&real).map_err(|error| LoadFault::read(error.into()))?;
         Ok(found(&stat, outside, || dir.linked(real)))
     }
 
-    fn holds(&mut self, dir: &Rc<Place>, name: &str) -> Result<bool, Fault> {
+    fn holds(&mut self, dir: &Rc<DirHandle>, name: &str) -> Result<bool, LoadFault> {
         if FileType::from_raw_mode(dir.look(name)?.st_mode) != FileType::Symlink {
             return Ok(true);
         }
-        let real = dir.path.join(name).canonicalize().map_err(Fault::read)?;
-        Ok(real.starts_with(dir.path.canonicalize().map_err(Fault::read)?))
+        let real = dir.path.join(name).canonicalize().map_err(LoadFault::read)?;
+        Ok(real.starts_with(dir.path.canonicalize().map_err(LoadFault::read)?))
     }
 
-    fn list(&mut self, dir: &Rc<Place>) -> Result<Vec<OsString>, Fault> {
+    fn list(&mut self, dir: &Rc<DirHandle>) -> Result<Vec<OsString>, LoadFault> {
         dir.list()
     }
 
-    fn read(&mut self, dir: &Rc<Place>, name: &str) -> Result<Vec<u8>, Fault> {
+    fn read(&mut self, dir: &Rc<DirHandle>, name: &str) -> Result<Vec<u8>, LoadFault> {
         if let Some(contents) = dir.read(name)? {
             return Ok(contents);
         }
         match self.follow(dir, name)? {
-            (real, true) => Err(Fault::Outside(self.inside(&real))),
-            (real, false) => place::read(&real),
+            (real, true) => Err(LoadFault::Outside(self.inside(&real))),
+            (real, false) => dir_handle::read(&real),
         }
     }
 
-    fn version(&mut self, dir: &Rc<Place>) -> Result<Version, Fault> {
-        let real = dir.path.canonicalize().map_err(Fault::read)?;
+    fn version(&mut self, dir: &Rc<DirHandle>) -> Result<DirectoryVersion, LoadFault> {
+        let real = dir.path.canonicalize().map_err(LoadFault::read)?;
         if self.uncommitted == Uncommitted::Evaluate {
             let changes = self.changes_in(&real)?;
             if !changes.changed.is_empty() || read_filtered(&real, &changes).next().is_some() {
                 let commit = self.heads.commit(&real)?;
                 let tree = self.heads.tree_as_it_stands(&real, &changes)?;
-                return Ok(Version { commit, tree, dirty: true, checked_out: Some(real) });
+                return Ok(DirectoryVersion { commit, tree, dirty: true, checked_out: Some(real) });
             }
         }
         let Head { commit, tree } = self.heads.of(&real)?;
@@ -122,10 +126,10 @@ impl Source for WorkTree {
             Uncommitted::Warn => drop(self.changes_in(&real)?),
             Uncommitted::Evaluate | Uncommitted::Ignore => {}
         }
-        Ok(Version { commit, tree, dirty: false, checked_out: Some(real) })
+        Ok(DirectoryVersion { commit, tree, dirty: false, checked_out: Some(real) })
     }
 
-    fn changes(&mut self) -> Result<Changes, Fault> {
+    fn changes(&mut self) -> Result<Changes, LoadFault> {
         if self.uncommitted != Uncommitted::Ignore {
             for part in OWN {
                 let part = self.task.join(part);
@@ -152,7 +156,7 @@ fn read_filtered<'a>(dir: &'a Path, changes: &'a Changes) -> impl Iterator<Item 
 }
 
 /// Refuses a computation of which Git does not record what is there.
-fn refuse(dir: &Path, changes: &Changes) -> Result<(), Fault> {
+fn refuse(dir: &Path, changes: &Changes) -> Result<(), LoadFault> {
     let inside = |path: &PathBuf| path.strip_prefix(dir).ok().map(Path::to_owned);
     let filter = |path: &PathBuf| changes.filtered.iter().find(|it| it.path == *path);
     let changed: Vec<PathBuf> = changes.changed.iter().filter_map(inside).collect();
@@ -160,13 +164,13 @@ fn refuse(dir: &Path, changes: &Changes) -> Result<(), Fault> {
         let mut filters = changes.changed.iter().map(|path| filter(path).map(|it| &it.filter));
         return Err(match filters.next().flatten() {
             Some(filter) if filters.all(|it| it.is_some()) => {
-                Fault::Filtered { files: changed, filter: filter.clone() }
+                LoadFault::Filtered { files: changed, filter: filter.clone() }
             }
-            _ => Fault::Uncommitted(changed),
+            _ => LoadFault::Uncommitted(changed),
         });
     }
     match read_filtered(dir, changes).next() {
-        Some(Filtered { path, filter }) => Err(Fault::Converted {
+        Some(Filtered { path, filter }) => Err(LoadFault::Converted {
             file: path.strip_prefix(dir).unwrap_or(path).to_owned(),
             filter: filter.clone(),
         }),
@@ -185,15 +189,19 @@ fn is_read(path: &Path) -> bool {
     }
 }
 
-fn found(stat: &Stat, outside: bool, dir: impl FnOnce() -> Rc<Place>) -> Found<Rc<Place>> {
+fn found(
+    stat: &Stat,
+    outside: bool,
+    dir: impl FnOnce() -> Rc<DirHandle>,
+) -> Located<Rc<DirHandle>> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => {
             let identity = Identity::Inode(stat.st_dev, stat.st_ino);
-            Found::Directory { dir: dir(), identity, outside }
+            Located::Directory { dir: dir(), identity, outside }
         }
         kind => {
             let executable = stat.st_mode & 0o111 != 0;
-            Found::File { plain: kind == FileType::RegularFile, executable }
+            Located::File { plain: kind == FileType::RegularFile, executable }
         }
     }
 }
@@ -205,8 +213,8 @@ impl WorkTree {
     }
 
     /// Tells where a link really leads, and whether that is not in the task's repository.
-    fn follow(&mut self, dir: &Place, name: &str) -> Result<(PathBuf, bool), Fault> {
-        let real = dir.path.join(name).canonicalize().map_err(Fault::read)?;
+    fn follow(&mut self, dir: &DirHandle, name: &str) -> Result<(PathBuf, bool), LoadFault> {
+        let real = dir.path.join(name).canonicalize().map_err(LoadFault::read)?;
         let outside = !real.starts_with(&self.repository);
         if !outside {
             self.linked.insert(real.clone());

@@ -3,7 +3,7 @@
 use super::harmless;
 use crate::digest::Digest;
 use crate::evaluate::Evaluation;
-use crate::explain::{Cause, FirstCause, Version, Why};
+use crate::explain::{Cause, CodeVersion, FirstCause, Why};
 use crate::plan::{CallId, LiteralId};
 use crate::storage::record::{FailureRecord, Stamp};
 use crate::workflow::{Computation, ComputationId};
@@ -78,7 +78,7 @@ fn no_literal(evaluation: &Evaluation, id: LiteralId) -> String {
     format!("the literal {} is not in the storage", literal_name(evaluation, id))
 }
 
-fn changed(evaluation: &Evaluation, id: ComputationId, old: &Version) -> String {
+fn changed(evaluation: &Evaluation, id: ComputationId, old: &CodeVersion) -> String {
     let computation = &evaluation.task.computations[id.index()];
     let (name, from, to) = (&computation.name, old.short(), computation.version());
     if old.tree == computation.tree {
@@ -88,7 +88,7 @@ fn changed(evaluation: &Evaluation, id: ComputationId, old: &Version) -> String 
     }
 }
 
-fn uncommitted(evaluation: &Evaluation, id: ComputationId, old: Option<&Version>) -> String {
+fn uncommitted(evaluation: &Evaluation, id: ComputationId, old: Option<&CodeVersion>) -> String {
     let computation = &evaluation.task.computations[id.index()];
     let was = old.map_or_else(String::new, |old| format!(": was {}", old.short()));
     let comma = if old.is_some() { "," } else { ":" };

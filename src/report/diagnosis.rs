@@ -31,7 +31,7 @@ pub fn diagnosis(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()> {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct DiagnosisLine<'a> {
     probe: &'a str,
     grade: &'a str,
     found: &'a str,
@@ -55,13 +55,13 @@ pub fn diagnosis_json(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<
     let Diagnosis { probe, found, trouble } = diagnosis;
     let means = trouble.as_ref().map(|trouble| trouble.means.as_str());
     let hint = trouble.as_ref().and_then(|trouble| trouble.hint.as_deref());
-    serde_json::to_writer(&mut *out, &Line { probe, grade, found, means, hint })?;
+    serde_json::to_writer(&mut *out, &DiagnosisLine { probe, grade, found, means, hint })?;
     out.write_all(b"\n")
 }
 
 /// How many findings are how bad.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Findings {
+pub struct GradeCounts {
     /// All is well.
     pub ok: usize,
     /// Something is good to know.
@@ -72,7 +72,7 @@ pub struct Findings {
     pub broken: usize,
 }
 
-impl Findings {
+impl GradeCounts {
     /// Counts one more.
     pub const fn add(&mut self, diagnosis: &Diagnosis) {
         match &diagnosis.trouble {
@@ -84,7 +84,7 @@ impl Findings {
     }
 }
 
-impl std::fmt::Display for Findings {
+impl std::fmt::Display for GradeCounts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { ok, notes, slow, broken } = self;
         let all = ok + notes + slow + broken;
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn findings_are_counted() {
-        let mut findings = Findings::default();
+        let mut findings = GradeCounts::default();
         let found = || Diagnosis::ok("a", "b");
         let all = [found(), found(), found().note("c"), found().slow("c"), found().broken("c")];
         all.iter().for_each(|one| findings.add(one));

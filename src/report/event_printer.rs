@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use super::{Progress, Reporter, Silent, TICK, Troubles, say};
+use super::{Failures, Progress, Reporter, Silent, TICK, say};
 use crate::evaluate::{Evaluation, Event};
 use crate::exit::Exit;
 use crate::storage::{ResultName, StorageError};
@@ -29,7 +29,7 @@ pub struct EventPrinter<'a> {
     evaluation: &'a Evaluation,
     reporter: Box<dyn Reporter + 'a>,
     progress: Progress<'a>,
-    troubles: Troubles,
+    troubles: Failures,
     /// What is to be written next.
     text: Vec<u8>,
     out: Box<dyn Write + 'a>,
@@ -48,7 +48,7 @@ impl<'a> EventPrinter<'a> {
         out: impl Write + 'a,
     ) -> Self {
         let progress = Progress::new(evaluation, progress);
-        let (troubles, out) = (Troubles::default(), Box::new(out));
+        let (troubles, out) = (Failures::default(), Box::new(out));
         Self { program, evaluation, reporter, progress, troubles, text, out, broken: None }
     }
 

@@ -11,7 +11,7 @@ use crate::evaluate::Evaluation;
 use crate::evaluate::Outcome;
 use crate::exit::Exit;
 use crate::explain::{Cause, Change, Explained, Explanation, Why};
-use crate::git::{FileChange, Lines, Log};
+use crate::git::{ChangeLog, FileChange, Lines};
 
 /// How many files of a change are told.
 const FILES: usize = 20;
@@ -64,8 +64,8 @@ pub fn reasons<'a>(
 }
 
 fn change(change: &Change, out: &mut dyn Write) -> io::Result<()> {
-    let log = |log: &Option<Log>, word: &str, out: &mut dyn Write| -> io::Result<()> {
-        let Some(Log { commits, more }) = log else { return Ok(()) };
+    let log = |log: &Option<ChangeLog>, word: &str, out: &mut dyn Write| -> io::Result<()> {
+        let Some(ChangeLog { commits, more }) = log else { return Ok(()) };
         for commit in commits {
             writeln!(out, "    {word}{} {}", commit.id.short(), harmless(&commit.title))?;
         }

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::evaluate::Evaluation;
-use crate::explain::{Cause, Causes, Change, Explained, Explanation, Version, Why};
-use crate::git::{FileChange, Log, LogLine};
+use crate::explain::{Cause, Causes, Change, CodeVersion, Explained, Explanation, Why};
+use crate::git::{ChangeLog, FileChange, LogLine};
 use crate::storage::ResultName;
 use crate::workflow::ComputationId;
 
@@ -71,13 +71,13 @@ fn merge(line: &mut Value, more: Value) {
 }
 
 /// The name of a computation, and its version.
-fn named(evaluation: &Evaluation, id: ComputationId) -> (&str, Version) {
+fn named(evaluation: &Evaluation, id: ComputationId) -> (&str, CodeVersion) {
     let computation = &evaluation.task.computations[id.index()];
-    (computation.name.as_str(), Version::of(computation))
+    (computation.name.as_str(), CodeVersion::of(computation))
 }
 
-fn version(version: &Version) -> Value {
-    let Version { commit, tree, dirty } = version;
+fn version(version: &CodeVersion) -> Value {
+    let CodeVersion { commit, tree, dirty } = version;
     json!({ "commit": commit, "tree": tree, "dirty": dirty })
 }
 
@@ -122,8 +122,8 @@ fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
 }
 
 fn change(change: &Change) -> Value {
-    let log = |log: &Option<Log>| {
-        log.as_ref().map(|Log { commits, more }| {
+    let log = |log: &Option<ChangeLog>| {
+        log.as_ref().map(|ChangeLog { commits, more }| {
             let commit = |it: &LogLine| json!({ "commit": it.id, "title": it.title });
             json!({ "commits": commits.iter().map(commit).collect::<Vec<_>>(), "more": more })
         })

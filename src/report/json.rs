@@ -16,21 +16,21 @@ pub struct Json<'a>(&'a Evaluation);
 
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Line<'a> {
+enum EventLine<'a> {
     Run {
         task: &'a str,
         commit: &'a str,
         storage: String,
-        inputs: Vec<File<'a>>,
-        literals: Vec<File<'a>>,
+        inputs: Vec<JsonFile<'a>>,
+        literals: Vec<JsonFile<'a>>,
         calls: usize,
     },
     Started {
         call: usize,
         computation: &'a str,
-        outputs: Vec<File<'a>>,
+        outputs: Vec<JsonFile<'a>>,
         #[serde(flatten)]
-        remembered: Remembered<'a>,
+        remembered: JsonAttempt<'a>,
     },
     Retried {
         call: usize,
@@ -46,22 +46,22 @@ enum Line<'a> {
     Unsettled {
         call: usize,
         computation: &'a str,
-        outputs: Vec<File<'a>>,
+        outputs: Vec<JsonFile<'a>>,
     },
     Ended {
         call: usize,
         computation: &'a str,
         outcome: &'static str,
-        outputs: Vec<File<'a>>,
+        outputs: Vec<JsonFile<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         log: Option<&'a str>,
         #[serde(flatten)]
-        remembered: Remembered<'a>,
+        remembered: JsonAttempt<'a>,
     },
     End {
-        outputs: Vec<File<'a>>,
+        outputs: Vec<JsonFile<'a>>,
         job: Option<Vec<String>>,
         tally: Tally,
         exit: u8,
@@ -70,7 +70,7 @@ enum Line<'a> {
 
 /// What is remembered of a call that is not there.
 #[derive(Default, Serialize)]
-struct Remembered<'a> {
+struct JsonAttempt<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     last_failure: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,7 +81,7 @@ struct Remembered<'a> {
     damage: Option<&'a str>,
 }
 
-impl<'a> From<&'a Option<Box<Memory>>> for Remembered<'a> {
+impl<'a> From<&'a Option<Box<Memory>>> for JsonAttempt<'a> {
     fn from(memory: &'a Option<Box<Memory>>) -> Self {
         let Some(Memory { failure, collected, damage }) = memory.as_deref() else {
             return Self::default();
@@ -96,7 +96,7 @@ impl<'a> From<&'a Option<Box<Memory>>> for Remembered<'a> {
 }
 
 #[derive(Serialize)]
-struct File<'a> {
+struct JsonFile<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     file: String,
@@ -114,19 +114,19 @@ impl<'a> Json<'a> {
     pub fn begin(evaluation: &'a Evaluation, out: &mut dyn Write) -> io::Result<Self> {
         let Evaluation { task, plan, files, .. } = evaluation;
         let json = Self(evaluation);
-        let inputs = task.inputs.iter().zip(&files.inputs).map(|(name, input)| File {
+        let inputs = task.inputs.iter().zip(&files.inputs).map(|(name, input)| JsonFile {
             name: Some(name.as_str()),
             file: input.file.name.clone(),
             sha1: Some(input.file.digest.sha1.full()),
             there: input.there,
         });
-        let literals = plan.literals().iter().zip(&files.literals).map(|(name, file)| File {
+        let literals = plan.literals().iter().zip(&files.literals).map(|(name, file)| JsonFile {
             name: None,
             file: name.to_string(),
             sha1: file.as_ref().map(|file| file.digest.sha1.full()),
             there: file.is_some(),
         });
-        let line = Line::Run {
+        let line = EventLine::Run {
             task: task.name.as_str(),
             commit: task.commit.full(),
             storage: evaluation.shown(""),
@@ -139,7 +139,7 @@ impl<'a> Json<'a> {
     }
 
     /// The name of a call's computation, and its outputs under the name that they have.
-    fn call(&self, call: CallId, name: &ResultName) -> (&'a str, Vec<File<'a>>) {
+    fn call(&self, call: CallId, name: &ResultName) -> (&'a str, Vec<JsonFile<'a>>) {
         let computation = self.0.computation(call);
         let outputs = computation.outputs.iter().enumerate().map(|(number, symbolic)| {
             let source = Source::Output { call, number: number as u8 };
@@ -148,9 +148,9 @@ impl<'a> Json<'a> {
         (computation.name.as_str(), outputs.collect())
     }
 
-    fn file(&self, name: Option<&'a str>, file: String, source: Source) -> File<'a> {
+    fn file(&self, name: Option<&'a str>, file: String, source: Source) -> JsonFile<'a> {
         let sha1 = self.0.digest(source).map(|digest| digest.sha1.full());
-        File { name, file, sha1, there: self.0.is_there(source) }
+        JsonFile { name, file, sha1, there: self.0.is_there(source) }
     }
 }
 
@@ -164,7 +164,7 @@ impl Reporter for Json<'_> {
                     (output.sha1, output.there) = (None, false);
                 }
                 let (call, remembered) = (call.index(), memory.into());
-                print(&Line::Started { call, computation, outputs, remembered }, out)
+                print(&EventLine::Started { call, computation, outputs, remembered }, out)
             }
             Event::Retried(call, outcome) => {
                 let (computation, _) = self.call(*call, outcome.name());
@@ -172,16 +172,16 @@ impl Reporter for Json<'_> {
                     Outcome::Failed { error, .. } => error.to_string(),
                     _ => String::new(),
                 };
-                print(&Line::Retried { call: call.index(), computation, reason }, out)
+                print(&EventLine::Retried { call: call.index(), computation, reason }, out)
             }
             Event::Held(call, name, Holder { host, process, .. }) => {
                 let (computation, _) = self.call(*call, name);
                 let (call, process) = (call.index(), *process);
-                print(&Line::Waiting { call, computation, host, process }, out)
+                print(&EventLine::Waiting { call, computation, host, process }, out)
             }
             Event::Unsettled(call, name) => {
                 let (computation, outputs) = self.call(*call, name);
-                print(&Line::Unsettled { call: call.index(), computation, outputs }, out)
+                print(&EventLine::Unsettled { call: call.index(), computation, outputs }, out)
             }
             Event::Ended(call) => {
                 let Some(ended) = self.0.outcome(*call) else {
@@ -203,11 +203,18 @@ impl Reporter for Json<'_> {
                 };
                 let remembered = match ended {
                     Outcome::Missing(_, memory) => memory.into(),
-                    _ => Remembered::default(),
+                    _ => JsonAttempt::default(),
                 };
                 let call = call.index();
-                let line =
-                    Line::Ended { call, computation, outcome, outputs, reason, log, remembered };
+                let line = EventLine::Ended {
+                    call,
+                    computation,
+                    outcome,
+                    outputs,
+                    reason,
+                    log,
+                    remembered,
+                };
                 print(&line, out)
             }
         }
@@ -221,11 +228,11 @@ impl Reporter for Json<'_> {
         });
         let job = job.map(|name| (0..plan.outputs().len()).map(|at| name.output(at)).collect());
         let (tally, exit) = (self.0.tally(), exit.code());
-        print(&Line::End { outputs: outputs.collect(), job, tally, exit }, out)
+        print(&EventLine::End { outputs: outputs.collect(), job, tally, exit }, out)
     }
 }
 
-fn print(line: &Line<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn print(line: &EventLine<'_>, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer(&mut *out, line)?;
     out.write_all(b"\n")
 }

@@ -18,9 +18,9 @@ use crate::workflow::{Node, NodeId};
 const DEEPEST: usize = 25;
 
 /// Prints the tree.
-pub struct Tree<'a> {
+pub struct TreePrinter<'a> {
     evaluation: &'a Evaluation,
-    stack: Vec<Open<'a>>,
+    stack: Vec<OpenCall<'a>>,
     printed: Vec<bool>,
     /// What was told to have ended: the evaluation may be ahead of its events.
     ended: Vec<bool>,
@@ -30,14 +30,14 @@ pub struct Tree<'a> {
 }
 
 /// A call whose subtree is being printed.
-struct Open<'a> {
+struct OpenCall<'a> {
     node: NodeId,
     call: CallId,
     label: &'a str,
     next: usize,
 }
 
-impl<'a> Tree<'a> {
+impl<'a> TreePrinter<'a> {
     /// Begins at the root.
     pub fn new(evaluation: &'a Evaluation) -> Self {
         let none = vec![false; evaluation.plan.calls().len()];
@@ -69,7 +69,7 @@ impl<'a> Tree<'a> {
             Step::Call(call) => {
                 let inputs = self.evaluation.task.workflow[node].inputs().len();
                 let next = if self.printed[call.index()] { inputs } else { 0 };
-                self.stack.push(Open { node, call, label, next });
+                self.stack.push(OpenCall { node, call, label, next });
                 Ok(())
             }
         }
@@ -104,7 +104,7 @@ impl<'a> Tree<'a> {
 
     /// Prints the call at the top of the stack as far as it is known; tells whether it is over.
     fn close(&mut self, out: &mut dyn Write) -> io::Result<bool> {
-        let Some(Open { call, .. }) = self.stack.last() else {
+        let Some(OpenCall { call, .. }) = self.stack.last() else {
             return Ok(true);
         };
         let call = *call;
@@ -137,7 +137,7 @@ impl<'a> Tree<'a> {
 
     /// Prints the call at the top of the stack: its name, and the outputs that are passed up.
     fn call(&self, name: &ResultName, there: bool, out: &mut dyn Write) -> io::Result<()> {
-        let Some(Open { node, label, .. }) = self.stack.last() else {
+        let Some(OpenCall { node, label, .. }) = self.stack.last() else {
             return Ok(());
         };
         let Node::Computation { computation, outputs, .. } = &self.evaluation.task.workflow[*node]
@@ -172,7 +172,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-impl Reporter for Tree<'_> {
+impl Reporter for TreePrinter<'_> {
     fn event(&mut self, event: &Event, out: &mut dyn Write) -> io::Result<()> {
         let call = match event {
             Event::Started(call, name, _) => {

@@ -37,7 +37,7 @@ pub struct Criterion<'a> {
 
 /// A step of a search.
 #[derive(Clone, Copy, Debug)]
-pub enum Step<'a> {
+pub enum BisectStep<'a> {
     /// A commit is what the user has said.
     Confirmed(&'a ObjectId, &'a str, Judgement),
     /// A commit was judged, with the reason if it was skipped; this many are left.
@@ -45,7 +45,7 @@ pub enum Step<'a> {
 }
 
 /// A judgement, and why if nobody can tell.
-type Verdict = (Judgement, Option<String>);
+type CommitVerdict = (Judgement, Option<String>);
 
 /// The judge of commits.
 pub struct Judge<'a> {
@@ -57,7 +57,7 @@ pub struct Judge<'a> {
     /// The outputs at the good commit, if there is no test.
     right: Option<Vec<Digest>>,
     /// Tasks that were judged: a task that means the same is not judged again.
-    known: Vec<(Arc<Task>, Verdict)>,
+    known: Vec<(Arc<Task>, CommitVerdict)>,
 }
 
 impl Criterion<'_> {
@@ -99,7 +99,7 @@ impl<'a> Judge<'a> {
         &mut self,
         range: &Range,
         bisection: &mut Bisection,
-        observe: &mut dyn FnMut(Step<'_>),
+        observe: &mut dyn FnMut(BisectStep<'_>),
     ) -> Result<(), Error> {
         let [good, bad] = self.criterion.ends;
         self.confirm(good, &range.good, Judgement::Good, observe)?;
@@ -115,7 +115,7 @@ impl<'a> Judge<'a> {
             }
             bisection.judge(&commit.id, judgement);
             let left = bisection.suspects().len();
-            observe(Step::Judged(&commit, judgement, reason.as_deref(), left));
+            observe(BisectStep::Judged(&commit, judgement, reason.as_deref(), left));
         }
         Ok(())
     }
@@ -126,14 +126,14 @@ impl<'a> Judge<'a> {
         rev: &str,
         commit: &ObjectId,
         expected: Judgement,
-        observe: &mut dyn FnMut(Step<'_>),
+        observe: &mut dyn FnMut(BisectStep<'_>),
     ) -> Result<(), Error> {
         self.criterion.load(commit)?;
         let (found, reason) = self.judge(commit)?;
         match reason {
             Some(reason) => Err(BisectError::Unjudged { rev: rev.to_owned(), reason }.into()),
             None if found == expected => {
-                observe(Step::Confirmed(commit, rev, found));
+                observe(BisectStep::Confirmed(commit, rev, found));
                 Ok(())
             }
             None => Err(BisectError::Contradiction { rev: rev.to_owned(), found, expected }.into()),
@@ -141,7 +141,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Judges a commit.
-    fn judge(&mut self, commit: &ObjectId) -> Result<Verdict, Error> {
+    fn judge(&mut self, commit: &ObjectId) -> Result<CommitVerdict, Error> {
         let task = match self.criterion.load(commit) {
             Err(Error::Load(error @ (LoadError::Problems { .. } | LoadError::NoTaskAt { .. }))) => {
                 return Ok((Judgement::Skipped, Some(error.to_string())));
@@ -166,7 +166,11 @@ impl<'a> Judge<'a> {
     }
 
     /// Judges the outputs at a commit.
-    fn compare(&mut self, commit: &ObjectId, evaluation: &Evaluation) -> Result<Verdict, Error> {
+    fn compare(
+        &mut self,
+        commit: &ObjectId,
+        evaluation: &Evaluation,
+    ) -> Result<CommitVerdict, Error> {
         let skipped = |reason: &str| Ok((Judgement::Skipped, Some(reason.to_owned())));
         match evaluation.exit() {
             Exit::Done => {}
@@ -197,7 +201,7 @@ impl<'a> Judge<'a> {
 }
 
 /// What the exit status of a test says of a commit, as in `git bisect run`.
-fn judgement(commit: &ObjectId, status: Status) -> Result<Verdict, Error> {
+fn judgement(commit: &ObjectId, status: Status) -> Result<CommitVerdict, Error> {
     match status {
         Status::Exited(0) => Ok((Judgement::Good, None)),
         Status::Exited(125) => Ok((Judgement::Skipped, Some("the test cannot tell".to_owned()))),

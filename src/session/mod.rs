@@ -20,7 +20,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-pub use self::bisect::{Criterion, Judge, Step};
+pub use self::bisect::{BisectStep, Criterion, Judge};
 use self::interrupt::Interrupts;
 pub use self::interrupt::Stop;
 pub use self::job::{FinishedJob, Kept, find_job};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use compeval::collect::{Fate, Request, candidates, collect};
+use compeval::collect::{CollectRequest, Fate, candidates, collect};
 use compeval::history::History;
 use compeval::storage::{Durability, Storage, Unrecorded};
 
@@ -320,7 +320,8 @@ fn a_job_that_was_done_meanwhile_keeps_what_it_found() {
     let lab = evaluated();
     let storage = open(&lab);
     let history = History::read(&storage).unwrap();
-    let request = Request { since: Some("2100-01-01T00:00:00Z".parse().unwrap()), reach: None };
+    let request =
+        CollectRequest { since: Some("2100-01-01T00:00:00Z".parse().unwrap()), reach: None };
     let candidates = candidates(&storage, &history, &request).unwrap();
     assert_eq!(candidates.len(), 5);
     // The task changes its name, and so its job, and finds all calls.

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use compeval::exit::Exit;
-use compeval::export::sym::{self, Shared};
+use compeval::export::sym::{self, Sharing};
 
 use crate::inside::{World, value};
 use crate::lab::Lab;
@@ -44,7 +44,7 @@ fn a_chain_of_ten_thousand_calls_is_loaded_planned_printed_and_evaluated() {
     assert_eq!(world.plan.calls().len(), CALLS);
 
     let mut text = Vec::new();
-    sym::write(&world.task, Shared::Repeat, &mut text).unwrap();
+    sym::write(&world.task, Sharing::Repeat, &mut text).unwrap();
     assert_eq!(text.iter().filter(|byte| **byte == b'(').count(), CALLS + 1);
 
     let missing = world.look();

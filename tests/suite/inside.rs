@@ -12,7 +12,7 @@ use compeval::exit::Exit;
 use compeval::git::Trees;
 use compeval::load::{self, Uncommitted};
 use compeval::plan::Plan;
-use compeval::report::{Reporter, Tally, Tree};
+use compeval::report::{Reporter, Tally, TreePrinter};
 use compeval::storage::{Durability, Storage, Unrecorded};
 use compeval::workflow::Task;
 
@@ -111,7 +111,7 @@ impl World {
         let evaluator = Evaluator { evaluation, execution: executor.map(settings), observe };
         evaluator.evaluate(NonZeroUsize::new(jobs).unwrap()).unwrap();
         let mut text = Vec::new();
-        let mut tree = Tree::new(evaluation);
+        let mut tree = TreePrinter::new(evaluation);
         tree.begin(&mut text).unwrap();
         for event in events.into_inner().unwrap() {
             tree.event(&event, &mut text).unwrap();

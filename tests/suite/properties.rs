@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use compeval::exit::Exit;
-use compeval::export::sym::{self, Shared};
+use compeval::export::sym::{self, Sharing};
 
 use crate::generator::{self, LITERALS, Random, expanded, relabel};
 use crate::inside::{World, value};
@@ -234,7 +234,7 @@ fn what_was_lost_from_the_storage_is_made_again() {
     });
 }
 
-fn printed(world: &World, shared: Shared) -> String {
+fn printed(world: &World, shared: Sharing) -> String {
     let mut text = Vec::new();
     sym::write(&world.task, shared, &mut text).unwrap();
     String::from_utf8(text).unwrap()
@@ -244,15 +244,15 @@ fn printed(world: &World, shared: Shared) -> String {
 fn what_is_printed_and_written_and_loaded_prints_the_same() {
     try_on(60, |lab, workflow, _| {
         let first = World::load(lab);
-        let short = printed(&first, Shared::Label);
-        let long = printed(&first, Shared::Repeat);
+        let short = printed(&first, Sharing::Label);
+        let long = printed(&first, Sharing::Repeat);
         for text in [&short, &long] {
             let (inputs, read) = lisp::parse(text);
             assert_eq!((&inputs, &expanded(&read, &mut Vec::new())), (&lab.inputs, workflow));
             write(lab, &read);
             let second = World::load(lab);
-            assert_eq!(printed(&second, Shared::Label), short);
-            assert_eq!(printed(&second, Shared::Repeat), long);
+            assert_eq!(printed(&second, Sharing::Label), short);
+            assert_eq!(printed(&second, Sharing::Repeat), long);
         }
     });
 }

@@ -111,7 +111,7 @@ fn files_have_the_names_that_the_user_sees() {
         .evaluate(NonZeroUsize::MIN)
         .unwrap();
     let drawing = Drawing::new(&evaluation.task, &evaluation.plan, Some(&evaluation));
-    let there = drawing.shapes.iter().map(|shape| shape.state == Some(State::There));
+    let there = drawing.shapes.iter().map(|shape| shape.state == Some(ShapeState::There));
     assert_eq!(there.collect::<Vec<_>>(), [true, false, false, false, false]);
     assert_eq!(drawing.shapes[0].files, ["no/such/storage/tinputs/00/0123456789"]);
     let [quotient, remainder] = &drawing.shapes[2].files[..] else {

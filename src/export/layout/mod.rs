@@ -41,7 +41,7 @@ pub(super) struct Point {
 
 /// A box and the text in it.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(super) struct ShapeBox {
     /// Its upper left corner.
     pub(super) corner: Point,
     /// Its width.
@@ -52,7 +52,7 @@ pub(super) struct Frame {
     pub(super) lines: Vec<String>,
 }
 
-impl Frame {
+impl ShapeBox {
     /// Where lines begin: behind the box, which covers them, whatever the form of its side.
     fn start(&self, y: f64) -> Point {
         let x = self.corner.x + self.width / 2.0;
@@ -81,7 +81,7 @@ pub(super) struct Layout {
     /// The size of the picture.
     pub(super) size: Point,
     /// The drawing's shapes.
-    pub(super) frames: Vec<Frame>,
+    pub(super) frames: Vec<ShapeBox>,
     /// What several arrows of a shape have in common, or a long one has.
     pub(super) trunks: Vec<Path>,
     /// The drawing's arrows.
@@ -104,7 +104,7 @@ impl Layout {
         let columns = columns(&layers, &sizes, &ports, &ys);
         let lines = std::mem::take(&mut sizes.lines);
         let right = columns.last().map_or(MARGIN, |column| column.right);
-        let draft = Draft { drawing, layers, sizes, ys, ports, columns };
+        let draft = LayoutDraft { drawing, layers, sizes, ys, ports, columns };
         let size = Point { x: right + MARGIN, y: height };
         draft.layout(lines, size)
     }
@@ -143,7 +143,7 @@ fn columns(layers: &Layers, sizes: &Sizes, ports: &Ports, ys: &[f64]) -> Vec<Col
 }
 
 /// All that is known before the picture is put together.
-struct Draft<'a> {
+struct LayoutDraft<'a> {
     drawing: &'a Drawing,
     layers: Layers,
     sizes: Sizes,
@@ -152,14 +152,14 @@ struct Draft<'a> {
     columns: Vec<Column>,
 }
 
-impl Draft<'_> {
+impl LayoutDraft<'_> {
     fn layout(&self, lines: Vec<Vec<String>>, size: Point) -> Layout {
         let mut lines = lines.into_iter();
-        let frames: Vec<Frame> = (0..self.layers.labels)
+        let frames: Vec<ShapeBox> = (0..self.layers.labels)
             .zip(&mut lines)
             .map(|(shape, lines)| self.frame(shape, lines))
             .collect();
-        let trunk = |(shape, frame): (usize, &Frame)| self.trunk(shape, frame);
+        let trunk = |(shape, frame): (usize, &ShapeBox)| self.trunk(shape, frame);
         let trunks = frames.iter().enumerate().filter_map(trunk).collect();
         let track = |(arrow, lines): (usize, Vec<String>)| self.track(arrow, lines, &frames);
         let tracks = lines.enumerate().map(track).collect();
@@ -170,10 +170,10 @@ impl Draft<'_> {
         self.columns[self.layers.layers[vertex]]
     }
 
-    fn frame(&self, shape: usize, lines: Vec<String>) -> Frame {
+    fn frame(&self, shape: usize, lines: Vec<String>) -> ShapeBox {
         let Column { left, right } = self.column(shape);
         let (width, half) = (self.sizes.widths[shape], self.sizes.half(shape));
-        Frame {
+        ShapeBox {
             corner: Point { x: (left + right - width) / 2.0, y: self.ys[shape] - half },
             width,
             height: 2.0 * half,
@@ -197,7 +197,7 @@ impl Draft<'_> {
         }
     }
 
-    fn trunk(&self, shape: usize, frame: &Frame) -> Option<Path> {
+    fn trunk(&self, shape: usize, frame: &ShapeBox) -> Option<Path> {
         let bends = self.layers.trunks[shape].clone();
         if bends.is_empty() {
             return None;
@@ -211,7 +211,7 @@ impl Draft<'_> {
         Some(path)
     }
 
-    fn track(&self, arrow: usize, lines: Vec<String>, frames: &[Frame]) -> Track {
+    fn track(&self, arrow: usize, lines: Vec<String>, frames: &[ShapeBox]) -> Track {
         let (label, to) = (self.layers.labels + arrow, self.drawing.arrows[arrow].to);
         let from = self.layers.joins[arrow];
         let mut path = Vec::with_capacity(6);

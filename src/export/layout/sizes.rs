@@ -6,7 +6,7 @@
 use super::layers::Layers;
 use super::place::Extent;
 use super::{BOX_FONT, LABEL_FONT, LEADING, LIFT};
-use crate::export::drawing::{Drawing, Kind};
+use crate::export::drawing::{Drawing, ShapeKind};
 use crate::export::text;
 
 /// The width of a column, per size of the characters: that of the widest usual font.
@@ -63,13 +63,13 @@ impl Sizes {
         self.extents[shape].above - BOX_GAP
     }
 
-    fn add_box(&mut self, kind: Kind, label: &str, arrivals: usize) {
+    fn add_box(&mut self, kind: ShapeKind, label: &str, arrivals: usize) {
         let lines = text::wrap(label, BOX_TEXT.0, BOX_TEXT.1);
         let height = lines.len() as f64 * BOX_FONT * LEADING + 16.0;
         let half = height.max(arrivals as f64 * PORT + 8.0) / 2.0 + BOX_GAP;
         let sides = match kind {
-            Kind::Computation => 24.0,
-            Kind::Input | Kind::Literal | Kind::Output => 32.0,
+            ShapeKind::Computation => 24.0,
+            ShapeKind::Input | ShapeKind::Literal | ShapeKind::Output => 32.0,
         };
         self.widths.push(width(&lines, BOX_FONT) + sides);
         self.extents.push(Extent { above: half, below: half });

@@ -1,12 +1,12 @@
 //! Nothing overlaps, nothing is lost, and no drawing is too large.
 
 use super::*;
-use crate::export::drawing::{Arrow, Kind, Shape};
+use crate::export::drawing::{Arrow, Shape, ShapeKind};
 
 fn drawing(shapes: usize, arrows: impl Iterator<Item = (usize, usize)>) -> Drawing {
     let labels = ["", "input", "first, second : two inputs of many [this, that]"];
     let shape = |at: usize| Shape {
-        kind: Kind::Computation,
+        kind: ShapeKind::Computation,
         label: format!("shape {at}"),
         state: None,
         files: Vec::new(),
@@ -36,7 +36,7 @@ fn tangle(shapes: usize) -> Drawing {
 
 /// The corners of everything that must not be drawn over: boxes, and texts with their lines.
 fn areas(layout: &Layout) -> Vec<[Point; 2]> {
-    let frame = |frame: &Frame| {
+    let frame = |frame: &ShapeBox| {
         let Point { x, y } = frame.corner;
         let end = Point { x: x + frame.width, y: y + frame.height };
         [frame.corner, end]

@@ -113,7 +113,7 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
         told.extend(problems.iter().map(|problem| variant(&problem.fault)));
         odd.extend(warnings.iter().map(|warning| variant(&warning.oddity)));
     }
-    let mut all = variants("load/problem.rs", "Fault");
+    let mut all = variants("load/problems.rs", "LoadFault");
     all.extend(variants("git/head.rs", "HeadError"));
     assert!(all.remove("Head"));
     // These need another user, another revision, something to be executed, filters, and files that
@@ -125,5 +125,5 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
     assert!(all.remove("Converted"));
     assert_eq!(told, all);
     odd.extend(["Ignored", "Uncommitted"].map(str::to_owned));
-    assert_eq!(odd, variants("load/problem.rs", "Oddity"));
+    assert_eq!(odd, variants("load/problems.rs", "WarningKind"));
 }

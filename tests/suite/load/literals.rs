@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use compeval::git::Reach;
+use compeval::git::ReachableSet;
 use compeval::load::{self, Uncommitted};
 use compeval::workflow::Node;
 
@@ -29,7 +29,7 @@ fn read(lab: &Lab) -> BTreeSet<String> {
 }
 
 fn reached(lab: &Lab) -> BTreeSet<String> {
-    let mut reach = Reach::default();
+    let mut reach = ReachableSet::default();
     reach.add(&lab.path("task")).unwrap();
     reach.literals().map(str::to_owned).collect()
 }

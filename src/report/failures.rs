@@ -19,12 +19,12 @@ const LINES: usize = 12;
 
 /// What went wrong with the storage so far.
 #[derive(Debug, Default)]
-pub struct Troubles {
+pub struct Failures {
     /// Why the storage failed, and for how many calls that was not told any more.
     untold: BTreeMap<String, usize>,
 }
 
-impl Troubles {
+impl Failures {
     /// Says in words what the user may want to know of an event; `None` if it goes as it should,
     /// or if the storage fails as it was told before.
     pub fn tell(&mut self, evaluation: &Evaluation, event: &Event) -> Option<String> {

@@ -15,12 +15,12 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::problem::Fault;
+use super::problems::LoadFault;
 use super::source::MOST;
 
 /// A directory: its real path, and how it was reached.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct DirHandle {
     /// The path, which is absolute and has no links.
     pub(super) path: PathBuf,
     /// The directory that it is in, if it was reached from there.
@@ -39,7 +39,7 @@ const DEEPEST: usize = 100;
 
 const FLAGS: OFlags = OFlags::CLOEXEC.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW);
 
-impl Place {
+impl DirHandle {
     /// A directory with this real path.
     pub(super) fn new(path: PathBuf, depth: usize) -> Rc<Self> {
         let (handle, listed) = (OnceCell::new(), Cell::new(false));
@@ -59,7 +59,7 @@ impl Place {
     }
 
     /// Tells what has this name here; of a link, the link.
-    pub(super) fn look(&self, name: &str) -> Result<Stat, Fault> {
+    pub(super) fn look(&self, name: &str) -> Result<Stat, LoadFault> {
         let stat = match self.handle() {
             Some(handle) => statat(handle, name, AtFlags::SYMLINK_NOFOLLOW),
             None => statat(CWD, self.path.join(name), AtFlags::SYMLINK_NOFOLLOW),
@@ -68,7 +68,7 @@ impl Place {
     }
 
     /// Lists the names here, in any order.
-    pub(super) fn list(&self) -> Result<Vec<OsString>, Fault> {
+    pub(super) fn list(&self) -> Result<Vec<OsString>, LoadFault> {
         let listed = match self.handle() {
             // Whoever lists again begins again.
             Some(handle) if self.listed.replace(true) => {
@@ -81,7 +81,7 @@ impl Place {
     }
 
     /// Returns the contents of a small file here; nothing if it is a link.
-    pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Fault> {
+    pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, LoadFault> {
         let file = match self.handle() {
             Some(handle) => open(handle, Path::new(name), OFlags::empty()),
             None => open(CWD, &self.path.join(name), OFlags::empty()),
@@ -90,7 +90,7 @@ impl Place {
             Ok(file) => contents(file).map(Some),
             Err(Errno::LOOP) => Ok(None),
             // A socket, or a device that is not there.
-            Err(Errno::NXIO) => Err(Fault::NotAFile),
+            Err(Errno::NXIO) => Err(LoadFault::NotAFile),
             Err(error) => Err(fault(error)),
         }
     }
@@ -128,21 +128,21 @@ fn names(directory: impl AsFd) -> Result<Vec<OsString>, Errno> {
 }
 
 /// Reads a file that has a real path.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, Fault> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, LoadFault> {
     contents(open(CWD, path, OFlags::empty()).map_err(fault)?)
 }
 
-fn contents(file: OwnedFd) -> Result<Vec<u8>, Fault> {
+fn contents(file: OwnedFd) -> Result<Vec<u8>, LoadFault> {
     let stat = fstat(&file).map_err(fault)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(Fault::NotAFile);
+        return Err(LoadFault::NotAFile);
     }
     let size = stat.st_size.unsigned_abs();
     if size > MOST {
-        return Err(Fault::too_large());
+        return Err(LoadFault::too_large());
     }
     let mut contents = vec![0; size as usize];
-    File::from(file).read_exact(&mut contents).map_err(Fault::read)?;
+    File::from(file).read_exact(&mut contents).map_err(LoadFault::read)?;
     Ok(contents)
 }
 
@@ -150,6 +150,6 @@ fn open(around: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno>
     openat(around, path, flags | FLAGS, Mode::empty())
 }
 
-fn fault(error: Errno) -> Fault {
-    Fault::read(error.into())
+fn fault(error: Errno) -> LoadFault {
+    LoadFault::read(error.into())
 }

@@ -20,13 +20,13 @@ pub struct Problem {
     /// In which line, counted from one.
     pub line: Option<usize>,
     /// What.
-    pub fault: Fault,
+    pub fault: LoadFault,
 }
 
 /// What is wrong.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum LoadFault {
     /// A file or directory that must be there is not.
     #[error("does not exist")]
     Missing,
@@ -213,7 +213,7 @@ fn range(first: usize, last: usize) -> String {
     }
 }
 
-impl Fault {
+impl LoadFault {
     /// A file that is far from being what it should be.
     pub(super) fn too_large() -> Self {
         Self::Read(io::Error::new(io::ErrorKind::FileTooLarge, "more than 1 MiB"))
@@ -282,13 +282,13 @@ pub struct Warning {
     /// Where: a path relative to the task.
     pub path: PathBuf,
     /// What.
-    pub oddity: Oddity,
+    pub oddity: WarningKind,
 }
 
 /// What is odd.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[non_exhaustive]
-pub enum Oddity {
+pub enum WarningKind {
     /// A file that means nothing where it stands.
     #[error("nothing reads this")]
     Unread,
@@ -319,28 +319,33 @@ fn place(path: &Path, line: Option<usize>) -> String {
 
 /// Collects what is found along the way, so that all of it is told together.
 #[derive(Default)]
-pub(super) struct Findings {
+pub(super) struct Problems {
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<Warning>,
 }
 
-impl Findings {
-    pub(super) fn problem(&mut self, path: &Path, fault: impl Into<Fault>) {
+impl Problems {
+    pub(super) fn problem(&mut self, path: &Path, fault: impl Into<LoadFault>) {
         self.problem_in_line(path, 0, fault);
     }
 
     /// Adds a problem in a line counted from one; line zero is the file as a whole.
-    pub(super) fn problem_in_line(&mut self, path: &Path, line: usize, fault: impl Into<Fault>) {
+    pub(super) fn problem_in_line(
+        &mut self,
+        path: &Path,
+        line: usize,
+        fault: impl Into<LoadFault>,
+    ) {
         let line = (line > 0).then_some(line);
         self.problems.push(Problem { path: path.to_owned(), line, fault: fault.into() });
     }
 
-    pub(super) fn warning(&mut self, path: &Path, oddity: Oddity) {
+    pub(super) fn warning(&mut self, path: &Path, oddity: WarningKind) {
         self.warnings.push(Warning { path: path.to_owned(), oddity });
     }
 
     /// Returns what a file says, or notes what is wrong with it.
-    pub(super) fn note<T>(&mut self, path: &Path, result: Result<T, Fault>) -> Option<T> {
+    pub(super) fn note<T>(&mut self, path: &Path, result: Result<T, LoadFault>) -> Option<T> {
         result.map_err(|fault| self.problem(path, fault)).ok()
     }
 
@@ -348,7 +353,7 @@ impl Findings {
     pub(super) fn note_lines(
         &mut self,
         path: &Path,
-        lines: Result<Vec<String>, Vec<(usize, Fault)>>,
+        lines: Result<Vec<String>, Vec<(usize, LoadFault)>>,
     ) -> Option<Vec<String>> {
         let faults = match lines {
             Ok(lines) => return Some(lines),

@@ -9,12 +9,12 @@ use gix::ObjectId;
 use gix::objs::tree::EntryKind;
 
 use super::object_id;
-use super::snapshot::{Entries, SnapshotError};
+use super::snapshot::{SnapshotError, TreeEntries};
 use crate::digest;
 
 /// A step of the way to something. Steps share those before them.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct PathStep {
     /// The directory that it is in; nothing for the root of the task's repository.
     pub(super) above: Option<Rc<Self>>,
     /// Its name there.
@@ -28,14 +28,14 @@ pub(super) struct Step {
     /// It is the root of a repository.
     pub(super) root: bool,
     /// What it holds, once that was read.
-    pub(super) entries: OnceCell<Rc<Entries>>,
+    pub(super) entries: OnceCell<Rc<TreeEntries>>,
     /// It is known to hold neither links nor submodules, itself or anywhere below.
     pub(super) plain: Cell<bool>,
     /// The number of its place, once somebody has asked for it.
     pub(super) number: Cell<Option<u32>>,
 }
 
-impl Step {
+impl PathStep {
     /// The root of a repository; without anything above it, of the task's.
     pub(super) fn root(
         above: Option<Rc<Self>>,
@@ -75,7 +75,7 @@ impl Step {
     }
 }
 
-impl Drop for Step {
+impl Drop for PathStep {
     /// Drops what is above it in a loop: there is no limit to how deep it is.
     fn drop(&mut self) {
         let mut above = self.above.take();
@@ -86,15 +86,15 @@ impl Drop for Step {
 }
 
 /// The path that these steps make, given from its end.
-fn path<'a>(steps: impl Iterator<Item = &'a Step>) -> PathBuf {
+fn path<'a>(steps: impl Iterator<Item = &'a PathStep>) -> PathBuf {
     let names: Vec<&OsString> = steps.map(|step| &step.name).collect();
     names.into_iter().rev().collect()
 }
 
 /// What has some path in a commit.
 #[derive(Clone, Debug)]
-pub struct Spot {
-    pub(super) step: Rc<Step>,
+pub struct TreePath {
+    pub(super) step: Rc<PathStep>,
     /// The directory that paths are relative to.
     pub(super) directory: Rc<Path>,
 }
@@ -115,7 +115,7 @@ pub enum Kind {
     },
 }
 
-impl Spot {
+impl TreePath {
     /// What it is.
     pub fn kind(&self) -> Kind {
         match self.step.kind {

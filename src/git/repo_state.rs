@@ -12,13 +12,13 @@ use crate::digest::ObjectId;
 
 /// What HEAD and the index of a repository were at some time.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct RepoState {
     top: PathBuf,
     commit: ObjectId,
     index: Option<FileStat>,
 }
 
-impl Standing {
+impl RepoState {
     /// Where a repository stands that was opened before.
     pub(super) fn of(
         top: &Path,

@@ -3,21 +3,21 @@
 use std::io::{self, Write};
 
 use super::{harmless, size};
-use crate::compare::{self, Difference, Output, Verdict};
+use crate::compare::{self, ComparedOutput, Difference, OutputVerdict};
 use crate::evaluate::Evaluation;
 use crate::plan::{CallId, Source};
 use crate::workflow::{Node, NodeId};
 
 /// Two evaluations, and what the user calls each.
 #[derive(Clone, Copy)]
-pub struct Contrast<'a> {
+pub struct DiffReport<'a> {
     /// The evaluations.
     pub sides: [&'a Evaluation; 2],
     /// What they are called.
     pub titles: [&'a str; 2],
 }
 
-impl Contrast<'_> {
+impl DiffReport<'_> {
     /// Prints which outputs differ, where that enters, and how their texts differ.
     ///
     /// # Errors
@@ -27,26 +27,26 @@ impl Contrast<'_> {
         let outputs = compare::outputs(self.sides);
         for (number, output) in outputs.iter().enumerate() {
             let verdict = match output.verdict {
-                Verdict::Same => "the same",
-                Verdict::Differs => "differs",
-                Verdict::Unknown => "is not known",
+                OutputVerdict::Same => "the same",
+                OutputVerdict::Differs => "differs",
+                OutputVerdict::Unknown => "is not known",
             };
             writeln!(out, "output {}: {verdict}", self.name(number, output))?;
-            if output.verdict != Verdict::Same {
+            if output.verdict != OutputVerdict::Same {
                 self.files(output.sources, out)?;
             }
         }
-        if outputs.iter().all(|output| output.verdict == Verdict::Same) {
+        if outputs.iter().all(|output| output.verdict == OutputVerdict::Same) {
             return Ok(());
         }
-        self.entrances(out)?;
-        self.partings(out)?;
+        self.divergent_calls(out)?;
+        self.workflow_differences(out)?;
         let mut outputs = outputs.iter().enumerate();
         outputs.try_for_each(|(at, output)| self.text(&self.name(at, output), output, out))
     }
 
     /// The number and the symbolic name of an output, the newer one if there are two.
-    fn name(&self, number: usize, output: &Output) -> String {
+    fn name(&self, number: usize, output: &ComparedOutput) -> String {
         let [one, other] = self.sides;
         let name = match output.sources {
             [_, Some(source)] => other.symbol(source),
@@ -66,18 +66,18 @@ impl Contrast<'_> {
         Ok(())
     }
 
-    fn entrances(&self, out: &mut dyn Write) -> io::Result<()> {
-        let entrances = compare::entrances(self.sides);
-        if !entrances.is_empty() {
+    fn divergent_calls(&self, out: &mut dyn Write) -> io::Result<()> {
+        let divergent_calls = compare::divergent_calls(self.sides);
+        if !divergent_calls.is_empty() {
             writeln!(out, "\nother outputs of the same inputs:")?;
         }
-        for entrance in entrances {
+        for divergent_call in divergent_calls {
             let source =
                 |call: CallId, number: usize| Source::Output { call, number: number as u8 };
-            for number in entrance.outputs {
-                let [one, other] = entrance.calls.map(|call| source(call, number));
+            for number in divergent_call.outputs {
+                let [one, other] = divergent_call.calls.map(|call| source(call, number));
                 let (title, name) =
-                    (self.sides[1].title(entrance.calls[1]), self.sides[1].symbol(other));
+                    (self.sides[1].title(divergent_call.calls[1]), self.sides[1].symbol(other));
                 writeln!(out, "  {title}, output {number:02} {name}")?;
                 self.files([Some(one), Some(other)], out)?;
             }
@@ -85,22 +85,23 @@ impl Contrast<'_> {
         Ok(())
     }
 
-    fn partings(&self, out: &mut dyn Write) -> io::Result<()> {
-        let partings = compare::partings(self.sides);
-        if !partings.is_empty() {
+    fn workflow_differences(&self, out: &mut dyn Write) -> io::Result<()> {
+        let workflow_differences = compare::workflow_differences(self.sides);
+        if !workflow_differences.is_empty() {
             writeln!(out, "\nthe workflow is another one at:")?;
         }
-        for parting in partings {
-            let labels = ["TASK"].into_iter().chain(parting.path.iter().map(String::as_str));
+        for difference_at in workflow_differences {
+            let labels = ["TASK"].into_iter().chain(difference_at.path.iter().map(String::as_str));
             let path = labels.map(harmless).collect::<Vec<_>>().join(" / ");
-            let [one, other] = [0, 1].map(|at| self.sides[at].node(parting.nodes[at]));
+            let [one, other] = [0, 1].map(|at| self.sides[at].node(difference_at.nodes[at]));
             writeln!(out, "  {path}: {one} -> {other}")?;
         }
         Ok(())
     }
 
-    fn text(&self, name: &str, output: &Output, out: &mut dyn Write) -> io::Result<()> {
-        let (Verdict::Differs, [Some(one), Some(other)]) = (output.verdict, output.sources) else {
+    fn text(&self, name: &str, output: &ComparedOutput, out: &mut dyn Write) -> io::Result<()> {
+        let (OutputVerdict::Differs, [Some(one), Some(other)]) = (output.verdict, output.sources)
+        else {
             return Ok(());
         };
         let [one, other] = [(0, one), (1, other)].map(|(at, source)| self.sides[at].path(source));
