@@ -1,0 +1,122 @@
+//! What this package depends on: where crates come from, their licences, and how often one is compiled.
+//!
+//! Reads `Cargo.lock`, and what `cargo tree` says of the crates that are compiled for this host. Knows nothing
+//! of advisories: `CONTRIBUTING.md` says how to look for those.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+/// The licences under which a crate may be used in a program that is given to others.
+const LICENCES: [&str; 9] = [
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "MIT",
+    "MIT-0",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// Crates under other licences. MPL-2.0 asks for no more than to publish changes of the crate's own files.
+const EXCEPTIONS: [(&str, &str); 1] = [("uluru", "MPL-2.0")];
+
+/// The crates that are compiled in several versions, because others ask for them.
+const SEVERAL: [&str; 3] = ["getrandom", "hashbrown", "syn"];
+
+/// A line of this format for each crate that `cargo tree` shows with these arguments.
+fn tree(arguments: &[&str], format: &str) -> BTreeSet<String> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap());
+    cargo.args([
+        "tree",
+        "--locked",
+        "--offline",
+        "--prefix=none",
+        "--no-dedupe",
+        "--format",
+        format,
+    ]);
+    let output = cargo.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// The parts of an expression between the separators that are not in parentheses.
+fn parts<'a>(expression: &'a str, separator: &str) -> Vec<&'a str> {
+    let is_level = |text: &str| text.matches('(').count() == text.matches(')').count();
+    let (mut parts, mut begin) = (Vec::new(), 0);
+    for (at, _) in expression.match_indices(separator) {
+        if is_level(&expression[..at]) {
+            parts.push(&expression[begin..at]);
+            begin = at + separator.len();
+        }
+    }
+    parts.push(&expression[begin..]);
+    parts
+}
+
+/// Whether an expression of SPDX, or one in the old form `A/B`, gives a choice of accepted licences.
+fn is_accepted(expression: &str) -> bool {
+    let expression = expression.replace(" / ", "/").replace('/', " OR ");
+    let is_one = |text: &str| match text.strip_prefix('(').and_then(|text| text.strip_suffix(')')) {
+        Some(inner) => is_accepted(inner),
+        None => LICENCES.contains(&text),
+    };
+    parts(&expression, " OR ").iter().any(|choice| parts(choice, " AND ").into_iter().all(is_one))
+}
+
+#[test]
+fn every_crate_is_from_crates_io_and_has_a_checksum() {
+    let lock = include_str!("../Cargo.lock");
+    let registry =
+        "source = \"registry+https://github.com/rust-lang/crates.io-index\"\nchecksum = \"";
+    let wrong: Vec<&str> = lock
+        .split("\n[[package]]\n")
+        .skip(1)
+        .filter(|package| !package.contains(registry))
+        .collect();
+    assert_eq!(wrong.len(), 1, "{wrong:#?}");
+    assert!(wrong[0].starts_with("name = \"compeval\"\n"));
+}
+
+#[test]
+fn every_licence_is_accepted() {
+    let wrong = |line: &String| {
+        let (name, licence) = line.split_once('\t').unwrap();
+        let name = name.split(' ').next().unwrap();
+        !is_accepted(licence) && !EXCEPTIONS.contains(&(name, licence))
+    };
+    let crates = tree(&["--edges=normal,build,dev"], "{p}\t{l}");
+    assert!(crates.len() > 100, "{crates:?}");
+    assert_eq!(crates.into_iter().filter(wrong).collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+#[test]
+fn a_licence_that_is_not_accepted_would_be_seen() {
+    for (expression, is_right) in [
+        ("MIT", true),
+        ("GPL-3.0-only", false),
+        ("", false),
+        ("GPL-3.0-only OR MIT", true),
+        ("GPL-3.0-only/MIT", true),
+        ("MIT AND GPL-3.0-only", false),
+        ("(MIT OR GPL-3.0-only) AND Zlib", true),
+        ("(MIT AND GPL-3.0-only) OR (LGPL-2.1-only AND Zlib)", false),
+        ("GPL-3.0-only AND Zlib OR Apache-2.0 WITH LLVM-exception", true),
+    ] {
+        assert_eq!(is_accepted(expression), is_right, "{expression}");
+    }
+}
+
+#[test]
+fn no_other_crate_is_compiled_in_several_versions() {
+    let lines = tree(&["--duplicates", "--depth=0", "--edges=normal,build"], "{p}");
+    let names =
+        lines.iter().filter_map(|line| line.split(' ').next()).filter(|name| !name.is_empty());
+    let several: BTreeSet<&str> = names.collect();
+    let new: Vec<_> = several.iter().filter(|name| !SEVERAL.contains(name)).collect();
+    assert!(new.is_empty(), "compiled more than once: {new:?}");
+}
