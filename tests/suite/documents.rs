@@ -21,7 +21,8 @@ fn root() -> &'static Path {
 
 /// Returns all documents, relative to the root.
 fn documents() -> Vec<PathBuf> {
-    let mut documents = vec![PathBuf::from("README.md"), PathBuf::from("CHANGELOG.md")];
+    let names = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
+    let mut documents = Vec::from(names.map(PathBuf::from));
     for dir in ["doc", "computations-example", "tasks-example"] {
         for entry in walkdir::WalkDir::new(root().join(dir)).sort_by_file_name() {
             let path = entry.unwrap().into_path();
