@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use compeval::cache::Cache;
 use compeval::evaluate::{Evaluation, Evaluator, ExecutionSettings, Exports, Files, Outcome};
-use compeval::executor::{Executor, Fake, Invocation, Local, Sandbox, VerifiedPath};
+use compeval::executor::{Executor, Fake, InputFile, Invocation, Local, Sandbox};
 use compeval::git::Trees;
 use compeval::load::{self, Uncommitted};
 use compeval::plan::Plan;
@@ -55,6 +55,11 @@ struct World {
     plan: Arc<Plan>,
 }
 
+/// How many computations run at the same time.
+fn jobs() -> NonZeroUsize {
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
+
 impl World {
     /// The one with so many calls, made when it is asked for first.
     fn of(calls: usize) -> &'static Self {
@@ -83,12 +88,11 @@ impl World {
         let Self { task, plan, inputs, directory } = self;
         let files = Files::new(task, plan, inputs, &storage, true).unwrap();
         let evaluation = &Evaluation::new(Arc::clone(task), Arc::clone(plan), files, storage);
-        let jobs = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        let (trees, retries) = (&Trees::new(directory), 0);
+        let (trees, retries, limit) = (&Trees::new(directory), 0, None);
         let exports = &Exports::new(&evaluation.storage, trees);
         let forced = &std::collections::HashSet::new();
-        let execution = Some(ExecutionSettings { executor, exports, retries, forced });
-        Evaluator { evaluation, execution, observe: &|_| {} }.evaluate(jobs).unwrap();
+        let execution = Some(ExecutionSettings { executor, exports, retries, limit, forced });
+        Evaluator { evaluation, execution, observe: &|_| {} }.evaluate(jobs()).unwrap();
         assert!(evaluation.outputs().is_some(), "all outputs are there");
         evaluation.outcomes().filter(|outcome| matches!(outcome, Outcome::Executed(_))).count()
     }
@@ -152,18 +156,18 @@ fn cold_without_processes(bencher: Bencher<'_, '_>, calls: usize) {
 
 #[divan::bench(args = calls(), sample_count = 3, sample_size = 1)]
 fn cold(bencher: Bencher<'_, '_>, calls: usize) {
-    World::of(calls).cold(bencher, Durability::Unsynced, &Local::default());
+    World::of(calls).cold(bencher, Durability::Unsynced, &Local::new(jobs(), None));
 }
 
 #[divan::bench(args = calls(), sample_count = 3, sample_size = 1)]
 fn cold_flushed(bencher: Bencher<'_, '_>, calls: usize) {
-    World::of(calls).cold(bencher, Durability::Synced, &Local::default());
+    World::of(calls).cold(bencher, Durability::Synced, &Local::new(jobs(), None));
 }
 
 #[divan::bench(args = calls(), sample_count = 3, sample_size = 1)]
 fn cold_isolated(bencher: Bencher<'_, '_>, calls: usize) {
     let sandbox = Sandbox::of(env!("CARGO_BIN_EXE_ce").into());
-    let executor = Local::default().isolated(sandbox);
+    let executor = Local::new(jobs(), Some(sandbox));
     World::of(calls).cold(bencher, Durability::Unsynced, &executor);
 }
 
@@ -209,7 +213,7 @@ fn hash_and_copy(bencher: Bencher<'_, '_>) {
 
 /// What the generated computation does, without a process.
 fn concatenate(invocation: &Invocation) -> i32 {
-    let read = |input: &VerifiedPath| fs::read(&input.path).unwrap();
+    let read = |input: &InputFile| fs::read(&input.file.path).unwrap();
     let contents: Vec<u8> = invocation.inputs.iter().flat_map(read).collect();
     fs::write(&invocation.outputs[0], contents).map_or(1, |()| 0)
 }

@@ -54,7 +54,7 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Plan {
     calls: Vec<Planned>,
-    readers: Readers,
+    dependents: Dependents,
     literals: Vec<StorageName>,
     steps: Vec<Step>,
     outputs: Vec<Source>,
@@ -71,8 +71,8 @@ impl Plan {
         let mut outputs = Vec::new();
         plan.sources(workflow, workflow.root(), &mut outputs);
         let Planner { calls, literals, steps, .. } = plan;
-        let readers = Readers::new(&calls);
-        Self { calls, readers, literals, steps, outputs }
+        let dependents = Dependents::new(&calls);
+        Self { calls, dependents, literals, steps, outputs }
     }
 
     /// All calls, each after those that it reads from.
@@ -101,14 +101,14 @@ impl Plan {
     }
 
     /// The calls that read an output of this one, once for each input that does.
-    pub fn readers(&self, id: CallId) -> &[CallId] {
-        self.readers.of(id)
+    pub fn dependents(&self, id: CallId) -> &[CallId] {
+        self.dependents.of(id)
     }
 
     /// How many inputs of the call are outputs of other calls.
-    pub fn awaited(&self, id: CallId) -> usize {
-        let awaited = |source: &&Source| matches!(source, Source::Output { .. });
-        self.call(id).inputs.iter().filter(awaited).count()
+    pub fn pending_inputs(&self, id: CallId) -> usize {
+        let is_pending = |source: &&Source| matches!(source, Source::Output { .. });
+        self.call(id).inputs.iter().filter(is_pending).count()
     }
 }
 
@@ -156,12 +156,12 @@ impl Planner {
 
 /// For every call, the calls that read from it: one list, and where each call's part begins.
 #[derive(Debug)]
-struct Readers {
+struct Dependents {
     begins: Vec<u32>,
     calls: Vec<CallId>,
 }
 
-impl Readers {
+impl Dependents {
     fn new(calls: &[Planned]) -> Self {
         let mut begins = vec![0_u32; calls.len() + 1];
         for call in edges(calls).map(|(_, from)| from) {
@@ -171,13 +171,13 @@ impl Readers {
             begins[at] += begins[at - 1];
         }
         let mut next = begins.clone();
-        let mut readers = vec![CallId::at(0); begins.last().map_or(0, |all| *all as usize)];
-        for (reader, from) in edges(calls) {
+        let mut dependents = vec![CallId::at(0); begins.last().map_or(0, |all| *all as usize)];
+        for (dependent, from) in edges(calls) {
             let place = &mut next[from.index()];
-            readers[*place as usize] = reader;
+            dependents[*place as usize] = dependent;
             *place += 1;
         }
-        Self { begins, calls: readers }
+        Self { begins, calls: dependents }
     }
 
     fn of(&self, id: CallId) -> &[CallId] {
@@ -230,9 +230,9 @@ mod tests {
         let divmod = CallId::at(0);
         let numbers = [0, 1, 0].map(|number| Source::Output { call: divmod, number });
         assert_eq!(*plan.call(CallId::at(1)).inputs, numbers);
-        assert_eq!(plan.readers(divmod), [CallId::at(1); 3]);
-        assert_eq!(plan.awaited(CallId::at(1)), 3);
-        assert_eq!(plan.awaited(divmod), 0);
+        assert_eq!(plan.dependents(divmod), [CallId::at(1); 3]);
+        assert_eq!(plan.pending_inputs(CallId::at(1)), 3);
+        assert_eq!(plan.pending_inputs(divmod), 0);
         let outputs = [0, 1].map(|number| Source::Output { call: CallId::at(1), number });
         assert_eq!(plan.outputs(), outputs);
     }

@@ -43,13 +43,13 @@ const OWNERS: [(&str, &[&str]); 24] = [
     ("rustix", &["cache/", "load/", "storage/", "executor/"]),
     ("seccompiler", &["executor/sandbox/filter.rs"]),
     ("serde", &[""]),
-    ("serde_json", &["storage/", "history/", "report/"]),
+    ("serde_json", &["storage/", "history/", "report/", "executor/ticket.rs"]),
     ("sha1", &["digest.rs"]),
     ("signal_hook", &["session/interrupt.rs", "executor/sandbox/", "executor/signals.rs"]),
     ("similar", &["compare/"]),
     ("strsim", &["name.rs"]),
     ("thiserror", &[""]),
-    ("wait4", &["executor/local.rs", "executor/sandbox/"]),
+    ("wait4", &["executor/local/", "executor/sandbox/"]),
 ];
 
 /// The greatest number of lines of a file.

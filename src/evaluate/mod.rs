@@ -1,21 +1,26 @@
 //! Evaluation: each call of a plan once, in parallel, by counting down.
 //!
-//! A call is ready when no input of it is awaited any more. Whatever is ready is done by the next
-//! free thread; a call that is over counts down its readers. Nobody waits for anybody, so there is
-//! no depth of recursion and no deadlock. The only place where plan, storage and executor meet.
+//! A call is ready when no input of it is pending any more. Whatever is ready is processed by the next
+//! free worker, and submitted if it is to be executed; a call that is over counts down its dependents.
+//! No thread waits for a call, so there is no depth of recursion and no deadlock. The only place where
+//! plan, storage and executor meet.
 
+mod attempt;
 mod call;
-mod countdown;
 mod evaluation;
 mod exports;
 mod outcome;
+mod scheduler;
+mod step;
+mod work;
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 pub use self::evaluation::{Evaluation, Files};
 pub use self::exports::Exports;
-pub use self::outcome::{CallError, EvaluateError, Event, Outcome};
+pub use self::outcome::{CallError, EvaluateError, Event, Outcome, Unfinished};
 use crate::executor::Executor;
 use crate::storage::ResultName;
 
@@ -38,12 +43,14 @@ pub struct ExecutionSettings<'a> {
     pub exports: &'a Exports<'a>,
     /// How often a call that fails is tried again.
     pub retries: u32,
+    /// How long an execution may take.
+    pub limit: Option<Duration>,
     /// The calls that are executed although their outputs are there.
     pub forced: &'a HashSet<ResultName>,
 }
 
 impl Evaluator<'_> {
-    /// Evaluates with so many threads, until every call is over.
+    /// Evaluates with so many workers, until every call is over.
     ///
     /// # Errors
     ///
@@ -51,7 +58,7 @@ impl Evaluator<'_> {
     pub fn evaluate(&self, jobs: NonZeroUsize) -> Result<(), EvaluateError> {
         let Evaluation { task, storage, .. } = self.evaluation;
         storage.load_record_cache(&task.name);
-        let carried_out = countdown::carry_out(self, jobs);
+        let carried_out = scheduler::carry_out(self, jobs);
         let mut in_place = Ok(());
         if let Some(execution) = &self.execution {
             execution.executor.finish();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::executor::{Ended, ExecuteError};
+use crate::executor::{self, ExecuteError};
 use crate::plan::CallId;
 use crate::storage::{self, Holder, Log, Memory, Outputs, PublishError, ResultName, StorageError};
 
@@ -28,8 +28,24 @@ pub enum Outcome {
         /// What it printed, if anything.
         log: Option<Log>,
     },
+    /// It was not executed to its end, which it is not to blame for: nothing of it is remembered.
+    Unfinished(ResultName, Unfinished),
     /// The user asked to stop before it was over.
     Interrupted(ResultName),
+}
+
+/// Why a call was not executed to its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfinished {
+    /// It has started something that goes on elsewhere.
+    #[error("it is suspended: what it has started goes on elsewhere")]
+    Suspended,
+    /// Each time, the worker that executed it ended; in words, how the last one did.
+    #[error("it was lost: {0}")]
+    Lost(String),
+    /// The executor lacks something that it needs; in words, what.
+    #[error("it was refused: {0}")]
+    Refused(String),
 }
 
 /// Why a call failed.
@@ -37,7 +53,7 @@ pub enum Outcome {
 pub enum CallError {
     /// `exec` ended without success.
     #[error("{}", .0.status)]
-    Ended(Box<Ended>),
+    Ended(Box<executor::Failed>),
     /// `exec` could not be executed.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
@@ -86,20 +102,17 @@ impl Outcome {
         Self::Failed { name, error: Box::new(error.into()), log: None }
     }
 
-    /// Whether trying again may help.
-    pub(super) const fn may_pass(&self) -> bool {
-        matches!(self, Self::Failed { error, .. } if !error.is_storage())
-    }
-
     /// The call's outputs, if they are there.
     pub const fn outputs(&self) -> Option<&Outputs> {
         match self {
             Self::Reused(outputs) | Self::TakenOver(outputs) | Self::Executed(outputs) => {
                 Some(outputs)
             }
-            Self::Missing(..) | Self::Blocked(_) | Self::Failed { .. } | Self::Interrupted(_) => {
-                None
-            }
+            Self::Missing(..)
+            | Self::Blocked(_)
+            | Self::Failed { .. }
+            | Self::Unfinished(..)
+            | Self::Interrupted(_) => None,
         }
     }
 
@@ -112,6 +125,7 @@ impl Outcome {
             Self::Missing(name, _)
             | Self::Blocked(name)
             | Self::Failed { name, .. }
+            | Self::Unfinished(name, _)
             | Self::Interrupted(name) => name,
         }
     }
@@ -122,7 +136,7 @@ impl Outcome {
 pub enum Event {
     /// A call is about to be executed; its outputs will have this name.
     Started(CallId, ResultName, Option<Box<Memory>>),
-    /// A call has failed like this, and is tried again.
+    /// An execution of a call has failed or was lost like this; it is tried again.
     Retried(CallId, Box<Outcome>),
     /// Another run computes a call; its outputs will have this name.
     Held(CallId, ResultName, Holder),
@@ -137,7 +151,7 @@ pub enum Event {
 pub enum EvaluateError {
     /// The threads cannot be started.
     #[error("cannot start threads")]
-    Threads(#[from] rayon::ThreadPoolBuildError),
+    Threads(#[source] std::io::Error),
     /// What was published may be lost with the power.
     #[error(transparent)]
     Storage(#[from] StorageError),

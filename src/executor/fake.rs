@@ -1,22 +1,30 @@
 //! An executor that starts nothing: for tests and for measuring everything else.
 
-use std::time::Duration;
+use std::num::NonZeroUsize;
 
 use jiff::Timestamp;
 
-use super::{Ended, ExecuteError, Executor, Invocation, Isolation, Status};
+use super::contract::{Completion, Executor};
+use super::ended::{Ended, Failed, Status, Usage};
+use super::invocation::Invocation;
 
-/// Calls a function in place of a process; what it returns is the exit status.
+/// Calls a function in place of a process, in the thread that submits; what it returns is the exit
+/// status.
 #[derive(Debug)]
 pub struct Fake<F>(pub F);
 
-impl<F: Fn(&Invocation) -> i32 + Sync> Executor for Fake<F> {
-    fn execute(&self, invocation: &Invocation) -> Result<Ended, ExecuteError> {
+impl<F: Fn(&Invocation) -> i32 + Send + Sync> Executor for Fake<F> {
+    fn submit(&self, invocation: Invocation, completion: Completion) {
         let start = Timestamp::now();
-        let status = Status::Exited((self.0)(invocation));
-        let end = Timestamp::now();
-        let (user, system) = (Duration::ZERO, Duration::ZERO);
-        let (isolation, left_behind, lacking) = (Isolation::None, false, None);
-        Ok(Ended { status, start, end, user, system, peak: 0, left_behind, isolation, lacking })
+        let code = (self.0)(&invocation);
+        let usage = Usage::since(start);
+        completion.deliver(Ok(match code {
+            0 => Ended::Done(usage),
+            code => Ended::Failed(Failed { status: Status::Exited(code), usage, lacking: None }),
+        }));
+    }
+
+    fn capacity(&self) -> NonZeroUsize {
+        NonZeroUsize::MAX
     }
 }

@@ -51,7 +51,8 @@ impl VerifiedPath {
         self.compare(&lstat(&self.path)?)
     }
 
-    fn compare(&self, found: &Stat) -> io::Result<()> {
+    /// Compares what was found with what was verified.
+    pub(super) fn compare(&self, found: &Stat) -> io::Result<()> {
         if (found.st_dev, found.st_ino) == self.id { Ok(()) } else { Err(Errno::STALE.into()) }
     }
 }

@@ -104,8 +104,14 @@ fn remembered(title: &str, memory: &Memory) -> Option<String> {
     Some(format!("{title} is made again; its result was collected at {at:.0} by {user} on {host}"))
 }
 
-/// Says in words how a call failed, and what it printed last; `None` if it did not fail.
+/// Says in words how a call failed, and what it printed last, or why it is not finished; `None` if
+/// neither is so.
 fn failure(evaluation: &Evaluation, call: CallId, outcome: &Outcome) -> Option<String> {
+    if let Outcome::Unfinished(name, why) = outcome {
+        let mut text = format!("{} is not finished: {why}\n", evaluation.title(call));
+        line(&mut text, "call", &name.short());
+        return Some(text);
+    }
     let Outcome::Failed { name, error, log } = outcome else { return None };
     let mut text = format!("{} failed: {error}\n", evaluation.title(call));
     let causes = std::iter::successors(error.source(), |&error| error.source());

@@ -170,6 +170,7 @@ impl Reporter for Json<'_> {
                 let (computation, _) = self.call(*call, outcome.name());
                 let reason = match &**outcome {
                     Outcome::Failed { error, .. } => error.to_string(),
+                    Outcome::Unfinished(_, why) => why.to_string(),
                     _ => String::new(),
                 };
                 print(&EventLine::Retried { call: call.index(), computation, reason }, out)
@@ -194,6 +195,7 @@ impl Reporter for Json<'_> {
                     Outcome::Executed(_) => ("executed", None, None),
                     Outcome::Missing(..) => ("missing", None, None),
                     Outcome::Blocked(_) => ("blocked", None, None),
+                    Outcome::Unfinished(_, why) => ("unfinished", Some(why.to_string()), None),
                     Outcome::Interrupted(_) => ("interrupted", None, None),
                     Outcome::Failed { error, log, .. } => (
                         "failed",

@@ -107,6 +107,7 @@ impl Evaluation {
                 Outcome::Executed(_) => tally.executed += 1,
                 Outcome::Missing(..) => tally.missing += 1,
                 Outcome::Blocked(_) => tally.blocked += 1,
+                Outcome::Unfinished(..) => tally.unfinished += 1,
                 Outcome::Interrupted(_) => tally.interrupted += 1,
                 Outcome::Failed { error, .. } => {
                     tally.failed += 1;
@@ -135,11 +136,19 @@ pub struct Tally {
     pub blocked: usize,
     /// Calls that failed.
     pub failed: usize,
+    /// Calls that were suspended, lost or refused; left out if there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unfinished: usize,
     /// Calls that were not over when the user asked to stop.
     pub interrupted: usize,
     /// Calls that failed because the storage did.
     #[serde(skip)]
     pub storage: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it like this")]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Says how many calls ended in which way: `3 calls: 2 found, 1 executed`.
@@ -153,6 +162,7 @@ impl fmt::Display for Tally {
             (self.missing, "missing"),
             (self.failed, "failed"),
             (self.blocked, "blocked"),
+            (self.unfinished, "not finished"),
             (self.interrupted, "interrupted"),
         ];
         let parts = parts.into_iter().filter(|(count, _)| *count > 0);

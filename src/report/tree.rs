@@ -161,6 +161,7 @@ impl<'a> TreePrinter<'a> {
         let text = match outcome {
             Outcome::Failed { error, .. } => format!("FAILED: {error}"),
             Outcome::Blocked(_) => "not computed: an input is missing".to_owned(),
+            Outcome::Unfinished(_, why) => format!("not finished: {why}"),
             Outcome::Interrupted(_) => "interrupted".to_owned(),
             Outcome::Reused(_)
             | Outcome::TakenOver(_)

@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::{Handle, Signals};
 
-use crate::executor::{GRACE, Local, was_ignored};
+use crate::executor::{Executor, GRACE, was_ignored};
 
 /// What asks a program to end, unless whoever started it had it ignored, as `nohup` does.
 fn signals() -> impl Iterator<Item = i32> {
@@ -24,12 +24,12 @@ pub(super) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Begins to watch; the first signal interrupts the executor, a second one kills.
-    pub(super) fn watch(executor: &Arc<Local>) -> io::Result<Self> {
-        let (interrupted, killed) = (Arc::clone(executor), Arc::clone(executor));
+    /// Begins to watch; the first signal cancels the executor, a second one kills.
+    pub(super) fn watch(executor: &Arc<dyn Executor>) -> io::Result<Self> {
+        let (cancelled, killed) = (Arc::clone(executor), Arc::clone(executor));
         let interrupt = move || {
-            interrupted.interrupt();
-            let executor = Arc::clone(&interrupted);
+            cancelled.cancel();
+            let executor = Arc::clone(&cancelled);
             thread::spawn(move || {
                 thread::sleep(GRACE);
                 executor.kill();

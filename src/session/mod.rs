@@ -73,10 +73,11 @@ pub struct Session {
     trees: Trees,
     jobs: NonZeroUsize,
     retries: u32,
+    limit: Option<Duration>,
     /// The calls that are executed although their outputs are there.
     forced: HashSet<ResultName>,
     /// Absent if nothing is to be computed.
-    executor: Option<(Arc<Local>, Interrupts)>,
+    executor: Option<(Arc<dyn Executor>, Interrupts)>,
     /// The warning that nothing is isolated was printed.
     warned: Cell<bool>,
 }
@@ -90,9 +91,8 @@ impl Session {
     /// Fails if the storage cannot be written, or signals not be watched.
     pub fn open(dir: &Path, storage: &Path, options: &RunOptions) -> Result<Self, Error> {
         let storage = Storage::open(storage, options.unrecorded, options.durability)?;
-        let executor = Local::with_limit(options.timeout);
-        let isolated = |executor: Local| executor.isolated(Sandbox::default());
-        let executor = Arc::new(if options.isolate { isolated(executor) } else { executor });
+        let sandbox = options.isolate.then(Sandbox::default);
+        let executor: Arc<dyn Executor> = Arc::new(Local::new(options.jobs, sandbox));
         let interrupts =
             Interrupts::watch(&executor).map_err(|error| Error::Begin(error.into()))?;
         let storage = storage.with_cache(Cache::of_user()).until(interrupts.asked());
@@ -114,13 +114,14 @@ impl Session {
         storage: Storage,
         dir: &Path,
         options: &RunOptions,
-        executor: Option<(Arc<Local>, Interrupts)>,
+        executor: Option<(Arc<dyn Executor>, Interrupts)>,
     ) -> Self {
         Self {
             storage: Arc::new(storage),
             trees: Trees::new(dir),
             jobs: options.jobs,
             retries: options.retries,
+            limit: options.timeout,
             forced: HashSet::new(),
             executor,
             warned: Cell::new(false),
@@ -215,9 +216,9 @@ impl Session {
         printer: &mut EventPrinter<'_>,
     ) -> Result<(), Error> {
         let (sender, events) = mpsc::channel::<Event>();
-        let executor = self.executor.as_ref().map(|(executor, _)| &**executor as &dyn Executor);
+        let executor = self.executor.as_ref().map(|(executor, _)| &**executor);
         let (trees, forced) = (&self.trees, &self.forced);
-        let (jobs, retries) = (self.jobs, self.retries);
+        let (jobs, retries, limit) = (self.jobs, self.retries, self.limit);
         let evaluated = thread::scope(|scope| {
             let evaluating = scope.spawn(move || {
                 // The events end when nobody is left to send one.
@@ -227,6 +228,7 @@ impl Session {
                     executor,
                     exports,
                     retries,
+                    limit,
                     forced,
                 });
                 Evaluator { evaluation, execution, observe }.evaluate(jobs)

@@ -50,6 +50,17 @@ pub(crate) fn value(name: &str, number: usize, inputs: &[String]) -> String {
     format!("{hash:016x}")
 }
 
+/// Makes the outputs of an invocation; returns the computation, and what it was given.
+pub(crate) fn execute(invocation: &Invocation) -> (String, Vec<String>) {
+    let name = invocation.tree.path.file_name().unwrap().to_str().unwrap();
+    let inputs: Vec<String> =
+        invocation.inputs.iter().map(|input| read(&input.file.path)).collect();
+    for (number, output) in invocation.outputs.iter().enumerate() {
+        fs::write(output, value(name, number, &inputs)).unwrap();
+    }
+    (name.to_owned(), inputs)
+}
+
 fn read(path: &PathBuf) -> String {
     fs::read_to_string(path).unwrap()
 }
@@ -74,26 +85,26 @@ impl World {
         let executed = Mutex::new(Vec::new());
         let fake = Fake(|invocation: &Invocation| {
             and();
-            let name = invocation.tree.path.file_name().unwrap().to_str().unwrap();
-            let inputs: Vec<String> =
-                invocation.inputs.iter().map(|input| read(&input.path)).collect();
-            for (number, output) in invocation.outputs.iter().enumerate() {
-                fs::write(output, value(name, number, &inputs)).unwrap();
-            }
-            executed.lock().unwrap().push((name.to_owned(), inputs));
+            executed.lock().unwrap().push(execute(invocation));
             0
         });
-        let evaluated = self.evaluate(Some(&fake), jobs);
+        let evaluated = self.evaluate(Some(&fake), jobs, 0);
         let executed = executed.into_inner().unwrap();
         Evaluated { executed, ..evaluated }
     }
 
     /// Looks what is there.
     pub(crate) fn look(&self) -> Evaluated {
-        self.evaluate(None, 2)
+        self.evaluate(None, 2, 0)
     }
 
-    fn evaluate(&self, executor: Option<&dyn Executor>, jobs: usize) -> Evaluated {
+    /// Evaluates it with an executor, or looks what is there.
+    pub(crate) fn evaluate(
+        &self,
+        executor: Option<&dyn Executor>,
+        jobs: usize,
+        retries: u32,
+    ) -> Evaluated {
         let Self { task, plan, .. } = self;
         let storage = match executor {
             Some(_) => Storage::open(&self.storage, Unrecorded::Adopt, Durability::Unsynced),
@@ -106,8 +117,8 @@ impl World {
         let observe = &|event: Event| events.lock().unwrap().push(event);
         let trees = Trees::new(&self.storage);
         let exports = &Exports::new(&evaluation.storage, &trees);
-        let (forced, retries) = (&HashSet::new(), 0);
-        let settings = |executor| ExecutionSettings { executor, exports, retries, forced };
+        let (forced, limit) = (&HashSet::new(), None);
+        let settings = |executor| ExecutionSettings { executor, exports, retries, limit, forced };
         let evaluator = Evaluator { evaluation, execution: executor.map(settings), observe };
         evaluator.evaluate(NonZeroUsize::new(jobs).unwrap()).unwrap();
         let mut text = Vec::new();

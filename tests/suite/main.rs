@@ -12,6 +12,7 @@ mod diff;
 mod doctor;
 mod documents;
 mod examples;
+mod executors;
 mod explain;
 mod faults;
 mod fifo;

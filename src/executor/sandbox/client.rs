@@ -1,4 +1,4 @@
-//! A launcher, as seen by whoever started it.
+//! The client of a launcher: starts one, and asks it to execute.
 
 use std::io::{self, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -7,13 +7,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use rustix::process::Pid;
 
-use super::cell::Cell;
-use super::launcher::ALONE;
-use super::wire::{Told, Used};
-use super::{LAUNCH, SandboxError};
+use super::error::SandboxError;
+use super::spec::SandboxSpec;
+use super::wire::{HOST_NETWORK, LAUNCH, OWN_NETWORK, Reply, Used};
 use crate::access::Access;
 
-/// What executions of one launcher have in common.
+/// State shared by all executions of one launcher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shared {
     network: bool,
@@ -47,7 +46,7 @@ impl Launcher {
         command
             .arg0("ce-launcher")
             .arg(LAUNCH)
-            .arg(if shared.network { "host" } else { ALONE })
+            .arg(if shared.network { HOST_NETWORK } else { OWN_NETWORK })
             .args(&shared.devices)
             .env_clear()
             .stdin(Stdio::piped())
@@ -58,30 +57,30 @@ impl Launcher {
         };
         let output = BufReader::new(output);
         let mut launcher = Self { shared, child, input, output, spent: false };
-        match launcher.told()? {
-            Told::Ready => Ok(launcher),
-            told => Err(SandboxError::unexpected(told)),
+        match launcher.reply()? {
+            Reply::Ready => Ok(launcher),
+            reply => Err(SandboxError::unexpected(reply)),
         }
     }
 
     /// Starts an execution; returns the process that leads its group.
-    pub(in crate::executor) fn begin(&mut self, cell: &Cell) -> Result<Pid, SandboxError> {
-        cell.write(&mut self.input).map_err(SandboxError::Lost)?;
+    pub(in crate::executor) fn begin(&mut self, spec: &SandboxSpec) -> Result<Pid, SandboxError> {
+        spec.write(&mut self.input).map_err(SandboxError::Lost)?;
         let mut failed = None;
         loop {
-            match self.told()? {
-                Told::Started(pid) => return Pid::from_raw(pid).ok_or_else(SandboxError::garbled),
-                Told::Over => return Err(failed.unwrap_or_else(SandboxError::garbled)),
-                told => failed = Some(SandboxError::unexpected(told)),
+            match self.reply()? {
+                Reply::Started(pid) => return Pid::from_raw(pid).ok_or_else(SandboxError::garbled),
+                Reply::Over => return Err(failed.unwrap_or_else(SandboxError::garbled)),
+                reply => failed = Some(SandboxError::unexpected(reply)),
             }
         }
     }
 
     /// Waits until `exec` has ended; returns how: an exit status, or minus a signal.
     pub(in crate::executor) fn wait(&mut self) -> Result<i32, SandboxError> {
-        match self.told()? {
-            Told::Ended(status) => Ok(status),
-            told => Err(SandboxError::unexpected(told)),
+        match self.reply()? {
+            Reply::Ended(status) => Ok(status),
+            reply => Err(SandboxError::unexpected(reply)),
         }
     }
 
@@ -89,18 +88,18 @@ impl Launcher {
     /// returns what it used.
     pub(in crate::executor) fn end(&mut self) -> Result<Used, SandboxError> {
         self.input.write_all(b"a").map_err(SandboxError::Lost)?;
-        match self.told()? {
-            Told::Used(used) => Ok(used),
-            Told::Last(used) => {
+        match self.reply()? {
+            Reply::Used(used) => Ok(used),
+            Reply::Last(used) => {
                 self.spent = true;
                 Ok(used)
             }
-            told => Err(SandboxError::unexpected(told)),
+            reply => Err(SandboxError::unexpected(reply)),
         }
     }
 
-    fn told(&mut self) -> Result<Told, SandboxError> {
-        Told::read(&mut self.output).map_err(SandboxError::Lost)
+    fn reply(&mut self) -> Result<Reply, SandboxError> {
+        Reply::read(&mut self.output).map_err(SandboxError::Lost)
     }
 }
 

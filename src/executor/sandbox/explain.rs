@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::cell::{COMPUTATION, Cell, INPUTS, Mode, OUTPUTS, TMP};
+use super::spec::{COMPUTATION, INPUTS, Mode, OUTPUTS, SandboxSpec, TMP};
 use super::system::PROGRAMS;
 use crate::access::Rule;
 
@@ -24,7 +24,7 @@ pub(super) fn interpreter(script: &[u8]) -> Option<PathBuf> {
 
 /// The lines of `access` that would grant what the end of a log complains about: paths that exist
 /// outside only, or cannot be written.
-pub(super) fn lacking(cell: &Cell, log: &str, exists: impl Fn(&Path) -> bool) -> Vec<Rule> {
+pub(super) fn lacking(spec: &SandboxSpec, log: &str, exists: impl Fn(&Path) -> bool) -> Vec<Rule> {
     let mut rules = Vec::new();
     for line in log.lines() {
         let read_only = line.contains("Read-only file system");
@@ -34,7 +34,7 @@ pub(super) fn lacking(cell: &Cell, log: &str, exists: impl Fn(&Path) -> bool) ->
             let rule = if !path.is_absolute() || path == Path::new("/") {
                 None
             } else {
-                rule(cell, path, read_only, &exists)
+                rule(spec, path, read_only, &exists)
             };
             rules.extend(rule.filter(|rule| !rules.contains(rule)));
         }
@@ -44,12 +44,12 @@ pub(super) fn lacking(cell: &Cell, log: &str, exists: impl Fn(&Path) -> bool) ->
 
 /// The line that would grant a path, if that is what lacks.
 pub(super) fn rule(
-    cell: &Cell,
+    spec: &SandboxSpec,
     path: &Path,
     read_only: bool,
     exists: &impl Fn(&Path) -> bool,
 ) -> Option<Rule> {
-    let deepest = cell.binds.iter().filter(|bind| path.starts_with(&bind.target));
+    let deepest = spec.binds.iter().filter(|bind| path.starts_with(&bind.target));
     let bound = deepest.max_by_key(|bind| bind.target.as_os_str().len());
     // The directory for temporary files shows nothing of the host's.
     let shown = bound.is_some_and(|bind| bind.target != Path::new(TMP))
@@ -75,16 +75,16 @@ pub(super) fn rule(
 
 #[cfg(test)]
 mod tests {
-    use super::super::cell::Bind;
+    use super::super::spec::Bind;
     use super::*;
-    use crate::executor::VerifiedPath;
+    use crate::executor::verified::VerifiedPath;
 
     fn lines(log: &str) -> Vec<String> {
         let bind = |mode, path: &str| {
             let (source, target) = (path.into(), path.into());
             Bind { mode, source, id: None, target }
         };
-        let cell = Cell {
+        let spec = SandboxSpec {
             exec: "/computation/exec".into(),
             arguments: Vec::new(),
             environment: Vec::new(),
@@ -98,7 +98,7 @@ mod tests {
             ],
         };
         let exists = |path: &Path| !path.starts_with("/nowhere");
-        lacking(&cell, log, exists).iter().map(ToString::to_string).collect()
+        lacking(&spec, log, exists).iter().map(ToString::to_string).collect()
     }
 
     #[test]

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::thread::UnshareFlags;
 
-use super::attempt::{Facts, open_to_write, possible};
+use super::facts::{Facts, open_to_write, possible};
 use super::system::TELLING;
 
 /// Everything that whoever has a key, or its user, may do with it.

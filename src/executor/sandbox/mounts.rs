@@ -1,16 +1,17 @@
-//! Mounts: bound, restricted and listed.
+//! Steps that launchers are made of: mounts are bound, restricted and listed, and each error says what failed.
 
 use std::ffi::{CStr, OsString};
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive, mount_remount};
 
-use super::wire::Told;
+use super::wire::Reply;
 
 /// Neither set-user-id programs nor devices.
 pub(super) const QUIET: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
@@ -36,10 +37,10 @@ pub(super) struct Failed {
 }
 
 impl Failed {
-    /// The same, to be told.
-    pub(super) fn told(self) -> Told {
+    /// The same, as a message.
+    pub(super) fn reply(self) -> Reply {
         let errno = self.error.raw_os_error().unwrap_or_default();
-        Told::Failed(self.doing.to_owned(), self.path, errno)
+        Reply::Failed(self.doing.to_owned(), self.path, errno)
     }
 }
 
@@ -54,6 +55,14 @@ pub(super) fn at<E: Into<io::Error>>(
 /// A path of a root, as it is named outside of it.
 pub(super) fn below(root: &str, path: &Path) -> PathBuf {
     Path::new(root).join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// Returns a directory of a root, made if it is not there.
+pub(super) fn directory(root: &str, path: &Path) -> Result<PathBuf, Failed> {
+    let target = below(root, path);
+    let made = DirBuilder::new().recursive(true).mode(0o755).create(&target);
+    made.map_err(at("make", path))?;
+    Ok(target)
 }
 
 /// Mounts an empty file system in memory.

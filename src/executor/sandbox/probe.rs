@@ -5,17 +5,33 @@ use std::ffi::OsString;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::net::TcpListener;
+use std::num::NonZeroUsize;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
+use std::sync::mpsc::channel;
 
-use super::attempt::{self, ATTEMPTS, Facts};
-use super::{BREAK_OUT, Sandbox, SandboxError, kernel};
+use super::attempt::{self, ATTEMPTS};
+use super::error::SandboxError;
+use super::facts::{self, Facts};
+use super::kernel;
+use super::pool::Sandbox;
 use crate::access::{Access, Rule};
 use crate::diagnosis::Diagnosis;
-use crate::executor::{Executor, Invocation, Isolation, Local, VerifiedPath};
+use crate::digest::Digest;
+use crate::executor::contract::{Completion, Executor};
+use crate::executor::ended::{Ended, Failed, Isolation};
+use crate::executor::invocation::{InputFile, Invocation};
+use crate::executor::local::Local;
+use crate::executor::verified::VerifiedPath;
+
+/// The hidden first argument that makes this program try to break out.
+pub(super) const BREAK_OUT: &str = "--break-out";
+
+/// The directory of the computation is no export, so no tree is right for it.
+const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
 /// What this program does in the sandbox: its arguments are those of an `exec`.
 pub(super) fn break_out(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
@@ -100,24 +116,12 @@ impl Site {
             port: tcp.local_addr()?.port(),
             socket,
             mark: format!("600.{}", std::process::id()),
-            namespaces: attempt::namespaces(),
+            namespaces: facts::namespaces(),
             key: kernel::decoy(),
         };
         fs::write(at("facts"), facts.text())?;
-        let verified = |name: &str| VerifiedPath::of(at(name));
-        let invocation = Invocation {
-            tree: verified("tree")?,
-            inputs: vec![verified("facts")?],
-            outputs: vec![at("out/00")],
-            work: verified("work")?,
-            outbox: verified("out")?,
-            stage: verified("")?,
-            log: "log",
-            access: Access { rules: vec![Rule::Read(program)] },
-        };
-        let ended = Local::default().isolated(sandbox).execute(&invocation);
+        let isolated = self.execute(sandbox, facts.text().as_bytes(), program)?;
         drop((tcp, unix));
-        let isolated = ended.is_ok_and(|ended| ended.isolation == Isolation::Namespaces);
         let text = fs::read_to_string(at("out/00")).unwrap_or_default();
         let mut possible: Vec<Option<String>> = text
             .lines()
@@ -139,6 +143,38 @@ impl Site {
         let ways = ways.zip(possible).chain([(("left behind", "no process can be"), left)]);
         let found = ways.map(|((name, held), possible)| finding(name, held, possible, is_filtered));
         Ok(found.collect())
+    }
+
+    /// Executes in the sandbox; tells whether it was isolated.
+    fn execute(&self, sandbox: Sandbox, facts: &[u8], program: PathBuf) -> io::Result<bool> {
+        let at = |name: &str| self.dir.join(name);
+        let verified = |name: &str| VerifiedPath::of(at(name));
+        let invocation = Invocation {
+            call: String::new(),
+            storage: self.dir.clone(),
+            tree: verified("tree")?,
+            tree_id: EMPTY_TREE.parse().map_err(io::Error::other)?,
+            inputs: vec![InputFile { file: verified("facts")?, digest: Digest::of(facts) }],
+            outputs: vec![at("out/00")],
+            work: verified("work")?,
+            outbox: verified("out")?,
+            stage: verified("")?,
+            log: "log".to_owned(),
+            access: Access { rules: vec![Rule::Read(program)] },
+            isolate: true,
+            limit: None,
+        };
+        let (sender, ends) = channel();
+        let local = Local::new(NonZeroUsize::MIN, Some(sandbox));
+        local.submit(invocation, Completion::new(move |end| drop(sender.send(end))));
+        let end = ends.recv();
+        local.finish();
+        Ok(match end {
+            Ok(Ok(Ended::Done(usage) | Ended::Failed(Failed { usage, .. }))) => {
+                usage.isolation == Isolation::Namespaces
+            }
+            _ => false,
+        })
     }
 }
 

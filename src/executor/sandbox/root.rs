@@ -3,20 +3,20 @@
 //! The launcher has one that is ready but for what differs between executions. An execution that is
 //! granted more than others builds its own: its mount points are for nobody else to see.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, symlink};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use rustix::mount::{MountFlags, UnmountFlags, mount_bind_recursive, unmount};
 use rustix::process::{chdir, pivot_root};
 
-use super::cell::{self, Bind, COMPUTATION, Cell, HOME, INPUTS, Mode, OUTPUTS, TMP};
 use super::mounts::{
-    Failed, NEW, OLD, QUIET, SYSTEM, VERIFY, at, below, bind_read_only, memory, restrict,
+    Failed, NEW, OLD, QUIET, SYSTEM, VERIFY, at, below, bind_read_only, directory, memory, restrict,
 };
+use super::spec::{self, Bind, COMPUTATION, HOME, INPUTS, Mode, OUTPUTS, SandboxSpec, TMP};
 use super::system::Part;
-use crate::executor::VerifiedPath;
+use crate::executor::verified::VerifiedPath;
 
 /// The root that is ready, in the launcher's own mount namespace.
 #[derive(Debug)]
@@ -34,14 +34,14 @@ impl Ready {
     }
 
     /// Makes mount points for as many inputs as an execution has, and no more.
-    pub(super) fn fit(&mut self, cell: &Cell) -> Result<(), Failed> {
-        let point = |number| below(SYSTEM, &cell::name(INPUTS, number));
-        while self.inputs < cell.inputs {
+    pub(super) fn fit(&mut self, spec: &SandboxSpec) -> Result<(), Failed> {
+        let point = |number| below(SYSTEM, &spec::name(INPUTS, number));
+        while self.inputs < spec.inputs {
             let point = point(self.inputs);
             File::create_new(&point).map_err(at("make", point))?;
             self.inputs += 1;
         }
-        while self.inputs > cell.inputs {
+        while self.inputs > spec.inputs {
             let point = point(self.inputs - 1);
             fs::remove_file(&point).map_err(at("remove", point))?;
             self.inputs -= 1;
@@ -51,8 +51,8 @@ impl Ready {
 
     /// Completes the root, or builds another, and returns it. This process has a mount namespace of
     /// its own.
-    pub(super) fn complete(&self, cell: &Cell) -> Result<&'static str, Failed> {
-        let root = if cell.is_plain() {
+    pub(super) fn complete(&self, spec: &SandboxSpec) -> Result<&'static str, Failed> {
+        let root = if spec.is_plain() {
             SYSTEM
         } else {
             memory(NEW, c"mode=0755")?;
@@ -65,7 +65,7 @@ impl Ready {
         };
         memory(below(root, Path::new("/dev/shm")), c"mode=1777")?;
         memory(below(root, Path::new(HOME)), c"mode=0700")?;
-        cell.binds.iter().try_for_each(|it| bind(root, it))?;
+        spec.binds.iter().try_for_each(|it| bind(root, it))?;
         Ok(root)
     }
 }
@@ -126,12 +126,4 @@ pub(super) fn enter(root: &str, directory: &str) -> Result<(), Failed> {
     pivot_root(".", ".").map_err(at("take as root", root))?;
     unmount(".", UnmountFlags::DETACH).map_err(at("let go of", OLD))?;
     chdir(directory).map_err(at("enter", directory))
-}
-
-/// A directory of a root, made if it is not there.
-pub(super) fn directory(root: &str, path: &Path) -> Result<PathBuf, Failed> {
-    let target = below(root, path);
-    let made = DirBuilder::new().recursive(true).mode(0o755).create(&target);
-    made.map_err(at("make", path))?;
-    Ok(target)
 }

@@ -12,9 +12,10 @@ use rustix::mount::{
 };
 use rustix::process::{chdir, geteuid, pivot_root};
 
-use super::cell::TMP;
-use super::mounts::{Failed, OLD, QUIET, SYSTEM, at, below, memory, mounted_below, restrict};
-use super::root;
+use super::mounts::{
+    Failed, OLD, QUIET, SYSTEM, at, below, directory, memory, mounted_below, restrict,
+};
+use super::spec::TMP;
 
 /// Where number one shows the processes of its namespace.
 pub(super) const PROC: &str = "/system/proc";
@@ -105,7 +106,7 @@ fn relative(name: &Path, to: &Path) -> PathBuf {
 
 /// Binds a part of the host's system.
 fn bind(name: &Path) -> Result<(), Failed> {
-    let target = root::directory(SYSTEM, name)?;
+    let target = directory(SYSTEM, name)?;
     mount_bind_recursive(below(OLD, name), &target).map_err(at("bind", name))?;
     if name == Path::new("/etc") && geteuid().is_root() {
         hide_secrets(&target)?;

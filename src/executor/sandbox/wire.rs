@@ -6,12 +6,21 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a launcher tells.
+/// The hidden first argument that makes this program a launcher.
+pub(super) const LAUNCH: &str = "--launch";
+
+/// The second argument of a launcher that has a network namespace of its own.
+pub(super) const OWN_NETWORK: &str = "alone";
+
+/// The second argument of a launcher that uses the network of the host.
+pub(super) const HOST_NETWORK: &str = "host";
+
+/// A message from a launcher to the process that started it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Reply {
     /// It can isolate.
     Ready,
-    /// What could not be done, with which path, and the error number.
+    /// A step failed: what was being done, with which path, and the error number.
     Failed(String, PathBuf, i32),
     /// `exec` was started, and leads this process group.
     Started(i32),
@@ -19,13 +28,13 @@ pub(super) enum Told {
     Ended(i32),
     /// An execution could not begin.
     Over,
-    /// Nothing of the execution runs any more: what all of its processes used.
+    /// No process of the execution runs any more: what all of them used.
     Used(Used),
     /// The same, and the launcher ends.
     Last(Used),
 }
 
-/// What the processes of an execution used.
+/// Resources that the processes of an execution used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::executor) struct Used {
     pub(in crate::executor) user: Duration,
@@ -35,15 +44,15 @@ pub(in crate::executor) struct Used {
 }
 
 impl Used {
-    /// What these and others used.
+    /// The sum of these and others; the peak is the greater one.
     pub(super) fn and(self, others: Self) -> Self {
         let (user, system) = (self.user + others.user, self.system + others.system);
         Self { user, system, peak: self.peak.max(others.peak) }
     }
 }
 
-impl Told {
-    /// The whole frame. It is to be written at once: several processes share a pipe.
+impl Reply {
+    /// The whole frame. It must be written at once: several processes share a pipe.
     pub(super) fn frame(&self) -> Vec<u8> {
         let mut frame = Frame::default();
         match self {
@@ -74,7 +83,7 @@ impl Told {
         frame.whole()
     }
 
-    /// Reads what is told next.
+    /// Reads the next reply.
     pub(super) fn read(from: &mut impl Read) -> io::Result<Self> {
         let mut parts = Parts::read(from)?.ok_or(io::ErrorKind::UnexpectedEof)?;
         Ok(match parts.bytes()?.as_slice() {
@@ -179,23 +188,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_understood() {
+    fn a_reply_arrives_as_it_was_sent() {
         let used = Used { user: Duration::from_nanos(7), peak: 5, ..Used::default() };
-        let all = [
-            Told::Ready,
-            Told::Failed("bind".to_owned(), "/a b\n".into(), 13),
-            Told::Started(10),
-            Told::Ended(-9),
-            Told::Over,
-            Told::Used(used),
-            Told::Last(used),
+        let replies = [
+            Reply::Ready,
+            Reply::Failed("bind".to_owned(), "/a b\n".into(), 13),
+            Reply::Started(10),
+            Reply::Ended(-9),
+            Reply::Over,
+            Reply::Used(used),
+            Reply::Last(used),
         ];
-        let sent: Vec<u8> = all.iter().flat_map(Told::frame).collect();
+        let sent: Vec<u8> = replies.iter().flat_map(Reply::frame).collect();
         let mut rest = sent.as_slice();
-        all.iter().for_each(|told| assert_eq!(Told::read(&mut rest).unwrap(), *told));
-        assert!(Told::read(&mut rest).is_err(), "nobody tells any more");
-        for cut in 1..all[1].frame().len() {
-            assert!(Told::read(&mut &all[1].frame()[..cut]).is_err(), "cut at {cut}");
+        replies.iter().for_each(|reply| assert_eq!(Reply::read(&mut rest).unwrap(), *reply));
+        assert!(Reply::read(&mut rest).is_err(), "no reply is left");
+        for cut in 1..replies[1].frame().len() {
+            assert!(Reply::read(&mut &replies[1].frame()[..cut]).is_err(), "cut at {cut}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Number one of the process namespace in which a launcher forks its executions, one after the other.
+//! The first process of the namespace in which a launcher forks its executions, one after the other.
 //!
-//! It ends what an execution has left behind, and reaps whoever has lost his parent. It has no
+//! It ends what an execution has left behind, and reaps processes whose parent has ended. It has no
 //! privileges, and its root is empty. With it, all processes of its namespace end.
 
 use std::fs::{File, OpenOptions};
@@ -20,9 +20,9 @@ use rustix::process::{
 use rustix::thread::{CapabilitySet, UnshareFlags};
 use signal_hook::consts::SIGCHLD;
 
-use super::launcher::{End, forked, reap, tell_failed, unshare};
 use super::mounts::{Failed, NEW, OLD, QUIET, at, below, bind_read_only, memory};
 use super::privileges;
+use super::process::{End, forked, reap, send_failed, unshare};
 use super::root::enter;
 use super::system::{self, PROC};
 use super::wire::Used;
@@ -55,29 +55,29 @@ const LIMITS: [Resource; 16] = [
     Resource::Rttime,
 ];
 
-/// Number one, as its launcher has it.
+/// The first process of a process namespace, as its launcher has it.
 #[derive(Debug)]
-pub(super) struct NumberOne {
+pub(super) struct NamespaceInit {
     pid: Pid,
     asks: File,
     told: File,
 }
 
-impl NumberOne {
-    /// Forks it. What this process forks from now on is in its namespace.
+impl NamespaceInit {
+    /// Forks it. Whatever this process forks from now on is in its namespace.
     pub(super) fn start() -> Result<Self, End> {
         let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(at("make", "a pipe"));
         let ((asked, asks), (told, tells)) = (pipe()?, pipe()?);
         unshare(UnshareFlags::NEWPID)?;
         let Some(pid) = forked()? else {
             drop((asks, told));
-            be(&asked.into(), &tells.into()).unwrap_or_else(tell_failed);
+            run(&asked.into(), &tells.into()).unwrap_or_else(send_failed);
             return Err(End::Over);
         };
         drop((asked, tells));
-        let mut one = Self { pid, asks: asks.into(), told: told.into() };
-        // If it could not begin, it has told why.
-        one.hear().map(|_| one).map_err(|_| End::Over)
+        let mut init = Self { pid, asks: asks.into(), told: told.into() };
+        // If it could not begin, it has sent why.
+        init.hear().map(|_| init).map_err(|_| End::Over)
     }
 
     /// Ends what is left of an execution of which `exec` was reaped. Returns what that used if
@@ -101,8 +101,8 @@ impl NumberOne {
     }
 }
 
-/// Is number one, until it is not wanted any more.
-fn be(asked: &File, tells: &File) -> Result<(), Failed> {
+/// Runs as the first process until the launcher closes the pipe.
+fn run(asked: &File, tells: &File) -> Result<(), Failed> {
     let numbers = show_processes()?;
     unshare(UnshareFlags::NEWNS)?;
     memory(NEW, c"mode=0555")?;

@@ -3,7 +3,7 @@
 //! What has left its process group cannot be killed with it. But the kernel gives a process whose
 //! parent has ended to the nearest ancestor that asks for it, which is this program: such an orphan
 //! is a child of its main thread, which starts nothing itself. So one look at that thread's list of
-//! children tells whether anybody has escaped.
+//! children tells whether any process has escaped.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,9 +16,9 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getpgid, getpid, kill_process, set_child_subreaper, waitid,
 };
 
-use super::GRACE;
+use super::groups::GRACE;
 
-/// How often it is looked whether what was killed at last is gone.
+/// The interval at which it is checked whether killed orphans are gone.
 const POLL: Duration = Duration::from_millis(1);
 
 /// The orphans of this process.

@@ -1,4 +1,4 @@
-//! What one execution sees: a value, made of an invocation here, carried out by the launcher.
+//! The specification of a sandbox: what one execution sees. A value, made of an invocation, carried out by a launcher.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::wire::{Frame, Parts};
 use crate::access::{Access, Rule};
-use crate::executor::{Invocation, VerifiedPath};
+use crate::executor::invocation::Invocation;
+use crate::executor::verified::VerifiedPath;
 
 /// Where the directory of the computation is shown.
 pub(super) const COMPUTATION: &str = "/computation";
@@ -52,9 +53,9 @@ pub(super) struct Bind {
     pub(super) target: PathBuf,
 }
 
-/// What one execution sees.
+/// Everything that one execution sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::executor) struct Cell {
+pub(in crate::executor) struct SandboxSpec {
     pub(super) exec: PathBuf,
     pub(super) arguments: Vec<OsString>,
     /// The whole environment.
@@ -68,14 +69,14 @@ pub(in crate::executor) struct Cell {
     pub(super) binds: Vec<Bind>,
 }
 
-impl Cell {
+impl SandboxSpec {
     /// What an invocation may see, and nothing else.
     ///
     /// # Errors
     ///
     /// Tells the path that is not there.
     pub(super) fn of(invocation: &Invocation) -> Result<Self, (PathBuf, io::Error)> {
-        let Invocation { tree, inputs, outputs, work, outbox, stage, log, access } = invocation;
+        let Invocation { tree, inputs, outputs, work, outbox, stage, log, access, .. } = invocation;
         let own: [Bind; OWN] = [
             Bind::verified(Mode::Read, tree, COMPUTATION.into()),
             Bind::verified(Mode::Write, outbox, OUTPUTS.into()),
@@ -86,7 +87,9 @@ impl Cell {
             |dir: &str, count| -> Vec<PathBuf> { (0..count).map(|at| name(dir, at)).collect() };
         let inside = names(INPUTS, inputs.len());
         let shown = inputs.iter().zip(&inside);
-        binds.extend(shown.map(|(input, name)| Bind::verified(Mode::Read, input, name.clone())));
+        binds.extend(
+            shown.map(|(input, name)| Bind::verified(Mode::Read, &input.file, name.clone())),
+        );
         for rule in &access.rules {
             match rule {
                 Rule::Read(path) => binds.push(Bind::granted(Mode::Read, path)?),
@@ -220,9 +223,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_arrives_as_it_was_sent() {
+    fn a_spec_arrives_as_it_was_sent() {
         let bind = |mode, id| Bind { mode, source: "/a".into(), id, target: "/t".into() };
-        let cell = Cell {
+        let spec = SandboxSpec {
             exec: "/computation/exec".into(),
             arguments: vec!["/inputs/00".into(), "".into()],
             environment: vec![("A".into(), "b\nc".into())],
@@ -232,11 +235,11 @@ mod tests {
             binds: vec![bind(Mode::Read, None), bind(Mode::Write, Some((2, 3)))],
         };
         let mut sent = Vec::new();
-        cell.write(&mut sent).unwrap();
+        spec.write(&mut sent).unwrap();
         let mut rest = sent.as_slice();
-        assert_eq!(Cell::read(&mut rest).unwrap(), Some(cell));
-        assert_eq!(Cell::read(&mut rest).unwrap(), None);
-        assert!(Cell::read(&mut &sent[..sent.len() - 1]).is_err());
+        assert_eq!(SandboxSpec::read(&mut rest).unwrap(), Some(spec));
+        assert_eq!(SandboxSpec::read(&mut rest).unwrap(), None);
+        assert!(SandboxSpec::read(&mut &sent[..sent.len() - 1]).is_err());
     }
 
     #[test]

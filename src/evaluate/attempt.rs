@@ -1,0 +1,233 @@
+//! The attempts to execute a call: prepared, submitted, sealed when one has ended, and made again if it
+//! failed and may pass.
+
+use std::path::PathBuf;
+
+use super::step::{CallStep, Executed, Pending, Running, call_of};
+use super::{CallError, Evaluator, Event, ExecutionSettings, Outcome, Unfinished};
+use crate::executor::{
+    Ended, ExecuteError, InputFile, Invocation, Isolation, Status, Usage, VerifiedPath,
+};
+use crate::storage::record::{Execution, NOT_ISOLATED};
+use crate::storage::{Call, Failure, LOG, Reach, ResultName, Sealed, Stage, StorageError, Stored};
+use crate::workflow::{Computation, LIBRARY};
+
+impl<'a> Evaluator<'a> {
+    /// Prepares the next execution of a call.
+    pub(super) fn attempt(
+        &self,
+        settings: &ExecutionSettings<'_>,
+        mut pending: Pending<'a>,
+    ) -> CallStep<'a> {
+        loop {
+            match self.prepare(settings, &pending) {
+                Ok((invocation, stage)) => {
+                    let running = Running { pending, stage };
+                    return CallStep::Submit(Box::new(running), Box::new(invocation));
+                }
+                Err(error) => {
+                    let outcome = Outcome::failed(pending.name.clone(), error);
+                    if let Err(outcome) = self.retry(&mut pending, outcome) {
+                        return CallStep::Ended(outcome);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Goes on with a call of which an execution has ended.
+    pub(super) fn conclude(
+        &self,
+        settings: &ExecutionSettings<'_>,
+        running: Running<'a>,
+        end: Result<Ended, ExecuteError>,
+    ) -> CallStep<'a> {
+        let Running { mut pending, stage } = running;
+        match self.seal(&pending, stage, end) {
+            Ok(sealed) => {
+                let Pending { id, name, inputs, remembered, lease, .. } = pending;
+                let forced = self.is_forced(&name);
+                CallStep::Executed(Executed {
+                    id,
+                    name,
+                    inputs,
+                    sealed,
+                    taken_over: false,
+                    remembered,
+                    forced,
+                    _lease: lease,
+                })
+            }
+            Err(outcome) => match self.retry(&mut pending, outcome) {
+                Ok(()) => self.attempt(settings, pending),
+                Err(outcome) => CallStep::Ended(outcome),
+            },
+        }
+    }
+
+    /// Counts an execution that did not succeed, and tells of it if the call is executed again; returns
+    /// how the call ended otherwise.
+    fn retry(&self, pending: &mut Pending<'_>, outcome: Outcome) -> Result<(), Outcome> {
+        let left = match &outcome {
+            Outcome::Unfinished(_, Unfinished::Lost(_)) => &mut pending.replacements,
+            Outcome::Failed { error, .. } if !error.is_storage() => &mut pending.retries,
+            _ => return Err(outcome),
+        };
+        *left = match left.checked_sub(1) {
+            Some(left) => left,
+            None => return Err(outcome),
+        };
+        // What is remembered is what failed, not what was lost.
+        pending.remembered |= matches!(outcome, Outcome::Failed { .. });
+        (self.observe)(Event::Retried(pending.id, Box::new(outcome)));
+        Ok(())
+    }
+
+    /// Makes everything that an execution needs.
+    fn prepare(
+        &self,
+        settings: &ExecutionSettings<'_>,
+        pending: &Pending<'_>,
+    ) -> Result<(Invocation, Stage<'a>), CallError> {
+        let computation = self.evaluation.computation(pending.id);
+        let outputs = computation.outputs.len();
+        // What cannot be published is not computed.
+        self.evaluation.storage.prepare(&pending.name, outputs)?;
+        let tree = settings.exports.directory(computation, settings.executor.isolates())?;
+        let stage = self.evaluation.storage.stage(outputs)?;
+        Ok((self.invocation(settings, tree, &stage, pending)?, stage))
+    }
+
+    fn invocation(
+        &self,
+        settings: &ExecutionSettings<'_>,
+        tree: VerifiedPath,
+        stage: &Stage<'_>,
+        pending: &Pending<'_>,
+    ) -> Result<Invocation, StorageError> {
+        let Computation { tree: tree_id, access, .. } = self.evaluation.computation(pending.id);
+        let input = |file: &Stored| {
+            let id = self.evaluation.storage.verify_unchanged(file)?;
+            let path = self.evaluation.storage.path(&file.name);
+            Ok(InputFile { file: VerifiedPath { path, id }, digest: file.digest })
+        };
+        let own = |path: PathBuf| {
+            let id = self.evaluation.storage.id_of(&path)?;
+            Ok::<_, StorageError>(VerifiedPath { path, id })
+        };
+        Ok(Invocation {
+            call: pending.name.short(),
+            storage: self.evaluation.storage.path(""),
+            tree,
+            tree_id: tree_id.clone(),
+            inputs: pending.sources.iter().map(input).collect::<Result<_, StorageError>>()?,
+            outputs: stage.outputs().collect(),
+            work: own(stage.work())?,
+            outbox: own(stage.outbox())?,
+            stage: own(stage.directory())?,
+            log: LOG.to_owned(),
+            access: access.clone(),
+            isolate: settings.executor.isolates(),
+            limit: settings.limit,
+        })
+    }
+
+    /// Seals what an execution has made, or returns what became of it otherwise.
+    fn seal(
+        &self,
+        pending: &Pending<'_>,
+        mut stage: Stage<'a>,
+        end: Result<Ended, ExecuteError>,
+    ) -> Result<Sealed<'a>, Outcome> {
+        let Pending { id, name, inputs, sources, .. } = pending;
+        let computation = self.evaluation.computation(*id);
+        let call = call_of(computation, inputs);
+        let unfinished = |why| Err(Outcome::Unfinished(name.clone(), why));
+        match end {
+            Ok(Ended::Done(usage)) => {
+                limit_reach(&mut stage, &usage);
+                let execution = execution(&usage, computation, argv(call, name, sources));
+                stage
+                    .seal(call, &computation.outputs, execution)
+                    .map_err(|(stage, error)| fail(stage, call, name, error.into()))
+            }
+            Ok(Ended::Failed(failed)) => {
+                limit_reach(&mut stage, &failed.usage);
+                Err(fail(stage, call, name, CallError::Ended(Box::new(failed))))
+            }
+            Ok(Ended::Suspended(usage)) => {
+                limit_reach(&mut stage, &usage);
+                unfinished(Unfinished::Suspended)
+            }
+            Ok(Ended::Lost(how)) => {
+                // It may still run.
+                stage.doubt();
+                unfinished(Unfinished::Lost(how))
+            }
+            Err(ExecuteError::Refused(why)) => unfinished(Unfinished::Refused(why)),
+            Err(ExecuteError::Interrupted) => Err(Outcome::Interrupted(name.clone())),
+            Err(error) => Err(fail(stage, call, name, error.into())),
+        }
+    }
+}
+
+/// Says where an execution may have left something.
+fn limit_reach(stage: &mut Stage<'_>, usage: &Usage) {
+    stage.reached(match usage.isolation {
+        Isolation::None => Reach::Stage,
+        Isolation::Namespaces => Reach::Outbox,
+    });
+    if usage.left_behind {
+        stage.doubt();
+    }
+}
+
+/// What `exec` was called with, in the storage's names.
+fn argv(call: Call<'_>, name: &ResultName, sources: &[Stored]) -> Vec<String> {
+    let exec = format!("{LIBRARY}/{}/exec", call.version.computation);
+    let outputs = (0..call.outputs).map(|number| name.output(number));
+    let sources = sources.iter().map(|file| file.name.clone());
+    std::iter::once(exec).chain(sources).chain(outputs).collect()
+}
+
+/// Remembers a failure.
+fn fail(stage: Stage<'_>, call: Call<'_>, name: &ResultName, error: CallError) -> Outcome {
+    let name = name.clone();
+    if error.is_storage() {
+        return Outcome::failed(name, error);
+    }
+    let (exit_status, signal, seconds) = match &error {
+        CallError::Ended(failed) => match failed.status {
+            Status::Exited(status) => (Some(status), None, failed.usage.seconds()),
+            Status::Killed(signal) | Status::TimedOut(signal, _) => {
+                (None, Some(signal), failed.usage.seconds())
+            }
+        },
+        _ => (None, None, 0.0),
+    };
+    let failure = Failure { reason: error.to_string(), exit_status, signal, seconds };
+    match stage.fail(call, &name, failure) {
+        Ok(log) => Outcome::Failed { name, error: Box::new(error), log },
+        Err(error) => Outcome::failed(name, error),
+    }
+}
+
+fn execution(usage: &Usage, computation: &Computation, argv: Vec<String>) -> Execution {
+    let rules = computation.access.rules.iter();
+    let (isolation, access) = match usage.isolation {
+        Isolation::None => (NOT_ISOLATED, Vec::new()),
+        Isolation::Namespaces => ("namespaces", rules.map(ToString::to_string).collect()),
+    };
+    Execution {
+        argv,
+        isolation: isolation.to_owned(),
+        access,
+        start: usage.start,
+        end: usage.end,
+        user_seconds: usage.user.as_secs_f64(),
+        system_seconds: usage.system.as_secs_f64(),
+        peak_bytes: usage.peak,
+        exit_status: 0,
+        taken_over: None,
+    }
+}

@@ -1,0 +1,294 @@
+//! The scheduler: which call is ready, and what becomes of it after each step.
+//!
+//! Workers process what is ready, submit what is to be executed, and seal what has been: none of them
+//! waits for an execution. What was sealed goes to the event loop, in the thread that called, which
+//! flushes and publishes many calls together while the others go on; what another run computes is
+//! looked at again from time to time.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::step::{CallStep, Executed, Running};
+use super::work::{Work, WorkQueue};
+use super::{EvaluateError, Evaluator, Event, Outcome};
+use crate::executor::Completion;
+use crate::plan::CallId;
+use crate::storage::{Holder, ResultName, StorageError};
+
+/// How often calls that another run computes are looked at.
+const POLL: Duration = Duration::from_millis(100);
+
+/// How often outputs that have not settled are looked at.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// What a worker tells the event loop.
+enum Message<'a> {
+    Executed(Executed<'a>),
+    Held(Held),
+    /// A call is over, which others may have waited for.
+    Ended,
+    /// Every call is over, or a worker has panicked.
+    Over,
+}
+
+/// A call that another run computes.
+struct Held {
+    id: CallId,
+    name: ResultName,
+    /// `None` if its outputs are there and have not settled.
+    holder: Option<Holder>,
+    /// When it was looked at.
+    since: Instant,
+}
+
+/// How far the calls of a plan have come.
+struct Scheduler<'e, 'a> {
+    evaluator: &'e Evaluator<'a>,
+    /// For each call, how many of its inputs are not known yet.
+    pending_inputs: Vec<AtomicU32>,
+    /// For each call, whether it was told that its outputs have not settled.
+    unsettled: Vec<AtomicBool>,
+    /// How many calls are not over.
+    left: AtomicUsize,
+    /// Whether calls are looked at again when another one is over.
+    waiting: AtomicBool,
+    /// The calls that are being executed.
+    running: Mutex<HashMap<CallId, Running<'a>>>,
+    /// Shared with completions, which may come when nobody waits for them any more.
+    queue: Arc<WorkQueue>,
+    sender: Sender<Message<'a>>,
+}
+
+/// Ends all waiting for calls that will never be over, if the thread that has it panics.
+struct Alarm<'s, 'a>(&'s WorkQueue, Option<&'s Sender<Message<'a>>>);
+
+impl Drop for Alarm<'_, '_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.close();
+            if let Some(sender) = self.1 {
+                drop(sender.send(Message::Over));
+            }
+        }
+    }
+}
+
+/// Carries out a plan with so many workers, until every call is over.
+pub(super) fn carry_out(
+    evaluator: &Evaluator<'_>,
+    workers: NonZeroUsize,
+) -> Result<(), EvaluateError> {
+    let plan = &evaluator.evaluation.plan;
+    let calls = plan.calls().len();
+    if calls == 0 {
+        return Ok(());
+    }
+    let (sender, receiver) = channel();
+    let pending_inputs = plan.calls().map(|(id, _)| plan.pending_inputs(id) as u32);
+    let pending_inputs: Vec<AtomicU32> = pending_inputs.map(AtomicU32::new).collect();
+    let ready = plan.calls().map(|(id, _)| id).filter(|id| plan.pending_inputs(*id) == 0);
+    // Where nothing is executed, nothing is reserved.
+    let slots = evaluator.execution.map_or(usize::MAX, |it| it.executor.capacity().get());
+    let queue = Arc::new(WorkQueue::new(ready.collect(), slots));
+    let scheduler = &Scheduler {
+        evaluator,
+        pending_inputs,
+        unsettled: plan.calls().map(|_| AtomicBool::new(false)).collect(),
+        left: AtomicUsize::new(calls),
+        waiting: AtomicBool::new(false),
+        running: Mutex::default(),
+        queue,
+        sender,
+    };
+    thread::scope(|scope| {
+        let _alarm = Alarm(&scheduler.queue, None);
+        let mut threads = Vec::new();
+        for _ in 0..workers.get().min(calls) {
+            let worker = thread::Builder::new().name("worker".to_owned());
+            match worker.spawn_scoped(scope, || scheduler.work()) {
+                Ok(thread) => threads.push(thread),
+                // Those that there are do all of it.
+                Err(_) if !threads.is_empty() => break,
+                Err(error) => return Err(EvaluateError::Threads(error)),
+            }
+        }
+        let result = scheduler.event_loop(&receiver);
+        for thread in threads {
+            thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        }
+        Ok(result?)
+    })
+}
+
+impl<'a> Scheduler<'_, 'a> {
+    /// Does what there is to do, until every call is over.
+    fn work(&self) {
+        let _alarm = Alarm(&self.queue, Some(&self.sender));
+        while let Some(work) = self.queue.next() {
+            match work {
+                Work::Ready(id) => {
+                    let step = self.evaluator.process_call(id);
+                    self.advance(id, step);
+                }
+                Work::Completed(id, end) => {
+                    let running = self.running().remove(&id);
+                    debug_assert!(running.is_some(), "an execution is completed once");
+                    if let (Some(running), Some(settings)) = (running, &self.evaluator.execution) {
+                        let step = self.evaluator.conclude(settings, running, end);
+                        self.advance(id, step);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes a call on after a step. Its slot is given back unless it is executed.
+    fn advance(&self, id: CallId, step: CallStep<'a>) {
+        match step {
+            CallStep::Submit(running, invocation) => {
+                let Some(settings) = &self.evaluator.execution else { return };
+                self.running().insert(id, *running);
+                let queue = Arc::clone(&self.queue);
+                let completion = Completion::new(move |end| queue.complete(id, end));
+                settings.executor.submit(*invocation, completion);
+                return;
+            }
+            CallStep::Ended(outcome) => {
+                self.complete_call(id, outcome);
+                self.tell(id);
+            }
+            CallStep::Executed(executed) if self.evaluator.evaluation.storage.flushes() => {
+                self.send(Message::Executed(executed));
+            }
+            CallStep::Executed(executed) => {
+                let outcome = self.evaluator.publish(executed);
+                self.complete_call(id, outcome);
+                self.tell(id);
+            }
+            CallStep::Held(name, holder) => {
+                let held = Held { id, name, holder: Some(holder), since: Instant::now() };
+                self.tell_holder(&held);
+                self.send(Message::Held(held));
+            }
+            CallStep::Unsettled(name) => {
+                if !self.unsettled[id.index()].swap(true, Ordering::Relaxed) {
+                    (self.evaluator.observe)(Event::Unsettled(id, name.clone()));
+                }
+                self.send(Message::Held(Held { id, name, holder: None, since: Instant::now() }));
+            }
+        }
+        self.queue.release();
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<CallId, Running<'a>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, message: Message<'a>) {
+        // The other end is there until every call is over.
+        drop(self.sender.send(message));
+    }
+
+    /// Records how a call ended; dependents that waited only for that become ready.
+    fn complete_call(&self, id: CallId, outcome: Outcome) {
+        let first = self.evaluator.evaluation.set(id, self.evaluator.blame(outcome));
+        debug_assert!(first, "a call ends once");
+        let dependents = self.evaluator.evaluation.plan.dependents(id).iter().copied();
+        let is_last =
+            |id: &CallId| self.pending_inputs[id.index()].fetch_sub(1, Ordering::AcqRel) == 1;
+        self.queue.ready(dependents.filter(is_last));
+    }
+
+    /// Tells that a call is over.
+    fn tell(&self, id: CallId) {
+        (self.evaluator.observe)(Event::Ended(id));
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.queue.close();
+            self.send(Message::Over);
+        } else if self.waiting.load(Ordering::Acquire) {
+            self.send(Message::Ended);
+        }
+    }
+
+    /// Tells for whom a call waits.
+    fn tell_holder(&self, Held { id, name, holder, .. }: &Held) {
+        if let Some(holder) = holder.as_ref().filter(|holder| !holder.own) {
+            (self.evaluator.observe)(Event::Held(*id, name.clone(), holder.clone()));
+        }
+    }
+
+    /// Publishes what was executed, and looks after what others compute, until all is over.
+    fn event_loop(&self, receiver: &Receiver<Message<'a>>) -> Result<(), StorageError> {
+        let mut held: Vec<Held> = Vec::new();
+        let mut result = Ok(());
+        loop {
+            let first = if held.is_empty() {
+                receiver.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                receiver.recv_timeout(POLL)
+            };
+            let mut executed = Vec::new();
+            match first {
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return result,
+                Ok(first) => {
+                    for message in std::iter::once(first).chain(receiver.try_iter()) {
+                        match message {
+                            Message::Executed(call) => executed.push(call),
+                            Message::Held(call) => held.push(call),
+                            Message::Ended => {}
+                            Message::Over => return result,
+                        }
+                    }
+                }
+            }
+            if !executed.is_empty() {
+                result = result.and(self.publish(executed));
+            }
+            self.waiting.store(!held.is_empty(), Ordering::Release);
+            self.recheck_held(&mut held);
+        }
+    }
+
+    /// Flushes what was executed, publishes it, flushes that, and tells it.
+    fn publish(&self, executed: Vec<Executed<'a>>) -> Result<(), StorageError> {
+        let storage = &self.evaluator.evaluation.storage;
+        let ids: Vec<CallId> = executed.iter().map(|executed| executed.id).collect();
+        let flushed = storage.flush().map_err(Arc::new);
+        for executed in executed {
+            let id = executed.id;
+            let outcome = match &flushed {
+                Ok(()) => self.evaluator.publish(executed),
+                Err(error) => executed.give_up(Arc::clone(error)),
+            };
+            self.complete_call(id, outcome);
+        }
+        let flushed = if flushed.is_ok() { storage.flush() } else { Ok(()) };
+        ids.into_iter().for_each(|id| self.tell(id));
+        flushed
+    }
+
+    /// Makes calls ready again that no other run computes any more.
+    fn recheck_held(&self, held: &mut Vec<Held>) {
+        let Evaluator { evaluation, execution, .. } = self.evaluator;
+        let cancelled = execution.is_some_and(|it| it.executor.is_cancelled());
+        held.retain_mut(|call| {
+            let holder = evaluation.storage.holder(&call.name).filter(|_| !cancelled);
+            let settles = call.holder.is_none() && call.since.elapsed() < SETTLING;
+            let wait = holder.is_some() || settles && !cancelled;
+            if holder.is_some() && holder != call.holder {
+                call.holder = holder;
+                self.tell_holder(call);
+            } else if !wait {
+                self.queue.ready([call.id]);
+            }
+            wait
+        });
+    }
+}

@@ -1,0 +1,77 @@
+//! The steps of a call: what each ends with, and what the next one needs.
+
+use std::sync::Arc;
+
+use super::Outcome;
+use crate::digest::Digest;
+use crate::executor::Invocation;
+use crate::plan::CallId;
+use crate::storage::{
+    Call, Holder, Lease, ResultName, Sealed, Stage, StorageError, Stored, Version,
+};
+use crate::workflow::Computation;
+
+/// How far a call has come after a step.
+pub(super) enum CallStep<'a> {
+    /// It is over.
+    Ended(Outcome),
+    /// It is to be executed.
+    Submit(Box<Running<'a>>, Box<Invocation>),
+    /// It was executed; its outputs are to be flushed and published.
+    Executed(Executed<'a>),
+    /// Another run computes it; it is to be looked for again when that is over.
+    Held(ResultName, Holder),
+    /// Its outputs are there without a record, and may still be written; it is to be looked for again.
+    Unsettled(ResultName),
+}
+
+/// A call of which the outputs are to be flushed and published.
+pub(super) struct Executed<'a> {
+    pub(super) id: CallId,
+    pub(super) name: ResultName,
+    pub(super) inputs: Vec<Digest>,
+    pub(super) sealed: Sealed<'a>,
+    /// Nothing was executed: the outputs are another commit's.
+    pub(super) taken_over: bool,
+    /// Something is remembered of the call, which is to be forgotten.
+    pub(super) remembered: bool,
+    /// What is there is to be replaced.
+    pub(super) forced: bool,
+    /// Given back when the outputs are visible.
+    pub(super) _lease: Lease<'a>,
+}
+
+/// A call that is to be executed.
+pub(super) struct Pending<'a> {
+    pub(super) id: CallId,
+    pub(super) name: ResultName,
+    pub(super) inputs: Vec<Digest>,
+    /// The files that it reads.
+    pub(super) sources: Vec<Stored>,
+    /// Something is remembered of it.
+    pub(super) remembered: bool,
+    /// How often it is executed again if it fails.
+    pub(super) retries: u32,
+    /// How often it is executed again if it is lost.
+    pub(super) replacements: u32,
+    pub(super) lease: Lease<'a>,
+}
+
+/// A call that is being executed.
+pub(super) struct Running<'a> {
+    pub(super) pending: Pending<'a>,
+    /// Where its outputs are written.
+    pub(super) stage: Stage<'a>,
+}
+
+impl Executed<'_> {
+    /// Throws the outputs away, which could not be flushed.
+    pub(super) fn give_up(self, error: Arc<StorageError>) -> Outcome {
+        Outcome::failed(self.name, error)
+    }
+}
+
+/// What the storage knows a call by.
+pub(super) fn call_of<'a>(computation: &'a Computation, inputs: &'a [Digest]) -> Call<'a> {
+    Call { version: Version::of(computation), inputs, outputs: computation.outputs.len() }
+}

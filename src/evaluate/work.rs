@@ -1,0 +1,136 @@
+//! The work of an evaluation: which calls are ready, which executions have ended, and how many more
+//! may begin.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::executor::{Ended, ExecuteError};
+use crate::plan::CallId;
+
+/// What a worker does next.
+pub(super) enum Work {
+    /// A call is ready. It has a slot until it is over, given up, or executed and sealed.
+    Ready(CallId),
+    /// An execution of a call, which has a slot, has ended.
+    Completed(CallId, Result<Ended, ExecuteError>),
+}
+
+/// A queue of work. What was begun comes first; calls begin in the order in which they became ready.
+#[derive(Debug)]
+pub(super) struct WorkQueue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    ready: VecDeque<CallId>,
+    completed: VecDeque<(CallId, Result<Ended, ExecuteError>)>,
+    /// How many more calls may begin.
+    slots: usize,
+    /// How many workers wait.
+    idle: usize,
+    /// There will be no more work.
+    closed: bool,
+}
+
+impl State {
+    fn has_work(&self) -> bool {
+        !self.completed.is_empty() || self.slots > 0 && !self.ready.is_empty()
+    }
+}
+
+impl WorkQueue {
+    /// A queue of calls that are ready, of which so many may be in progress at once.
+    pub(super) fn new(ready: VecDeque<CallId>, slots: usize) -> Self {
+        let state = State { ready, completed: VecDeque::new(), slots, idle: 0, closed: false };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Queues calls that are ready.
+    pub(super) fn ready(&self, calls: impl IntoIterator<Item = CallId>) {
+        self.change(|state| state.ready.extend(calls));
+    }
+
+    /// Queues an execution that has ended.
+    pub(super) fn complete(&self, call: CallId, end: Result<Ended, ExecuteError>) {
+        self.change(|state| state.completed.push_back((call, end)));
+    }
+
+    /// Gives the slot of a call back.
+    pub(super) fn release(&self) {
+        self.change(|state| state.slots += 1);
+    }
+
+    /// Lets all workers end.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for the next work; returns `None` if there will be none.
+    pub(super) fn next(&self) -> Option<Work> {
+        let mut state = self.lock();
+        loop {
+            if state.closed {
+                return None;
+            }
+            let work = match state.completed.pop_front() {
+                Some((call, end)) => Some(Work::Completed(call, end)),
+                None if state.slots > 0 => state.ready.pop_front().map(Work::Ready),
+                None => None,
+            };
+            if let Some(work) = work {
+                if matches!(work, Work::Ready(_)) {
+                    state.slots -= 1;
+                }
+                self.wake(&state);
+                return Some(work);
+            }
+            state.idle += 1;
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        change(&mut state);
+        self.wake(&state);
+    }
+
+    /// Wakes one worker if there is work for it; that wakes the next one.
+    fn wake(&self, state: &State) {
+        if state.idle > 0 && state.has_work() {
+            self.changed.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_begun_comes_first_and_no_more_begins_than_there_are_slots() {
+        let call = CallId::at;
+        let queue = WorkQueue::new([call(0), call(1), call(2)].into(), 2);
+        let next = || match queue.next().unwrap() {
+            Work::Ready(id) => (id, false),
+            Work::Completed(id, _) => (id, true),
+        };
+        assert_eq!([next(), next()], [(call(0), false), (call(1), false)]);
+        queue.complete(call(1), Err(ExecuteError::Interrupted));
+        assert_eq!(next(), (call(1), true), "there is no slot for another call");
+        queue.release();
+        queue.ready([call(3)]);
+        queue.complete(call(0), Err(ExecuteError::Interrupted));
+        assert_eq!([next(), next()], [(call(0), true), (call(2), false)]);
+        queue.close();
+        assert!(queue.next().is_none());
+    }
+}

@@ -1,0 +1,112 @@
+//! The contract of executors: what they do for whoever submits invocations.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::process::Command;
+
+use super::ended::{Ended, ExecuteError, Status};
+use super::invocation::Invocation;
+use super::sandbox::error::SandboxError;
+
+/// Whatever can execute.
+///
+/// An executor does not hold the thread that submits: it delivers the end of each execution when that
+/// has come, in any order and from any thread.
+pub trait Executor: Send + Sync {
+    /// Takes an invocation, to be started as soon as possible.
+    fn submit(&self, invocation: Invocation, completion: Completion);
+
+    /// How many executions may run at once. Whoever submits more reserves what others could use.
+    fn capacity(&self) -> NonZeroUsize;
+
+    /// Whether it takes invocations that are to be isolated; it refuses them otherwise.
+    fn isolates(&self) -> bool {
+        false
+    }
+
+    /// Why it isolates nothing although it was to, if that has turned out.
+    fn exposed(&self) -> Option<&SandboxError> {
+        None
+    }
+
+    /// Runs a command of the user's on this host, and waits for its end. It is interrupted like
+    /// executions; it is not isolated, and may take any time.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be started or waited for, or if the executor runs no commands.
+    fn run(&self, command: &mut Command) -> Result<Status, ExecuteError> {
+        let program = command.get_program().display();
+        Err(ExecuteError::Refused(format!("{program} cannot be run by this executor")))
+    }
+
+    /// Starts nothing any more, and asks what is running to end.
+    fn cancel(&self) {}
+
+    /// Starts nothing any more, and ends what is running.
+    fn kill(&self) {}
+
+    /// Whether nothing is started any more.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+
+    /// Ends what executions have left behind, after the last one is over.
+    fn finish(&self) {}
+}
+
+/// Delivers the end of one execution, once.
+///
+/// If it is dropped before, the execution counts as lost: nobody waits for an end that never comes.
+pub struct Completion(Option<Deliver>);
+
+type Deliver = Box<dyn FnOnce(Result<Ended, ExecuteError>) + Send>;
+
+impl Completion {
+    /// Calls a function with the end of the execution, in any thread.
+    pub fn new(deliver: impl FnOnce(Result<Ended, ExecuteError>) + Send + 'static) -> Self {
+        Self(Some(Box::new(deliver)))
+    }
+
+    /// Delivers how the execution ended, or why it was not executed to its end.
+    pub fn deliver(mut self, end: Result<Ended, ExecuteError>) {
+        if let Some(deliver) = self.0.take() {
+            deliver(end);
+        }
+    }
+}
+
+impl Drop for Completion {
+    fn drop(&mut self) {
+        if let Some(deliver) = self.0.take() {
+            deliver(Ok(Ended::Lost("its executor broke down".to_owned())));
+        }
+    }
+}
+
+impl fmt::Debug for Completion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Completion").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn an_execution_that_nobody_completes_is_lost() {
+        let (sender, ends) = channel();
+        let completion = || {
+            let sender = sender.clone();
+            Completion::new(move |end| sender.send(end).unwrap())
+        };
+        completion().deliver(Err(ExecuteError::Interrupted));
+        assert!(matches!(ends.recv(), Ok(Err(ExecuteError::Interrupted))));
+        drop(completion());
+        assert!(matches!(ends.recv(), Ok(Ok(Ended::Lost(_)))));
+        assert!(ends.try_recv().is_err(), "each delivers once");
+    }
+}

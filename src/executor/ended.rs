@@ -1,0 +1,175 @@
+//! How executions end.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::sandbox::error::SandboxError;
+
+/// How an execution ended that was started.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ended {
+    /// `exec` ended with exit status 0.
+    Done(Usage),
+    /// `exec` ended in another way, which the call is to blame for.
+    Failed(Failed),
+    /// `exec` has started something that goes on elsewhere, and is to be executed again later.
+    Suspended(Usage),
+    /// The worker that executed it ended, which the call is not to blame for; in words, how.
+    Lost(String),
+}
+
+/// An execution that ended without success.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failed {
+    /// How `exec` ended.
+    pub status: Status,
+    /// What it used.
+    pub usage: Usage,
+    /// What to try if it failed for lack of what its sandbox does not show.
+    pub lacking: Option<String>,
+}
+
+/// What an execution used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Usage {
+    /// When it was started.
+    pub start: Timestamp,
+    /// When it ended.
+    pub end: Timestamp,
+    /// User CPU time.
+    pub user: Duration,
+    /// System CPU time.
+    pub system: Duration,
+    /// Peak resident memory of the largest process, in bytes.
+    pub peak: u64,
+    /// A process may be left that can still write to the files of this execution, or of another.
+    pub left_behind: bool,
+    /// How it was isolated.
+    pub isolation: Isolation,
+}
+
+impl Usage {
+    /// An execution that ends now and used nothing but time.
+    pub fn since(start: Timestamp) -> Self {
+        Self {
+            start,
+            end: Timestamp::now(),
+            user: Duration::ZERO,
+            system: Duration::ZERO,
+            peak: 0,
+            left_behind: false,
+            isolation: Isolation::None,
+        }
+    }
+
+    /// How long the execution took, in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.end.duration_since(self.start).as_secs_f64()
+    }
+}
+
+/// How an execution was isolated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// It was not.
+    None,
+    /// By namespaces of Linux.
+    Namespaces,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// By itself, with this status; zero is success.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+    /// By this signal, after so long a time that it was told to.
+    TimedOut(i32, Duration),
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "it ended with exit status {code}"),
+            Self::Killed(signal) => write!(f, "it was killed by signal {signal}"),
+            Self::TimedOut(_, limit) => write!(f, "it was ended after {} s", limit.as_secs_f64()),
+        }
+    }
+}
+
+/// Why something did not run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecuteError {
+    /// It could not be started.
+    #[error("its exec cannot be started")]
+    Start {
+        /// The file.
+        exec: PathBuf,
+        /// Why.
+        source: io::Error,
+        /// What to try if it needs what its sandbox does not show.
+        lacking: Option<String>,
+    },
+    /// Its sandbox could not be made, or broke down.
+    #[error("it cannot be isolated")]
+    Isolate(#[source] SandboxError),
+    /// A path does not lead to the file or directory any more that it led to when it was verified.
+    #[error("{} was replaced while it was needed", .0.display())]
+    Replaced(PathBuf),
+    /// The file for what it prints could not be made.
+    #[error("its log cannot be written")]
+    Log {
+        /// The file.
+        log: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It was started and cannot be waited for.
+    #[error("its exec cannot be waited for")]
+    Wait {
+        /// The file.
+        exec: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// The executor lacks something that it needs, which the call is not to blame for; in words, what.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl ExecuteError {
+    /// What the user can do about it, if that is not plain.
+    pub fn hint(&self) -> Option<&str> {
+        let (exec, source) = match self {
+            Self::Start { lacking: Some(lacking), .. } => return Some(lacking),
+            Self::Start { exec, source, .. } => (exec, source),
+            Self::Isolate(_) => {
+                return Some("see what its file access grants, or use --no-isolate");
+            }
+            Self::Replaced(_) => {
+                return Some(
+                    "see what moves or replaces files of the storage, then run this again",
+                );
+            }
+            _ => return None,
+        };
+        match source.kind() {
+            io::ErrorKind::NotFound if exec.exists() => {
+                Some("its first line names an interpreter that is not installed")
+            }
+            _ if source.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
+                Some("a script begins with a line such as #!/bin/sh")
+            }
+            io::ErrorKind::ArgumentListTooLong => Some("give the storage a shorter path"),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Invocations: what is to be executed, with paths that were verified on this host.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::verified::VerifiedPath;
+use crate::access::Access;
+use crate::digest::{Digest, ObjectId};
+
+/// One execution, as an executor is asked for it. All paths but those that `access` grants are in the
+/// storage.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    /// The name of the call, which is also that of its lease.
+    pub call: String,
+    /// The directory of the storage.
+    pub storage: PathBuf,
+    /// The directory of the computation: its file `exec` is executed.
+    pub tree: VerifiedPath,
+    /// The Git tree that this directory is an export of.
+    pub tree_id: ObjectId,
+    /// The files that it reads, in order.
+    pub inputs: Vec<InputFile>,
+    /// The files that it makes, in order.
+    pub outputs: Vec<PathBuf>,
+    /// The directory that it works in, which is empty.
+    pub work: VerifiedPath,
+    /// Another empty one, where a sandbox lets it write its outputs, by their numbers: `00`, `01`.
+    pub outbox: VerifiedPath,
+    /// The directory in which the log is made.
+    pub stage: VerifiedPath,
+    /// The name of the file that takes what it prints: an empty file, or one that is yet to be made.
+    pub log: String,
+    /// What it may use beyond all that, in a sandbox.
+    pub access: Access,
+    /// Whether it is executed in a sandbox. An executor that has none refuses it then.
+    pub isolate: bool,
+    /// How long it may take.
+    pub limit: Option<Duration>,
+}
+
+/// A file that an execution reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputFile {
+    /// The file.
+    pub file: VerifiedPath,
+    /// What it contains.
+    pub digest: Digest,
+}
+
+impl Invocation {
+    /// The path of the log.
+    pub fn log(&self) -> PathBuf {
+        self.stage.path.join(&self.log)
+    }
+}

@@ -1,0 +1,47 @@
+//! Execution in a sandbox, by one of its launchers.
+
+use super::groups::Groups;
+use super::over::Over;
+use crate::executor::ended::{ExecuteError, Isolation};
+use crate::executor::invocation::Invocation;
+use crate::executor::sandbox::error::SandboxError;
+use crate::executor::sandbox::pool::{Sandbox, lacking, refused, specify};
+
+/// Executes, and waits until nothing of the execution runs any more.
+pub(super) fn execute(
+    groups: &Groups,
+    sandbox: &Sandbox,
+    invocation: &Invocation,
+) -> Result<Over, ExecuteError> {
+    let broken = |error| match groups.is_cancelled() {
+        true => ExecuteError::Interrupted,
+        false => ExecuteError::Isolate(error),
+    };
+    let spec = specify(invocation).map_err(ExecuteError::Isolate)?;
+    let mut launcher = sandbox.take(invocation).map_err(broken)?;
+    let leader = match launcher.begin(&spec) {
+        Ok(leader) => leader,
+        Err(error @ SandboxError::Lost(_)) => return Err(broken(error)),
+        Err(error) => {
+            sandbox.give_back(launcher);
+            return Err(refused(&spec, invocation, error));
+        }
+    };
+    let (waited, late) = groups.wait(leader, invocation.limit, || launcher.wait());
+    let ended = waited.map_err(broken)?;
+    let used = launcher.end().map_err(broken)?;
+    sandbox.give_back(launcher);
+    let code = (ended >= 0).then_some(ended);
+    let lacking = if code == Some(0) { None } else { lacking(&spec) };
+    Ok(Over {
+        code,
+        signal: (ended < 0).then_some(-ended),
+        late,
+        user: used.user,
+        system: used.system,
+        peak: used.peak,
+        left_behind: false,
+        isolation: Isolation::Namespaces,
+        lacking,
+    })
+}

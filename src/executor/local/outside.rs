@@ -1,0 +1,142 @@
+//! Execution without a sandbox: in a process group, which ends with `exec`.
+
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use wait4::Wait4;
+
+use super::groups::{Groups, signal};
+use super::orphans::Orphans;
+use super::over::Over;
+use crate::executor::ended::{ExecuteError, Isolation};
+use crate::executor::invocation::Invocation;
+use crate::executor::log::open_log;
+use crate::executor::verified::is_replaced;
+
+/// How often, a millisecond apart, a file that is just being written elsewhere is tried again.
+const BUSY: usize = 1000;
+
+/// Executes, and waits for the end of the process group.
+pub(super) fn execute(
+    groups: &Groups,
+    orphans: &Orphans,
+    invocation: &Invocation,
+) -> Result<Over, ExecuteError> {
+    let exec = || invocation.tree.path.join("exec");
+    let mut command = command(invocation)?;
+    check_inputs(invocation)?;
+    let child = spawn(&mut command).map_err(|source| ExecuteError::Start {
+        exec: exec(),
+        source,
+        lacking: None,
+    })?;
+    let ended = wait(groups, orphans, child, invocation.limit);
+    let over = ended.map_err(|source| ExecuteError::Wait { exec: exec(), source })?;
+    check_inputs(invocation)?;
+    Ok(over)
+}
+
+/// Runs a command in a process group of its own, and waits for the end of the group.
+pub(super) fn run(
+    groups: &Groups,
+    orphans: &Orphans,
+    command: &mut Command,
+) -> Result<Over, ExecuteError> {
+    let exec = PathBuf::from(command.get_program());
+    let start = |source| ExecuteError::Start { exec: exec.clone(), source, lacking: None };
+    let child = spawn(command.process_group(0)).map_err(start)?;
+    wait(groups, orphans, child, None).map_err(|source| ExecuteError::Wait { exec, source })
+}
+
+/// Waits for the end of a child and of its group.
+fn wait(
+    groups: &Groups,
+    orphans: &Orphans,
+    child: Child,
+    limit: Option<Duration>,
+) -> io::Result<Over> {
+    let pid = Pid::from_child(&child);
+    let (waited, late) = groups.wait(pid, limit, || wait_for(pid));
+    waited?;
+    // It is a zombie still: its number, and so its group's, is nobody else's.
+    signal(pid, Signal::KILL);
+    let left_behind = orphans.outlive(pid);
+    let used = child.wait4()?;
+    Ok(Over {
+        code: used.status.code(),
+        signal: used.status.signal(),
+        late,
+        user: used.rusage.utime,
+        system: used.rusage.stime,
+        peak: used.rusage.maxrss,
+        left_behind,
+        isolation: Isolation::None,
+        lacking: None,
+    })
+}
+
+/// Waits until a process has ended, and leaves it a zombie.
+fn wait_for(pid: Pid) -> io::Result<()> {
+    loop {
+        match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+            Err(Errno::INTR) => {}
+            other => return Ok(other.map(drop)?),
+        }
+    }
+}
+
+/// Checks that the computation and its inputs are where they were verified: `exec` opens them by
+/// their paths.
+fn check_inputs(invocation: &Invocation) -> Result<(), ExecuteError> {
+    let inputs = invocation.inputs.iter().map(|input| &input.file);
+    for verified in std::iter::once(&invocation.tree).chain(inputs) {
+        match verified.check() {
+            Err(error) if is_replaced(&error) => {
+                return Err(ExecuteError::Replaced(verified.path.clone()));
+            }
+            // If the path cannot be used, exec says so.
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn command(invocation: &Invocation) -> Result<Command, ExecuteError> {
+    let Invocation { tree, inputs, outputs, work, stage, .. } = invocation;
+    let wrong = |source| ExecuteError::Log { log: invocation.log(), source };
+    let opened = stage.open_at(&stage.path).map_err(|error| match is_replaced(&error) {
+        true => ExecuteError::Replaced(stage.path.clone()),
+        false => wrong(error),
+    })?;
+    let log = open_log(&opened, &invocation.log).map_err(wrong)?;
+    let mut command = Command::new(tree.path.join("exec"));
+    command
+        .args(inputs.iter().map(|input| &input.file.path))
+        .args(outputs)
+        .current_dir(&work.path)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().map_err(wrong)?)
+        .stderr(log)
+        .process_group(0);
+    Ok(command)
+}
+
+/// Starts a process. A file that another thread's child still holds open for writing is busy for
+/// the blink of an eye; that passes.
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    for _ in 0..BUSY {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            other => return other,
+        }
+    }
+    command.spawn()
+}

@@ -1,0 +1,58 @@
+//! Why something cannot be isolated.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::wire::Reply;
+
+/// Why something cannot be isolated.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// A step failed.
+    #[error("cannot {}", [doing.as_str(), &path.to_string_lossy()].join(" ").trim_end())]
+    Step {
+        /// What was being done.
+        doing: String,
+        /// To which path; empty if to none.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The launcher cannot be started, or has ended.
+    #[error("the launcher does not answer")]
+    Lost(#[source] io::Error),
+}
+
+impl SandboxError {
+    /// A reply of a launcher in place of the one that was expected.
+    pub(super) fn unexpected(reply: Reply) -> Self {
+        match reply {
+            Reply::Failed(doing, path, errno) => {
+                Self::Step { doing, path, source: io::Error::from_raw_os_error(errno) }
+            }
+            _ => Self::garbled(),
+        }
+    }
+
+    /// A reply that cannot be read.
+    pub(super) fn garbled() -> Self {
+        Self::Lost(io::ErrorKind::InvalidData.into())
+    }
+
+    /// What the user can do about it, if that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        let Self::Step { doing, source, .. } = self else { return None };
+        let space = source.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error());
+        match doing.as_str() {
+            "leave for new namespaces" if space => {
+                Some("sysctl user.max_user_namespaces is 0 or used up; raise it")
+            }
+            "leave for new namespaces" | "write" | "make private the mounts below" => Some(
+                "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 (Debian) or \
+                 kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu); in a container, its seccomp \
+                 profile",
+            ),
+            _ => None,
+        }
+    }
+}

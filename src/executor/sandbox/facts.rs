@@ -1,0 +1,94 @@
+//! What attempts to break out know of the world outside, and what they share.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The namespaces of a process, as `/proc` names them.
+pub(super) const NAMESPACES: [&str; 6] = ["user", "mnt", "pid", "ipc", "uts", "net"];
+
+/// What there is outside of the sandbox, for attempts to look for: one fact a line.
+#[derive(Debug, PartialEq)]
+pub(super) struct Facts {
+    /// A file that is not shown.
+    pub(super) secret: PathBuf,
+    /// The user's home.
+    pub(super) home: PathBuf,
+    /// This program, which is shown.
+    pub(super) program: PathBuf,
+    /// A process.
+    pub(super) process: i32,
+    /// A TCP port of the host.
+    pub(super) port: u16,
+    /// An abstract socket of the host.
+    pub(super) socket: String,
+    /// What tells a process that was left behind.
+    pub(super) mark: String,
+    /// What the namespaces outside are.
+    pub(super) namespaces: String,
+    /// A key that whoever knows its number may read and write; 0 if there is none.
+    pub(super) key: i32,
+}
+
+impl Facts {
+    pub(super) fn text(&self) -> String {
+        let Self { secret, home, program, process, port, socket, mark, namespaces, key } = self;
+        let paths = [secret, home, program].map(|path| path.display().to_string());
+        format!("{}\n{process}\n{port}\n{socket}\n{mark}\n{namespaces}\n{key}\n", paths.join("\n"))
+    }
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        let mut line = || lines.next();
+        Some(Self {
+            secret: line()?.into(),
+            home: line()?.into(),
+            program: line()?.into(),
+            process: line()?.parse().ok()?,
+            port: line()?.parse().ok()?,
+            socket: line()?.to_owned(),
+            mark: line()?.to_owned(),
+            namespaces: line()?.to_owned(),
+            key: line()?.parse().ok()?,
+        })
+    }
+}
+
+/// The namespaces of this process.
+pub(super) fn namespaces() -> String {
+    let name = |kind| fs::read_link(format!("/proc/self/ns/{kind}")).unwrap_or_default();
+    let names: Vec<String> = NAMESPACES.map(|kind| name(kind).display().to_string()).into();
+    names.join(" ")
+}
+
+/// Returns what was possible, if it was.
+pub(super) fn possible<T, E>(done: Result<T, E>, what: &str) -> Option<String> {
+    done.ok().map(|_| what.to_owned())
+}
+
+/// Opens a file for writing, as an attempt to change it.
+pub(super) fn open_to_write(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_arrive() {
+        let facts = Facts {
+            secret: "/a/b".into(),
+            home: "/root".into(),
+            program: "/bin/ce".into(),
+            process: 17,
+            port: 80,
+            socket: "name".to_owned(),
+            mark: "600.5".to_owned(),
+            namespaces: namespaces(),
+            key: 5,
+        };
+        assert_eq!(Facts::parse(&facts.text()), Some(facts));
+        assert_eq!(Facts::parse("a\nb\n"), None);
+    }
+}

@@ -1,0 +1,138 @@
+//! The sandbox of an executor: a pool of launchers, and what an execution in one may have missed.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::client::{Launcher, Shared};
+use super::error::SandboxError;
+use super::explain;
+use super::mounts::VERIFY;
+use super::spec::SandboxSpec;
+use crate::access::Rule;
+use crate::executor::ended::ExecuteError;
+use crate::executor::invocation::Invocation;
+use crate::executor::log::tail;
+use crate::executor::verified::is_replaced;
+
+/// How many bytes at the end of a log are searched for what is lacking.
+const TAIL: u64 = 4000;
+
+/// Launchers: one for each execution at a time, used again and again.
+#[derive(Debug)]
+pub struct Sandbox {
+    /// What is started as a launcher.
+    program: PathBuf,
+    idle: Mutex<Vec<Launcher>>,
+    possible: OnceLock<Result<(), SandboxError>>,
+}
+
+impl Default for Sandbox {
+    /// Launchers that are this very program, whatever has its name by now.
+    fn default() -> Self {
+        Self::of("/proc/self/exe".into())
+    }
+}
+
+impl Sandbox {
+    /// Launchers that are a program whose `main` begins with [`hidden`].
+    pub fn of(program: PathBuf) -> Self {
+        Self { program, idle: Mutex::default(), possible: OnceLock::new() }
+    }
+
+    /// Returns why nothing can be isolated on this host, if that has been tried.
+    pub fn refused(&self) -> Option<&SandboxError> {
+        self.possible.get()?.as_ref().err()
+    }
+
+    /// Tries whether anything can be isolated on this host, once.
+    pub(in crate::executor) fn is_possible(&self) -> bool {
+        let first = || {
+            let launcher = Launcher::start(&self.program, Shared::default())?;
+            self.give_back(launcher);
+            Ok(())
+        };
+        self.possible.get_or_init(first).is_ok()
+    }
+
+    /// Takes an idle launcher, or starts one.
+    pub(in crate::executor) fn take(
+        &self,
+        invocation: &Invocation,
+    ) -> Result<Launcher, SandboxError> {
+        let shared = Shared::of(&invocation.access);
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = idle.iter().position(|launcher| launcher.shared == shared);
+        let found = place.map(|place| idle.swap_remove(place));
+        drop(idle);
+        found.map_or_else(|| Launcher::start(&self.program, shared), Ok)
+    }
+
+    /// Ends the launchers that are idle.
+    pub(in crate::executor) fn dismiss(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Gives a launcher back, for other executions.
+    pub(in crate::executor) fn give_back(&self, launcher: Launcher) {
+        if launcher.spent {
+            return;
+        }
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(launcher);
+    }
+}
+
+/// Specifies what an invocation may see.
+pub(in crate::executor) fn specify(invocation: &Invocation) -> Result<SandboxSpec, SandboxError> {
+    SandboxSpec::of(invocation).map_err(|(path, source)| SandboxError::Step {
+        doing: "find".to_owned(),
+        path,
+        source,
+    })
+}
+
+/// Returns a hint at lines that may be missing in `access`, as far as what was printed tells.
+pub(in crate::executor) fn lacking(spec: &SandboxSpec) -> Option<String> {
+    let log = tail(&spec.log(), TAIL).unwrap_or_default();
+    hint(&explain::lacking(spec, &String::from_utf8_lossy(&log), Path::exists))
+}
+
+/// Returns why an execution could not begin.
+pub(in crate::executor) fn refused(
+    spec: &SandboxSpec,
+    invocation: &Invocation,
+    error: SandboxError,
+) -> ExecuteError {
+    let exec = invocation.tree.path.join("exec");
+    match error {
+        SandboxError::Step { doing, source, .. } if doing == "start" => {
+            let script = tail(&exec, u64::MAX).unwrap_or_default();
+            let rule = explain::interpreter(&script)
+                .and_then(|path| explain::rule(spec, &path, false, &Path::exists));
+            let lacking = hint(rule.as_slice());
+            ExecuteError::Start { exec, source, lacking }
+        }
+        SandboxError::Step { doing, path, source } if doing == "write" && path == spec.log() => {
+            ExecuteError::Log { log: path, source }
+        }
+        SandboxError::Step { doing, path, source } if doing == VERIFY && is_replaced(&source) => {
+            ExecuteError::Replaced(path)
+        }
+        error => ExecuteError::Isolate(error),
+    }
+}
+
+/// What to try if these lines are missing.
+fn hint(rules: &[Rule]) -> Option<String> {
+    let words = match rules {
+        [] => return None,
+        [rule] => {
+            format!("its sandbox does not show that; if it needs it, commit the line \"{rule}\"")
+        }
+        rules => {
+            let lines: Vec<String> = rules.iter().map(|rule| format!("\"{rule}\"")).collect();
+            let lines = lines.join(", ");
+            format!("its sandbox does not show these; if it needs them, commit the lines {lines}")
+        }
+    };
+    Some(words + " in the computation's file access")
+}

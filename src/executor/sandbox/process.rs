@@ -1,0 +1,61 @@
+//! Processes of a launcher: forked, moved to new namespaces, reaped, and heard of.
+
+use std::io;
+
+use fork::{Fork, fork};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::thread::UnshareFlags;
+use wait4::try_wait4_pid;
+
+use super::mounts::{Failed, at};
+use super::wire::{Reply, Used};
+
+/// Why a process ends that is, or was forked from, a launcher.
+#[derive(Debug)]
+pub(super) enum End {
+    /// Something failed.
+    Failed(Failed),
+    /// It has done its work, or another process has told why that is not possible.
+    Over,
+}
+
+impl From<Failed> for End {
+    fn from(failed: Failed) -> Self {
+        Self::Failed(failed)
+    }
+}
+
+/// Sends a message to the process that started the launcher. What was forked uses the same pipe: a frame is one write.
+pub(super) fn send(reply: &Reply) {
+    // If this fails nobody is left to read it.
+    let _gone = rustix::io::write(io::stdout(), &reply.frame());
+}
+
+/// Sends what failed.
+pub(super) fn send_failed(failed: Failed) {
+    send(&failed.reply());
+}
+
+/// Leaves for new namespaces.
+pub(super) fn unshare(flags: UnshareFlags) -> Result<(), Failed> {
+    #[expect(deprecated, reason = "only its flag FILES is unsafe, and never used here")]
+    rustix::thread::unshare(flags).map_err(at("leave for new namespaces", ""))
+}
+
+/// Forks; returns the new process, and `None` in it.
+pub(super) fn forked() -> Result<Option<Pid>, Failed> {
+    match fork().map_err(at("fork", ""))? {
+        Fork::Parent(pid) => Ok(Pid::from_raw(pid)),
+        Fork::Child => Ok(None),
+    }
+}
+
+/// Waits for a child and reaps it; returns what it and the processes that it has reaped used.
+pub(super) fn reap(child: Pid) -> Result<Used, Failed> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(child), options).map_err(at("wait", ""))?;
+    let used = try_wait4_pid(child.as_raw_nonzero().get().unsigned_abs());
+    let used = used.map_err(at("wait", ""))?.map(|ended| ended.rusage);
+    let used = used.map(|it| Used { user: it.utime, system: it.stime, peak: it.maxrss });
+    Ok(used.unwrap_or_default())
+}
