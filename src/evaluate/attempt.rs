@@ -22,7 +22,7 @@ impl<'a> Evaluator<'a> {
         loop {
             match self.prepare(settings, &pending) {
                 Ok((invocation, stage)) => {
-                    let running = Running { pending, stage };
+                    let running = Running { pending, tree: invocation.tree.clone(), stage };
                     return CallStep::Submit(Box::new(running), Box::new(invocation));
                 }
                 Err(error) => {
@@ -42,7 +42,16 @@ impl<'a> Evaluator<'a> {
         running: Running<'a>,
         end: Result<Ended, ExecuteError>,
     ) -> CallStep<'a> {
-        let Running { mut pending, stage } = running;
+        let Running { mut pending, tree, stage } = running;
+        // Another run has found the export changed, like this one, and put its own in that place.
+        if matches!(&end, Err(ExecuteError::Replaced(path)) if *path == tree.path)
+            && pending.exports > 0
+            && settings.exports.forget(&self.evaluation.computation(pending.id).tree, &tree)
+        {
+            pending.exports -= 1;
+            drop(stage);
+            return self.attempt(settings, pending);
+        }
         match self.seal(&pending, stage, end) {
             Ok(sealed) => {
                 let Pending { id, name, inputs, remembered, lease, .. } = pending;

@@ -2,6 +2,7 @@
 //!
 //! Nothing here waits: each step of a call ends with what it takes to go on.
 
+use super::exports::MAX_TRIES;
 use super::step::{CallStep, Executed, Pending, call_of};
 use super::{Evaluator, Event, Outcome};
 use crate::digest::Digest;
@@ -75,8 +76,18 @@ impl<'a> Evaluator<'a> {
                 (self.observe)(Event::Started(id, name.clone(), memory));
                 let retries = settings.retries;
                 let replacements = retries.saturating_add(1);
-                let pending =
-                    Pending { id, name, inputs, sources, remembered, retries, replacements, lease };
+                let exports = MAX_TRIES;
+                let pending = Pending {
+                    id,
+                    name,
+                    inputs,
+                    sources,
+                    remembered,
+                    retries,
+                    replacements,
+                    exports,
+                    lease,
+                };
                 self.attempt(settings, pending)
             }
             Ok(Recheck::Taken) => {

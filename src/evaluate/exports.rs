@@ -15,7 +15,7 @@ use crate::storage::{FoundTree, NewTree, Storage, StorageError};
 use crate::workflow::Computation;
 
 /// How often a directory that other runs change is looked at before giving up.
-const MAX_TRIES: usize = 10;
+pub(super) const MAX_TRIES: usize = 10;
 
 /// The trees of computations, in the storage.
 ///
@@ -67,6 +67,15 @@ impl<'a> Exports<'a> {
         };
         right.insert(key, directory.clone());
         Ok(directory)
+    }
+
+    /// Forgets a directory that is not there any more, so that the next look finds another one. Returns
+    /// true if another run may have put one in its place.
+    pub(super) fn forget(&self, tree: &ObjectId, directory: &VerifiedPath) -> bool {
+        let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
+        right.retain(|_, it| it != directory);
+        directory.path == self.storage.tree(tree)
+            && matches!(self.storage.find_tree(tree), Ok(Some(FoundTree::Directory(_))))
     }
 
     /// The directory of a tree that is shared by all runs.

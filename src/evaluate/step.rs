@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Outcome;
 use crate::digest::Digest;
-use crate::executor::Invocation;
+use crate::executor::{Invocation, VerifiedPath};
 use crate::plan::CallId;
 use crate::storage::{
     Call, Holder, Lease, ResultName, Sealed, Stage, StorageError, Stored, Version,
@@ -54,12 +54,16 @@ pub(super) struct Pending<'a> {
     pub(super) retries: u32,
     /// How often it is executed again if it is lost.
     pub(super) replacements: u32,
+    /// How often it is executed again if another run replaces the export that it runs from.
+    pub(super) exports: usize,
     pub(super) lease: Lease<'a>,
 }
 
 /// A call that is being executed.
 pub(super) struct Running<'a> {
     pub(super) pending: Pending<'a>,
+    /// The directory that it runs from.
+    pub(super) tree: VerifiedPath,
     /// Where its outputs are written.
     pub(super) stage: Stage<'a>,
 }
