@@ -171,6 +171,14 @@ impl ObjectId {
     }
 }
 
+/// What the version begins with of a computation that no commit records.
+pub const DIRTY: &str = "dirty-";
+
+/// What names show of the version of a computation: its commit, or its tree if that is no commit's.
+pub fn shown_version(commit: &ObjectId, tree: &ObjectId, dirty: bool) -> String {
+    if dirty { format!("{DIRTY}{}", tree.short()) } else { commit.short().to_owned() }
+}
+
 impl FromStr for ObjectId {
     type Err = ObjectIdError;
 

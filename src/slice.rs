@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// The greatest number of inputs, and of outputs, of a computation: two digits count them.
+pub const MAX_ARITY: usize = 100;
+
 /// An ordered choice among the outputs of a computation.
 ///
 /// It remembers with how many digits each number was written, so that it prints as it was read:

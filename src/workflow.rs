@@ -11,15 +11,12 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
-use crate::digest::ObjectId;
+use crate::digest::{ObjectId, shown_version};
 use crate::name::{ComputationName, InputName, StorageName, TaskName};
 use crate::slice::Slice;
 
 /// The directory of a task that holds its computations.
 pub const LIBRARY: &str = "computations";
-
-/// The greatest number of inputs, and of outputs, that two digits can count.
-pub const MOST: usize = 100;
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident)+) => {$(
@@ -110,33 +107,8 @@ pub struct Computation {
 impl Computation {
     /// What names show of its version: the commit, or the tree if that is no commit's.
     pub fn version(&self) -> String {
-        version(&self.commit, &self.tree, self.dirty)
+        shown_version(&self.commit, &self.tree, self.dirty)
     }
-}
-
-#[cfg(test)]
-impl Computation {
-    /// One of one input and one output, for tests.
-    pub(crate) fn example() -> Self {
-        Self {
-            name: "copy".parse().unwrap(),
-            commit: "0".repeat(40).parse().unwrap(),
-            tree: "1".repeat(40).parse().unwrap(),
-            dirty: false,
-            inputs: vec!["a".to_owned()],
-            outputs: vec!["a".to_owned()],
-            access: Access::default(),
-            checked_out: None,
-        }
-    }
-}
-
-/// What the version begins with of a computation that no commit records.
-pub(crate) const DIRTY: &str = "dirty-";
-
-/// What names show of the version of a computation.
-pub(crate) fn version(commit: &ObjectId, tree: &ObjectId, dirty: bool) -> String {
-    if dirty { format!("{DIRTY}{}", tree.short()) } else { commit.short().to_owned() }
 }
 
 /// An expression: where a value comes from.

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use compeval::history::{self, History};
 use compeval::storage::record::{Execution, FailureRecord};
 use compeval::storage::{
-    Call, Durability, Found, Read, Record, Storage, StorageError, Unrecorded, Version,
+    Call, Durability, Found, Read, Record, Storage, StorageError, Unrecorded, ComputationVersion,
 };
 use compeval::verify::{Request, VerifyError, verify};
 use compeval::workflow::Computation;
@@ -79,7 +79,7 @@ fn reads_as_written(storage: &Storage, entry: &compeval::storage::Entry, record:
 /// Finds the call, or makes its outputs; they are there and whole then.
 fn evaluate(storage: &Storage) -> Result<(), StorageError> {
     let inputs = inputs();
-    let call = Call { version: Version::of(&COMPUTATION), inputs: &inputs, outputs: 2 };
+    let call = Call { version: ComputationVersion::from(&COMPUTATION), inputs: &inputs, outputs: 2 };
     let outputs = match storage.find(call)? {
         Found::Hit(outputs) => outputs,
         Found::Absent { name, .. } | Found::Unsettled(name) => {

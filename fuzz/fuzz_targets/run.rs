@@ -11,7 +11,7 @@ use std::path::{Component, Path};
 use std::sync::LazyLock;
 
 use compeval::digest::Digest;
-use compeval::storage::{Call, Durability, Found, Storage, Unrecorded, Version};
+use compeval::storage::{Call, Durability, Found, Storage, Unrecorded, ComputationVersion};
 use compeval_fuzz::{CALL, Ground, computation, put};
 use libfuzzer_sys::fuzz_target;
 
@@ -33,7 +33,7 @@ fuzz_target!(|data: &[u8]| {
     drop(storage.leftovers().unwrap());
     let computation = computation();
     let zero = Digest::of(b"0\n");
-    let (version, inputs) = (Version::of(&computation), [zero, zero]);
+    let (version, inputs) = (ComputationVersion::from(&computation), [zero, zero]);
     let call = Call { version, inputs: &inputs, outputs: 2 };
     let Ok(Found::Absent { name, .. }) = storage.find(call) else { panic!("nothing is there") };
     if let Err(holder) = storage.lease(&name) {

@@ -79,7 +79,7 @@ impl Tool for Run {
         if short_cut
             && self.task.at.is_none()
             && task.changed.is_empty()
-            && self.print_cached_job(&config, TaskVersion::of(&task), out)?
+            && self.print_cached_job(&config, TaskVersion::from(&task), out)?
         {
             return Ok(Exit::Done);
         }

@@ -7,9 +7,7 @@ use super::step::{CallStep, Executed, Pending, call_of};
 use super::{Evaluator, Event, Outcome};
 use crate::digest::Digest;
 use crate::plan::{CallId, Planned, Source};
-use crate::storage::{
-    Call, Damage, Found, Memory, ResultName, Sealed, StorageError, Stored, Version,
-};
+use crate::storage::{Call, Damage, Found, Memory, ResultName, Sealed, StorageError, Stored};
 
 /// What looking for a call again, with its lease, led to.
 enum Recheck<'a> {
@@ -31,7 +29,7 @@ impl<'a> Evaluator<'a> {
         let planned = evaluation.plan.call(id);
         let computation = evaluation.computation(id);
         let known = || planned.inputs.iter().map(|source| evaluation.digest(*source));
-        let guess = || storage.guess(Version::of(computation), known());
+        let guess = || storage.guess(computation.into(), known());
         let Some(inputs) = known().collect::<Option<Vec<Digest>>>() else {
             let name = guess();
             return CallStep::Ended(match self.execution {

@@ -10,7 +10,7 @@ use super::Outcome;
 use crate::digest::Digest;
 use crate::plan::{CallId, Plan, Source, Step};
 use crate::storage::record::Published;
-use crate::storage::{Input, Storage, StorageError, Stored, TaskVersion, Version};
+use crate::storage::{ComputationVersion, Input, Storage, StorageError, Stored, TaskVersion};
 use crate::workflow::{Computation, NodeId, Task};
 
 /// The files that are there before any call.
@@ -202,8 +202,8 @@ impl Files {
 
 /// Announces to other runs which results are going to be looked for: `ce gc` keeps them.
 fn announce(task: &Task, plan: &Plan, storage: &Storage) {
-    let calls = task.computations.iter().flat_map(|it| Version::of(it).directories());
+    let calls = task.computations.iter().flat_map(|it| ComputationVersion::from(it).directories());
     let literals = plan.literals().iter().map(ToString::to_string);
-    let jobs = TaskVersion::of(task).directories();
+    let jobs = TaskVersion::from(task).directories();
     storage.announce(calls.chain(literals).chain(jobs));
 }

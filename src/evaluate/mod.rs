@@ -12,6 +12,7 @@ mod exports;
 mod outcome;
 mod scheduler;
 mod step;
+mod version;
 mod work;
 
 use std::collections::HashSet;

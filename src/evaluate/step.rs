@@ -6,9 +6,7 @@ use super::Outcome;
 use crate::digest::Digest;
 use crate::executor::{Invocation, VerifiedPath};
 use crate::plan::CallId;
-use crate::storage::{
-    Call, Holder, Lease, ResultName, Sealed, Stage, StorageError, Stored, Version,
-};
+use crate::storage::{Call, Holder, Lease, ResultName, Sealed, Stage, StorageError, Stored};
 use crate::workflow::Computation;
 
 /// How far a call has come after a step.
@@ -77,5 +75,5 @@ impl Executed<'_> {
 
 /// What the storage knows a call by.
 pub(super) fn call_of<'a>(computation: &'a Computation, inputs: &'a [Digest]) -> Call<'a> {
-    Call { version: Version::of(computation), inputs, outputs: computation.outputs.len() }
+    Call { version: computation.into(), inputs, outputs: computation.outputs.len() }
 }

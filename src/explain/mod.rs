@@ -13,13 +13,13 @@ mod nearest;
 
 use self::cause::Tracing;
 use self::nearest::{Archive, Ingredient, is_same_version};
-use crate::digest::{Digest, ObjectId};
+use crate::digest::{Digest, ObjectId, shown_version};
 use crate::evaluate::{Evaluation, Outcome};
 use crate::history;
 use crate::plan::{CallId, LiteralId, Source};
 use crate::storage::record::{FailureRecord, Stamp};
 use crate::storage::{Earlier, Memory, ResultName};
-use crate::workflow::{Computation, ComputationId, InputId, version};
+use crate::workflow::{Computation, ComputationId, InputId};
 
 pub use self::cause::Causes;
 pub use self::change::{Change, changes};
@@ -151,7 +151,7 @@ pub struct Explanation {
 impl CodeVersion {
     /// What names show of it.
     pub fn short(&self) -> String {
-        version(&self.commit, &self.tree, self.dirty)
+        shown_version(&self.commit, &self.tree, self.dirty)
     }
 
     /// The version that a computation has now.

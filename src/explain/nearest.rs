@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use crate::digest::Digest;
+use crate::digest::{Digest, shown_version};
 use crate::evaluate::Evaluation;
 use crate::plan::Source;
 use crate::storage::record::Execution;
 use crate::storage::{Earlier, ResultName};
-use crate::workflow::{Computation, ComputationId, version};
+use crate::workflow::{Computation, ComputationId};
 
 /// How many earlier calls are compared with a call at most: the time is linear in the calls.
 const COMPARED: usize = 256;
@@ -150,5 +150,5 @@ pub(super) fn is_same_version(Earlier { record, .. }: &Earlier, computation: &Co
     let isolated = record.execution().is_some_and(Execution::is_isolated);
     record.tree == computation.tree
         && (isolated
-            || version(&record.commit, &record.tree, record.dirty) == computation.version())
+            || shown_version(&record.commit, &record.tree, record.dirty) == computation.version())
 }

@@ -4,10 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::TakenOver;
-use crate::digest::Digest;
+use crate::digest::{DIRTY, Digest};
 use crate::storage::record::{CallRecord, FailureRecord};
 use crate::storage::{Entry, Read, Record, ResultName, Storage, StorageError};
-use crate::workflow::DIRTY;
 
 /// A call that has succeeded, or has failed last. Its JSON is a line of `ce log --json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]

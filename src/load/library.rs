@@ -7,7 +7,8 @@ use super::problems::{LoadFault, Problems};
 use super::source::{DirectoryVersion, Located, TaskSource};
 use super::{access, nearest, text};
 use crate::name::ComputationName;
-use crate::workflow::{Computation, ComputationId, LIBRARY, MOST};
+use crate::slice::MAX_ARITY;
+use crate::workflow::{Computation, ComputationId, LIBRARY};
 
 /// The files of a computation that are read.
 pub(super) const LISTS: [&str; 3] = ["inputs", "outputs", access::FILE];
@@ -112,7 +113,7 @@ fn list_of(
     findings: &mut Problems,
 ) -> Option<Vec<String>> {
     let lines = findings.note_lines(path, lines)?;
-    if lines.len() > MOST {
+    if lines.len() > MAX_ARITY {
         findings.problem(path, LoadFault::TooMany(lines.len()));
         return None;
     }

@@ -8,9 +8,8 @@ use crate::access::RuleError;
 use crate::count::counted;
 use crate::git::{HeadError, SnapshotError};
 use crate::name::NameError;
-use crate::slice::SliceError;
+use crate::slice::{MAX_ARITY, SliceError};
 use crate::text::TextError;
-use crate::workflow::MOST;
 
 /// Something wrong at a place in the task.
 #[derive(Debug)]
@@ -76,7 +75,7 @@ pub enum LoadFault {
         line: usize,
     },
     /// More inputs or outputs than two digits can count.
-    #[error("lists {0}, and at most {MOST} can be numbered")]
+    #[error("lists {0}, and at most {MAX_ARITY} can be numbered")]
     TooMany(usize),
     /// The name of a directory in `inputs/` says no place.
     #[error("the name does not say which inputs it fills")]

@@ -13,8 +13,8 @@ use super::problems::{LoadFault, Problems, WarningKind};
 use super::source::{Identity, Located, TaskSource};
 use super::text;
 use crate::name::InputName;
-use crate::slice::Slice;
-use crate::workflow::{Argument, Builder, ComputationId, InputId, MOST, Node, NodeId, Workflow};
+use crate::slice::{MAX_ARITY, Slice};
+use crate::workflow::{Argument, Builder, ComputationId, InputId, Node, NodeId, Workflow};
 
 /// The loading of one workflow.
 pub(super) struct WorkflowWalk<'a, 'b, S: TaskSource> {
@@ -266,7 +266,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         let lines = self.findings.note_lines(path, lines)?;
         if lines.is_empty() {
             self.findings.problem(path, LoadFault::NoOutput);
-        } else if lines.len() > MOST {
+        } else if lines.len() > MAX_ARITY {
             self.findings.problem(path, LoadFault::TooMany(lines.len()));
         }
         let (slice, wrong) = Slice::parse(lines.iter().map(String::as_str));
@@ -277,7 +277,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         let (name, count) = computation.map(|it| (it.name.to_string(), it.outputs.len()))?;
         for (at, line) in lines.iter().enumerate() {
             let number = line.parse::<usize>().unwrap_or_default();
-            if (count..MOST).contains(&number) {
+            if (count..MAX_ARITY).contains(&number) {
                 let fault = LoadFault::OutOfSlice { computation: name.clone(), count, number };
                 self.findings.problem_in_line(path, at + 1, fault);
             }

@@ -39,7 +39,7 @@ impl Session {
         let literals: Vec<Stored> = files.literals.iter().flatten().cloned().collect();
         let inputs: Vec<Digest> = files.inputs.iter().map(|input| input.file.digest).collect();
         let job = Job {
-            task: TaskVersion::of(task),
+            task: TaskVersion::from(&**task),
             names: &task.inputs,
             inputs: &inputs,
             literals: &literals,

@@ -15,7 +15,7 @@ use super::survey::{Entry, Record};
 use super::version::OfVersion;
 use super::{Result, Storage, StorageError};
 use crate::digest::Digest;
-use crate::workflow::MOST;
+use crate::slice::MAX_ARITY;
 
 /// A kind of damage, or of harmless oddity, in the storage.
 #[derive(Debug, thiserror::Error)]
@@ -239,7 +239,7 @@ impl Storage {
     ///
     /// Fails if the storage cannot be written.
     pub fn repair(&self, entry: &Entry) -> Result<Option<String>> {
-        let mut files = MOST;
+        let mut files = MAX_ARITY;
         let damaged = match self.check_record(entry) {
             Ok(None) => false,
             Ok(Some(record)) => {

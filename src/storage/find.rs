@@ -13,7 +13,7 @@ use super::record::{CallRecord, FORMAT, Format, FormatOf, Origin, Published};
 use super::scheme::{DIGITS, Digits, ResultName};
 use super::stage::{is_stage, waiting};
 use super::survey::Entry;
-use super::version::{OfVersion, Version};
+use super::version::{ComputationVersion, OfVersion};
 use super::{Result, Storage, StorageError, Unrecorded, lock};
 use crate::cache::FileStat;
 use crate::digest::Digest;
@@ -22,7 +22,7 @@ use crate::digest::Digest;
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// The version of its computation.
-    pub version: Version<'a>,
+    pub version: ComputationVersion<'a>,
     /// Its inputs, in order.
     pub inputs: &'a [Digest],
     /// How many outputs it has.
@@ -115,7 +115,7 @@ impl Storage {
     /// The name that a call would have, as far as its inputs are known: for showing.
     pub fn guess(
         &self,
-        version: Version<'_>,
+        version: ComputationVersion<'_>,
         inputs: impl Iterator<Item = Option<Digest>>,
     ) -> ResultName {
         let directory = self.directory_of_version(version);
@@ -239,7 +239,7 @@ impl Storage {
         outputs: Vec<Published>,
         origin: Origin,
     ) -> CallRecord {
-        let Version { computation, commit, tree, dirty } = call.version;
+        let ComputationVersion { computation, commit, tree, dirty } = call.version;
         CallRecord {
             format: Format,
             computation: computation.clone(),

@@ -13,7 +13,6 @@ use super::survey::Entry;
 use super::{Result, Storage, StorageError, Stored, Unrecorded};
 use crate::digest::{Digest, ObjectId};
 use crate::name::{InputName, TaskName};
-use crate::workflow::Task;
 
 /// A version of a task: everything but its inputs that a job depends on.
 #[derive(Clone, Copy, Debug)]
@@ -30,11 +29,6 @@ impl<'a> TaskVersion<'a> {
     /// The version of a task, given by its name, its commit and its place in the repository.
     pub const fn new(name: &'a TaskName, commit: &'a ObjectId, place: &'a str) -> Self {
         Self { name, commit, place: Some(place) }
-    }
-
-    /// The version of a task.
-    pub fn of(task: &'a Task) -> Self {
-        Self::new(&task.name, &task.commit, &task.place)
     }
 
     /// The directories that may hold its jobs, in the order in which they are tried: two tasks of one

@@ -80,7 +80,7 @@ pub use self::survey::{Entry, Record};
 pub use self::takeover::Source;
 pub use self::tree::{FoundTree, NewTree, OpenTree};
 pub use self::uses::Uses;
-pub use self::version::{Version, VersionRecord};
+pub use self::version::{ComputationVersion, VersionRecord};
 use crate::cache::{Cache, FileStat};
 use crate::digest::Digest;
 

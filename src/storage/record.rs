@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::digest::{Digest, ObjectId};
 use crate::name::{ComputationName, InputName, StorageName, TaskName};
-use crate::workflow::MOST;
+use crate::slice::MAX_ARITY;
 
 /// The version of the records that this program writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
@@ -121,7 +121,7 @@ fn few<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     let list = Vec::deserialize(deserializer)?;
-    if list.len() > MOST {
+    if list.len() > MAX_ARITY {
         return Err(D::Error::invalid_length(list.len(), &"at most 100"));
     }
     Ok(list)

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::find::Call;
 use super::record::{CallRecord, Published};
-use super::version::{OfVersion, Version};
+use super::version::{ComputationVersion, OfVersion};
 use super::{Result, Storage, Unrecorded, lock};
 use crate::cache::{FileStat, Table};
 use crate::digest::{Blake3, Digest};
@@ -176,8 +176,8 @@ impl Storage {
     }
 }
 
-fn key(name: &str, version: Version<'_>, inputs: &[Digest]) -> Key {
-    let Version { computation: _, commit, tree, dirty } = version;
+fn key(name: &str, version: ComputationVersion<'_>, inputs: &[Digest]) -> Key {
+    let ComputationVersion { computation: _, commit, tree, dirty } = version;
     let mut bytes = Vec::with_capacity((3 + inputs.len()) * size_of::<Digest>() + name.len());
     // The name says which computation.
     bytes.extend_from_slice(if dirty { b"dirty" } else { commit.full().as_bytes() });

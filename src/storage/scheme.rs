@@ -10,7 +10,7 @@
 //! Pure functions from values to names.
 
 use crate::digest::{Digest, SHORT};
-use crate::workflow::MOST;
+use crate::slice::MAX_ARITY;
 
 /// The greatest length of a file name that every file system takes, in bytes.
 pub(super) const LONGEST_FILE: usize = 255;
@@ -104,7 +104,7 @@ impl ResultName {
 
     /// The name of an output.
     pub fn output(&self, number: usize) -> String {
-        debug_assert!(number < MOST, "outputs are counted with two digits");
+        debug_assert!(number < MAX_ARITY, "outputs are counted with two digits");
         self.room(&format!("{number:02}"))
     }
 

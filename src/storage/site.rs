@@ -12,9 +12,8 @@ use super::repositories::REPOSITORIES;
 use super::survey::TASK_INPUTS;
 use super::tree::TREES;
 use super::{Result, Storage, StorageError, run};
-use crate::digest::SHORT;
+use crate::digest::{DIRTY, SHORT};
 use crate::name::near;
-use crate::workflow::DIRTY;
 
 /// Directories of the layout beside those of computations and tasks.
 pub(super) const ROOMS: [&str; 4] = [TASK_INPUTS, TREES, REPOSITORIES, run::ROOM];

@@ -12,7 +12,7 @@ use super::find::{Call, Outputs, State};
 use super::publish::Sealed;
 use super::record::{CallRecord, Execution, Origin, Published};
 use super::scheme::{DIGITS, RECORDS, ResultName};
-use super::version::{OfVersion, Version};
+use super::version::{ComputationVersion, OfVersion};
 use super::{Result, Storage, lock};
 use crate::digest::ObjectId;
 use crate::name::ComputationName;
@@ -60,7 +60,7 @@ impl Storage {
     }
 
     /// The versions that have results of a computation's tree, the newest first.
-    fn versions(&self, version: Version<'_>) -> Result<Arc<[String]>> {
+    fn versions(&self, version: ComputationVersion<'_>) -> Result<Arc<[String]>> {
         let directory = notes(version.computation, version.tree);
         if let Some(known) = lock(&self.versions).get(&directory) {
             return Ok(Arc::clone(known));
@@ -82,7 +82,7 @@ impl Storage {
 
     /// Records that there are results of a version where a result has its name. Failing to do so costs
     /// executions, and nothing else.
-    pub(super) fn note_version(&self, version: Version<'_>, result: &ResultName) {
+    pub(super) fn note_version(&self, version: ComputationVersion<'_>, result: &ResultName) {
         let name = note(version.computation, version.tree, result);
         let path = self.path(&name);
         if lock(&self.made).insert(path.clone()) && self.place(&name).is_ok() {

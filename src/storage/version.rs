@@ -5,6 +5,8 @@
 //! the first that came: its file `version.json` says which. Every other version has a longer name.
 
 use std::sync::Arc;
+#[cfg(test)]
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +16,10 @@ use super::scheme::RECORDS;
 use super::{Result, Storage, StorageError, lock};
 use crate::digest::ObjectId;
 use crate::name::ComputationName;
-use crate::workflow::Computation;
 
 /// A version of a computation: everything but its inputs that a result depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Version<'a> {
+pub struct ComputationVersion<'a> {
     /// The name of the computation.
     pub computation: &'a ComputationName,
     /// The commit that holds it, or that it was changed from.
@@ -29,15 +30,7 @@ pub struct Version<'a> {
     pub dirty: bool,
 }
 
-impl<'a> Version<'a> {
-    /// The version of a computation.
-    pub fn of(computation: &'a Computation) -> Self {
-        let Computation { name, commit, tree, dirty, .. } = computation;
-        Self { computation: name, commit, tree, dirty: *dirty }
-    }
-}
-
-impl PartialEq for Version<'_> {
+impl PartialEq for ComputationVersion<'_> {
     /// What is not committed is known by its tree alone.
     fn eq(&self, other: &Self) -> bool {
         self.computation == other.computation
@@ -68,15 +61,15 @@ pub struct VersionRecord {
 /// Whatever says which version it is of.
 pub(super) trait OfVersion {
     /// The version.
-    fn version(&self) -> Version<'_>;
+    fn version(&self) -> ComputationVersion<'_>;
 }
 
 macro_rules! of_version {
     ($($record:ident)+) => {$(
         impl OfVersion for $record {
-            fn version(&self) -> Version<'_> {
+            fn version(&self) -> ComputationVersion<'_> {
                 let Self { computation, commit, tree, dirty, .. } = self;
-                Version { computation, commit, tree, dirty: *dirty }
+                ComputationVersion { computation, commit, tree, dirty: *dirty }
             }
         }
     )+};
@@ -93,7 +86,7 @@ const ENOUGH: usize = 100;
 /// The file that says which version a directory belongs to.
 const OWNER: &str = "version.json";
 
-impl Version<'_> {
+impl ComputationVersion<'_> {
     /// The directories that may hold its results, in the order in which they are tried. The first is
     /// the specification's.
     pub fn directories(self) -> Vec<String> {
@@ -142,7 +135,7 @@ impl Storage {
     /// # Errors
     ///
     /// Fails if the storage cannot be read.
-    pub(super) fn directory_of_version(&self, version: Version<'_>) -> Result<Arc<str>> {
+    pub(super) fn directory_of_version(&self, version: ComputationVersion<'_>) -> Result<Arc<str>> {
         let key = version.key();
         if let Some(known) = lock(&self.owned).get(&key) {
             return Ok(Arc::clone(known));
@@ -160,7 +153,7 @@ impl Storage {
 
     /// Returns the directory of a version: its own, or else one that is nobody's, which is taken.
     /// `None` if somebody else was faster, or none is left.
-    fn find_directory(&self, version: Version<'_>) -> Result<Option<String>> {
+    fn find_directory(&self, version: ComputationVersion<'_>) -> Result<Option<String>> {
         let mut free = None;
         for (at, directory) in version.directories().into_iter().enumerate() {
             match self.owns(&directory, version)? {
@@ -179,7 +172,7 @@ impl Storage {
     }
 
     /// Whether a directory belongs to a version; `None` if it is nobody's.
-    fn owns(&self, directory: &str, version: Version<'_>) -> Result<Option<bool>> {
+    fn owns(&self, directory: &str, version: ComputationVersion<'_>) -> Result<Option<bool>> {
         let owner: Read<VersionRecord> = self.record(&format!("{directory}/{OWNER}"))?;
         match owner.ok().filter(|owner| owner.version().may_be_in(directory)) {
             Some(owner) => Ok(Some(owner.version() == version)),
@@ -189,7 +182,7 @@ impl Storage {
 
     /// Makes a directory that is nobody's belong to a version, if anything can be written. Returns
     /// false if somebody else was faster.
-    fn take_directory(&self, directory: &str, version: Version<'_>) -> Result<bool> {
+    fn take_directory(&self, directory: &str, version: ComputationVersion<'_>) -> Result<bool> {
         if !self.writable {
             return Ok(true);
         }
@@ -206,7 +199,11 @@ impl Storage {
 
     /// Whether the results in a directory are of a version; `None` if there are none. Only that tells
     /// it in a storage of an earlier version of this program.
-    fn recorded_calls_are_of(&self, directory: &str, version: Version<'_>) -> Result<Option<bool>> {
+    fn recorded_calls_are_of(
+        &self,
+        directory: &str,
+        version: ComputationVersion<'_>,
+    ) -> Result<Option<bool>> {
         let (mut owns, mut seen) = (None, 0);
         self.disk.find_file(&self.path(&format!("{directory}/{RECORDS}")), |path| {
             // What cannot be read, or only by a newer version, tells nothing.
@@ -223,6 +220,19 @@ impl Storage {
 }
 
 #[cfg(test)]
+impl ComputationVersion<'static> {
+    /// The version of a computation `copy`, for tests.
+    pub(super) fn example() -> Self {
+        static COPY: LazyLock<(ComputationName, [ObjectId; 2])> = LazyLock::new(|| {
+            let ids = ["0", "1"].map(|digit| digit.repeat(40).parse().unwrap());
+            ("copy".parse().unwrap(), ids)
+        });
+        let (computation, [commit, tree]) = &*COPY;
+        Self { computation, commit, tree, dirty: false }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::storage::{Durability, Unrecorded};
@@ -232,15 +242,18 @@ mod tests {
         format!("{begin}{}", end.to_string().repeat(40 - begin.len())).parse().unwrap()
     }
 
-    fn computation(commit: &ObjectId, tree: &ObjectId, dirty: bool) -> Computation {
-        let (commit, tree) = (commit.clone(), tree.clone());
-        Computation { commit, tree, dirty, ..Computation::example() }
+    fn version<'a>(
+        commit: &'a ObjectId,
+        tree: &'a ObjectId,
+        dirty: bool,
+    ) -> ComputationVersion<'a> {
+        ComputationVersion { commit, tree, dirty, ..ComputationVersion::example() }
     }
 
     /// The directory that a version has in a storage that is opened anew.
-    fn directory(dir: &std::path::Path, computation: &Computation) -> String {
+    fn directory(dir: &std::path::Path, version: ComputationVersion<'_>) -> String {
         let storage = Storage::open(dir, Unrecorded::Adopt, Durability::Unsynced).unwrap();
-        storage.directory_of_version(Version::of(computation)).unwrap().to_string()
+        storage.directory_of_version(version).unwrap().to_string()
     }
 
     #[test]
@@ -250,7 +263,7 @@ mod tests {
         let (one, other) = (id(TWELVE, '1'), id(TWELVE, '2'));
         let (tree, twin) = (id("aaaaaaaaaaaa", '1'), id("aaaaaaaaaaaa", '2'));
         let clean = [(&one, &tree), (&other, &tree), (&one, &twin), (&other, &twin)];
-        let clean = clean.map(|(commit, tree)| computation(commit, tree, false));
+        let clean = clean.map(|(commit, tree)| version(commit, tree, false));
         let expected = [
             format!("c_copy/{TWELVE}"),
             format!("c_copy/{TWELVE}-aaaaaaaaaaaa"),
@@ -259,16 +272,16 @@ mod tests {
         ];
         // Whoever comes later, and in any order, finds what the first ones have left.
         for _ in 0..2 {
-            for (computation, expected) in clean.iter().zip(&expected) {
-                assert_eq!(directory(dir.path(), computation), *expected);
+            for (&version, expected) in clean.iter().zip(&expected) {
+                assert_eq!(directory(dir.path(), version), *expected);
             }
-            for (computation, expected) in clean.iter().zip(&expected).rev() {
-                assert_eq!(directory(dir.path(), computation), *expected);
+            for (&version, expected) in clean.iter().zip(&expected).rev() {
+                assert_eq!(directory(dir.path(), version), *expected);
             }
         }
         let dirty = [(&one, &tree), (&other, &tree), (&one, &twin)];
-        let dirty = dirty.map(|(commit, tree)| computation(commit, tree, true));
-        let names = dirty.map(|computation| directory(dir.path(), &computation));
+        let dirty = dirty.map(|(commit, tree)| version(commit, tree, true));
+        let names = dirty.map(|version| directory(dir.path(), version));
         let full = format!("c_copy/dirty-{}", twin.full());
         let short = "c_copy/dirty-aaaaaaaaaaaa".to_owned();
         assert_eq!(names, [short.clone(), short, full], "the commit does not count");
@@ -278,14 +291,15 @@ mod tests {
     fn an_owner_that_does_not_fit_its_directory_gives_way() {
         let dir = tempfile::tempdir().unwrap();
         let (commit, tree) = (id("1", '1'), id("a", 'a'));
-        let own = computation(&commit, &tree, false);
-        let elsewhere = computation(&id("2", '2'), &tree, false);
-        let name = directory(dir.path(), &own);
-        let theirs = directory(dir.path(), &elsewhere);
+        let own = version(&commit, &tree, false);
+        let other = id("2", '2');
+        let elsewhere = version(&other, &tree, false);
+        let name = directory(dir.path(), own);
+        let theirs = directory(dir.path(), elsewhere);
         let owner = |directory: &str| dir.path().join(directory).join(OWNER);
         for spoiled in [std::fs::read(owner(&theirs)).unwrap(), b"{}".to_vec(), Vec::new()] {
             std::fs::write(owner(&name), spoiled).unwrap();
-            assert_eq!(directory(dir.path(), &own), name);
+            assert_eq!(directory(dir.path(), own), name);
             let text = std::fs::read_to_string(owner(&name)).unwrap();
             assert!(text.contains(commit.full()), "{text}");
         }
@@ -294,9 +308,10 @@ mod tests {
     #[test]
     fn looking_takes_no_directory() {
         let dir = tempfile::tempdir().unwrap();
-        let own = computation(&id("1", '1'), &id("a", 'a'), false);
+        let (commit, tree) = (id("1", '1'), id("a", 'a'));
+        let own = version(&commit, &tree, false);
         let storage = Storage::inspect(dir.path(), Unrecorded::Adopt).unwrap();
-        let directory = storage.directory_of_version(Version::of(&own)).unwrap();
+        let directory = storage.directory_of_version(own).unwrap();
         assert_eq!(&*directory, "c_copy/111111111111");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::{ELSEWHERE, Site, refused};
 use crate::diagnosis::Diagnosis;
+use crate::slice::MAX_ARITY;
 use crate::storage::disk::Disk;
 use crate::storage::{Result, StorageError, scheme};
-use crate::workflow::MOST;
 
 /// One letter with an accent, as two forms of Unicode have it.
 const ACCENT: [&str; 2] = ["c_\u{e9}", "c_e\u{301}"];
@@ -36,7 +36,7 @@ pub(super) fn long_names(site: &Site) -> Diagnosis {
 fn longest(site: &Site) -> Result<Longest> {
     Ok(Longest {
         bytes: most(scheme::LONGEST_FILE, |bytes| fits(site, &"0".repeat(bytes)))?,
-        inputs: most(MOST, |inputs| fits(site, &scheme::longest_record(inputs)))?,
+        inputs: most(MAX_ARITY, |inputs| fits(site, &scheme::longest_record(inputs)))?,
     })
 }
 
@@ -72,13 +72,13 @@ fn is_accepted(done: Result<()>) -> Result<bool> {
 
 fn told_of_length(Longest { bytes, inputs }: Longest) -> Diagnosis {
     let probe = "long names";
-    if bytes >= scheme::LONGEST_FILE && inputs >= MOST {
+    if bytes >= scheme::LONGEST_FILE && inputs >= MAX_ARITY {
         let found = format!("{bytes} bytes, and paths for a call of {inputs} inputs");
         return Diagnosis::ok(probe, found);
     }
     let found = format!("{bytes} bytes at most, and paths for a call of {inputs} inputs");
     let found = Diagnosis::ok(probe, found);
-    if inputs < MOST {
+    if inputs < MAX_ARITY {
         found
             .broken(format!("a call of more than {inputs} inputs cannot be published"))
             .hint("put the storage on another file system, or where its path is shorter")
