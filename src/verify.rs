@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use crate::digest::Digest;
-use crate::storage::{Entry, Fault, Finding, Promise, Stopped, Storage, StorageError};
+use crate::storage::{Defect, Entry, ExpectedFile, Finding, Stopped, Storage, StorageError};
 
 /// A part of the records, chosen by chance, another one each day.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,7 +103,7 @@ pub enum VerifyError {
 /// A record, and the files that it promises.
 struct Part<'a> {
     entry: &'a Entry,
-    promises: Vec<Promise>,
+    promises: Vec<ExpectedFile>,
     /// The damage of the record itself; then it promises nothing.
     wrong: Option<Finding>,
 }
@@ -111,7 +111,7 @@ struct Part<'a> {
 /// A file to be checked, or a record that is wrong itself, and to which part it belongs.
 struct Job<'a> {
     part: usize,
-    promise: Option<&'a Promise>,
+    promise: Option<&'a ExpectedFile>,
 }
 
 /// Verifies a storage, and tells what is found to `observe`.
@@ -143,13 +143,13 @@ pub fn verify(
     let bytes = promises().map(|promise| promise.digest.size).fold(0, u64::saturating_add);
     observe(Event::Begun { bytes });
     let (mut damaged, mut found, mut next) = (Vec::new(), Vec::new(), 0);
-    check(storage, &jobs, stop, &mut |number, fault| {
+    check(storage, &jobs, stop, &mut |number, defect| {
         let Job { part, promise } = jobs[number];
-        if let Some(Promise { name, digest, .. }) = promise {
+        if let Some(ExpectedFile { name, digest, .. }) = promise {
             verdict.files += 1;
             verdict.bytes = verdict.bytes.saturating_add(digest.size);
             observe(Event::Checked { bytes: digest.size });
-            found.extend(fault.map(|fault| Finding { name: name.clone(), fault }));
+            found.extend(defect.map(|defect| Finding { name: name.clone(), defect }));
         }
         if jobs.get(number + 1).is_some_and(|next| next.part == part) {
             return;
@@ -157,10 +157,10 @@ pub fn verify(
         // Nothing of a record is told before all of it is checked: that is where to go on.
         next = number + 1;
         let Part { entry, wrong, .. } = &parts[part];
-        let faults = || wrong.iter().chain(&found);
-        verdict.wrong += faults().count();
-        faults().for_each(|finding| observe(Event::Found(finding)));
-        damaged.extend(faults().any(|finding| finding.fault.is_repairable()).then_some(*entry));
+        let defects = || wrong.iter().chain(&found);
+        verdict.wrong += defects().count();
+        defects().for_each(|finding| observe(Event::Found(finding)));
+        damaged.extend(defects().any(|finding| finding.defect.is_repairable()).then_some(*entry));
         found.clear();
     });
     verdict.stopped = jobs.get(next).map(|job| parts[job.part].entry.record());
@@ -171,7 +171,8 @@ pub fn verify(
             rest.extend(storage.leftovers()?);
         }
         for finding in &rest {
-            let count = if finding.fault.is_harm() { &mut verdict.wrong } else { &mut verdict.odd };
+            let count =
+                if finding.defect.is_harm() { &mut verdict.wrong } else { &mut verdict.odd };
             *count += 1;
             observe(Event::Found(finding));
         }
@@ -211,10 +212,10 @@ fn read<'a>(
         }
         let (promises, wrong) = match storage.check_record(entry) {
             Ok(Some(record)) if since.is_none_or(|since| record.at() >= since) => {
-                (entry.promises(&record), None)
+                (entry.expected_files(&record), None)
             }
             Ok(_) => return Ok(None),
-            Err(fault) => (Vec::new(), Some(Finding { name: entry.record(), fault })),
+            Err(defect) => (Vec::new(), Some(Finding { name: entry.record(), defect })),
         };
         Ok(Some(Part { entry, promises, wrong }))
     };
@@ -236,7 +237,7 @@ fn check(
     storage: &Storage,
     jobs: &[Job<'_>],
     stop: &AtomicBool,
-    tell: &mut dyn FnMut(usize, Option<Fault>),
+    tell: &mut dyn FnMut(usize, Option<Defect>),
 ) {
     let (sender, checked) = mpsc::channel();
     thread::scope(|scope| {
@@ -248,17 +249,17 @@ fn check(
                     return;
                 }
                 let check = |promise| storage.check_unless(stop, promise);
-                if let Ok(fault) = job.promise.map_or(Ok(None), check) {
-                    drop(sender.send((number, fault)));
+                if let Ok(defect) = job.promise.map_or(Ok(None), check) {
+                    drop(sender.send((number, defect)));
                 }
             });
         });
         let mut waiting = BTreeMap::new();
         let mut next = 0;
-        for (number, fault) in checked {
-            waiting.insert(number, fault);
-            while let Some(fault) = waiting.remove(&next) {
-                tell(next, fault);
+        for (number, defect) in checked {
+            waiting.insert(number, defect);
+            while let Some(defect) = waiting.remove(&next) {
+                tell(next, defect);
                 next += 1;
             }
         }

@@ -42,7 +42,7 @@ fn place(kind: u8) -> String {
 fn read_all(storage: &Storage) -> Result<(), StorageError> {
     for entry in storage.entries()? {
         if let Ok(Some(record)) = storage.check_record(&entry) {
-            for promise in entry.promises(&record) {
+            for promise in entry.expected_files(&record) {
                 drop(storage.check(&promise));
             }
             reads_as_written(storage, &entry, &record);

@@ -162,9 +162,9 @@ pub(super) fn writable(path: &Path) -> Result<Storage, Error> {
 
 /// Warns of symbolic links in the place of directories: nothing behind them is looked at.
 pub(super) fn warn_of_links(storage: &Storage) -> Result<(), Error> {
-    for Finding { name, fault } in storage.links()? {
+    for Finding { name, defect } in storage.links()? {
         let path = storage.shown(&name);
-        say("ce", &format_args!("warning: {} is left out: {fault}", path.display()));
+        say("ce", &format_args!("warning: {} is left out: {defect}", path.display()));
     }
     Ok(())
 }

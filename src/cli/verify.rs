@@ -72,7 +72,7 @@ impl Tool for Verify {
             let line = match event {
                 Event::Begun { bytes } => return bar.begin(bytes),
                 Event::Checked { bytes } => return bar.advance(bytes),
-                Event::Found(finding) => format!("{}: {}", shown(&finding.name), finding.fault),
+                Event::Found(finding) => format!("{}: {}", shown(&finding.name), finding.defect),
                 Event::SetAside { record, room } => {
                     format!("{}: set aside in {}", shown(record), shown(room))
                 }

@@ -158,17 +158,17 @@ pub fn collect(
     }
     // On the disk, what has a record has its files.
     storage.flush()?;
-    let mut uses = storage.uses()?;
+    let mut roots = storage.gc_roots()?;
     let known: HashSet<&Entry> = history.results().iter().map(|(entry, _)| entry).collect();
     for job in storage.jobs()?.iter().filter(|job| !known.contains(job)) {
         // Somebody was done meanwhile with what was found before it was retired.
         if let Read::Record(Record::Job(job)) = storage.read_entry(job)? {
-            uses.add_job(&job);
+            roots.add_job(&job);
         }
     }
     while let Some(one) = retired.pop_front() {
         let entry = one.entry().clone();
-        if one.is_wanted(&uses)? {
+        if one.is_wanted(&roots)? {
             one.restore()?;
             tell(&entry, Fate::Kept);
         } else {

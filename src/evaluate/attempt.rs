@@ -9,7 +9,9 @@ use crate::executor::{
     Ended, ExecuteError, InputFile, Invocation, Isolation, Status, Usage, VerifiedPath,
 };
 use crate::storage::record::{Execution, NOT_ISOLATED};
-use crate::storage::{Call, Failure, LOG, Reach, ResultName, Sealed, Stage, StorageError, Stored};
+use crate::storage::{
+    Call, Failure, LOG, ResultName, Sealed, Stage, StorageError, Stored, WritableArea,
+};
 use crate::workflow::{Computation, LIBRARY};
 
 impl<'a> Evaluator<'a> {
@@ -182,9 +184,9 @@ impl<'a> Evaluator<'a> {
 
 /// Says where an execution may have left something.
 fn limit_reach(stage: &mut Stage<'_>, usage: &Usage) {
-    stage.reached(match usage.isolation {
-        Isolation::None => Reach::Stage,
-        Isolation::Namespaces => Reach::Outbox,
+    stage.set_writable_area(match usage.isolation {
+        Isolation::None => WritableArea::Stage,
+        Isolation::Namespaces => WritableArea::Outbox,
     });
     if usage.left_behind {
         stage.doubt();

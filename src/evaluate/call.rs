@@ -7,7 +7,7 @@ use super::step::{CallStep, Executed, Pending, call_of};
 use super::{Evaluator, Event, Outcome};
 use crate::digest::Digest;
 use crate::plan::{CallId, Planned, Source};
-use crate::storage::{Call, Damage, Found, Memory, ResultName, Sealed, StorageError, Stored};
+use crate::storage::{Call, Damage, Found, PriorAttempt, ResultName, Sealed, StorageError, Stored};
 
 /// What looking for a call again, with its lease, led to.
 enum Recheck<'a> {
@@ -16,7 +16,7 @@ enum Recheck<'a> {
     /// Its outputs are taken over, and are to be flushed and published.
     Sealed(Sealed<'a>),
     /// It is to be executed; this is remembered of it.
-    Absent(Option<Box<Memory>>),
+    Absent(Option<Box<PriorAttempt>>),
     /// Another call has the name by now.
     Taken,
 }
@@ -68,10 +68,10 @@ impl<'a> Evaluator<'a> {
                 forced: false,
                 _lease: lease,
             }),
-            Ok(Recheck::Absent(memory)) => {
+            Ok(Recheck::Absent(prior)) => {
                 let sources = self.sources(planned);
-                let remembered = memory.is_some();
-                (self.observe)(Event::Started(id, name.clone(), memory));
+                let remembered = prior.is_some();
+                (self.observe)(Event::Started(id, name.clone(), prior));
                 let retries = settings.retries;
                 let replacements = retries.saturating_add(1);
                 let exports = MAX_TRIES;
@@ -113,11 +113,11 @@ impl<'a> Evaluator<'a> {
 
     /// What becomes of a call that is absent, where nothing is computed.
     fn only_look(&self, call: Call<'_>, name: ResultName, damage: Option<Damage>) -> Outcome {
-        match self.evaluation.storage.same_elsewhere(call) {
+        match self.evaluation.storage.find_equivalent(call) {
             Ok(Some(source)) => Outcome::TakenOver(source.outputs),
             Ok(None) => {
-                let memory = self.evaluation.storage.memory(&name, damage);
-                Outcome::Missing(name, memory)
+                let prior = self.evaluation.storage.prior_attempt(&name, damage);
+                Outcome::Missing(name, prior)
             }
             Err(error) => Outcome::failed(name, error),
         }
@@ -132,9 +132,9 @@ impl<'a> Evaluator<'a> {
         damage: Option<Damage>,
     ) -> Result<Recheck<'a>, StorageError> {
         if self.is_forced(name) {
-            return Ok(Recheck::Absent(self.evaluation.storage.memory(name, damage)));
+            return Ok(Recheck::Absent(self.evaluation.storage.prior_attempt(name, damage)));
         }
-        let collected = self.evaluation.storage.revive(name)?;
+        let collected = self.evaluation.storage.restore(name)?;
         match self.evaluation.storage.find_again(call, name)? {
             Found::Hit(outputs) => return Ok(Recheck::Ended(Outcome::Reused(outputs))),
             Found::Absent { name: other, .. } | Found::Unsettled(other) if other != *name => {
@@ -142,9 +142,10 @@ impl<'a> Evaluator<'a> {
             }
             Found::Absent { .. } | Found::Unsettled(_) => {}
         }
-        let absent =
-            || Recheck::Absent(self.evaluation.storage.memory_beside(name, collected, damage));
-        let Some(source) = self.evaluation.storage.same_elsewhere(call)? else {
+        let absent = || {
+            Recheck::Absent(self.evaluation.storage.prior_attempt_beside(name, collected, damage))
+        };
+        let Some(source) = self.evaluation.storage.find_equivalent(call)? else {
             return Ok(absent());
         };
         match self.evaluation.storage.take_over(call, &source) {

@@ -205,5 +205,5 @@ fn announce(task: &Task, plan: &Plan, storage: &Storage) {
     let calls = task.computations.iter().flat_map(|it| ComputationVersion::from(it).directories());
     let literals = plan.literals().iter().map(ToString::to_string);
     let jobs = TaskVersion::from(task).directories();
-    storage.announce(calls.chain(literals).chain(jobs));
+    storage.announce_roots(calls.chain(literals).chain(jobs));
 }

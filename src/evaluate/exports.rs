@@ -81,7 +81,7 @@ impl<'a> Exports<'a> {
     /// The directory of a tree that is shared by all runs.
     fn shared(&self, trees: &Trees, tree: &ObjectId) -> Result<VerifiedPath, CallError> {
         let path = self.storage.tree(tree);
-        self.storage.announce([self.storage.tree_name(tree)]);
+        self.storage.announce_roots([self.storage.tree_name(tree)]);
         for _ in 0..MAX_TRIES {
             let found = self.storage.find_tree(tree)?;
             if let Some(FoundTree::Directory(open)) = &found

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::executor::{self, ExecuteError};
 use crate::plan::CallId;
-use crate::storage::{self, Holder, Log, Memory, Outputs, PublishError, ResultName, StorageError};
+use crate::storage::{
+    self, Holder, LogTail, Outputs, PriorAttempt, PublishError, ResultName, StorageError,
+};
 
 /// How a call ended.
 #[derive(Debug)]
@@ -16,7 +18,7 @@ pub enum Outcome {
     /// It was executed, and its outputs are there now.
     Executed(Outputs),
     /// Its outputs are not there, and nothing was to be computed. The name may be a guess.
-    Missing(ResultName, Option<Box<Memory>>),
+    Missing(ResultName, Option<Box<PriorAttempt>>),
     /// An input of it is not there. The name is a guess.
     Blocked(ResultName),
     /// It failed.
@@ -26,7 +28,7 @@ pub enum Outcome {
         /// Why.
         error: Box<CallError>,
         /// What it printed, if anything.
-        log: Option<Log>,
+        log: Option<LogTail>,
     },
     /// It was not executed to its end, which it is not to blame for: nothing of it is remembered.
     Unfinished(ResultName, Unfinished),
@@ -135,7 +137,7 @@ impl Outcome {
 #[derive(Debug)]
 pub enum Event {
     /// A call is about to be executed; its outputs will have this name.
-    Started(CallId, ResultName, Option<Box<Memory>>),
+    Started(CallId, ResultName, Option<Box<PriorAttempt>>),
     /// An execution of a call has failed or was lost like this; it is tried again.
     Retried(CallId, Box<Outcome>),
     /// Another run computes a call; its outputs will have this name.

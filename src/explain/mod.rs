@@ -1,7 +1,7 @@
 //! Why calls would run: what differs from the nearest result that there is, down to what was
 //! changed first.
 //!
-//! A missing call is compared with the nearest [`Earlier`] call of its computation. What differs is
+//! A missing call is compared with the nearest call that succeeded once of its computation. What differs is
 //! a [`Why`]. An input that differs was made from other things, or is what the user has changed: the
 //! same comparison leads down to a few [`Cause`]s for many calls. Its time is linear in calls and
 //! their inputs. Nothing is changed, and nothing executed.
@@ -17,8 +17,8 @@ use crate::digest::{Digest, ObjectId, shown_version};
 use crate::evaluate::{Evaluation, Outcome};
 use crate::history;
 use crate::plan::{CallId, LiteralId, Source};
-use crate::storage::record::{FailureRecord, Stamp};
-use crate::storage::{Earlier, Memory, ResultName};
+use crate::storage::record::{FailureRecord, Provenance};
+use crate::storage::{PastCall, PriorAttempt, ResultName};
 use crate::workflow::{Computation, ComputationId, InputId};
 
 pub use self::cause::Causes;
@@ -81,7 +81,7 @@ pub enum Why {
         log: Option<String>,
     },
     /// Its outputs were collected.
-    Collected(Stamp),
+    Collected(Provenance),
     /// It is recorded, and outputs are gone or are not what was recorded.
     Damaged,
 }
@@ -160,7 +160,7 @@ impl CodeVersion {
         Self { commit: commit.clone(), tree: tree.clone(), dirty: *dirty }
     }
 
-    fn of_earlier(Earlier { record, .. }: &Earlier) -> Self {
+    fn of_earlier(PastCall { record, .. }: &PastCall) -> Self {
         let (commit, tree) = (record.commit.clone(), record.tree.clone());
         Self { commit, tree, dirty: record.dirty }
     }
@@ -195,9 +195,9 @@ impl Explanation {
 
 impl Evaluation {
     /// What is remembered of a call, if that is missing.
-    fn missing(&self, call: CallId) -> Option<Option<&Memory>> {
+    fn missing(&self, call: CallId) -> Option<Option<&PriorAttempt>> {
         match self.outcome(call)? {
-            Outcome::Missing(_, memory) => Some(memory.as_deref()),
+            Outcome::Missing(_, prior) => Some(prior.as_deref()),
             _ => None,
         }
     }
@@ -220,12 +220,12 @@ impl Comparison<'_> {
         let ingredients: Vec<Ingredient> = ingredients.collect();
         let nearest = self.archive.nearest(planned.computation, &ingredients);
         self.nearest[id.index()] = nearest;
-        if let Some(Some(memory)) = self.evaluation.missing(id) {
-            if let Some(failure) = &memory.failure {
+        if let Some(Some(prior)) = self.evaluation.missing(id) {
+            if let Some(failure) = &prior.failure {
                 let log = self.evaluation.outcome(id).and_then(|it| storage.failure_log(it.name()));
                 return vec![Why::FailedLast { failure: failure.clone(), log }];
             }
-            if let Some(tombstone) = &memory.collected {
+            if let Some(tombstone) = &prior.collected {
                 return vec![Why::Collected(tombstone.collected.clone())];
             }
         }

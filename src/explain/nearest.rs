@@ -6,7 +6,7 @@ use crate::digest::{Digest, shown_version};
 use crate::evaluate::Evaluation;
 use crate::plan::Source;
 use crate::storage::record::Execution;
-use crate::storage::{Earlier, ResultName};
+use crate::storage::{PastCall, ResultName};
 use crate::workflow::{Computation, ComputationId};
 
 /// How many earlier calls are compared with a call at most: the time is linear in the calls.
@@ -25,7 +25,7 @@ pub(super) struct Ingredient {
 pub(super) struct Archive<'a> {
     evaluation: &'a Evaluation,
     /// The newest first.
-    pub(super) calls: Vec<Earlier>,
+    pub(super) calls: Vec<PastCall>,
     by_name: HashMap<ResultName, usize>,
     by_computation: HashMap<ComputationId, Vec<usize>>,
     by_input: HashMap<(ComputationId, usize, Digest), Vec<usize>>,
@@ -43,14 +43,14 @@ struct Distance {
 }
 
 impl<'a> Archive<'a> {
-    pub(super) fn new(evaluation: &'a Evaluation, calls: Vec<Earlier>) -> Self {
+    pub(super) fn new(evaluation: &'a Evaluation, calls: Vec<PastCall>) -> Self {
         let computations = evaluation.task.computations.iter().enumerate();
         let ids: HashMap<&str, ComputationId> =
             computations.map(|(at, it)| (it.name.as_str(), ComputationId::at(at))).collect();
         let mut by_name = HashMap::new();
         let mut by_computation: HashMap<_, Vec<usize>> = HashMap::new();
         let mut by_input: HashMap<_, Vec<usize>> = HashMap::new();
-        for (at, Earlier { name, record, .. }) in calls.iter().enumerate() {
+        for (at, PastCall { name, record, .. }) in calls.iter().enumerate() {
             let Some(&id) = ids.get(record.computation.as_str()) else { continue };
             by_name.entry(name.clone()).or_insert(at);
             by_computation.entry(id).or_default().push(at);
@@ -146,7 +146,10 @@ impl<'a> Archive<'a> {
 
 /// Whether an earlier call was one of the very version that a computation has now, or of the same tree
 /// and could see nothing else: then the commit does not matter.
-pub(super) fn is_same_version(Earlier { record, .. }: &Earlier, computation: &Computation) -> bool {
+pub(super) fn is_same_version(
+    PastCall { record, .. }: &PastCall,
+    computation: &Computation,
+) -> bool {
     let isolated = record.execution().is_some_and(Execution::is_isolated);
     record.tree == computation.tree
         && (isolated

@@ -9,7 +9,7 @@ use crate::storage::{self, Storage, Trace};
 #[derive(Debug)]
 pub struct EarlierCalls {
     /// The newest first.
-    pub calls: Vec<storage::Earlier>,
+    pub calls: Vec<storage::PastCall>,
     /// How many files and directories could not be read, or are no records.
     pub unread: usize,
 }
@@ -23,10 +23,10 @@ pub fn earlier<'a>(
     let traces: Vec<Trace> =
         computations.flat_map(|name| storage.traces(name, &mut unread)).collect();
     let read = traces.par_iter().filter_map(|trace| storage.earlier(trace).ok().flatten());
-    let mut calls: Vec<storage::Earlier> = read.collect();
+    let mut calls: Vec<storage::PastCall> = read.collect();
     unread += traces.len() - calls.len();
     calls.sort_by(|one, other| {
-        let newest = |it: &storage::Earlier| std::cmp::Reverse(it.record.recorded.at);
+        let newest = |it: &storage::PastCall| std::cmp::Reverse(it.record.recorded.at);
         newest(one).cmp(&newest(other))
     });
     EarlierCalls { calls, unread }

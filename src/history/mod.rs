@@ -19,8 +19,8 @@ pub use self::earlier::earlier;
 pub use self::log::{Filter, Past, log};
 pub use self::takeover::TakenOver;
 use crate::digest::Digest;
-use crate::storage::record::{CallRecord, Origin, Stamp};
-use crate::storage::{Entry, Promise, Read, Record, Storage, StorageError};
+use crate::storage::record::{CallRecord, Origin, Provenance};
+use crate::storage::{Entry, ExpectedFile, Read, Record, Storage, StorageError};
 
 /// The fewest digits that stand for a content.
 const FEWEST: usize = 4;
@@ -40,14 +40,14 @@ pub struct History {
 struct RecordedFile {
     result: usize,
     number: usize,
-    promise: Promise,
+    promise: ExpectedFile,
 }
 
 /// A recorded file, with everything that is recorded of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// The file.
-    pub promise: &'a Promise,
+    pub promise: &'a ExpectedFile,
     /// Which file of its result it is.
     pub number: usize,
     /// The result.
@@ -115,7 +115,7 @@ impl History {
         let results: Vec<_> = entries.par_iter().filter_map(read).collect::<Result<_, _>>()?;
         let mut history = Self { results, files: HashMap::new(), contents: HashMap::new() };
         for (result, (entry, record)) in history.results.iter().enumerate() {
-            for (number, promise) in entry.promises(record).into_iter().enumerate() {
+            for (number, promise) in entry.expected_files(record).into_iter().enumerate() {
                 let (name, digest) = (promise.name.clone(), promise.digest);
                 history.contents.entry(digest).or_default().push(name.clone());
                 history.files.insert(name, RecordedFile { result, number, promise });
@@ -146,7 +146,8 @@ impl History {
             return Ok(subject);
         }
         for name in names.iter().flatten() {
-            if let Some(Stamp { at, user, host, .. }) = storage.tombstone(name).ok().flatten() {
+            if let Some(Provenance { at, user, host, .. }) = storage.tombstone(name).ok().flatten()
+            {
                 return Err(HistoryError::Collected { file: file.to_owned(), at, user, host });
             }
         }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::digest::{Digest, ObjectId};
 use crate::history::{Ancestor, Subject, TakenOver};
-use crate::storage::record::{CallRecord, Execution, JobRecord, Origin, Stamp};
-use crate::storage::{Entry, Fault, Log, Record, Storage};
+use crate::storage::record::{CallRecord, Execution, JobRecord, Origin, Provenance};
+use crate::storage::{Defect, Entry, LogTail, Record, Storage};
 
 /// The provenance of a file.
 #[derive(Debug)]
@@ -18,11 +18,11 @@ pub struct Ancestry<'a> {
     /// The file.
     pub subject: Subject<'a>,
     /// The damage found in it, if any.
-    pub fault: Option<Fault>,
+    pub fault: Option<Defect>,
     /// Where it was executed, if its call has taken it over.
     pub taken_over: Option<TakenOver>,
     /// The log of its call, unless that is empty.
-    pub log: Option<Log>,
+    pub log: Option<LogTail>,
     /// The files that it was made from, in the order of the tree.
     pub ancestors: Vec<Ancestor<'a>>,
 }
@@ -196,7 +196,7 @@ fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
     field(out, "peak memory", &super::size(*peak_bytes))
 }
 
-fn stamp(stamp: &Stamp, out: &mut dyn Write) -> io::Result<()> {
-    let Stamp { host, user, at, compeval } = stamp;
+fn stamp(stamp: &Provenance, out: &mut dyn Write) -> io::Result<()> {
+    let Provenance { host, user, at, compeval } = stamp;
     field(out, "recorded", &format!("{at} by {user} on {host}, compeval {compeval}"))
 }

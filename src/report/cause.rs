@@ -5,7 +5,7 @@ use crate::digest::Digest;
 use crate::evaluate::Evaluation;
 use crate::explain::{Cause, CodeVersion, FirstCause, Why};
 use crate::plan::{CallId, LiteralId};
-use crate::storage::record::{FailureRecord, Stamp};
+use crate::storage::record::{FailureRecord, Provenance};
 use crate::workflow::{Computation, ComputationId};
 
 /// Says why a call would run.
@@ -26,7 +26,7 @@ pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String
             let log = log.as_ref().map(|log| format!(", log: {}", evaluation.shown(log)));
             format!("failed last; {reason}, at {:.0}{}", recorded.at, log.unwrap_or_default())
         }
-        Why::Collected(Stamp { host, user, at, .. }) => {
+        Why::Collected(Provenance { host, user, at, .. }) => {
             format!("its result was collected at {at:.0} by {user} on {host}")
         }
         Why::Damaged => "its outputs are gone, or are not what was recorded".to_owned(),

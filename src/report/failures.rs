@@ -11,8 +11,8 @@ use super::harmless;
 use crate::count::counted;
 use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::plan::CallId;
-use crate::storage::record::{FailureRecord, Stamp};
-use crate::storage::{Damage, Memory, StorageError};
+use crate::storage::record::{FailureRecord, Provenance};
+use crate::storage::{Damage, PriorAttempt, StorageError};
 
 /// How many lines of a log are shown.
 const LINES: usize = 12;
@@ -29,8 +29,8 @@ impl Failures {
     /// or if the storage fails as it was told before.
     pub fn tell(&mut self, evaluation: &Evaluation, event: &Event) -> Option<String> {
         match event {
-            Event::Started(call, _, memory) => {
-                remembered(&evaluation.title(*call), memory.as_deref()?)
+            Event::Started(call, _, prior) => {
+                remembered(&evaluation.title(*call), prior.as_deref()?)
             }
             Event::Retried(call, outcome) => {
                 Some(failure(evaluation, *call, outcome)? + "  trying again")
@@ -91,16 +91,16 @@ fn cause(error: &dyn Error) -> String {
 }
 
 /// Says in words what became of a call before: it failed, was damaged, or was taken away.
-fn remembered(title: &str, memory: &Memory) -> Option<String> {
-    if let Some(Damage { file, what }) = &memory.damage {
+fn remembered(title: &str, prior: &PriorAttempt) -> Option<String> {
+    if let Some(Damage { file, what }) = &prior.damage {
         return Some(format!(
             "{title} is computed again, and what was there goes aside; {file}: {what}"
         ));
     }
-    if let Some(FailureRecord { reason, recorded, .. }) = &memory.failure {
+    if let Some(FailureRecord { reason, recorded, .. }) = &prior.failure {
         return Some(format!("{title} is tried again; {reason}, at {:.0}", recorded.at));
     }
-    let Stamp { host, user, at, .. } = &memory.collected.as_ref()?.collected;
+    let Provenance { host, user, at, .. } = &prior.collected.as_ref()?.collected;
     Some(format!("{title} is made again; its result was collected at {at:.0} by {user} on {host}"))
 }
 

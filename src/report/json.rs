@@ -9,7 +9,7 @@ use super::{Reporter, Tally};
 use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::exit::Exit;
 use crate::plan::{CallId, Source};
-use crate::storage::{Holder, Memory, ResultName};
+use crate::storage::{Holder, PriorAttempt, ResultName};
 
 /// Prints events.
 pub struct Json<'a>(&'a Evaluation);
@@ -81,9 +81,9 @@ struct JsonAttempt<'a> {
     damage: Option<&'a str>,
 }
 
-impl<'a> From<&'a Option<Box<Memory>>> for JsonAttempt<'a> {
-    fn from(memory: &'a Option<Box<Memory>>) -> Self {
-        let Some(Memory { failure, collected, damage }) = memory.as_deref() else {
+impl<'a> From<&'a Option<Box<PriorAttempt>>> for JsonAttempt<'a> {
+    fn from(prior: &'a Option<Box<PriorAttempt>>) -> Self {
+        let Some(PriorAttempt { failure, collected, damage }) = prior.as_deref() else {
             return Self::default();
         };
         Self {
@@ -157,13 +157,13 @@ impl<'a> Json<'a> {
 impl Reporter for Json<'_> {
     fn event(&mut self, event: &Event, out: &mut dyn Write) -> io::Result<()> {
         match event {
-            Event::Started(call, name, memory) => {
+            Event::Started(call, name, prior) => {
                 let (computation, mut outputs) = self.call(*call, name);
                 for output in &mut outputs {
                     // The evaluation may be ahead of what is told of it.
                     (output.sha1, output.there) = (None, false);
                 }
-                let (call, remembered) = (call.index(), memory.into());
+                let (call, remembered) = (call.index(), prior.into());
                 print(&EventLine::Started { call, computation, outputs, remembered }, out)
             }
             Event::Retried(call, outcome) => {
@@ -204,7 +204,7 @@ impl Reporter for Json<'_> {
                     ),
                 };
                 let remembered = match ended {
-                    Outcome::Missing(_, memory) => memory.into(),
+                    Outcome::Missing(_, prior) => prior.into(),
                     _ => JsonAttempt::default(),
                 };
                 let call = call.index();

@@ -6,53 +6,53 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
-use super::check::Fault;
+use super::check::Defect;
 use super::collect::COLLECTED;
-use super::find::{Call, Damage, State};
+use super::find::{Call, CallState, Damage};
 use super::record::{Origin, Published};
-use super::run::silence;
+use super::run::lease_timeout;
 use super::scheme::ResultName;
 use super::{Result, Storage, Unrecorded, lock};
 use crate::cache::FileStat;
 
 impl Storage {
     /// Adopts outputs that nobody recorded, if all of them are there and have settled.
-    pub(super) fn unrecorded(&self, name: &ResultName, call: Call<'_>) -> Result<State> {
+    pub(super) fn unrecorded(&self, name: &ResultName, call: Call<'_>) -> Result<CallState> {
         let mut there = Vec::with_capacity(call.outputs);
         for number in 0..call.outputs {
             let file = name.output(number);
             match self.disk.metadata(&self.path(&file))? {
                 Some(metadata) if metadata.is_file() => there.push((file, metadata.stat())),
                 Some(_) => {
-                    let damage = Damage { file, what: Fault::NotAFile.to_string() };
-                    return Ok(State::Remains(None, Some(damage)));
+                    let damage = Damage { file, what: Defect::NotAFile.to_string() };
+                    return Ok(CallState::Incomplete(None, Some(damage)));
                 }
                 None => {}
             }
         }
         if there.is_empty() {
-            return Ok(State::Free);
+            return Ok(CallState::Vacant);
         }
         if there.len() < call.outputs
             || self.unrecorded == Unrecorded::Refuse
             // They are being taken away.
             || self.disk.exists(&self.path(&name.record_in(COLLECTED)))?
         {
-            return Ok(State::Remains(None, None));
+            return Ok(CallState::Incomplete(None, None));
         }
         let mut outputs = Vec::with_capacity(there.len());
         for (file, stat) in &there {
             let path = self.path(file);
             if !self.has_settled(file, stat) {
-                return Ok(State::Unsettled);
+                return Ok(CallState::Unsettled);
             }
             let digest = self.stored_digest(&path)?;
             if self.disk.metadata(&path)?.map(|metadata| metadata.stat()) != Some(*stat) {
-                return Ok(State::Unsettled);
+                return Ok(CallState::Unsettled);
             }
             outputs.push(Published { digest, modified_ns: stat.modified_ns });
         }
-        let hit = State::hit(name, &outputs);
+        let hit = CallState::hit(name, &outputs);
         // Without a record they are hashed again the next time, and that is all.
         let adopted = self.writable && {
             let record = self.call_record(call, outputs, Origin::Adopted);
@@ -72,7 +72,7 @@ impl Storage {
     fn has_settled(&self, file: &str, stat: &FileStat) -> bool {
         let changed = stat.modified_ns.min(stat.changed_ns);
         let age = Timestamp::now().as_nanosecond() - i128::from(changed);
-        if age >= silence().as_nanos().cast_signed() {
+        if age >= lease_timeout().as_nanos().cast_signed() {
             return true;
         }
         let mut seen = lock(&self.seen);
@@ -80,6 +80,6 @@ impl Storage {
         if known.0 != *stat {
             *known = (*stat, Instant::now());
         }
-        known.1.elapsed() >= silence()
+        known.1.elapsed() >= lease_timeout()
     }
 }

@@ -19,7 +19,7 @@ use crate::slice::MAX_ARITY;
 
 /// A kind of damage, or of harmless oddity, in the storage.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub enum Defect {
     /// A recorded file is not there.
     #[error("it is missing")]
     Missing,
@@ -63,7 +63,7 @@ pub enum Fault {
     Lease,
 }
 
-impl Fault {
+impl Defect {
     /// Whether the storage does not keep what it promises.
     pub const fn is_harm(&self) -> bool {
         !matches!(self, Self::Orphan | Self::Leftover | Self::Lease)
@@ -92,12 +92,12 @@ pub struct Finding {
     /// The name, relative to the storage.
     pub name: String,
     /// The damage.
-    pub fault: Fault,
+    pub defect: Defect,
 }
 
 /// A file that a record promises.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Promise {
+pub struct ExpectedFile {
     /// Its name, relative to the storage.
     pub name: String,
     /// Its digest.
@@ -108,7 +108,7 @@ pub struct Promise {
 
 impl Entry {
     /// The files that its record promises.
-    pub fn promises(&self, record: &Record) -> Vec<Promise> {
+    pub fn expected_files(&self, record: &Record) -> Vec<ExpectedFile> {
         let stage = match record {
             Record::Call(call) => match &call.origin {
                 Origin::Executed { stage, .. } => Some(stage),
@@ -121,7 +121,7 @@ impl Entry {
             Record::Job(job) => job.outputs.iter().map(|output| output.digest).collect(),
             Record::TaskInput(input) => vec![input.file.digest],
         };
-        let promise = |(number, digest)| Promise {
+        let promise = |(number, digest)| ExpectedFile {
             name: self.file(number),
             digest,
             waiting: stage.filter(|it| is_stage(it)).map(|stage| waiting(stage, number)),
@@ -164,7 +164,7 @@ impl Record {
 
 impl Storage {
     /// Reads a promised file to its end; returns what is wrong with it.
-    pub fn check(&self, promise: &Promise) -> Option<Fault> {
+    pub fn check(&self, promise: &ExpectedFile) -> Option<Defect> {
         // Nobody says stop.
         self.check_unless(&AtomicBool::new(false), promise).unwrap_or(None)
     }
@@ -177,43 +177,43 @@ impl Storage {
     pub fn check_unless(
         &self,
         stop: &AtomicBool,
-        promise: &Promise,
-    ) -> Result<Option<Fault>, Stopped> {
+        promise: &ExpectedFile,
+    ) -> Result<Option<Defect>, Stopped> {
         // A run that publishes moves it meanwhile, so its place is looked at once more at the end.
         let places = [Some(&promise.name), promise.waiting.as_ref(), Some(&promise.name)];
-        let mut fault = Some(Fault::Missing);
+        let mut defect = Some(Defect::Missing);
         for name in places.into_iter().flatten() {
-            fault = self
+            defect = self
                 .check_file(stop, name, &promise.digest)
-                .unwrap_or_else(|e| Some(Fault::Unreadable(e)));
-            if !matches!(fault, Some(Fault::Missing)) {
+                .unwrap_or_else(|e| Some(Defect::Unreadable(e)));
+            if !matches!(defect, Some(Defect::Missing)) {
                 break;
             }
         }
         // The file may not have been read to its end.
-        if stop.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(fault) }
+        if stop.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(defect) }
     }
 
     /// Returns the damage of a file that is not the recorded one.
-    pub(super) fn fault_of(&self, name: &str, digest: &Digest) -> Result<Fault> {
+    pub(super) fn defect_of(&self, name: &str, digest: &Digest) -> Result<Defect> {
         let stop = AtomicBool::new(false);
-        Ok(self.check_file(&stop, name, digest)?.unwrap_or(Fault::Contents))
+        Ok(self.check_file(&stop, name, digest)?.unwrap_or(Defect::Contents))
     }
 
-    fn check_file(&self, stop: &AtomicBool, name: &str, digest: &Digest) -> Result<Option<Fault>> {
+    fn check_file(&self, stop: &AtomicBool, name: &str, digest: &Digest) -> Result<Option<Defect>> {
         let path = self.path(name);
         let Some(metadata) = self.disk.metadata(&path)? else {
-            return Ok(Some(Fault::Missing));
+            return Ok(Some(Defect::Missing));
         };
         if !metadata.is_file() {
-            return Ok(Some(Fault::NotAFile));
+            return Ok(Some(Defect::NotAFile));
         }
         let (found, recorded) = (metadata.len(), digest.size);
         if found != recorded {
-            return Ok(Some(Fault::Size { found, recorded }));
+            return Ok(Some(Defect::Size { found, recorded }));
         }
         let found = self.disk.reading(&path)?.until(stop).digest()?;
-        Ok((found != *digest).then_some(Fault::Contents))
+        Ok((found != *digest).then_some(Defect::Contents))
     }
 
     /// Reads a record and tells what is wrong with the record itself.
@@ -221,11 +221,11 @@ impl Storage {
     /// # Errors
     ///
     /// Returns what is wrong; `None` stands for a record that is gone.
-    pub fn check_record(&self, entry: &Entry) -> Result<Option<Record>, Fault> {
-        match self.read_entry(entry).map_err(Fault::Unreadable)? {
+    pub fn check_record(&self, entry: &Entry) -> Result<Option<Record>, Defect> {
+        match self.read_entry(entry).map_err(Defect::Unreadable)? {
             Read::Record(record) if entry.fits(&record) => Ok(Some(record)),
-            Read::Record(_) => Err(Fault::Misplaced),
-            Read::Spoiled => Err(Fault::Spoiled),
+            Read::Record(_) => Err(Defect::Misplaced),
+            Read::Spoiled => Err(Defect::Spoiled),
             Read::Absent => Ok(None),
         }
     }
@@ -243,12 +243,12 @@ impl Storage {
         let damaged = match self.check_record(entry) {
             Ok(None) => false,
             Ok(Some(record)) => {
-                let promises = entry.promises(&record);
+                let promises = entry.expected_files(&record);
                 files = promises.len();
-                let mut faults = promises.iter().filter_map(|promise| self.check(promise));
-                faults.any(|fault| fault.is_repairable())
+                let mut defects = promises.iter().filter_map(|promise| self.check(promise));
+                defects.any(|defect| defect.is_repairable())
             }
-            Err(fault) => fault.is_repairable(),
+            Err(defect) => defect.is_repairable(),
         };
         if !damaged {
             return Ok(None);

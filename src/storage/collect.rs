@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::lease::Lease;
-use super::record::{CallRecord, Published, Stamp};
+use super::record::{CallRecord, Provenance, Published};
 use super::survey::{Entry, Record};
-use super::uses::Uses;
+use super::uses::GcRoots;
 use super::{Result, ResultName, Storage};
 
 /// The room of tombstones.
@@ -25,7 +25,7 @@ pub struct Tombstone<T> {
     #[serde(flatten)]
     pub record: T,
     /// Who took it away, and when.
-    pub collected: Stamp,
+    pub collected: Provenance,
 }
 
 /// A result that nobody finds any more, and of which the files are there.
@@ -58,8 +58,8 @@ impl Storage {
             return Ok(None);
         }
         match record {
-            Record::Call(record) => self.bury(entry, record)?,
-            Record::Job(record) => self.bury(entry, record)?,
+            Record::Call(record) => self.write_tombstone(entry, record)?,
+            Record::Job(record) => self.write_tombstone(entry, record)?,
             Record::TaskInput(_) => {}
         }
         let place = self.path(&entry.record());
@@ -76,8 +76,8 @@ impl Storage {
         Ok(Some(retired))
     }
 
-    fn bury(&self, entry: &Entry, record: &(impl Clone + Serialize)) -> Result<()> {
-        let tombstone = Tombstone { record: record.clone(), collected: self.stamp() };
+    fn write_tombstone(&self, entry: &Entry, record: &(impl Clone + Serialize)) -> Result<()> {
+        let tombstone = Tombstone { record: record.clone(), collected: self.provenance() };
         self.put_record(&entry.room(COLLECTED), &tombstone)
     }
 
@@ -96,7 +96,7 @@ impl Storage {
             };
             let is_call = matches!(entry, Entry::Call(_));
             let free = self.disk.metadata(&self.path(&entry.record()))?.is_none();
-            let mut files = 0..entry.promises(&record).len();
+            let mut files = 0..entry.expected_files(&record).len();
             let left = files.try_fold(false, |left, number| {
                 Ok(left || self.disk.exists(&self.path(&entry.file(number)))?)
             })?;
@@ -113,10 +113,10 @@ impl Storage {
     /// # Errors
     ///
     /// Fails if the storage cannot be read.
-    pub fn tombstone(&self, file: &str) -> Result<Option<Stamp>> {
+    pub fn tombstone(&self, file: &str) -> Result<Option<Provenance>> {
         #[derive(Deserialize)]
         struct Collected {
-            collected: Stamp,
+            collected: Provenance,
         }
         let Some(entry) = Entry::of_file(file) else { return Ok(None) };
         let read = self.record::<Collected>(&entry.room(COLLECTED))?;
@@ -135,9 +135,9 @@ impl Retired<'_> {
     /// # Errors
     ///
     /// Fails if the storage cannot be read.
-    pub fn is_wanted(&self, uses: &Uses) -> Result<bool> {
-        let files = self.entry.promises(&self.record).len();
-        Ok(uses.has(&self.entry, files) || self.storage.is_pinned(&self.entry)?)
+    pub fn is_wanted(&self, roots: &GcRoots) -> Result<bool> {
+        let files = self.entry.expected_files(&self.record).len();
+        Ok(roots.has(&self.entry, files) || self.storage.is_pinned(&self.entry)?)
     }
 
     /// Makes the result what it was.
@@ -222,7 +222,7 @@ impl Storage {
     /// # Errors
     ///
     /// Fails if the storage cannot be read or written.
-    pub fn revive(&self, name: &ResultName) -> Result<Option<Tombstone<CallRecord>>> {
+    pub fn restore(&self, name: &ResultName) -> Result<Option<Tombstone<CallRecord>>> {
         let place = name.record_in(COLLECTED);
         let Some(tombstone) = self.record::<Tombstone<CallRecord>>(&place)?.ok() else {
             return Ok(None);

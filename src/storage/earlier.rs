@@ -2,20 +2,20 @@
 
 use super::collect::{COLLECTED, Tombstone};
 use super::find::Read;
-use super::record::{CallRecord, Stamp};
+use super::record::{CallRecord, Provenance};
 use super::scheme::{RECORDS, ResultName};
 use super::{Result, Storage};
 use crate::name::ComputationName;
 
 /// A call that succeeded once.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Earlier {
+pub struct PastCall {
     /// Its name.
     pub name: ResultName,
     /// Its record.
     pub record: CallRecord,
     /// The collection of its outputs, if they were collected.
-    pub collected: Option<Stamp>,
+    pub collected: Option<Provenance>,
 }
 
 /// A record or tombstone of a call that succeeded once, which is not yet read.
@@ -52,12 +52,12 @@ impl Storage {
     /// # Errors
     ///
     /// Fails if the file cannot be read, or only a newer version can.
-    pub fn earlier(&self, trace: &Trace) -> Result<Option<Earlier>> {
+    pub fn earlier(&self, trace: &Trace) -> Result<Option<PastCall>> {
         let Trace { name, collected } = trace;
         let name = name.clone();
         if *collected {
             let tombstone: Read<Tombstone<CallRecord>> = self.record(&name.record_in(COLLECTED))?;
-            let earlier = |Tombstone { record, collected }| Earlier {
+            let earlier = |Tombstone { record, collected }| PastCall {
                 name,
                 record,
                 collected: Some(collected),
@@ -65,7 +65,7 @@ impl Storage {
             return Ok(tombstone.ok().map(earlier));
         }
         let record: Read<CallRecord> = self.record(&name.record())?;
-        Ok(record.ok().map(|record| Earlier { name, record, collected: None }))
+        Ok(record.ok().map(|record| PastCall { name, record, collected: None }))
     }
 
     /// Reads the record of a call, or its tombstone if it was collected.
@@ -76,7 +76,7 @@ impl Storage {
     pub fn record_or_tombstone(&self, name: &ResultName) -> Result<Option<CallRecord>> {
         for collected in [false, true] {
             let trace = Trace { name: name.clone(), collected };
-            if let Some(Earlier { record, .. }) = self.earlier(&trace)? {
+            if let Some(PastCall { record, .. }) = self.earlier(&trace)? {
                 return Ok(Some(record));
             }
         }
@@ -84,7 +84,7 @@ impl Storage {
     }
 }
 
-impl Earlier {
+impl PastCall {
     /// The file that the call had as an input, as its record names it, if it was executed.
     pub fn input(&self, number: usize) -> Option<&str> {
         let argv = &self.record.execution()?.argv;

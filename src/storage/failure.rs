@@ -10,11 +10,11 @@ use super::{Result, Storage};
 pub(super) const FAILED: &str = "failed";
 
 /// How much of a log is shown, in bytes.
-const TAIL: u64 = 2000;
+const MAX_TAIL: u64 = 2000;
 
 /// The output that a call has printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Log {
+pub struct LogTail {
     /// The file in the storage that keeps all of it.
     pub name: String,
     /// Its end.
@@ -69,14 +69,19 @@ impl Stage<'_> {
     ///
     /// Fails if the storage cannot be written, or this run's directory in it was moved: then the call
     /// may have failed because of that, and nothing is recorded.
-    pub fn fail(self, call: Call<'_>, name: &ResultName, failure: Failure) -> Result<Option<Log>> {
+    pub fn fail(
+        self,
+        call: Call<'_>,
+        name: &ResultName,
+        failure: Failure,
+    ) -> Result<Option<LogTail>> {
         self.storage.displaced().map_or(Ok(()), Err)?;
         let mut stage = self.doubtless()?.unwrap_or(self);
         let storage = stage.storage;
         let log = stage.keep_log(name, Room::Failed)?.map(|name| {
             // A log that cannot be read is no reason to say less of the failure itself.
-            let tail = storage.disk.tail(&storage.path(&name), TAIL).unwrap_or_default();
-            Log { name, tail }
+            let tail = storage.disk.tail(&storage.path(&name), MAX_TAIL).unwrap_or_default();
+            LogTail { name, tail }
         });
         let Failure { reason, exit_status, signal, seconds } = failure;
         let record = FailureRecord {
@@ -88,7 +93,7 @@ impl Stage<'_> {
             exit_status,
             signal,
             seconds,
-            recorded: storage.stamp(),
+            recorded: storage.provenance(),
         };
         storage.put_record(&name.record_in(FAILED), &record)?;
         Ok(log)
@@ -107,13 +112,13 @@ impl Storage {
     /// # Errors
     ///
     /// Fails if the storage cannot be read.
-    pub fn log(&self, name: &ResultName) -> Result<Option<Log>> {
+    pub fn log(&self, name: &ResultName) -> Result<Option<LogTail>> {
         let name = name.room("log");
         let path = self.path(&name);
         if self.disk.metadata(&path)?.is_none() {
             return Ok(None);
         }
-        Ok(Some(Log { name, tail: self.disk.tail(&path, TAIL)? }))
+        Ok(Some(LogTail { name, tail: self.disk.tail(&path, MAX_TAIL)? }))
     }
 
     /// Returns the calls that failed last, sorted by name, with their failures.

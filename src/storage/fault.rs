@@ -39,28 +39,28 @@ mod some {
     ];
 
     #[derive(Clone, Copy)]
-    struct Fault {
+    struct InjectedFault {
         at: u64,
         and_after: bool,
         error: Option<Errno>,
     }
 
-    fn parse(text: &str) -> Option<Fault> {
+    fn parse(text: &str) -> Option<InjectedFault> {
         let (at, error) = text.split_once(':')?;
         let (at, and_after) = at.strip_suffix('+').map_or((at, false), |at| (at, true));
         let error = match error {
             "KILL" => None,
             name => Some(ERRORS.iter().find(|(known, _)| *known == name)?.1),
         };
-        Some(Fault { at: at.parse().ok()?, and_after, error })
+        Some(InjectedFault { at: at.parse().ok()?, and_after, error })
     }
 
     /// Fails if this operation is one that is to fail.
     pub(in crate::storage) fn fault() -> io::Result<()> {
-        static FAULT: OnceLock<Option<Fault>> = OnceLock::new();
+        static FAULT: OnceLock<Option<InjectedFault>> = OnceLock::new();
         static OPERATIONS: AtomicU64 = AtomicU64::new(0);
         let wanted = || std::env::var("CE_FAULT").ok().and_then(|text| parse(&text));
-        let Some(Fault { at, and_after, error }) = *FAULT.get_or_init(wanted) else {
+        let Some(InjectedFault { at, and_after, error }) = *FAULT.get_or_init(wanted) else {
             return Ok(());
         };
         let now = OPERATIONS.fetch_add(1, Ordering::Relaxed) + 1;

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::check::Fault;
+use super::check::Defect;
 use super::disk::FileId;
 use super::disk::NotOwn;
 use super::record::{CallRecord, FORMAT, Format, FormatOf, Origin, Published};
@@ -64,20 +64,20 @@ pub struct Damage {
 }
 
 /// What stands under a name.
-pub(super) enum State {
+pub(super) enum CallState {
     /// The call that was asked for, complete.
     Hit(Outputs),
     /// Another call, of which the name is the same in as many digits as are shown.
-    Stranger,
+    Collision,
     /// Parts of the call, of no use, and the record among them if there is one.
-    Remains(Option<FileId>, Option<Damage>),
+    Incomplete(Option<FileId>, Option<Damage>),
     /// Outputs without a record, which somebody may still be writing.
     Unsettled,
     /// Nothing at all.
-    Free,
+    Vacant,
 }
 
-impl State {
+impl CallState {
     pub(super) fn hit(name: &ResultName, outputs: &[Published]) -> Self {
         Self::Hit(Outputs { name: name.clone(), files: outputs.into() })
     }
@@ -94,14 +94,14 @@ impl Storage {
         for digits in DIGITS {
             let name = ResultName::new(&directory, call.inputs, digits);
             let damage = match self.state(&name, call)? {
-                State::Hit(outputs) => {
+                CallState::Hit(outputs) => {
                     self.release(&outputs.name);
                     return Ok(Found::Hit(outputs));
                 }
-                State::Unsettled => return Ok(Found::Unsettled(name)),
-                State::Stranger => continue,
-                State::Remains(_, damage) => damage,
-                State::Free => None,
+                CallState::Unsettled => return Ok(Found::Unsettled(name)),
+                CallState::Collision => continue,
+                CallState::Incomplete(_, damage) => damage,
+                CallState::Vacant => None,
             };
             if self.claim(&name, call) {
                 return Ok(Found::Absent { name, damage });
@@ -159,31 +159,31 @@ impl Storage {
     }
 
     /// Looks at what stands under a name, in a directory that belongs to the call's version.
-    pub(super) fn state(&self, name: &ResultName, call: Call<'_>) -> Result<State> {
+    pub(super) fn state(&self, name: &ResultName, call: Call<'_>) -> Result<CallState> {
         let (record_name, taken) = (name.record(), SystemTime::now());
         if let Some(outputs) = self.cached_record(&record_name, call)?
             && self.are_published(name, &outputs)?
         {
-            return Ok(State::hit(name, &outputs));
+            return Ok(CallState::hit(name, &outputs));
         }
         let Some((stat, record)) = self.record_at::<CallRecord>(&record_name)? else {
             return self.unrecorded(name, call);
         };
-        let remains = |fault: Fault| {
-            let damage = Damage { file: record_name.clone(), what: fault.to_string() };
-            Ok(State::Remains(Some(stat.id()), Some(damage)))
+        let incomplete = |defect: Defect| {
+            let damage = Damage { file: record_name.clone(), what: defect.to_string() };
+            Ok(CallState::Incomplete(Some(stat.id()), Some(damage)))
         };
-        let Some(record) = record else { return remains(Fault::Spoiled) };
+        let Some(record) = record else { return incomplete(Defect::Spoiled) };
         if record.version() != call.version || record.inputs != call.inputs {
             let fits = Entry::Call(name.clone()).fits_call(&record);
             let collides = fits && record.version() == call.version;
-            return if collides { Ok(State::Stranger) } else { remains(Fault::Misplaced) };
+            return if collides { Ok(CallState::Collision) } else { incomplete(Defect::Misplaced) };
         }
         if record.outputs.len() != call.outputs {
-            return remains(Fault::Spoiled);
+            return incomplete(Defect::Spoiled);
         }
         if self.unrecorded == Unrecorded::Refuse && record.origin == Origin::Adopted {
-            return remains(Fault::Adopted);
+            return incomplete(Defect::Adopted);
         }
         self.cache_record(&record_name, stat, taken, &record);
         self.recorded(name, &record, stat.id())
@@ -199,7 +199,7 @@ impl Storage {
         Ok(true)
     }
 
-    fn recorded(&self, name: &ResultName, record: &CallRecord, id: FileId) -> Result<State> {
+    fn recorded(&self, name: &ResultName, record: &CallRecord, id: FileId) -> Result<CallState> {
         for (number, output) in record.outputs.iter().enumerate() {
             let path = self.path(&name.output(number));
             if !self.is_published(&path, output)? {
@@ -207,15 +207,15 @@ impl Storage {
                 self.roll_forward(name, number, record);
                 if !self.is_published(&path, output)? {
                     let file = name.output(number);
-                    let fault = self.fault_of(&file, &output.digest)?;
+                    let defect = self.defect_of(&file, &output.digest)?;
                     // Whoever has deleted it wants it made again.
-                    let damage = !matches!(fault, Fault::Missing);
-                    let damage = damage.then(|| Damage { file, what: fault.to_string() });
-                    return Ok(State::Remains(Some(id), damage));
+                    let damage = !matches!(defect, Defect::Missing);
+                    let damage = damage.then(|| Damage { file, what: defect.to_string() });
+                    return Ok(CallState::Incomplete(Some(id), damage));
                 }
             }
         }
-        Ok(State::hit(name, &record.outputs))
+        Ok(CallState::hit(name, &record.outputs))
     }
 
     /// Puts an output in its place that its execution had no time to, if it is waiting.
@@ -249,7 +249,7 @@ impl Storage {
             inputs: call.inputs.to_vec(),
             outputs,
             origin,
-            recorded: self.stamp(),
+            recorded: self.provenance(),
         }
     }
 

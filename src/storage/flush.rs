@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use super::{Result, Storage, lock};
 
 /// Up to so many files and directories are flushed one by one, more with the whole file system.
-const FEW: usize = 16;
+const MAX_SINGLE_FLUSHES: usize = 16;
 
 /// Whether what is written is flushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl Storage {
         let paths = std::mem::take(&mut *lock(&self.unsynced.paths));
         let flushed = match paths.len() {
             0 => return Ok(()),
-            1..=FEW => paths.iter().try_for_each(|path| self.disk.sync(path)),
+            1..=MAX_SINGLE_FLUSHES => paths.iter().try_for_each(|path| self.disk.sync(path)),
             _ => self.disk.sync_all(),
         };
         if flushed.is_err() {

@@ -19,13 +19,13 @@ pub struct Input {
 }
 
 /// What stands under the name of a task input.
-enum State {
+enum InputState {
     /// The very contents, written at this time.
     Same(i64),
     /// Other contents with the same digits.
-    Stranger,
+    Collision,
     /// Nothing, or what is not what its name says.
-    Free,
+    Vacant,
 }
 
 impl Storage {
@@ -94,7 +94,7 @@ impl Storage {
     }
 
     fn announce_input(&self, digest: &Digest) {
-        self.announce(DIGITS.map(|digits| task_input(digest, digits)));
+        self.announce_roots(DIGITS.map(|digits| task_input(digest, digits)));
     }
 
     /// Returns how many digits the name of these contents has, and when they were written if they
@@ -102,22 +102,23 @@ impl Storage {
     fn find_contents(&self, digest: &Digest) -> Result<(Digits, Option<i64>)> {
         for digits in DIGITS {
             match self.input_state(digest, digits)? {
-                State::Same(modified_ns) => return Ok((digits, Some(modified_ns))),
-                State::Free => return Ok((digits, None)),
-                State::Stranger => {}
+                InputState::Same(modified_ns) => return Ok((digits, Some(modified_ns))),
+                InputState::Vacant => return Ok((digits, None)),
+                InputState::Collision => {}
             }
         }
         Err(StorageError::Collision(self.path(&task_input(digest, Digits::Full))))
     }
 
-    fn input_state(&self, digest: &Digest, digits: Digits) -> Result<State> {
+    fn input_state(&self, digest: &Digest, digits: Digits) -> Result<InputState> {
         let path = self.path(&task_input(digest, digits));
         let Some(metadata) = self.disk.metadata(&path)? else {
-            return Ok(State::Free);
+            return Ok(InputState::Vacant);
         };
         let modified_ns = metadata.modified_ns();
-        let same =
-            |found| if found == *digest { State::Same(modified_ns) } else { State::Stranger };
+        let same = |found| {
+            if found == *digest { InputState::Same(modified_ns) } else { InputState::Collision }
+        };
         let record = self.record::<InputRecord>(&task_input_record(digest, digits))?;
         if let Read::Record(InputRecord { file: known, .. }) = record
             && self.unchanged(&path, &metadata, &known)?
@@ -126,7 +127,7 @@ impl Storage {
         }
         let found = self.disk.digest(&path)?;
         if task_input(&found, digits) != task_input(digest, digits) {
-            return Ok(State::Free);
+            return Ok(InputState::Vacant);
         }
         if self.writable {
             // Without a record it is hashed again the next time, and that is all.
@@ -136,7 +137,7 @@ impl Storage {
     }
 
     fn record_input(&self, digits: Digits, file: Published) -> Result<()> {
-        let record = InputRecord { format: Format, file, recorded: self.stamp() };
+        let record = InputRecord { format: Format, file, recorded: self.provenance() };
         self.put_record(&task_input_record(&file.digest, digits), &record)
     }
 }

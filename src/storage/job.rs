@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 
 use super::collect::COLLECTED;
 use super::find::Read;
-use super::record::{CallRecord, Format, JobInput, JobOutput, JobRecord, Stamp};
+use super::record::{CallRecord, Format, JobInput, JobOutput, JobRecord, Provenance};
 use super::scheme::{DIGITS, RECORDS, ResultName};
 use super::survey::Entry;
 use super::{Result, Storage, StorageError, Stored, Unrecorded};
@@ -91,7 +91,7 @@ struct Done {
     literals: Option<Vec<JobOutput>>,
     outputs: Vec<JobOutput>,
     calls: Vec<IgnoredAny>,
-    recorded: Stamp,
+    recorded: Provenance,
 }
 
 impl Done {
@@ -233,7 +233,7 @@ impl Storage {
                         literals: Some(literals),
                         outputs,
                         calls: job.calls.iter().map(|call| call.short()).collect(),
-                        recorded: self.stamp(),
+                        recorded: self.provenance(),
                     };
                     self.put_record(&name.record(), &record)?;
                     self.disk.remove(&self.path(&name.record_in(COLLECTED)))?;

@@ -10,7 +10,7 @@ use super::run::{Holder, RunName};
 use super::{Result, ResultName, Storage};
 
 /// How often a lease that others take and give back is tried for.
-const PATIENCE: usize = 10;
+const MAX_ATTEMPTS: usize = 10;
 
 /// The right to compute a call, given back when dropped.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Storage {
         let free = Lease { storage: self, path: None };
         let Ok((own, path)) = self.lease_files(name) else { return Ok(free) };
         // Again: a lease that is given back between the two steps is free.
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_ATTEMPTS {
             match self.disk.link(&own, &path) {
                 Ok(true) => return Ok(Lease { storage: self, path: Some(path) }),
                 Ok(false) => {}

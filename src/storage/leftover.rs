@@ -34,7 +34,7 @@ impl Storage {
     fn is_over(&self, run: &RunName, directory: &Path) -> bool {
         let is_silent = || {
             let own = self.appear().ok().and_then(Path::parent);
-            own.is_some_and(|own| run::is_silent(&self.disk, directory, own))
+            own.is_some_and(|own| run::is_timed_out(&self.disk, directory, own))
         };
         self.run.is_over(run) || self.run.may_precede(run) && is_silent()
     }

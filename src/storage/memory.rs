@@ -8,7 +8,7 @@ use super::{Result, ResultName, Storage};
 
 /// What is remembered of a call that is not there.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Memory {
+pub struct PriorAttempt {
     /// It failed last.
     pub failure: Option<FailureRecord>,
     /// It was there, and was collected.
@@ -19,21 +19,25 @@ pub struct Memory {
 
 impl Storage {
     /// Returns what is remembered of a call, if anything is. What cannot be read is not.
-    pub fn memory(&self, name: &ResultName, damage: Option<Damage>) -> Option<Box<Memory>> {
+    pub fn prior_attempt(
+        &self,
+        name: &ResultName,
+        damage: Option<Damage>,
+    ) -> Option<Box<PriorAttempt>> {
         let collected = self.record(&name.record_in(COLLECTED)).ok().and_then(Read::ok);
-        self.memory_beside(name, collected, damage)
+        self.prior_attempt_beside(name, collected, damage)
     }
 
     /// The same where it is known whether the call was collected.
-    pub fn memory_beside(
+    pub fn prior_attempt_beside(
         &self,
         name: &ResultName,
         collected: Option<Tombstone<CallRecord>>,
         damage: Option<Damage>,
-    ) -> Option<Box<Memory>> {
+    ) -> Option<Box<PriorAttempt>> {
         let failure = self.record(&name.record_in(FAILED)).ok().and_then(Read::ok);
-        let memory = Memory { failure, collected, damage };
-        (memory != Memory::default()).then(|| Box::new(memory))
+        let prior = PriorAttempt { failure, collected, damage };
+        (prior != PriorAttempt::default()).then(|| Box::new(prior))
     }
 
     /// Forgets what is remembered of a call that has succeeded.

@@ -48,13 +48,13 @@ use std::time::Instant;
 use jiff::Timestamp;
 
 pub use self::advice::advice;
-pub use self::check::{Fault, Finding, Promise, Stopped};
+pub use self::check::{Defect, ExpectedFile, Finding, Stopped};
 pub use self::collect::{Retired, Tombstone};
 pub use self::disk::FileId;
 use self::disk::{Disk, Doing};
-pub use self::earlier::{Earlier, Trace};
+pub use self::earlier::{PastCall, Trace};
 pub use self::error::StorageError;
-pub use self::failure::{Failure, Log};
+pub use self::failure::{Failure, LogTail};
 pub use self::find::{Call, Damage, Found, Outputs, Read};
 pub use self::flush::Durability;
 use self::flush::Unsynced;
@@ -62,24 +62,24 @@ use self::ingest::Ingest;
 pub use self::input::Input;
 pub use self::job::{Job, TaskVersion};
 pub use self::lease::Lease;
-pub use self::memory::Memory;
+pub use self::memory::PriorAttempt;
 pub use self::pin::PinRecord;
 pub use self::probe::Probes;
 pub use self::publish::Sealed;
-use self::record::{Published, Stamp};
+use self::record::{Provenance, Published};
 use self::record_cache::RecordCache;
 pub use self::repositories::{KnownRepository, RepositoryRecord};
-pub use self::run::{Holder, SILENCE};
-use self::run::{Run, RunName};
+pub use self::run::{Holder, LEASE_TIMEOUT};
+use self::run::{OwnRun, RunName};
 pub use self::scheme::ResultName;
 use self::site::Absent;
 pub use self::site::{NoStorage, Site};
-pub use self::stage::{LOG, PublishError, Reach, Stage};
+pub use self::stage::{LOG, PublishError, Stage, WritableArea};
 use self::survey::TASK_INPUTS;
 pub use self::survey::{Entry, Record};
-pub use self::takeover::Source;
+pub use self::takeover::Equivalent;
 pub use self::tree::{FoundTree, NewTree, OpenTree};
-pub use self::uses::Uses;
+pub use self::uses::GcRoots;
 pub use self::version::{ComputationVersion, VersionRecord};
 use crate::cache::{Cache, FileStat};
 use crate::digest::Digest;
@@ -113,7 +113,7 @@ pub struct Storage {
     disk: Arc<Disk>,
     writable: bool,
     unrecorded: Unrecorded,
-    run: Run,
+    run: OwnRun,
     unsynced: Unsynced,
     cache: Option<Cache>,
     record_cache: RwLock<Option<RecordCache>>,
@@ -150,7 +150,7 @@ impl Storage {
             disk: Arc::new(Disk::open(&root)?),
             writable: false,
             unrecorded,
-            run: Run::new(),
+            run: OwnRun::new(),
             unsynced: Unsynced::new(Durability::Unsynced),
             cache: None,
             record_cache: RwLock::default(),
@@ -284,7 +284,7 @@ impl Storage {
     /// Lets others see from now on that this run works here; returns the file that names it.
     fn appear(&self) -> Result<&Path> {
         let beat = self.place(&format!("{}/beat", self.run.directory()))?;
-        Ok(self.run.begin_to_beat(&self.disk, beat.parent().unwrap_or(self.disk.root())))
+        Ok(self.run.start_heartbeat(&self.disk, beat.parent().unwrap_or(self.disk.root())))
     }
 
     /// The error that the storage is not where it was when it was opened, if it is not.
@@ -328,8 +328,8 @@ impl Storage {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn stamp(&self) -> Stamp {
-        Stamp {
+    fn provenance(&self) -> Provenance {
+        Provenance {
             host: run::host(),
             user: user(),
             at: Timestamp::now(),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::record::{Format, Stamp};
+use super::record::{Format, Provenance};
 use super::survey::{Entry, PINS};
 use super::{Result, Storage, StorageError};
 
@@ -15,7 +15,7 @@ pub struct PinRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Who pinned it, and when.
-    pub recorded: Stamp,
+    pub recorded: Provenance,
 }
 
 impl Storage {
@@ -25,7 +25,7 @@ impl Storage {
     ///
     /// Fails if the storage cannot be written, or the result has just been collected.
     pub fn pin(&self, entry: &Entry, note: Option<String>) -> Result<()> {
-        let pin = PinRecord { format: Format, note, recorded: self.stamp() };
+        let pin = PinRecord { format: Format, note, recorded: self.provenance() };
         self.put_record(&entry.room(PINS), &pin)?;
         // The pin first, then this look: a collector looks the other way round.
         if self.disk.metadata(&self.path(&entry.record()))?.is_none() {

@@ -8,14 +8,14 @@ use super::disk::FileId;
 use std::path::Path;
 
 use super::failure::Room;
-use super::find::{Call, Found, Outputs, State};
+use super::find::{Call, CallState, Found, Outputs};
 use super::record::Published;
 use super::scheme::ResultName;
 use super::stage::Stage;
 use super::{Result, Storage, StorageError, lock};
 
 /// How often a result that others change is looked at before giving up.
-const PATIENCE: usize = 10;
+const MAX_ATTEMPTS: usize = 10;
 
 /// The outputs of an execution, taken as they are, which nobody else sees yet.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Sealed<'_> {
     fn link(&mut self, call: Call<'_>, name: &ResultName, replace: bool) -> Result<Outputs> {
         let storage = self.stage.storage;
         let mut name = name.clone();
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_ATTEMPTS {
             // Without room for a directory, nothing is decided yet.
             storage.prepare(&name, self.stage.outputs)?;
             let place = storage.place(&name.record())?;
@@ -52,7 +52,7 @@ impl Sealed<'_> {
                 return self.reveal(name);
             }
             match storage.state(&name, call)? {
-                State::Hit(_) if replace => {
+                CallState::Hit(_) if replace => {
                     let record = storage.disk.id(&place)?;
                     if let Some(record) = record
                         && self.replace(&name, record)?
@@ -60,14 +60,14 @@ impl Sealed<'_> {
                         return self.reveal(name);
                     }
                 }
-                State::Hit(theirs) => return Ok(theirs),
-                State::Remains(Some(record), _) => {
+                CallState::Hit(theirs) => return Ok(theirs),
+                CallState::Incomplete(Some(record), _) => {
                     if self.replace(&name, record)? {
                         return self.reveal(name);
                     }
                 }
-                State::Remains(None, _) | State::Free | State::Unsettled => {}
-                State::Stranger => match storage.find(call)? {
+                CallState::Incomplete(None, _) | CallState::Vacant | CallState::Unsettled => {}
+                CallState::Collision => match storage.find(call)? {
                     Found::Hit(theirs) => return Ok(theirs),
                     Found::Absent { name: other, .. } | Found::Unsettled(other) => name = other,
                 },

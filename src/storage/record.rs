@@ -46,7 +46,7 @@ pub struct Published {
 
 /// Who did something, where and when, and with which version of this program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stamp {
+pub struct Provenance {
     /// The name of the host.
     pub host: String,
     /// The name of the user.
@@ -150,7 +150,7 @@ pub struct CallRecord {
     /// How the outputs came about.
     pub origin: Origin,
     /// Who recorded it.
-    pub recorded: Stamp,
+    pub recorded: Provenance,
 }
 
 impl CallRecord {
@@ -178,7 +178,7 @@ pub struct InputRecord {
     #[serde(flatten)]
     pub file: Published,
     /// Who recorded it.
-    pub recorded: Stamp,
+    pub recorded: Provenance,
 }
 
 /// The record of a job.
@@ -204,7 +204,7 @@ pub struct JobRecord {
     /// The calls that its workflow makes: their names without the output's number.
     pub calls: Vec<String>,
     /// Who recorded it.
-    pub recorded: Stamp,
+    pub recorded: Provenance,
 }
 
 /// An input of a job.
@@ -252,7 +252,7 @@ pub struct FailureRecord {
     /// How long it ran, in seconds.
     pub seconds: f64,
     /// Who recorded it.
-    pub recorded: Stamp,
+    pub recorded: Provenance,
 }
 
 /// The part of a record that says how to read the rest.

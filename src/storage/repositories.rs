@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::record::{Format, Stamp};
+use super::record::{Format, Provenance};
 use super::{Result, Storage, run};
 use crate::digest::Digest;
 
@@ -24,7 +24,7 @@ pub struct RepositoryRecord {
     /// The inode of its Git directory: tells on other hosts whether the path leads to the same one.
     pub inode: u64,
     /// Who evaluated a task of it, and when: the last time, give or take a day.
-    pub recorded: Stamp,
+    pub recorded: Provenance,
 }
 
 /// A record of a repository, and the name that it has in the storage.
@@ -70,7 +70,7 @@ impl Storage {
         {
             return Ok(());
         }
-        let (name, recorded) = (record(&id(path)), self.stamp());
+        let (name, recorded) = (record(&id(path)), self.provenance());
         let path = path.to_owned();
         match self.put_record(&name, &RepositoryRecord { format: Format, path, inode, recorded }) {
             // It is only for collections, which tell what is in the way.

@@ -26,20 +26,20 @@ use super::lock;
 pub(super) const ROOM: &str = "tmp";
 
 /// How long a run may show nothing before others take it for dead.
-pub const SILENCE: Duration = Duration::from_secs(60);
+pub const LEASE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How often a run shows that it lives, in the time after which it is taken for dead.
-const BEATS: u32 = 12;
+const HEARTBEATS: u32 = 12;
 
 /// How long a run may show nothing. A build with debug assertions obeys `CE_SILENCE`, in seconds.
-pub(super) fn silence() -> Duration {
+pub(super) fn lease_timeout() -> Duration {
     static ASKED_FOR: OnceLock<Option<Duration>> = OnceLock::new();
     if !cfg!(debug_assertions) {
-        return SILENCE;
+        return LEASE_TIMEOUT;
     }
     let seconds = || std::env::var("CE_SILENCE").ok()?.parse().ok();
     let asked_for = || Duration::try_from_secs_f64(seconds()?).ok();
-    ASKED_FOR.get_or_init(asked_for).unwrap_or(SILENCE)
+    ASKED_FOR.get_or_init(asked_for).unwrap_or(LEASE_TIMEOUT)
 }
 
 /// The name of a run: `HOST-BOOT-NAMESPACE-PROCESS-TIME`.
@@ -158,7 +158,7 @@ pub(super) struct Signs {
 
 /// This run, and what it knows of others.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct OwnRun {
     name: RunName,
     directory: String,
     /// The file that names the run, and what keeps the heart beating until it is dropped.
@@ -167,7 +167,7 @@ pub(super) struct Run {
     seen: Mutex<HashMap<RunName, (Vec<u8>, Instant)>>,
 }
 
-impl Run {
+impl OwnRun {
     pub(super) fn new() -> Self {
         let name = RunName::own();
         let directory = format!("{ROOM}/{name}");
@@ -186,18 +186,18 @@ impl Run {
     /// Shows from now on that this run lives, in its directory, which must be there.
     ///
     /// Returns the file that names the run; a link to it is a lease.
-    pub(super) fn begin_to_beat(&self, disk: &Arc<Disk>, directory: &Path) -> &Path {
+    pub(super) fn start_heartbeat(&self, disk: &Arc<Disk>, directory: &Path) -> &Path {
         let (file, _) = self.heart.get_or_init(|| {
             let (sender, stop) = channel();
             let (disk, directory) = (Arc::clone(disk), directory.to_owned());
             let file = directory.join("run");
             // Without the file there are no leases, which harms nothing.
             drop(disk.write(&file, format!("{}\n", self.name).as_bytes()));
-            beat(&disk, &directory, 0);
+            write_heartbeat(&disk, &directory, 0);
             thread::spawn(move || {
                 for count in 1_u64.. {
-                    match stop.recv_timeout(silence() / BEATS) {
-                        Err(RecvTimeoutError::Timeout) => beat(&disk, &directory, count),
+                    match stop.recv_timeout(lease_timeout() / HEARTBEATS) {
+                        Err(RecvTimeoutError::Timeout) => write_heartbeat(&disk, &directory, count),
                         _ => break,
                     }
                 }
@@ -213,13 +213,13 @@ impl Run {
         if !is_dir || other.is_near(&self.name) && other.is_gone() {
             return false;
         }
-        let beat = disk.read(&beat_file(directory)).ok().flatten().unwrap_or_default();
+        let beat = disk.read(&heartbeat_file(directory)).ok().flatten().unwrap_or_default();
         let mut seen = lock(&self.seen);
         let known = seen.entry(other.clone()).or_insert_with(|| (beat.clone(), Instant::now()));
         if known.0 != beat {
             *known = (beat, Instant::now());
         }
-        known.1.elapsed() < silence()
+        known.1.elapsed() < lease_timeout()
     }
 
     /// What this host lets runs know of each other.
@@ -251,24 +251,24 @@ impl Run {
 
 /// Whether a heart beat last so long before another one that its run is taken for dead, by the
 /// times that the file system gave.
-pub(super) fn is_silent(disk: &Disk, directory: &Path, since: &Path) -> bool {
+pub(super) fn is_timed_out(disk: &Disk, directory: &Path, since: &Path) -> bool {
     let modified = |path: &Path| Some(disk.metadata(path).ok()??.modified_ns());
-    let last = modified(&beat_file(directory)).or_else(|| modified(directory));
-    let silent = modified(&beat_file(since)).and_then(|now| u64::try_from(now - last?).ok());
-    silent.is_some_and(|silent| Duration::from_nanos(silent) > silence())
+    let last = modified(&heartbeat_file(directory)).or_else(|| modified(directory));
+    let silent = modified(&heartbeat_file(since)).and_then(|now| u64::try_from(now - last?).ok());
+    silent.is_some_and(|silent| Duration::from_nanos(silent) > lease_timeout())
 }
 
-fn beat_file(directory: &Path) -> PathBuf {
+fn heartbeat_file(directory: &Path) -> PathBuf {
     directory.join("beat")
 }
 
 /// Replaces the file, so that nobody reads an old one from a cache of its contents.
-fn beat(disk: &Disk, directory: &Path, count: u64) {
+fn write_heartbeat(disk: &Disk, directory: &Path, count: u64) {
     let aside = directory.join("beat.new");
     // A heart that cannot beat makes others execute what this run does, which harms nothing.
     let beaten =
         disk.remove(&aside).and_then(|()| disk.write(&aside, format!("{count}\n").as_bytes()));
-    drop(beaten.and_then(|()| disk.rename(&aside, &beat_file(directory))));
+    drop(beaten.and_then(|()| disk.rename(&aside, &heartbeat_file(directory))));
 }
 
 /// The name of this host.

@@ -28,7 +28,7 @@ pub struct Stage<'a> {
     /// Somebody may still write to what is here, so nothing of it is used but as a copy.
     in_doubt: bool,
     /// Where something may have been left.
-    reach: Reach,
+    writable_area: WritableArea,
     /// Everything is in its place.
     pub(super) published: bool,
     /// Nothing was printed.
@@ -37,7 +37,7 @@ pub struct Stage<'a> {
 
 /// Where `exec` can leave files, beside the directory that it works in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum WritableArea {
     /// That is not known.
     Anywhere,
     /// Beside its outputs. It is told of no outbox.
@@ -96,7 +96,7 @@ impl Storage {
             outputs,
             awaited: false,
             in_doubt: false,
-            reach: Reach::Anywhere,
+            writable_area: WritableArea::Anywhere,
             published: false,
             log_is_empty: false,
         })
@@ -174,8 +174,8 @@ impl<'a> Stage<'a> {
     }
 
     /// Notes where `exec` could leave files, so that they are looked for nowhere else.
-    pub const fn reached(&mut self, reach: Reach) {
-        self.reach = reach;
+    pub const fn set_writable_area(&mut self, writable_area: WritableArea) {
+        self.writable_area = writable_area;
     }
 
     /// Takes the outputs, of these symbolic names, as they are now: hashes them, makes them read-only,
@@ -204,7 +204,7 @@ impl<'a> Stage<'a> {
 
     /// Moves the outputs here from the outbox, if a sandbox let `exec` write them there.
     fn collect(&self) -> Result<()> {
-        if self.reach == Reach::Outbox {
+        if self.writable_area == WritableArea::Outbox {
             for number in 0..self.outputs {
                 let made = self.outbox().join(format!("{number:02}"));
                 // An output that was not made is missed later.
@@ -299,10 +299,10 @@ impl<'a> Stage<'a> {
     /// Makes the directory as it was before; what `exec` left there goes.
     fn clean(&self) -> Result<()> {
         self.empty(WORK)?;
-        if self.reach != Reach::Stage {
+        if self.writable_area != WritableArea::Stage {
             self.empty(OUTBOX)?;
         }
-        if self.reach == Reach::Outbox && self.published && self.log_is_empty {
+        if self.writable_area == WritableArea::Outbox && self.published && self.log_is_empty {
             // Nothing else of this call is here.
             return self.storage.disk.remove(&self.record());
         }
@@ -357,12 +357,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path();
         let storage = Storage::open(path, Unrecorded::Adopt, Durability::Unsynced).unwrap();
-        for reach in [Reach::Anywhere, Reach::Stage, Reach::Outbox] {
+        for writable_area in [WritableArea::Anywhere, WritableArea::Stage, WritableArea::Outbox] {
             let mut stage = storage.stage(1).unwrap();
             let slot = storage.path(&stage.slot);
-            stage.reached(reach);
+            stage.set_writable_area(writable_area);
             let mut places = vec![slot.clone(), stage.work()];
-            places.extend((reach != Reach::Stage).then(|| stage.outbox()));
+            places.extend((writable_area != WritableArea::Stage).then(|| stage.outbox()));
             for place in places {
                 fs::write(place.join("file"), "file").unwrap();
                 fs::create_dir(place.join("directory")).unwrap();
@@ -376,9 +376,9 @@ mod tests {
             let left = fs::read_dir(&slot).unwrap().map(|entry| entry.unwrap().path());
             let mut left: Vec<PathBuf> = left.collect();
             left.sort();
-            assert_eq!(left, [again.outbox(), again.work()], "{reach:?}");
+            assert_eq!(left, [again.outbox(), again.work()], "{writable_area:?}");
             for place in left {
-                assert!(storage.disk.is_empty(&place).unwrap(), "{reach:?}");
+                assert!(storage.disk.is_empty(&place).unwrap(), "{writable_area:?}");
             }
         }
     }

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use super::check::{Fault, Finding};
+use super::check::{Defect, Finding};
 use super::disk::NotOwn;
 use super::find::Read;
 use super::record::{CallRecord, InputRecord, JobRecord};
@@ -175,7 +175,7 @@ impl Storage {
             // A result that was published since the survey has a record by now.
             let orphan = !known.contains(entry)
                 && self.disk.metadata(&self.path(&entry.record()))?.is_none();
-            orphans.extend(orphan.then_some(Finding { name, fault: Fault::Orphan }));
+            orphans.extend(orphan.then_some(Finding { name, defect: Defect::Orphan }));
             Ok(())
         };
         for (prefix, entry) in [("c_", Entry::Call as fn(_) -> _), ("t_", Entry::Job)] {
@@ -210,7 +210,7 @@ impl Storage {
             Err(()) => true,
         };
         let rooms = self.own(ROOM)?.into_iter().filter(|room| gone(room));
-        let leftover = |room| Finding { name: format!("{ROOM}/{room}"), fault: Fault::Leftover };
+        let leftover = |room| Finding { name: format!("{ROOM}/{room}"), defect: Defect::Leftover };
         let mut findings: Vec<Finding> = rooms.map(leftover).collect();
         for directory in self.directories("c_")? {
             for name in self.files_in(&format!("{directory}/running"))? {
@@ -223,7 +223,7 @@ impl Storage {
                 if let Some(text) = text
                     && gone(&String::from_utf8_lossy(&text))
                 {
-                    findings.push(Finding { name, fault: Fault::Lease });
+                    findings.push(Finding { name, defect: Defect::Lease });
                 }
             }
         }
@@ -267,7 +267,7 @@ impl Storage {
                 if !is_link {
                     own.push(name);
                 } else if is_place(&name) {
-                    links.push(Finding { name, fault: Fault::Link });
+                    links.push(Finding { name, defect: Defect::Link });
                 }
             }
             Ok(own)

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::find::{Call, Outputs, State};
+use super::find::{Call, CallState, Outputs};
 use super::publish::Sealed;
 use super::record::{CallRecord, Execution, Origin, Published};
 use super::scheme::{DIGITS, RECORDS, ResultName};
@@ -18,11 +18,11 @@ use crate::digest::ObjectId;
 use crate::name::ComputationName;
 
 /// How many other versions are looked at, the newest first.
-const VERSIONS: usize = 16;
+const MAX_VERSIONS: usize = 16;
 
 /// A result of the same call under another version.
 #[derive(Debug)]
-pub struct Source {
+pub struct Equivalent {
     /// Its outputs.
     pub outputs: Outputs,
     record: CallRecord,
@@ -35,7 +35,7 @@ impl Storage {
     /// # Errors
     ///
     /// Fails if the call's own place in the storage cannot be read.
-    pub fn same_elsewhere(&self, call: Call<'_>) -> Result<Option<Source>> {
+    pub fn find_equivalent(&self, call: Call<'_>) -> Result<Option<Equivalent>> {
         let own = self.directory_of_version(call.version)?;
         let computation = call.version.computation;
         let Ok(versions) = self.versions(call.version) else { return Ok(None) };
@@ -47,14 +47,14 @@ impl Storage {
     }
 
     /// Returns a call's result under the name that it has in another version, if it serves.
-    fn source(&self, name: &ResultName, call: Call<'_>) -> Result<Option<Source>> {
+    fn source(&self, name: &ResultName, call: Call<'_>) -> Result<Option<Equivalent>> {
         let read = self.record::<CallRecord>(&name.record())?.ok();
         let Some(record) = read.filter(|it| serves(it, call)) else { return Ok(None) };
         let theirs = Call { version: record.version(), ..call };
         if theirs.version.may_be_in(name.directory())
-            && let State::Hit(outputs) = self.state(name, theirs)?
+            && let CallState::Hit(outputs) = self.state(name, theirs)?
         {
-            return Ok(Some(Source { outputs, record }));
+            return Ok(Some(Equivalent { outputs, record }));
         }
         Ok(None)
     }
@@ -75,7 +75,7 @@ impl Storage {
         }
         versions.sort_unstable();
         let versions: Arc<[String]> =
-            versions.into_iter().take(VERSIONS).map(|(_, version)| version).collect();
+            versions.into_iter().take(MAX_VERSIONS).map(|(_, version)| version).collect();
         lock(&self.versions).insert(directory, Arc::clone(&versions));
         Ok(versions)
     }
@@ -109,14 +109,14 @@ impl Storage {
     /// # Errors
     ///
     /// Fails if the storage cannot be written.
-    pub fn take_over(&self, call: Call<'_>, source: &Source) -> Result<Option<Sealed<'_>>> {
+    pub fn take_over(&self, call: Call<'_>, source: &Equivalent) -> Result<Option<Sealed<'_>>> {
         match self.link_source(call, source) {
             Err(error) if error.is_about(&self.path(source.outputs.name.directory())) => Ok(None),
             taken => taken,
         }
     }
 
-    fn link_source(&self, call: Call<'_>, source: &Source) -> Result<Option<Sealed<'_>>> {
+    fn link_source(&self, call: Call<'_>, source: &Equivalent) -> Result<Option<Sealed<'_>>> {
         let Origin::Executed { execution, .. } = &source.record.origin else { return Ok(None) };
         let stage = self.stage(source.record.outputs.len())?;
         let mut outputs = Vec::with_capacity(source.record.outputs.len());

@@ -111,13 +111,13 @@ impl Storage {
         let trees = self.own(TREES)?.into_iter();
         for tree in trees.filter(|tree| tree != ASIDE && !keep.contains(tree.as_str())) {
             let name = format!("{TREES}/{tree}");
-            if self.uses()?.has_file(&name) {
+            if self.gc_roots()?.has_file(&name) {
                 continue;
             }
             let aside = self.place(&self.private_name())?;
             if self.disk.rename(&self.path(&name), &aside)? {
                 // A run that looks now makes it again; one that has looked before has announced that.
-                if self.uses()?.has_file(&name) {
+                if self.gc_roots()?.has_file(&name) {
                     self.disk.rename_new(&aside, &self.path(&name))?;
                 }
                 self.disk.remove_tree(&aside)?;

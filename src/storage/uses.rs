@@ -14,17 +14,17 @@ use super::{Result, Storage};
 
 /// Names in the storage that are in use: files, results, and directories with all in them.
 #[derive(Debug, Default)]
-pub struct Uses(HashSet<String>);
+pub struct GcRoots(HashSet<String>);
 
 impl Storage {
     /// Tells others that this run is going to look for these names, or below them.
     ///
     /// A storage that cannot be written is not told: nobody could take anything away from it. On
     /// one that is full, what this run uses may be taken away; a call that reads it then fails.
-    pub fn announce(&self, names: impl IntoIterator<Item = String>) {
+    pub fn announce_roots(&self, names: impl IntoIterator<Item = String>) {
         let text = names.into_iter().fold(String::new(), |text, name| text + &name + "\n");
         if self.writable && !text.is_empty() && self.appear().is_ok() {
-            drop(self.disk.append(&self.path(&uses_file(self.run.directory())), text.as_bytes()));
+            drop(self.disk.append(&self.path(&roots_file(self.run.directory())), text.as_bytes()));
         }
     }
 
@@ -33,29 +33,30 @@ impl Storage {
     /// # Errors
     ///
     /// Fails if the storage cannot be read.
-    pub fn uses(&self) -> Result<Uses> {
-        let mut uses = Uses::default();
+    pub fn gc_roots(&self) -> Result<GcRoots> {
+        let mut roots = GcRoots::default();
         for room in self.below(ROOM)? {
             let Ok(run) = room.parse::<RunName>() else { continue };
             let alive = run != *self.run.name()
                 && !self.run.is_over(&run)
                 && self.run.is_alive(&run, &self.disk, &self.directory_of(&run));
-            if let Some(text) = self.disk.read(&self.path(&uses_file(&format!("{ROOM}/{room}"))))?
+            if let Some(text) =
+                self.disk.read(&self.path(&roots_file(&format!("{ROOM}/{room}"))))?
                 && alive
             {
                 let text = String::from_utf8_lossy(&text);
-                uses.0.extend(text.lines().map(str::to_owned));
+                roots.0.extend(text.lines().map(str::to_owned));
             }
         }
-        Ok(uses)
+        Ok(roots)
     }
 }
 
-fn uses_file(directory: &str) -> String {
+fn roots_file(directory: &str) -> String {
     format!("{directory}/uses")
 }
 
-impl Uses {
+impl GcRoots {
     /// Adds what a job was made of.
     pub fn add_job(&mut self, job: &JobRecord) {
         self.0.extend(job.calls.iter().cloned());
@@ -86,12 +87,12 @@ mod tests {
 
     #[test]
     fn a_directory_is_in_use_with_all_in_it_and_nothing_beside_it() {
-        let uses = Uses(["c_add/123", "t_a/1/00/x"].map(str::to_owned).into());
+        let roots = GcRoots(["c_add/123", "t_a/1/00/x"].map(str::to_owned).into());
         for used in ["c_add/123", "c_add/123/00/a_b", "t_a/1/00/x"] {
-            assert!(uses.has_file(used), "{used}");
+            assert!(roots.has_file(used), "{used}");
         }
         for free in ["c_add", "c_add/1234/00/a_b", "t_a/1/00/xy", "t_a/1/01/x"] {
-            assert!(!uses.has_file(free), "{free}");
+            assert!(!roots.has_file(free), "{free}");
         }
     }
 }

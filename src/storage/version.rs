@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 use super::find::Read;
-use super::record::{CallRecord, Format, Stamp};
+use super::record::{CallRecord, Format, Provenance};
 use super::scheme::RECORDS;
 use super::{Result, Storage, StorageError, lock};
 use crate::digest::ObjectId;
@@ -55,7 +55,7 @@ pub struct VersionRecord {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dirty: bool,
     /// Who came first.
-    pub recorded: Stamp,
+    pub recorded: Provenance,
 }
 
 /// Whatever says which version it is of.
@@ -78,10 +78,10 @@ macro_rules! of_version {
 of_version! { CallRecord VersionRecord }
 
 /// How often a directory is looked for that others take.
-const PATIENCE: usize = 10;
+const MAX_ATTEMPTS: usize = 10;
 
 /// How many records are read that do not tell whose directory they are in.
-const ENOUGH: usize = 100;
+const MAX_RECORDS_READ: usize = 100;
 
 /// The file that says which version a directory belongs to.
 const OWNER: &str = "version.json";
@@ -109,7 +109,7 @@ impl ComputationVersion<'_> {
     }
 
     /// The record that a directory belongs to it.
-    fn record(self, recorded: Stamp) -> VersionRecord {
+    fn record(self, recorded: Provenance) -> VersionRecord {
         VersionRecord {
             format: Format,
             computation: self.computation.clone(),
@@ -140,7 +140,7 @@ impl Storage {
         if let Some(known) = lock(&self.owned).get(&key) {
             return Ok(Arc::clone(known));
         }
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_ATTEMPTS {
             let Some(directory) = self.find_directory(version)? else { continue };
             let directory: Arc<str> = directory.into();
             lock(&self.owned).insert(key, Arc::clone(&directory));
@@ -186,7 +186,7 @@ impl Storage {
         if !self.writable {
             return Ok(true);
         }
-        let (place, record) = (format!("{directory}/{OWNER}"), version.record(self.stamp()));
+        let (place, record) = (format!("{directory}/{OWNER}"), version.record(self.provenance()));
         // What says nothing, or tells of another directory, gives way.
         let taken = match self.record::<VersionRecord>(&place)? {
             Read::Absent => self.put_new_record(&place, &record),
@@ -212,7 +212,7 @@ impl Storage {
             let record = record.filter(|record| record.version().may_be_in(directory));
             owns = record.map(|record| record.version() == version);
             seen += 1;
-            owns.is_some() || seen == ENOUGH
+            owns.is_some() || seen == MAX_RECORDS_READ
         })?;
         // Where nothing can be told, each record is judged by itself.
         Ok(owns.or((seen > 0).then_some(true)))

@@ -33,7 +33,7 @@ fn verify(arith: &Arith, from: Option<String>, stop_at: usize) -> (Vec<String>, 
         events += 1;
         stop.fetch_or(events == stop_at, Ordering::Relaxed);
         if let Event::Found(finding) = event {
-            found.push(format!("{}: {}", finding.name, finding.fault));
+            found.push(format!("{}: {}", finding.name, finding.defect));
         }
     });
     (found, verdict.unwrap().stopped)

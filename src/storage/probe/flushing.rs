@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Site, refused, span};
+use super::{ProbeSite, refused, span};
 use crate::diagnosis::Diagnosis;
 use crate::storage::Result;
 
@@ -27,7 +27,7 @@ struct Flushed {
 }
 
 /// How long small calls wait for the disk.
-pub(super) fn flushing(site: &Site) -> Diagnosis {
+pub(super) fn flushing(site: &ProbeSite) -> Diagnosis {
     match flush(site) {
         Ok(flushed) => told(flushed),
         Err(error) => {
@@ -38,7 +38,7 @@ pub(super) fn flushing(site: &Site) -> Diagnosis {
     }
 }
 
-fn flush(site: &Site) -> Result<Flushed> {
+fn flush(site: &ProbeSite) -> Result<Flushed> {
     let room = site.room()?;
     let mut times: [Vec<Duration>; 3] = Default::default();
     let begun = Instant::now();

@@ -2,7 +2,7 @@
 
 use rustix::fs::statfs;
 
-use super::{ELSEWHERE, Site, refused};
+use super::{ELSEWHERE, ProbeSite, refused};
 use crate::diagnosis::{Diagnosis, Grade};
 use crate::storage::disk::Doing;
 
@@ -66,7 +66,7 @@ const KINDS: [(u32, &str, Known); 26] = [
 ];
 
 /// Which file system the storage is on.
-pub(super) fn kind(site: &Site) -> Diagnosis {
+pub(super) fn kind(site: &ProbeSite) -> Diagnosis {
     let place = site.nearest();
     let asked = statfs(place).map_err(std::io::Error::from).doing("look at", place);
     match asked {

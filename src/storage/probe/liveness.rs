@@ -1,15 +1,15 @@
 //! Whether one run can tell that another one has died.
 
-use super::Site;
+use super::ProbeSite;
 use crate::diagnosis::Diagnosis;
-use crate::storage::run::{Run, SILENCE, Signs};
+use crate::storage::run::{LEASE_TIMEOUT, OwnRun, Signs};
 
 /// Names that hosts have before anybody gives them one.
 const NAMELESS: [&str; 4] = ["", "(none)", "localhost", "localhost.localdomain"];
 
 /// Whether runs know each other.
-pub(super) fn processes(_: &Site) -> Diagnosis {
-    told(&Run::new().signs())
+pub(super) fn processes(_: &ProbeSite) -> Diagnosis {
+    told(&OwnRun::new().signs())
 }
 
 fn told(signs: &Signs) -> Diagnosis {
@@ -18,7 +18,7 @@ fn told(signs: &Signs) -> Diagnosis {
     if !signs.boot || !signs.namespace {
         let missing = if signs.boot { "process namespace" } else { "id of the last start" };
         let found = Diagnosis::ok(probe, format!("the {missing} of {host} cannot be read"));
-        let silence = SILENCE.as_secs();
+        let silence = LEASE_TIMEOUT.as_secs();
         return found
             .note(format!(
                 "others replace a run that died here after {silence} seconds, not at once, and no \
@@ -28,7 +28,7 @@ fn told(signs: &Signs) -> Diagnosis {
     }
     if !signs.sees_the_living || !signs.misses_the_dead {
         let found = Diagnosis::ok(probe, "it cannot be told whether a process lives");
-        let silence = SILENCE.as_secs();
+        let silence = LEASE_TIMEOUT.as_secs();
         return found
             .note(format!("others replace a run that died after {silence} seconds, not at once"));
     }

@@ -21,14 +21,14 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-use self::site::Site;
+use self::site::ProbeSite;
 use super::StorageError;
 use crate::diagnosis::Diagnosis;
 
 /// What to try where a file system does not do what is needed.
 const ELSEWHERE: &str = "put the storage on another file system: a local one of Linux, or NFS";
 
-type Probe = fn(&Site) -> Diagnosis;
+type Probe = fn(&ProbeSite) -> Diagnosis;
 
 /// What can be told of any directory.
 const ANYWHERE: [Probe; 5] =
@@ -59,14 +59,14 @@ const WRITABLE: [Probe; 15] = [
 /// make it, and removed with this.
 #[derive(Debug)]
 pub struct Probes {
-    site: Site,
+    site: ProbeSite,
     next: usize,
 }
 
 impl Probes {
     /// Prepares to probe the file system under a storage.
     pub fn new(storage: &Path) -> Self {
-        Self { site: Site::new(storage), next: 0 }
+        Self { site: ProbeSite::new(storage), next: 0 }
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
-use super::{ELSEWHERE, Site, refused};
+use super::{ELSEWHERE, ProbeSite, refused};
 use crate::diagnosis::Diagnosis;
 use crate::storage::Result;
 use crate::storage::disk::Doing;
@@ -23,14 +23,14 @@ struct Sealed {
 }
 
 /// Whether published files are safe from being written.
-pub(super) fn read_only(site: &Site) -> Diagnosis {
+pub(super) fn read_only(site: &ProbeSite) -> Diagnosis {
     match sealed(site) {
         Ok(sealed) => told_of_seal(sealed),
         Err(error) => refused("read-only", &error, "results cannot be made read-only", ELSEWHERE),
     }
 }
 
-fn sealed(site: &Site) -> Result<Sealed> {
+fn sealed(site: &ProbeSite) -> Result<Sealed> {
     let file = site.file()?;
     site.disk().seal(&file)?;
     let mode = fs::metadata(&file).doing("look at", &file)?.permissions().mode() & 0o777;
@@ -58,7 +58,7 @@ fn told_of_seal(Sealed { mode, open, root }: Sealed) -> Diagnosis {
 }
 
 /// Whether a file in the storage can be executed.
-pub(super) fn programs(site: &Site) -> Diagnosis {
+pub(super) fn programs(site: &ProbeSite) -> Diagnosis {
     let executable = || {
         let file = site.file()?;
         fs::set_permissions(&file, Permissions::from_mode(0o755)).doing("change", &file)?;
@@ -85,7 +85,7 @@ fn told_of_programs(executable: bool) -> Diagnosis {
 }
 
 /// Whether a copy shares its blocks with the original.
-pub(super) fn copying(site: &Site) -> Diagnosis {
+pub(super) fn copying(site: &ProbeSite) -> Diagnosis {
     let shares = || {
         let (from, to) = (site.file()?, site.fresh());
         let original = File::open(&from).doing("read", &from)?;

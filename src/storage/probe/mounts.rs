@@ -1,11 +1,11 @@
 //! Whether all of the storage is on one file system: files are linked and moved across it.
 
-use super::{Site, refused};
+use super::{ProbeSite, refused};
 use crate::diagnosis::Diagnosis;
 use crate::storage::Result;
 
 /// Whether what is in the storage is on the file system of its `tmp/`.
-pub(super) fn mounts(site: &Site) -> Diagnosis {
+pub(super) fn mounts(site: &ProbeSite) -> Diagnosis {
     match elsewhere(site) {
         Ok(elsewhere) => told(&elsewhere),
         Err(error) => {
@@ -16,7 +16,7 @@ pub(super) fn mounts(site: &Site) -> Diagnosis {
 }
 
 /// What is in the storage and on another file system, or behind a link, where nothing is used.
-fn elsewhere(site: &Site) -> Result<Vec<String>> {
+fn elsewhere(site: &ProbeSite) -> Result<Vec<String>> {
     let device = |path: &_| Ok(site.disk().metadata(path)?.map(|metadata| metadata.id().0));
     let own = device(site.dir())?;
     let mut elsewhere = Vec::new();
@@ -67,7 +67,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/proc", dir.path().join("c_far")).unwrap();
         std::os::unix::fs::symlink("nowhere", dir.path().join("c_lost")).unwrap();
-        let elsewhere = elsewhere(&Site::new(dir.path())).unwrap();
+        let elsewhere = elsewhere(&ProbeSite::new(dir.path())).unwrap();
         let link = |name| format!("{} is a symbolic link", dir.path().join(name).display());
         assert_eq!(elsewhere, ["c_far", "c_lost"].map(link));
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::{ELSEWHERE, Site, refused};
+use super::{ELSEWHERE, ProbeSite, refused};
 use crate::diagnosis::Diagnosis;
 use crate::storage::Result;
 use crate::storage::disk::{Disk, Doing};
@@ -31,7 +31,7 @@ struct Replaced {
 }
 
 /// Whether a file can be put in the place of another one at once.
-pub(super) fn replacing(site: &Site) -> Diagnosis {
+pub(super) fn replacing(site: &ProbeSite) -> Diagnosis {
     match replace(site) {
         Ok(replaced) => told_of_replacing(replaced),
         Err(error) => {
@@ -41,7 +41,7 @@ pub(super) fn replacing(site: &Site) -> Diagnosis {
     }
 }
 
-fn replace(site: &Site) -> Result<Replaced> {
+fn replace(site: &ProbeSite) -> Result<Replaced> {
     let (file, place) = (site.file()?, site.room()?.join("place"));
     site.disk().write(&place, b"")?;
     let (id, text) = (site.disk().id(&file)?, site.disk().read(&file)?);
@@ -121,14 +121,14 @@ struct Moved {
 }
 
 /// Whether a file can be moved only where nothing is.
-pub(super) fn moving(site: &Site) -> Diagnosis {
+pub(super) fn moving(site: &ProbeSite) -> Diagnosis {
     match move_new(site) {
         Ok(moved) => told_of_moving(moved),
         Err(error) => refused("moving", &error, "outputs cannot be put in their places", ELSEWHERE),
     }
 }
 
-fn move_new(site: &Site) -> Result<Moved> {
+fn move_new(site: &ProbeSite) -> Result<Moved> {
     let (file, taken, free) = (site.file()?, site.file()?, site.room()?.join("free"));
     let native = knows_how(&file, &taken)?;
     let ids = (site.disk().id(&file)?, site.disk().id(&taken)?);
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn a_gap_is_seen() {
         let dir = tempfile::tempdir().unwrap();
-        let site = Site::new(dir.path());
+        let site = ProbeSite::new(dir.path());
         let place = site.fresh();
         let (moves, gaps) = watch(site.disk(), &place, || Ok(())).unwrap();
         assert_eq!(moves, MOVES);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{ELSEWHERE, Site, refused};
+use super::{ELSEWHERE, ProbeSite, refused};
 use crate::diagnosis::Diagnosis;
 use crate::slice::MAX_ARITY;
 use crate::storage::disk::Disk;
@@ -24,7 +24,7 @@ struct Longest {
 }
 
 /// Whether names can be as long as those of calls with many inputs.
-pub(super) fn long_names(site: &Site) -> Diagnosis {
+pub(super) fn long_names(site: &ProbeSite) -> Diagnosis {
     match longest(site) {
         Ok(longest) => told_of_length(longest),
         Err(error) => {
@@ -33,7 +33,7 @@ pub(super) fn long_names(site: &Site) -> Diagnosis {
     }
 }
 
-fn longest(site: &Site) -> Result<Longest> {
+fn longest(site: &ProbeSite) -> Result<Longest> {
     Ok(Longest {
         bytes: most(scheme::LONGEST_FILE, |bytes| fits(site, &"0".repeat(bytes)))?,
         inputs: most(MAX_ARITY, |inputs| fits(site, &scheme::longest_record(inputs)))?,
@@ -54,7 +54,7 @@ fn most(all: usize, holds: impl Fn(usize) -> Result<bool>) -> Result<usize> {
 }
 
 /// Whether a file can have a name, which may lead through directories.
-fn fits(site: &Site, name: &str) -> Result<bool> {
+fn fits(site: &ProbeSite, name: &str) -> Result<bool> {
     let path = site.room()?.join(name);
     let parent = path.parent().unwrap_or(site.dir());
     is_accepted(site.disk().make_dirs(parent).and_then(|()| site.disk().write(&path, b"")))
@@ -89,7 +89,7 @@ fn told_of_length(Longest { bytes, inputs }: Longest) -> Diagnosis {
 }
 
 /// Whether names that differ only in case are two.
-pub(super) fn case(site: &Site) -> Diagnosis {
+pub(super) fn case(site: &ProbeSite) -> Diagnosis {
     let two = || {
         let room = site.room()?;
         site.disk().write(&room.join("c_add"), b"")?;
@@ -137,7 +137,7 @@ struct Characters {
 }
 
 /// Whether names are kept as they are.
-pub(super) fn characters(site: &Site) -> Diagnosis {
+pub(super) fn characters(site: &ProbeSite) -> Diagnosis {
     let probed = || {
         let room = site.room()?;
         let accent = fate(site.disk(), &room, ACCENT[0])?;

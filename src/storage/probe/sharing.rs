@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access, getxattr};
 use rustix::process::{getegid, geteuid, getgroups};
 
-use super::Site;
+use super::ProbeSite;
 use crate::diagnosis::Diagnosis;
 
 /// What only the owner may do with read-only files of others: 1 where links to them are refused.
@@ -55,7 +55,7 @@ struct Facts {
 }
 
 /// Whether the storage is private or a group's, and what does not work for the others.
-pub(super) fn sharing(site: &Site) -> Diagnosis {
+pub(super) fn sharing(site: &ProbeSite) -> Diagnosis {
     match facts(site) {
         Some(facts) => told(&facts),
         None => Diagnosis::ok("sharing", "a group that may write the directory shares a storage"),
@@ -63,7 +63,7 @@ pub(super) fn sharing(site: &Site) -> Diagnosis {
 }
 
 /// What is known, unless there is no storage but for the probes.
-fn facts(site: &Site) -> Option<Facts> {
+fn facts(site: &ProbeSite) -> Option<Facts> {
     let storage = site.storage.clone();
     let metadata = fs::metadata(&storage).ok().filter(|it| it.is_dir() && !site.is_new())?;
     let top = Rights::of(&metadata);
@@ -297,7 +297,7 @@ mod tests {
         chmod("c_add/0123/00", 0o2755);
         chmod("c_add/0123/00/deep", 0o755);
         let lacking = || {
-            let facts = super::facts(&Site::new(dir.path())).unwrap();
+            let facts = super::facts(&ProbeSite::new(dir.path())).unwrap();
             (facts.lacking.map(|it| it.0), facts.count)
         };
         assert_eq!(lacking(), (Some(dir.path().join("c_add/0123/00")), 1));
@@ -305,6 +305,6 @@ mod tests {
         assert_eq!(lacking(), (Some(dir.path().join("c_add/0123/00")), 2));
         chmod("", 0o755);
         assert_eq!(lacking(), (None, 0));
-        assert!(super::facts(&Site::new(&dir.path().join("new"))).is_none());
+        assert!(super::facts(&ProbeSite::new(&dir.path().join("new"))).is_none());
     }
 }

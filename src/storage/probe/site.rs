@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::refused;
 use crate::diagnosis::Diagnosis;
 use crate::storage::disk::{self, Disk, Doing, is_absent};
-use crate::storage::run::{self, Run};
+use crate::storage::run::{self, OwnRun};
 use crate::storage::{Result, StorageError};
 
 /// A private directory; it and all that had to be made for it go with this.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(super) struct ProbeSite {
     /// The storage, as the user named it.
     pub(super) storage: PathBuf,
     /// The name of the private directory, relative to the storage.
@@ -25,10 +25,10 @@ pub(super) struct Site {
     disk: Disk,
 }
 
-impl Site {
+impl ProbeSite {
     /// Makes the directory, and the storage if it is not there.
     pub(super) fn new(storage: &Path) -> Self {
-        let run = Run::new().directory().to_owned();
+        let run = OwnRun::new().directory().to_owned();
         // Without what means nothing: paths below it are told by their beginning.
         let storage = &storage.components().collect::<PathBuf>();
         let dir = storage.join(&run);
@@ -141,14 +141,14 @@ fn absent(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(absent)
 }
 
-impl Drop for Site {
+impl Drop for ProbeSite {
     fn drop(&mut self) {
         drop(self.clear());
     }
 }
 
 /// Whether a run can begin to work.
-pub(super) fn writing(site: &Site) -> Diagnosis {
+pub(super) fn writing(site: &ProbeSite) -> Diagnosis {
     told(site.dir.as_ref().map(|_| site.is_new()))
 }
 
@@ -166,7 +166,7 @@ fn told(made: Result<bool, &StorageError>) -> Diagnosis {
 }
 
 /// Whether what a run has left can be cleared away.
-pub(super) fn removing(site: &Site) -> Diagnosis {
+pub(super) fn removing(site: &ProbeSite) -> Diagnosis {
     let probe = "removing";
     drop(site.room().and_then(|room| site.disk.make_dir(&room.join("below"))));
     match site.clear() {
@@ -200,21 +200,21 @@ mod tests {
     fn what_others_have_put_there_stays() {
         let dir = tempfile::tempdir().unwrap();
         let storage = dir.path().join("storage");
-        let site = Site::new(&storage);
+        let site = ProbeSite::new(&storage);
         assert_eq!(writing(&site).found, "the storage is not there yet, and can be made");
         fs::write(storage.join("tmp/mine"), "").unwrap();
         drop(site);
         let disk = Disk::open(dir.path()).unwrap();
         let left = disk.walk(dir.path()).unwrap();
         assert_eq!(left, ["storage/tmp/mine"]);
-        assert_eq!(writing(&Site::new(&storage)).found, "directories and files can be made");
+        assert_eq!(writing(&ProbeSite::new(&storage)).found, "directories and files can be made");
     }
 
     #[test]
     fn a_file_is_no_storage() {
         let file = tempfile::NamedTempFile::new().unwrap();
         for path in [file.path(), &file.path().join("storage")] {
-            let site = Site::new(path);
+            let site = ProbeSite::new(path);
             assert!(!site.is_writable());
             assert_eq!(writing(&site).grade(), Some(Grade::Broken));
             assert_eq!(Some(site.nearest()), file.path().parent());

@@ -2,7 +2,7 @@
 
 use rustix::fs::statvfs;
 
-use super::{ELSEWHERE, Site, refused, size};
+use super::{ELSEWHERE, ProbeSite, refused, size};
 use crate::diagnosis::Diagnosis;
 use crate::storage::disk::Doing;
 
@@ -22,7 +22,7 @@ struct Space {
 }
 
 /// How much room there is.
-pub(super) fn space(site: &Site) -> Diagnosis {
+pub(super) fn space(site: &ProbeSite) -> Diagnosis {
     let place = site.nearest();
     match statvfs(place).map_err(std::io::Error::from).doing("look at", place) {
         Ok(it) => told(Space {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
 
-use super::{ELSEWHERE, Site, refused};
+use super::{ELSEWHERE, ProbeSite, refused};
 use crate::diagnosis::Diagnosis;
 use crate::storage::disk::Disk;
 use crate::storage::{Result, StorageError};
@@ -28,7 +28,7 @@ struct Taken {
 }
 
 /// Whether a file can be made only if there is none.
-pub(super) fn exclusive_files(site: &Site) -> Diagnosis {
+pub(super) fn exclusive_files(site: &ProbeSite) -> Diagnosis {
     let probe = "exclusive files";
     match exclusive(site) {
         Ok(taken) => told(probe, taken, "files of different calls may be mixed"),
@@ -39,7 +39,7 @@ pub(super) fn exclusive_files(site: &Site) -> Diagnosis {
 }
 
 /// Whether a file can have a second name, if that is free.
-pub(super) fn hard_links(site: &Site) -> Diagnosis {
+pub(super) fn hard_links(site: &ProbeSite) -> Diagnosis {
     let probe = "hard links";
     match linked(site) {
         Ok(taken) => {
@@ -55,7 +55,7 @@ pub(super) fn hard_links(site: &Site) -> Diagnosis {
     }
 }
 
-fn exclusive(site: &Site) -> Result<Taken> {
+fn exclusive(site: &ProbeSite) -> Result<Taken> {
     let refused = !create(site.disk(), &site.file()?)?;
     Ok(Taken { refused, same: true, unfair: race(site, |_, name| create(site.disk(), name))? })
 }
@@ -71,7 +71,7 @@ fn create(disk: &Disk, path: &Path) -> Result<bool> {
     }
 }
 
-fn linked(site: &Site) -> Result<Taken> {
+fn linked(site: &ProbeSite) -> Result<Taken> {
     let (first, second) = (site.file()?, site.file()?);
     // In another directory, as records and leases are.
     let name = site.room()?.join("link");
@@ -84,7 +84,7 @@ fn linked(site: &Site) -> Result<Taken> {
 }
 
 /// Lets rivals, each with a file of its own, take names; returns how many did not go to one only.
-fn race(site: &Site, take: impl Fn(&Path, &Path) -> Result<bool> + Sync) -> Result<usize> {
+fn race(site: &ProbeSite, take: impl Fn(&Path, &Path) -> Result<bool> + Sync) -> Result<usize> {
     let own = (0..RIVALS).map(|_| site.file()).collect::<Result<Vec<PathBuf>>>()?;
     let (room, start) = (&site.room()?, &Barrier::new(RIVALS));
     let mut taken: Vec<Vec<Result<bool>>> = own.iter().map(|_| Vec::new()).collect();
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_race_counts_names_that_went_to_several_or_none() {
         let dir = tempfile::tempdir().unwrap();
-        let site = Site::new(dir.path());
+        let site = ProbeSite::new(dir.path());
         assert_eq!(race(&site, |_, name| create(site.disk(), name)).unwrap(), 0);
         assert_eq!(race(&site, |_, _| Ok(true)).unwrap(), ROUNDS);
         assert_eq!(race(&site, |_, _| Ok(false)).unwrap(), ROUNDS);

@@ -4,7 +4,7 @@ use std::fs::{File, FileTimes};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::{ELSEWHERE, Site, refused, span};
+use super::{ELSEWHERE, ProbeSite, refused, span};
 use crate::diagnosis::Diagnosis;
 use crate::storage::Result;
 use crate::storage::disk::{Disk, Doing};
@@ -30,7 +30,7 @@ struct Stamps {
 }
 
 /// Whether a change is seen by its time stamp.
-pub(super) fn time_stamps(site: &Site) -> Diagnosis {
+pub(super) fn time_stamps(site: &ProbeSite) -> Diagnosis {
     match stamps(site) {
         Ok(stamps) => told_of_stamps(stamps),
         Err(error) => {
@@ -39,7 +39,7 @@ pub(super) fn time_stamps(site: &Site) -> Diagnosis {
     }
 }
 
-fn stamps(site: &Site) -> Result<Stamps> {
+fn stamps(site: &ProbeSite) -> Result<Stamps> {
     let file = site.file()?;
     let uneven = UNIX_EPOCH + Duration::from_nanos(UNEVEN.unsigned_abs());
     // Both, as tools that copy set them: some file systems in user space do not know one alone.
@@ -60,7 +60,7 @@ fn grain(kept: i64) -> Option<i64> {
 }
 
 /// How far the time stamps of files that are made one after the other advance.
-fn tick(site: &Site) -> Result<Option<Duration>> {
+fn tick(site: &ProbeSite) -> Result<Option<Duration>> {
     let begun = Instant::now();
     let first = modified(site.disk(), &site.file()?)?;
     while begun.elapsed() < WATCHED {
@@ -100,7 +100,7 @@ fn told_of_stamps(Stamps { grain, tick }: Stamps) -> Diagnosis {
 }
 
 /// How the clock that stamps files differs from this host's. Nothing depends on it.
-pub(super) fn clock(site: &Site) -> Diagnosis {
+pub(super) fn clock(site: &ProbeSite) -> Diagnosis {
     let ahead = || {
         let host = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let stamped = modified(site.disk(), &site.file()?)?;

@@ -34,7 +34,7 @@ fn no_two_runs_of_a_process_have_the_same_name() {
 
 #[test]
 fn only_the_dead_of_this_host_are_over() {
-    let run = Run::new();
+    let run = OwnRun::new();
     let own = run.name().clone();
     assert!(!run.is_over(&own));
     let gone = RunName { process: i32::MAX as u32, ..own.clone() };
@@ -48,13 +48,13 @@ fn only_the_dead_of_this_host_are_over() {
 
 #[test]
 fn what_is_not_known_never_counts_as_equal() {
-    let whole = Run::new();
+    let whole = OwnRun::new();
     let gone = RunName { process: i32::MAX as u32, ..whole.name().clone() };
     let directory = tempfile::tempdir().unwrap();
-    beat(&disk(), directory.path(), 0);
+    write_heartbeat(&disk(), directory.path(), 0);
     for (boot, namespace) in [("", "1"), ("1", ""), ("", "")].map(|(b, n)| (b.into(), n.into())) {
         let other = RunName { boot, namespace, ..gone.clone() };
-        let own = Run { name: other.clone(), ..Run::new() };
+        let own = OwnRun { name: other.clone(), ..OwnRun::new() };
         for (run, other) in [(&own, &other), (&whole, &other), (&own, &gone)] {
             assert!(
                 !run.is_over(other) && run.is_alive(other, &disk(), directory.path()),
@@ -67,33 +67,33 @@ fn what_is_not_known_never_counts_as_equal() {
 }
 
 #[test]
-fn a_heart_is_silent_that_beat_long_before_another() {
+fn a_heart_is_timed_out_that_beat_long_before_another() {
     let [theirs, own] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let disk = disk();
-    beat(&disk, own.path(), 0);
-    beat(&disk, theirs.path(), 0);
+    write_heartbeat(&disk, own.path(), 0);
+    write_heartbeat(&disk, theirs.path(), 0);
     let now = SystemTime::now();
-    for (after, silent) in [(SILENCE / 2, false), (SILENCE * 2, true)] {
+    for (after, silent) in [(LEASE_TIMEOUT / 2, false), (LEASE_TIMEOUT * 2, true)] {
         for (late, other) in [(own.path(), theirs.path()), (theirs.path(), own.path())] {
             set_beat(other, now);
             set_beat(late, now + after);
-            assert_eq!(is_silent(&disk, other, late), silent);
-            assert!(!is_silent(&disk, late, other), "a clock that went back");
+            assert_eq!(is_timed_out(&disk, other, late), silent);
+            assert!(!is_timed_out(&disk, late, other), "a clock that went back");
         }
     }
-    fs::remove_file(beat_file(theirs.path())).unwrap();
-    assert!(!is_silent(&disk, theirs.path(), own.path()), "its directory has a time, too");
+    fs::remove_file(heartbeat_file(theirs.path())).unwrap();
+    assert!(!is_timed_out(&disk, theirs.path(), own.path()), "its directory has a time, too");
 }
 
 fn set_beat(directory: &Path, time: SystemTime) {
-    fs::File::open(beat_file(directory)).unwrap().set_modified(time).unwrap();
+    fs::File::open(heartbeat_file(directory)).unwrap().set_modified(time).unwrap();
 }
 
 #[test]
 fn what_clock_another_host_has_is_all_the_same() {
     let year = Duration::from_secs(365 * 86_400);
     for time in [SystemTime::now() - year, SystemTime::now() + year] {
-        let run = Run::new();
+        let run = OwnRun::new();
         let other = RunName { host: "elsewhere".into(), ..run.name().clone() };
         let directory = tempfile::tempdir().unwrap();
         let is_alive = || {
@@ -104,28 +104,28 @@ fn what_clock_another_host_has_is_all_the_same() {
             let since = Instant::now().checked_sub(long).unwrap();
             lock(&run.seen).get_mut(&other).unwrap().1 = since;
         };
-        beat(&disk(), directory.path(), 0);
+        write_heartbeat(&disk(), directory.path(), 0);
         assert!(is_alive());
-        keep_silent(SILENCE / 2);
+        keep_silent(LEASE_TIMEOUT / 2);
         assert!(is_alive());
-        keep_silent(SILENCE);
+        keep_silent(LEASE_TIMEOUT);
         assert!(!is_alive());
-        beat(&disk(), directory.path(), 1);
+        write_heartbeat(&disk(), directory.path(), 1);
         assert!(is_alive(), "its time is the same, and it beats");
     }
 }
 
 #[test]
 fn a_run_without_a_directory_is_dead_and_one_elsewhere_lives_while_it_beats() {
-    let run = Run::new();
+    let run = OwnRun::new();
     let other = RunName { host: "elsewhere".into(), ..run.name().clone() };
     assert!(!run.is_alive(&other, &disk(), Path::new("/nowhere/at/all")));
     let directory = tempfile::tempdir().unwrap();
-    beat(&disk(), directory.path(), 0);
+    write_heartbeat(&disk(), directory.path(), 0);
     assert!(run.is_alive(&other, &disk(), directory.path()));
-    let long_ago = Instant::now().checked_sub(SILENCE).unwrap();
+    let long_ago = Instant::now().checked_sub(LEASE_TIMEOUT).unwrap();
     lock(&run.seen).get_mut(&other).unwrap().1 = long_ago;
     assert!(!run.is_alive(&other, &disk(), directory.path()));
-    beat(&disk(), directory.path(), 1);
+    write_heartbeat(&disk(), directory.path(), 1);
     assert!(run.is_alive(&other, &disk(), directory.path()));
 }
