@@ -201,14 +201,14 @@ fn storage() -> Storage {
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn hash(bencher: Bencher<'_, '_>) {
     let (storage, file) = (storage(), large());
-    bencher.counter(BytesCount::new(LARGE)).bench(|| storage.find_input(file).unwrap());
+    bencher.counter(BytesCount::new(LARGE)).bench(|| storage.inputs().find(file).unwrap());
 }
 
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn hash_and_copy(bencher: Bencher<'_, '_>) {
     let file = large();
     let bencher = bencher.counter(BytesCount::new(LARGE)).with_inputs(storage);
-    bencher.bench_values(|storage| storage.store_input(file).unwrap());
+    bencher.bench_values(|storage| storage.inputs().store(file).unwrap());
 }
 
 /// What the generated computation does, without a process.

@@ -12,7 +12,7 @@ use crate::git::{ConfigError, ReachError, SnapshotError};
 use crate::history::HistoryError;
 use crate::load::LoadError;
 use crate::storage::StorageError;
-use crate::verify::VerifyError;
+use crate::storage::maintenance::verify::VerifyError;
 
 /// Why a program ends early.
 #[derive(Debug, thiserror::Error)]

@@ -72,5 +72,4 @@ pub mod session;
 pub mod slice;
 pub mod storage;
 pub mod text;
-pub mod verify;
 pub mod workflow;

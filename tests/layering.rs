@@ -14,7 +14,7 @@ const LAYERS: [&[&str]; 12] = [
     &["workflow", "bisect", "cache"],
     &["git"],
     &["load", "plan", "storage", "executor"],
-    &["evaluate", "verify", "history"],
+    &["evaluate", "history"],
     &["collect", "compare", "explain"],
     &["report", "export"],
     &["error"],
@@ -26,6 +26,9 @@ const LAYERS: [&[&str]; 12] = [
 
 /// Modules that do not import one below them: the storage knows versions and digests, no workflow.
 const STRANGERS: [(&str, &str); 1] = [("storage", "workflow")];
+
+/// The rooms of the storage from the ground up. A room imports those before its own.
+const ROOMS: [&str; 6] = ["disk", "layout", "records", "store", "maintenance", "probe"];
 
 /// Which files or folders may name an outside crate.
 const OWNERS: [(&str, &[&str]); 24] = [
@@ -39,11 +42,11 @@ const OWNERS: [(&str, &[&str]); 24] = [
     ("gix_imara_diff", &["compare/"]),
     ("hex", &["digest.rs"]),
     ("indicatif", &["report/"]),
-    ("jiff", &["storage/", "executor/", "verify.rs", "history/", "collect/", "report/", "cli/"]),
+    ("jiff", &["storage/", "executor/", "history/", "collect/", "report/", "cli/"]),
     ("linux_keyutils", &["executor/sandbox/"]),
     ("nix", &["executor/signals.rs"]),
     ("postcard", &["cache/table.rs"]),
-    ("rayon", &["cache/fingerprint.rs", "evaluate/", "verify.rs", "history/"]),
+    ("rayon", &["storage/maintenance/verify.rs", "cache/fingerprint.rs", "evaluate/", "history/"]),
     ("rustix", &["cache/", "load/", "storage/", "executor/"]),
     ("seccompiler", &["executor/sandbox/filter.rs"]),
     ("serde", &[""]),
@@ -130,6 +133,40 @@ fn wrong_imports(file: &str, text: &str) -> Vec<String> {
         }
     }
     wrong
+}
+
+/// Tells which imports of a file of the storage are against the order of its rooms.
+fn wrong_rooms(file: &str, text: &str) -> Vec<String> {
+    let place = |room: &str| ROOMS.iter().position(|it| *it == room);
+    let [_, room, rest @ ..] = &file.split('/').collect::<Vec<_>>()[..] else { return Vec::new() };
+    let Some(own) = place(room).filter(|_| rest.last() != Some(&"tests.rs")) else {
+        return Vec::new();
+    };
+    let code = code(text);
+    let code = code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let outside = if rest == ["mod.rs"] { "super" } else { "super::super" };
+    let imports = ["crate::storage", outside].map(|prefix| followers(code, prefix));
+    let imports: BTreeSet<&str> = imports.into_iter().flatten().collect();
+    let wrong = imports.into_iter().filter(|name| place(name).is_none_or(|room| room > own));
+    wrong.map(|name| format!("{file} imports {name}")).collect()
+}
+
+#[test]
+fn a_room_of_the_storage_imports_only_those_below_it() {
+    let files = sources("src/storage");
+    let wrong = files.iter().flat_map(|(file, text)| wrong_rooms(&format!("storage/{file}"), text));
+    assert_eq!(wrong.collect::<Vec<_>>(), Vec::<String>::new());
+    for (file, text, wrong) in [
+        ("storage/disk/files.rs", "use crate::storage::layout::Entry;", "layout"),
+        ("storage/records/mod.rs", "use super::store::Storage;", "store"),
+        ("storage/store/find.rs", "use crate::storage::{Storage, Survey};", "{"),
+        ("storage/store/find.rs", "use crate::storage::Survey;", "Survey"),
+        ("storage/store/find.rs", "use super::super::maintenance::Survey;", "maintenance"),
+    ] {
+        assert_eq!(wrong_rooms(file, text), [format!("{file} imports {wrong}")], "{text}");
+    }
+    let right = "use super::Storage;\nuse crate::storage::disk::Root;\n#[cfg(test)]\nmod tests {";
+    assert_eq!(wrong_rooms("storage/store/find.rs", right), Vec::<String>::new());
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use std::fmt::Debug;
 
-use compeval::storage::record::{CallRecord, FailureRecord, InputRecord, JobRecord};
+use compeval::storage::records::{CallRecord, FailureRecord, InputRecord, JobRecord};
 use libfuzzer_sys::fuzz_target;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

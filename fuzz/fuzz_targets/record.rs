@@ -10,11 +10,12 @@ use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
 use compeval::history::{self, History};
-use compeval::storage::record::{Execution, FailureRecord};
+use compeval::storage::maintenance::verify::{Request, VerifyError, verify};
+use compeval::storage::records::{Execution, FailureRecord};
 use compeval::storage::{
-    Call, Durability, Found, Read, Record, Storage, StorageError, Unrecorded, ComputationVersion,
+    Call, ComputationVersion, Durability, Found, Maintenance, Read, Record, Storage, StorageError,
+    Survey, Unrecorded,
 };
-use compeval::verify::{Request, VerifyError, verify};
 use compeval::workflow::Computation;
 use compeval_fuzz::{CALL, Ground, INPUTS, computation, inputs, put};
 use libfuzzer_sys::fuzz_target;
@@ -40,15 +41,15 @@ fn place(kind: u8) -> String {
 }
 
 fn read_all(storage: &Storage) -> Result<(), StorageError> {
-    for entry in storage.entries()? {
-        if let Ok(Some(record)) = storage.check_record(&entry) {
+    for entry in Survey::new(storage).entries()? {
+        if let Ok(Some(record)) = Maintenance::new(storage).check_record(&entry) {
             for promise in entry.expected_files(&record) {
-                drop(storage.check(&promise));
+                drop(Maintenance::new(storage).check(&promise));
             }
             reads_as_written(storage, &entry, &record);
         }
     }
-    for (_, failure) in storage.failures()? {
+    for (_, failure) in Survey::new(storage).failures()? {
         let text = serde_json::to_vec(&failure).unwrap();
         assert_eq!(serde_json::from_slice::<FailureRecord>(&text).unwrap(), failure);
     }
@@ -71,7 +72,7 @@ fn reads_as_written(storage: &Storage, entry: &compeval::storage::Entry, record:
     let path = storage.path(&entry.record());
     let kept = fs::read(&path).unwrap();
     fs::write(&path, text.unwrap()).unwrap();
-    let Ok(Read::Record(again)) = storage.read_entry(entry) else { panic!("{entry:?}") };
+    let Ok(Read::Record(again)) = storage.records().read_entry(entry) else { panic!("{entry:?}") };
     assert_eq!(again, *record);
     fs::write(&path, kept).unwrap();
 }
@@ -79,7 +80,8 @@ fn reads_as_written(storage: &Storage, entry: &compeval::storage::Entry, record:
 /// Finds the call, or makes its outputs; they are there and whole then.
 fn evaluate(storage: &Storage) -> Result<(), StorageError> {
     let inputs = inputs();
-    let call = Call { version: ComputationVersion::from(&COMPUTATION), inputs: &inputs, outputs: 2 };
+    let call =
+        Call { version: ComputationVersion::from(&COMPUTATION), inputs: &inputs, outputs: 2 };
     let outputs = match storage.find(call)? {
         Found::Hit(outputs) => outputs,
         Found::Absent { name, .. } | Found::Unsettled(name) => {
@@ -100,7 +102,10 @@ fn evaluate(storage: &Storage) -> Result<(), StorageError> {
                 exit_status: 0,
                 taken_over: None,
             };
-            let sealed = stage.seal(call, &COMPUTATION.outputs, execution).map_err(|(_, error)| error).unwrap();
+            let sealed = stage
+                .seal(call, &COMPUTATION.outputs, execution)
+                .map_err(|(_, error)| error)
+                .unwrap();
             sealed.publish(call, &name, false)?
         }
     };
@@ -115,7 +120,7 @@ fn evaluate(storage: &Storage) -> Result<(), StorageError> {
 fn act(storage: &Path) -> Result<(), StorageError> {
     let storage = Storage::open(storage, Unrecorded::Adopt, Durability::Unsynced)?;
     read_all(&storage)?;
-    drop(storage.find_input(&GROUND.path("task/inputs"))?);
+    drop(storage.inputs().find(&GROUND.path("task/inputs"))?);
     evaluate(&storage)?;
     let repair = Request { repair: true, ..Request::default() };
     match verify(&storage, &repair, &AtomicBool::new(false), &mut |_| ()) {

@@ -11,7 +11,7 @@ use std::path::{Component, Path};
 use std::sync::LazyLock;
 
 use compeval::digest::Digest;
-use compeval::storage::{Call, Durability, Found, Storage, Unrecorded, ComputationVersion};
+use compeval::storage::{Call, ComputationVersion, Durability, Found, Storage, Survey, Unrecorded};
 use compeval_fuzz::{CALL, Ground, computation, put};
 use libfuzzer_sys::fuzz_target;
 
@@ -30,13 +30,13 @@ fuzz_target!(|data: &[u8]| {
         put(&storage.join("tmp").join(name).join("beat"), beat);
     }
     let storage = Storage::open(&storage, Unrecorded::Refuse, Durability::Unsynced).unwrap();
-    drop(storage.leftovers().unwrap());
+    drop(Survey::new(&storage).leftovers().unwrap());
     let computation = computation();
     let zero = Digest::of(b"0\n");
     let (version, inputs) = (ComputationVersion::from(&computation), [zero, zero]);
     let call = Call { version, inputs: &inputs, outputs: 2 };
     let Ok(Found::Absent { name, .. }) = storage.find(call) else { panic!("nothing is there") };
-    if let Err(holder) = storage.lease(&name) {
+    if let Err(holder) = storage.leases().acquire(&name) {
         let directory = String::from_utf8_lossy(directory);
         assert!(directory.starts_with(&holder.host), "{holder} has no private directory");
     }

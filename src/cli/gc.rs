@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::git::ReachableSet;
 use crate::history::History;
 use crate::report::{self, Sum};
-use crate::storage::{RepositoryRecord, Storage};
+use crate::storage::{KnownRepositories, RepositoryRecord, Storage};
 
 /// List results that nobody needs any more, by task; with --delete, collect them
 ///
@@ -76,7 +76,8 @@ impl Tool for Gc {
         };
         collect::forget(storage, &self.forget)?;
         if self.repositories {
-            report::repositories(&storage.repositories()?, out).map_err(Error::Output)?;
+            report::repositories(&KnownRepositories::new(storage).all()?, out)
+                .map_err(Error::Output)?;
         }
         if self.repositories || !self.forget.is_empty() {
             return Ok(Exit::Done);

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::git::Config;
 use crate::load::{self, Loaded, Uncommitted};
 use crate::session::RunOptions;
-use crate::storage::{Durability, Finding, Storage, Unrecorded};
+use crate::storage::{Durability, Finding, Storage, Survey, Unrecorded};
 use crate::workflow::Task;
 
 /// Whether changes that are not committed count.
@@ -162,7 +162,7 @@ pub(super) fn writable(path: &Path) -> Result<Storage, Error> {
 
 /// Warns of symbolic links in the place of directories: nothing behind them is looked at.
 pub(super) fn warn_of_links(storage: &Storage) -> Result<(), Error> {
-    for Finding { name, defect } in storage.links()? {
+    for Finding { name, defect } in Survey::new(storage).links()? {
         let path = storage.shown(&name);
         say("ce", &format_args!("warning: {} is left out: {defect}", path.display()));
     }

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::history::History;
 use crate::report;
-use crate::storage::{Entry, Storage};
+use crate::storage::{Entry, Pins, Storage};
 
 /// Pin results, so that they are never collected; without a file, list what is pinned
 ///
@@ -47,7 +47,7 @@ impl Tool for Pin {
         if self.files.is_empty() {
             let storage = Storage::existing(&self.storage)?;
             warn_of_links(&storage)?;
-            report::pins(&storage, &storage.pins()?, out).map_err(Error::Output)?;
+            report::pins(&storage, &Pins::new(&storage).all()?, out).map_err(Error::Output)?;
             return Ok(Exit::Done);
         }
         let storage = &writable(&self.storage)?;
@@ -58,8 +58,8 @@ impl Tool for Pin {
         let entries: Vec<&Entry> = self.files.iter().map(entry).collect::<Result<_, _>>()?;
         for (entry, file) in entries.into_iter().zip(&self.files) {
             if !self.remove {
-                storage.pin(entry, self.note.clone())?;
-            } else if !storage.unpin(entry)? {
+                Pins::new(storage).add(entry, self.note.clone())?;
+            } else if !Pins::new(storage).remove(entry)? {
                 say("ce", &format_args!("{file} is not pinned"));
             }
         }

@@ -124,7 +124,7 @@ impl Run {
     /// Opens the storage, and says if it was not there: then its path may be mistyped.
     fn session(&self, options: &RunOptions, path: &Path) -> Result<Session, Error> {
         let is_absent = Site::of(path)? == Site::Absent;
-        let similar = if is_absent { Storage::similar(path) } else { None };
+        let similar = if is_absent { Site::similar(path) } else { None };
         let session = match self.dry_run {
             true => Session::inspect(&self.task.task, path, options)?,
             false => Session::open(&self.task.task, path, options)?,

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::history::{History, TakenOver};
 use crate::report::Ancestry;
-use crate::storage::{Entry, Record, Storage};
+use crate::storage::{Entry, Maintenance, Record, Storage};
 
 /// Show what made a file, and what that was made from
 ///
@@ -45,9 +45,9 @@ impl Tool for Show {
         warn_of_links(storage)?;
         let history = History::read(storage)?;
         let subject = history.find(storage, &self.file)?;
-        let fault = storage.check(subject.promise);
+        let fault = Maintenance::new(storage).check(subject.promise);
         let log = match subject.entry {
-            Entry::Call(name) => storage.log(name)?,
+            Entry::Call(name) => storage.attempts().log(name)?,
             Entry::Job(_) | Entry::TaskInput(_) => None,
         };
         let ancestors = history.ancestry(subject);

@@ -14,8 +14,8 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::report::Bar;
 use crate::session::Stop;
+use crate::storage::maintenance::verify::{self, Request, Sample, Verdict, VerifyEvent};
 use crate::storage::{Durability, Storage, Unrecorded};
-use crate::verify::{self, Event, Request, Sample, Verdict};
 
 const MIB: f64 = (1 << 20) as f64;
 
@@ -70,10 +70,12 @@ impl Tool for Verify {
         let verdict = verify::verify(&storage, &request, &stop.asked, &mut |event| {
             let shown = |name: &str| storage.shown(name).display().to_string();
             let line = match event {
-                Event::Begun { bytes } => return bar.begin(bytes),
-                Event::Checked { bytes } => return bar.advance(bytes),
-                Event::Found(finding) => format!("{}: {}", shown(&finding.name), finding.defect),
-                Event::SetAside { record, room } => {
+                VerifyEvent::Begun { bytes } => return bar.begin(bytes),
+                VerifyEvent::Checked { bytes } => return bar.advance(bytes),
+                VerifyEvent::Found(finding) => {
+                    format!("{}: {}", shown(&finding.name), finding.defect)
+                }
+                VerifyEvent::SetAside { record, room } => {
                     format!("{}: set aside in {}", shown(record), shown(room))
                 }
             };
@@ -128,12 +130,12 @@ fn quoted(word: &str) -> String {
 
 /// Says how much was read, how fast, and what came of it.
 fn summarise(verdict: &Verdict, begun: Instant) {
-    let &Verdict { files, bytes, wrong, odd, set_aside, .. } = verdict;
+    let &Verdict { files, bytes, wrong, odd, quarantined, .. } = verdict;
     let seconds = begun.elapsed().as_secs_f64();
     let speed = bytes as f64 / MIB / seconds.max(1e-9);
     let files = counted(files, "file");
     say("ce", &format_args!("{files}, {bytes} bytes, {seconds:.1} s, {speed:.1} MiB/s"));
-    let aside = if set_aside > 0 { format!(", {set_aside} set aside") } else { String::new() };
+    let aside = if quarantined > 0 { format!(", {quarantined} set aside") } else { String::new() };
     say("ce", &format_args!("{wrong} wrong{aside}, {odd} odd and harmless"));
 }
 

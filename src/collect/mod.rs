@@ -12,7 +12,9 @@ use jiff::Timestamp;
 pub use self::repositories::{Presence, RepositoryError, forget, not_kept, reach_of_recorded};
 use crate::git::ReachableSet;
 use crate::history::History;
-use crate::storage::{Entry, Read, Record, Retired, Storage, StorageError};
+use crate::storage::{
+    Entry, Maintenance, Pins, Read, Record, Retired, Storage, StorageError, Survey,
+};
 
 /// What is to be kept. A result goes if neither holds it.
 #[derive(Debug, Default)]
@@ -67,7 +69,8 @@ pub fn candidates<'a>(
     history: &'a History,
     request: &CollectRequest,
 ) -> Result<Vec<Candidate<'a>>, StorageError> {
-    let pinned: Vec<Entry> = storage.pins()?.into_iter().map(|(entry, _)| entry).collect();
+    let pinned: Vec<Entry> =
+        Pins::new(storage).all()?.into_iter().map(|(entry, _)| entry).collect();
     let literals = request.reach.iter().flat_map(ReachableSet::literals);
     let literals: Vec<Entry> = literals.filter_map(Entry::of_file).collect();
     let kept = history.results().iter().filter(|(_, record)| request.keeps(record));
@@ -148,10 +151,10 @@ pub fn collect(
     candidates: &[Candidate<'_>],
     tell: &mut dyn FnMut(&Entry, Fate),
 ) -> Result<(), StorageError> {
-    storage.check_no_links()?;
-    let mut retired: VecDeque<Retired<'_>> = storage.half_collected()?.into();
+    Survey::new(storage).check_no_links()?;
+    let mut retired: VecDeque<Retired<'_>> = Maintenance::new(storage).half_collected()?.into();
     for Candidate { entry, record, .. } in candidates {
-        match storage.retire(entry, record)? {
+        match Maintenance::new(storage).retire(entry, record)? {
             Some(one) => retired.push_back(one),
             None => tell(entry, Fate::Kept),
         }
@@ -160,9 +163,9 @@ pub fn collect(
     storage.flush()?;
     let mut roots = storage.gc_roots()?;
     let known: HashSet<&Entry> = history.results().iter().map(|(entry, _)| entry).collect();
-    for job in storage.jobs()?.iter().filter(|job| !known.contains(job)) {
+    for job in Survey::new(storage).jobs()?.iter().filter(|job| !known.contains(job)) {
         // Somebody was done meanwhile with what was found before it was retired.
-        if let Read::Record(Record::Job(job)) = storage.read_entry(job)? {
+        if let Read::Record(Record::Job(job)) = storage.records().read_entry(job)? {
             roots.add_job(&job);
         }
     }
@@ -176,7 +179,7 @@ pub fn collect(
             tell(&entry, Fate::Collected);
         }
     }
-    storage.collect_trees(&trees(history, candidates))?;
+    Maintenance::new(storage).remove_unused_trees(&trees(history, candidates))?;
     storage.flush()
 }
 

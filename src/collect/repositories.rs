@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::git::{Home, ReachError, ReachableSet};
-use crate::storage::{KnownRepository, RepositoryRecord, Storage, StorageError};
+use crate::storage::{KnownRepositories, KnownRepository, RepositoryRecord, Storage, StorageError};
 
 /// Why it cannot be told what recorded repositories reach.
 #[derive(Debug, thiserror::Error)]
@@ -95,7 +95,7 @@ impl Presence {
 /// Fails if there are none, or what one of them reaches cannot be told.
 pub fn reach_of_recorded(storage: &Storage) -> Result<ReachableSet, RepositoryError> {
     let (mut here, mut lost) = (Vec::new(), Vec::new());
-    for KnownRepository { id, record } in storage.repositories()? {
+    for KnownRepository { id, record } in KnownRepositories::new(storage).all()? {
         match record {
             None => lost.push(format!("{id}: its record cannot be understood")),
             Some(record) => match Presence::of(&record) {
@@ -130,7 +130,7 @@ pub fn not_kept<'a>(
     kept: impl Iterator<Item = &'a Path>,
 ) -> Result<Vec<RepositoryRecord>, StorageError> {
     let kept: Vec<Home> = kept.filter_map(|path| Home::of(path).ok()).collect();
-    let known = storage.repositories()?.into_iter().filter_map(|known| known.record);
+    let known = KnownRepositories::new(storage).all()?.into_iter().filter_map(|known| known.record);
     let is_kept = |record: &RepositoryRecord| {
         kept.iter().any(|home| home.path == Path::new(&record.path))
             && Presence::of(record) == Presence::Here
@@ -144,7 +144,7 @@ pub fn not_kept<'a>(
 ///
 /// Fails if one of them is not recorded, before any is forgotten, or the storage cannot be written.
 pub fn forget(storage: &Storage, repositories: &[String]) -> Result<(), RepositoryError> {
-    let known = storage.repositories()?;
+    let known = KnownRepositories::new(storage).all()?;
     let mut found = Vec::new();
     for wanted in repositories {
         let real = Home::of(Path::new(wanted)).ok().map(|home| home.path);
@@ -159,5 +159,5 @@ pub fn forget(storage: &Storage, repositories: &[String]) -> Result<(), Reposito
             return Err(RepositoryError::Unknown(wanted.clone()));
         }
     }
-    Ok(found.into_iter().try_for_each(|known| storage.forget_repository(known))?)
+    Ok(found.into_iter().try_for_each(|known| KnownRepositories::new(storage).forget(known))?)
 }

@@ -8,7 +8,7 @@ use super::{CallError, Evaluator, Event, ExecutionSettings, Outcome, Unfinished}
 use crate::executor::{
     Ended, ExecuteError, InputFile, Invocation, Isolation, Status, Usage, VerifiedPath,
 };
-use crate::storage::record::{Execution, NOT_ISOLATED};
+use crate::storage::records::{Execution, NOT_ISOLATED};
 use crate::storage::{
     Call, Failure, LOG, ResultName, Sealed, Stage, StorageError, Stored, WritableArea,
 };
@@ -118,7 +118,7 @@ impl<'a> Evaluator<'a> {
     ) -> Result<Invocation, StorageError> {
         let Computation { tree: tree_id, access, .. } = self.evaluation.computation(pending.id);
         let input = |file: &Stored| {
-            let id = self.evaluation.storage.verify_unchanged(file)?;
+            let id = self.evaluation.storage.inputs().verify_unchanged(file)?;
             let path = self.evaluation.storage.path(&file.name);
             Ok(InputFile { file: VerifiedPath { path, id }, digest: file.digest })
         };

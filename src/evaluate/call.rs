@@ -7,7 +7,9 @@ use super::step::{CallStep, Executed, Pending, call_of};
 use super::{Evaluator, Event, Outcome};
 use crate::digest::Digest;
 use crate::plan::{CallId, Planned, Source};
-use crate::storage::{Call, Damage, Found, PriorAttempt, ResultName, Sealed, StorageError, Stored};
+use crate::storage::{
+    Call, Damage, Found, Maintenance, PriorAttempt, ResultName, Sealed, StorageError, Stored,
+};
 
 /// What looking for a call again, with its lease, led to.
 enum Recheck<'a> {
@@ -52,7 +54,7 @@ impl<'a> Evaluator<'a> {
         if settings.executor.is_cancelled() {
             return CallStep::Ended(Outcome::Interrupted(name));
         }
-        let lease = match storage.lease(&name) {
+        let lease = match storage.leases().acquire(&name) {
             Ok(lease) => lease,
             Err(holder) => return CallStep::Held(name, holder),
         };
@@ -116,7 +118,7 @@ impl<'a> Evaluator<'a> {
         match self.evaluation.storage.find_equivalent(call) {
             Ok(Some(source)) => Outcome::TakenOver(source.outputs),
             Ok(None) => {
-                let prior = self.evaluation.storage.prior_attempt(&name, damage);
+                let prior = self.evaluation.storage.attempts().prior(&name, damage);
                 Outcome::Missing(name, prior)
             }
             Err(error) => Outcome::failed(name, error),
@@ -132,9 +134,9 @@ impl<'a> Evaluator<'a> {
         damage: Option<Damage>,
     ) -> Result<Recheck<'a>, StorageError> {
         if self.is_forced(name) {
-            return Ok(Recheck::Absent(self.evaluation.storage.prior_attempt(name, damage)));
+            return Ok(Recheck::Absent(self.evaluation.storage.attempts().prior(name, damage)));
         }
-        let collected = self.evaluation.storage.restore(name)?;
+        let collected = Maintenance::new(&self.evaluation.storage).restore(name)?;
         match self.evaluation.storage.find_again(call, name)? {
             Found::Hit(outputs) => return Ok(Recheck::Ended(Outcome::Reused(outputs))),
             Found::Absent { name: other, .. } | Found::Unsettled(other) if other != *name => {
@@ -143,7 +145,9 @@ impl<'a> Evaluator<'a> {
             Found::Absent { .. } | Found::Unsettled(_) => {}
         }
         let absent = || {
-            Recheck::Absent(self.evaluation.storage.prior_attempt_beside(name, collected, damage))
+            Recheck::Absent(
+                self.evaluation.storage.attempts().prior_beside(name, collected, damage),
+            )
         };
         let Some(source) = self.evaluation.storage.find_equivalent(call)? else {
             return Ok(absent());
@@ -189,7 +193,7 @@ impl<'a> Evaluator<'a> {
         let call = call_of(self.evaluation.computation(id), &inputs);
         let published = sealed.publish(call, &name, forced).and_then(|outputs| {
             if remembered {
-                self.evaluation.storage.forget(&outputs.name)?;
+                self.evaluation.storage.attempts().forget(&outputs.name)?;
             }
             Ok(outputs)
         });

@@ -9,7 +9,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use super::Outcome;
 use crate::digest::Digest;
 use crate::plan::{CallId, Plan, Source, Step};
-use crate::storage::record::Published;
+use crate::storage::records::Published;
 use crate::storage::{ComputationVersion, Input, Storage, StorageError, Stored, TaskVersion};
 use crate::workflow::{Computation, NodeId, Task};
 
@@ -162,10 +162,10 @@ impl Files {
     ) -> Result<Self, StorageError> {
         announce(task, plan, storage);
         let input = |path: &&Path| -> Result<Input, StorageError> {
-            if store { storage.store_input(path) } else { storage.find_input(path) }
+            if store { storage.inputs().store(path) } else { storage.inputs().find(path) }
         };
         let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
-        let inputs: Result<_, _> = if storage.expect(&paths) {
+        let inputs: Result<_, _> = if storage.inputs().expect(&paths) {
             let inputs: Vec<_> = paths.par_iter().map(input).collect();
             inputs.into_iter().collect()
         } else {
@@ -195,7 +195,7 @@ impl Files {
         inputs: Vec<Input>,
         storage: &Storage,
     ) -> Result<Self, StorageError> {
-        let literals = plan.literals().iter().map(|name| storage.literal(name.as_str()));
+        let literals = plan.literals().iter().map(|name| storage.inputs().literal(name.as_str()));
         Ok(Self { inputs, literals: literals.collect::<Result<_, _>>()? })
     }
 }

@@ -60,7 +60,7 @@ impl<'a> Exports<'a> {
         let directory = match isolated {
             true => self.shared(trees, tree)?,
             false => {
-                let new = self.storage.private_tree(name.as_str())?;
+                let new = self.storage.trees().create_private(name.as_str())?;
                 fill(&new, trees, tree)?;
                 VerifiedPath { path: new.path().to_owned(), id: new.id()? }
             }
@@ -74,22 +74,22 @@ impl<'a> Exports<'a> {
     pub(super) fn forget(&self, tree: &ObjectId, directory: &VerifiedPath) -> bool {
         let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
         right.retain(|_, it| it != directory);
-        directory.path == self.storage.tree(tree)
-            && matches!(self.storage.find_tree(tree), Ok(Some(FoundTree::Directory(_))))
+        directory.path == self.storage.trees().path(tree)
+            && matches!(self.storage.trees().find(tree), Ok(Some(FoundTree::Directory(_))))
     }
 
     /// The directory of a tree that is shared by all runs.
     fn shared(&self, trees: &Trees, tree: &ObjectId) -> Result<VerifiedPath, CallError> {
-        let path = self.storage.tree(tree);
-        self.storage.announce_roots([self.storage.tree_name(tree)]);
+        let path = self.storage.trees().path(tree);
+        self.storage.announce_roots([self.storage.trees().name(tree)]);
         for _ in 0..MAX_TRIES {
-            let found = self.storage.find_tree(tree)?;
+            let found = self.storage.trees().find(tree)?;
             if let Some(FoundTree::Directory(open)) = &found
                 && trees.are_in(&open.path(), tree).map_err(CallError::Tree)?
             {
                 return Ok(VerifiedPath { path, id: open.id });
             }
-            let new = self.storage.new_tree()?;
+            let new = self.storage.trees().create()?;
             fill(&new, trees, tree)?;
             let id = new.id()?;
             // The directory of a run that was faster is hashed like any other.

@@ -279,7 +279,7 @@ impl<'a> Scheduler<'_, 'a> {
         let Evaluator { evaluation, execution, .. } = self.evaluator;
         let cancelled = execution.is_some_and(|it| it.executor.is_cancelled());
         held.retain_mut(|call| {
-            let holder = evaluation.storage.holder(&call.name).filter(|_| !cancelled);
+            let holder = evaluation.storage.leases().holder(&call.name).filter(|_| !cancelled);
             let settles = call.holder.is_none() && call.since.elapsed() < SETTLING;
             let wait = holder.is_some() || settles && !cancelled;
             if holder.is_some() && holder != call.holder {

@@ -17,7 +17,7 @@ use crate::digest::{Digest, ObjectId, shown_version};
 use crate::evaluate::{Evaluation, Outcome};
 use crate::history;
 use crate::plan::{CallId, LiteralId, Source};
-use crate::storage::record::{FailureRecord, Provenance};
+use crate::storage::records::{FailureRecord, Provenance};
 use crate::storage::{PastCall, PriorAttempt, ResultName};
 use crate::workflow::{Computation, ComputationId, InputId};
 
@@ -222,7 +222,10 @@ impl Comparison<'_> {
         self.nearest[id.index()] = nearest;
         if let Some(Some(prior)) = self.evaluation.missing(id) {
             if let Some(failure) = &prior.failure {
-                let log = self.evaluation.outcome(id).and_then(|it| storage.failure_log(it.name()));
+                let log = self
+                    .evaluation
+                    .outcome(id)
+                    .and_then(|it| storage.attempts().failure_log(it.name()));
                 return vec![Why::FailedLast { failure: failure.clone(), log }];
             }
             if let Some(tombstone) = &prior.collected {

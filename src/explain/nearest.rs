@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::digest::{Digest, shown_version};
 use crate::evaluate::Evaluation;
 use crate::plan::Source;
-use crate::storage::record::Execution;
+use crate::storage::records::Execution;
 use crate::storage::{PastCall, ResultName};
 use crate::workflow::{Computation, ComputationId};
 

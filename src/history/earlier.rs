@@ -3,7 +3,7 @@
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::name::ComputationName;
-use crate::storage::{self, Storage, Trace};
+use crate::storage::{self, Storage, Survey, Trace};
 
 /// The calls that succeeded once, as far as that can be read.
 #[derive(Debug)]
@@ -21,8 +21,9 @@ pub fn earlier<'a>(
 ) -> EarlierCalls {
     let mut unread = 0;
     let traces: Vec<Trace> =
-        computations.flat_map(|name| storage.traces(name, &mut unread)).collect();
-    let read = traces.par_iter().filter_map(|trace| storage.earlier(trace).ok().flatten());
+        computations.flat_map(|name| Survey::new(storage).traces(name, &mut unread)).collect();
+    let read =
+        traces.par_iter().filter_map(|trace| Survey::new(storage).past_call(trace).ok().flatten());
     let mut calls: Vec<storage::PastCall> = read.collect();
     unread += traces.len() - calls.len();
     calls.sort_by(|one, other| {

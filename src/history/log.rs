@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::TakenOver;
 use crate::digest::{DIRTY, Digest};
-use crate::storage::record::{CallRecord, FailureRecord};
-use crate::storage::{Entry, Read, Record, ResultName, Storage, StorageError};
+use crate::storage::records::{CallRecord, FailureRecord};
+use crate::storage::{Entry, Read, Record, ResultName, Storage, StorageError, Survey};
 
 /// A call that has succeeded, or has failed last. Its JSON is a line of `ce log --json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -113,13 +113,13 @@ impl Past {
 ///
 /// Fails if a record cannot be read, or only a newer version can.
 pub fn log(storage: &Storage, filter: &Filter) -> Result<Vec<Past>, StorageError> {
-    let failures = storage.failures()?.into_iter();
+    let failures = Survey::new(storage).failures()?.into_iter();
     let mut log: Vec<Past> =
         failures.map(|(name, record)| Past::of_failure(&name, record)).collect();
-    let entries = if filter.failed { Vec::new() } else { storage.entries()? };
+    let entries = if filter.failed { Vec::new() } else { Survey::new(storage).entries()? };
     for entry in &entries {
         if let Entry::Call(name) = entry
-            && let Read::Record(Record::Call(record)) = storage.read_entry(entry)?
+            && let Read::Record(Record::Call(record)) = storage.records().read_entry(entry)?
             && entry.fits_call(&record)
         {
             log.push(Past::of_call(storage, name, record));

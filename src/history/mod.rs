@@ -19,8 +19,10 @@ pub use self::earlier::earlier;
 pub use self::log::{Filter, Past, log};
 pub use self::takeover::TakenOver;
 use crate::digest::Digest;
-use crate::storage::record::{CallRecord, Origin, Provenance};
-use crate::storage::{Entry, ExpectedFile, Read, Record, Storage, StorageError};
+use crate::storage::records::{CallRecord, Origin, Provenance};
+use crate::storage::{
+    Entry, ExpectedFile, Maintenance, Read, Record, Storage, StorageError, Survey,
+};
 
 /// The fewest digits that stand for a content.
 const FEWEST: usize = 4;
@@ -106,8 +108,8 @@ impl History {
     ///
     /// Fails if a record cannot be read, or only a newer version can.
     pub fn read(storage: &Storage) -> Result<Self, StorageError> {
-        let entries = storage.entries()?;
-        let read = |entry: &Entry| match storage.read_entry(entry) {
+        let entries = Survey::new(storage).entries()?;
+        let read = |entry: &Entry| match storage.records().read_entry(entry) {
             Ok(Read::Record(record)) => Some(Ok((entry.clone(), record))),
             Ok(Read::Spoiled | Read::Absent) => None,
             Err(error) => Some(Err(error)),
@@ -146,7 +148,8 @@ impl History {
             return Ok(subject);
         }
         for name in names.iter().flatten() {
-            if let Some(Provenance { at, user, host, .. }) = storage.tombstone(name).ok().flatten()
+            if let Some(Provenance { at, user, host, .. }) =
+                Maintenance::new(storage).tombstone(name).ok().flatten()
             {
                 return Err(HistoryError::Collected { file: file.to_owned(), at, user, host });
             }

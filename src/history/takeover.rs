@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::storage::record::CallRecord;
-use crate::storage::{Entry, Storage};
+use crate::storage::records::CallRecord;
+use crate::storage::{Entry, Storage, Survey};
 
 /// How many results of one tree may have been taken over one after the other.
 const MOST: usize = 1000;
@@ -31,7 +31,7 @@ impl TakenOver {
             // A record that cannot be read ends the search.
             let entry = source.take().and_then(|source| Entry::of_call(&source));
             let Some(Entry::Call(name)) = entry else { break };
-            let Ok(Some(earlier)) = storage.record_or_tombstone(&name) else { break };
+            let Ok(Some(earlier)) = Survey::new(storage).record_or_tombstone(&name) else { break };
             source = earlier.execution().and_then(|execution| execution.taken_over.clone());
             if source.is_none() {
                 host = Some(earlier.recorded.host);

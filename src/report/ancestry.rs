@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::digest::{Digest, ObjectId};
 use crate::history::{Ancestor, Subject, TakenOver};
-use crate::storage::record::{CallRecord, Execution, JobRecord, Origin, Provenance};
+use crate::storage::records::{CallRecord, Execution, JobRecord, Origin, Provenance};
 use crate::storage::{Defect, Entry, LogTail, Record, Storage};
 
 /// The provenance of a file.

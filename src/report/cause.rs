@@ -5,7 +5,7 @@ use crate::digest::Digest;
 use crate::evaluate::Evaluation;
 use crate::explain::{Cause, CodeVersion, FirstCause, Why};
 use crate::plan::{CallId, LiteralId};
-use crate::storage::record::{FailureRecord, Provenance};
+use crate::storage::records::{FailureRecord, Provenance};
 use crate::workflow::{Computation, ComputationId};
 
 /// Says why a call would run.

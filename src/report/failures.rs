@@ -11,7 +11,7 @@ use super::harmless;
 use crate::count::counted;
 use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::plan::CallId;
-use crate::storage::record::{FailureRecord, Provenance};
+use crate::storage::records::{FailureRecord, Provenance};
 use crate::storage::{Damage, PriorAttempt, StorageError};
 
 /// How many lines of a log are shown.

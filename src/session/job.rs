@@ -8,7 +8,9 @@ use crate::digest::Digest;
 use crate::error::Error;
 use crate::evaluate::{Evaluation, Outcome};
 use crate::git::Home;
-use crate::storage::{Durability, Job, ResultName, Storage, Stored, TaskVersion, Unrecorded};
+use crate::storage::{
+    Durability, Job, KnownRepositories, ResultName, Storage, Stored, TaskVersion, Unrecorded,
+};
 
 /// What became of the outputs of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +48,7 @@ impl Session {
             outputs: &outputs,
             calls: evaluation.outcomes().map(Outcome::name).collect(),
         };
-        match storage.publish_job(&job) {
+        match storage.jobs().publish(&job) {
             Err(error) if error.is_read_only() => Ok(Kept::ReadOnly),
             job => {
                 let job = job?;
@@ -80,7 +82,7 @@ pub fn find_job(
     // The evaluation that follows reports an error of this storage.
     let Ok(storage) = Storage::inspect(storage, unrecorded) else { return Ok(None) };
     let storage = storage.with_cache(Cache::of_user());
-    let outputs = storage.find_job(task, inputs)?;
+    let outputs = storage.jobs().find(task, inputs)?;
     Ok(outputs.map(|outputs| FinishedJob { outputs, storage }))
 }
 
@@ -91,7 +93,9 @@ impl FinishedJob {
     ///
     /// Fails if the storage cannot be written.
     pub fn record_use(&self, dir: &Path, storage: &Path) -> Result<(), Error> {
-        if self.storage.is_recorded(&Home::of(dir)?.path.to_string_lossy())? {
+        if KnownRepositories::new(&self.storage)
+            .is_recorded(&Home::of(dir)?.path.to_string_lossy())?
+        {
             return Ok(());
         }
         record_use(&Storage::open(storage, Unrecorded::Refuse, Durability::Unsynced)?, dir)
@@ -101,5 +105,5 @@ impl FinishedJob {
 /// Records that the repository of a task in this directory uses a storage.
 pub(super) fn record_use(storage: &Storage, dir: &Path) -> Result<(), Error> {
     let Home { path, inode } = Home::of(dir)?;
-    Ok(storage.record_repository(&path.to_string_lossy(), inode)?)
+    Ok(KnownRepositories::new(storage).record(&path.to_string_lossy(), inode)?)
 }

@@ -159,7 +159,8 @@ impl Session {
         let plan = self.plan(&task);
         let (storage, store) = (&self.storage, self.executor.is_some());
         let read = || Files::new(&task, &plan, inputs, storage, store);
-        let files = self.unless_interrupted(reading(visible, || storage.taken_in(), read))?;
+        let files =
+            self.unless_interrupted(reading(visible, || storage.inputs().taken_in(), read))?;
         Ok(Evaluation::new(task, plan, files, Arc::clone(storage)))
     }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use compeval::collect::{CollectRequest, Fate, candidates, collect};
 use compeval::history::History;
-use compeval::storage::{Durability, Storage, Unrecorded};
+use compeval::storage::{Durability, Maintenance, Storage, Unrecorded};
 
 use crate::fifo::{Fifo, Never};
 use crate::isolation;
@@ -306,7 +306,8 @@ fn what_is_retired_is_not_found_and_revived_if_nobody_takes_it_away() {
     let lab = evaluated();
     let storage = open(&lab);
     let history = History::read(&storage).unwrap();
-    let retire = |(entry, record): &_| storage.retire(entry, record).unwrap().unwrap();
+    let retire =
+        |(entry, record): &_| Maintenance::new(&storage).retire(entry, record).unwrap().unwrap();
     let retired: Vec<_> = history.results().iter().map(retire).collect();
     lab.ce_run(&["-n"]).exit(3).says("2 calls: 2 missing");
     // As if the collection had died.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use compeval::executor::{Completion, Ended, ExecuteError, Executor, Invocation, Ticket, Usage};
 use compeval::exit::Exit;
-use compeval::storage::{Durability, Storage, Unrecorded};
+use compeval::storage::{Durability, Storage, Survey, Unrecorded};
 use jiff::Timestamp;
 
 use crate::inside::{Evaluated, World, execute};
@@ -187,7 +187,7 @@ fn pair() -> (Lab, World) {
 /// Whether a failure of any call is remembered.
 fn remembers_failures(world: &World) -> bool {
     let storage = Storage::open(&world.storage, Unrecorded::Adopt, Durability::Unsynced);
-    !storage.unwrap().failures().unwrap().is_empty()
+    !Survey::new(&storage.unwrap()).failures().unwrap().is_empty()
 }
 
 #[test]

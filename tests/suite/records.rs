@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use compeval::storage::{Read, Storage, VersionRecord};
+use compeval::storage::{KnownRepositories, Read, Storage, Survey, VersionRecord};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
@@ -150,13 +150,13 @@ fn is_understood(lab: &Lab, found: &Found, record: &Value) -> bool {
         serde_json::from_value::<VersionRecord>(record.clone()).is_ok()
     } else if found.kind == "failure" {
         // Those that are not understood are left out.
-        storage.failures().unwrap().len() == 3
+        Survey::new(&storage).failures().unwrap().len() == 3
     } else if found.kind == "repository" {
-        storage.repositories().is_ok_and(|known| known[0].record.is_some())
+        KnownRepositories::new(&storage).all().is_ok_and(|known| known[0].record.is_some())
     } else {
-        let entries = storage.entries().unwrap();
+        let entries = Survey::new(&storage).entries().unwrap();
         let entry = entries.iter().find(|entry| entry.record() == found.name).unwrap();
-        matches!(storage.read_entry(entry), Ok(Read::Record(_)))
+        matches!(storage.records().read_entry(entry), Ok(Read::Record(_)))
     };
     fs::write(&path, kept).unwrap();
     understood

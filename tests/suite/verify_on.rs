@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Instant;
 
 use compeval::storage::Storage;
-use compeval::verify::{self, Event, Request};
+use compeval::storage::maintenance::verify::{self, Request, VerifyEvent};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ fn verify(arith: &Arith, from: Option<String>, stop_at: usize) -> (Vec<String>, 
     let verdict = verify::verify(&storage, &request, &stop, &mut |event| {
         events += 1;
         stop.fetch_or(events == stop_at, Ordering::Relaxed);
-        if let Event::Found(finding) = event {
+        if let VerifyEvent::Found(finding) = event {
             found.push(format!("{}: {}", finding.name, finding.defect));
         }
     });

@@ -13,12 +13,10 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{Disk, Doing, Metadata, NotOwn, found};
+use super::reading::Reading;
+use super::{Disk, Doing, Metadata, NotOwn, Result, fault, found};
 use crate::cache::FileStat;
 use crate::digest::Digest;
-use crate::storage::Result;
-use crate::storage::fault::fault;
-use crate::storage::reading::Reading;
 
 /// How a file is opened: never through a link, and without waiting for the other end of a FIFO.
 const PLAIN: OFlags =
@@ -177,7 +175,7 @@ impl Disk {
     }
 
     /// Gives what is going to be replaced another name. A directory has but one, and is moved.
-    pub(in crate::storage) fn keep_aside(&self, from: &Path, to: &Path) -> Result<()> {
+    pub(in crate::storage) fn quarantine(&self, from: &Path, to: &Path) -> Result<()> {
         match self.metadata(from)? {
             Some(metadata) if metadata.is_dir() => self.rename(from, to).map(drop),
             _ => self.link_or_copy(from, to).map(drop),

@@ -15,10 +15,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::files::allow;
-use super::{Disk, Doing, FileId, NotOwn, found};
+use super::{Disk, Doing, FileId, NotOwn, Result, fault, found};
 use crate::cache::FileStat;
-use crate::storage::Result;
-use crate::storage::fault::fault;
 
 /// How a directory is opened that is to be listed.
 const LISTED: OFlags =

@@ -9,10 +9,16 @@
 //! such file" as a value where that is an answer. No other way leads to a file that a result depends
 //! on, so that a test can let any operation fail (see `fault`).
 
+mod advice;
 mod beneath;
+mod durability;
+mod error;
+mod fault;
 mod files;
 mod folders;
 mod metadata;
+pub(super) mod reading;
+mod root;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -20,18 +26,24 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, open, statat};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
+pub use self::advice::advice;
 pub(super) use self::beneath::NotOwn;
+pub use self::durability::Durability;
+pub use self::error::{NoStorage, StorageError};
+pub(super) use self::fault::fault;
 pub(super) use self::folders::make_dirs;
 pub use self::metadata::FileId;
 pub(super) use self::metadata::Metadata;
-use crate::storage::fault::fault;
-use crate::storage::{Result, StorageError};
+pub(super) use self::root::Root;
+
+/// What an operation of the storage returns.
+pub(super) type Result<T, E = StorageError> = std::result::Result<T, E>;
 
 /// How many directories are kept open at most.
 const OPEN: usize = 200;
@@ -286,6 +298,11 @@ impl Disk {
     pub(super) fn id(&self, path: &Path) -> Result<Option<FileId>> {
         Ok(self.metadata(path)?.map(|metadata| metadata.id()))
     }
+}
+
+/// Locks what is only ever changed in one step: a panic elsewhere does not spoil it.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether an error may come of a directory that was removed after it was opened.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{ProbeSite, refused, span};
 use crate::diagnosis::Diagnosis;
-use crate::storage::Result;
+use crate::storage::disk::Result;
 
 /// How often each flush is timed.
 const TIMES: usize = 5;

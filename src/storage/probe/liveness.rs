@@ -2,7 +2,7 @@
 
 use super::ProbeSite;
 use crate::diagnosis::Diagnosis;
-use crate::storage::run::{LEASE_TIMEOUT, OwnRun, Signs};
+use crate::storage::store::run::{LEASE_TIMEOUT, OwnRun, Signs};
 
 /// Names that hosts have before anybody gives them one.
 const NAMELESS: [&str; 4] = ["", "(none)", "localhost", "localhost.localdomain"];

@@ -22,7 +22,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use self::site::ProbeSite;
-use super::StorageError;
+use super::disk::StorageError;
 use crate::diagnosis::Diagnosis;
 
 /// What to try where a file system does not do what is needed.

@@ -8,8 +8,8 @@ use rustix::io::Errno;
 
 use super::{ELSEWHERE, ProbeSite, refused};
 use crate::diagnosis::Diagnosis;
-use crate::storage::Result;
 use crate::storage::disk::Doing;
+use crate::storage::disk::Result;
 
 /// What is left of the rights to write a file after they were taken away.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 
 use super::{ProbeSite, refused};
 use crate::diagnosis::Diagnosis;
-use crate::storage::Result;
+use crate::storage::disk::Result;
 
 /// Whether what is in the storage is on the file system of its `tmp/`.
 pub(super) fn mounts(site: &ProbeSite) -> Diagnosis {

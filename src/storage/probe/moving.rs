@@ -10,7 +10,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::{ELSEWHERE, ProbeSite, refused};
 use crate::diagnosis::Diagnosis;
-use crate::storage::Result;
+use crate::storage::disk::Result;
 use crate::storage::disk::{Disk, Doing};
 
 /// How often a file is replaced while another thread looks at it.

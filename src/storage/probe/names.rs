@@ -6,7 +6,8 @@ use super::{ELSEWHERE, ProbeSite, refused};
 use crate::diagnosis::Diagnosis;
 use crate::slice::MAX_ARITY;
 use crate::storage::disk::Disk;
-use crate::storage::{Result, StorageError, scheme};
+use crate::storage::disk::{Result, StorageError};
+use crate::storage::layout;
 
 /// One letter with an accent, as two forms of Unicode have it.
 const ACCENT: [&str; 2] = ["c_\u{e9}", "c_e\u{301}"];
@@ -35,8 +36,8 @@ pub(super) fn long_names(site: &ProbeSite) -> Diagnosis {
 
 fn longest(site: &ProbeSite) -> Result<Longest> {
     Ok(Longest {
-        bytes: most(scheme::LONGEST_FILE, |bytes| fits(site, &"0".repeat(bytes)))?,
-        inputs: most(MAX_ARITY, |inputs| fits(site, &scheme::longest_record(inputs)))?,
+        bytes: most(layout::LONGEST_FILE, |bytes| fits(site, &"0".repeat(bytes)))?,
+        inputs: most(MAX_ARITY, |inputs| fits(site, &layout::longest_record(inputs)))?,
     })
 }
 
@@ -72,7 +73,7 @@ fn is_accepted(done: Result<()>) -> Result<bool> {
 
 fn told_of_length(Longest { bytes, inputs }: Longest) -> Diagnosis {
     let probe = "long names";
-    if bytes >= scheme::LONGEST_FILE && inputs >= MAX_ARITY {
+    if bytes >= layout::LONGEST_FILE && inputs >= MAX_ARITY {
         let found = format!("{bytes} bytes, and paths for a call of {inputs} inputs");
         return Diagnosis::ok(probe, found);
     }
@@ -83,7 +84,7 @@ fn told_of_length(Longest { bytes, inputs }: Longest) -> Diagnosis {
             .broken(format!("a call of more than {inputs} inputs cannot be published"))
             .hint("put the storage on another file system, or where its path is shorter")
     } else {
-        let need = scheme::LONGEST_FILE;
+        let need = layout::LONGEST_FILE;
         found.note(format!("computations and tasks with names near {need} bytes do not fit"))
     }
 }

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::refused;
 use crate::diagnosis::Diagnosis;
 use crate::storage::disk::{self, Disk, Doing, is_absent};
-use crate::storage::run::{self, OwnRun};
-use crate::storage::{Result, StorageError};
+use crate::storage::disk::{Result, StorageError};
+use crate::storage::layout::RUNS;
+use crate::storage::store::run::OwnRun;
 
 /// A private directory; it and all that had to be made for it go with this.
 #[derive(Debug)]
@@ -110,7 +111,7 @@ impl ProbeSite {
 
     /// A text in which the private directory is called as in the documentation.
     pub(super) fn shown(&self, text: &str) -> String {
-        text.replace(&self.run, &format!("{}/RUN", run::ROOM))
+        text.replace(&self.run, &format!("{RUNS}/RUN"))
     }
 
     /// Removes the private directory, and what was made for it and nobody else uses.

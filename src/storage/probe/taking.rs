@@ -8,7 +8,7 @@ use std::thread;
 use super::{ELSEWHERE, ProbeSite, refused};
 use crate::diagnosis::Diagnosis;
 use crate::storage::disk::Disk;
-use crate::storage::{Result, StorageError};
+use crate::storage::disk::{Result, StorageError};
 
 /// How many threads try to take the same name at the same time.
 const RIVALS: usize = 4;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::{ELSEWHERE, ProbeSite, refused, span};
 use crate::diagnosis::Diagnosis;
-use crate::storage::Result;
+use crate::storage::disk::Result;
 use crate::storage::disk::{Disk, Doing};
 
 /// What file systems round time stamps to, in nanoseconds.

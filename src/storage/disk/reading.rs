@@ -1,0 +1,341 @@
+//! Reading a file to its end: hashed, and copied if that is wanted, in one go.
+//!
+//! Of a large file, SHA-1 is taken by a thread of its own: it is by far the slowest step, and one
+//! that cannot be divided. doc/performance.md has what was measured.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind::{Interrupted, WouldBlock};
+use std::io::{self, Read, Seek, Write};
+use std::iter;
+use std::num::NonZeroUsize;
+use std::os::unix::fs::OpenOptionsExt;
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, mpsc};
+use std::thread::{self, ScopedJoinHandle};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, ioctl_ficlone};
+use rustix::io::Errno;
+
+use super::{Disk, Doing, Metadata, Result, StorageError, fault, lock};
+use crate::digest::{Digest, Hasher};
+
+/// From so many bytes on, a file is large: a second thread helps, and reading it twice is noticed.
+pub(in crate::storage) const LARGE: u64 = 8 << 20;
+
+/// How much is read at a time, in bytes: large enough to be cheap, small enough for the cache.
+const PIECE: usize = 64 << 10;
+
+/// The least, since files that the system makes up say that they are empty.
+const SMALL_PIECE: usize = 4 << 10;
+
+/// The same where a piece goes from one thread to the other, which takes some time.
+const LARGE_PIECE: usize = 512 << 10;
+
+/// How many of these there are: as much is done ahead.
+const PIECES: usize = 4;
+
+/// How long one waits for a pipe before looking whether somebody asks to stop.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// Whoever has this may read several files at the same time: there are only so many cores.
+static TOGETHER: Mutex<()> = Mutex::new(());
+
+/// What nobody asks to stop.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// A file that is being read.
+#[derive(Debug)]
+pub(in crate::storage) struct Reading<'a> {
+    path: &'a Path,
+    file: File,
+    metadata: Metadata,
+    stop: &'a AtomicBool,
+    count: Option<&'a AtomicU64>,
+}
+
+impl<'a> Reading<'a> {
+    /// Reads a file of the storage that is open.
+    pub(in crate::storage) const fn of(path: &'a Path, file: File, metadata: Metadata) -> Self {
+        Self { path, file, metadata, stop: &NEVER, count: None }
+    }
+
+    /// Opens a user's file, which may be anywhere, behind links, and a pipe. Reading it fails when
+    /// `stop` is set.
+    pub(in crate::storage) fn open_unless(stop: &'a AtomicBool, path: &'a Path) -> Result<Self> {
+        let open = || {
+            // Who opens a pipe would wait for a writer, and nobody could ask to stop.
+            let wait =
+                if fs::metadata(path)?.is_file() { OFlags::empty() } else { OFlags::NONBLOCK };
+            let flags = i32::try_from(wait.bits()).unwrap_or_default();
+            let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+            let metadata = Metadata::of(&file)?;
+            Ok((file, metadata))
+        };
+        let (file, metadata) = fault().and_then(|()| open()).doing("read", path)?;
+        Ok(Self { stop, ..Self::of(path, file, metadata) })
+    }
+
+    /// Lets reading fail when this is set.
+    pub(in crate::storage) const fn until(mut self, stop: &'a AtomicBool) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// The file.
+    pub(in crate::storage) const fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Its path.
+    pub(in crate::storage) const fn path(&self) -> &'a Path {
+        self.path
+    }
+
+    /// Lets it add how many bytes it reads.
+    pub(in crate::storage) const fn counting(mut self, count: &'a AtomicU64) -> Self {
+        self.count = Some(count);
+        self
+    }
+
+    /// What was known of it when it was opened.
+    pub(in crate::storage) const fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// What is known of it now.
+    pub(in crate::storage) fn metadata_now(&self) -> Result<Metadata> {
+        Metadata::of(&self.file).doing("look at", self.path)
+    }
+
+    /// Whether it can be read more than once, unlike a pipe.
+    pub(in crate::storage) fn is_file(&self) -> bool {
+        self.metadata.is_file()
+    }
+
+    /// Whether it is large.
+    pub(in crate::storage) fn is_large(&self) -> bool {
+        self.is_file() && self.metadata.len() >= LARGE
+    }
+
+    /// Returns the digest of the contents.
+    pub(in crate::storage) fn digest(&mut self) -> Result<Digest> {
+        self.pieces(&mut |_| Ok(()))
+    }
+
+    /// Copies it into a new file that everybody may read who may read the original; returns the
+    /// digest of what was copied.
+    ///
+    /// The copy shares its blocks with the original where the file system can do that.
+    pub(in crate::storage) fn copy(&mut self, disk: &Disk, to: &Path) -> Result<Digest> {
+        let mut copy = disk.create(to, self.metadata.mode() & 0o777 | 0o600)?;
+        if ioctl_ficlone(&copy, &self.file).is_ok() {
+            let metadata = Metadata::of(&copy).doing("look at", to)?;
+            let Self { stop, count, .. } = *self;
+            return Reading { stop, count, ..Reading::of(to, copy, metadata) }.digest();
+        }
+        let mut write = |piece: &[u8]| fault().and_then(|()| copy.write_all(piece));
+        self.pieces(&mut |piece| write(piece).doing("write", to))
+    }
+
+    /// Goes back to the beginning.
+    pub(in crate::storage) fn rewind(&mut self) -> Result<()> {
+        self.file.rewind().doing("read", self.path)
+    }
+
+    /// How much is read at a time, in bytes: no more than is needed for a small file.
+    fn piece(&self) -> usize {
+        let whole = usize::try_from(self.metadata.len()).unwrap_or(PIECE);
+        if self.is_file() { whole.clamp(SMALL_PIECE, PIECE) } else { PIECE }
+    }
+
+    /// Reads all of it, piece by piece; returns the digest.
+    fn pieces(&mut self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Digest> {
+        if self.is_large()
+            && let Some(digest) = self.pieces_for_two(each)?
+        {
+            return Ok(digest);
+        }
+        let mut hasher = Hasher::default();
+        let mut piece = vec![0; self.piece()];
+        loop {
+            let count = self.fill(&mut piece)?;
+            if count == 0 {
+                return Ok(hasher.finish());
+            }
+            hasher.update(&piece[..count]);
+            each(&piece[..count])?;
+        }
+    }
+
+    /// Does the same in two threads, or nothing if there is no second one to be had.
+    fn pieces_for_two(
+        &mut self,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<Option<Digest>> {
+        let mut hasher = Hasher::default();
+        let (mut slow, mut fast) = hasher.halves();
+        let (full, filled) = mpsc::channel::<(Vec<u8>, usize)>();
+        let (empty, free) = mpsc::channel();
+        let helped = thread::scope(|scope| {
+            let hash = || {
+                // Whoever reads may have given up.
+                let (filled, empty) = (filled, empty);
+                (0..PIECES).for_each(|_| drop(empty.send(vec![0; LARGE_PIECE])));
+                for (piece, count) in filled {
+                    slow(&piece[..count]);
+                    drop(empty.send(piece));
+                }
+            };
+            let Ok(_) = thread::Builder::new().name("sha1".to_owned()).spawn_scoped(scope, hash)
+            else {
+                return Ok(false);
+            };
+            let full = full;
+            // Should the other one panic, the scope does.
+            while let Ok(mut piece) = free.recv() {
+                let count = self.fill(&mut piece)?;
+                if count == 0 {
+                    break;
+                }
+                fast(&piece[..count]);
+                each(&piece[..count])?;
+                drop(full.send((piece, count)));
+            }
+            Ok(true)
+        })?;
+        drop((slow, fast));
+        Ok(helped.then(|| hasher.finish()))
+    }
+
+    /// Reads the next piece; returns how much there was, or 0 at the end.
+    fn fill(&mut self, piece: &mut [u8]) -> Result<usize> {
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(StorageError::Interrupted);
+            }
+            if !self.has_more().doing("read", self.path)? {
+                continue;
+            }
+            match self.file.read(piece) {
+                Err(error) if matches!(error.kind(), Interrupted | WouldBlock) => {}
+                read => {
+                    if let (Some(total), Ok(count)) = (self.count, &read) {
+                        total.fetch_add(*count as u64, Ordering::Relaxed);
+                    }
+                    return read.doing("read", self.path);
+                }
+            }
+        }
+    }
+
+    /// Whether reading does not wait; waits for that for a while.
+    fn has_more(&self) -> io::Result<bool> {
+        if self.is_file() {
+            return Ok(true);
+        }
+        let mut files = [PollFd::new(&self.file, PollFlags::IN)];
+        match poll(&mut files, Some(&LOOK)) {
+            Err(Errno::INTR) => Ok(false),
+            ready => Ok(ready? > 0),
+        }
+    }
+}
+
+/// Returns the digests of files, not pipes, that nobody changes.
+///
+/// Several large ones are read at the same time, unless other threads are at that already.
+pub(in crate::storage) fn digests(files: Vec<Reading<'_>>) -> Result<Box<[Digest]>> {
+    let large = files.iter().filter(|file| file.is_large()).count();
+    let Some(_others_do_not) = TOGETHER.try_lock().ok().filter(|_| large > 1) else {
+        return files.into_iter().map(|mut file| file.digest()).collect();
+    };
+    let files: Vec<Mutex<Reading<'_>>> = files.into_iter().map(Mutex::new).collect();
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let number = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        let files = number.map_while(|at| Some((at, files.get(at)?)));
+        files.map(|(at, file)| (at, lock(file).digest())).collect::<Vec<_>>()
+    };
+    let others = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(large) - 1;
+    let mut all = thread::scope(|scope| {
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, some).ok();
+        let others: Vec<_> = (0..others).filter_map(spawn).collect();
+        let others = others.into_iter().map(ScopedJoinHandle::join);
+        let mut all = some();
+        all.extend(others.flat_map(|other| other.unwrap_or_else(|panic| resume_unwind(panic))));
+        all
+    });
+    all.sort_unstable_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, digest)| digest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Contents of so many bytes, of which no two pieces are the same.
+    fn contents(size: usize) -> Vec<u8> {
+        (0..).flat_map(u64::to_le_bytes).take(size).collect()
+    }
+
+    #[test]
+    fn one_thread_and_two_come_to_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Disk::open(dir.path()).unwrap();
+        let (file, copy) = (dir.path().join("file"), dir.path().join("copy"));
+        let large = usize::try_from(LARGE).unwrap();
+        for size in [0, 1, PIECE, PIECE + 1, large - 1, large, large + LARGE_PIECE + 1] {
+            let contents = contents(size);
+            fs::write(&file, &contents).unwrap();
+            let mut reading = disk.reading(&file).unwrap();
+            assert_eq!(reading.is_large(), size >= large);
+            let digest = Digest::of(&contents);
+            assert_eq!(reading.digest().unwrap(), digest, "{size} bytes");
+            reading.rewind().unwrap();
+            assert_eq!(reading.copy(&disk, &copy).unwrap(), digest, "{size} bytes");
+            assert!(fs::read(&copy).unwrap() == contents, "{size} bytes");
+            fs::remove_file(&copy).unwrap();
+        }
+    }
+
+    #[test]
+    fn several_files_are_read_at_the_same_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let large = usize::try_from(LARGE).unwrap();
+        let contents = [large, 3, large + 1, 0, large + 2].map(contents);
+        let disk = Disk::open(dir.path()).unwrap();
+        let path = |at: usize| dir.path().join(at.to_string());
+        let paths: Vec<_> = (0..contents.len()).map(path).collect();
+        for (path, contents) in paths.iter().zip(&contents) {
+            fs::write(path, contents).unwrap();
+        }
+        let files = paths.iter().map(|path| disk.reading(path).unwrap()).collect();
+        let expected: Vec<_> = contents.iter().map(|contents| Digest::of(contents)).collect();
+        assert_eq!(*digests(files).unwrap(), expected);
+    }
+
+    #[test]
+    fn reading_stops_when_it_is_asked_to_and_when_the_copy_cannot_be_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, copy) = (dir.path().join("file"), dir.path().join("copy"));
+        for size in [LARGE - 1, LARGE] {
+            File::create(&file).unwrap().set_len(size).unwrap();
+            let stop = AtomicBool::new(false);
+            let mut reading = Reading::open_unless(&stop, &file).unwrap();
+            let full = |_: &[u8]| Err(StorageError::Unsteady(copy.clone()));
+            assert!(matches!(reading.pieces(&mut { full }), Err(StorageError::Unsteady(_))));
+            reading.rewind().unwrap();
+            let mut pieces = 0;
+            let asked = reading.pieces(&mut |_| {
+                pieces += 1;
+                stop.store(pieces == 2, Ordering::Relaxed);
+                Ok(())
+            });
+            assert!(matches!(asked, Err(StorageError::Interrupted)));
+            assert_eq!(pieces, 2);
+        }
+    }
+}

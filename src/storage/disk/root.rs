@@ -1,0 +1,185 @@
+//! The directory of a storage as one run uses it: names, private names, directories made on demand.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::durability::Unsynced;
+use super::{Disk, Durability, FileId, Result, StorageError, lock};
+
+/// Up to so many files and directories are flushed one by one, more with the whole file system.
+const MAX_SINGLE_FLUSHES: usize = 16;
+
+/// The directory of an open storage.
+#[derive(Debug)]
+pub(in crate::storage) struct Root {
+    shown: PathBuf,
+    pub(in crate::storage) disk: Arc<Disk>,
+    /// Whether anything may be changed.
+    pub(in crate::storage) writable: bool,
+    /// What was written and may not be on the disk yet.
+    pub(in crate::storage) unsynced: Unsynced,
+    /// The private directory of this run, relative to the storage.
+    own: String,
+    /// Paths that were made, and so are known to be there.
+    made: Mutex<HashSet<PathBuf>>,
+    next_number: AtomicU64,
+}
+
+impl Root {
+    /// A directory that is only read. `own` names the private directory of this run.
+    pub(in crate::storage) fn new(shown: &Path, disk: Disk, own: String) -> Self {
+        Self {
+            shown: shown.components().collect(),
+            disk: Arc::new(disk),
+            writable: false,
+            unsynced: Unsynced::new(Durability::Unsynced),
+            own,
+            made: Mutex::default(),
+            next_number: AtomicU64::new(0),
+        }
+    }
+
+    /// Lets it be written through this disk.
+    pub(in crate::storage) fn make_writable(&mut self, disk: Disk, sync: Durability) {
+        self.disk = Arc::new(disk);
+        self.writable = true;
+        self.unsynced = Unsynced::new(sync);
+    }
+
+    /// The absolute path of a name.
+    pub(in crate::storage) fn path(&self, name: &str) -> PathBuf {
+        let root = self.disk.root();
+        let mut path = PathBuf::with_capacity(root.as_os_str().len() + 1 + name.len());
+        path.push(root);
+        path.push(name);
+        path
+    }
+
+    /// The path of a name as the user named the storage.
+    pub(in crate::storage) fn shown(&self, name: &str) -> PathBuf {
+        self.shown.join(name)
+    }
+
+    /// The name of a path, given from anywhere.
+    pub(in crate::storage) fn name_of(&self, path: &Path) -> Option<String> {
+        let inside = |path: &Path, root: &Path| {
+            path.strip_prefix(root).ok().and_then(Path::to_str).map(str::to_owned)
+        };
+        let plain = std::path::absolute(path).ok().and_then(|path| inside(&path, self.disk.root()));
+        plain.or_else(|| inside(&path.canonicalize().ok()?, &self.disk.root().canonicalize().ok()?))
+    }
+
+    /// Makes the directory that is to hold a file of this name. Returns the file's path.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory cannot be made, or the storage has vanished.
+    pub(in crate::storage) fn place(&self, name: &str) -> Result<PathBuf> {
+        let path = self.path(name);
+        let Some(dir) = path.parent() else {
+            return Ok(path);
+        };
+        if !lock(&self.made).contains(dir) {
+            // Making it again would silently start a new storage.
+            self.vanished().map_or(Ok(()), Err)?;
+            self.disk.make_dirs(dir)?;
+            self.first_made(dir);
+            // Each directory is an entry of the one above it.
+            let above =
+                dir.ancestors().skip(1).take_while(|above| above.starts_with(self.disk.root()));
+            above.for_each(|above| self.unsynced.note(above));
+        }
+        Ok(path)
+    }
+
+    /// Notes that a path was made. Returns true the first time.
+    pub(in crate::storage) fn first_made(&self, path: &Path) -> bool {
+        lock(&self.made).insert(path.to_owned())
+    }
+
+    /// A name for a new file or directory in this run's private directory.
+    pub(in crate::storage) fn private_name(&self) -> String {
+        format!("{}/{}", self.own, self.next_number())
+    }
+
+    /// A directory of its own, below this one, for what this run moves to quarantine of one result.
+    pub(in crate::storage) fn quarantine_room(&self, quarantine: &str) -> String {
+        format!("{quarantine}/{}", self.private_name().replace('/', "-"))
+    }
+
+    /// A number that this run has not used yet.
+    pub(in crate::storage) fn next_number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The error that the storage is not where it was when it was opened, if it is not.
+    ///
+    /// Another directory in its place is another storage.
+    pub(in crate::storage) fn vanished(&self) -> Option<StorageError> {
+        let gone = self.writable && !self.disk.is_in_place();
+        gone.then(|| StorageError::Vanished(self.shown.clone()))
+    }
+
+    /// The error that this run's private directory is not where it was made, if it is not.
+    pub(in crate::storage) fn displaced(&self) -> Option<StorageError> {
+        let own = self.path(&self.own);
+        let moved = || self.disk.is_moved(&own).then(|| StorageError::Moved(own.clone()));
+        self.vanished().or_else(moved)
+    }
+
+    /// Returns the device and inode of a file or directory of this run's own.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is gone.
+    pub(in crate::storage) fn id_of(&self, path: &Path) -> Result<FileId> {
+        self.disk.id(path)?.ok_or_else(|| StorageError::Moved(path.to_owned()))
+    }
+
+    /// Returns the names in a directory, sorted.
+    pub(in crate::storage) fn names(&self, directory: &str) -> Result<Vec<String>> {
+        let names = self.disk.names(&self.path(directory))?.into_iter();
+        Ok(names.map(|(name, _)| name).collect())
+    }
+
+    /// Returns the names in a directory that are no symbolic links, sorted; none if it is one itself.
+    pub(in crate::storage) fn own_names(&self, directory: &str) -> Result<Vec<String>> {
+        match self.disk.names(&self.path(directory)) {
+            Err(error) if error.is_not_own() => Ok(Vec::new()),
+            names => {
+                Ok(names?.into_iter().filter(|(_, is_link)| !is_link).map(|it| it.0).collect())
+            }
+        }
+    }
+
+    /// Returns the names of all files below a directory, relative to the storage.
+    pub(in crate::storage) fn files(&self, directory: &str) -> Result<Vec<String>> {
+        let files = self.disk.walk(&self.path(directory))?;
+        Ok(files.into_iter().map(|file| format!("{directory}/{file}")).collect())
+    }
+
+    /// Waits until one file is on the disk, if anything is flushed at all.
+    pub(in crate::storage) fn sync(&self, path: &Path) -> Result<()> {
+        if self.unsynced.is_synced() { self.disk.sync(path) } else { Ok(()) }
+    }
+
+    /// Waits until everything that was written so far is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the disk does; then nothing of it can be counted on.
+    pub(in crate::storage) fn flush(&self) -> Result<()> {
+        let paths = self.unsynced.take();
+        let flushed = match paths.len() {
+            0 => return Ok(()),
+            1..=MAX_SINGLE_FLUSHES => paths.iter().try_for_each(|path| self.disk.sync(path)),
+            _ => self.disk.sync_all(),
+        };
+        if flushed.is_err() {
+            self.unsynced.put_back(paths);
+        }
+        self.vanished().map_or(flushed, Err)
+    }
+}

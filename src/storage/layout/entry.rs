@@ -1,0 +1,63 @@
+//! Results that have records, whatever their kind.
+
+use super::{RECORDS, ResultName, TASK_INPUTS};
+
+/// A result that has a record.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Entry {
+    /// A call.
+    Call(ResultName),
+    /// A job.
+    Job(ResultName),
+    /// A task input: its name below the directory of all of them.
+    TaskInput(String),
+}
+
+impl Entry {
+    /// The name of its record, relative to the storage.
+    pub fn record(&self) -> String {
+        self.room(RECORDS)
+    }
+
+    /// The name of a record of it that is kept in another room.
+    pub(in crate::storage) fn room(&self, room: &str) -> String {
+        match self {
+            Self::Call(name) | Self::Job(name) => name.record_in(room),
+            Self::TaskInput(place) => format!("{TASK_INPUTS}/{room}/{place}.json"),
+        }
+    }
+
+    /// The call that has a name without a room.
+    pub fn of_call(short: &str) -> Option<Self> {
+        ResultName::of_short(short).map(Self::Call)
+    }
+
+    /// The result that a file belongs to, going by its name.
+    pub fn of_file(file: &str) -> Option<Self> {
+        if let Some(place) = file.strip_prefix(TASK_INPUTS) {
+            return Some(Self::TaskInput(place.strip_prefix('/')?.to_owned()));
+        }
+        let name = ResultName::of_output(file)?;
+        match file.get(..2)? {
+            "c_" => Some(Self::Call(name)),
+            "t_" => Some(Self::Job(name)),
+            _ => None,
+        }
+    }
+
+    /// The version of its computation or task as its name shows it; `None` of a task input.
+    pub fn version(&self) -> Option<&str> {
+        match self {
+            Self::Call(name) | Self::Job(name) => Some(name.version()),
+            Self::TaskInput(_) => None,
+        }
+    }
+
+    /// The name of a file of it; a task input has but one.
+    pub fn file(&self, number: usize) -> String {
+        match self {
+            Self::Call(name) | Self::Job(name) => name.output(number),
+            Self::TaskInput(place) => format!("{TASK_INPUTS}/{place}"),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Every name in a storage: how results, records, private directories and their parts are called.
+//!
+//! Pure functions from values to names, and back. Nothing here does I/O.
+
+mod entry;
+mod result;
+mod run;
+mod stage;
+mod version;
+
+pub use self::entry::Entry;
+pub use self::result::ResultName;
+pub(super) use self::result::{
+    DIGITS, Digits, LONGEST_FILE, longest_record, task_input, task_input_record,
+};
+pub(super) use self::run::{RunName, roots_file};
+pub use self::stage::LOG;
+pub(super) use self::stage::{OUTBOX, RECORD, WORK, is_stage, waiting};
+pub use self::version::{ComputationVersion, TaskVersion};
+pub(super) use self::version::{note, notes};
+
+/// The directory of task inputs.
+pub(super) const TASK_INPUTS: &str = "tinputs";
+
+/// The directory of trees of computations.
+pub(super) const TREES: &str = "trees";
+
+/// Where trees are moved that do not contain what their names say.
+pub(super) const QUARANTINE: &str = "aside";
+
+/// The directory of the records of repositories.
+pub(super) const REPOSITORIES: &str = "repositories";
+
+/// The directory of the private directories of runs.
+pub(super) const RUNS: &str = "tmp";
+
+/// Directories of the layout beside those of computations and tasks.
+pub(super) const ROOMS: [&str; 4] = [TASK_INPUTS, TREES, REPOSITORIES, RUNS];
+
+/// The room of the records that say what is there.
+pub(super) const RECORDS: &str = "record";
+
+/// The room of tombstones.
+pub(super) const COLLECTED: &str = "collected";
+
+/// The room of failures, and of what failed calls printed.
+pub(super) const FAILED: &str = "failed";
+
+/// The room of what calls printed that succeeded.
+pub(super) const LOGS: &str = "log";
+
+/// The room of leases.
+pub(super) const LEASES: &str = "running";
+
+/// The room of pins.
+pub(super) const PINS: &str = "pinned";
+
+/// The file that says which version a directory belongs to.
+pub(super) const OWNER: &str = "version.json";

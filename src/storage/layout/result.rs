@@ -1,0 +1,278 @@
+//! How results are named: the specification's scheme, and nothing else.
+//!
+//! ```text
+//! tinputs/HH/HHHHHHHHHH             a task input
+//! c_NAME/CCID/NN/IN0_IN1_...        an output of a call
+//! t_NAME/TCID/NN/IN0_IN1_...        an output of a job
+//! c_NAME/CCID/ROOM/IN0_IN1_...      what else is kept of it, by room
+//! ```
+//!
+//! Pure functions from values to names.
+
+use crate::digest::{Digest, SHORT};
+use crate::slice::MAX_ARITY;
+
+use super::{QUARANTINE, RECORDS};
+
+/// The greatest length of a file name that every file system takes, in bytes.
+pub(in crate::storage) const LONGEST_FILE: usize = 255;
+
+/// The same, less what is appended to it.
+const LONGEST: usize = LONGEST_FILE - ".json".len();
+
+/// How many digits of each input's SHA-1 a name shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::storage) enum Digits {
+    /// Twelve, as the specification has it.
+    Short,
+    /// All forty, for what collides with another in its first twelve.
+    Full,
+}
+
+/// Which names a result may have, in the order in which they are tried.
+pub(in crate::storage) const DIGITS: [Digits; 2] = [Digits::Short, Digits::Full];
+
+/// The name that all outputs of one call, or of one job, share: all but the output's number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ResultName {
+    directory: Box<str>,
+    file: Box<str>,
+}
+
+impl ResultName {
+    /// The name of a result in a directory.
+    pub(in crate::storage) fn new(directory: &str, inputs: &[Digest], digits: Digits) -> Self {
+        Self { directory: directory.into(), file: file(inputs, digits) }
+    }
+
+    /// Whether it is the name of a result in this directory, from these inputs.
+    pub(in crate::storage) fn is_of(&self, directory: &str, inputs: &[Digest]) -> bool {
+        *self.directory == *directory
+            && DIGITS.into_iter().any(|digits| self.file == file(inputs, digits))
+    }
+
+    /// The directory of all results of its version.
+    pub(in crate::storage) fn directory(&self) -> &str {
+        &self.directory
+    }
+
+    /// The version of the computation or task as the name shows it: `CCID` or `TCID`.
+    pub fn version(&self) -> &str {
+        self.directory.rsplit_once('/').map_or(&*self.directory, |(_, version)| version)
+    }
+
+    /// The name whose record in a room has this name, which is relative to the storage.
+    pub(in crate::storage) fn of_record_in(room: &str, record: &str) -> Option<Self> {
+        let record = record.strip_suffix(".json")?;
+        let (directory, file) = record.split_once(&format!("/{room}/"))?;
+        Some(Self { directory: directory.into(), file: file.into() })
+    }
+
+    /// The name that a file belongs to that would be an output.
+    pub(in crate::storage) fn of_output(file: &str) -> Option<Self> {
+        let [owner, commit, _number, file] = file.splitn(4, '/').collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        Some(Self { directory: format!("{owner}/{commit}").into(), file: file.into() })
+    }
+
+    /// The name that a result has without a room.
+    pub(in crate::storage) fn of_short(short: &str) -> Option<Self> {
+        let [owner, commit, file] = short.splitn(3, '/').collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        Some(Self { directory: format!("{owner}/{commit}").into(), file: file.into() })
+    }
+
+    /// The call that a file is an output of, the name of its computation, and the output's number,
+    /// going by the file's name.
+    pub fn maker(file: &str) -> Option<(Self, &str, u8)> {
+        let mut parts = file.split('/');
+        let computation = parts.next()?.strip_prefix("c_")?;
+        let number = parts.nth(1)?.parse().ok()?;
+        Some((Self::of_output(file)?, computation, number))
+    }
+
+    /// The call that a text names: one of its outputs, or the call without a room.
+    pub fn of_call(text: &str) -> Option<Self> {
+        let room = text.strip_prefix("c_")?.split('/').nth(2)?;
+        let is_output = room.len() == 2 && room.bytes().all(|digit| digit.is_ascii_digit());
+        if is_output { Self::of_output(text) } else { Self::of_short(text) }
+    }
+
+    /// The name that a call would have in a directory, as far as its inputs are known: `???` stands
+    /// for those that are not. It is for showing, no file ever has it.
+    pub(in crate::storage) fn guess(
+        directory: &str,
+        inputs: impl Iterator<Item = Option<Digest>>,
+    ) -> Self {
+        let show = |input: Option<Digest>| match input {
+            Some(digest) => digest.sha1.short(),
+            None => "???".to_owned(),
+        };
+        Self { directory: directory.into(), file: join(inputs.map(show)) }
+    }
+
+    /// The name of an output.
+    pub fn output(&self, number: usize) -> String {
+        debug_assert!(number < MAX_ARITY, "outputs are counted with two digits");
+        self.room(&format!("{number:02}"))
+    }
+
+    /// The name of a room of the same computation.
+    pub(in crate::storage) fn room_itself(&self, room: &str) -> String {
+        format!("{}/{room}", self.directory)
+    }
+
+    /// The name of what is kept in another room of the same computation.
+    pub(in crate::storage) fn room(&self, room: &str) -> String {
+        [&self.directory, "/", room, "/", &self.file].concat()
+    }
+
+    pub(in crate::storage) fn record(&self) -> String {
+        self.record_in(RECORDS)
+    }
+
+    /// The name of a record that is kept in another room.
+    pub(in crate::storage) fn record_in(&self, room: &str) -> String {
+        [&self.directory, "/", room, "/", &self.file, ".json"].concat()
+    }
+
+    /// The room of what was moved out of the way.
+    pub(in crate::storage) fn quarantine(&self) -> String {
+        self.room(QUARANTINE)
+    }
+
+    /// The name without a room: what identifies the call among all calls.
+    pub fn short(&self) -> String {
+        [&*self.directory, "/", &self.file].concat()
+    }
+}
+
+/// The name of a task input.
+pub(in crate::storage) fn task_input(digest: &Digest, digits: Digits) -> String {
+    format!("tinputs/{}", task_input_place(digest, digits))
+}
+
+/// The name of what is recorded of a task input.
+pub(in crate::storage) fn task_input_record(digest: &Digest, digits: Digits) -> String {
+    format!("tinputs/record/{}.json", task_input_place(digest, digits))
+}
+
+fn task_input_place(digest: &Digest, digits: Digits) -> String {
+    let text = shown(digest, digits);
+    format!("{}/{}", &text[..2], &text[2..])
+}
+
+fn shown(digest: &Digest, digits: Digits) -> String {
+    match digits {
+        Digits::Short => digest.sha1.short(),
+        Digits::Full => digest.sha1.full(),
+    }
+}
+
+fn file(inputs: &[Digest], digits: Digits) -> Box<str> {
+    join(inputs.iter().map(|input| shown(input, digits)))
+}
+
+/// The name of a record of a call with so many inputs, below its room: to try whether it fits.
+pub(in crate::storage) fn longest_record(inputs: usize) -> String {
+    format!("{}.json", join((0..inputs).map(|_| "0".repeat(SHORT))))
+}
+
+/// Joins the inputs' digits with `_`. Where a component would grow too long it ends in `_`, and
+/// the rest goes on in a directory of that name. Nothing at all is `_`.
+fn join(inputs: impl Iterator<Item = String>) -> Box<str> {
+    let mut name = String::with_capacity(inputs.size_hint().0 * (SHORT + 1));
+    let mut begin = 0;
+    for input in inputs {
+        if name.len() > begin {
+            name.push('_');
+            // The underscore that would follow counts, too.
+            if name.len() - begin + input.len() + 1 > LONGEST.min(19 * (SHORT + 1)) {
+                name.push('/');
+                begin = name.len();
+            }
+        }
+        name.push_str(&input);
+    }
+    if name.is_empty() {
+        name.push('_');
+    }
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIRECTORY: &str = "c_add/567526d1f10f";
+
+    fn digests(count: usize) -> Vec<Digest> {
+        (0..count).map(|n| Digest::of(n.to_string().as_bytes())).collect()
+    }
+
+    #[test]
+    fn names_are_the_specifications() {
+        let (x, y) = (Digest::of(b"17\n"), Digest::of(b"5\n"));
+        let name = ResultName::new(DIRECTORY, &[x, y], Digits::Short);
+        assert_eq!(name.output(1), "c_add/567526d1f10f/01/ad48103e4fc7_5d9474c0309b");
+        assert_eq!(name.record(), "c_add/567526d1f10f/record/ad48103e4fc7_5d9474c0309b.json");
+        assert_eq!(ResultName::of_output(&name.output(1)), Some(name.clone()));
+        assert_eq!(ResultName::of_short(&name.short()), Some(name.clone()));
+        assert_eq!(name.short(), "c_add/567526d1f10f/ad48103e4fc7_5d9474c0309b");
+        assert_eq!(name.version(), "567526d1f10f");
+        assert_eq!(ResultName::of_record_in(RECORDS, &name.record()), Some(name.clone()));
+        assert_eq!(task_input(&x, Digits::Short), "tinputs/ad/48103e4fc7");
+        let guess = ResultName::guess(DIRECTORY, [Some(x), None].into_iter());
+        assert_eq!(guess.output(0), "c_add/567526d1f10f/00/ad48103e4fc7_???");
+    }
+
+    #[test]
+    fn full_names_show_all_digits() {
+        let x = Digest::of(b"17\n");
+        let full = "ad48103e4fc71796e9708cafc43adeed0d1076b7";
+        let name = ResultName::new(DIRECTORY, &[x, x], Digits::Full);
+        assert_eq!(name.output(0), format!("c_add/567526d1f10f/00/{full}_{full}"));
+        assert_eq!(task_input(&x, Digits::Full), format!("tinputs/ad/{}", &full[2..]));
+    }
+
+    #[test]
+    fn a_call_without_inputs_has_a_name() {
+        let name = ResultName::new(DIRECTORY, &[], Digits::Short);
+        assert_eq!(name.output(0), "c_add/567526d1f10f/00/_");
+    }
+
+    #[test]
+    fn long_names_go_on_in_a_directory_after_19_inputs() {
+        let short = |inputs: &[Digest]| {
+            let inputs: Vec<String> = inputs.iter().map(|input| input.sha1.short()).collect();
+            inputs.join("_")
+        };
+        let digests = digests(100);
+        assert_eq!(*file(&digests[..19], Digits::Short), short(&digests[..19]));
+        let twenty = format!("{}_/{}", short(&digests[..19]), short(&digests[19..20]));
+        assert_eq!(*file(&digests[..20], Digits::Short), twenty);
+        let thirty_nine = format!(
+            "{}_/{}_/{}",
+            short(&digests[..19]),
+            short(&digests[19..38]),
+            short(&digests[38..39])
+        );
+        assert_eq!(*file(&digests[..39], Digits::Short), thirty_nine);
+    }
+
+    #[test]
+    fn no_component_is_too_long_and_no_two_names_are_one() {
+        let digests = digests(100);
+        let mut seen = std::collections::HashSet::new();
+        for count in 0..=100 {
+            for digits in DIGITS {
+                let name = file(&digests[..count], digits);
+                assert!(name.split('/').all(|part| part.len() <= LONGEST), "{name}");
+                assert!(!name.contains("//"));
+                assert!(seen.insert(name) || count == 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Names of runs, which are those of their private directories.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::RUNS;
+
+/// The name of a run: `HOST-BOOT-NAMESPACE-PROCESS-TIME`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::storage) struct RunName {
+    pub(in crate::storage) host: String,
+    pub(in crate::storage) boot: String,
+    pub(in crate::storage) namespace: String,
+    pub(in crate::storage) process: u32,
+    pub(in crate::storage) time: String,
+}
+
+impl RunName {
+    /// Whether process numbers certainly mean the same for both. A host without `/proc` knows neither
+    /// its boot id nor its process namespace: unknown ones may differ, and are never equal.
+    pub(in crate::storage) fn is_near(&self, other: &Self) -> bool {
+        let place = |it: &Self| [&it.host, &it.boot, &it.namespace].map(String::clone);
+        place(self) == place(other) && !self.boot.is_empty() && !self.namespace.is_empty()
+    }
+
+    /// Its private directory, relative to the storage.
+    pub(in crate::storage) fn directory(&self) -> String {
+        format!("{RUNS}/{self}")
+    }
+}
+
+impl fmt::Display for RunName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, boot, namespace, process, time } = self;
+        write!(f, "{host}-{boot}-{namespace}-{process}-{time}")
+    }
+}
+
+impl FromStr for RunName {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        // It names a directory in `tmp/`, and nothing elsewhere.
+        if text.contains(['/', '\0']) {
+            return Err(());
+        }
+        let parts: Vec<&str> = text.split('-').collect();
+        let [host, boot, namespace, process, time] = parts[..] else {
+            return Err(());
+        };
+        let process = process.parse().map_err(drop)?;
+        let [host, boot, namespace, time] = [host, boot, namespace, time].map(str::to_owned);
+        Ok(Self { host, boot, namespace, process, time })
+    }
+}
+
+/// The file in the private directory of a run that lists its garbage collection roots.
+pub(in crate::storage) fn roots_file(directory: &str) -> String {
+    format!("{directory}/uses")
+}

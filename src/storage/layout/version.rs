@@ -1,0 +1,128 @@
+//! Versions of computations and tasks, and the directories that may hold their results.
+
+#[cfg(test)]
+use std::sync::LazyLock;
+
+use super::{DIGITS, ResultName};
+use crate::digest::{DIRTY, Digest, ObjectId};
+use crate::name::{ComputationName, TaskName};
+
+/// A version of a computation: everything but its inputs that a result depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct ComputationVersion<'a> {
+    /// The name of the computation.
+    pub computation: &'a ComputationName,
+    /// The commit that holds it, or that it was changed from.
+    pub commit: &'a ObjectId,
+    /// The Git tree of its directory.
+    pub tree: &'a ObjectId,
+    /// The tree is not the commit's.
+    pub dirty: bool,
+}
+
+impl PartialEq for ComputationVersion<'_> {
+    /// What is not committed is known by its tree alone.
+    fn eq(&self, other: &Self) -> bool {
+        self.computation == other.computation
+            && self.dirty == other.dirty
+            && self.tree == other.tree
+            && (self.dirty || self.commit == other.commit)
+    }
+}
+
+impl ComputationVersion<'_> {
+    /// The directories that may hold its results, in the order in which they are tried. The first is
+    /// the specification's.
+    pub fn directories(self) -> Vec<String> {
+        let Self { computation, commit, tree, dirty } = self;
+        let names = if dirty {
+            vec![format!("{DIRTY}{}", tree.short()), format!("{DIRTY}{}", tree.full())]
+        } else {
+            vec![
+                commit.short().to_owned(),
+                format!("{}-{}", commit.short(), tree.short()),
+                format!("{}-{}", commit.full(), tree.full()),
+            ]
+        };
+        names.into_iter().map(|name| format!("c_{computation}/{name}")).collect()
+    }
+
+    /// Whether a directory of this name may hold its results.
+    pub(in crate::storage) fn may_be_in(self, directory: &str) -> bool {
+        self.directories().iter().any(|it| it == directory)
+    }
+
+    /// What it is known by within a run.
+    pub(in crate::storage) fn key(self) -> String {
+        let Self { computation, commit, tree, dirty } = self;
+        let commit = if dirty { "dirty" } else { commit.full() };
+        [computation.as_str(), commit, tree.full()].join("/")
+    }
+}
+
+/// A version of a task: everything but its inputs that a job depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskVersion<'a> {
+    /// The name of the task.
+    pub name: &'a TaskName,
+    /// The commit of its repository.
+    pub commit: &'a ObjectId,
+    /// Its place in the repository. `None` in a record that does not tell it.
+    pub place: Option<&'a str>,
+}
+
+impl<'a> TaskVersion<'a> {
+    /// The version of a task, given by its name, its commit and its place in the repository.
+    pub const fn new(name: &'a TaskName, commit: &'a ObjectId, place: &'a str) -> Self {
+        Self { name, commit, place: Some(place) }
+    }
+
+    /// The directories that may hold its jobs, in the order in which they are tried: two tasks of one
+    /// repository may have the same name, and two commits the same first digits.
+    pub fn directories(self) -> Vec<String> {
+        let Self { name, commit, place } = self;
+        let place = Digest::of(place.unwrap_or_default().as_bytes()).sha1;
+        let versions = [
+            commit.short().to_owned(),
+            format!("{}-{}", commit.short(), place.short()),
+            format!("{}-{}", commit.full(), place.full()),
+        ];
+        versions.into_iter().map(|version| format!("t_{name}/{version}")).collect()
+    }
+
+    /// The names that a job from these inputs may have.
+    pub(in crate::storage) fn names(self, inputs: &[Digest]) -> Vec<ResultName> {
+        let directories = self.directories();
+        let names = directories
+            .iter()
+            .flat_map(|directory| DIGITS.map(|digits| ResultName::new(directory, inputs, digits)));
+        names.collect()
+    }
+}
+
+/// Where versions of a computation's tree leave their names.
+pub(in crate::storage) fn notes(computation: &ComputationName, tree: &ObjectId) -> String {
+    format!("c_{computation}/commits/{}", tree.full())
+}
+
+/// The file that says that there are results of a tree where a result has its name.
+pub(in crate::storage) fn note(
+    computation: &ComputationName,
+    tree: &ObjectId,
+    result: &ResultName,
+) -> String {
+    format!("{}/{}", notes(computation, tree), result.version())
+}
+
+#[cfg(test)]
+impl ComputationVersion<'static> {
+    /// The version of a computation `copy`, for tests.
+    pub(in crate::storage) fn example() -> Self {
+        static COPY: LazyLock<(ComputationName, [ObjectId; 2])> = LazyLock::new(|| {
+            let ids = ["0", "1"].map(|digit| digit.repeat(40).parse().unwrap());
+            ("copy".parse().unwrap(), ids)
+        });
+        let (computation, [commit, tree]) = &*COPY;
+        Self { computation, commit, tree, dirty: false }
+    }
+}

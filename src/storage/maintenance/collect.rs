@@ -1,0 +1,272 @@
+//! Garbage collection: the record of a result becomes a tombstone, then its files are removed.
+//!
+//! A result is retired first: its record is removed, so that nobody finds it any more, and its lease
+//! is acquired, so that whoever needs it waits. Only then the roots of other runs are read. A result
+//! that is in use is restored, and the files of any other are removed. What a collection that died
+//! has retired is restored by the first run that has its lease, or removed by the next collection.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Maintenance, Pins, Survey};
+use crate::storage::disk::Result;
+use crate::storage::layout::{COLLECTED, Entry, LOGS, QUARANTINE, ResultName, TREES};
+use crate::storage::records::{CallRecord, Provenance, Published, Record, Tombstone};
+use crate::storage::store::{GcRoots, Lease, Storage};
+
+/// A result that nobody finds any more, and of which the files are there.
+#[derive(Debug)]
+pub struct Retired<'a> {
+    storage: &'a Storage,
+    entry: Entry,
+    record: Record,
+    /// Where the file of a task input is meanwhile.
+    retired: Option<PathBuf>,
+    _lease: Option<Lease<'a>>,
+}
+
+impl<'a> Maintenance<'a> {
+    /// Retires a result; returns `None` if its record is another one by now, or somebody computes
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn retire(&self, entry: &Entry, record: &Record) -> Result<Option<Retired<'a>>> {
+        let lease = match entry {
+            Entry::Call(name) => match self.storage.leases().acquire(name) {
+                Ok(lease) => Some(lease),
+                Err(_) => return Ok(None),
+            },
+            Entry::Job(_) | Entry::TaskInput(_) => None,
+        };
+        if self.storage.records().read_entry(entry)?.ok().as_ref() != Some(record) {
+            return Ok(None);
+        }
+        match record {
+            Record::Call(record) => self.write_tombstone(entry, record)?,
+            Record::Job(record) => self.write_tombstone(entry, record)?,
+            Record::TaskInput(_) => {}
+        }
+        let place = self.storage.path(&entry.record());
+        self.storage.root.disk.remove(&place)?;
+        self.storage.root.unsynced.note_entry(&place);
+        let (entry, record) = (entry.clone(), record.clone());
+        let mut retired =
+            Retired { storage: self.storage, entry, record, retired: None, _lease: lease };
+        if let Entry::TaskInput(_) = retired.entry {
+            // Whoever has the same file copies it again while it is away.
+            let place = self.storage.root.place(&self.storage.root.private_name())?;
+            let moved = self
+                .storage
+                .root
+                .disk
+                .rename(&self.storage.path(&retired.entry.file(0)), &place)?;
+            retired.retired = moved.then_some(place);
+        }
+        Ok(Some(retired))
+    }
+
+    fn write_tombstone(&self, entry: &Entry, record: &(impl Clone + Serialize)) -> Result<()> {
+        let tombstone = Tombstone { record: record.clone(), collected: Provenance::now() };
+        self.storage.records().put(&entry.room(COLLECTED), &tombstone)
+    }
+
+    /// Returns the results of which a collection that died has left files.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn half_collected(&self) -> Result<Vec<Retired<'a>>> {
+        let mut half = Vec::new();
+        for entry in Survey::new(self.storage).entries_in(COLLECTED)? {
+            let Some(record) = self.storage.records().read_entry_in(COLLECTED, &entry)?.ok() else {
+                continue;
+            };
+            let lease = match &entry {
+                Entry::Call(name) => self.storage.leases().acquire(name).ok(),
+                Entry::Job(_) | Entry::TaskInput(_) => None,
+            };
+            let is_call = matches!(entry, Entry::Call(_));
+            let free =
+                self.storage.root.disk.metadata(&self.storage.path(&entry.record()))?.is_none();
+            let mut files = 0..entry.expected_files(&record).len();
+            let left = files.try_fold(false, |left, number| {
+                Ok(left
+                    || self.storage.root.disk.exists(&self.storage.path(&entry.file(number)))?)
+            })?;
+            if free && left && lease.is_some() == is_call {
+                let (storage, retired) = (self.storage, None);
+                half.push(Retired { storage, entry, record, retired, _lease: lease });
+            }
+        }
+        Ok(half)
+    }
+
+    /// The tombstone of the result that a file belonged to, going by its name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn tombstone(&self, file: &str) -> Result<Option<Provenance>> {
+        #[derive(Deserialize)]
+        struct Collected {
+            collected: Provenance,
+        }
+        let Some(entry) = Entry::of_file(file) else { return Ok(None) };
+        let read = self.storage.records().read::<Collected>(&entry.room(COLLECTED))?;
+        Ok(read.ok().map(|tombstone| tombstone.collected))
+    }
+}
+
+impl Retired<'_> {
+    /// The result.
+    pub const fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    /// Whether it must not be taken away: somebody uses it, or has pinned it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn is_wanted(&self, roots: &GcRoots) -> Result<bool> {
+        let files = self.entry.expected_files(&self.record).len();
+        Ok(roots.has(&self.entry, files) || Pins::new(self.storage).has(&self.entry)?)
+    }
+
+    /// Makes the result what it was.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn restore(mut self) -> Result<()> {
+        self.put_back()?;
+        let (storage, name) = (self.storage, self.entry.record());
+        match &self.record {
+            Record::Call(record) => storage.records().put_new(&name, record)?,
+            Record::Job(record) => storage.records().put_new(&name, record)?,
+            Record::TaskInput(record) => storage.records().put_new(&name, record)?,
+        };
+        self.storage.root.disk.remove(&storage.path(&self.entry.room(COLLECTED)))
+    }
+
+    /// Moves the file of a task input back, unless somebody has copied it again.
+    fn put_back(&mut self) -> Result<()> {
+        let Some(retired) = self.retired.take() else { return Ok(()) };
+        let disk = &self.storage.root.disk;
+        if disk.rename_new(&retired, &self.storage.path(&self.entry.file(0)))? {
+            return Ok(());
+        }
+        disk.remove(&retired)
+    }
+
+    /// Removes its files, and what it printed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn discard(mut self) -> Result<()> {
+        if let Some(retired) = self.retired.take() {
+            return self.storage.root.disk.remove(&retired);
+        }
+        let Self { storage, entry, record, .. } = &self;
+        if self.storage.root.disk.exists(&storage.path(&entry.record()))? {
+            // Somebody has made it again.
+            return Ok(());
+        }
+        let mut paths = match record {
+            Record::Call(record) => Maintenance::new(storage)
+                .still_there(entry, record.outputs.iter().copied().enumerate())?,
+            Record::Job(record) => {
+                (0..record.outputs.len()).map(|at| storage.path(&entry.file(at))).collect()
+            }
+            Record::TaskInput(_) => Vec::new(),
+        };
+        if let Entry::Call(name) = entry {
+            paths.push(storage.path(&name.room(LOGS)));
+        }
+        for path in paths {
+            self.storage.root.disk.remove(&path)?;
+            storage.root.unsynced.note_entry(&path);
+        }
+        match (entry, record) {
+            (Entry::Call(name), Record::Call(record)) => storage.forget_version(name, record),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Retired<'_> {
+    fn drop(&mut self) {
+        // Without a record it is one that nobody recorded: harmless.
+        drop(self.put_back());
+    }
+}
+
+impl Maintenance<'_> {
+    /// Makes a call what it was that a collection has retired and not taken away. The caller has
+    /// its lease, so nobody is about to. Returns the tombstone of one that was taken away.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn restore(&self, name: &ResultName) -> Result<Option<Tombstone<CallRecord>>> {
+        let place = name.record_in(COLLECTED);
+        let Some(tombstone) = self.storage.records().read::<Tombstone<CallRecord>>(&place)?.ok()
+        else {
+            return Ok(None);
+        };
+        let record = &tombstone.record;
+        let files = record.outputs.iter().copied().enumerate();
+        if self.still_there(&Entry::Call(name.clone()), files)?.len() < record.outputs.len() {
+            return Ok(Some(tombstone));
+        }
+        self.storage.records().put_new(&name.record(), record)?;
+        self.storage.root.disk.remove(&self.storage.path(&place))?;
+        Ok(None)
+    }
+
+    /// Removes the directories of trees that nobody uses now, but for those that are to be kept.
+    /// Whoever needs one makes it again.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn remove_unused_trees(&self, keep: &HashSet<&str>) -> Result<()> {
+        let trees = self.storage.root.own_names(TREES)?.into_iter();
+        for tree in trees.filter(|tree| tree != QUARANTINE && !keep.contains(tree.as_str())) {
+            let name = format!("{TREES}/{tree}");
+            if self.storage.gc_roots()?.has_file(&name) {
+                continue;
+            }
+            let removed = self.storage.root.place(&self.storage.root.private_name())?;
+            if self.storage.root.disk.rename(&self.storage.path(&name), &removed)? {
+                // A run that looks now makes it again; one that has looked before has announced that.
+                if self.storage.gc_roots()?.has_file(&name) {
+                    self.storage.root.disk.rename_new(&removed, &self.storage.path(&name))?;
+                }
+                self.storage.root.disk.remove_tree(&removed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Which of these files are the recorded ones.
+    fn still_there(
+        &self,
+        entry: &Entry,
+        files: impl Iterator<Item = (usize, Published)>,
+    ) -> Result<Vec<PathBuf>> {
+        let mut paths = Vec::new();
+        for (number, file) in files {
+            let path = self.storage.path(&entry.file(number));
+            if self.storage.is_published(&path, &file)? {
+                paths.push(path);
+            }
+        }
+        Ok(paths)
+    }
+}

@@ -1,0 +1,29 @@
+//! Maintenance: what is in a storage, whether it is whole, and what may be deleted.
+
+mod check;
+mod collect;
+mod past;
+mod pin;
+mod repositories;
+mod survey;
+pub mod verify;
+
+pub use self::collect::Retired;
+pub use self::past::{PastCall, Trace};
+pub use self::pin::Pins;
+pub use self::repositories::{KnownRepositories, KnownRepository};
+pub use self::survey::Survey;
+use super::store::Storage;
+
+/// Checks, repairs and collects the results of a storage.
+#[derive(Clone, Copy, Debug)]
+pub struct Maintenance<'a> {
+    storage: &'a Storage,
+}
+
+impl<'a> Maintenance<'a> {
+    /// The maintenance of a storage.
+    pub const fn new(storage: &'a Storage) -> Self {
+        Self { storage }
+    }
+}

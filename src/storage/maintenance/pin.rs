@@ -1,0 +1,67 @@
+//! Pins: results that are never collected, with all that they were made of.
+
+use crate::storage::disk::{Result, StorageError};
+use crate::storage::layout::{Entry, PINS};
+use crate::storage::records::{Format, PinRecord, Provenance};
+use crate::storage::store::Storage;
+
+use super::Survey;
+
+/// The pins of a storage.
+#[derive(Clone, Copy, Debug)]
+pub struct Pins<'a> {
+    storage: &'a Storage,
+}
+
+impl<'a> Pins<'a> {
+    /// The pins of a storage.
+    pub const fn new(storage: &'a Storage) -> Self {
+        Self { storage }
+    }
+
+    /// Pins a result. A pin that is there is replaced.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written, or the result has just been collected.
+    pub fn add(&self, entry: &Entry, note: Option<String>) -> Result<()> {
+        let pin = PinRecord { format: Format, note, recorded: Provenance::now() };
+        self.storage.records().put(&entry.room(PINS), &pin)?;
+        // The pin first, then this look: a collector looks the other way round.
+        if self.storage.root.disk.metadata(&self.storage.path(&entry.record()))?.is_none() {
+            self.remove(entry)?;
+            return Err(StorageError::Collected(self.storage.path(&entry.file(0))));
+        }
+        self.storage.flush()
+    }
+
+    /// Removes a pin; tells whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn remove(&self, entry: &Entry) -> Result<bool> {
+        let path = self.storage.path(&entry.room(PINS));
+        let pinned = self.storage.root.disk.exists(&path)?;
+        self.storage.root.disk.remove(&path)?;
+        Ok(pinned)
+    }
+
+    /// Whether a result is pinned.
+    pub(in crate::storage) fn has(&self, entry: &Entry) -> Result<bool> {
+        self.storage.root.disk.exists(&self.storage.path(&entry.room(PINS)))
+    }
+
+    /// Returns everything that is pinned, sorted by name, with the pin unless it is spoiled.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn all(&self) -> Result<Vec<(Entry, Option<PinRecord>)>> {
+        let pin = |entry: Entry| {
+            let pin = self.storage.records().read(&entry.room(PINS))?.ok();
+            Ok((entry, pin))
+        };
+        Survey::new(self.storage).entries_in(PINS)?.into_iter().map(pin).collect()
+    }
+}

@@ -1,0 +1,307 @@
+//! Verification: every file that a record promises is read and compared, by all cores.
+//!
+//! Findings are told in the order of records, whatever the order in which files are read: so the
+//! name of a record is all that it takes to go on from where it was stopped. Nothing is changed
+//! unless a repair is asked for, and then only after all files were read.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use jiff::Timestamp;
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+
+use super::{Maintenance, Survey};
+use crate::digest::Digest;
+use crate::storage::disk::StorageError;
+use crate::storage::layout::Entry;
+use crate::storage::records::{Defect, ExpectedFile, Finding, Stopped};
+use crate::storage::store::Storage;
+
+/// A part of the records, chosen by chance, another one each day.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// How many of a hundred.
+    pub percent: f64,
+    /// The day, in any form.
+    pub day: String,
+}
+
+/// A selection of records, and the treatment of damage.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    /// Only from the record of this name on, in the order of names.
+    pub from: Option<String>,
+    /// A part of the records only.
+    pub sample: Option<Sample>,
+    /// Only what was recorded since.
+    pub since: Option<Timestamp>,
+    /// Whether damaged results are moved to quarantine.
+    pub repair: bool,
+}
+
+/// An event of a verification.
+#[derive(Debug)]
+pub enum VerifyEvent<'a> {
+    /// The records are read; so much is to be checked.
+    Begun {
+        /// How many bytes.
+        bytes: u64,
+    },
+    /// A file of so many bytes was checked.
+    Checked {
+        /// How many bytes it should have.
+        bytes: u64,
+    },
+    /// Something is wrong, or odd.
+    Found(&'a Finding),
+    /// A damaged result was moved out of the way.
+    SetAside {
+        /// The name of its record.
+        record: &'a str,
+        /// The directory where it is now, relative to the storage.
+        room: &'a str,
+    },
+}
+
+/// The outcome of a verification.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// How many files were to be checked.
+    pub promised: usize,
+    /// How many files were checked.
+    pub files: usize,
+    /// How many bytes they should have.
+    pub bytes: u64,
+    /// How much is wrong.
+    pub wrong: usize,
+    /// How much is odd and harmless.
+    pub odd: usize,
+    /// How many results were moved to quarantine.
+    pub quarantined: usize,
+    /// The record to go on from, if it was stopped before the end.
+    pub stopped: Option<String>,
+}
+
+impl Sample {
+    /// Whether a record is part of the sample: the same all day, and on every host.
+    fn has(&self, record: &str) -> bool {
+        let digits = Digest::of(format!("{} {record}", self.day).as_bytes()).sha1.short();
+        let number = u64::from_str_radix(&digits, 16).unwrap_or_default();
+        (number as f64) < self.percent / 100.0 * (1_u64 << (4 * digits.len())) as f64
+    }
+}
+
+/// Why a storage was not verified.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// It could not be read, or a repair not be written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// There is no record of the name to begin at.
+    #[error("there is no record {0}")]
+    NoRecord(String),
+}
+
+/// A record, and the files that it promises.
+struct Part<'a> {
+    entry: &'a Entry,
+    promises: Vec<ExpectedFile>,
+    /// The damage of the record itself; then it promises nothing.
+    wrong: Option<Finding>,
+}
+
+/// A file to be checked, or a record that is wrong itself, and to which part it belongs.
+struct Job<'a> {
+    part: usize,
+    promise: Option<&'a ExpectedFile>,
+}
+
+/// Verifies a storage, and tells what is found to `observe`.
+///
+/// When `stop` becomes true it ends soon, also within a file. What is wrong up to the record where
+/// it stopped is told then, and moved to quarantine if that was asked for.
+///
+/// # Errors
+///
+/// Fails if a directory of the storage cannot be read, a repair not be written, or if there is no
+/// record to begin at. A file that cannot be read is a finding.
+pub fn verify(
+    storage: &Storage,
+    request: &Request,
+    stop: &AtomicBool,
+    observe: &mut dyn FnMut(VerifyEvent<'_>),
+) -> Result<Verdict, VerifyError> {
+    let entries = Survey::new(storage).entries()?;
+    let chosen = choose(&entries, request)?;
+    let mut verdict = Verdict::default();
+    let Ok(parts) = read(storage, &chosen, request.since, stop) else {
+        verdict.stopped = chosen.first().map(|entry| entry.record());
+        return Ok(verdict);
+    };
+    let jobs = jobs(&parts);
+    let promises = || jobs.iter().filter_map(|job| job.promise);
+    verdict.promised = promises().count();
+    // A spoiled record may promise more than there can be.
+    let bytes = promises().map(|promise| promise.digest.size).fold(0, u64::saturating_add);
+    observe(VerifyEvent::Begun { bytes });
+    let (mut damaged, mut found, mut next) = (Vec::new(), Vec::new(), 0);
+    check(storage, &jobs, stop, &mut |number, defect| {
+        let Job { part, promise } = jobs[number];
+        if let Some(ExpectedFile { name, digest, .. }) = promise {
+            verdict.files += 1;
+            verdict.bytes = verdict.bytes.saturating_add(digest.size);
+            observe(VerifyEvent::Checked { bytes: digest.size });
+            found.extend(defect.map(|defect| Finding { name: name.clone(), defect }));
+        }
+        if jobs.get(number + 1).is_some_and(|next| next.part == part) {
+            return;
+        }
+        // Nothing of a record is told before all of it is checked: that is where to go on.
+        next = number + 1;
+        let Part { entry, wrong, .. } = &parts[part];
+        let defects = || wrong.iter().chain(&found);
+        verdict.wrong += defects().count();
+        defects().for_each(|finding| observe(VerifyEvent::Found(finding)));
+        damaged.extend(defects().any(|finding| finding.defect.is_repairable()).then_some(*entry));
+        found.clear();
+    });
+    verdict.stopped = jobs.get(next).map(|job| parts[job.part].entry.record());
+    if verdict.stopped.is_none() {
+        let mut rest = Survey::new(storage).links()?;
+        if request.since.is_none() {
+            rest.extend(Survey::new(storage).orphans(&entries)?);
+            rest.extend(Survey::new(storage).leftovers()?);
+        }
+        for finding in &rest {
+            let count =
+                if finding.defect.is_harm() { &mut verdict.wrong } else { &mut verdict.odd };
+            *count += 1;
+            observe(VerifyEvent::Found(finding));
+        }
+    }
+    if request.repair {
+        verdict.quarantined = repair(storage, &damaged, observe)?;
+    }
+    Ok(verdict)
+}
+
+/// Returns the entries that a request is about, in order.
+fn choose<'a>(entries: &'a [Entry], request: &Request) -> Result<Vec<&'a Entry>, VerifyError> {
+    let first = match &request.from {
+        None => 0,
+        Some(from) => {
+            let place = entries.iter().position(|entry| entry.record() == *from);
+            place.ok_or_else(|| VerifyError::NoRecord(from.clone()))?
+        }
+    };
+    let chosen = |entry: &&Entry| match &request.sample {
+        Some(sample) => sample.has(&entry.record()),
+        None => true,
+    };
+    Ok(entries[first..].iter().filter(chosen).collect())
+}
+
+/// Reads all records in parallel; returns those recorded since, and those that are wrong.
+fn read<'a>(
+    storage: &Storage,
+    entries: &[&'a Entry],
+    since: Option<Timestamp>,
+    stop: &AtomicBool,
+) -> Result<Vec<Part<'a>>, Stopped> {
+    let part = |entry: &&'a Entry| {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Stopped);
+        }
+        let (promises, wrong) = match Maintenance::new(storage).check_record(entry) {
+            Ok(Some(record)) if since.is_none_or(|since| record.at() >= since) => {
+                (entry.expected_files(&record), None)
+            }
+            Ok(_) => return Ok(None),
+            Err(defect) => (Vec::new(), Some(Finding { name: entry.record(), defect })),
+        };
+        Ok(Some(Part { entry, promises, wrong }))
+    };
+    let parts = entries.par_iter().map(part).collect::<Result<Vec<_>, Stopped>>()?;
+    Ok(parts.into_iter().flatten().collect())
+}
+
+/// Lists what is to be checked, in order.
+fn jobs<'a>(parts: &'a [Part<'_>]) -> Vec<Job<'a>> {
+    let jobs = parts.iter().enumerate().flat_map(|(part, Part { promises, wrong, .. })| {
+        let files = promises.iter().map(Some);
+        files.chain(wrong.iter().map(|_| None)).map(move |promise| Job { part, promise })
+    });
+    jobs.collect()
+}
+
+/// Checks all files in parallel; tells each in the order given, up to where it was stopped.
+fn check(
+    storage: &Storage,
+    jobs: &[Job<'_>],
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(usize, Option<Defect>),
+) {
+    let (sender, checked) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            // One file after the other: a few large ones are shared among all cores.
+            let jobs = jobs.par_iter().with_max_len(1).enumerate();
+            jobs.for_each_with(sender, |sender, (number, job)| {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let check = |promise| Maintenance::new(storage).check_unless(stop, promise);
+                if let Ok(defect) = job.promise.map_or(Ok(None), check) {
+                    drop(sender.send((number, defect)));
+                }
+            });
+        });
+        let mut waiting = BTreeMap::new();
+        let mut next = 0;
+        for (number, defect) in checked {
+            waiting.insert(number, defect);
+            while let Some(defect) = waiting.remove(&next) {
+                tell(next, defect);
+                next += 1;
+            }
+        }
+    });
+}
+
+/// Moves damaged results to quarantine. Returns how many.
+fn repair(
+    storage: &Storage,
+    damaged: &[&Entry],
+    observe: &mut dyn FnMut(VerifyEvent<'_>),
+) -> Result<usize, StorageError> {
+    let mut count = 0;
+    for entry in damaged {
+        if let Some(room) = Maintenance::new(storage).repair(entry)? {
+            count += 1;
+            observe(VerifyEvent::SetAside { record: &entry.record(), room: &room });
+        }
+    }
+    storage.flush()?;
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_about_as_large_as_asked_for_and_the_same_all_day() {
+        let count = |percent, day: &str| {
+            let sample = Sample { percent, day: day.to_owned() };
+            (0..1000).filter(|n| sample.has(&format!("c_add/{n}"))).collect::<Vec<_>>()
+        };
+        assert_eq!(count(0.0, "a").len(), 0);
+        assert_eq!(count(100.0, "a").len(), 1000);
+        let some = count(20.0, "a");
+        assert!((150..250).contains(&some.len()), "{}", some.len());
+        assert_eq!(some, count(20.0, "a"));
+        assert_ne!(some, count(20.0, "b"));
+    }
+}

@@ -1,0 +1,168 @@
+//! Files that a record promises, and what can be wrong with a record and its files.
+
+use std::sync::atomic::AtomicBool;
+
+use super::{CallRecord, InputRecord, Origin, Record};
+use crate::digest::Digest;
+use crate::storage::disk::{Result, Root, StorageError};
+use crate::storage::layout::{DIGITS, Entry, is_stage, task_input, waiting};
+
+/// A kind of damage, or of harmless oddity, in the storage.
+#[derive(Debug, thiserror::Error)]
+pub enum Defect {
+    /// A recorded file is not there.
+    #[error("it is missing")]
+    Missing,
+    /// Something other than a file stands where a file belongs.
+    #[error("it is not a file")]
+    NotAFile,
+    /// A file has grown or been cut.
+    #[error("it has {found} bytes, and {recorded} are recorded")]
+    Size {
+        /// How many bytes there are.
+        found: u64,
+        /// How many there were.
+        recorded: u64,
+    },
+    /// A file has the right size and other contents.
+    #[error("its contents are not the recorded ones")]
+    Contents,
+    /// A record is no record.
+    #[error("the record cannot be understood")]
+    Spoiled,
+    /// A record tells of something else than its name does.
+    #[error("the record belongs to another name")]
+    Misplaced,
+    /// Outputs were not executed but found, and that is not believed.
+    #[error("it was adopted, and not executed")]
+    Adopted,
+    /// A symbolic link stands in the place of a directory: nothing goes through it.
+    #[error("it is a symbolic link in the place of a directory")]
+    Link,
+    /// A file or record cannot be looked at.
+    #[error("{}", with_cause(.0))]
+    Unreadable(#[source] StorageError),
+    /// Nobody recorded a file: harmless.
+    #[error("nobody recorded it (harmless)")]
+    Orphan,
+    /// The private directory of a run that is gone: harmless.
+    #[error("left behind by a run that is gone (harmless)")]
+    Leftover,
+    /// The lease of a run that is gone: harmless.
+    #[error("a lease of a run that is gone (harmless)")]
+    Lease,
+}
+
+impl Defect {
+    /// Whether the storage does not keep what it promises.
+    pub const fn is_harm(&self) -> bool {
+        !matches!(self, Self::Orphan | Self::Leftover | Self::Lease)
+    }
+
+    /// Whether moving the result to quarantine helps. A file that cannot be read may be right all the same.
+    pub const fn is_repairable(&self) -> bool {
+        self.is_harm() && !matches!(self, Self::Unreadable(_) | Self::Link)
+    }
+
+    /// Reads a file to its end. Returns what is wrong with it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, or if `stop` was set meanwhile.
+    pub(in crate::storage) fn of_file(
+        root: &Root,
+        name: &str,
+        digest: &Digest,
+        stop: &AtomicBool,
+    ) -> Result<Option<Self>> {
+        let path = root.path(name);
+        let Some(metadata) = root.disk.metadata(&path)? else {
+            return Ok(Some(Self::Missing));
+        };
+        if !metadata.is_file() {
+            return Ok(Some(Self::NotAFile));
+        }
+        let (found, recorded) = (metadata.len(), digest.size);
+        if found != recorded {
+            return Ok(Some(Self::Size { found, recorded }));
+        }
+        let found = root.disk.reading(&path)?.until(stop).digest()?;
+        Ok((found != *digest).then_some(Self::Contents))
+    }
+}
+
+fn with_cause(error: &StorageError) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+/// Somebody asked to stop before it was known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped;
+
+/// Something in the storage, and what is wrong with it.
+#[derive(Debug)]
+pub struct Finding {
+    /// The name, relative to the storage.
+    pub name: String,
+    /// The damage.
+    pub defect: Defect,
+}
+
+/// A file that a record promises.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpectedFile {
+    /// Its name, relative to the storage.
+    pub name: String,
+    /// Its digest.
+    pub digest: Digest,
+    /// Where it may still wait to be moved to its place.
+    pub(in crate::storage) waiting: Option<String>,
+}
+
+impl Entry {
+    /// The files that its record promises.
+    pub fn expected_files(&self, record: &Record) -> Vec<ExpectedFile> {
+        let stage = match record {
+            Record::Call(call) => match &call.origin {
+                Origin::Executed { stage, .. } => Some(stage),
+                Origin::Adopted => None,
+            },
+            Record::Job(_) | Record::TaskInput(_) => None,
+        };
+        let digests: Vec<Digest> = match record {
+            Record::Call(call) => call.outputs.iter().map(|output| output.digest).collect(),
+            Record::Job(job) => job.outputs.iter().map(|output| output.digest).collect(),
+            Record::TaskInput(input) => vec![input.file.digest],
+        };
+        let expected = |(number, digest)| ExpectedFile {
+            name: self.file(number),
+            digest,
+            waiting: stage.filter(|it| is_stage(it)).map(|stage| waiting(stage, number)),
+        };
+        digests.into_iter().enumerate().map(expected).collect()
+    }
+
+    /// Whether the record tells of what the name says.
+    pub fn fits(&self, record: &Record) -> bool {
+        match (self, record) {
+            (Self::Call(_), Record::Call(call)) => self.fits_call(call),
+            (Self::Job(name), Record::Job(job)) => {
+                let inputs: Vec<Digest> = job.inputs.iter().map(|input| input.digest).collect();
+                job.version().directories().iter().any(|it| name.is_of(it, &inputs))
+            }
+            (Self::TaskInput(_), Record::TaskInput(InputRecord { file, .. })) => {
+                DIGITS.into_iter().any(|digits| self.file(0) == task_input(&file.digest, digits))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the record of a call tells of what the name says.
+    pub fn fits_call(&self, call: &CallRecord) -> bool {
+        let Self::Call(name) = self else { return false };
+        call.version().directories().iter().any(|it| name.is_of(it, &call.inputs))
+    }
+}

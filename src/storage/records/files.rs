@@ -1,0 +1,170 @@
+//! Reading and writing records. A record appears whole: it is written under a private name first.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{CallRecord, FORMAT, FormatOf, InputRecord, JobRecord};
+use crate::cache::FileStat;
+use crate::storage::disk::{NotOwn, Result, Root, StorageError};
+use crate::storage::layout::{Entry, RECORDS};
+
+/// The record of any result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record {
+    /// Of a call.
+    Call(CallRecord),
+    /// Of a job.
+    Job(JobRecord),
+    /// Of a task input.
+    TaskInput(InputRecord),
+}
+
+impl Record {
+    /// When it was recorded.
+    pub const fn at(&self) -> Timestamp {
+        match self {
+            Self::Call(record) => record.recorded.at,
+            Self::Job(record) => record.recorded.at,
+            Self::TaskInput(record) => record.recorded.at,
+        }
+    }
+}
+
+/// What reading a record led to.
+#[derive(Debug)]
+pub enum Read<T> {
+    /// The record.
+    Record(T),
+    /// Something is there that is no record.
+    Spoiled,
+    /// Nothing is there.
+    Absent,
+}
+
+impl<T> Read<T> {
+    /// The record, if there is one.
+    pub(in crate::storage) fn ok(self) -> Option<T> {
+        match self {
+            Self::Record(record) => Some(record),
+            Self::Spoiled | Self::Absent => None,
+        }
+    }
+
+    /// Makes another record of the record.
+    pub(in crate::storage) fn map<U>(self, record: impl FnOnce(T) -> U) -> Read<U> {
+        match self {
+            Self::Record(it) => Read::Record(record(it)),
+            Self::Spoiled => Read::Spoiled,
+            Self::Absent => Read::Absent,
+        }
+    }
+}
+
+/// The records of a storage.
+#[derive(Clone, Copy, Debug)]
+pub struct Records<'a> {
+    root: &'a Root,
+}
+
+impl<'a> Records<'a> {
+    /// The records below a root.
+    pub(in crate::storage) const fn new(root: &'a Root) -> Self {
+        Self { root }
+    }
+
+    /// Reads the record of an entry.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, or only a newer version can.
+    pub fn read_entry(&self, entry: &Entry) -> Result<Read<Record>> {
+        self.read_entry_in(RECORDS, entry)
+    }
+
+    /// Reads the record of an entry that is kept in a room.
+    pub(in crate::storage) fn read_entry_in(
+        &self,
+        room: &str,
+        entry: &Entry,
+    ) -> Result<Read<Record>> {
+        let name = entry.room(room);
+        Ok(match entry {
+            Entry::Call(_) => self.read(&name)?.map(Record::Call),
+            Entry::Job(_) => self.read(&name)?.map(Record::Job),
+            Entry::TaskInput(_) => self.read(&name)?.map(Record::TaskInput),
+        })
+    }
+
+    /// Reads a record of this name.
+    pub(in crate::storage) fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Read<T>> {
+        Ok(match self.read_at(name)? {
+            Some((_, Some(record))) => Read::Record(record),
+            Some((_, None)) => Read::Spoiled,
+            None => Read::Absent,
+        })
+    }
+
+    /// Reads whatever has the name of a record: which file it is, and the record if it is one.
+    pub(in crate::storage) fn read_at<T: DeserializeOwned>(
+        &self,
+        name: &str,
+    ) -> Result<Option<(FileStat, Option<T>)>> {
+        let path = self.root.path(name);
+        let (stat, text) = match self.root.disk.read_one(&path) {
+            Ok(Some(read)) => read,
+            Ok(None) => return Ok(None),
+            // What is no plain file is no record.
+            Err(StorageError::Io { source, .. }) if NotOwn::of(&source).is_some() => {
+                return Ok(self.root.disk.metadata(&path)?.map(|metadata| (metadata.stat(), None)));
+            }
+            Err(error) => return Err(error),
+        };
+        if let Ok(record) = serde_json::from_slice(&text) {
+            return Ok(Some((stat, Some(record))));
+        }
+        match serde_json::from_slice(&text) {
+            Ok(FormatOf { format }) if format > FORMAT => {
+                Err(StorageError::Format { path, format, newest: FORMAT })
+            }
+            _ => Ok(Some((stat, None))),
+        }
+    }
+
+    /// Writes a record into a new file.
+    pub(in crate::storage) fn write(&self, path: &Path, record: &impl Serialize) -> Result<()> {
+        let json = |source| StorageError::Record { path: path.to_owned(), source };
+        let mut text = serde_json::to_vec_pretty(record).map_err(json)?;
+        text.push(b'\n');
+        self.root.disk.write(path, &text)
+    }
+
+    /// Puts a record in its place, whole, whatever is there.
+    pub(in crate::storage) fn put(&self, name: &str, record: &impl Serialize) -> Result<()> {
+        let private = self.write_private(record)?;
+        let place = self.root.place(name)?;
+        self.root.disk.rename(&private, &place)?;
+        self.root.unsynced.note(&place);
+        self.root.unsynced.note_entry(&place);
+        Ok(())
+    }
+
+    /// Puts a record in its place, whole, if that is free; tells whether it was.
+    pub(in crate::storage) fn put_new(&self, name: &str, record: &impl Serialize) -> Result<bool> {
+        let private = self.write_private(record)?;
+        let place = self.root.place(name)?;
+        let first = self.root.disk.link(&private, &place)?;
+        self.root.disk.remove(&private)?;
+        self.root.unsynced.note(&place);
+        self.root.unsynced.note_entry(&place);
+        Ok(first)
+    }
+
+    fn write_private(&self, record: &impl Serialize) -> Result<PathBuf> {
+        let private = self.root.place(&self.root.private_name())?;
+        self.write(&private, record)?;
+        Ok(private)
+    }
+}

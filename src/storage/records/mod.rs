@@ -1,0 +1,294 @@
+//! What is recorded of a result: JSON, one file each. The record of a call is its commit point.
+//!
+//! Every record says in `format` how it is to be read. doc/formats.md describes the fields.
+
+mod expected;
+mod files;
+mod housekeeping;
+mod provenance;
+
+use jiff::Timestamp;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub use self::expected::{Defect, ExpectedFile, Finding, Stopped};
+pub use self::files::{Read, Record, Records};
+pub use self::housekeeping::{PinRecord, RepositoryRecord, Tombstone, VersionRecord};
+pub use self::provenance::Provenance;
+pub(super) use self::provenance::host;
+use super::layout::{ComputationVersion, TaskVersion};
+use crate::digest::{Digest, ObjectId};
+use crate::name::{ComputationName, InputName, StorageName, TaskName};
+use crate::slice::MAX_ARITY;
+
+/// The version of the records that this program writes, and the newest that it reads.
+pub const FORMAT: u32 = 1;
+
+/// The version of a record: one that this program reads, or reading it fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format;
+
+impl Serialize for Format {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u32(FORMAT)
+    }
+}
+
+impl<'de> Deserialize<'de> for Format {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match u32::deserialize(deserializer)? {
+            1..=FORMAT => Ok(Self),
+            other => Err(D::Error::custom(format_args!("format {other} is not known"))),
+        }
+    }
+}
+
+/// A file that was published, and the time stamp it had.
+///
+/// A file of another size or time stamp is looked at again before it is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Published {
+    /// What it contains.
+    #[serde(flatten)]
+    pub digest: Digest,
+    /// When it was last written, in nanoseconds since 1970.
+    pub modified_ns: i64,
+}
+
+/// How `exec` ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Execution {
+    /// What it was called with: names in the storage, never absolute paths.
+    pub argv: Vec<String>,
+    /// How it was kept apart from everything else.
+    pub isolation: String,
+    /// What it might use beyond its own tree: the lines of its file `access`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub access: Vec<String>,
+    /// When it was started.
+    pub start: Timestamp,
+    /// When it ended.
+    pub end: Timestamp,
+    /// User CPU time, in seconds.
+    pub user_seconds: f64,
+    /// System CPU time, in seconds.
+    pub system_seconds: f64,
+    /// Peak resident memory of its largest process, in bytes.
+    pub peak_bytes: u64,
+    /// Its exit status.
+    pub exit_status: i32,
+    /// The result that it was for, if that is another commit's: its name without an output's number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_over: Option<String>,
+}
+
+impl Execution {
+    /// Whether it could see nothing but its inputs and its computation.
+    pub fn is_isolated(&self) -> bool {
+        self.isolation != NOT_ISOLATED
+    }
+}
+
+/// How `exec` ran if nothing kept it apart from everything else.
+pub const NOT_ISOLATED: &str = "none";
+
+/// How outputs came about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// `exec` was run, and its outputs waited in this directory of the storage.
+    Executed {
+        /// The directory, relative to the storage, and never outside of it.
+        #[serde(deserialize_with = "inside")]
+        stage: String,
+        /// How it ran.
+        #[serde(flatten)]
+        execution: Execution,
+    },
+    /// They were found without a record, and believed.
+    Adopted,
+}
+
+/// Reads a name that stays within the storage: files are moved from there.
+fn inside<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    StorageName::deserialize(deserializer).map(String::from)
+}
+
+/// Reads a list that two digits can count.
+fn few<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    let list = Vec::deserialize(deserializer)?;
+    if list.len() > MAX_ARITY {
+        return Err(D::Error::invalid_length(list.len(), &"at most 100"));
+    }
+    Ok(list)
+}
+
+/// The record of a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallRecord {
+    /// How to read this record.
+    pub format: Format,
+    /// The computation.
+    pub computation: ComputationName,
+    /// The commit that holds it.
+    pub commit: ObjectId,
+    /// The Git tree of its directory.
+    pub tree: ObjectId,
+    /// The tree is not the commit's: it had changes that were not committed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dirty: bool,
+    /// Its inputs, in order.
+    #[serde(deserialize_with = "few")]
+    pub inputs: Vec<Digest>,
+    /// Its outputs, in order.
+    #[serde(deserialize_with = "few")]
+    pub outputs: Vec<Published>,
+    /// How the outputs came about.
+    pub origin: Origin,
+    /// Who recorded it.
+    pub recorded: Provenance,
+}
+
+impl CallRecord {
+    /// The version of the computation.
+    pub fn version(&self) -> ComputationVersion<'_> {
+        let Self { computation, commit, tree, dirty, .. } = self;
+        ComputationVersion { computation, commit, tree, dirty: *dirty }
+    }
+
+    /// How `exec` ran, unless the outputs were adopted.
+    pub const fn execution(&self) -> Option<&Execution> {
+        match &self.origin {
+            Origin::Executed { execution, .. } => Some(execution),
+            Origin::Adopted => None,
+        }
+    }
+
+    /// How long it was computed, in seconds, unless the outputs were adopted.
+    pub fn seconds(&self) -> Option<f64> {
+        let Execution { start, end, .. } = self.execution()?;
+        Some(end.duration_since(*start).as_secs_f64().max(0.0))
+    }
+}
+
+/// The record of a task input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InputRecord {
+    /// How to read this record.
+    pub format: Format,
+    /// The file.
+    #[serde(flatten)]
+    pub file: Published,
+    /// Who recorded it.
+    pub recorded: Provenance,
+}
+
+/// The record of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobRecord {
+    /// How to read this record.
+    pub format: Format,
+    /// The task.
+    pub task: TaskName,
+    /// The commit of the task's repository.
+    pub commit: ObjectId,
+    /// The place of the task in its repository. Records of earlier versions of this program lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// Its inputs, in order.
+    pub inputs: Vec<JobInput>,
+    /// The literals that its workflow reads. Records of earlier versions of this program lack them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub literals: Option<Vec<JobOutput>>,
+    /// Its outputs, in order.
+    #[serde(deserialize_with = "few")]
+    pub outputs: Vec<JobOutput>,
+    /// The calls that its workflow makes: their names without the output's number.
+    pub calls: Vec<String>,
+    /// Who recorded it.
+    pub recorded: Provenance,
+}
+
+impl JobRecord {
+    /// The version of the task.
+    pub fn version(&self) -> TaskVersion<'_> {
+        let Self { task: name, commit, place, .. } = self;
+        TaskVersion { name, commit, place: place.as_deref() }
+    }
+}
+
+/// An input of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobInput {
+    /// Its symbolic name in the task.
+    pub name: InputName,
+    /// What it contains.
+    #[serde(flatten)]
+    pub digest: Digest,
+}
+
+/// An output or literal of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobOutput {
+    /// The file in the storage that it is.
+    pub file: String,
+    /// What it contains.
+    #[serde(flatten)]
+    pub digest: Digest,
+}
+
+/// The record of a call that failed: a memory, never a result.
+///
+/// What there is none of is `null`: a field that is missing makes it no record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailureRecord {
+    /// How to read this record.
+    pub format: Format,
+    /// The computation.
+    pub computation: ComputationName,
+    /// The commit that holds it.
+    pub commit: ObjectId,
+    /// Its inputs, in order.
+    #[serde(deserialize_with = "few")]
+    pub inputs: Vec<Digest>,
+    /// How it failed, in words.
+    pub reason: String,
+    /// Its exit status, if it ended by itself.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub exit_status: Option<i32>,
+    /// The signal that killed it, if one did.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub signal: Option<i32>,
+    /// How long it ran, in seconds.
+    pub seconds: f64,
+    /// Who recorded it.
+    pub recorded: Provenance,
+}
+
+/// The part of a record that says how to read the rest.
+#[derive(Deserialize)]
+pub(in crate::storage) struct FormatOf {
+    pub(in crate::storage) format: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_outside_of_the_storage_is_no_stage() {
+        let execution = r#""argv":[],"isolation":"none","start":"2026-01-01T00:00:00Z",
+            "end":"2026-01-01T00:00:00Z","user_seconds":0.0,"system_seconds":0.0,"peak_bytes":0,
+            "exit_status":0"#;
+        let origin = |stage: &str| {
+            let text = format!(r#"{{"executed":{{"stage":"{stage}",{execution}}}}}"#);
+            serde_json::from_str::<Origin>(&text)
+        };
+        assert!(origin("tmp/run/0/1").is_ok());
+        for outside in ["../../data/x", "/etc/passwd", "tmp/../../x", ""] {
+            assert!(origin(outside).is_err(), "{outside}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Adoption: outputs that nobody recorded, such as those of the original tool, are hashed and recorded.
+//!
+//! Only what has settled is adopted: a copying tool may still be writing what was changed a moment ago.
+
+use std::time::Instant;
+
+use jiff::Timestamp;
+
+use super::call::{Call, CallState, Damage};
+use super::run::lease_timeout;
+use super::{Storage, Unrecorded};
+use crate::cache::FileStat;
+use crate::storage::disk::{Result, lock};
+use crate::storage::layout::{COLLECTED, ResultName};
+use crate::storage::records::{Defect, Origin, Published};
+
+impl Storage {
+    /// Adopts outputs that nobody recorded, if all of them are there and have settled.
+    pub(in crate::storage) fn unrecorded(
+        &self,
+        name: &ResultName,
+        call: Call<'_>,
+    ) -> Result<CallState> {
+        let mut there = Vec::with_capacity(call.outputs);
+        for number in 0..call.outputs {
+            let file = name.output(number);
+            match self.root.disk.metadata(&self.path(&file))? {
+                Some(metadata) if metadata.is_file() => there.push((file, metadata.stat())),
+                Some(_) => {
+                    let damage = Damage { file, what: Defect::NotAFile.to_string() };
+                    return Ok(CallState::Incomplete(None, Some(damage)));
+                }
+                None => {}
+            }
+        }
+        if there.is_empty() {
+            return Ok(CallState::Vacant);
+        }
+        if there.len() < call.outputs
+            || self.unrecorded == Unrecorded::Refuse
+            // They are being taken away.
+            || self.root.disk.exists(&self.path(&name.record_in(COLLECTED)))?
+        {
+            return Ok(CallState::Incomplete(None, None));
+        }
+        let mut outputs = Vec::with_capacity(there.len());
+        for (file, stat) in &there {
+            let path = self.path(file);
+            if !self.has_settled(file, stat) {
+                return Ok(CallState::Unsettled);
+            }
+            let digest = self.ingest.stored_digest(&self.root.disk, &path)?;
+            if self.root.disk.metadata(&path)?.map(|metadata| metadata.stat()) != Some(*stat) {
+                return Ok(CallState::Unsettled);
+            }
+            outputs.push(Published { digest, modified_ns: stat.modified_ns });
+        }
+        let hit = CallState::hit(name, &outputs);
+        // Without a record they are hashed again the next time, and that is all.
+        let adopted = self.root.writable && {
+            let record = call.record(outputs, Origin::Adopted);
+            self.records().put_new(&name.record(), &record).unwrap_or(false)
+        };
+        if !adopted && self.root.disk.exists(&self.path(&name.record()))? {
+            // Somebody has published since. What was seen may be half of the old and half of the new.
+            return self.state(name, call);
+        }
+        Ok(hit)
+    }
+
+    /// Whether nobody is still writing a file: it was last changed a minute ago or earlier.
+    ///
+    /// A copying tool sets an earlier time when it has written all of it. Where clocks differ, a file
+    /// has settled that was watched for a minute and did not change.
+    fn has_settled(&self, file: &str, stat: &FileStat) -> bool {
+        let changed = stat.modified_ns.min(stat.changed_ns);
+        let age = Timestamp::now().as_nanosecond() - i128::from(changed);
+        if age >= lease_timeout().as_nanos().cast_signed() {
+            return true;
+        }
+        let mut seen = lock(&self.unsettled);
+        let known = seen.entry(file.to_owned()).or_insert_with(|| (*stat, Instant::now()));
+        if known.0 != *stat {
+            *known = (*stat, Instant::now());
+        }
+        known.1.elapsed() >= lease_timeout()
+    }
+}

@@ -1,0 +1,79 @@
+//! What earlier attempts at a call have left: failures, logs, tombstones. Never a result.
+
+use super::call::Damage;
+use super::failure::{LogTail, MAX_TAIL};
+use crate::storage::disk::{Result, Root};
+use crate::storage::layout::{COLLECTED, FAILED, LOGS, ResultName};
+use crate::storage::records::{CallRecord, FailureRecord, Read, Records, Tombstone};
+
+/// The last failed attempt of a missing call, and what else is left of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PriorAttempt {
+    /// It failed last.
+    pub failure: Option<FailureRecord>,
+    /// It was there, and was collected.
+    pub collected: Option<Tombstone<CallRecord>>,
+    /// Something is there that cannot be used.
+    pub damage: Option<Damage>,
+}
+
+/// What earlier attempts at calls have left in a storage.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempts<'a> {
+    root: &'a Root,
+}
+
+impl<'a> Attempts<'a> {
+    pub(super) const fn new(root: &'a Root) -> Self {
+        Self { root }
+    }
+
+    /// Returns what is left of a missing call, if anything is. What cannot be read counts as nothing.
+    pub fn prior(&self, name: &ResultName, damage: Option<Damage>) -> Option<Box<PriorAttempt>> {
+        let collected =
+            Records::new(self.root).read(&name.record_in(COLLECTED)).ok().and_then(Read::ok);
+        self.prior_beside(name, collected, damage)
+    }
+
+    /// Does the same where the caller has read the tombstone.
+    pub fn prior_beside(
+        &self,
+        name: &ResultName,
+        collected: Option<Tombstone<CallRecord>>,
+        damage: Option<Damage>,
+    ) -> Option<Box<PriorAttempt>> {
+        let failure = Records::new(self.root).read(&name.record_in(FAILED)).ok().and_then(Read::ok);
+        let prior = PriorAttempt { failure, collected, damage };
+        (prior != PriorAttempt::default()).then(|| Box::new(prior))
+    }
+
+    /// Removes what earlier attempts have left of a call that has succeeded.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn forget(&self, name: &ResultName) -> Result<()> {
+        let names = [name.record_in(FAILED), name.room(FAILED), name.record_in(COLLECTED)];
+        names.iter().try_for_each(|name| self.root.disk.remove(&self.root.path(name)))
+    }
+
+    /// Returns the name of the log of a call that failed last, unless it printed nothing.
+    pub fn failure_log(&self, name: &ResultName) -> Option<String> {
+        let log = name.room(FAILED);
+        self.root.disk.metadata(&self.root.path(&log)).ok().flatten().map(|_| log)
+    }
+
+    /// Returns what a call has printed, unless that was nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn log(&self, name: &ResultName) -> Result<Option<LogTail>> {
+        let name = name.room(LOGS);
+        let path = self.root.path(&name);
+        if self.root.disk.metadata(&path)?.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(LogTail { name, tail: self.root.disk.tail(&path, MAX_TAIL)? }))
+    }
+}

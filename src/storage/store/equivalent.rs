@@ -1,0 +1,157 @@
+//! Results that another commit has: of the same directory, from the same inputs.
+//!
+//! A commit that did not touch a computation costs nothing. Each version of a computation leaves its
+//! name under the tree of its directory, so a source is found without looking through the storage.
+//! Only what ran isolated is taken over: it could see nothing else.
+
+use std::path::Path;
+
+use super::call::{Call, CallState, Outputs};
+use super::{Sealed, Storage};
+use crate::storage::disk::Result;
+use crate::storage::layout::{ComputationVersion, DIGITS, LOGS, RECORDS, ResultName, note};
+use crate::storage::records::{CallRecord, Execution, Origin, Published};
+
+/// A result of the same call under another version.
+#[derive(Debug)]
+pub struct Equivalent {
+    /// Its outputs.
+    pub outputs: Outputs,
+    record: CallRecord,
+}
+
+impl Storage {
+    /// Looks for a result of the same call under another version of the same tree. A result that cannot
+    /// be read is passed over: the call can be executed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the call's own place in the storage cannot be read.
+    pub fn find_equivalent(&self, call: Call<'_>) -> Result<Option<Equivalent>> {
+        let own = self.versions.directory(&self.root, call.version)?;
+        let computation = call.version.computation;
+        let Ok(versions) = self.versions.of_tree(&self.root, call.version) else { return Ok(None) };
+        let directories = versions.iter().map(|version| format!("c_{computation}/{version}"));
+        let mut names = directories.filter(|directory| **directory != *own).flat_map(|directory| {
+            DIGITS.map(|digits| ResultName::new(&directory, call.inputs, digits))
+        });
+        Ok(names.find_map(|name| self.source(&name, call).ok().flatten()))
+    }
+
+    /// Returns a call's result under the name that it has in another version, if it serves.
+    fn source(&self, name: &ResultName, call: Call<'_>) -> Result<Option<Equivalent>> {
+        let read = self.records().read::<CallRecord>(&name.record())?.ok();
+        let Some(record) = read.filter(|it| serves(it, call)) else { return Ok(None) };
+        let theirs = Call { version: record.version(), ..call };
+        if theirs.version.may_be_in(name.directory())
+            && let CallState::Hit(outputs) = self.state(name, theirs)?
+        {
+            return Ok(Some(Equivalent { outputs, record }));
+        }
+        Ok(None)
+    }
+
+    /// Records that there are results of a version where a result has its name. Failing to do so costs
+    /// executions, and nothing else.
+    pub(in crate::storage) fn note_version(
+        &self,
+        version: ComputationVersion<'_>,
+        result: &ResultName,
+    ) {
+        let name = note(version.computation, version.tree, result);
+        let path = self.path(&name);
+        if self.root.first_made(&path) && self.root.place(&name).is_ok() {
+            drop(self.root.disk.write(&path, b""));
+        }
+    }
+
+    /// Removes the name of a version that has no results any more.
+    pub(in crate::storage) fn forget_version(
+        &self,
+        name: &ResultName,
+        record: &CallRecord,
+    ) -> Result<()> {
+        if !self.root.disk.is_empty(&self.path(&name.room_itself(RECORDS)))? {
+            return Ok(());
+        }
+        let note = note(&record.computation, &record.tree, name);
+        match self.root.disk.remove(&self.path(&note)) {
+            Err(error) if error.is_not_own() => Ok(()),
+            removed => removed,
+        }
+    }
+
+    /// Takes a result over for a call: links to its outputs, and a record that names it.
+    ///
+    /// Returns `None` if it is not there any more, or cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn take_over(&self, call: Call<'_>, source: &Equivalent) -> Result<Option<Sealed<'_>>> {
+        match self.link_source(call, source) {
+            Err(error) if error.is_about(&self.path(source.outputs.name.directory())) => Ok(None),
+            taken => taken,
+        }
+    }
+
+    fn link_source(&self, call: Call<'_>, source: &Equivalent) -> Result<Option<Sealed<'_>>> {
+        let Origin::Executed { execution, .. } = &source.record.origin else { return Ok(None) };
+        let stage = self.stage(source.record.outputs.len())?;
+        let mut outputs = Vec::with_capacity(source.record.outputs.len());
+        for (number, output) in source.record.outputs.iter().enumerate() {
+            let from = self.path(&source.outputs.name.output(number));
+            let Some(output) = link_or_copy(self, &from, &stage.output(number), output)? else {
+                return Ok(None);
+            };
+            self.root.unsynced.note(&stage.output(number));
+            outputs.push(output);
+        }
+        // A result without its log is a result all the same.
+        let log = self.path(&source.outputs.name.room(LOGS));
+        if self.root.disk.exists(&log).unwrap_or(false) {
+            self.root.disk.remove(&stage.log())?;
+            match self.root.disk.link_or_copy(&log, &stage.log()) {
+                Err(error) if error.may_not_write() || error.is_about(&log) => {
+                    self.root.disk.remove(&stage.log())?;
+                }
+                linked => drop(linked?),
+            }
+        }
+        let taken_over = Some(source.outputs.name.short());
+        let execution = Execution { taken_over, ..execution.clone() };
+        let origin = Origin::Executed { stage: stage.name.clone(), execution };
+        stage.write_record(&call.record(outputs.clone(), origin))?;
+        Ok(Some(Sealed { stage, files: outputs.into() }))
+    }
+}
+
+/// Whether a record is of the very call, and could not depend on anything else.
+fn serves(record: &CallRecord, call: Call<'_>) -> bool {
+    let isolated = match &record.origin {
+        Origin::Executed { execution, .. } => execution.is_isolated(),
+        Origin::Adopted => false,
+    };
+    isolated
+        && record.computation == *call.version.computation
+        && record.tree == *call.version.tree
+        && record.inputs == call.inputs
+}
+
+/// Gives a published file another name; returns `None` if it is not the published one.
+fn link_or_copy(
+    storage: &Storage,
+    from: &Path,
+    to: &Path,
+    file: &Published,
+) -> Result<Option<Published>> {
+    if storage.root.disk.link(from, to).unwrap_or(false) {
+        return Ok(storage.is_published(to, file)?.then_some(*file));
+    }
+    if storage.root.disk.metadata(from)?.is_none() {
+        return Ok(None);
+    }
+    let digest = storage.root.disk.copy(from, to)?;
+    let modified_ns = storage.root.disk.seal(to)?;
+    Ok((digest == file.digest).then_some(Published { digest, modified_ns }))
+}

@@ -1,0 +1,90 @@
+//! Failures: remembered with what was printed, never served.
+
+use super::call::Call;
+use super::stage::Stage;
+use crate::storage::disk::Result;
+use crate::storage::layout::{FAILED, ResultName};
+use crate::storage::records::{FailureRecord, Format, Provenance};
+
+/// How much of a log is shown, in bytes.
+pub(super) const MAX_TAIL: u64 = 2000;
+
+/// The output that a call has printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogTail {
+    /// The file in the storage that keeps all of it.
+    pub name: String,
+    /// Its end.
+    pub tail: String,
+}
+
+/// How a call failed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Failure {
+    /// Why, in words.
+    pub reason: String,
+    /// Its exit status, if it ended by itself.
+    pub exit_status: Option<i32>,
+    /// The signal that killed it, if one did.
+    pub signal: Option<i32>,
+    /// How long it ran, in seconds.
+    pub seconds: f64,
+}
+
+impl Stage<'_> {
+    /// Moves the log to a room, unless nothing was printed; returns its name there.
+    pub(in crate::storage) fn keep_log(
+        &mut self,
+        name: &ResultName,
+        room: &str,
+    ) -> Result<Option<String>> {
+        let log = self.log();
+        let known = self.storage.root.disk.metadata(&log)?;
+        self.log_is_empty =
+            known.is_none_or(|log| log.is_file() && log.links() == 1 && log.len() == 0);
+        if self.log_is_empty || known.is_none_or(|log| !log.is_file()) {
+            return Ok(None);
+        }
+        let kept = name.room(room);
+        // One that is another user's was shared by that user.
+        drop(self.storage.root.disk.share_made(&log));
+        self.storage.root.disk.rename(&log, &self.storage.root.place(&kept)?)?;
+        Ok(Some(kept))
+    }
+
+    /// Records a failure, and keeps nothing of the outputs; returns the log.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written, or this run's directory in it was moved: then the call
+    /// may have failed because of that, and nothing is recorded.
+    pub fn fail(
+        self,
+        call: Call<'_>,
+        name: &ResultName,
+        failure: Failure,
+    ) -> Result<Option<LogTail>> {
+        self.storage.root.displaced().map_or(Ok(()), Err)?;
+        let mut stage = self.doubtless()?.unwrap_or(self);
+        let storage = stage.storage;
+        let log = stage.keep_log(name, FAILED)?.map(|name| {
+            // A log that cannot be read is no reason to say less of the failure itself.
+            let tail = storage.root.disk.tail(&storage.path(&name), MAX_TAIL).unwrap_or_default();
+            LogTail { name, tail }
+        });
+        let Failure { reason, exit_status, signal, seconds } = failure;
+        let record = FailureRecord {
+            format: Format,
+            computation: call.version.computation.clone(),
+            commit: call.version.commit.clone(),
+            inputs: call.inputs.to_vec(),
+            reason,
+            exit_status,
+            signal,
+            seconds,
+            recorded: Provenance::now(),
+        };
+        storage.records().put(&name.record_in(FAILED), &record)?;
+        Ok(log)
+    }
+}

@@ -1,0 +1,156 @@
+//! Whether a call is there: its record and all its outputs, made from the very inputs asked for.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
+
+use super::call::{Call, CallState, Damage, Found};
+use super::{Storage, Unrecorded};
+use crate::digest::Digest;
+use crate::storage::disk::{FileId, Result, StorageError};
+use crate::storage::layout::{
+    ComputationVersion, DIGITS, Digits, Entry, ResultName, is_stage, waiting,
+};
+use crate::storage::records::{CallRecord, Defect, Origin, Published};
+
+impl Storage {
+    /// Looks for a call.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read, or holds a record that only a newer version can.
+    pub fn find(&self, call: Call<'_>) -> Result<Found> {
+        let directory = self.versions.directory(&self.root, call.version)?;
+        for digits in DIGITS {
+            let name = ResultName::new(&directory, call.inputs, digits);
+            let damage = match self.state(&name, call)? {
+                CallState::Hit(outputs) => {
+                    self.claims.release(&outputs.name);
+                    return Ok(Found::Hit(outputs));
+                }
+                CallState::Unsettled => return Ok(Found::Unsettled(name)),
+                CallState::Collision => continue,
+                CallState::Incomplete(_, damage) => damage,
+                CallState::Vacant => None,
+            };
+            if self.claims.reserve(&name, call.inputs) {
+                return Ok(Found::Absent { name, damage });
+            }
+        }
+        // Full names collide only if SHA-1 does in all its digits.
+        let name = ResultName::new(&directory, call.inputs, Digits::Full);
+        Err(StorageError::Collision(self.path(&name.record())))
+    }
+
+    /// The name that a call would have, as far as its inputs are known: for showing.
+    pub fn guess(
+        &self,
+        version: ComputationVersion<'_>,
+        inputs: impl Iterator<Item = Option<Digest>>,
+    ) -> ResultName {
+        let directory = self.versions.directory(&self.root, version);
+        let directory = directory.unwrap_or_else(|_| version.directories().swap_remove(0).into());
+        ResultName::guess(&directory, inputs)
+    }
+
+    /// Looks for a call once more that was absent under a name, of which the caller has the lease by
+    /// now: whoever had it until then may have just published.
+    ///
+    /// Outputs without a record were looked for, and are not again.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn find_again(&self, call: Call<'_>, name: &ResultName) -> Result<Found> {
+        match self.root.disk.metadata(&self.path(&name.record()))? {
+            Some(_) => self.find(call),
+            None => Ok(Found::Absent { name: name.clone(), damage: None }),
+        }
+    }
+
+    /// Looks at what stands under a name, in a directory that belongs to the call's version.
+    pub(in crate::storage) fn state(&self, name: &ResultName, call: Call<'_>) -> Result<CallState> {
+        let (record_name, taken) = (name.record(), SystemTime::now());
+        if let Some(outputs) = self.cached_record(&record_name, call)?
+            && self.are_published(name, &outputs)?
+        {
+            return Ok(CallState::hit(name, &outputs));
+        }
+        let Some((stat, record)) = self.records().read_at::<CallRecord>(&record_name)? else {
+            return self.unrecorded(name, call);
+        };
+        let incomplete = |defect: Defect| {
+            let damage = Damage { file: record_name.clone(), what: defect.to_string() };
+            Ok(CallState::Incomplete(Some(stat.id()), Some(damage)))
+        };
+        let Some(record) = record else { return incomplete(Defect::Spoiled) };
+        if record.version() != call.version || record.inputs != call.inputs {
+            let fits = Entry::Call(name.clone()).fits_call(&record);
+            let collides = fits && record.version() == call.version;
+            return if collides { Ok(CallState::Collision) } else { incomplete(Defect::Misplaced) };
+        }
+        if record.outputs.len() != call.outputs {
+            return incomplete(Defect::Spoiled);
+        }
+        if self.unrecorded == Unrecorded::Refuse && record.origin == Origin::Adopted {
+            return incomplete(Defect::Adopted);
+        }
+        self.cache_record(&record_name, stat, taken, &record);
+        self.recorded(name, &record, stat.id())
+    }
+
+    /// Whether a file is there and still the published one.
+    pub(in crate::storage) fn is_published(&self, path: &Path, file: &Published) -> Result<bool> {
+        self.ingest.is_published(&self.root.disk, path, file)
+    }
+
+    /// Whether all outputs are there, and still the published ones.
+    fn are_published(&self, name: &ResultName, outputs: &[Published]) -> Result<bool> {
+        for (number, output) in outputs.iter().enumerate() {
+            if !self.is_published(&self.path(&name.output(number)), output)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn recorded(&self, name: &ResultName, record: &CallRecord, id: FileId) -> Result<CallState> {
+        for (number, output) in record.outputs.iter().enumerate() {
+            let path = self.path(&name.output(number));
+            if !self.is_published(&path, output)? {
+                // It may be waiting still, or somebody may just be moving it.
+                self.roll_forward(name, number, record);
+                if !self.is_published(&path, output)? {
+                    let file = name.output(number);
+                    let defect = self.defect_of(&file, &output.digest)?;
+                    // Whoever has deleted it wants it made again.
+                    let damage = !matches!(defect, Defect::Missing);
+                    let damage = damage.then(|| Damage { file, what: defect.to_string() });
+                    return Ok(CallState::Incomplete(Some(id), damage));
+                }
+            }
+        }
+        Ok(CallState::hit(name, &record.outputs))
+    }
+
+    /// Returns what is wrong with a file that is not the recorded one.
+    fn defect_of(&self, name: &str, digest: &Digest) -> Result<Defect> {
+        let defect = Defect::of_file(&self.root, name, digest, &AtomicBool::new(false))?;
+        Ok(defect.unwrap_or(Defect::Contents))
+    }
+
+    /// Puts an output in its place that its execution had no time to, if it is waiting.
+    fn roll_forward(&self, name: &ResultName, number: usize, record: &CallRecord) {
+        if let Origin::Executed { stage, .. } = &record.origin
+            && self.root.writable
+            && is_stage(stage)
+        {
+            let waiting = self.path(&waiting(stage, number));
+            // What is not the recorded file was not staged for it. What cannot be moved is missing,
+            // and that is seen next.
+            if self.is_published(&waiting, &record.outputs[number]).unwrap_or(false) {
+                drop(self.reveal(&waiting, name, number));
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The protocol: how calls are found, executed once, published, and taken over.
+
+mod adoption;
+mod attempt;
+mod call;
+mod equivalent;
+mod failure;
+mod find;
+mod ingest;
+mod input;
+mod job;
+mod lease;
+mod publish;
+mod record_cache;
+mod recovery;
+mod roots;
+pub(super) mod run;
+mod site;
+mod stage;
+mod tree;
+mod versions;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Instant;
+
+pub use self::attempt::{Attempts, PriorAttempt};
+use self::call::Claims;
+pub use self::call::{Call, Damage, Found, Outputs};
+pub use self::equivalent::Equivalent;
+pub use self::failure::{Failure, LogTail};
+use self::ingest::Ingest;
+pub use self::input::{Input, Inputs};
+pub use self::job::{Job, Jobs};
+pub use self::lease::{Lease, Leases};
+use self::record_cache::RecordCache;
+pub use self::roots::GcRoots;
+use self::run::OwnRun;
+pub use self::run::{Holder, LEASE_TIMEOUT};
+use self::site::Absent;
+pub use self::site::Site;
+pub use self::stage::{PublishError, Sealed, Stage, WritableArea};
+pub use self::tree::{FoundTree, NewTree, OpenTree, Trees};
+use self::versions::Versions;
+use super::disk::{self, Disk, Doing, Durability, FileId, Result, Root, StorageError};
+use super::layout::TASK_INPUTS;
+use super::records::Records;
+use crate::cache::{Cache, FileStat};
+use crate::digest::Digest;
+
+/// A file in the storage, and what it contains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Its name, relative to the storage.
+    pub name: String,
+    /// Its digest.
+    pub digest: Digest,
+    /// When it was last written, in nanoseconds since 1970; of no meaning if it is not there.
+    pub modified_ns: i64,
+}
+
+/// The treatment of outputs without a record, such as those of the original tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unrecorded {
+    /// They are hashed, recorded as adopted, and used.
+    Adopt,
+    /// They are moved to quarantine, and the call is executed.
+    Refuse,
+}
+
+/// An open storage.
+#[derive(Debug)]
+pub struct Storage {
+    pub(super) root: Root,
+    pub(super) run: OwnRun,
+    unrecorded: Unrecorded,
+    ingest: Ingest,
+    record_cache: RwLock<Option<RecordCache>>,
+    versions: Versions,
+    claims: Claims,
+    /// Outputs without a record that had not settled: their stat, and since when it is the same.
+    unsettled: Mutex<HashMap<String, (FileStat, Instant)>>,
+    /// Directories that can be written, as far as that was checked.
+    writable_dirs: Mutex<std::collections::HashSet<PathBuf>>,
+    /// Private directories that no call uses now.
+    slots: Mutex<Vec<String>>,
+}
+
+impl Storage {
+    /// Opens the storage for reading only. Nothing in it is changed, and it need not be there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path is something other than a storage, or may not be looked at.
+    pub fn inspect(path: &Path, unrecorded: Unrecorded) -> Result<Self> {
+        Site::of(path)?.check(path, Absent::Accept)?;
+        let disk = Disk::open(&std::path::absolute(path).doing("open the storage", path)?)?;
+        let run = OwnRun::new();
+        Ok(Self {
+            root: Root::new(path, disk, run.directory().to_owned()),
+            run,
+            unrecorded,
+            ingest: Ingest::default(),
+            record_cache: RwLock::default(),
+            versions: Versions::default(),
+            claims: Claims::default(),
+            unsettled: Mutex::default(),
+            writable_dirs: Mutex::default(),
+            slots: Mutex::default(),
+        })
+    }
+
+    /// Opens a storage that is there, for reading only.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no storage, or it may not be looked at.
+    pub fn existing(path: &Path) -> Result<Self> {
+        Site::of(path)?.check(path, Absent::Refuse)?;
+        Self::inspect(path, Unrecorded::Refuse)
+    }
+
+    /// Opens the storage for reading and writing, and makes it if it is not there.
+    ///
+    /// Leftovers of runs that died are put in place or removed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory cannot be made, or is something other than a storage.
+    pub fn open(path: &Path, unrecorded: Unrecorded, sync: Durability) -> Result<Self> {
+        disk::make_dirs(path)?;
+        let mut storage = Self::inspect(path, unrecorded)?;
+        let real = path.canonicalize().doing("open the storage", path)?;
+        storage.root.make_writable(Disk::open(&real)?, sync);
+        storage.recover();
+        Ok(storage)
+    }
+
+    /// Caches digests and records there.
+    #[must_use]
+    pub fn with_cache(mut self, cache: Option<Cache>) -> Self {
+        self.ingest.cache = cache;
+        self
+    }
+
+    /// Lets it stop to read inputs when this becomes true.
+    #[must_use]
+    pub fn until(mut self, stop: Arc<std::sync::atomic::AtomicBool>) -> Self {
+        self.ingest.stop = stop;
+        self
+    }
+
+    /// The absolute path of a name: for programs that run elsewhere.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.path(name)
+    }
+
+    /// The path of a name as the user named the storage: for showing.
+    pub fn shown(&self, name: &str) -> PathBuf {
+        self.root.shown(name)
+    }
+
+    /// The name of a file in the storage, given its path from anywhere.
+    pub fn name_of(&self, path: &Path) -> Option<String> {
+        self.root.name_of(path)
+    }
+
+    /// Returns the device and inode of a file or directory of this run's own.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is gone.
+    pub fn id_of(&self, path: &Path) -> Result<FileId> {
+        self.root.id_of(path)
+    }
+
+    /// The error that the storage is not where it was when it was opened, if it is not.
+    pub fn vanished(&self) -> Option<StorageError> {
+        self.root.vanished()
+    }
+
+    /// Checks that what was published is where its name says: that no directory was moved meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Fails if one was.
+    pub fn check_in_place(&self) -> Result<()> {
+        self.root.vanished().map_or(Ok(()), Err)?;
+        // The private directories of other runs go with these.
+        let moved = self.root.disk.moved(&["c_", "t_", TASK_INPUTS]);
+        moved.map_or(Ok(()), |path| Err(StorageError::Moved(path)))
+    }
+
+    /// Whether anything is flushed: many calls should share a flush then.
+    pub fn flushes(&self) -> bool {
+        self.root.unsynced.is_synced()
+    }
+
+    /// Waits until everything that was written so far is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the disk does; then nothing of it can be counted on.
+    pub fn flush(&self) -> Result<()> {
+        self.root.flush()
+    }
+
+    /// The records.
+    pub const fn records(&self) -> Records<'_> {
+        Records::new(&self.root)
+    }
+
+    /// What earlier attempts have left: failures, logs and tombstones.
+    pub const fn attempts(&self) -> Attempts<'_> {
+        Attempts::new(&self.root)
+    }
+
+    /// The leases of calls.
+    pub const fn leases(&self) -> Leases<'_> {
+        Leases::new(&self.root, &self.run)
+    }
+
+    /// The trees of computations.
+    pub const fn trees(&self) -> Trees<'_> {
+        Trees::new(&self.root)
+    }
+
+    /// The task inputs.
+    pub const fn inputs(&self) -> Inputs<'_> {
+        Inputs::new(self)
+    }
+
+    /// The jobs.
+    pub const fn jobs(&self) -> Jobs<'_> {
+        Jobs::new(self)
+    }
+}
+
+impl Drop for Storage {
+    /// Removes this run's own directory.
+    fn drop(&mut self) {
+        if self.root.writable {
+            drop(self.root.disk.remove_tree(&self.path(self.run.directory())));
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! How the outputs of an execution become visible.
+//!
+//! Linking the record decides: it appears whole, under a name that was free, so one execution wins
+//! and every other one throws its outputs away. The winner's outputs then move from its stage to
+//! their places; if it dies on the way, whoever meets the record next moves the rest.
+
+use std::path::Path;
+
+use super::call::{Call, CallState, Found, Outputs};
+use super::{Sealed, Storage};
+use crate::storage::disk::{FileId, Result, StorageError, lock};
+use crate::storage::layout::{LOGS, ResultName};
+
+/// How often a result that others change is looked at before giving up.
+const MAX_ATTEMPTS: usize = 10;
+
+impl Sealed<'_> {
+    /// Makes the outputs visible, all or none; returns those that are visible then.
+    ///
+    /// They are another execution's if that was faster. With `replace`, what is there goes to quarantine
+    /// even if it is whole.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn publish(mut self, call: Call<'_>, name: &ResultName, replace: bool) -> Result<Outputs> {
+        let published = self.link(call, name, replace)?;
+        self.stage.storage.claims.release(&published.name);
+        Ok(published)
+    }
+
+    fn link(&mut self, call: Call<'_>, name: &ResultName, replace: bool) -> Result<Outputs> {
+        let storage = self.stage.storage;
+        let mut name = name.clone();
+        for _ in 0..MAX_ATTEMPTS {
+            // Without room for a directory, nothing is decided yet.
+            storage.prepare(&name, self.stage.outputs)?;
+            let place = storage.root.place(&name.record())?;
+            if storage.root.disk.link(&self.stage.record(), &place)? {
+                storage.root.unsynced.note_entry(&place);
+                storage.note_version(call.version, &name);
+                return self.reveal(name);
+            }
+            match storage.state(&name, call)? {
+                CallState::Hit(_) if replace => {
+                    let record = storage.root.disk.id(&place)?;
+                    if let Some(record) = record
+                        && self.replace(&name, record)?
+                    {
+                        return self.reveal(name);
+                    }
+                }
+                CallState::Hit(theirs) => return Ok(theirs),
+                CallState::Incomplete(Some(record), _) => {
+                    if self.replace(&name, record)? {
+                        return self.reveal(name);
+                    }
+                }
+                CallState::Incomplete(None, _) | CallState::Vacant | CallState::Unsettled => {}
+                CallState::Collision => match storage.find(call)? {
+                    Found::Hit(theirs) => return Ok(theirs),
+                    Found::Absent { name: other, .. } | Found::Unsettled(other) => name = other,
+                },
+            }
+        }
+        Err(StorageError::Unsteady(storage.path(&name.record())))
+    }
+
+    /// Puts the record in the place of one whose outputs are lost or damaged; tells whether that
+    /// was still the one that was looked at.
+    ///
+    /// The name is never free in between: outputs without a record would be adopted.
+    fn replace(&self, name: &ResultName, record: FileId) -> Result<bool> {
+        let storage = self.stage.storage;
+        let (place, copy) = (storage.path(&name.record()), self.stage.copy());
+        let kept = storage
+            .root
+            .place(&format!("{}/record.json", storage.root.quarantine_room(&name.quarantine())))?;
+        if storage.root.disk.id(&place)? != Some(record) {
+            return Ok(false);
+        }
+        storage.root.disk.quarantine(&place, &kept)?;
+        storage.root.disk.link(&self.stage.record(), &copy)?;
+        storage.root.disk.rename(&copy, &place)?;
+        storage.root.unsynced.note_entry(&place);
+        Ok(true)
+    }
+
+    /// Moves everything to its place, after the record.
+    fn reveal(&mut self, name: ResultName) -> Result<Outputs> {
+        self.stage.awaited = true;
+        for number in 0..self.stage.outputs {
+            self.stage.storage.reveal(&self.stage.output(number), &name, number)?;
+        }
+        self.stage.awaited = false;
+        self.stage.keep_log(&name, LOGS)?;
+        self.stage.published = true;
+        Ok(Outputs { name, files: self.files.clone() })
+    }
+}
+
+impl Storage {
+    /// Makes the directories that a call needs to be published, and checks that they can be written.
+    ///
+    /// # Errors
+    ///
+    /// Fails if one cannot be made or written.
+    pub fn prepare(&self, name: &ResultName, outputs: usize) -> Result<()> {
+        let outputs = (0..outputs).map(|number| name.output(number));
+        for file in outputs.chain([name.record()]) {
+            let place = self.root.place(&file)?;
+            let dir = place.parent().unwrap_or(&place);
+            if !lock(&self.writable_dirs).contains(dir) {
+                self.root.disk.check_writable(dir)?;
+                lock(&self.writable_dirs).insert(dir.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves an output that waits to its place; what is there goes to quarantine.
+    ///
+    /// If it does not wait any more, somebody who met the record has moved it.
+    pub(in crate::storage) fn reveal(
+        &self,
+        waiting: &Path,
+        name: &ResultName,
+        number: usize,
+    ) -> Result<()> {
+        let place = self.root.place(&name.output(number))?;
+        if !self.root.disk.rename_new(waiting, &place)? {
+            let room = self.root.quarantine_room(&name.quarantine());
+            self.root.disk.quarantine(&place, &self.root.place(&format!("{room}/{number:02}"))?)?;
+            self.root.disk.rename(waiting, &place)?;
+        }
+        self.root.unsynced.note_entry(&place);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::digest::Digest;
+    use crate::storage::layout::ComputationVersion;
+    use crate::storage::records::{Execution, NOT_ISOLATED};
+    use crate::storage::{Durability, Unrecorded};
+
+    /// Their SHA-1s are the same in the digits that names show.
+    const COLLIDING: [&str; 2] = ["input 11405692\n", "input 27966124\n"];
+
+    fn call(inputs: &[Digest]) -> Call<'_> {
+        Call { version: ComputationVersion::example(), inputs, outputs: 1 }
+    }
+
+    fn open(path: &Path) -> Storage {
+        Storage::open(path, Unrecorded::Adopt, Durability::Unsynced).unwrap()
+    }
+
+    fn absent(found: Found) -> ResultName {
+        let Found::Absent { name, .. } = found else { panic!("{found:?}") };
+        name
+    }
+
+    /// Does as if the call had been executed under this name.
+    fn publish(storage: &Storage, call: Call<'_>, name: &ResultName, output: &str) {
+        let stage = storage.stage(1).unwrap();
+        fs::write(stage.outputs().next().unwrap(), output).unwrap();
+        let execution = Execution {
+            argv: Vec::new(),
+            isolation: NOT_ISOLATED.to_owned(),
+            access: Vec::new(),
+            start: Timestamp::now(),
+            end: Timestamp::now(),
+            user_seconds: 0.0,
+            system_seconds: 0.0,
+            peak_bytes: 0,
+            exit_status: 0,
+            taken_over: None,
+        };
+        let sealed = stage.seal(call, &[], execution).map_err(|(_, error)| error).unwrap();
+        sealed.publish(call, name, false).unwrap();
+    }
+
+    #[test]
+    fn a_name_is_reserved_until_a_record_keeps_others_from_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = open(dir.path());
+        let inputs = COLLIDING.map(|text| [Digest::of(text.as_bytes())]);
+        let [one, other] = [0, 1].map(|at| call(&inputs[at]));
+        let reserved = || storage.claims.count();
+
+        let names = [one, other].map(|call| absent(storage.find(call).unwrap()));
+        assert!(names[0] != names[1] && reserved() == 2, "{names:?}");
+        assert_eq!(absent(storage.find(one).unwrap()), names[0]);
+
+        publish(&storage, one, &names[0], COLLIDING[0]);
+        assert_eq!(reserved(), 1);
+        assert_eq!(absent(storage.find(other).unwrap()), names[1]);
+        publish(&storage, other, &names[1], COLLIDING[1]);
+        assert_eq!(reserved(), 0);
+        for (call, name) in [one, other].into_iter().zip(names) {
+            let Found::Hit(hit) = storage.find(call).unwrap() else { panic!("{name:?}") };
+            assert_eq!((hit.name, hit.files[0].digest), (name, call.inputs[0]));
+        }
+    }
+
+    #[test]
+    fn a_name_that_another_run_has_taken_is_another_calls() {
+        let dir = tempfile::tempdir().unwrap();
+        let [here, elsewhere] = [(); 2].map(|()| open(dir.path()));
+        let inputs = COLLIDING.map(|text| [Digest::of(text.as_bytes())]);
+        let [one, other] = [0, 1].map(|at| call(&inputs[at]));
+
+        let name = absent(here.find(one).unwrap());
+        assert_eq!(absent(here.find_again(one, &name).unwrap()), name);
+        publish(&elsewhere, other, &absent(elsewhere.find(other).unwrap()), COLLIDING[1]);
+        let longer = absent(here.find_again(one, &name).unwrap());
+        assert_ne!(longer, name);
+        assert_eq!(absent(here.find_again(one, &longer).unwrap()), longer);
+        publish(&elsewhere, one, &absent(elsewhere.find(one).unwrap()), COLLIDING[0]);
+        assert!(matches!(here.find_again(one, &longer).unwrap(), Found::Hit(_)));
+        assert!(here.claims.count() < 2, "what was found is reserved no more");
+    }
+}

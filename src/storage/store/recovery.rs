@@ -1,0 +1,62 @@
+//! Recovery: a run that dies leaves its private directory in `tmp/`.
+//!
+//! A run that finds the directory of a dead one on the same host puts in place what was already
+//! decided, and removes the rest.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use super::Storage;
+use super::call::Call;
+use super::run;
+use crate::storage::layout::{DIGITS, RECORD, RUNS, ResultName, RunName};
+use crate::storage::records::CallRecord;
+
+impl Storage {
+    /// Finishes and removes what dead runs of this host have left. Failing to do so harms nothing.
+    pub(in crate::storage) fn recover(&self) {
+        for directory in self.root.disk.list(&self.path(RUNS)).unwrap_or_default() {
+            let name = directory.file_name().and_then(OsStr::to_str);
+            let Some(Ok(run)) = name.map(str::parse) else {
+                continue;
+            };
+            if self.is_over(&run, &directory) {
+                let slots = self.root.disk.list(&directory).unwrap_or_default().into_iter();
+                let files = slots.flat_map(|slot| self.root.disk.list(&slot).unwrap_or_default());
+                files.filter(|path| is_record(path)).for_each(|record| self.finish(&record));
+                drop(self.root.disk.remove_tree(&directory));
+            }
+        }
+    }
+
+    fn is_over(&self, run: &RunName, directory: &Path) -> bool {
+        let is_timed_out = || {
+            let own = self.run.appear(&self.root).ok().and_then(Path::parent);
+            own.is_some_and(|own| run::is_timed_out(&self.root.disk, directory, own))
+        };
+        self.run.is_over(run) || self.run.may_precede(run) && is_timed_out()
+    }
+
+    /// Moves the outputs of an execution that had won to their places.
+    fn finish(&self, record: &Path) {
+        let Ok(Some(text)) = self.root.disk.read(record) else {
+            return;
+        };
+        let Ok(record) = serde_json::from_slice::<CallRecord>(&text) else {
+            return;
+        };
+        let version = record.version();
+        let call = Call { version, inputs: &record.inputs, outputs: record.outputs.len() };
+        for directory in version.directories() {
+            for digits in DIGITS {
+                let name = ResultName::new(&directory, call.inputs, digits);
+                // Looking at the call moves what is waiting, if this execution is the recorded one.
+                drop(self.state(&name, call));
+            }
+        }
+    }
+}
+
+fn is_record(path: &Path) -> bool {
+    path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.ends_with(RECORD))
+}

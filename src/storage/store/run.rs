@@ -1,0 +1,241 @@
+//! Who is running: a process that works on the storage, and whether it still does.
+//!
+//! Each run has a private directory in `tmp/`, whose name says host, boot, process namespace and
+//! process. On the same host a process that is gone is known at once. Elsewhere a run shows that it
+//! lives by a file `beat` that changes every few seconds; how long it has not changed is measured
+//! by the clock of the one who looks, so clocks that differ do not matter.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
+use crate::storage::disk::{Disk, Result, Root, lock};
+use crate::storage::layout::RunName;
+use crate::storage::records::host;
+
+/// How long a run may show nothing before others take it for dead.
+pub const LEASE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How often a run shows that it lives, in the time after which it is taken for dead.
+const HEARTBEATS: u32 = 12;
+
+/// How long a run may show nothing. A build with debug assertions obeys `CE_SILENCE`, in seconds.
+pub(in crate::storage) fn lease_timeout() -> Duration {
+    static ASKED_FOR: OnceLock<Option<Duration>> = OnceLock::new();
+    if !cfg!(debug_assertions) {
+        return LEASE_TIMEOUT;
+    }
+    let seconds = || std::env::var("CE_SILENCE").ok()?.parse().ok();
+    let asked_for = || Duration::try_from_secs_f64(seconds()?).ok();
+    ASKED_FOR.get_or_init(asked_for).unwrap_or(LEASE_TIMEOUT)
+}
+
+/// The name of this run, which no other run has.
+fn own_name() -> RunName {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect();
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }
+    };
+    RunName {
+        host: host().chars().map(plain).take(64).collect(),
+        boot: boot.chars().filter(char::is_ascii_hexdigit).take(8).collect(),
+        namespace: digits(&namespace.to_string_lossy()),
+        process: std::process::id(),
+        time: format!("{:x}", moment()),
+    }
+}
+
+/// Whether no process has this number any more.
+fn is_gone(run: &RunName) -> bool {
+    let pid = i32::try_from(run.process).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
+}
+
+/// The nanoseconds since 1970, later each time this process asks: threads that ask at once may
+/// read the same from a clock.
+fn moment() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = u64::try_from(since.as_nanos()).unwrap_or_default();
+    let last = LAST.fetch_update(Relaxed, Relaxed, |last| Some(now.max(last + 1)));
+    now.max(last.unwrap_or_default() + 1)
+}
+
+/// A run that computes something, for humans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The name of its host.
+    pub host: String,
+    /// The number of its process there.
+    pub process: u32,
+    /// Whether it is this very run.
+    pub own: bool,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} on {}", self.process, self.host)
+    }
+}
+
+impl Holder {
+    pub(in crate::storage) fn new(name: &RunName, own: bool) -> Self {
+        Self { host: name.host.clone(), process: name.process, own }
+    }
+}
+
+/// What a host lets runs know of each other.
+#[derive(Clone, Debug)]
+pub(in crate::storage) struct Signs {
+    /// Its name.
+    pub(in crate::storage) host: String,
+    /// Whether the id of its last start can be read.
+    pub(in crate::storage) boot: bool,
+    /// Whether the process namespace can be read.
+    pub(in crate::storage) namespace: bool,
+    /// Whether a process that is there is seen to be there.
+    pub(in crate::storage) sees_the_living: bool,
+    /// Whether a process that is gone is seen to be gone.
+    pub(in crate::storage) misses_the_dead: bool,
+}
+
+/// This run, and what it knows of others.
+#[derive(Debug)]
+pub(in crate::storage) struct OwnRun {
+    name: RunName,
+    directory: String,
+    /// The file that names the run, and the sender that ends the heartbeat when it is dropped.
+    heartbeat: OnceLock<(PathBuf, Sender<()>)>,
+    /// When the heartbeat of another run was last seen to change.
+    seen: Mutex<HashMap<RunName, (Vec<u8>, Instant)>>,
+}
+
+impl OwnRun {
+    pub(in crate::storage) fn new() -> Self {
+        let name = own_name();
+        let directory = name.directory();
+        Self { name, directory, heartbeat: OnceLock::new(), seen: Mutex::default() }
+    }
+
+    pub(in crate::storage) const fn name(&self) -> &RunName {
+        &self.name
+    }
+
+    /// The directory that is this run's own, relative to the storage.
+    pub(in crate::storage) fn directory(&self) -> &str {
+        &self.directory
+    }
+
+    /// Shows from now on that this run lives, in its directory, which must be there.
+    ///
+    /// Returns the file that names the run; a link to it is a lease.
+    pub(in crate::storage) fn start_heartbeat(&self, disk: &Arc<Disk>, directory: &Path) -> &Path {
+        let (file, _) = self.heartbeat.get_or_init(|| {
+            let (sender, stop) = channel();
+            let (disk, directory) = (Arc::clone(disk), directory.to_owned());
+            let file = directory.join("run");
+            // Without the file there are no leases, which harms nothing.
+            drop(disk.write(&file, format!("{}\n", self.name).as_bytes()));
+            write_heartbeat(&disk, &directory, 0);
+            thread::spawn(move || {
+                for count in 1_u64.. {
+                    match stop.recv_timeout(lease_timeout() / HEARTBEATS) {
+                        Err(RecvTimeoutError::Timeout) => write_heartbeat(&disk, &directory, count),
+                        _ => break,
+                    }
+                }
+            });
+            (file, sender)
+        });
+        file
+    }
+
+    /// Lets others see from now on that this run works. Returns the file that names it.
+    pub(super) fn appear(&self, root: &Root) -> Result<&Path> {
+        let heartbeat = root.place(&format!("{}/beat", self.directory))?;
+        Ok(self.start_heartbeat(&root.disk, heartbeat.parent().unwrap_or(root.disk.root())))
+    }
+
+    /// Whether another run still works, as far as can be told.
+    pub(in crate::storage) fn is_alive(
+        &self,
+        other: &RunName,
+        disk: &Disk,
+        directory: &Path,
+    ) -> bool {
+        let is_dir = disk.metadata(directory).is_ok_and(|it| it.is_some_and(|it| it.is_dir()));
+        if !is_dir || other.is_near(&self.name) && is_gone(other) {
+            return false;
+        }
+        let heartbeat = disk.read(&heartbeat_file(directory)).ok().flatten().unwrap_or_default();
+        let mut seen = lock(&self.seen);
+        let known =
+            seen.entry(other.clone()).or_insert_with(|| (heartbeat.clone(), Instant::now()));
+        if known.0 != heartbeat {
+            *known = (heartbeat, Instant::now());
+        }
+        known.1.elapsed() < lease_timeout()
+    }
+
+    /// What this host lets runs know of each other.
+    pub(in crate::storage) fn signs(&self) -> Signs {
+        let RunName { host, boot, namespace, .. } = &self.name;
+        let nobody = RunName { process: i32::MAX.unsigned_abs(), ..self.name.clone() };
+        Signs {
+            host: host.clone(),
+            boot: !boot.is_empty(),
+            namespace: !namespace.is_empty(),
+            sees_the_living: !is_gone(&self.name),
+            misses_the_dead: is_gone(&nobody),
+        }
+    }
+
+    /// Whether another run is certainly over.
+    pub(in crate::storage) fn is_over(&self, other: &RunName) -> bool {
+        other.is_near(&self.name) && is_gone(other)
+    }
+
+    /// Whether another run is over if its heartbeat has stopped: it is of an earlier start of this
+    /// host, or else of another host that has the same name. An unknown start is not an earlier one.
+    pub(in crate::storage) fn may_precede(&self, other: &RunName) -> bool {
+        let differ = other.boot != self.name.boot;
+        let known = !other.boot.is_empty() && !self.name.boot.is_empty();
+        other.host == self.name.host && known && differ
+    }
+}
+
+/// Whether a heartbeat was last written so long before another one that its run is taken for dead, by the
+/// times that the file system gave.
+pub(in crate::storage) fn is_timed_out(disk: &Disk, directory: &Path, since: &Path) -> bool {
+    let modified = |path: &Path| Some(disk.metadata(path).ok()??.modified_ns());
+    let last = modified(&heartbeat_file(directory)).or_else(|| modified(directory));
+    let silent = modified(&heartbeat_file(since)).and_then(|now| u64::try_from(now - last?).ok());
+    silent.is_some_and(|silent| Duration::from_nanos(silent) > lease_timeout())
+}
+
+fn heartbeat_file(directory: &Path) -> PathBuf {
+    directory.join("beat")
+}
+
+/// Replaces the file, so that nobody reads an old one from a cache of its contents.
+fn write_heartbeat(disk: &Disk, directory: &Path, count: u64) {
+    let new = directory.join("beat.new");
+    // A heartbeat that cannot be written makes others execute what this run does, which harms nothing.
+    let written =
+        disk.remove(&new).and_then(|()| disk.write(&new, format!("{count}\n").as_bytes()));
+    drop(written.and_then(|()| disk.rename(&new, &heartbeat_file(directory))));
+}
+
+#[cfg(test)]
+mod tests;

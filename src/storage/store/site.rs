@@ -1,0 +1,187 @@
+//! Which directories are storages, and which storage a user meant who mistyped its path.
+//!
+//! No file marks a storage: those of the original tool and of earlier versions have none. What tells
+//! one is what it holds, and a directory that holds something else is refused.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use crate::digest::{DIRTY, SHORT};
+use crate::name::near;
+use crate::storage::disk::{Disk, NoStorage, Result, StorageError};
+use crate::storage::layout::{ROOMS, TASK_INPUTS};
+
+/// Files that a new storage may hold: those of Git, and those of a new file system.
+const NOTHING: [&str; 4] = [".git", ".gitattributes", ".gitignore", "lost+found"];
+
+/// The kind of directory at the path of a storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Site {
+    /// Nothing.
+    Absent,
+    /// A storage without results: an empty directory, or one with nothing but rooms of the layout.
+    New,
+    /// A storage: task inputs, or results of a computation or task, are in it.
+    Storage,
+    /// A directory with other things in it.
+    Other,
+}
+
+/// The treatment of a storage that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::storage) enum Absent {
+    /// It is as good as one without results.
+    Accept,
+    /// That is an error.
+    Refuse,
+}
+
+impl Site {
+    /// Looks at the path of a storage.
+    ///
+    /// # Errors
+    ///
+    /// Fails if something other than a directory is there, or it may not be looked at.
+    pub fn of(path: &Path) -> Result<Self> {
+        let disk = Disk::open(path)?;
+        if !disk.is_there() {
+            return Ok(Self::Absent);
+        }
+        let path = disk.root();
+        // Nearly every storage has it, so that nothing needs to be listed.
+        if is_dir(&disk, &path.join(TASK_INPUTS))? {
+            return Ok(Self::Storage);
+        }
+        let mut site = Self::New;
+        for entry in disk.list(path)? {
+            let name = entry.file_name().and_then(OsStr::to_str).unwrap_or_default();
+            let owns = ["c_", "t_"].iter().any(|prefix| name.starts_with(prefix));
+            if owns && holds_versions(&disk, &entry)? {
+                return Ok(Self::Storage);
+            }
+            let fits = NOTHING.contains(&name)
+                || (owns || ROOMS.contains(&name)) && is_dir(&disk, &entry)?;
+            if !fits {
+                site = Self::Other;
+            }
+        }
+        Ok(site)
+    }
+
+    /// Sees to it that a storage is at this path, or nothing if that is accepted.
+    pub(in crate::storage) fn check(self, path: &Path, absent: Absent) -> Result<()> {
+        let source = match (self, absent) {
+            (Self::New | Self::Storage, _) | (Self::Absent, Absent::Accept) => return Ok(()),
+            (Self::Absent, Absent::Refuse) => NoStorage::Absent { similar: Self::similar(path) },
+            (Self::Other, _) => NoStorage::Other,
+        };
+        Err(StorageError::NoStorage { path: path.to_owned(), source: Box::new(source) })
+    }
+}
+
+fn is_dir(disk: &Disk, path: &Path) -> Result<bool> {
+    Ok(disk.metadata(path)?.is_some_and(|metadata| metadata.is_dir()))
+}
+
+/// Whether a directory holds results of some version of a computation or task.
+fn holds_versions(disk: &Disk, owner: &Path) -> Result<bool> {
+    if !is_dir(disk, owner)? {
+        return Ok(false);
+    }
+    let mut names = disk.list(owner)?.into_iter();
+    Ok(names.any(|path| path.file_name().and_then(OsStr::to_str).is_some_and(is_version)))
+}
+
+fn is_version(name: &str) -> bool {
+    let digits = name.strip_prefix(DIRTY).unwrap_or(name);
+    // A version that collides has more digits, after a dash.
+    let digits = digits.split('-').next().unwrap_or_default();
+    let is_digit = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
+    digits.len() == SHORT && digits.bytes().all(is_digit)
+}
+
+impl Site {
+    /// Returns the storage that a user may have meant who gave the path of one that is not there:
+    /// where one directory of the path has a similar name. What cannot be looked at is not meant.
+    pub fn similar(path: &Path) -> Option<PathBuf> {
+        let path: PathBuf = path.components().collect();
+        let place = |dir: &Path| if dir == Path::new("") { ".".into() } else { dir.to_owned() };
+        let there = path.ancestors().skip(1).find(|dir| place(dir).is_dir())?;
+        let mut missing = path.strip_prefix(there).ok()?.components();
+        let wanted = missing.next()?.as_os_str().to_str()?;
+        let entries = fs::read_dir(place(there)).ok()?.filter_map(io::Result::ok);
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let names: Vec<String> = names.collect();
+        let paths = near(wanted, &names).into_iter().map(|name| there.join(name));
+        let mut paths =
+            paths.map(|path| path.components().chain(missing.clone()).collect::<PathBuf>());
+        paths.find(|path| matches!(Self::of(path), Ok(Self::Storage)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a directory is that holds these files and directories.
+    fn site(names: &[&str]) -> Site {
+        let dir = tempfile::tempdir().unwrap();
+        for name in names {
+            match name.strip_suffix('/') {
+                Some(name) => fs::create_dir_all(dir.path().join(name)).unwrap(),
+                None => fs::write(dir.path().join(name), "").unwrap(),
+            }
+        }
+        Site::of(dir.path()).unwrap()
+    }
+
+    #[test]
+    fn a_storage_is_told_by_what_it_holds() {
+        for names in [
+            &["tinputs/"][..],
+            &["tinputs/", "README"],
+            &["c_add/5efbc68dc50d/", ".git/", "README"],
+            &["c_add/dirty-5efbc68dc50d/"],
+            &["t_task/5efbc68dc50d/", "tmp/"],
+        ] {
+            assert_eq!(site(names), Site::Storage, "{names:?}");
+        }
+        for names in [&[][..], &["tmp/"], &["trees/", "tmp/", "c_add/"], &["lost+found/", ".git/"]]
+        {
+            assert_eq!(site(names), Site::New, "{names:?}");
+        }
+        for names in [
+            &["README"][..],
+            // As in the root of a file system, and in some projects.
+            &["tmp/", "etc/"],
+            &["c_src/", "Makefile"],
+            &["c_src/nif/", "trees/", "Makefile"],
+            &["tinputs"],
+            &[".profile"],
+        ] {
+            assert_eq!(site(names), Site::Other, "{names:?}");
+        }
+        assert_eq!(Site::of(Path::new("no/such/directory")).unwrap(), Site::Absent);
+        assert!(Site::of(Path::new("/dev/null")).is_err());
+    }
+
+    #[test]
+    fn a_similar_storage_is_found_wherever_the_path_goes_wrong() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["results/main/tinputs", "resuls", "other/main/tinputs", "far"] {
+            fs::create_dir_all(dir.path().join(name)).unwrap();
+        }
+        let similar = |path: &str| {
+            let similar = Site::similar(&dir.path().join(path))?;
+            Some(similar.strip_prefix(dir.path()).unwrap().display().to_string())
+        };
+        assert_eq!(similar("results/man").as_deref(), Some("results/main"));
+        assert_eq!(similar("./result//main/").as_deref(), Some("results/main"));
+        // A directory that is no storage is not meant, however similar.
+        assert_eq!(similar("result"), None);
+        assert_eq!(similar("others/man"), None);
+        assert_eq!(similar("fat"), None);
+        assert_eq!(Site::similar(Path::new("")), None);
+    }
+}

@@ -1,0 +1,365 @@
+//! Where a call that is being executed writes, until its outputs are taken as they are.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Storage;
+use super::call::Call;
+use crate::storage::disk::reading::{self, Reading};
+use crate::storage::disk::{NotOwn, Result, StorageError, lock};
+use crate::storage::layout::{LOG, OUTBOX, RECORD, WORK, waiting};
+use crate::storage::records::{CallRecord, Execution, Origin, Published};
+
+/// The private directory of a call that is being executed; the next call gets it when dropped.
+///
+/// Directories are used again and again, since making and removing one is among the slowest things
+/// that a file system does. What a call writes there has names of its own, never used again.
+#[derive(Debug)]
+pub struct Stage<'a> {
+    pub(in crate::storage) storage: &'a Storage,
+    /// The directory, relative to the storage.
+    slot: String,
+    /// What the names of the call's files begin with, relative to the storage.
+    pub(in crate::storage) name: String,
+    pub(in crate::storage) outputs: usize,
+    /// Outputs still wait here to be moved, by whoever meets their record next.
+    pub(in crate::storage) awaited: bool,
+    /// Somebody may still write to what is here, so nothing of it is used but as a copy.
+    in_doubt: bool,
+    /// Where something may have been left.
+    writable_area: WritableArea,
+    /// Everything is in its place.
+    pub(in crate::storage) published: bool,
+    /// Nothing was printed.
+    pub(in crate::storage) log_is_empty: bool,
+}
+
+/// The outputs of an execution, taken as they are, which nobody else sees yet.
+#[derive(Debug)]
+pub struct Sealed<'a> {
+    pub(in crate::storage) stage: Stage<'a>,
+    pub(in crate::storage) files: Box<[Published]>,
+}
+
+/// Where `exec` can leave files, beside the directory that it works in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WritableArea {
+    /// That is not known.
+    Anywhere,
+    /// Beside its outputs. It is told of no outbox.
+    Stage,
+    /// In the outbox: a sandbox keeps it from all else.
+    Outbox,
+}
+
+/// Why outputs were not published.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// `exec` left no file where an output belongs.
+    #[error("it made no output {number:02} ({output})")]
+    NoOutput {
+        /// The number of the output.
+        number: usize,
+        /// Its symbolic name.
+        output: String,
+    },
+    /// Something other than a file stands where an output belongs.
+    #[error("its output {number:02} ({output}) is not a file")]
+    NotAFile {
+        /// The number of the output.
+        number: usize,
+        /// Its symbolic name.
+        output: String,
+    },
+    /// The storage could not be written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl Storage {
+    /// Makes a private directory for the execution of a call with so many outputs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn stage(&self, outputs: usize) -> Result<Stage<'_>> {
+        let slot = lock(&self.slots).pop();
+        let slot = match slot {
+            Some(slot) => slot,
+            None => {
+                let slot = self.root.private_name();
+                self.root.disk.make_dir(&self.root.place(&slot)?)?;
+                self.root.disk.make_dir(&self.path(&slot).join(WORK))?;
+                self.root.disk.make_dir(&self.path(&slot).join(OUTBOX))?;
+                slot
+            }
+        };
+        let name = format!("{slot}/{}", self.root.next_number());
+        Ok(Stage {
+            storage: self,
+            slot,
+            name,
+            outputs,
+            awaited: false,
+            in_doubt: false,
+            writable_area: WritableArea::Anywhere,
+            published: false,
+            log_is_empty: false,
+        })
+    }
+}
+
+impl<'a> Stage<'a> {
+    /// Where the outputs are to be written, in order.
+    pub fn outputs(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        (0..self.outputs).map(|number| self.output(number))
+    }
+
+    pub(in crate::storage) fn output(&self, number: usize) -> PathBuf {
+        self.storage.path(&waiting(&self.name, number))
+    }
+
+    pub(in crate::storage) fn record(&self) -> PathBuf {
+        self.storage.path(&format!("{}{RECORD}", self.name))
+    }
+
+    /// A name for a copy of anything, for a moment.
+    pub(in crate::storage) fn copy(&self) -> PathBuf {
+        self.storage.path(&format!("{}.copy", self.name))
+    }
+
+    /// The directory itself.
+    pub fn directory(&self) -> PathBuf {
+        self.storage.path(&self.slot)
+    }
+
+    /// An empty directory to work in.
+    pub fn work(&self) -> PathBuf {
+        self.directory().join(WORK)
+    }
+
+    /// An empty directory where a sandbox can let it write its outputs, by their numbers: `00`, `01`.
+    pub fn outbox(&self) -> PathBuf {
+        self.directory().join(OUTBOX)
+    }
+
+    /// Where what `exec` prints is to be written. What is there is empty.
+    pub fn log(&self) -> PathBuf {
+        self.directory().join(LOG)
+    }
+
+    /// Notes that somebody may still write to what is here, and will be able to do so later.
+    pub const fn doubt(&mut self) {
+        self.in_doubt = true;
+    }
+
+    /// Notes where `exec` could leave files, so that they are looked for nowhere else.
+    pub const fn set_writable_area(&mut self, writable_area: WritableArea) {
+        self.writable_area = writable_area;
+    }
+
+    /// Takes the outputs, of these symbolic names, as they are now: hashes them, makes them read-only,
+    /// writes the record.
+    ///
+    /// # Errors
+    ///
+    /// Gives the stage back, with the reason, if an output is missing or is no file, or if the
+    /// storage cannot be written.
+    pub fn seal(
+        self,
+        call: Call<'_>,
+        names: &[String],
+        execution: Execution,
+    ) -> Result<Sealed<'a>, (Self, PublishError)> {
+        let collected = self.collect().map_err(PublishError::from);
+        let stage = match collected.and_then(|()| self.copied(names)) {
+            Ok(copied) => copied.unwrap_or(self),
+            Err(error) => return Err((self, error)),
+        };
+        match stage.take(call, names, execution) {
+            Ok(files) => Ok(Sealed { stage, files }),
+            Err(error) => Err((stage, error)),
+        }
+    }
+
+    /// Moves the outputs here from the outbox, if a sandbox let `exec` write them there.
+    fn collect(&self) -> Result<()> {
+        if self.writable_area == WritableArea::Outbox {
+            for number in 0..self.outputs {
+                let made = self.outbox().join(format!("{number:02}"));
+                // An output that was not made is missed later.
+                self.storage.root.disk.rename(&made, &self.output(number))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies everything to a stage of which `exec` knows nothing, if this one is in doubt.
+    fn copied(&self, names: &[String]) -> Result<Option<Self>, PublishError> {
+        let Some(copy) = self.doubtless()? else { return Ok(None) };
+        for number in 0..self.outputs {
+            let path = self.output(number);
+            self.open(names, number, &path)?.copy(&self.storage.root.disk, &copy.output(number))?;
+        }
+        Ok(Some(copy))
+    }
+
+    /// Makes a stage that has only the log, as a copy, if this one is in doubt.
+    pub(in crate::storage) fn doubtless(&self) -> Result<Option<Self>> {
+        if !self.in_doubt {
+            return Ok(None);
+        }
+        let other = self.storage.stage(self.outputs)?;
+        let log = self.storage.root.disk.metadata(&self.log())?;
+        if log.is_some_and(|log| log.is_file()) {
+            self.storage.root.disk.copy(&self.log(), &other.copy())?;
+            self.storage.root.disk.rename(&other.copy(), &other.log())?;
+        }
+        Ok(Some(other))
+    }
+
+    /// Opens an output, which must be a plain file.
+    fn open<'p>(
+        &self,
+        names: &[String],
+        number: usize,
+        path: &'p Path,
+    ) -> Result<Reading<'p>, PublishError> {
+        let output = || names.get(number).cloned().unwrap_or_default();
+        self.storage.root.disk.reading_made(path).map_err(|error| match &error {
+            StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                PublishError::NoOutput { number, output: output() }
+            }
+            StorageError::Io { source, .. } if NotOwn::of(source).is_some() => {
+                PublishError::NotAFile { number, output: output() }
+            }
+            _ => error.into(),
+        })
+    }
+
+    fn take(
+        &self,
+        call: Call<'_>,
+        names: &[String],
+        execution: Execution,
+    ) -> Result<Box<[Published]>, PublishError> {
+        let disk = &self.storage.root.disk;
+        let paths: Vec<PathBuf> = self.outputs().collect();
+        let (mut files, mut times) = (Vec::new(), Vec::new());
+        for (number, path) in paths.iter().enumerate() {
+            let mut file = self.open(names, number, path)?;
+            if file.metadata().links() > 1 {
+                // Another name leads to the same file, and whoever has it could write there.
+                let copy = self.copy();
+                file.copy(disk, &copy)?;
+                disk.rename(&copy, path)?;
+                file = self.open(names, number, path)?;
+            }
+            times.push(disk.seal_open(&file)?);
+            self.storage.root.unsynced.note(path);
+            files.push(file);
+        }
+        let digests = reading::digests(files)?;
+        let outputs = digests.iter().zip(times);
+        let outputs = outputs.map(|(&digest, modified_ns)| Published { digest, modified_ns });
+        let outputs: Vec<Published> = outputs.collect();
+        let origin = Origin::Executed { stage: self.name.clone(), execution };
+        self.write_record(&call.record(outputs.clone(), origin))?;
+        Ok(outputs.into())
+    }
+
+    /// Writes the record that is to be linked to its place.
+    pub(in crate::storage) fn write_record(&self, record: &CallRecord) -> Result<()> {
+        self.storage.records().write(&self.record(), record)?;
+        self.storage.root.unsynced.note(&self.record());
+        self.storage.root.unsynced.note_entry(&self.record());
+        Ok(())
+    }
+
+    /// Makes the directory as it was before; what `exec` left there goes.
+    fn clean(&self) -> Result<()> {
+        self.empty(WORK)?;
+        if self.writable_area != WritableArea::Stage {
+            self.empty(OUTBOX)?;
+        }
+        if self.writable_area == WritableArea::Outbox && self.published && self.log_is_empty {
+            // Nothing else of this call is here.
+            return self.storage.root.disk.remove(&self.record());
+        }
+        self.clear()
+    }
+
+    /// Empties a directory.
+    fn empty(&self, part: &str) -> Result<()> {
+        let path = self.directory().join(part);
+        if self.storage.root.disk.is_empty(&path)? {
+            return Ok(());
+        }
+        self.storage.root.disk.remove_tree(&path)?;
+        self.storage.root.disk.make_dir(&path)
+    }
+
+    /// Removes everything but what each stage has.
+    fn clear(&self) -> Result<()> {
+        for path in self.storage.root.disk.list(&self.directory())? {
+            let stays = path.ends_with(WORK)
+                || path.ends_with(OUTBOX)
+                || path.ends_with(LOG) && self.log_is_empty;
+            if path == self.record() {
+                self.storage.root.disk.remove(&path)?;
+            } else if !stays {
+                self.storage.root.disk.remove_tree(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Stage<'_> {
+    /// Removes what was not published, and lets the next call have the directory, unless somebody
+    /// may still write there.
+    fn drop(&mut self) {
+        if !self.awaited && self.clean().is_ok() && !self.in_doubt {
+            lock(&self.storage.slots).push(std::mem::take(&mut self.slot));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::storage::{Durability, Unrecorded};
+
+    #[test]
+    fn a_directory_that_is_used_again_is_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path();
+        let storage = Storage::open(path, Unrecorded::Adopt, Durability::Unsynced).unwrap();
+        for writable_area in [WritableArea::Anywhere, WritableArea::Stage, WritableArea::Outbox] {
+            let mut stage = storage.stage(1).unwrap();
+            let slot = storage.path(&stage.slot);
+            stage.set_writable_area(writable_area);
+            let mut places = vec![slot.clone(), stage.work()];
+            places.extend((writable_area != WritableArea::Stage).then(|| stage.outbox()));
+            for place in places {
+                fs::write(place.join("file"), "file").unwrap();
+                fs::create_dir(place.join("directory")).unwrap();
+            }
+            for file in [stage.log(), stage.record(), stage.output(0), stage.copy()] {
+                fs::write(file, "file").unwrap();
+            }
+            drop(stage);
+            let again = storage.stage(1).unwrap();
+            assert_eq!(storage.path(&again.slot), slot, "it is used again");
+            let left = fs::read_dir(&slot).unwrap().map(|entry| entry.unwrap().path());
+            let mut left: Vec<PathBuf> = left.collect();
+            left.sort();
+            assert_eq!(left, [again.outbox(), again.work()], "{writable_area:?}");
+            for place in left {
+                assert!(storage.root.disk.is_empty(&place).unwrap(), "{writable_area:?}");
+            }
+        }
+    }
+}
