@@ -27,7 +27,9 @@ pub enum Rule {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// It begins with another word.
-    #[error("{0:?} is nothing that can be granted")]
+    #[error(
+        "{0:?} cannot be granted: expected \"network\", \"read PATH\", \"write PATH\", \"env NAME\" or \"device PATH\""
+    )]
     Word(String),
     /// Something follows `network`.
     #[error("nothing may follow the word network")]

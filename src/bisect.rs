@@ -45,7 +45,7 @@ impl fmt::Display for Judgement {
 #[derive(Debug, thiserror::Error)]
 pub enum BisectError {
     /// Nothing lies between.
-    #[error("every commit of the bad {bad} is in the good {good}")]
+    #[error("the bad commit {bad} is reachable from the good commit {good}")]
     Nothing {
         /// The good revision.
         good: String,

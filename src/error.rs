@@ -86,7 +86,7 @@ pub enum Error {
         lacks: String,
     },
     /// An argument after a revision has two meanings.
-    #[error("{argument} is a revision, and the name of a file or directory, too")]
+    #[error("{argument} is both a revision and the name of a file or directory")]
     RevisionOrPath {
         /// The revision before it.
         one: String,
@@ -107,10 +107,10 @@ pub enum Error {
     #[error("interrupted while inputs are read")]
     Interrupted(u8),
     /// A text names no call.
-    #[error("{0} names no call of the storage")]
+    #[error("{0} is not a call of the storage")]
     NoCall(String),
     /// Nothing of this kind can be drawn.
-    #[error("cannot tell what to draw from the name {0}")]
+    #[error("the name {0} has no extension of a known format")]
     Picture(String),
     /// A file could not be written.
     #[error("cannot write {path}")]
@@ -129,7 +129,7 @@ pub enum Error {
         source: io::Error,
     },
     /// Threads or signals are not to be had.
-    #[error("cannot begin")]
+    #[error("cannot start threads or watch signals")]
     Begin(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Standard output could not be written.
     #[error("cannot write the standard output")]
@@ -195,7 +195,7 @@ impl Error {
             | Self::Evaluate(EvaluateError::Storage(error))
             | Self::Verify(VerifyError::Storage(error)) => error.hint().map(str::to_owned),
             Self::Verify(VerifyError::NoRecord(_)) => {
-                Some("give the name that the interrupted run told, or leave out --from".to_owned())
+                Some("give the name that the interrupted check printed, or leave out --from".to_owned())
             }
             Self::Repository(error) => error.hint().map(str::to_owned),
             Self::Reach(error) => error.hint().map(str::to_owned),
@@ -204,7 +204,7 @@ impl Error {
                 Some("give the path of an output or task input, or its SHA-1".to_owned())
             }
             Self::Bisect(BisectError::Nothing { .. }) => {
-                Some("the bad one comes later in the history".to_owned())
+                Some("give a bad commit that comes later in the history".to_owned())
             }
             Self::NoStorage => {
                 Some("give it before the inputs, or git config compeval.storage DIR".to_owned())
@@ -221,7 +221,7 @@ impl Error {
                 Some(format!("write {one}..{argument} for the revision, ./{argument} for the path"))
             }
             Self::NoCall(_) => Some(
-                "give a file in c_NAME/CCID/NN/, or c_NAME/CCID/INPUTS; ce show tells what made a file"
+                "give a file in c_NAME/CCID/NN/, or c_NAME/CCID/INPUTS; ce show prints what made a file"
                     .to_owned(),
             ),
             Self::Picture(_) => Some("end the name in .dot, .svg, .png or .pdf".to_owned()),

@@ -26,7 +26,7 @@ pub enum NameError {
     #[error("{0:?} is absolute; names are relative to the storage")]
     Absolute(String),
     /// A storage name that climbs.
-    #[error("{0:?} climbs out of the storage")]
+    #[error("{0:?} leads out of the storage")]
     Climbs(String),
 }
 

@@ -19,8 +19,8 @@ use crate::storage::Storage;
 
 /// Find the first commit after which an output differs, or a test of it fails
 ///
-/// Evaluates the task at commits between a good and a bad one, halving what is left, straight from
-/// the repository's objects: no checkout is changed. Results that are there are used.
+/// Evaluates the task at commits between a good and a bad one, by bisection, straight from the
+/// repository's objects: no checkout is changed. Existing results are used.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
 pub struct Bisect {
@@ -51,14 +51,14 @@ pub struct Bisect {
     typed: PathArgs,
 
     /// A command that gets the files of the outputs as further arguments, and ends with 0 if they
-    /// are good, 125 if it cannot tell, another status to 127 if they are bad, or a higher one to
-    /// give up
+    /// are good, 125 if it cannot judge them, another status up to 127 if they are bad, or a higher
+    /// one to give up
     #[arg(last = true)]
     test: Vec<OsString>,
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 found, 1 it cannot be told, 2 the arguments or the task are wrong, 5 the storage \
+Exit codes: 0 found, 1 not found, 2 the arguments or the task are wrong, 5 the storage \
 could not be read or written, 130 interrupted (143: by SIGTERM).";
 
 impl Tool for Bisect {

@@ -14,7 +14,7 @@ use crate::plan::Plan;
 
 /// Load a task and report every problem, without evaluating anything
 #[derive(Debug, Parser)]
-#[command(version, after_help = "Exit codes: 0 the task is right, 2 it is wrong.")]
+#[command(version, after_help = "Exit codes: 0 the task is valid, 2 it is wrong.")]
 pub struct Check {
     #[command(flatten)]
     task: TaskDir,

@@ -24,7 +24,7 @@ use crate::workflow::Task;
 #[derive(Debug, Parser)]
 #[command(version, override_usage = USAGE, after_help = EXIT_CODES)]
 pub struct Diff {
-    /// Compute nothing and write nothing, only compare what is there
+    /// Dry run: compute and write nothing, only compare existing results
     #[arg(short = 'n', long)]
     dry_run: bool,
 
@@ -61,7 +61,7 @@ struct Versions(String, Option<String>);
 
 fn versions(text: &str) -> Result<Versions, String> {
     if text.contains("...") {
-        return Err("write two dots".to_owned());
+        return Err("expected two dots: REV1..REV2".to_owned());
     }
     let rev = |text: &str| if text.is_empty() { "HEAD".to_owned() } else { text.to_owned() };
     Ok(match text.split_once("..") {

@@ -15,10 +15,10 @@ use crate::storage::Probes;
 
 /// Probe whether a storage can keep its promises on this file system and host
 ///
-/// Tries out what a storage needs, in a private directory below its tmp/, which is removed at the
-/// end. A storage that is not there is made, and removed as well. Tells in words what would break,
-/// and why small calls are slow. Then a computation tries to break out of its sandbox. Nothing that
-/// is in the storage is touched.
+/// Tries the operations of a storage in a private directory below its tmp/, which is removed at the
+/// end. A missing storage is made, and removed as well. Explains what would break, and why small
+/// calls are slow. Then a computation tries to break out of its sandbox. Existing files of the
+/// storage are not touched.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
 pub struct Doctor {
@@ -26,7 +26,7 @@ pub struct Doctor {
     #[arg(long)]
     json: bool,
 
-    /// The directory that keeps, or is to keep, all results
+    /// The directory of a storage, existing or planned
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: PathBuf,
 }
@@ -42,7 +42,7 @@ impl Tool for Doctor {
         let mut findings = GradeCounts::default();
         for diagnosis in Probes::new(&self.storage).chain(break_outs()) {
             if let Some(signal) = stop.caught() {
-                say("ce", &"interrupted: what was made for the probes is removed");
+                say("ce", &"interrupted: the files of the probes are removed");
                 return Ok(Exit::Interrupted(signal));
             }
             findings.add(&diagnosis);

@@ -16,9 +16,9 @@ use crate::session::look_up;
 
 /// Explain why calls would run: what was changed since the nearest result that is there
 ///
-/// Tells of every call that would run what differs from the nearest earlier one; then the causes
-/// behind that, with the commits and files that changed a computation; then how much computing is
-/// ahead, going by earlier calls. Computes nothing and writes nothing.
+/// Prints for every call that would run how it differs from the nearest earlier one; then the root
+/// causes, with the commits and files that changed a computation; then how much computing is ahead,
+/// estimated from earlier calls. Computes nothing and writes nothing.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -27,7 +27,7 @@ Exit codes: 0 nothing would run, 2 the arguments or the task are wrong, 3 someth
 5 the storage could not be read."
 )]
 pub struct Explain {
-    /// Print causes, calls and the sum as JSON, one a line
+    /// Print causes, calls and the sum as JSON, one object a line
     #[arg(long)]
     json: bool,
 
@@ -59,7 +59,7 @@ impl Tool for Explain {
         let explanation = Explanation::new(evaluation);
         if explanation.unread > 0 {
             let unread = counted(explanation.unread, "record");
-            say("ce", &format_args!("warning: {unread} cannot be read; ce verify tells which"));
+            say("ce", &format_args!("warning: {unread} cannot be read; ce verify lists them"));
         }
         let changes = explain::changes(&self.task.task, &evaluation.task, &explanation);
         if self.json {

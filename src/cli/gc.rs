@@ -17,18 +17,18 @@ use crate::history::History;
 use crate::report::{self, Sum};
 use crate::storage::{KnownRepositories, RepositoryRecord, Storage};
 
-/// List results that nobody needs any more, by task; with --delete, collect them
+/// List unused results, by task; with --delete, collect them
 ///
-/// Prints a line for each: its size, how long it was computed, when it was recorded, and its file.
-/// A result stays if one of these holds it, and so does everything that it was made from: a commit
-/// that a kept repository reaches, its age, a pin, or a run that goes on. The record of what goes
-/// stays as a tombstone.
+/// Garbage collection. Prints a line for each result: its size, its computing time, when it was
+/// recorded, and its file. A result is kept, with everything that it was made from, by a commit that
+/// a kept repository reaches, by its age, by a pin, or by a concurrent run. The record of a collected
+/// result stays as a tombstone.
 #[derive(Debug, Parser)]
 #[command(
     version,
     after_help = "\
-Exit codes: 0 done, 2 the arguments are wrong, or not everything that a repository reaches can be \
-told, 5 the storage could not be read or written."
+Exit codes: 0 done, 2 the arguments are wrong, or a repository cannot be read completely, 5 the \
+storage could not be read or written."
 )]
 pub struct Gc {
     /// Keep what belongs to any branch, tag or other reference of a task's repository [default:
@@ -36,7 +36,7 @@ pub struct Gc {
     #[arg(long, value_name = "REPOSITORY", value_hint = clap::ValueHint::DirPath)]
     keep: Vec<PathBuf>,
 
-    /// Let no repository keep anything: only age, pins and runs that go on do
+    /// Let no repository keep results, only age, pins and concurrent runs
     #[arg(long, conflicts_with = "keep", requires = "older")]
     no_keep: bool,
 
@@ -44,11 +44,11 @@ pub struct Gc {
     #[arg(long, value_name = "AGE", value_parser = time)]
     older: Option<Timestamp>,
 
-    /// Delete what would only be listed
+    /// Delete, instead of listing only
     #[arg(long)]
     delete: bool,
 
-    /// Only list what would go: this is the default
+    /// Dry run: only list what would be deleted; this is the default
     #[arg(short = 'n', long, conflicts_with = "delete")]
     dry_run: bool,
 
@@ -56,7 +56,7 @@ pub struct Gc {
     #[arg(long, conflicts_with_all = OTHERS)]
     repositories: bool,
 
-    /// Forget a repository that is recorded, given by its ID or path, and do nothing else
+    /// Forget a recorded repository, given by its ID or path, and do nothing else
     #[arg(long, value_name = "REPOSITORY", conflicts_with_all = OTHERS)]
     forget: Vec<String>,
 

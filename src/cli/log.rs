@@ -16,8 +16,8 @@ use crate::storage::Storage;
 /// List the calls of a storage by time, the newest last
 ///
 /// A line has the time of the end, the computation, its version, the inputs, the duration, the peak
-/// memory and the host. A call that failed last is marked, with the reason; so is one that was
-/// taken over from another commit, and one of a computation that no commit holds.
+/// memory and the host. A call whose last attempt failed is marked, with the reason; so is one that
+/// was taken over from another commit, and one of an uncommitted computation.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -33,7 +33,7 @@ pub struct Log {
     #[arg(long, value_name = "NAME")]
     computation: Option<String>,
 
-    /// Only calls at the commit that begins with these digits; dirty- for those that no commit holds
+    /// Only calls at the commit that begins with these digits; dirty- for uncommitted computations
     #[arg(long, value_name = "ID")]
     commit: Option<String>,
 

@@ -23,10 +23,10 @@ use crate::workflow::Task;
 /// Whether changes that are not committed count.
 #[derive(Debug, Args)]
 pub(super) struct Dirty {
-    /// Evaluate computations with changes that are not committed, under names of their own
+    /// Evaluate computations with uncommitted changes, under names of their own
     ///
-    /// Their results are in c_NAME/dirty-TREE, where TREE says what they contain, and the job's
-    /// outputs are not kept under the task's commit.
+    /// Their results are in c_NAME/dirty-TREE, where TREE identifies their contents, and the job's
+    /// outputs are not stored under the task's commit.
     #[arg(long)]
     dirty: bool,
 }
@@ -73,10 +73,10 @@ impl TaskDir {
 /// The treatment of outputs without a record.
 #[derive(Debug, Args)]
 pub(super) struct Strict {
-    /// Do not believe results that have no record
+    /// Use neither results without a record nor adopted ones
     ///
-    /// Without this, results of the original tool and files put in place by hand are used, and
-    /// recorded as adopted.
+    /// By default, results of the first CompEval implementation and files put in place by hand are
+    /// adopted: used, and recorded as adopted.
     #[arg(long)]
     strict: bool,
 }
@@ -95,7 +95,7 @@ pub(super) struct RunArgs {
     #[arg(short, long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 
-    /// Try a call that fails N times more
+    /// Retry a failed call up to N times
     #[arg(long, value_name = "N", default_value_t = 0)]
     retry: u32,
 
@@ -107,13 +107,13 @@ pub(super) struct RunArgs {
     #[arg(long)]
     no_sync: bool,
 
-    /// Keep computations apart from the rest of the system, whatever Git's configuration has for
+    /// Isolate computations from the rest of the system, whatever Git's configuration has for
     /// compeval.isolate
     #[arg(long, overrides_with = "no_isolate")]
     isolate: bool,
 
-    /// Do not keep computations apart from the rest of the system [default: what Git's
-    /// configuration has for compeval.isolate]
+    /// Do not isolate computations from the rest of the system [default: what Git's configuration
+    /// has for compeval.isolate]
     #[arg(long, overrides_with = "isolate")]
     no_isolate: bool,
 

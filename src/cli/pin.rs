@@ -20,8 +20,8 @@ use crate::storage::{Entry, Pins, Storage};
 #[command(
     version,
     after_help = "\
-Exit codes: 0 done, 2 the arguments are wrong or nothing is recorded of a file, 5 the storage could \
-not be read or written."
+Exit codes: 0 done, 2 the arguments are wrong or a file has no record, 5 the storage could not be \
+read or written."
 )]
 pub struct Pin {
     /// Remove the pins
@@ -36,8 +36,8 @@ pub struct Pin {
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: PathBuf,
 
-    /// An output or task input: its path, with or without the storage's, or four or more digits
-    /// that its SHA-1 begins with
+    /// An output or task input: its path, with or without the storage's, or the first four or
+    /// more digits of its SHA-1
     #[arg(value_hint = clap::ValueHint::FilePath)]
     files: Vec<String>,
 }

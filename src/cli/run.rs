@@ -27,7 +27,7 @@ const PROGRAM: &str = "ce-run";
 #[derive(Debug, Parser)]
 #[command(name = "ce-run", version, after_help = EXIT_CODES)]
 pub struct Run {
-    /// Compute nothing and write nothing, only show what is there and what is missing
+    /// Dry run: compute and write nothing, only show what is there and what is missing
     #[arg(short = 'n', long)]
     dry_run: bool,
 
@@ -40,7 +40,7 @@ pub struct Run {
     quiet: bool,
 
     /// Compute a call again although its outputs are there: one of its files, or its name
-    /// c_NAME/CCID/INPUTS. What was there goes aside
+    /// c_NAME/CCID/INPUTS. The old result is quarantined
     #[arg(long, value_name = "CALL|FILE", conflicts_with = "dry_run")]
     force: Vec<PathBuf>,
 
@@ -106,7 +106,7 @@ impl Tool for Run {
             let name = name.short();
             say(
                 PROGRAM,
-                &format_args!("warning: no call {name} was executed, as --force asks for"),
+                &format_args!("warning: --force had no effect: no call {name} was executed"),
             );
         }
         if !self.quiet && !self.json {
@@ -192,17 +192,22 @@ impl Run {
     }
 }
 
-/// Keeps the outputs of the job under its own name, or says why not.
+/// The beginning of the messages of [`publish_job`].
+const NOT_STORED: &str = "the job's outputs were not stored";
+
+/// Stores the outputs of the job under its own name, or says why not.
 fn publish_job(session: &Session, evaluation: &Evaluation) -> Result<Option<ResultName>, Error> {
     match session.publish_job(evaluation)? {
         Kept::As(job) => return Ok(Some(job)),
         Kept::Incomplete => {}
         Kept::Uncommitted => {
-            let changed = listed(&evaluation.task.changed);
-            say(PROGRAM, &format_args!("the job is not kept: no commit records {changed}"));
+            let changed = &evaluation.task.changed;
+            let have = if changed.len() == 1 { "has" } else { "have" };
+            let changed = listed(changed);
+            say(PROGRAM, &format_args!("{NOT_STORED}: {changed} {have} uncommitted changes"));
         }
         Kept::ReadOnly => {
-            say(PROGRAM, &"warning: the job is not kept: the storage is read-only");
+            say(PROGRAM, &format_args!("warning: {NOT_STORED}: the storage is read-only"));
         }
     }
     Ok(None)

@@ -13,9 +13,9 @@ use crate::history::{History, TakenOver};
 use crate::report::Ancestry;
 use crate::storage::{Entry, Maintenance, Record, Storage};
 
-/// Show what made a file, and what that was made from
+/// Show the provenance of a file: what made it, and what that was made from
 ///
-/// Tells the computation, the commit and the inputs; when, where, by whom and how fast it was
+/// Prints the computation, the commit and the inputs; when, where, by whom and how fast it was
 /// made; whether its contents are still the recorded ones; and the tree of all that it was made
 /// from.
 #[derive(Debug, Parser)]
@@ -29,15 +29,15 @@ pub struct Show {
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: PathBuf,
 
-    /// An output or task input: its path, with or without the storage's, or four or more digits
-    /// that its SHA-1 begins with
+    /// An output or task input: its path, with or without the storage's, or the first four or
+    /// more digits of its SHA-1
     #[arg(value_hint = clap::ValueHint::FilePath)]
     file: String,
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 shown, 2 the arguments are wrong or nothing is recorded of the file, 5 the storage \
-could not be read, or the file is not what was recorded.";
+Exit codes: 0 shown, 2 the arguments are wrong or the file has no record, 5 the storage could not be \
+read, or the file differs from its record.";
 
 impl Tool for Show {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {

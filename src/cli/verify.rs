@@ -21,16 +21,17 @@ const MIB: f64 = (1 << 20) as f64;
 
 /// Read every file of a storage and compare it with its record
 ///
-/// Prints one line for each thing that is wrong, and for what is odd and harmless: files that
-/// nobody recorded, and what runs that are gone have left behind.
+/// Prints a line for each fault, and for harmless oddities: files without a record, and leftovers
+/// of dead runs.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
 pub struct Verify {
-    /// Set damaged results aside, so that the next run makes them again; nothing is deleted
+    /// Quarantine damaged results in aside/, so that the next run makes them again; nothing is
+    /// deleted
     #[arg(long)]
     repair: bool,
 
-    /// Check only so many of a hundred results, others each day
+    /// Check only this share of the results, others each day
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     sample: Option<f64>,
 
@@ -38,7 +39,7 @@ pub struct Verify {
     #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<Timestamp>,
 
-    /// Begin at this record: go on with what was interrupted
+    /// Begin at this record: continue an interrupted check
     #[arg(long, value_name = "RECORD", value_hint = clap::ValueHint::FilePath)]
     from: Option<PathBuf>,
 
@@ -48,8 +49,8 @@ pub struct Verify {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 nothing is wrong, 2 the arguments are wrong, 5 something is wrong (also if it was \
-set aside now), or the storage could not be read or written, 130 interrupted (143: by SIGTERM).";
+Exit codes: 0 nothing is wrong, 2 the arguments are wrong, 5 something is wrong (even if it is \
+quarantined now), or the storage could not be read or written, 130 interrupted (143: by SIGTERM).";
 
 impl Tool for Verify {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
@@ -76,7 +77,7 @@ impl Tool for Verify {
                     format!("{}: {}", shown(&finding.name), finding.defect)
                 }
                 VerifyEvent::SetAside { record, room } => {
-                    format!("{}: set aside in {}", shown(record), shown(room))
+                    format!("{}: quarantined in {}", shown(record), shown(room))
                 }
             };
             if told.is_ok() {
@@ -135,7 +136,8 @@ fn summarise(verdict: &Verdict, begun: Instant) {
     let speed = bytes as f64 / MIB / seconds.max(1e-9);
     let files = counted(files, "file");
     say("ce", &format_args!("{files}, {bytes} bytes, {seconds:.1} s, {speed:.1} MiB/s"));
-    let aside = if quarantined > 0 { format!(", {quarantined} set aside") } else { String::new() };
+    let aside =
+        if quarantined > 0 { format!(", {quarantined} quarantined") } else { String::new() };
     say("ce", &format_args!("{wrong} wrong{aside}, {odd} odd and harmless"));
 }
 

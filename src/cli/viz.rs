@@ -25,7 +25,7 @@ use crate::workflow::Task;
 #[derive(Debug, Parser)]
 #[command(name = "ce-viz", version, after_help = EXIT_CODES)]
 pub struct Viz {
-    /// Write a file; the ending of its name, .dot, .svg, .png or .pdf, says in which form
+    /// Write a file; its extension chooses the format: .dot, .svg, .png or .pdf
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
 

@@ -22,7 +22,7 @@ pub enum RepositoryError {
     #[error("no repository is recorded to use the storage")]
     None,
     /// Some of them are not to be found: a line for each.
-    #[error("it cannot be told what is in use by{}", lines(.0))]
+    #[error("cannot read these recorded repositories:{}", lines(.0))]
     Lost(Vec<String>),
     /// What is to be forgotten is not recorded.
     #[error("no repository is recorded as {0}")]
@@ -39,8 +39,8 @@ impl RepositoryError {
                 "name all that use it with --keep REPOSITORY, or give --no-keep with --older AGE",
             ),
             Self::Lost(_) => Some(
-                "ce gc --forget ID STORAGE for one that is gone; else collect where all of them \
-                 are, or name those to be kept for with --keep REPOSITORY",
+                "ce gc --forget ID STORAGE for one that is gone; or collect on a host that has all of \
+                 them, or name those to keep with --keep REPOSITORY",
             ),
             Self::Unknown(_) => Some("ce gc --repositories STORAGE lists them"),
         }

@@ -40,7 +40,7 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfinished {
     /// It has started something that goes on elsewhere.
-    #[error("it is suspended: what it has started goes on elsewhere")]
+    #[error("it is suspended: the work that it has started continues elsewhere")]
     Suspended,
     /// Each time, the worker that executed it ended; in words, how the last one did.
     #[error("it was lost: {0}")]

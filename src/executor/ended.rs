@@ -97,7 +97,7 @@ impl fmt::Display for Status {
         match self {
             Self::Exited(code) => write!(f, "it ended with exit status {code}"),
             Self::Killed(signal) => write!(f, "it was killed by signal {signal}"),
-            Self::TimedOut(_, limit) => write!(f, "it was ended after {} s", limit.as_secs_f64()),
+            Self::TimedOut(_, limit) => write!(f, "it timed out after {} s", limit.as_secs_f64()),
         }
     }
 }
@@ -152,7 +152,7 @@ impl ExecuteError {
             Self::Start { lacking: Some(lacking), .. } => return Some(lacking),
             Self::Start { exec, source, .. } => (exec, source),
             Self::Isolate(_) => {
-                return Some("see what its file access grants, or use --no-isolate");
+                return Some("check what its file access grants, or use --no-isolate");
             }
             Self::Replaced(_) => {
                 return Some(

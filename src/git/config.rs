@@ -24,7 +24,7 @@ pub struct Config {
 #[non_exhaustive]
 pub enum ConfigError {
     /// A value is not of its kind.
-    #[error("compeval.{key} in {file} is {value:?}, which is no {kind}")]
+    #[error("compeval.{key} in {file} is {value:?}, which is not a {kind}")]
     Value {
         /// The key, without its section.
         key: &'static str,

@@ -46,7 +46,7 @@ pub enum HeadError {
     #[error("is a submodule that is not checked out")]
     NotCheckedOut,
     /// The repository belongs to another user, and nobody said that it can be trusted.
-    #[error("the repository at {} belongs to somebody else", .0.display())]
+    #[error("the repository at {} belongs to another user", .0.display())]
     Untrusted(PathBuf),
     /// Git's data could not be read.
     #[error("the repository at {} cannot be read: {source}", repository.display())]

@@ -23,7 +23,7 @@ const SETTINGS: [&str; 4] = [
 
 /// A repository that belongs to somebody else, and that `safe.directory` does not name.
 #[derive(Debug, thiserror::Error)]
-#[error("{} belongs to somebody else", .0.display())]
+#[error("{} belongs to another user", .0.display())]
 pub(super) struct Untrusted(PathBuf);
 
 /// Opens a repository, given by the top of its work tree or by its own directory.

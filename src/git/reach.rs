@@ -33,7 +33,7 @@ pub struct ReachableSet {
 #[non_exhaustive]
 pub enum ReachError {
     /// The history of the repository is cut off.
-    #[error("{} is a shallow clone, which does not know its older commits", .0.display())]
+    #[error("{} is a shallow clone: its older commits are missing", .0.display())]
     Shallow(PathBuf),
     /// What computations a commit has cannot be seen.
     #[error("{}: the commit {commit} has a submodule computations at {submodule}, which is not cloned", repository.display())]

@@ -92,8 +92,8 @@ pub(super) fn blob(repository: &Repository, id: ObjectId) -> GitResult<Vec<u8>> 
 /// An object that is not what its id says.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the object {id} in {} is damaged: {why}. git fsck lists all that are, and git fetch --refetch \
-     gets them again from elsewhere",
+    "the object {id} in {} is damaged: {why}. git fsck lists all damaged objects, and git fetch \
+     --refetch gets them again",
     repository.display()
 )]
 struct Damaged {
@@ -105,8 +105,8 @@ struct Damaged {
 /// An object that no repository has.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the object {0} is not here: git fetch --refetch gets what a partial clone has left out, and git \
-     fsck tells what else is missing"
+    "the object {0} is missing: git fetch --refetch gets those that a partial clone has left out, and \
+     git fsck lists others"
 )]
 struct AbsentObject(ObjectId);
 

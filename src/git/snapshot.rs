@@ -101,7 +101,7 @@ impl SnapshotError {
     /// What the user can do about it, if that is not plain.
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Revision { .. } => Some("git log tells the commits that there are"),
+            Self::Revision { .. } => Some("git log lists the commits"),
             Self::NotCloned { .. } => {
                 Some("git submodule update --init --recursive, or git fetch in the submodule")
             }

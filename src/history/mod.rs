@@ -77,7 +77,7 @@ pub struct Ancestor<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     /// Nothing recorded is called so.
-    #[error("nothing is recorded of {0}")]
+    #[error("{0} has no record")]
     Unknown(String),
     /// It was there, and was taken away.
     #[error("{file} was collected at {at:.0} by {user} on {host}")]

@@ -42,7 +42,7 @@ pub enum LoadFault {
     #[error(transparent)]
     Text(#[from] TextError),
     /// The word in `kind` is none of the three.
-    #[error("{0:?} is no kind of workflow")]
+    #[error("{0:?} is not a kind of node")]
     Kind(String),
     /// A name that may not be one.
     #[error("{0}")]
@@ -140,15 +140,15 @@ pub enum LoadFault {
     #[error("leads out of the repository, to {}", .0.display())]
     Outside(PathBuf),
     /// An `exec` that is not in the directory of its computation.
-    #[error("leads out of the computation's directory, which is all that is executed")]
+    #[error("leads out of the computation's directory: only files in it are exported")]
     Elsewhere,
     /// A computation has changes that its commit does not record.
-    #[error("has changes that are not committed: {}", listed(.0))]
+    #[error("has uncommitted changes: {}", listed(.0))]
     Uncommitted(Vec<PathBuf>),
     /// Files of a computation that only an external filter could make what the commit records.
     #[error(
-        "has files of which only the filter {filter:?} could tell whether they are committed, and no \
-         program of a filter is started: {}",
+        "may have uncommitted changes: only the filter {filter:?} could tell, and filters are not \
+         started: {}",
         listed(files)
     )]
     Filtered {
@@ -158,7 +158,10 @@ pub enum LoadFault {
         filter: String,
     },
     /// A file that is read and that an external filter has changed when it was checked out.
-    #[error("has another {} than its commit: the filter {filter:?} has changed it", file.display())]
+    #[error(
+        "has a file {} that differs from the commit: the filter {filter:?} has changed it",
+        file.display()
+    )]
     Converted {
         /// The file.
         file: PathBuf,
@@ -252,11 +255,10 @@ impl LoadFault {
             Self::Elsewhere => "commit a file there that does the same, instead of the link",
             Self::Uncommitted(_) => "git add and git commit them, or evaluate with --dirty",
             Self::Filtered { .. } => {
-                "git status, which starts the filter, and keeps in the index what it finds unchanged"
+                "run git status: it starts the filter, and notes unchanged files in the index"
             }
-            Self::Converted { .. } => "take the filter from the file in .gitattributes",
+            Self::Converted { .. } => "remove the filter of the file from .gitattributes",
             Self::Snapshot(error) => error.hint()?,
-            Self::Rule(RuleError::Word(_)) => "write network, read, write, env or device",
             Self::Rule(RuleError::Variable(_)) => {
                 "write a name, as in env OMP_NUM_THREADS or env OMP_*"
             }
@@ -295,7 +297,7 @@ pub enum WarningKind {
     #[error("is ignored by Git: no commit records it, and no exec sees it")]
     Ignored,
     /// What is different from the commit.
-    #[error("is not committed as it is: {}", listed(.0))]
+    #[error("has uncommitted changes: {}", listed(.0))]
     Uncommitted(Vec<PathBuf>),
     /// Lines after the one that counts.
     #[error("only the first line is read")]

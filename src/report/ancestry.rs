@@ -58,7 +58,7 @@ impl Ancestry<'_> {
         field(out, "computation", &format!("{}, output {number:02}", call.computation))?;
         match self.subject.entry.version() {
             Some(version) if call.dirty => {
-                let changes = "changes that are not committed on top of";
+                let changes = "uncommitted changes on top of";
                 let none = format!("none: {version} has {changes} {}", call.commit.full());
                 field(out, "commit", &none)?;
             }
@@ -74,7 +74,7 @@ impl Ancestry<'_> {
         }
         match &call.origin {
             Origin::Executed { execution, .. } => executed(execution, out)?,
-            Origin::Adopted => field(out, "adopted", "found without a record, and believed")?,
+            Origin::Adopted => field(out, "adopted", "found without a record, and trusted")?,
         }
         stamp(&call.recorded, out)?;
         let Some(log) = &self.log else {
@@ -108,7 +108,7 @@ impl Ancestry<'_> {
         super::tree::indent(*depth, out)?;
         write!(out, "{number:02}: ")?;
         let Some(Subject { promise, record, number, .. }) = subject else {
-            return writeln!(out, "{} (no record tells where from)", digest.sha1.full());
+            return writeln!(out, "{} (no record of its origin)", digest.sha1.full());
         };
         let path = self.shown(&promise.name);
         let again = if *again { ", see above" } else { "" };

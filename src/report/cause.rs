@@ -17,7 +17,7 @@ pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String
         Why::ComputationChanged(old) => changed(evaluation, computation, old),
         Why::Uncommitted(old) => uncommitted(evaluation, computation, old.as_ref()),
         Why::InputDiffers { at, old, new } => format!("{} differs: {}", named(*at), from(old, new)),
-        Why::OtherSource { at } => format!("{} comes from elsewhere than before", named(*at)),
+        Why::OtherSource { at } => format!("{} has another source than before", named(*at)),
         Why::Waits { at, call } => format!("{} waits for {}", named(*at), evaluation.title(*call)),
         Why::NoLiteral { at, literal } => {
             format!("{}: {} is not in the storage", named(*at), literal_name(evaluation, *literal))
@@ -58,13 +58,13 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
         Cause::NoLiteral(id) => no_literal(evaluation, *id),
         Cause::OtherSource(id, at) => {
             let input = input(&evaluation.task.computations[id.index()], *at);
-            format!("{input} of {} comes from elsewhere than before", name(*id))
+            format!("{input} of {} has another source than before", name(*id))
         }
         Cause::OtherOutputs(id) => {
-            format!("{} gave something else for the same inputs", name(*id))
+            format!("{} gave other outputs for the same inputs", name(*id))
         }
         Cause::Unrecorded(id) => {
-            format!("{} gave something else, and what it was made from is not recorded", name(*id))
+            format!("{} gave other outputs, and their provenance is not recorded", name(*id))
         }
         Cause::FailedLast(id) => format!("{} failed last", name(*id)),
         Cause::Collected(id) => format!("results of {} were collected", name(*id)),
@@ -92,11 +92,7 @@ fn uncommitted(evaluation: &Evaluation, id: ComputationId, old: Option<&CodeVers
     let computation = &evaluation.task.computations[id.index()];
     let was = old.map_or_else(String::new, |old| format!(": was {}", old.short()));
     let comma = if old.is_some() { "," } else { ":" };
-    format!(
-        "{} is not committed as it is{was}{comma} is {}",
-        computation.name,
-        computation.version()
-    )
+    format!("{} has uncommitted changes{was}{comma} is {}", computation.name, computation.version())
 }
 
 /// Says how something was and is.

@@ -88,7 +88,9 @@ impl<'a> EventPrinter<'a> {
             self.write();
             if !interrupted && interrupted_by().is_some() {
                 interrupted = true;
-                self.complain("interrupted: ending what is running (once more to kill it)");
+                self.complain(
+                    "interrupted: ending the running computations (interrupt again to kill them)",
+                );
             }
             self.progress.show();
         }

@@ -142,7 +142,7 @@ fn ahead(explanation: &Explanation) -> String {
     let would = format!("{} would run", counted(calls.len(), "call"));
     let waiting = match waiting {
         0 => String::new(),
-        _ => format!(", {waiting} of them only if what they wait for comes out otherwise"),
+        _ => format!(", {waiting} of them only if the outputs that they wait for change"),
     };
     let seconds: f64 = calls.iter().filter_map(|it| it.seconds).sum();
     let time = match unknown {

@@ -94,7 +94,7 @@ fn cause(error: &dyn Error) -> String {
 fn remembered(title: &str, prior: &PriorAttempt) -> Option<String> {
     if let Some(Damage { file, what }) = &prior.damage {
         return Some(format!(
-            "{title} is computed again, and what was there goes aside; {file}: {what}"
+            "{title} is computed again, and the old files are quarantined; {file}: {what}"
         ));
     }
     if let Some(FailureRecord { reason, recorded, .. }) = &prior.failure {

@@ -66,6 +66,6 @@ fn remarks(past: &Past) -> Vec<String> {
         format!("from {from}, executed at {executed:.0}{host}")
     });
     let commit = past.commit.get(..SHORT).unwrap_or(&past.commit);
-    let dirty = past.dirty.then(|| format!("changes that are not committed on top of {commit}"));
+    let dirty = past.dirty.then(|| format!("uncommitted changes on top of {commit}"));
     [failed, taken_over, dirty].into_iter().flatten().collect()
 }

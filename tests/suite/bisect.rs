@@ -278,9 +278,9 @@ fn where_good_and_bad_part_must_be_good() {
 fn what_cannot_be_searched_is_refused() {
     let lab = lab_with(&line(&[Kind::Good, Kind::Good, Kind::Bad, Kind::Broken, Kind::Fails]));
     let wrong = |good, bad, more: &[&str]| bisect(&lab, good, bad, more);
-    let nothing = "ce: every commit of the bad c0 is in the good c2\n";
+    let nothing = "ce: the bad commit c0 is reachable from the good commit c2\n";
     wrong("c2", "c0", &[]).exit(2).says(nothing);
-    wrong("c0", "c0", &[]).exit(2).says("every commit");
+    wrong("c0", "c0", &[]).exit(2).says("is reachable from the good commit");
     wrong("c0", "nothing", &[]).exit(2).says("there is no commit nothing in");
     wrong("c0", "c2", &["--in", "computations/mul"]).exit(2).says(
         "ce: there is no submodule that holds computations/mul\n  because: it is the task's own",

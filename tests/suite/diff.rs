@@ -136,7 +136,7 @@ fn what_is_a_revision_and_a_path_is_refused() {
     let diff = |arguments: &[&str]| lab.run("ce", &[&["diff"], arguments].concat());
     for options in [&["-n"][..], &[]] {
         let both = diff(&[options, &["HEAD~1", "kept", "x", "../data/y"]].concat()).exit(2);
-        both.says("ce: kept is a revision, and the name of a file or directory, too\n")
+        both.says("ce: kept is both a revision and the name of a file or directory\n")
             .says("try: write HEAD~1..kept for the revision, ./kept for the path\n")
             .called(vec![]);
     }
@@ -146,14 +146,14 @@ fn what_is_a_revision_and_a_path_is_refused() {
     assert_eq!(named.stdout.replace("./kept/", "../storage/").replace("kept", "HEAD"), ran.stdout);
     // With a storage in the configuration, the same holds of an input.
     lab.git("task", &["config", "compeval.storage", "kept"]);
-    diff(&["HEAD~1", "x", "../data/y"]).exit(2).says("ce: x is a revision, and");
+    diff(&["HEAD~1", "x", "../data/y"]).exit(2).says("ce: x is both a revision and");
     diff(&["HEAD~1", "./x", "../data/y"]).exit(0);
 }
 
 #[test]
 fn wrong_versions_are_refused() {
     let lab = lab();
-    diff(&lab, &["HEAD...HEAD"]).exit(2).says("write two dots");
+    diff(&lab, &["HEAD...HEAD"]).exit(2).says("expected two dots: REV1..REV2");
     diff(&lab, &["nonsense"]).exit(2).says("there is no commit nonsense in");
     diff(&lab, &["HEAD..nonsense"]).exit(2).says("there is no commit nonsense in");
     lab.run("ce", &["diff", "HEAD"]).exit(2).says("no storage is given");

@@ -234,7 +234,7 @@ fn a_suspended_call_is_not_finished_and_the_next_run_executes_it() {
     let evaluated = world.evaluate(Some(&suspended), 2, 5);
     let tally = evaluated.tally;
     assert_eq!((evaluated.exit, tally.unfinished, tally.blocked), (Exit::Missing, 1, 1));
-    let why = "`* not finished: it is suspended: what it has started goes on elsewhere";
+    let why = "`* not finished: it is suspended: the work that it has started continues elsewhere";
     assert!(evaluated.text.contains(why), "{}", evaluated.text);
     assert_eq!(tally.to_string(), "2 calls: 1 blocked, 1 not finished");
     assert_eq!(world.look().tally.missing, 2, "nothing was published");

@@ -105,7 +105,7 @@ fn what_is_not_committed_has_no_commit() {
     let lab = dirty(lab, "echo 3 >\"$3\"");
     lab.ce_run(&["--dirty"]).exit(0);
     let head = lab.git("task", &["rev-parse", "HEAD"]);
-    let remark = format!("changes that are not committed on top of {}", &head[..12]);
+    let remark = format!("uncommitted changes on top of {}", &head[..12]);
     let log = ce(&lab, &["log", "../storage"]);
     let lines = log.lines();
     assert_eq!(lines.len(), 2, "{}", log.stdout);
@@ -122,7 +122,7 @@ fn what_is_not_committed_has_no_commit() {
     let version = file.split('/').nth(1).unwrap();
     let shown = ce(&lab, &["show", "../storage", &file]);
     shown.shows(&format!(
-        "  commit       none: {version} has changes that are not committed on top of {head}\n"
+        "  commit       none: {version} has uncommitted changes on top of {head}\n"
     ));
     let json = ce(&lab, &["show", "--json", "../storage", &file]).stdout;
     let json: Value = serde_json::from_str(&json).unwrap();

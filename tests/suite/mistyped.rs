@@ -43,7 +43,7 @@ fn only_a_run_makes_a_storage_and_says_so() {
         let ran = ce(&lab, *program, "../storag").exit(5);
         ran.says("cannot open the storage ../storag\n  because: there is no such directory\n")
             .says("  try: did you mean ../storage?\n");
-        ce(&lab, *program, "../elsewhere").exit(5).says("try: see whether it was moved");
+        ce(&lab, *program, "../elsewhere").exit(5).says("try: check whether it was moved");
     }
     let dry = ce(&lab, PROGRAMS[1], "../storag").exit(3);
     dry.says("ce-run: there is no storage at ../storag; did you mean ../storage?\n");

@@ -100,7 +100,7 @@ fn what_a_repository_reaches_that_is_not_there_is_not_known() {
     fs::rename(lab.path("other"), lab.path("moved")).unwrap();
     for options in [&["--delete"][..], &[], &["--delete", "--older=2100-01-01"]] {
         let ran = gc(&lab, options).exit(2);
-        let ran = ran.says("ce: it cannot be told what is in use by\n  ");
+        let ran = ran.says("ce: cannot read these recorded repositories:\n  ");
         ran.says(": LAB/other of the host ").says("is not there\n  try: ce gc --forget ID STORAGE");
     }
     // Without its Git directory it is no repository, and within one it is another one.

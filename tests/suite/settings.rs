@@ -124,7 +124,7 @@ fn a_wrong_value_is_told_with_its_file() {
         let name = format!("compeval.{key}");
         lab.git("task", &["config", &name, value]);
         lab.run("ce-run", &["../storage", FILES[0], FILES[1]]).exit(2).says(&format!(
-            "ce-run: {name} in LAB/task/.git/config is {value:?}, which is no {kind}\n"
+            "ce-run: {name} in LAB/task/.git/config is {value:?}, which is not a {kind}\n"
         ));
         lab.git("task", &["config", "--unset", &name]);
     }
@@ -133,7 +133,7 @@ fn a_wrong_value_is_told_with_its_file() {
     lab.run("ce-run", &["-j1", "../storage", FILES[0], FILES[1]]).exit(0);
     lab.git("task", &["config", "compeval.isolate", "perhaps"]);
     let error = Config::of(&lab.path("task")).unwrap().isolate().unwrap_err().to_string();
-    assert!(error.contains("is \"perhaps\", which is no boolean"), "{error}");
+    assert!(error.contains("is \"perhaps\", which is not a boolean"), "{error}");
 }
 
 #[test]
@@ -162,5 +162,5 @@ fn isolation_is_what_the_configuration_has_unless_it_is_typed() {
     assert!(apart(&["--no-isolate", "--isolate"]));
     assert!(!apart(&["--isolate", "--no-isolate"]));
     lab.git("task", &["config", "compeval.isolate", "perhaps"]);
-    lab.ce_run(&[]).exit(2).says("is \"perhaps\", which is no boolean");
+    lab.ce_run(&[]).exit(2).says("is \"perhaps\", which is not a boolean");
 }

@@ -60,7 +60,7 @@ fn a_job_a_task_input_and_what_is_unknown() {
     for unknown in ["c_add/none", "zzzz", "00000000", "ad4"] {
         let shown = arith.ce(&["show", "results", unknown]);
         assert_eq!(shown.code, 2);
-        assert!(shown.err.contains(&format!("nothing is recorded of {unknown}")), "{shown:?}");
+        assert!(shown.err.contains(&format!("{unknown} has no record")), "{shown:?}");
     }
 }
 

@@ -23,7 +23,7 @@ fn is_told_and_repaired(damage: impl Fn(&Arith), told: &[(&str, &str)]) {
     assert_eq!((found.out.as_str(), found.code), (lines.concat().as_str(), 5), "{found:?}");
     let repaired = verify(&arith, &["--repair"]);
     assert_eq!(repaired.code, 5, "{repaired:?}");
-    assert!(repaired.out.contains("set aside in results/"), "{repaired:?}");
+    assert!(repaired.out.contains("quarantined in results/"), "{repaired:?}");
     let again = arith.evaluate();
     assert_eq!(again.code, 0, "{again:?}");
     let clean = verify(&arith, &[]);
@@ -181,8 +181,8 @@ fn what_is_odd_is_told_and_no_error() {
     let product = arith.name(PRODUCT);
     let lease = arith.name("c_mul/COMMIT/running/_");
     let lines = format!(
-        "results/{product}: nobody recorded it (harmless)\n\
-         results/tinputs/ad/000000000000: nobody recorded it (harmless)\n\
+        "results/{product}: it has no record (harmless)\n\
+         results/tinputs/ad/000000000000: it has no record (harmless)\n\
          results/{lease}: a lease of a run that is gone (harmless)\n"
     );
     assert_eq!((found.out, found.code), (lines, 0));

@@ -44,10 +44,10 @@ impl SandboxError {
         let Self::Step { doing, source, .. } = self else { return None };
         let space = source.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error());
         match doing.as_str() {
-            "leave for new namespaces" if space => {
+            "create namespaces" if space => {
                 Some("sysctl user.max_user_namespaces is 0 or used up; raise it")
             }
-            "leave for new namespaces" | "write" | "make private the mounts below" => Some(
+            "create namespaces" | "write" | "make private the mounts below" => Some(
                 "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 (Debian) or \
                  kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu); in a container, its seccomp \
                  profile",

@@ -56,7 +56,7 @@ fn diagnose() -> Vec<Diagnosis> {
         let error = sandbox.refused();
         let cause = error.and_then(Error::source).map(|cause| format!(": {cause}"));
         let told = error.map(ToString::to_string).unwrap_or_default() + &cause.unwrap_or_default();
-        let means = "computations see and can change whatever you can; records say so";
+        let means = "computations can read and change everything that you can; records say so";
         let hint = error.and_then(SandboxError::hint).unwrap_or("doc/isolation.md has more");
         return vec![Diagnosis::ok("isolation", told).note(means).hint(hint)];
     }
@@ -64,7 +64,7 @@ fn diagnose() -> Vec<Diagnosis> {
     let mut found = match Site::new().and_then(|site| site.attempt(sandbox)) {
         Ok(found) => found,
         Err(error) => {
-            let means = "whether isolation holds cannot be told";
+            let means = "it is not known whether isolation holds";
             return vec![Diagnosis::ok("isolation", error.to_string()).note(means)];
         }
     };
@@ -209,7 +209,7 @@ fn finding(
             .hint("use a kernel with CONFIG_SECCOMP_FILTER, on x86, Arm or RISC-V"),
         Some(what) => Diagnosis::ok(name, what)
             .broken("a computation can do more than doc/isolation.md says")
-            .hint("tell the developers, with the version of the kernel"),
+            .hint("report this to the developers, with the version of the kernel"),
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn send_failed(failed: Failed) {
 /// Leaves for new namespaces.
 pub(super) fn unshare(flags: UnshareFlags) -> Result<(), Failed> {
     #[expect(deprecated, reason = "only its flag FILES is unsafe, and never used here")]
-    rustix::thread::unshare(flags).map_err(at("leave for new namespaces", ""))
+    rustix::thread::unshare(flags).map_err(at("create namespaces", ""))
 }
 
 /// Forks; returns the new process, and `None` in it.

@@ -48,7 +48,7 @@ pub enum StorageError {
     #[error("the storage {} has vanished", .0.display())]
     Vanished(PathBuf),
     /// Others change the same result faster than it can be looked at.
-    #[error("{} changes while it is looked at", .0.display())]
+    #[error("{} keeps changing while it is read", .0.display())]
     Unsteady(PathBuf),
     /// A result is gone that was there just now.
     #[error("{} has just been collected", .0.display())]
@@ -89,7 +89,7 @@ impl NoStorage {
                 format!("did you mean {}?", similar.display())
             }
             Self::Absent { similar: None } => {
-                "see whether it was moved or unmounted; only ce run makes a storage".to_owned()
+                "check whether it was moved or unmounted; only ce run makes a storage".to_owned()
             }
             Self::Other => {
                 let make = path.join("tinputs");
@@ -135,13 +135,15 @@ impl StorageError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Io { doing, source, .. } => advice(doing, source),
-            Self::Vanished(_) => {
-                Some("see whether it was moved, removed or unmounted; what was done is kept in it")
-            }
+            Self::Vanished(_) => Some(
+                "check whether it was moved, removed or unmounted; it still has all finished calls",
+            ),
             Self::Moved(_) => {
                 Some("move it back: what was published meanwhile is in it; then run this again")
             }
-            Self::Changed(_) => Some("see what changes files of the storage, then run this again"),
+            Self::Changed(_) => {
+                Some("find out what changes files of the storage, then run this again")
+            }
             Self::Format { .. } => Some("use the newer version that wrote it"),
             Self::NoStorage { .. }
             | Self::Record { .. }

@@ -72,14 +72,14 @@ pub(super) fn kind(site: &ProbeSite) -> Diagnosis {
     match asked {
         // The numbers have 32 bits; the type that holds them differs between machines.
         Ok(told) => told_of(told.f_type as u32),
-        Err(error) => refused("file system", &error, "it cannot be told what this is", ELSEWHERE),
+        Err(error) => refused("file system", &error, "its type is not known", ELSEWHERE),
     }
 }
 
 fn told_of(number: u32) -> Diagnosis {
     let probe = "file system";
     let Some((_, name, known)) = KINDS.iter().find(|kind| kind.0 == number) else {
-        let found = Diagnosis::ok(probe, format!("of a kind that is not known ({number:#x})"));
+        let found = Diagnosis::ok(probe, format!("of an unknown type ({number:#x})"));
         return found.note("what it does when power is lost is not known").hint(ELSEWHERE);
     };
     let found = Diagnosis::ok(probe, *name);

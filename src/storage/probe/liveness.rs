@@ -16,32 +16,33 @@ fn told(signs: &Signs) -> Diagnosis {
     let probe = "processes";
     let host = &signs.host;
     if !signs.boot || !signs.namespace {
-        let missing = if signs.boot { "process namespace" } else { "id of the last start" };
+        let missing = if signs.boot { "process namespace" } else { "boot id" };
         let found = Diagnosis::ok(probe, format!("the {missing} of {host} cannot be read"));
         let silence = LEASE_TIMEOUT.as_secs();
         return found
             .note(format!(
-                "others replace a run that died here after {silence} seconds, not at once, and no \
-                 run clears away what it leaves in tmp/"
+                "leases of a run that died here are taken over after {silence} seconds, not at once, \
+                 and no run removes its leftovers in tmp/"
             ))
             .hint("mount /proc");
     }
     if !signs.sees_the_living || !signs.misses_the_dead {
-        let found = Diagnosis::ok(probe, "it cannot be told whether a process lives");
+        let found = Diagnosis::ok(probe, "it is not known whether a process is alive");
         let silence = LEASE_TIMEOUT.as_secs();
-        return found
-            .note(format!("others replace a run that died after {silence} seconds, not at once"));
+        return found.note(format!(
+            "leases of a dead run are taken over after {silence} seconds, not at once"
+        ));
     }
     if NAMELESS.contains(&host.as_str()) {
         let found = Diagnosis::ok(probe, format!("the name of this host is \"{host}\""));
         return found
             .note(
-                "who waits for a run of this host is told that name, and another host that shares \
+                "a run that waits shows this name, and another host that shares \
                  the storage may have it, too",
             )
             .hint("give each host that shares the storage a name of its own");
     }
-    Diagnosis::ok(probe, format!("a run that dies on {host} is replaced at once"))
+    Diagnosis::ok(probe, format!("leases of a run that dies on {host} are taken over at once"))
 }
 
 #[cfg(test)]
@@ -61,7 +62,7 @@ mod tests {
         for blind in [Signs { boot: false, ..signs() }, Signs { namespace: false, ..signs() }] {
             let (grade, text) = said(&told(&blind));
             assert_eq!(grade, Some(Grade::Note));
-            assert!(text.contains("no run clears away"), "{text}");
+            assert!(text.contains("no run removes its leftovers"), "{text}");
         }
         let (grade, text) = said(&told(&Signs { misses_the_dead: false, ..signs() }));
         assert_eq!(grade, Some(Grade::Note));

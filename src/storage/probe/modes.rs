@@ -50,7 +50,7 @@ fn told_of_seal(Sealed { mode, open, root }: Sealed) -> Diagnosis {
             .hint("compute as another user")
     } else if open {
         found
-            .broken("the mode is shown, and does not keep anybody from writing")
+            .broken("the mode is shown, but not enforced")
             .hint("mount the file system so that modes count, such as with default_permissions")
     } else {
         found
@@ -108,7 +108,7 @@ fn told_of_copies(shares: bool, is_right: bool) -> Diagnosis {
     let probe = "copying";
     if !is_right {
         return Diagnosis::ok(probe, "a copy differs from its original")
-            .broken("what is written is not what is read")
+            .broken("data that is read differs from data that was written")
             .hint(ELSEWHERE);
     }
     let found = if shares {

@@ -102,7 +102,7 @@ fn told_of_replacing(replaced: Replaced) -> Diagnosis {
             Diagnosis::ok(probe, found)
                 .broken(
                     "for a moment a result seems to be missing, or to have no record: it may be \
-                     computed again, or believed without one",
+                     computed again, or adopted without one",
                 )
                 .hint(ELSEWHERE)
         }
@@ -151,11 +151,11 @@ fn knows_how(from: &Path, taken: &Path) -> Result<bool> {
 fn told_of_moving(moved: Moved) -> Diagnosis {
     let probe = "moving";
     match moved {
-        Moved { refused: false, .. } => Diagnosis::ok(probe, "what is there is replaced")
+        Moved { refused: false, .. } => Diagnosis::ok(probe, "an existing file is replaced")
             .broken("an output that was put there by hand may be overwritten")
             .hint(ELSEWHERE),
         Moved { moved: false, .. } => Diagnosis::ok(probe, "a moved file is not in its new place")
-            .broken("outputs do not come to their places")
+            .broken("outputs do not get to their places")
             .hint(ELSEWHERE),
         Moved { native: false, .. } => {
             let found = "the file system cannot refuse to replace: the place is looked at first";
@@ -164,7 +164,7 @@ fn told_of_moving(moved: Moved) -> Diagnosis {
                  overwritten; runs never do",
             )
         }
-        Moved { .. } => Diagnosis::ok(probe, "what is in the way is not replaced"),
+        Moved { .. } => Diagnosis::ok(probe, "an existing file is not replaced"),
     }
 }
 

@@ -99,7 +99,7 @@ pub(super) fn case(site: &ProbeSite) -> Diagnosis {
     match two() {
         Ok(two) => told_of_case(two),
         Err(error) => {
-            refused("case", &error, "it cannot be told which names are the same", ELSEWHERE)
+            refused("case", &error, "it is not known which names are the same", ELSEWHERE)
         }
     }
 }
@@ -111,8 +111,8 @@ fn told_of_case(two: bool) -> Diagnosis {
     }
     Diagnosis::ok(probe, "c_add and c_ADD are one name")
         .broken(
-            "computations or tasks whose names differ only in case share a directory: what has no \
-             record is taken for the other's, and the rest is in each other's way",
+            "computations or tasks whose names differ only in case share a directory: \
+             outputs without a record are taken for the other's, and other results conflict",
         )
         .hint("tell them apart by more than case, or put the storage on another file system")
 }
@@ -149,7 +149,7 @@ pub(super) fn characters(site: &ProbeSite) -> Diagnosis {
     match probed() {
         Ok(characters) => told_of_characters(characters),
         Err(error) => {
-            refused("characters", &error, "it cannot be told which names are kept", ELSEWHERE)
+            refused("characters", &error, "it is not known which names are kept", ELSEWHERE)
         }
     }
 }
@@ -168,8 +168,8 @@ fn told_of_characters(characters: Characters) -> Diagnosis {
     if merged {
         return Diagnosis::ok(probe, "\u{e9} as one character and as two are one name")
             .broken(
-                "computations or tasks whose names look the same share a directory: what has no \
-                 record is taken for the other's",
+                "computations or tasks whose names look the same share a directory: \
+                 outputs without a record are taken for the other's",
             )
             .hint("name them in ASCII, or put the storage on another file system");
     }

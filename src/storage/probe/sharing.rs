@@ -174,7 +174,7 @@ fn troubles(facts: &Facts) -> Vec<Trouble> {
     let mut troubles = Vec::new();
     if !facts.may_write {
         let means = if facts.may_read {
-            "you may only read: results that are there are served, and what is missing fails"
+            "you may only read: existing results are used, missing ones fail"
         } else {
             "you may not even read"
         };
@@ -192,7 +192,7 @@ fn troubles(facts: &Facts) -> Vec<Trouble> {
     );
     let repair = facts.lacking.is_some().then_some(repair);
     if facts.top.is_shared() && !facts.has_list && mode & SET_GROUP_ID == 0 {
-        let means = "what is made there gets its maker's group, not that of the storage";
+        let means = "new files get their maker's group, not that of the storage";
         // Repairing all of it does this, too.
         let hint = repair.is_none().then(|| format!("chmod g+s {storage}"));
         troubles.push((means.to_owned(), hint));
@@ -251,7 +251,7 @@ mod tests {
         let stranger = Facts { may_write: false, is_member: false, ..facts(OWN) };
         let (grade, text) = said(&told(&stranger));
         assert_eq!(grade, Some(Grade::Note));
-        assert!(text.contains("results that are there are served"), "{text}");
+        assert!(text.contains("existing results are used"), "{text}");
         assert!(hint(&stranger).contains("have the storage shared"));
         let top = Rights { mode: 0o2770, ..OWN };
         let outside = Facts { top, may_read: false, ..stranger };
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn what_keeps_others_from_what_is_made_is_told_with_commands() {
         let plain = facts(Rights { mode: 0o775, ..OWN });
-        assert!(said(&told(&plain)).1.contains("gets its maker's group"));
+        assert!(said(&told(&plain)).1.contains("get their maker's group"));
         assert_eq!(hint(&plain), "chmod g+s results");
         let listed = Facts { has_list: true, ..plain };
         assert_eq!(told(&listed).grade(), None, "a list has its own way to hand on rights");

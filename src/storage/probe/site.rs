@@ -171,9 +171,9 @@ pub(super) fn removing(site: &ProbeSite) -> Diagnosis {
     let probe = "removing";
     drop(site.room().and_then(|room| site.disk.make_dir(&room.join("below"))));
     match site.clear() {
-        Ok(()) => Diagnosis::ok(probe, "what was made for the probes is gone"),
+        Ok(()) => Diagnosis::ok(probe, "the files of the probes are removed"),
         Err(error) => {
-            let means = "what runs leave behind stays, and takes room";
+            let means = "leftovers of runs stay, and take room";
             refused(probe, &error, means, "remove it by hand")
         }
     }

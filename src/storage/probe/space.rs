@@ -31,7 +31,7 @@ pub(super) fn space(site: &ProbeSite) -> Diagnosis {
             files: (it.f_files > 0).then_some(it.f_favail),
         }),
         Err(error) => {
-            let means = "it cannot be told how much room there is";
+            let means = "the free space is not known";
             refused("space", &error, means, ELSEWHERE)
         }
     }
@@ -42,11 +42,11 @@ fn told(Space { free, all, files }: Space) -> Diagnosis {
     let files_free = files_free.unwrap_or_default();
     let found = format!("{} of {} are free{files_free}", size(free), size(all));
     let found = Diagnosis::ok("space", found);
-    let hint = "make room, before a run is stopped by it; what is done then is kept";
+    let hint = "make room before a run fails; finished calls are kept";
     match files {
-        _ if free < LITTLE => found.note("there is nearly no room left").hint(hint),
+        _ if free < LITTLE => found.note("there is little room left").hint(hint),
         Some(files) if files < FEW => {
-            found.note("nearly no more files can be made, however small").hint(hint)
+            found.note("few more files can be made, however small").hint(hint)
         }
         _ => found,
     }
@@ -74,10 +74,10 @@ mod tests {
         assert_eq!(said(&told(much)), (None, text.to_owned()));
         let (grade, text) = said(&told(Space { free: LITTLE - 1, ..much }));
         assert_eq!(grade, Some(Grade::Note));
-        assert!(text.contains("1024.0 MiB of") && text.contains("no room left"), "{text}");
+        assert!(text.contains("1024.0 MiB of") && text.contains("little room left"), "{text}");
         let (grade, text) = said(&told(Space { files: Some(7), ..much }));
         assert_eq!(grade, Some(Grade::Note));
-        assert!(text.contains("and 7 files") && text.contains("no more files"), "{text}");
+        assert!(text.contains("and 7 files") && text.contains("few more files"), "{text}");
         assert_eq!(said(&told(Space { files: None, ..much })).0, None);
     }
 }

@@ -96,7 +96,7 @@ fn told_of_stamps(Stamps { grain, tick }: Stamps) -> Diagnosis {
         "a published file that another program changes within {fine}, to as many bytes, is taken \
          for unchanged; files that are copied there from elsewhere are read again at their next use"
     );
-    found.note(means).hint("let nobody write published files; ce verify reads all of them")
+    found.note(means).hint("write no published files; ce verify reads all of them")
 }
 
 /// How the clock that stamps files differs from this host's. Nothing depends on it.

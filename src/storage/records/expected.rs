@@ -43,7 +43,7 @@ pub enum Defect {
     #[error("{}", with_cause(.0))]
     Unreadable(#[source] StorageError),
     /// Nobody recorded a file: harmless.
-    #[error("nobody recorded it (harmless)")]
+    #[error("it has no record (harmless)")]
     Orphan,
     /// The private directory of a run that is gone: harmless.
     #[error("left behind by a run that is gone (harmless)")]

@@ -52,7 +52,7 @@ fn a_workflow_that_changed_is_told() {
     let lab = lab.file("workflow/inputs/00-y/kind", "input\n");
     let lab = lab.file("workflow/inputs/00-y/value", "y\n").commit_again();
     assert_eq!(whys(&lab, &[]), ["add: other_source0 <- other_source:add"]);
-    explain(&lab, &[]).exit(3).shows("    input 00 (a) comes from elsewhere than before [1]\n");
+    explain(&lab, &[]).exit(3).shows("    input 00 (a) has another source than before [1]\n");
     // With the other input exchanged as well, nothing is as it was.
     let lab = lab.file("workflow/inputs/01-x/kind", "literal\n");
     let lab = lab.file("workflow/inputs/01-x/value", "by hand/number\n").commit_again();
@@ -65,15 +65,13 @@ fn what_is_not_committed_is_told_with_its_files() {
     for library in LIBRARIES {
         let lab = evaluated(library);
         append(&lab.path("task/computations/mul/exec"), "# more\n");
-        explain(&lab, &[])
-            .exit(2)
-            .says("computations/mul: has changes that are not committed: exec");
+        explain(&lab, &[]).exit(2).says("computations/mul: has uncommitted changes: exec");
         assert_eq!(
             whys(&lab, &["--dirty"]),
             ["mul: uncommitted <- uncommitted:mul", "add: waits0 <- uncommitted:mul"]
         );
         let ran = explain(&lab, &["--dirty"]).exit(3);
-        ran.shows("mul is not committed as it is: was ")
+        ran.shows("mul has uncommitted changes: was ")
             .shows("not committed: computations/mul/exec\n");
     }
 }
@@ -150,7 +148,9 @@ fn the_time_ahead_is_that_of_earlier_calls() {
     let (_, calls, end) = told(&lab, &[], 3);
     assert_eq!([&calls[0]["seconds"], &calls[1]["seconds"]], [40.0, 180.0]);
     assert_eq!((&end["seconds"], &end["unknown"]), (&json!(220.0), &json!(0)));
-    explain(&lab, &[]).exit(3).shows("comes out otherwise: about 3m 40s of computing\n");
+    explain(&lab, &[])
+        .exit(3)
+        .shows("the outputs that they wait for change: about 3m 40s of computing\n");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn records_that_cannot_be_read_are_left_out() {
     for spoiled in ["{", "{\"format\": 1000}", ""] {
         fs::write(lab.path("storage").join(&record), spoiled).unwrap();
         let ran = explain(&lab, &[]).exit(3);
-        ran.says("ce: warning: 1 record cannot be read; ce verify tells which\n");
+        ran.says("ce: warning: 1 record cannot be read; ce verify lists them\n");
         let expected =
             ["mul: never_computed <- never_computed:mul", "add: waits0 <- never_computed:mul"];
         assert_eq!(whys(&lab, &[]), expected);

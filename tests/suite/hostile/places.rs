@@ -128,7 +128,7 @@ fn a_link_in_the_place_of_a_directory_is_told_with_what_to_try() {
     symlink(lab.path("elsewhere"), lab.path("storage/c_mul")).unwrap();
     let ran = lab.ce_run(&["--no-sync"]).exit(5).says("c_mul");
     ran.says("because: it is a symbolic link, or behind one")
-        .says("try: put what the link leads to");
+        .says("try: replace the link by its target");
 }
 
 /// The links that are put into a storage, with the records of another storage behind them.
@@ -160,7 +160,7 @@ fn a_foreign_link_is_told_and_the_rest_is_looked_at() {
         // Results behind the link may have been made from what would go.
         lab.unchanged(|| {
             let ran = lab.run("ce", &[&gc[..], &["--delete"]].concat()).exit(5);
-            ran.says("cannot delete anything beside").says("try: put what the link leads to");
+            ran.says("cannot delete anything beside").says("try: replace the link by its target");
         });
         assert_eq!(snapshot(&other.path("storage")), behind, "{place}");
         assert_eq!(lab.run("ce", looks[0]).exit(0).stdout, log, "{place}");

@@ -59,7 +59,7 @@ fn a_file_whose_line_ends_a_clone_has_changed_is_told_and_kept_aside() {
     fs::remove_file(&output).unwrap();
     fs::write(&output, "85\r\n").unwrap();
     let ran = lab.ce_run(&["--no-sync"]).exit(0).called(vec!["mul"]);
-    ran.says("it has 4 bytes, and 3 are recorded").says("aside");
+    ran.says("it has 4 bytes, and 3 are recorded").says("quarantined");
     assert!(lab.storage().iter().any(|name| name.contains("/aside/")));
 }
 

@@ -141,7 +141,7 @@ fn a_run_that_is_killed_leaves_nothing_running() {
 #[test]
 fn what_takes_too_long_is_ended() {
     let Some((lab, running, processes, _never)) = waiting("", &["--timeout", "1s"]) else { return };
-    Ran::new(&lab, running.output()).exit(1).says("failed: it was ended after 1 s");
+    Ran::new(&lab, running.output()).exit(1).says("failed: it timed out after 1 s");
     processes.end();
 }
 

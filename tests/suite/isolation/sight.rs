@@ -165,10 +165,8 @@ fn a_host_that_cannot_isolate_is_told_of_once() {
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let ran = lab.finish(&mut command).exit(0);
     assert_eq!(ran.stderr.matches("not isolated").count(), 1, "{}", ran.stderr);
-    ran.says(
-        "warning: computations are not isolated here: cannot leave for new namespaces: No space",
-    )
-    .says("\n  try: sysctl user.max_user_namespaces is 0");
+    ran.says("warning: computations are not isolated here: cannot create namespaces: No space")
+        .says("\n  try: sysctl user.max_user_namespaces is 0");
     assert_eq!(executed(&lab)["isolation"], "none");
 }
 

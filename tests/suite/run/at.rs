@@ -219,7 +219,7 @@ fn an_id_is_what_it_names_whatever_replaces_it() {
     let shown = git(&lab, "task", &["show", &format!("HEAD:{exec}")]);
     assert!(shown.contains(" - "), "Git shows the other one: {shown}");
     assert_eq!(lab.ce_run(&["--at", "HEAD"]).exit(0).stdout, first);
-    lab.ce_run(&[]).exit(2).says("computations/mul: has changes that are not committed: exec");
+    lab.ce_run(&[]).exit(2).says("computations/mul: has uncommitted changes: exec");
 }
 
 #[test]

@@ -74,11 +74,11 @@ fn what_is_no_call_of_the_task_is_told() {
         lab.ce_run(&["--force", name])
             .exit(2)
             .called(vec![])
-            .says("names no call")
+            .says("is not a call of the storage")
             .says("try: give");
     }
     let other = "c_mul/000000000000/ad48103e4fc7_5d9474c0309b";
     let ran = lab.ce_run(&["--no-sync", "--force", other]).exit(0).called(vec![]);
-    ran.says(&format!("warning: no call {other} was executed"));
+    ran.says(&format!("warning: --force had no effect: no call {other} was executed"));
     lab.run("ce-run", &["-n", "--force", other, "../storage"]).exit(2);
 }

@@ -58,8 +58,9 @@ fn a_signal_ends_what_is_running_and_the_next_run_goes_on() {
         let lab = lab("");
         let (running, processes, _never) = waiting(&lab, &[]);
         running.signal(signal);
-        let ran =
-            Ran::new(&lab, running.output()).exit(code).says("interrupted: ending what is running");
+        let ran = Ran::new(&lab, running.output())
+            .exit(code)
+            .says("interrupted: ending the running computations");
         processes.end();
         assert!(ran.stdout.contains("`* interrupted\n"), "{}", ran.stdout);
         assert!(lab.is_tidy());

@@ -61,7 +61,7 @@ fn vanishing(lab: &Lab, act: &str, options: &[&str]) -> Command {
 #[track_caller]
 fn has_vanished(ran: Ran<'_>) -> Ran<'_> {
     let ran = ran.exit(5).says(" failed: the storage ../storage has vanished\n");
-    let ran = ran.says("\n  try: see whether it was moved, removed or unmounted");
+    let ran = ran.says("\n  try: check whether it was moved, removed or unmounted");
     let ran = ran.says(" failed for the same reason: the storage ../storage has vanished\n");
     assert_eq!(ran.stderr.matches("has vanished\n").count(), 2, "{}", ran.stderr);
     assert_eq!(counted(&ran, "executed") + counted(&ran, "failed"), 10, "{}", ran.stderr);
@@ -105,7 +105,7 @@ fn a_read_only_storage_serves_what_it_has_and_tells_what_it_has_not() {
     run(&["-n"]).unwrap().exit(0);
     let storage = lab.path("storage");
     fs::remove_dir_all(storage.join("t_task")).unwrap();
-    run(&[]).unwrap().exit(0).says("the job is not kept: the storage is read-only");
+    run(&[]).unwrap().exit(0).says("the job's outputs were not stored: the storage is read-only");
     for call in ["c_part3", "c_part4", "c_all"] {
         fs::remove_dir_all(storage.join(call)).unwrap();
     }
@@ -175,7 +175,7 @@ fn a_part_of_the_storage_that_may_not_be_written_holds_nothing_else_up() {
     let ran = lab.finish(lab.evaluation(&["--no-sync"]).uid(user));
     mode(&lab, "a+rwX", "");
     assert_eq!(counted(&ran, "executed"), 8, "{}", ran.stderr);
-    goes_on(ran, "Permission denied", "see who may write there; ce-run -n writes nothing\n");
+    goes_on(ran, "Permission denied", "check who may write there; ce-run -n writes nothing\n");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_record_that_may_not_be_read_holds_nothing_else_up() {
     for options in [&["--no-sync"][..], &["-n"]] {
         let ran = lab.finish(lab.evaluation(options).uid(user)).exit(5);
         let ran = ran.says(" failed: cannot read LAB/").says("Permission denied");
-        let ran = ran.says("\n  try: see who may read it").says("1 more call failed");
+        let ran = ran.says("\n  try: check who may read it").says("1 more call failed");
         assert_eq!((counted(&ran, "found"), counted(&ran, "failed")), (8, 2), "{}", ran.stderr);
     }
 }

@@ -203,9 +203,9 @@ fn what_only_a_filter_could_tell_is_not_taken_for_committed() {
         for options in [&[][..], &["-n"]] {
             lab.ce_run(options)
                 .exit(2)
-                .says("computations/word: has files of which only the filter \"word\" could tell")
-                .says("is started: exec")
-                .says("try: git status");
+                .says("computations/word: may have uncommitted changes: only the filter \"word\" could tell")
+                .says("not started: exec")
+                .says("try: run git status");
         }
     };
     refused(&lab);
@@ -227,21 +227,21 @@ fn what_is_read_of_a_computation_is_what_is_committed() {
     for options in [&[][..], &["-n"]] {
         lab.ce_run(options)
             .exit(2)
-            .says("computations/word: has another outputs than its commit: the filter \"word\"")
+            .says("computations/word: has a file outputs that differs from the commit: the filter \"word\"")
             .says(".gitattributes");
     }
     lab.ce_run(&["--at=HEAD"]).exit(0);
-    lab.ce_run(&["--dirty"]).exit(0).says("the job is not kept");
+    lab.ce_run(&["--dirty"]).exit(0).says("the job's outputs were not stored");
 }
 
 #[test]
 fn what_is_read_of_a_workflow_is_what_is_committed_or_the_job_is_not_kept() {
     let lab = Lab::task("Inputs: 'old', 'new'\n(add INPUT('old') INPUT('new'))[0]");
     let lab = filtered(lab, "workflow/inputs/00-old/value");
-    let value = "no commit records workflow/inputs/00-old/value";
-    lab.ce_run(&[]).exit(0).says(&format!("the job is not kept: {value}"));
+    let value = "workflow/inputs/00-old/value has uncommitted changes";
+    lab.ce_run(&[]).exit(0).says(&format!("the job's outputs were not stored: {value}"));
     let kept = lab.ce_run(&["--at=HEAD"]).exit(0);
-    assert!(!kept.stderr.contains("not kept"), "{}", kept.stderr);
+    assert!(!kept.stderr.contains("not stored"), "{}", kept.stderr);
 }
 
 /// Changes the code, in a file of the same size and time. Only the time of the last change of anything
@@ -259,7 +259,7 @@ fn change_unseen(exec: &Path) {
 /// Nothing of the changed code is executed, and nothing is found under its name.
 #[track_caller]
 fn is_refused(lab: &Lab, ran: Ran<'_>) {
-    ran.exit(2).says("computations/mul: has changes that are not committed: exec");
+    ran.exit(2).says("computations/mul: has uncommitted changes: exec");
     assert_eq!(lab.called(), [""; 0]);
 }
 
@@ -288,7 +288,7 @@ fn no_setting_hides_a_change() {
             lab.git("task", &["config", key, &value]);
         }
         let ran = lab.ce_run(&[]).exit(0).called(vec!["mul"]);
-        assert!(!ran.stderr.contains("not kept"), "{settings:?}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("not stored"), "{settings:?}: {}", ran.stderr);
         // Of another work tree nothing counts.
         change_unseen(&lab.path("other").join(EXEC));
         fs::remove_dir_all(lab.path("storage")).unwrap();
@@ -315,7 +315,7 @@ fn the_environment_names_no_other_repository() {
         for options in [&[][..], &["--at=HEAD"], &["--at=:/task"]] {
             drop(fs::remove_dir_all(lab.path("storage")));
             let ran = lab.finish(lab.evaluation(options).env(name, &value)).exit(0);
-            assert!(!ran.stderr.contains("not kept"), "{name}: {}", ran.stderr);
+            assert!(!ran.stderr.contains("not stored"), "{name}: {}", ran.stderr);
             ran.called(vec!["mul"]);
             let commit = repository::head(&lab.path("task"));
             assert!(

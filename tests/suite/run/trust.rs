@@ -50,7 +50,7 @@ fn look_through_git<'a>(lab: &'a Lab, user: u32, settings: &[&str]) -> Ran<'a> {
     lab.finish(&mut git)
 }
 
-const TOLD: &str = "the repository at LAB/task belongs to somebody else";
+const TOLD: &str = "the repository at LAB/task belongs to another user";
 
 #[test]
 fn who_starts_the_program_may_say_that_a_repository_is_trusted() {
@@ -93,7 +93,7 @@ fn who_starts_the_program_may_say_that_a_repository_is_trusted() {
                 if *trusted {
                     ran.exit(3);
                 } else {
-                    ran.exit(2).says("belongs to somebody else");
+                    ran.exit(2).says("belongs to another user");
                 }
             }
         }
@@ -122,7 +122,7 @@ fn what_is_trusted_is_read_with_its_configuration() {
     lab.git("task", &["config", "--unset", "compeval.jobs"]);
     look_through_git(&lab, user, &["safe.directory=*", "compeval.jobs=few"])
         .exit(2)
-        .says("is \"few\", which is no number");
+        .says("is \"few\", which is not a number");
     fs::remove_dir_all(lab.path("task/.git/info")).unwrap_or_default();
     look(&lab, user, &trust).exit(3);
 }

@@ -66,7 +66,7 @@ fn a_computation_that_is_not_as_committed_is_refused_with_its_files() {
         let lab = lab(library);
         change(&lab.path("task/computations/mul"));
         let ran = lab.ce_run(&[]).exit(2);
-        let told = format!("computations/mul: has changes that are not committed: {file}\n");
+        let told = format!("computations/mul: has uncommitted changes: {file}\n");
         // Without its outputs, or if it is not executable, there is more to tell.
         assert!(ran.stderr.contains(&told), "{}", ran.stderr);
         assert!(ran.stderr.contains("or evaluate with --dirty"), "{}", ran.stderr);
@@ -79,7 +79,7 @@ fn what_is_staged_is_not_committed() {
     let lab = lab(Library::Plain);
     append(&lab.path("task/computations/mul/exec"), "# more\n");
     git(&lab, "", &["add", "-A"]);
-    lab.ce_run(&[]).exit(2).says("computations/mul: has changes that are not committed: exec");
+    lab.ce_run(&[]).exit(2).says("computations/mul: has uncommitted changes: exec");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_dirty_result_is_reused_and_never_taken_for_a_commits() {
     let lab = lab(Library::Plain);
     append(&lab.path("task/computations/mul/exec"), "echo 1000 >\"$3\"\n");
     let dirty = lab.ce_run(&["--dirty"]).exit(0).called(vec!["add", "mul"]);
-    dirty.says("the job is not kept: no commit records computations/mul/exec");
+    dirty.says("the job's outputs were not stored: computations/mul/exec has uncommitted changes");
     assert!(!lab.storage().iter().any(|name| name.starts_with("t_")));
     lab.ce_run(&["--dirty"]).exit(0).called(vec![]);
     git(&lab, "", &["checkout", "-q", "."]);
@@ -139,18 +139,22 @@ fn a_computation_that_was_never_committed_can_be_evaluated() {
     let lab = lab(Library::Plain).computation("new", "a b", "c", "cat \"$1\" \"$2\" >\"$3\"");
     let lab = lab.file("workflow/value", "new\n");
     lab.ce_run(&[]).exit(2).says("computations/new: is not in the commit");
-    lab.ce_run(&["--dirty"]).exit(0).says("the job is not kept").called(vec!["mul", "new"]);
+    lab.ce_run(&["--dirty"])
+        .exit(0)
+        .says("the job's outputs were not stored")
+        .called(vec!["mul", "new"]);
 }
 
 #[test]
 fn the_job_of_a_task_that_is_not_committed_is_not_kept() {
     let lab = lab(Library::Plain).file("workflow/inputs/01-x/value", "y\n");
-    let told = "the job is not kept: no commit records workflow/inputs/01-x/value";
+    let told =
+        "the job's outputs were not stored: workflow/inputs/01-x/value has uncommitted changes";
     lab.ce_run(&[]).exit(0).says(told).called(vec!["add", "mul"]);
     assert!(!lab.storage().iter().any(|name| name.starts_with("t_")));
     lab.run("ce", &["check"])
         .exit(0)
-        .says("the task: is not committed as it is: workflow/inputs/01-x/value");
+        .says("the task: has uncommitted changes: workflow/inputs/01-x/value");
 }
 
 /// A task of which an input stands elsewhere, and the name of the other one.
@@ -168,7 +172,7 @@ fn the_job_of_a_workflow_with_links_to_what_is_not_committed_is_not_kept() {
         let lab = linked();
         lab.ce_run(&["-n"]).exit(3);
         let lab = lab.file("shared/other", "").file(file, contents);
-        let told = format!("the job is not kept: no commit records {file}\n");
+        let told = format!("the job's outputs were not stored: {file} has uncommitted changes\n");
         lab.ce_run(&[]).exit(0).says(&told);
         assert!(!lab.storage().iter().any(|name| name.starts_with("t_")));
         lab.run("ce", &["check"]).exit(0).says(file);
@@ -189,7 +193,8 @@ fn the_job_of_a_submodule_that_is_elsewhere_is_not_kept() {
     {
         let lab = lab(library).file("computations/mul/notes", "");
         repository::commit(&lab.path("task").join(submodule), LAB, "notes\n");
-        let told = format!("the job is not kept: no commit records {submodule}\n");
+        let told =
+            format!("the job's outputs were not stored: {submodule} has uncommitted changes\n");
         lab.ce_run(&[]).exit(0).says(&told);
         repository::commit(&lab.path("task"), LAB, "moved\n");
         lab.ce_run(&[]).exit(0).says("job output 00").called(vec!["add", "mul"]);
@@ -216,7 +221,7 @@ fn somebody_elses_repository_is_refused_unless_it_is_trusted() {
     let Some(user) = lab.another_user() else { return };
     let mut chmod = Command::new("chmod");
     assert!(chmod.args(["-R", "a+rX"]).arg(lab.path("")).status().unwrap().success());
-    let told = "the repository at LAB/task belongs to somebody else";
+    let told = "the repository at LAB/task belongs to another user";
     lab.finish(lab.evaluation(&["-n"]).uid(user).env("HOME", "/nowhere"))
         .exit(2)
         .says(told)
@@ -235,7 +240,9 @@ fn the_job_of_a_workflow_with_parts_that_git_ignores_is_not_kept() {
         git(&lab, "", &["add", "."]);
         git(&lab, "", &["-c", "user.name=l", "-c", "user.email=l", "commit", "--quiet", "-m."]);
         let lab = lab.file("workflow/kind~", "");
-        lab.ce_run(&[]).exit(0).says(&format!("the job is not kept: no commit records {part}\n"));
+        lab.ce_run(&[])
+            .exit(0)
+            .says(&format!("the job's outputs were not stored: {part} has uncommitted changes\n"));
         assert!(!lab.storage().iter().any(|name| name.starts_with("t_")), "{part}");
     }
 }
