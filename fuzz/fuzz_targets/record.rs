@@ -109,8 +109,8 @@ fn evaluate(storage: &Storage) -> Result<(), StorageError> {
             sealed.publish(call, &name, false)?
         }
     };
-    assert_eq!(outputs.digests.len(), 2, "a call has all its outputs");
-    for (number, digest) in outputs.digests.iter().enumerate() {
+    assert_eq!(outputs.files.len(), 2, "a call has all its outputs");
+    for (number, digest) in outputs.files.iter().map(|file| file.digest).enumerate() {
         let contents = fs::read(storage.path(&outputs.name.output(number))).unwrap();
         assert_eq!(contents.len() as u64, digest.size, "an output is whole");
     }

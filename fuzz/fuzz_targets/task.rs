@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use arbitrary::Arbitrary;
-use compeval::export::sym::{Shared, write};
+use compeval::export::sym::{Sharing, write};
 use compeval::load::{self, LoadError, Uncommitted};
 use compeval::plan::Plan;
 use compeval::workflow::{Node, Task};
@@ -207,7 +207,7 @@ fn check(task: &Task) {
     let plan = Plan::new(&task.workflow);
     assert!(plan.calls().len() <= task.workflow.nodes().len());
     assert_eq!(plan.outputs().len(), task.workflow[task.workflow.root()].width());
-    write(task, Shared::Label, &mut std::io::sink()).unwrap();
+    write(task, Sharing::Label, &mut std::io::sink()).unwrap();
 }
 
 fuzz_target!(|spoiled: Spoiled<'_>| {
