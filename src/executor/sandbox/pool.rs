@@ -34,7 +34,7 @@ impl Default for Sandbox {
 }
 
 impl Sandbox {
-    /// Launchers that are a program whose `main` begins with [`hidden`].
+    /// Launchers that are a program whose `main` begins with [`hidden`](super::hidden).
     pub fn of(program: PathBuf) -> Self {
         Self { program, idle: Mutex::default(), possible: OnceLock::new() }
     }
