@@ -81,7 +81,7 @@ fn reads_as_written(storage: &Storage, entry: &compeval::storage::Entry, record:
 fn evaluate(storage: &Storage) -> Result<(), StorageError> {
     let inputs = inputs();
     let call =
-        Call { version: ComputationVersion::from(&COMPUTATION), inputs: &inputs, outputs: 2 };
+        Call { version: ComputationVersion::from(&*COMPUTATION), inputs: &inputs, outputs: 2 };
     let outputs = match storage.find(call)? {
         Found::Hit(outputs) => outputs,
         Found::Absent { name, .. } | Found::Unsettled(name) => {
