@@ -30,16 +30,9 @@ impl VerifiedPath {
         Ok(Self { path, id: (stat.st_dev, stat.st_ino) })
     }
 
-    /// Opens the file or directory as a place, for which no rights are needed. `path` is where this
-    /// process finds it.
-    ///
-    /// # Errors
-    ///
-    /// Fails with `ESTALE` if the path leads elsewhere by now.
-    pub(super) fn open_at(&self, path: &Path) -> io::Result<OwnedFd> {
-        let place = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
-        self.compare(&fstat(&place)?)?;
-        Ok(place)
+    /// Opens the file or directory: see [`open_verified`].
+    pub(super) fn open(&self) -> io::Result<OwnedFd> {
+        open_verified(&self.path, self.id)
     }
 
     /// Checks that the path still leads to the same file or directory.
@@ -48,13 +41,29 @@ impl VerifiedPath {
     ///
     /// Fails with `ESTALE` if it does not.
     pub(super) fn check(&self) -> io::Result<()> {
-        self.compare(&lstat(&self.path)?)
+        compare(&lstat(&self.path)?, self.id)
     }
 
-    /// Compares what was found with what was verified.
+    /// Compares the stat of a file with the one that was verified.
     pub(super) fn compare(&self, found: &Stat) -> io::Result<()> {
-        if (found.st_dev, found.st_ino) == self.id { Ok(()) } else { Err(Errno::STALE.into()) }
+        compare(found, self.id)
     }
+}
+
+/// Opens a file or directory that was verified, wherever this process finds it. No rights are needed:
+/// the descriptor is a place, and cannot be read.
+///
+/// # Errors
+///
+/// Fails with `ESTALE` if the path leads to another device and inode by now.
+pub(super) fn open_verified(path: &Path, id: (u64, u64)) -> io::Result<OwnedFd> {
+    let place = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    compare(&fstat(&place)?, id)?;
+    Ok(place)
+}
+
+fn compare(found: &Stat, id: (u64, u64)) -> io::Result<()> {
+    if (found.st_dev, found.st_ino) == id { Ok(()) } else { Err(Errno::STALE.into()) }
 }
 
 /// Whether an error says that a path leads elsewhere, or nowhere.
@@ -79,7 +88,7 @@ mod tests {
         fs::write(at("room/file"), "a").unwrap();
         let file = VerifiedPath::of(at("room/file")).unwrap();
         file.check().unwrap();
-        drop(file.open_at(&file.path).unwrap());
+        drop(file.open().unwrap());
 
         fs::rename(at("room"), at("away")).unwrap();
         assert_eq!(file.check().unwrap_err().kind(), io::ErrorKind::NotFound);
@@ -88,7 +97,7 @@ mod tests {
         symlink(at("copy"), at("room")).unwrap();
         let stale = Some(Errno::STALE.raw_os_error());
         assert_eq!(file.check().unwrap_err().raw_os_error(), stale);
-        assert_eq!(file.open_at(&file.path).unwrap_err().raw_os_error(), stale);
+        assert_eq!(file.open().unwrap_err().raw_os_error(), stale);
 
         fs::remove_file(at("room")).unwrap();
         symlink(at("away"), at("room")).unwrap();

@@ -110,7 +110,7 @@ fn check_inputs(invocation: &Invocation) -> Result<(), ExecuteError> {
 fn command(invocation: &Invocation) -> Result<Command, ExecuteError> {
     let Invocation { tree, inputs, outputs, work, stage, .. } = invocation;
     let wrong = |source| ExecuteError::Log { log: invocation.log(), source };
-    let opened = stage.open_at(&stage.path).map_err(|error| match is_replaced(&error) {
+    let opened = stage.open().map_err(|error| match is_replaced(&error) {
         true => ExecuteError::Replaced(stage.path.clone()),
         false => wrong(error),
     })?;

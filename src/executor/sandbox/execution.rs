@@ -13,6 +13,7 @@ use super::process::unshare;
 use super::root::{Ready, enter};
 use super::spec::{SandboxSpec, TMP};
 use crate::executor::log::open_log;
+use crate::executor::verified::open_verified;
 
 /// Becomes `exec`. Returns only if that is not possible, and why.
 pub(super) fn begin(root: &Ready, spec: &SandboxSpec) -> Failed {
@@ -25,7 +26,7 @@ pub(super) fn begin(root: &Ready, spec: &SandboxSpec) -> Failed {
 fn prepare(root: &Ready, spec: &SandboxSpec) -> Result<Command, Failed> {
     setpgid(None, None).map_err(at("make a process group", ""))?;
     unshare(UnshareFlags::NEWNS | UnshareFlags::NEWIPC)?;
-    let stage = spec.stage.open_at(&below(OLD, &spec.stage.path));
+    let stage = open_verified(&below(OLD, &spec.stage.path), spec.stage.id);
     let stage = stage.map_err(at(VERIFY, &spec.stage.path))?;
     let log = open_log(&stage, &spec.log).map_err(at("write", spec.log()))?;
     let again = log.try_clone().map_err(at("write", spec.log()))?;

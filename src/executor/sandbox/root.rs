@@ -16,7 +16,7 @@ use super::mounts::{
 };
 use super::spec::{self, Bind, COMPUTATION, HOME, INPUTS, Mode, OUTPUTS, SandboxSpec, TMP};
 use super::system::Part;
-use crate::executor::verified::VerifiedPath;
+use crate::executor::verified::open_verified;
 
 /// The root that is ready, in the launcher's own mount namespace.
 #[derive(Debug)]
@@ -96,8 +96,8 @@ fn mounted(parts: &[Part]) -> impl Iterator<Item = &Path> {
 /// Shows a path of the host.
 fn bind(root: &str, bind: &Bind) -> Result<(), Failed> {
     let (path, target) = (below(OLD, &bind.source), below(root, &bind.target));
-    let verified = |id| VerifiedPath { path: path.clone(), id }.open_at(&path);
-    let verified = bind.id.map(verified).transpose().map_err(at(VERIFY, &bind.source))?;
+    let verified = bind.id.map(|id| open_verified(&path, id)).transpose();
+    let verified = verified.map_err(at(VERIFY, &bind.source))?;
     // The file that is open, whatever has its name by now.
     let open = |fd: &OwnedFd| below(OLD, Path::new(&format!("/proc/self/fd/{}", fd.as_raw_fd())));
     let source = verified.as_ref().map_or_else(|| path.clone(), open);
