@@ -12,7 +12,6 @@ use crate::evaluate::{Evaluation, Event};
 use crate::exit::Exit;
 use crate::explain::{self, Explanation};
 use crate::report::{self, Failures, say};
-use crate::session::look_up;
 
 /// Explain why calls would run: what was changed since the nearest result that is there
 ///
@@ -47,14 +46,7 @@ pub struct Explain {
 impl Tool for Explain {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let task = self.task.load("ce", self.dirty.uncommitted())?;
-        let given = self.typed.resolve(&task, &self.task.config()?)?;
-        let evaluation = &look_up(
-            &self.task.task,
-            task,
-            &given.storage,
-            &given.inputs,
-            self.strict.unrecorded(),
-        )?;
+        let evaluation = &self.typed.look_up(&self.task, task, &self.strict)?;
         complain(evaluation);
         let explanation = Explanation::new(evaluation);
         if explanation.unread > 0 {

@@ -14,9 +14,10 @@ use jiff::{Span, Timestamp};
 use super::say;
 use crate::cache::Cache;
 use crate::error::Error;
+use crate::evaluate::Evaluation;
 use crate::git::Config;
 use crate::load::{self, Loaded, Uncommitted};
-use crate::session::RunOptions;
+use crate::session::{self, RunOptions};
 use crate::storage::{Durability, Finding, Storage, Survey, Unrecorded};
 use crate::workflow::Task;
 
@@ -122,7 +123,7 @@ pub(super) struct RunArgs {
 }
 
 impl RunArgs {
-    /// What these arguments mean with what Git's configuration has.
+    /// Returns the options of a session: these arguments, or else Git's configuration, or defaults.
     pub(super) fn options(&self, config: &Config) -> Result<RunOptions, Error> {
         let default = RunOptions::default();
         let jobs = match self.jobs {
@@ -142,7 +143,7 @@ impl RunArgs {
         })
     }
 
-    /// What becomes of outputs that nobody recorded.
+    /// The treatment of outputs without a record.
     pub(super) const fn unrecorded(&self) -> Unrecorded {
         self.strict.unrecorded()
     }
@@ -211,6 +212,17 @@ impl PathArgs {
         });
         let configured = config.storage()?.map(|storage| ResolvedPaths { storage, inputs: typed });
         Ok(configured.into_iter().chain(first).collect())
+    }
+
+    /// Looks for all results of a task in the storage. Computes and writes nothing.
+    pub(super) fn look_up(
+        &self,
+        dir: &TaskDir,
+        task: Task,
+        strict: &Strict,
+    ) -> Result<Evaluation, Error> {
+        let ResolvedPaths { storage, inputs } = self.resolve(&task, &dir.config()?)?;
+        session::look_up(&dir.task, task, &storage, &inputs, strict.unrecorded())
     }
 
     /// Tells the storage from the inputs: it comes first, unless the configuration has one and

@@ -15,7 +15,6 @@ use crate::exit::Exit;
 use crate::export::Drawing;
 use crate::load::Uncommitted;
 use crate::plan::Plan;
-use crate::session::look_up;
 use crate::workflow::Task;
 
 /// Draw the workflow of a task
@@ -88,14 +87,7 @@ impl Tool for Viz {
 impl Viz {
     /// Looks for all results in the storage, computes none, and draws what is there.
     fn with_results(&self, task: Task) -> Result<Drawing, Error> {
-        let given = self.typed.resolve(&task, &self.task.config()?)?;
-        let evaluation = look_up(
-            &self.task.task,
-            task,
-            &given.storage,
-            &given.inputs,
-            self.strict.unrecorded(),
-        )?;
+        let evaluation = self.typed.look_up(&self.task, task, &self.strict)?;
         Ok(Drawing::new(&evaluation.task, &evaluation.plan, Some(&evaluation)))
     }
 }

@@ -49,7 +49,7 @@ pub struct RunOptions {
     pub durability: Durability,
     /// Whether computations are isolated, where the host allows it.
     pub isolate: bool,
-    /// What becomes of outputs that nobody recorded.
+    /// The treatment of outputs without a record.
     pub unrecorded: Unrecorded,
 }
 
