@@ -1,4 +1,4 @@
-//! What `stat` tells of a file: whether it has changed, without reading it.
+//! File stats: whether a file has changed, without reading it.
 
 use std::io;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The coarsest step of a file system's times.
 const MAX_TIME_STEP: Duration = Duration::from_secs(2);
 
-/// The identity, size and times of a file. A file that changes gets another one: nobody can set all of
+/// The identity, size and times of a file. A changed file has another stat, since no program can set all of
 /// it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileStat {
@@ -51,7 +51,7 @@ impl FileStat {
         Ok(Self::from(&lstat(path)?))
     }
 
-    /// What tells the file from every other one, whatever its name: device and inode.
+    /// The device and inode, which no other file has.
     pub const fn id(&self) -> (u64, u64) {
         (self.device, self.inode)
     }

@@ -184,7 +184,7 @@ fn is_current((text, stats): (&str, Blake3)) -> bool {
 struct Open {
     directory: PathBuf,
     listing: Dir,
-    /// What was found there and is in no piece yet: paths relative to the directory.
+    /// The paths found there that are in no piece yet, relative to the directory.
     seen: Vec<(PathBuf, FileStat)>,
 }
 

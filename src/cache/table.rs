@@ -3,7 +3,7 @@
 //! An entry is the BLAKE3 of the rest, 32 bytes, and the rest in postcard: the format, which program
 //! may read it, the state that the value depends on, and the value. It is named by the SHA-1 of its
 //! key. A file that is cut, damaged, of another format or of another user is a miss. An entry is
-//! replaced by a rename, so whoever reads meanwhile gets the old or the new one as a whole.
+//! replaced by a rename, so a concurrent reader gets the old or the new one as a whole.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};

@@ -92,8 +92,9 @@ impl<'a> Exports<'a> {
             let new = self.storage.trees().create()?;
             fill(&new, trees, tree)?;
             let id = new.id()?;
+            let first = if found.is_some() { new.replace(tree)? } else { new.publish(tree)? };
             // The directory of a run that was faster is hashed like any other.
-            if if found.is_some() { new.replace(tree)? } else { new.publish(tree)? } {
+            if first {
                 return Ok(VerifiedPath { path, id });
             }
         }

@@ -20,8 +20,9 @@ mod stage;
 mod tree;
 mod versions;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 
@@ -82,7 +83,7 @@ pub struct Storage {
     /// Outputs without a record that had not settled: their stat, and since when it is the same.
     unsettled: Mutex<HashMap<String, (FileStat, Instant)>>,
     /// Directories that can be written, as far as that was checked.
-    writable_dirs: Mutex<std::collections::HashSet<PathBuf>>,
+    writable_dirs: Mutex<HashSet<PathBuf>>,
     /// Private directories that no call uses now.
     slots: Mutex<Vec<String>>,
 }
@@ -146,7 +147,7 @@ impl Storage {
 
     /// Lets it stop to read inputs when this becomes true.
     #[must_use]
-    pub fn until(mut self, stop: Arc<std::sync::atomic::AtomicBool>) -> Self {
+    pub fn until(mut self, stop: Arc<AtomicBool>) -> Self {
         self.ingest.stop = stop;
         self
     }
