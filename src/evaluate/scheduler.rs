@@ -1,7 +1,7 @@
 //! The scheduler: which call is ready, and what becomes of it after each step.
 //!
-//! Workers process what is ready, submit what is to be executed, and seal what has been: none of them
-//! waits for an execution. What was sealed goes to the event loop, in the thread that called, which
+//! Workers process what is ready, submit what is to be executed, and seal what has been. An execution that
+//! ends later is sealed by whichever worker is free then. What was sealed goes to the event loop, in the thread that called, which
 //! flushes and publishes many calls together while the others go on; what another run computes is
 //! looked at again from time to time.
 
@@ -155,7 +155,8 @@ impl<'a> Scheduler<'_, 'a> {
                 let Some(settings) = &self.evaluator.execution else { return };
                 self.running().insert(id, *running);
                 let queue = Arc::clone(&self.queue);
-                let completion = Completion::new(move |end| queue.complete(id, end));
+                let submitter = thread::current().id();
+                let completion = Completion::new(move |end| queue.complete(id, end, submitter));
                 settings.executor.submit(*invocation, completion);
                 return;
             }

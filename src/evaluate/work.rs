@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
 use crate::executor::{Ended, ExecuteError};
 use crate::plan::CallId;
@@ -52,9 +53,19 @@ impl WorkQueue {
         self.change(|state| state.ready.extend(calls));
     }
 
-    /// Queues an execution that has ended.
-    pub(super) fn complete(&self, call: CallId, end: Result<Ended, ExecuteError>) {
-        self.change(|state| state.completed.push_back((call, end)));
+    /// Queues an execution that has ended. If the worker `submitter` delivers that itself, it takes it next, and
+    /// no other is woken for it.
+    pub(super) fn complete(
+        &self,
+        call: CallId,
+        end: Result<Ended, ExecuteError>,
+        submitter: ThreadId,
+    ) {
+        let mut state = self.lock();
+        state.completed.push_back((call, end));
+        if thread::current().id() != submitter {
+            self.wake(&state);
+        }
     }
 
     /// Gives the slot of a call back.
@@ -117,18 +128,18 @@ mod tests {
 
     #[test]
     fn what_was_begun_comes_first_and_no_more_begins_than_there_are_slots() {
-        let call = CallId::at;
+        let (call, own) = (CallId::at, thread::current().id());
         let queue = WorkQueue::new([call(0), call(1), call(2)].into(), 2);
         let next = || match queue.next().unwrap() {
             Work::Ready(id) => (id, false),
             Work::Completed(id, _) => (id, true),
         };
         assert_eq!([next(), next()], [(call(0), false), (call(1), false)]);
-        queue.complete(call(1), Err(ExecuteError::Interrupted));
+        queue.complete(call(1), Err(ExecuteError::Interrupted), own);
         assert_eq!(next(), (call(1), true), "there is no slot for another call");
         queue.release();
         queue.ready([call(3)]);
-        queue.complete(call(0), Err(ExecuteError::Interrupted));
+        queue.complete(call(0), Err(ExecuteError::Interrupted), own);
         assert_eq!([next(), next()], [(call(0), true), (call(2), false)]);
         queue.close();
         assert!(queue.next().is_none());

@@ -10,8 +10,9 @@ use super::sandbox::error::SandboxError;
 
 /// Whatever can execute.
 ///
-/// An executor does not hold the thread that submits: it delivers the end of each execution when that
-/// has come, in any order and from any thread.
+/// It delivers the end of each execution when that has come, in any order and from any thread. A cluster
+/// does so long after [`submit`](Self::submit) has returned. An executor that needs a thread for each execution may
+/// use the one that submits, and deliver before it returns: so whoever submits to it brings the threads.
 pub trait Executor: Send + Sync {
     /// Takes an invocation, to be started as soon as possible.
     fn submit(&self, invocation: Invocation, completion: Completion);

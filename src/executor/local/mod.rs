@@ -5,19 +5,17 @@
 //! of (see `orphans`), and killed when nothing is executed any more. With a sandbox, nothing at all
 //! is left.
 //!
-//! A thread waits for each process: as many threads as may execute at once, and none before there is
-//! something to execute.
+//! The thread that submits an invocation waits for its process. Handing it to a thread of the executor
+//! would wake two threads for each call, one of them after the process has ended.
 
 mod groups;
 mod inside;
 mod orphans;
 mod outside;
 mod over;
-mod threads;
 
 use std::num::NonZeroUsize;
 use std::process::Command;
-use std::sync::Arc;
 use std::thread;
 
 use jiff::Timestamp;
@@ -25,7 +23,6 @@ use jiff::Timestamp;
 pub use self::groups::GRACE;
 use self::groups::Groups;
 use self::orphans::Orphans;
-use self::threads::Threads;
 use super::contract::{Completion, Executor};
 use super::ended::{Ended, ExecuteError, Status};
 use super::invocation::Invocation;
@@ -35,13 +32,7 @@ use super::sandbox::pool::Sandbox;
 /// Executes processes of this host, until it is cancelled.
 #[derive(Debug)]
 pub struct Local {
-    host: Arc<Host>,
-    threads: Threads<(Invocation, Completion)>,
-}
-
-/// What all executions share.
-#[derive(Debug)]
-struct Host {
+    capacity: NonZeroUsize,
     /// What isolates executions, if that is wanted.
     sandbox: Option<Sandbox>,
     groups: Groups,
@@ -49,23 +40,16 @@ struct Host {
 }
 
 impl Local {
-    /// Executes so many processes at once, isolated if there is a sandbox and this host allows it.
+    /// Executes processes, isolated if there is a sandbox and this host allows it. So many threads may
+    /// submit at once.
     ///
     /// From now on, this process is the parent of its orphans.
-    pub fn new(slots: NonZeroUsize, sandbox: Option<Sandbox>) -> Self {
-        let (groups, orphans) = (Groups::default(), Orphans::default());
-        let host = Arc::new(Host { sandbox, groups, orphans });
-        let own = Arc::clone(&host);
-        let execute = move |(invocation, completion): (Invocation, Completion)| {
-            completion.deliver(own.execute(&invocation));
-        };
-        Self { host, threads: Threads::new(slots, execute) }
+    pub fn new(capacity: NonZeroUsize, sandbox: Option<Sandbox>) -> Self {
+        Self { capacity, sandbox, groups: Groups::default(), orphans: Orphans::default() }
     }
-}
 
-impl Host {
     /// The sandbox, if one is wanted and this host allows it.
-    fn sandbox(&self) -> Option<&Sandbox> {
+    fn isolating_sandbox(&self) -> Option<&Sandbox> {
         self.sandbox.as_ref().filter(|sandbox| sandbox.is_possible())
     }
 
@@ -75,7 +59,7 @@ impl Host {
             return Err(ExecuteError::Interrupted);
         }
         let start = Timestamp::now();
-        let over = match (invocation.isolate, self.sandbox()) {
+        let over = match (invocation.isolate, self.isolating_sandbox()) {
             (true, Some(sandbox)) => inside::execute(groups, sandbox, invocation)?,
             (true, None) => {
                 let reason = "it is to be isolated, which is not possible here";
@@ -92,27 +76,23 @@ impl Host {
 
 impl Executor for Local {
     fn submit(&self, invocation: Invocation, completion: Completion) {
-        if let Err((source, job)) = self.threads.run((invocation, completion)) {
-            let (invocation, completion) = job;
-            let exec = invocation.tree.path.join("exec");
-            completion.deliver(Err(ExecuteError::Start { exec, source, lacking: None }));
-        }
+        completion.deliver(self.execute(&invocation));
     }
 
     fn capacity(&self) -> NonZeroUsize {
-        self.threads.most()
+        self.capacity
     }
 
     fn isolates(&self) -> bool {
-        self.host.sandbox().is_some()
+        self.isolating_sandbox().is_some()
     }
 
     fn exposed(&self) -> Option<&SandboxError> {
-        self.host.sandbox.as_ref()?.refused()
+        self.sandbox.as_ref()?.refused()
     }
 
     fn run(&self, command: &mut Command) -> Result<Status, ExecuteError> {
-        let Host { groups, orphans, .. } = &*self.host;
+        let Self { groups, orphans, .. } = self;
         if groups.is_cancelled() {
             return Err(ExecuteError::Interrupted);
         }
@@ -124,20 +104,20 @@ impl Executor for Local {
     }
 
     fn cancel(&self) {
-        self.host.groups.cancel();
+        self.groups.cancel();
     }
 
     fn kill(&self) {
-        self.host.groups.kill();
+        self.groups.kill();
     }
 
     fn is_cancelled(&self) -> bool {
-        self.host.groups.is_cancelled()
+        self.groups.is_cancelled()
     }
 
     fn finish(&self) {
         // Launchers first: those of threads that have ended are children of the main thread, like orphans.
-        self.host.sandbox.iter().for_each(Sandbox::dismiss);
-        self.host.orphans.end();
+        self.sandbox.iter().for_each(Sandbox::dismiss);
+        self.orphans.end();
     }
 }
