@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use super::{Tool, say};
+use crate::doctor;
 use crate::error::Error;
-use crate::executor::break_outs;
 use crate::exit::Exit;
 use crate::report::{self, GradeCounts};
 use crate::session::Stop;
-use crate::storage::Probes;
 
 /// Probe whether a storage can keep its promises on this file system and host
 ///
@@ -40,7 +39,7 @@ impl Tool for Doctor {
         let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
         let tell = if self.json { report::diagnosis_json } else { report::diagnosis };
         let mut findings = GradeCounts::default();
-        for diagnosis in Probes::new(&self.storage).chain(break_outs()) {
+        for diagnosis in doctor::examine(&self.storage) {
             if let Some(signal) = stop.caught() {
                 say("ce", &"interrupted: the files of the probes are removed");
                 return Ok(Exit::Interrupted(signal));

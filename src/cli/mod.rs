@@ -55,7 +55,9 @@ pub trait Tool: clap::Parser {
 /// Parses the arguments, runs the program, tells its error: the whole of a binary.
 pub fn main<T: Tool>() -> ExitCode {
     executor::put_in_order();
-    if let Some(code) = executor::hidden(std::env::args_os().skip(1)) {
+    let hidden = executor::hidden(std::env::args_os().skip(1))
+        .or_else(|| crate::doctor::hidden(std::env::args_os().skip(1)));
+    if let Some(code) = hidden {
         return code;
     }
     let tool = match T::try_parse() {

@@ -25,7 +25,7 @@ impl VerifiedPath {
     /// # Errors
     ///
     /// Fails if it cannot be looked at.
-    pub(super) fn of(path: PathBuf) -> io::Result<Self> {
+    pub fn of(path: PathBuf) -> io::Result<Self> {
         let stat = lstat(&path)?;
         Ok(Self { path, id: (stat.st_dev, stat.st_ino) })
     }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::harmless;
-use crate::diagnosis::{Diagnosis, Grade, Trouble};
+use crate::doctor::{Diagnosis, Grade, Trouble};
 
 /// Prints a finding for humans.
 ///

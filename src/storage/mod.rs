@@ -11,22 +11,19 @@
 //! - `layout`: every name in the storage,
 //! - [`records`]: the formats of records, and reading and writing them,
 //! - `store`: the protocol by which calls are found, executed once, and published,
-//! - [`maintenance`]: verification, repair, collection, pins and repositories,
-//! - `probe`: tests of what the storage needs, for `ce doctor`.
+//! - [`maintenance`]: verification, repair, collection, pins and repositories.
 
-mod disk;
-mod layout;
+pub(crate) mod disk;
+pub(crate) mod layout;
 pub mod maintenance;
-mod probe;
 pub mod records;
-mod store;
+pub(crate) mod store;
 
 pub use self::disk::{Durability, FileId, NoStorage, StorageError, advice};
 pub use self::layout::{ComputationVersion, Entry, LOG, ResultName, TaskVersion};
 pub use self::maintenance::{
     KnownRepositories, KnownRepository, Maintenance, PastCall, Pins, Retired, Survey, Trace,
 };
-pub use self::probe::Probes;
 pub use self::records::{
     Defect, ExpectedFile, Finding, PinRecord, Read, Record, Records, RepositoryRecord, Stopped,
     Tombstone, VersionRecord,

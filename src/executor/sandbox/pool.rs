@@ -45,7 +45,7 @@ impl Sandbox {
     }
 
     /// Tries whether anything can be isolated on this host, once.
-    pub(in crate::executor) fn is_possible(&self) -> bool {
+    pub fn is_possible(&self) -> bool {
         let first = || {
             let launcher = Launcher::start(&self.program, Shared::default())?;
             self.give_back(launcher);

@@ -11,9 +11,9 @@ use crate::executor::invocation::Invocation;
 use crate::executor::verified::VerifiedPath;
 
 /// Where the directory of the computation is shown.
-pub(super) const COMPUTATION: &str = "/computation";
+pub(crate) const COMPUTATION: &str = "/computation";
 /// Where the inputs are shown, by their numbers.
-pub(super) const INPUTS: &str = "/inputs";
+pub(crate) const INPUTS: &str = "/inputs";
 /// Where the outputs are written, by their numbers.
 pub(super) const OUTPUTS: &str = "/outputs";
 /// The working directory, which is all that can be written else.

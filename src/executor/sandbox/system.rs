@@ -38,10 +38,10 @@ pub(super) const PROGRAMS: [&str; 13] = [
 ];
 
 /// The devices that do no harm.
-pub(super) const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+pub(crate) const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 
 /// Files of `/proc` that tell of all processes of the host, or of what keyrings hold.
-pub(super) const TELLING: [&str; 4] = ["keys", "key-users", "sched_debug", "timer_list"];
+pub(crate) const TELLING: [&str; 4] = ["keys", "key-users", "sched_debug", "timer_list"];
 
 /// A part of the system, by its name.
 #[derive(Debug)]

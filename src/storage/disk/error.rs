@@ -126,7 +126,7 @@ impl StorageError {
     }
 
     /// Whether there is no room left.
-    pub(in crate::storage) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
         matches!(self, Self::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
     }

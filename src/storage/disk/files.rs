@@ -71,7 +71,7 @@ impl Disk {
     }
 
     /// Returns the contents of a small file, or `None` if nothing has that name.
-    pub(in crate::storage) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>> {
         Ok(self.read_one(path)?.map(|(_, contents)| contents))
     }
 
@@ -118,7 +118,7 @@ impl Disk {
     }
 
     /// Writes a file that is not there yet.
-    pub(in crate::storage) fn write(&self, path: &Path, contents: &[u8]) -> Result<()> {
+    pub(crate) fn write(&self, path: &Path, contents: &[u8]) -> Result<()> {
         self.create(path, 0o666)?.write_all(contents).doing("write", path)
     }
 
@@ -152,7 +152,7 @@ impl Disk {
     }
 
     /// Gives a file a second name; returns whether that was free. A link is not followed.
-    pub(in crate::storage) fn link(&self, from: &Path, to: &Path) -> Result<bool> {
+    pub(crate) fn link(&self, from: &Path, to: &Path) -> Result<bool> {
         let link = || {
             let (from, to) = (self.spot(from)?, self.spot(to)?);
             let flags = AtFlags::empty();
@@ -183,7 +183,7 @@ impl Disk {
     }
 
     /// Moves a file to its place, whatever is there; returns whether there was a file to be moved.
-    pub(in crate::storage) fn rename(&self, from: &Path, to: &Path) -> Result<bool> {
+    pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<bool> {
         let rename = || {
             let (from, to) = (self.spot(from)?, self.spot(to)?);
             Ok(renameat(&from.directory, from.name, &to.directory, to.name)?)
@@ -196,7 +196,7 @@ impl Disk {
     /// Moves a file to its place unless something is there; returns whether nothing was.
     ///
     /// A file that is gone is not moved, and nothing is in its way.
-    pub(in crate::storage) fn rename_new(&self, from: &Path, to: &Path) -> Result<bool> {
+    pub(crate) fn rename_new(&self, from: &Path, to: &Path) -> Result<bool> {
         let is_there = |path: &Path| {
             let look = self.at(path, |dir, name| Ok(statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?));
             found(look).map(|stat| stat.is_some())
@@ -237,7 +237,7 @@ impl Disk {
     }
 
     /// Removes a file unless it is gone. Of a link, not what it leads to.
-    pub(in crate::storage) fn remove(&self, path: &Path) -> Result<()> {
+    pub(crate) fn remove(&self, path: &Path) -> Result<()> {
         let remove = || self.at(path, |dir, name| Ok(unlinkat(dir, name, AtFlags::empty())?));
         found(fault().and_then(|()| remove())).doing("remove", path).map(drop)
     }
@@ -250,7 +250,7 @@ impl Disk {
 
     /// Takes from everybody the right to write a file; returns when it was last written, in
     /// nanoseconds since 1970.
-    pub(in crate::storage) fn seal(&self, path: &Path) -> Result<i64> {
+    pub(crate) fn seal(&self, path: &Path) -> Result<i64> {
         self.seal_open(&self.reading_made(path)?)
     }
 
@@ -273,12 +273,12 @@ impl Disk {
     }
 
     /// Returns the digest of a file's contents.
-    pub(in crate::storage) fn digest(&self, path: &Path) -> Result<Digest> {
+    pub(crate) fn digest(&self, path: &Path) -> Result<Digest> {
         self.reading(path)?.digest()
     }
 
     /// Copies a file into a new one; returns the digest of what was copied.
-    pub(in crate::storage) fn copy(&self, from: &Path, to: &Path) -> Result<Digest> {
+    pub(crate) fn copy(&self, from: &Path, to: &Path) -> Result<Digest> {
         self.reading_made(from)?.copy(self, to)
     }
 
@@ -289,7 +289,7 @@ impl Disk {
     }
 
     /// Waits until a file, or what a directory lists, is on the disk. What is gone needs no waiting.
-    pub(in crate::storage) fn sync(&self, path: &Path) -> Result<()> {
+    pub(crate) fn sync(&self, path: &Path) -> Result<()> {
         let sync = || {
             self.at(path, |dir, name| {
                 let file = openat(dir, name, PLAIN | OFlags::RDONLY, Mode::empty())?;
@@ -300,7 +300,7 @@ impl Disk {
     }
 
     /// Waits until everything on the file system of the storage is on the disk.
-    pub(in crate::storage) fn sync_all(&self) -> Result<()> {
+    pub(crate) fn sync_all(&self) -> Result<()> {
         let root = self.root();
         let sync = || {
             self.at(root, |dir, name| {

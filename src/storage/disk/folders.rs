@@ -26,7 +26,7 @@ const LISTED: OFlags =
 const DEEP: usize = 32;
 
 /// Makes a directory by its path, and all above it, unless they are there: a storage.
-pub(in crate::storage) fn make_dirs(path: &Path) -> Result<()> {
+pub(crate) fn make_dirs(path: &Path) -> Result<()> {
     let made = fault().and_then(|()| DirBuilder::new().recursive(true).create(path));
     made.doing("make the directory", path)
 }
@@ -58,7 +58,7 @@ impl Disk {
     }
 
     /// Returns the paths in a directory, or nothing if there is no such directory.
-    pub(in crate::storage) fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
+    pub(crate) fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
         self.each_entry(dir, |name, _| {
             paths.push(dir.join(name));
@@ -132,7 +132,7 @@ impl Disk {
     ///
     /// A directory whose name ends in `.json` stands in the place of a record, and is listed like a
     /// file. Names that are no text are none of the storage's, and left out.
-    pub(in crate::storage) fn walk(&self, dir: &Path) -> Result<Vec<String>> {
+    pub(crate) fn walk(&self, dir: &Path) -> Result<Vec<String>> {
         let mut files = Vec::new();
         let mut directories = vec![dir.to_owned()];
         while let Some(next) = directories.pop() {
@@ -158,7 +158,7 @@ impl Disk {
     }
 
     /// Makes a directory that is not there yet.
-    pub(in crate::storage) fn make_dir(&self, path: &Path) -> Result<()> {
+    pub(crate) fn make_dir(&self, path: &Path) -> Result<()> {
         let make = || self.again(&[path], || self.make_one(path));
         fault().and_then(|()| make()).doing("make the directory", path)
     }
@@ -175,7 +175,7 @@ impl Disk {
     }
 
     /// Makes a directory, and all above it but the top, unless they are there.
-    pub(in crate::storage) fn make_dirs(&self, path: &Path) -> Result<()> {
+    pub(crate) fn make_dirs(&self, path: &Path) -> Result<()> {
         let is_there = |dir: &Path| {
             let inside = self.inside(dir)?;
             self.close_if_removed(inside);
@@ -218,7 +218,7 @@ impl Disk {
 
     /// Removes whatever has this name, with everything in it if it is a directory. Of a link, not
     /// what it leads to.
-    pub(in crate::storage) fn remove_tree(&self, path: &Path) -> Result<()> {
+    pub(crate) fn remove_tree(&self, path: &Path) -> Result<()> {
         let removed = found(fault().and_then(|()| self.at(path, remove_tree)));
         if let Ok(inside) = self.inside(path) {
             self.close(inside);

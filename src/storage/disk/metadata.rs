@@ -12,7 +12,7 @@ pub type FileId = (u64, u64);
 
 /// What is known of a file without reading it.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::storage) struct Metadata {
+pub(crate) struct Metadata {
     stat: FileStat,
     mode: u32,
     links: u64,
@@ -36,7 +36,7 @@ impl Metadata {
     }
 
     /// Which file it is.
-    pub(in crate::storage) const fn id(&self) -> FileId {
+    pub(crate) const fn id(&self) -> FileId {
         self.stat.id()
     }
 
@@ -46,7 +46,7 @@ impl Metadata {
     }
 
     /// When it was last written, in nanoseconds since 1970.
-    pub(in crate::storage) const fn modified_ns(&self) -> i64 {
+    pub(crate) const fn modified_ns(&self) -> i64 {
         self.stat.modified_ns
     }
 
@@ -71,7 +71,7 @@ impl Metadata {
     }
 
     /// Whether it is a symbolic link.
-    pub(in crate::storage) fn is_link(&self) -> bool {
+    pub(crate) fn is_link(&self) -> bool {
         self.kind() == FileType::Symlink
     }
 

@@ -37,13 +37,13 @@ pub(super) use self::beneath::NotOwn;
 pub use self::durability::Durability;
 pub use self::error::{NoStorage, StorageError};
 pub(super) use self::fault::fault;
-pub(super) use self::folders::make_dirs;
+pub(crate) use self::folders::make_dirs;
 pub use self::metadata::FileId;
-pub(super) use self::metadata::Metadata;
+pub(crate) use self::metadata::Metadata;
 pub(super) use self::root::Root;
 
 /// What an operation of the storage returns.
-pub(super) type Result<T, E = StorageError> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = StorageError> = std::result::Result<T, E>;
 
 /// How many directories are kept open at most.
 const OPEN: usize = 200;
@@ -57,7 +57,7 @@ fn most_open() -> usize {
 
 /// The directory of a storage, and those below it that were opened.
 #[derive(Debug)]
-pub(super) struct Disk {
+pub(crate) struct Disk {
     root: PathBuf,
     /// `None` if there was no such directory when this was made.
     top: Option<Arc<OwnedFd>>,
@@ -76,7 +76,7 @@ struct Spot<'p> {
 }
 
 /// Adds the operation and its path to an error.
-pub(super) trait Doing<T> {
+pub(crate) trait Doing<T> {
     fn doing(self, doing: &'static str, path: &Path) -> Result<T>;
 }
 
@@ -95,7 +95,7 @@ fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-pub(super) fn is_absent(error: &io::Error) -> bool {
+pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
@@ -105,7 +105,7 @@ impl Disk {
     /// # Errors
     ///
     /// Fails if it is no directory, or may not be entered.
-    pub(super) fn open(root: &Path) -> Result<Self> {
+    pub(crate) fn open(root: &Path) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = fault().and_then(|()| Ok(open(root, flags, Mode::empty())?));
         let opened = match opened {
@@ -127,7 +127,7 @@ impl Disk {
     }
 
     /// A directory that is not there.
-    pub(super) fn absent(root: PathBuf) -> Self {
+    pub(crate) fn absent(root: PathBuf) -> Self {
         Self { root, top: None, id: None, shared: None, directories: RwLock::default() }
     }
 
@@ -283,19 +283,19 @@ impl Disk {
     }
 
     /// Returns what is known of a file, or `None` if nothing has that name. Links are not followed.
-    pub(super) fn metadata(&self, path: &Path) -> Result<Option<Metadata>> {
+    pub(crate) fn metadata(&self, path: &Path) -> Result<Option<Metadata>> {
         let look = || self.at(path, |dir, name| Ok(statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?));
         let stat = found(fault().and_then(|()| look())).doing("look at", path)?;
         Ok(stat.map(|stat| Metadata::from(&stat)))
     }
 
     /// Whether anything has this name.
-    pub(super) fn exists(&self, path: &Path) -> Result<bool> {
+    pub(crate) fn exists(&self, path: &Path) -> Result<bool> {
         Ok(self.metadata(path)?.is_some())
     }
 
     /// Returns which file has this name, or `None` if none has.
-    pub(super) fn id(&self, path: &Path) -> Result<Option<FileId>> {
+    pub(crate) fn id(&self, path: &Path) -> Result<Option<FileId>> {
         Ok(self.metadata(path)?.map(|metadata| metadata.id()))
     }
 }

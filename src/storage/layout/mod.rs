@@ -10,9 +10,8 @@ mod version;
 
 pub use self::entry::Entry;
 pub use self::result::ResultName;
-pub(super) use self::result::{
-    DIGITS, Digits, LONGEST_FILE, longest_record, task_input, task_input_record,
-};
+pub(super) use self::result::{DIGITS, Digits, task_input, task_input_record};
+pub(crate) use self::result::{LONGEST_FILE, longest_record};
 pub(super) use self::run::{RunName, roots_file};
 pub use self::stage::LOG;
 pub(super) use self::stage::{OUTBOX, RECORD, WORK, is_stage, waiting};
@@ -32,7 +31,7 @@ pub(super) const QUARANTINE: &str = "aside";
 pub(super) const REPOSITORIES: &str = "repositories";
 
 /// The directory of the private directories of runs.
-pub(super) const RUNS: &str = "tmp";
+pub(crate) const RUNS: &str = "tmp";
 
 /// Directories of the layout beside those of computations and tasks.
 pub(super) const ROOMS: [&str; 4] = [TASK_INPUTS, TREES, REPOSITORIES, RUNS];

@@ -15,7 +15,7 @@ use crate::slice::MAX_ARITY;
 use super::{QUARANTINE, RECORDS};
 
 /// The greatest length of a file name that every file system takes, in bytes.
-pub(in crate::storage) const LONGEST_FILE: usize = 255;
+pub(crate) const LONGEST_FILE: usize = 255;
 
 /// The same, less what is appended to it.
 const LONGEST: usize = LONGEST_FILE - ".json".len();
@@ -176,7 +176,7 @@ fn file(inputs: &[Digest], digits: Digits) -> Box<str> {
 }
 
 /// The name of a record of a call with so many inputs, below its room: to try whether it fits.
-pub(in crate::storage) fn longest_record(inputs: usize) -> String {
+pub(crate) fn longest_record(inputs: usize) -> String {
     format!("{}.json", join((0..inputs).map(|_| "0".repeat(SHORT))))
 }
 

@@ -14,7 +14,7 @@ mod publish;
 mod record_cache;
 mod recovery;
 mod roots;
-pub(super) mod run;
+pub(crate) mod run;
 mod site;
 mod stage;
 mod tree;

@@ -97,22 +97,22 @@ impl Holder {
 
 /// What a host lets runs know of each other.
 #[derive(Clone, Debug)]
-pub(in crate::storage) struct Signs {
+pub(crate) struct Signs {
     /// Its name.
-    pub(in crate::storage) host: String,
+    pub(crate) host: String,
     /// Whether the id of its last start can be read.
-    pub(in crate::storage) boot: bool,
+    pub(crate) boot: bool,
     /// Whether the process namespace can be read.
-    pub(in crate::storage) namespace: bool,
+    pub(crate) namespace: bool,
     /// Whether a process that is there is seen to be there.
-    pub(in crate::storage) sees_the_living: bool,
+    pub(crate) sees_the_living: bool,
     /// Whether a process that is gone is seen to be gone.
-    pub(in crate::storage) misses_the_dead: bool,
+    pub(crate) misses_the_dead: bool,
 }
 
 /// This run, and what it knows of others.
 #[derive(Debug)]
-pub(in crate::storage) struct OwnRun {
+pub(crate) struct OwnRun {
     name: RunName,
     directory: String,
     /// The file that names the run, and the sender that ends the heartbeat when it is dropped.
@@ -122,7 +122,7 @@ pub(in crate::storage) struct OwnRun {
 }
 
 impl OwnRun {
-    pub(in crate::storage) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let name = own_name();
         let directory = name.directory();
         Self { name, directory, heartbeat: OnceLock::new(), seen: Mutex::default() }
@@ -133,7 +133,7 @@ impl OwnRun {
     }
 
     /// The directory that is this run's own, relative to the storage.
-    pub(in crate::storage) fn directory(&self) -> &str {
+    pub(crate) fn directory(&self) -> &str {
         &self.directory
     }
 
@@ -189,7 +189,7 @@ impl OwnRun {
     }
 
     /// What this host lets runs know of each other.
-    pub(in crate::storage) fn signs(&self) -> Signs {
+    pub(crate) fn signs(&self) -> Signs {
         let RunName { host, boot, namespace, .. } = &self.name;
         let nobody = RunName { process: i32::MAX.unsigned_abs(), ..self.name.clone() };
         Signs {

@@ -21,8 +21,7 @@ use rustix::thread::{
 
 use super::facts::{Facts, namespaces, open_to_write, possible};
 use super::kernel;
-use super::spec::{COMPUTATION, INPUTS};
-use super::system::DEVICES;
+use crate::executor::sandbox::{COMPUTATION, DEVICES, INPUTS};
 
 /// What is attempted: its name, what it is that holds, and a function that tells what was possible.
 pub(super) type Attempt = (&'static str, &'static str, fn(&Facts) -> Option<String>);

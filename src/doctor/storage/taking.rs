@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use super::{ELSEWHERE, ProbeSite, refused};
-use crate::diagnosis::Diagnosis;
+use crate::doctor::Diagnosis;
 use crate::storage::disk::Disk;
 use crate::storage::disk::{Result, StorageError};
 
@@ -128,7 +128,7 @@ fn told(probe: &'static str, taken: Taken, means: &str) -> Diagnosis {
 mod tests {
     use super::super::tests::said;
     use super::*;
-    use crate::diagnosis::Grade;
+    use crate::doctor::Grade;
 
     #[test]
     fn a_name_that_goes_to_two_is_told() {

@@ -1,4 +1,11 @@
-//! Whether isolation holds on this host: a computation tries to break out in each way.
+//! Probes of isolation: a computation tries to break out of its sandbox in each way.
+//!
+//! This program is the computation. `attempt` and `kernel` hold the attempts that it makes inside, and
+//! `facts` tells it what there is outside.
+
+mod attempt;
+mod facts;
+mod kernel;
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -13,19 +20,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 use std::sync::mpsc::channel;
 
-use super::attempt::{self, ATTEMPTS};
-use super::error::SandboxError;
-use super::facts::{self, Facts};
-use super::kernel;
-use super::pool::Sandbox;
+use self::attempt::ATTEMPTS;
+use self::facts::Facts;
 use crate::access::{Access, Rule};
-use crate::diagnosis::Diagnosis;
 use crate::digest::Digest;
-use crate::executor::contract::{Completion, Executor};
-use crate::executor::ended::{Ended, Failed, Isolation};
-use crate::executor::invocation::{InputFile, Invocation};
-use crate::executor::local::Local;
-use crate::executor::verified::VerifiedPath;
+use crate::doctor::Diagnosis;
+use crate::executor::{
+    Completion, Ended, Executor, Failed, InputFile, Invocation, Isolation, Local, Sandbox,
+    SandboxError, VerifiedPath,
+};
 
 /// The hidden first argument that makes this program try to break out.
 pub(super) const BREAK_OUT: &str = "--break-out";
@@ -46,7 +49,7 @@ pub(super) fn break_out(mut arguments: impl Iterator<Item = OsString>) -> ExitCo
 }
 
 /// Tries to break out in each way, and tells what holds here.
-pub fn break_outs() -> impl Iterator<Item = Diagnosis> {
+pub(super) fn break_outs() -> impl Iterator<Item = Diagnosis> {
     std::iter::once_with(diagnose).flatten()
 }
 

@@ -1,7 +1,7 @@
 //! Whether all of the storage is on one file system: files are linked and moved across it.
 
 use super::{ProbeSite, refused};
-use crate::diagnosis::Diagnosis;
+use crate::doctor::Diagnosis;
 use crate::storage::disk::Result;
 
 /// Whether what is in the storage is on the file system of its `tmp/`.
@@ -51,7 +51,7 @@ fn told(elsewhere: &[String]) -> Diagnosis {
 mod tests {
     use super::super::tests::said;
     use super::*;
-    use crate::diagnosis::Grade;
+    use crate::doctor::Grade;
 
     #[test]
     fn a_part_on_another_file_system_is_told() {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{ProbeSite, refused, span};
-use crate::diagnosis::Diagnosis;
+use crate::doctor::Diagnosis;
 use crate::storage::disk::Result;
 
 /// How often each flush is timed.
@@ -97,7 +97,7 @@ fn told(flushed: Flushed) -> Diagnosis {
 mod tests {
     use super::super::tests::said;
     use super::*;
-    use crate::diagnosis::Grade;
+    use crate::doctor::Grade;
 
     #[test]
     fn a_slow_disk_is_told() {

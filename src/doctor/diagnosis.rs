@@ -1,4 +1,4 @@
-//! What a self-test found, in words. Any module may test what it needs; `ce doctor` tells it all.
+//! The finding of one probe, in words.
 
 /// What one probe found.
 #[derive(Clone, Debug, PartialEq, Eq)]

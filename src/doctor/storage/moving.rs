@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::{ELSEWHERE, ProbeSite, refused};
-use crate::diagnosis::Diagnosis;
+use crate::doctor::Diagnosis;
 use crate::storage::disk::Result;
 use crate::storage::disk::{Disk, Doing};
 
@@ -172,7 +172,7 @@ fn told_of_moving(moved: Moved) -> Diagnosis {
 mod tests {
     use super::super::tests::said;
     use super::*;
-    use crate::diagnosis::Grade;
+    use crate::doctor::Grade;
 
     #[test]
     fn a_name_that_is_free_for_a_moment_is_told() {

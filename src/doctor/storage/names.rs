@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{ELSEWHERE, ProbeSite, refused};
-use crate::diagnosis::Diagnosis;
+use crate::doctor::Diagnosis;
 use crate::slice::MAX_ARITY;
 use crate::storage::disk::Disk;
 use crate::storage::disk::{Result, StorageError};
@@ -192,7 +192,7 @@ fn told_of_characters(characters: Characters) -> Diagnosis {
 mod tests {
     use super::super::tests::said;
     use super::*;
-    use crate::diagnosis::Grade;
+    use crate::doctor::Grade;
 
     #[test]
     fn short_names_limit_the_inputs() {

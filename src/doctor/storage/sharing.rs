@@ -8,7 +8,7 @@ use rustix::fs::{Access, access, getxattr};
 use rustix::process::{getegid, geteuid, getgroups};
 
 use super::ProbeSite;
-use crate::diagnosis::Diagnosis;
+use crate::doctor::Diagnosis;
 
 /// What only the owner may do with read-only files of others: 1 where links to them are refused.
 const PROTECTED: &str = "/proc/sys/fs/protected_hardlinks";
@@ -213,7 +213,7 @@ mod tests {
 
     use super::super::tests::said;
     use super::*;
-    use crate::diagnosis::Grade;
+    use crate::doctor::Grade;
 
     const OWN: Rights = Rights { mode: 0o755, owner: 1, group: 10 };
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::refused;
-use crate::diagnosis::Diagnosis;
+use crate::doctor::Diagnosis;
 use crate::storage::disk::{self, Disk, Doing, is_absent};
 use crate::storage::disk::{Result, StorageError};
 use crate::storage::layout::RUNS;
@@ -185,7 +185,7 @@ mod tests {
 
     use super::super::tests::{error, said};
     use super::*;
-    use crate::diagnosis::Grade;
+    use crate::doctor::Grade;
 
     #[test]
     fn a_storage_that_cannot_be_written_says_what_still_works() {

@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::thread::UnshareFlags;
 
 use super::facts::{Facts, open_to_write, possible};
-use super::system::TELLING;
+use crate::executor::sandbox::TELLING;
 
 /// Everything that whoever has a key, or its user, may do with it.
 const ANYTHING: u32 = 0x3f3f_0000;

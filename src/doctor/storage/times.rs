@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::{ELSEWHERE, ProbeSite, refused, span};
-use crate::diagnosis::Diagnosis;
+use crate::doctor::Diagnosis;
 use crate::storage::disk::Result;
 use crate::storage::disk::{Disk, Doing};
 
@@ -128,7 +128,7 @@ fn told_of_clock(ahead: i64) -> Diagnosis {
 mod tests {
     use super::super::tests::said;
     use super::*;
-    use crate::diagnosis::Grade;
+    use crate::doctor::Grade;
 
     #[test]
     fn a_coarse_grain_is_found_and_told() {

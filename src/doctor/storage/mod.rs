@@ -22,8 +22,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use self::site::ProbeSite;
-use super::disk::StorageError;
-use crate::diagnosis::Diagnosis;
+use crate::doctor::Diagnosis;
+use crate::storage::StorageError;
 
 /// What to try where a file system does not do what is needed.
 const ELSEWHERE: &str = "put the storage on another file system: a local one of Linux, or NFS";
@@ -58,14 +58,14 @@ const WRITABLE: [Probe; 15] = [
 /// They work in a private directory in `tmp/`. A storage that is not there is made, as a run would
 /// make it, and removed with this.
 #[derive(Debug)]
-pub struct Probes {
+pub(super) struct Probes {
     site: ProbeSite,
     next: usize,
 }
 
 impl Probes {
     /// Prepares to probe the file system under a storage.
-    pub fn new(storage: &Path) -> Self {
+    pub(super) fn new(storage: &Path) -> Self {
         Self { site: ProbeSite::new(storage), next: 0 }
     }
 }
@@ -123,7 +123,7 @@ mod tests {
     use std::io;
 
     use super::*;
-    use crate::diagnosis::Grade;
+    use crate::doctor::Grade;
 
     /// An error as the operating system gives it.
     pub(super) fn error(kind: io::ErrorKind) -> StorageError {

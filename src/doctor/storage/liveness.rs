@@ -1,7 +1,7 @@
 //! Whether one run can tell that another one has died.
 
 use super::ProbeSite;
-use crate::diagnosis::Diagnosis;
+use crate::doctor::Diagnosis;
 use crate::storage::store::run::{LEASE_TIMEOUT, OwnRun, Signs};
 
 /// Names that hosts have before anybody gives them one.
@@ -49,7 +49,7 @@ fn told(signs: &Signs) -> Diagnosis {
 mod tests {
     use super::super::tests::said;
     use super::*;
-    use crate::diagnosis::Grade;
+    use crate::doctor::Grade;
 
     fn signs() -> Signs {
         let host = "anna".to_owned();

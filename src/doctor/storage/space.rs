@@ -3,7 +3,7 @@
 use rustix::fs::statvfs;
 
 use super::{ELSEWHERE, ProbeSite, refused, size};
-use crate::diagnosis::Diagnosis;
+use crate::doctor::Diagnosis;
 use crate::storage::disk::Doing;
 
 /// Less is nearly nothing, in bytes.
@@ -65,7 +65,7 @@ fn count(number: u64) -> String {
 mod tests {
     use super::super::tests::said;
     use super::*;
-    use crate::diagnosis::Grade;
+    use crate::doctor::Grade;
 
     #[test]
     fn little_room_is_told() {

@@ -3,7 +3,7 @@
 use rustix::fs::statfs;
 
 use super::{ELSEWHERE, ProbeSite, refused};
-use crate::diagnosis::{Diagnosis, Grade};
+use crate::doctor::{Diagnosis, Grade};
 use crate::storage::disk::Doing;
 
 /// What is known of a kind: how bad it is, what it means, what to try.

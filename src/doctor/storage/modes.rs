@@ -7,7 +7,7 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
 use super::{ELSEWHERE, ProbeSite, refused};
-use crate::diagnosis::Diagnosis;
+use crate::doctor::Diagnosis;
 use crate::storage::disk::Doing;
 use crate::storage::disk::Result;
 
@@ -123,7 +123,7 @@ fn told_of_copies(shares: bool, is_right: bool) -> Diagnosis {
 mod tests {
     use super::super::tests::said;
     use super::*;
-    use crate::diagnosis::Grade;
+    use crate::doctor::Grade;
 
     #[test]
     fn modes_that_do_not_count_are_told() {
