@@ -23,7 +23,7 @@ use compeval::git::Trees;
 use compeval::load::{self, Uncommitted};
 use compeval::plan::Plan;
 use compeval::storage::{Durability, Storage, Unrecorded};
-use compeval::workflow::Task;
+use compeval::task::workflow::Task;
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 

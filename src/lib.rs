@@ -1,9 +1,9 @@
 //! CompEval evaluates workflows of expensive computations, and never computes anything twice.
 //!
-//! A [`Task`](workflow::Task) is a Git repository. It holds a [`Workflow`](workflow::Workflow), an
+//! A [`Task`](task::workflow::Task) is a Git repository. It holds a [`Workflow`](task::workflow::Workflow), an
 //! expression tree kept as directories, and the names of the inputs that it reads. Each node of
 //! the tree is a task input, a literal (a file in the storage), or a
-//! [`Computation`](workflow::Computation): a named executable, at a commit, that turns input files
+//! [`Computation`](task::workflow::Computation): a named executable, at a commit, that turns input files
 //! into output files. A computation with its inputs and outputs is a call; a task with its inputs
 //! and outputs is a job. All of them are kept in the global file [`Storage`](storage::Storage),
 //! under names that say which computation, which commit and which inputs made them.
@@ -22,6 +22,22 @@
 //! ```
 //!
 //! `load`, `plan`, `storage` and `executor` are strangers: only `evaluate` introduces them.
+//!
+//! The modules, from the ground up:
+//!
+//! - [`digest`]: hashes of contents, and ids of commits and trees.
+//! - [`task`]: the nouns of a task: its workflow, names, slices, granted access.
+//! - [`cache`]: the user's cache, which may be lost: file stats, fingerprints, tables.
+//! - [`git`]: what Git's repositories record; the only user of gix.
+//! - [`load`]: reads a task from a repository, or finds all its problems.
+//! - [`plan`]: the unique calls of a task, in an order in which they can be evaluated.
+//! - [`storage`]: the files that never change, their records, and what maintains them.
+//! - [`executor`]: starts processes, in a sandbox or without one.
+//! - [`evaluate`]: evaluates the calls of a plan.
+//! - [`questions`]: queries on results: history, comparison, explanation, bisection, collection.
+//! - [`report`]: events and answers as text and JSON.
+//! - [`export`]: the expression as LISP, DOT, SVG.
+//! - [`session`]: one evaluation from options to the published job, and every error that ends a program.
 //!
 //! A program that evaluates a task:
 //!
@@ -47,29 +63,22 @@
 //! }
 //! ```
 
-pub mod access;
-pub mod bisect;
 pub mod cache;
+#[doc(hidden)]
 pub mod cli;
-pub mod collect;
-pub mod compare;
-pub mod count;
 pub mod digest;
+#[doc(hidden)]
 pub mod doctor;
-pub mod error;
 pub mod evaluate;
 pub mod executor;
-pub mod exit;
-pub mod explain;
+mod exit;
 pub mod export;
 pub mod git;
-pub mod history;
 pub mod load;
-pub mod name;
 pub mod plan;
+pub mod questions;
 pub mod report;
 pub mod session;
-pub mod slice;
 pub mod storage;
-pub mod text;
-pub mod workflow;
+pub mod task;
+mod words;

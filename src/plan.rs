@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 
-use crate::name::StorageName;
-use crate::workflow::{ComputationId, InputId, Node, NodeId, Workflow, ids};
+use crate::task::name::StorageName;
+use crate::task::workflow::{ComputationId, InputId, Node, NodeId, Workflow, ids};
 
 ids! {
     /// A call of a [`Plan`].
@@ -197,8 +197,8 @@ fn edges(calls: &[Planned]) -> impl Iterator<Item = (CallId, CallId)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slice::Slice;
-    use crate::workflow::{Argument, Builder};
+    use crate::task::slice::Slice;
+    use crate::task::workflow::{Argument, Builder};
 
     fn call(
         builder: &mut Builder,

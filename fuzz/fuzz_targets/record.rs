@@ -9,14 +9,14 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
-use compeval::history::{self, History};
+use compeval::questions::history::{self, History};
 use compeval::storage::maintenance::verify::{Request, VerifyError, verify};
 use compeval::storage::records::{Execution, FailureRecord};
 use compeval::storage::{
     Call, ComputationVersion, Durability, Found, Maintenance, Read, Record, Storage, StorageError,
     Survey, Unrecorded,
 };
-use compeval::workflow::Computation;
+use compeval::task::workflow::Computation;
 use compeval_fuzz::{CALL, Ground, INPUTS, computation, inputs, put};
 use libfuzzer_sys::fuzz_target;
 

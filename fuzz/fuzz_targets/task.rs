@@ -10,7 +10,7 @@ use arbitrary::Arbitrary;
 use compeval::export::sym::{Sharing, write};
 use compeval::load::{self, LoadError, Uncommitted};
 use compeval::plan::Plan;
-use compeval::workflow::{Node, Task};
+use compeval::task::workflow::{Node, Task};
 use compeval_fuzz::{Ground, put};
 use libfuzzer_sys::fuzz_target;
 

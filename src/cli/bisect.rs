@@ -8,14 +8,13 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::{PathArgs, RunArgs, TaskDir};
-use crate::bisect::{BisectError, Bisection, Commit};
-use crate::count::counted;
-use crate::error::Error;
 use crate::exit::Exit;
-use crate::git::Range;
+use crate::git::{Commit, Range};
+use crate::questions::bisect::{BisectError, Bisection};
 use crate::report::{harmless, say};
-use crate::session::{BisectStep, Criterion, Judge, Session};
+use crate::session::{BisectStep, Criterion, Error, Judge, Session};
 use crate::storage::Storage;
+use crate::words::counted;
 
 /// Find the first commit after which an output differs, or a test of it fails
 ///

@@ -9,8 +9,8 @@ use clap_complete::Shell;
 use super::{
     Bisect, Check, Diff, Doctor, Explain, Gc, Log, Pin, Run, Show, Sym, Tool, Verify, Viz,
 };
-use crate::error::Error;
 use crate::exit::Exit;
+use crate::session::Error;
 
 /// Evaluate workflows of expensive computations, kept in Git, and never compute anything twice
 #[derive(Debug, Parser)]

@@ -6,11 +6,11 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::TaskDir;
-use crate::count::counted;
-use crate::error::Error;
 use crate::exit::Exit;
 use crate::load::Uncommitted;
 use crate::plan::Plan;
+use crate::session::Error;
+use crate::words::counted;
 
 /// Load a task and report every problem, without evaluating anything
 #[derive(Debug, Parser)]

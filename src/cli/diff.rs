@@ -7,15 +7,14 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::{Dirty, PathArgs, RunArgs, TaskDir};
-use crate::error::Error;
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
 use crate::git::Snapshot;
 use crate::load::{self, Uncommitted};
 use crate::report::{DiffReport, say};
-use crate::session::Session;
+use crate::session::{Error, Session};
 use crate::storage::Storage;
-use crate::workflow::Task;
+use crate::task::workflow::Task;
 
 /// Compare the outputs of two versions of a task
 ///

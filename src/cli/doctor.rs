@@ -7,10 +7,9 @@ use clap::Parser;
 
 use super::{Tool, say};
 use crate::doctor;
-use crate::error::Error;
 use crate::exit::Exit;
 use crate::report::{self, GradeCounts};
-use crate::session::Stop;
+use crate::session::{Error, Stop};
 
 /// Probe whether a storage can keep its promises on this file system and host
 ///

@@ -6,12 +6,12 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::{Dirty, PathArgs, Strict, TaskDir};
-use crate::count::counted;
-use crate::error::Error;
 use crate::evaluate::{Evaluation, Event};
 use crate::exit::Exit;
-use crate::explain::{self, Explanation};
+use crate::questions::explain::{self, Explanation};
 use crate::report::{self, Failures, say};
+use crate::session::Error;
+use crate::words::counted;
 
 /// Explain why calls would run: what was changed since the nearest result that is there
 ///

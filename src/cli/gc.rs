@@ -9,12 +9,12 @@ use jiff::Timestamp;
 
 use super::options::{time, warn_of_links, writable};
 use super::{Tool, say};
-use crate::collect::{self, Candidate, CollectRequest, Fate};
-use crate::error::Error;
 use crate::exit::Exit;
 use crate::git::ReachableSet;
-use crate::history::History;
+use crate::questions::collect::{self, Candidate, CollectRequest, Fate};
+use crate::questions::history::History;
 use crate::report::{self, Sum};
+use crate::session::Error;
 use crate::storage::{KnownRepositories, RepositoryRecord, Storage};
 
 /// List unused results, by task; with --delete, collect them

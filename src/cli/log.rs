@@ -7,10 +7,10 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::warn_of_links;
-use crate::error::Error;
 use crate::exit::Exit;
-use crate::history::{self, Filter};
+use crate::questions::history::{self, Filter};
 use crate::report;
+use crate::session::Error;
 use crate::storage::Storage;
 
 /// List the calls of a storage by time, the newest last

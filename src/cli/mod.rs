@@ -36,11 +36,11 @@ pub use self::show::Show;
 pub use self::sym::Sym;
 pub use self::verify::Verify;
 pub use self::viz::Viz;
-use crate::error::Error;
 use crate::executor;
 use crate::exit::Exit;
 use crate::load::LoadError;
 use crate::report::say;
+use crate::session::Error;
 
 /// A program: its parsed arguments, and what it does with them.
 pub trait Tool: clap::Parser {

@@ -13,13 +13,12 @@ use jiff::{Span, Timestamp};
 
 use super::say;
 use crate::cache::Cache;
-use crate::error::Error;
 use crate::evaluate::Evaluation;
 use crate::git::Config;
 use crate::load::{self, Loaded, Uncommitted};
-use crate::session::{self, RunOptions};
+use crate::session::{self, Error, RunOptions};
 use crate::storage::{Durability, Finding, Storage, Survey, Unrecorded};
-use crate::workflow::Task;
+use crate::task::workflow::Task;
 
 /// Whether changes that are not committed count.
 #[derive(Debug, Args)]

@@ -7,10 +7,10 @@ use clap::Parser;
 
 use super::options::{warn_of_links, writable};
 use super::{Tool, say};
-use crate::error::Error;
 use crate::exit::Exit;
-use crate::history::History;
+use crate::questions::history::History;
 use crate::report;
+use crate::session::Error;
 use crate::storage::{Entry, Pins, Storage};
 
 /// Pin results, so that they are never collected; without a file, list what is pinned

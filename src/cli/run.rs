@@ -8,14 +8,13 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::{Dirty, PathArgs, ResolvedPaths, RunArgs, TaskDir};
-use crate::error::Error;
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
-use crate::explain::Explanation;
 use crate::git::Config;
 use crate::load::{self, listed};
+use crate::questions::explain::Explanation;
 use crate::report::{EventPrinter, Json, Quiet, Reporter, TreePrinter, reasons, say};
-use crate::session::{Kept, RunOptions, Session, find_job};
+use crate::session::{Error, Kept, RunOptions, Session, find_job};
 use crate::storage::{ResultName, Site, Storage, TaskVersion};
 
 const PROGRAM: &str = "ce-run";

@@ -7,10 +7,10 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::warn_of_links;
-use crate::error::Error;
 use crate::exit::Exit;
-use crate::history::{History, TakenOver};
+use crate::questions::history::{History, TakenOver};
 use crate::report::Ancestry;
+use crate::session::Error;
 use crate::storage::{Entry, Maintenance, Record, Storage};
 
 /// Show the provenance of a file: what made it, and what that was made from

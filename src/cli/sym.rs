@@ -6,10 +6,10 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::TaskDir;
-use crate::error::Error;
 use crate::exit::Exit;
 use crate::export::sym::{self, Sharing};
 use crate::load::Uncommitted;
+use crate::session::Error;
 
 /// Print the workflow of a task as a LISP-like expression
 #[derive(Debug, Parser)]

@@ -9,13 +9,12 @@ use jiff::Timestamp;
 
 use super::options::time;
 use super::{Tool, say};
-use crate::count::counted;
-use crate::error::Error;
 use crate::exit::Exit;
 use crate::report::Bar;
-use crate::session::Stop;
+use crate::session::{Error, Stop};
 use crate::storage::maintenance::verify::{self, Request, Sample, Verdict, VerifyEvent};
 use crate::storage::{Durability, Storage, Unrecorded};
+use crate::words::counted;
 
 const MIB: f64 = (1 << 20) as f64;
 

@@ -10,12 +10,12 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::{Dirty, PathArgs, Strict, TaskDir};
-use crate::error::Error;
 use crate::exit::Exit;
 use crate::export::Drawing;
 use crate::load::Uncommitted;
 use crate::plan::Plan;
-use crate::workflow::Task;
+use crate::session::Error;
+use crate::task::workflow::Task;
 
 /// Draw the workflow of a task
 ///

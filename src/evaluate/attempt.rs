@@ -12,7 +12,7 @@ use crate::storage::records::{Execution, NOT_ISOLATED};
 use crate::storage::{
     Call, Failure, LOG, ResultName, Sealed, Stage, StorageError, Stored, WritableArea,
 };
-use crate::workflow::{Computation, LIBRARY};
+use crate::task::workflow::{Computation, LIBRARY};
 
 impl<'a> Evaluator<'a> {
     /// Prepares the next execution of a call.

@@ -11,7 +11,7 @@ use crate::digest::Digest;
 use crate::plan::{CallId, Plan, Source, Step};
 use crate::storage::records::Published;
 use crate::storage::{ComputationVersion, Input, Storage, StorageError, Stored, TaskVersion};
-use crate::workflow::{Computation, NodeId, Task};
+use crate::task::workflow::{Computation, NodeId, Task};
 
 /// The files that are there before any call.
 #[derive(Debug)]

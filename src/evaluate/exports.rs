@@ -10,9 +10,9 @@ use super::CallError;
 use crate::digest::ObjectId;
 use crate::executor::VerifiedPath;
 use crate::git::{TreeFileKind, Trees};
-use crate::name::ComputationName;
 use crate::storage::{FoundTree, NewTree, Storage, StorageError};
-use crate::workflow::Computation;
+use crate::task::name::ComputationName;
+use crate::task::workflow::Computation;
 
 /// How often a directory that other runs change is looked at before giving up.
 pub(super) const MAX_TRIES: usize = 10;

@@ -7,7 +7,7 @@ use crate::digest::Digest;
 use crate::executor::{Invocation, VerifiedPath};
 use crate::plan::CallId;
 use crate::storage::{Call, Holder, Lease, ResultName, Sealed, Stage, StorageError, Stored};
-use crate::workflow::Computation;
+use crate::task::workflow::Computation;
 
 /// How far a call has come after a step.
 pub(super) enum CallStep<'a> {

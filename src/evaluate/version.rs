@@ -1,7 +1,7 @@
 //! The versions by which a storage knows the computations and tasks of a workflow.
 
 use crate::storage::{ComputationVersion, TaskVersion};
-use crate::workflow::{Computation, Task};
+use crate::task::workflow::{Computation, Task};
 
 impl<'a> From<&'a Computation> for ComputationVersion<'a> {
     fn from(computation: &'a Computation) -> Self {

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::verified::VerifiedPath;
-use crate::access::Access;
 use crate::digest::{Digest, ObjectId};
+use crate::task::access::Access;
 
 /// One execution, as an executor is asked for it. All paths but those that `access` grants are in the
 /// storage.

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::ended::ExecuteError;
 use super::invocation::{InputFile, Invocation};
 use super::verified::VerifiedPath;
-use crate::access::Access;
 use crate::digest::{Digest, Hasher, ObjectId};
+use crate::task::access::Access;
 
 /// The format of tickets that this program writes and reads.
 const FORMAT: u32 = 1;

@@ -6,7 +6,7 @@
 
 use crate::evaluate::Evaluation;
 use crate::plan::{CallId, Plan, Source, Step};
-use crate::workflow::{Computation, Node, NodeId, Task};
+use crate::task::workflow::{Computation, Node, NodeId, Task};
 
 /// A workflow as shapes and arrows.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use crate::workflow::{Node, NodeId, Task, Workflow};
+use crate::task::workflow::{Node, NodeId, Task, Workflow};
 
 /// Beyond this column the text is not indented any further: a chain of ten thousand calls would
 /// else be mostly spaces.

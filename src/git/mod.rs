@@ -34,7 +34,7 @@ pub use self::head::{Head, HeadError, Heads, top};
 pub use self::home::Home;
 pub use self::log::{ChangeLog, LogLine};
 use self::opening::open;
-pub use self::range::Range;
+pub use self::range::{Commit, Range};
 pub use self::reach::{ReachError, ReachableSet};
 pub use self::repo_state::RepoState;
 pub use self::snapshot::{Snapshot, SnapshotError};

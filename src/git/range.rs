@@ -9,8 +9,18 @@ use super::repositories::Repositories;
 use super::revision;
 use super::snapshot::{Snapshot, SnapshotError};
 use super::{GitResult, object_id};
-use crate::bisect::Commit;
 use crate::digest;
+
+/// A commit of the history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// Its id.
+    pub id: digest::ObjectId,
+    /// The ids of its parents, whether or not they are part of the history.
+    pub parents: Vec<digest::ObjectId>,
+    /// The first line of its message.
+    pub subject: String,
+}
 
 /// What is reachable from a bad commit and not from a good one.
 #[derive(Debug)]

@@ -17,9 +17,9 @@ use super::repositories::{self, Repositories, object, tree_of};
 use super::snapshot::{Snapshot, SnapshotError};
 use super::{GitResult, object_id};
 use crate::digest;
-use crate::name::StorageName;
-use crate::text;
-use crate::workflow::LIBRARY;
+use crate::task::name::StorageName;
+use crate::task::text;
+use crate::task::workflow::LIBRARY;
 
 /// What some repositories can reach.
 #[derive(Debug, Default)]

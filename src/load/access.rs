@@ -7,7 +7,7 @@ use std::path::Path;
 use super::problems::{LoadFault, Problems};
 use super::source::TaskSource;
 use super::text;
-use crate::access::{Access, Rule, RuleError};
+use crate::task::access::{Access, Rule, RuleError};
 
 /// The name of the file.
 pub(super) const FILE: &str = "access";

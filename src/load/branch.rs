@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::problems::{LoadFault, Problems, WarningKind};
 use super::source::{Located, TaskSource};
-use crate::text::TextError;
+use crate::task::text::TextError;
 
 /// A directory that fills inputs of a computation.
 #[derive(Debug, PartialEq, Eq)]

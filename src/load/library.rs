@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use super::problems::{LoadFault, Problems};
 use super::source::{DirectoryVersion, Located, TaskSource};
 use super::{access, nearest, text};
-use crate::name::ComputationName;
-use crate::slice::MAX_ARITY;
-use crate::workflow::{Computation, ComputationId, LIBRARY};
+use crate::task::name::ComputationName;
+use crate::task::slice::MAX_ARITY;
+use crate::task::workflow::{Computation, ComputationId, LIBRARY};
 
 /// The files of a computation that are read.
 pub(super) const LISTS: [&str; 3] = ["inputs", "outputs", access::FILE];

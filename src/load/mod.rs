@@ -32,9 +32,9 @@ use self::worktree::WorkTree;
 use crate::cache::{Cache, Lookup};
 use crate::digest::ObjectId;
 use crate::git::{self, Changes, Kind, Snapshot, SnapshotError};
-use crate::name::{InputName, TaskName, nearest};
-use crate::text::TextError;
-use crate::workflow::{LIBRARY, Task};
+use crate::task::name::{InputName, TaskName, nearest};
+use crate::task::text::TextError;
+use crate::task::workflow::{LIBRARY, Task};
 
 /// What of a task is its own, whatever holds its computations.
 const OWN: [&str; 2] = ["workflow", "inputs"];

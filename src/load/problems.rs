@@ -4,12 +4,12 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::access::RuleError;
-use crate::count::counted;
 use crate::git::{HeadError, SnapshotError};
-use crate::name::NameError;
-use crate::slice::{MAX_ARITY, SliceError};
-use crate::text::TextError;
+use crate::task::access::RuleError;
+use crate::task::name::NameError;
+use crate::task::slice::{MAX_ARITY, SliceError};
+use crate::task::text::TextError;
+use crate::words::counted;
 
 /// Something wrong at a place in the task.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use super::{Loaded, OWN};
 use crate::cache::{Cache, Fingerprint, Lookup, Table};
 use crate::digest::ObjectId;
 use crate::git::{self, RepoState};
-use crate::workflow::{LIBRARY, Task};
+use crate::task::workflow::{LIBRARY, Task};
 
 /// The least number of nodes of a task that is cached. A smaller one is read as fast as its entry.
 const MIN_NODES: usize = 256;

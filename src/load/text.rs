@@ -1,7 +1,7 @@
 //! The text files of a task, read from a source: what is wrong with them are faults.
 
 use super::problems::LoadFault;
-use crate::text;
+use crate::task::text;
 
 /// Returns the lines of a list, each trimmed.
 ///

@@ -12,9 +12,9 @@ use super::nearest;
 use super::problems::{LoadFault, Problems, WarningKind};
 use super::source::{Identity, Located, TaskSource};
 use super::text;
-use crate::name::InputName;
-use crate::slice::{MAX_ARITY, Slice};
-use crate::workflow::{Argument, Builder, ComputationId, InputId, Node, NodeId, Workflow};
+use crate::task::name::InputName;
+use crate::task::slice::{MAX_ARITY, Slice};
+use crate::task::workflow::{Argument, Builder, ComputationId, InputId, Node, NodeId, Workflow};
 
 /// The loading of one workflow.
 pub(super) struct WorkflowWalk<'a, 'b, S: TaskSource> {

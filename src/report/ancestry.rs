@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::digest::{Digest, ObjectId};
-use crate::history::{Ancestor, Subject, TakenOver};
+use crate::questions::history::{Ancestor, Subject, TakenOver};
 use crate::storage::records::{CallRecord, Execution, JobRecord, Origin, Provenance};
 use crate::storage::{Defect, Entry, LogTail, Record, Storage};
 

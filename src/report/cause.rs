@@ -3,10 +3,10 @@
 use super::harmless;
 use crate::digest::Digest;
 use crate::evaluate::Evaluation;
-use crate::explain::{Cause, CodeVersion, FirstCause, Why};
 use crate::plan::{CallId, LiteralId};
+use crate::questions::explain::{Cause, CodeVersion, FirstCause, Why};
 use crate::storage::records::{FailureRecord, Provenance};
-use crate::workflow::{Computation, ComputationId};
+use crate::task::workflow::{Computation, ComputationId};
 
 /// Says why a call would run.
 pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String {

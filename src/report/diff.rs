@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use super::{harmless, size};
-use crate::compare::{self, ComparedOutput, Difference, OutputVerdict};
 use crate::evaluate::Evaluation;
 use crate::plan::{CallId, Source};
-use crate::workflow::{Node, NodeId};
+use crate::questions::compare::{self, ComparedOutput, Difference, OutputVerdict};
+use crate::task::workflow::{Node, NodeId};
 
 /// Two evaluations, and what the user calls each.
 #[derive(Clone, Copy)]

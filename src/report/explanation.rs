@@ -6,12 +6,12 @@ use std::io::{self, Write};
 use super::cause::{cause, reason};
 use super::columns::aligned;
 use super::{duration, harmless};
-use crate::count::counted;
 use crate::evaluate::Evaluation;
 use crate::evaluate::Outcome;
 use crate::exit::Exit;
-use crate::explain::{Cause, Change, Explained, Explanation, Why};
 use crate::git::{ChangeLog, FileChange, Lines};
+use crate::questions::explain::{Cause, Change, Explained, Explanation, Why};
+use crate::words::counted;
 
 /// How many files of a change are told.
 const FILES: usize = 20;

@@ -6,10 +6,10 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::evaluate::Evaluation;
-use crate::explain::{Cause, Causes, Change, CodeVersion, Explained, Explanation, Why};
 use crate::git::{ChangeLog, FileChange, LogLine};
+use crate::questions::explain::{Cause, Causes, Change, CodeVersion, Explained, Explanation, Why};
 use crate::storage::ResultName;
-use crate::workflow::ComputationId;
+use crate::task::workflow::ComputationId;
 
 /// Prints a line for each cause, a line for each call that would run, and a line of what is ahead.
 ///

@@ -8,11 +8,11 @@ use std::error::Error;
 use std::fmt::Write;
 
 use super::harmless;
-use crate::count::counted;
 use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::plan::CallId;
 use crate::storage::records::{FailureRecord, Provenance};
 use crate::storage::{Damage, PriorAttempt, StorageError};
+use crate::words::counted;
 
 /// How many lines of a log are shown.
 const LINES: usize = 12;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::columns::aligned;
 use super::{duration, size};
-use crate::collect::{Candidate, Group, Presence};
+use crate::questions::collect::{Candidate, Group, Presence};
 use crate::storage::{Entry, KnownRepository, PinRecord, RepositoryRecord, Storage};
 
 /// Prints a line for each group, and one for each candidate in it: size, duration, time of

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::columns::aligned;
 use super::size;
 use crate::digest::SHORT;
-use crate::history::{Past, TakenOver};
+use crate::questions::history::{Past, TakenOver};
 
 /// How many inputs a line shows.
 const INPUTS: usize = 4;

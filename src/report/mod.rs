@@ -38,11 +38,11 @@ pub use self::log::{log, log_json};
 pub use self::progress::{Progress, TICK};
 pub use self::quiet::{Quiet, Silent};
 pub use self::tree::TreePrinter;
-use crate::count::counted;
 use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::exit::Exit;
 use crate::plan::CallId;
 use crate::storage::ResultName;
+use crate::words::counted;
 
 /// Takes the control characters out of a text, which could else command the terminal.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {

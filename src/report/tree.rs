@@ -12,7 +12,7 @@ use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::exit::Exit;
 use crate::plan::{CallId, Source, Step};
 use crate::storage::ResultName;
-use crate::workflow::{Node, NodeId};
+use crate::task::workflow::{Node, NodeId};
 
 /// Up to this depth a level is shown by four spaces, deeper ones by a number.
 const DEEPEST: usize = 25;

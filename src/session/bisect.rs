@@ -5,17 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use super::Session;
-use crate::bisect::{BisectError, Bisection, Commit, Judgement};
+use super::{Error, Session};
 use crate::digest::{Digest, ObjectId};
-use crate::error::Error;
 use crate::evaluate::Evaluation;
 use crate::executor::Status;
 use crate::exit::Exit;
-use crate::git::Range;
+use crate::git::{Commit, Range};
 use crate::load::{self, LoadError};
+use crate::questions::bisect::{BisectError, Bisection, Judgement};
 use crate::storage::Input;
-use crate::workflow::Task;
+use crate::task::workflow::Task;
 
 /// How commits are judged.
 #[derive(Clone, Debug)]

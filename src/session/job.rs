@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use super::Session;
+use super::{Error, Session};
 use crate::cache::Cache;
 use crate::digest::Digest;
-use crate::error::Error;
 use crate::evaluate::{Evaluation, Outcome};
 use crate::git::Home;
 use crate::storage::{

@@ -5,6 +5,7 @@
 //! lets it [`evaluate`](Session::evaluate) that. Without an executor nothing is computed or written.
 
 mod bisect;
+mod error;
 mod interrupt;
 mod job;
 
@@ -21,20 +22,21 @@ use std::thread;
 use std::time::Duration;
 
 pub use self::bisect::{BisectStep, Criterion, Judge};
+pub use self::error::Error;
 use self::interrupt::Interrupts;
 pub use self::interrupt::Stop;
 pub use self::job::{FinishedJob, Kept, find_job};
 use crate::cache::Cache;
-use crate::error::Error;
 use crate::evaluate::{
     EvaluateError, Evaluation, Evaluator, Event, ExecutionSettings, Exports, Files,
 };
 use crate::executor::{ExecuteError, Executor, Local, Sandbox, Status};
+pub use crate::exit::Exit;
 use crate::git::Trees;
 use crate::plan::Plan;
 use crate::report::{EventPrinter, reading};
 use crate::storage::{Durability, Input, ResultName, Storage, StorageError, Unrecorded};
-use crate::workflow::Task;
+use crate::task::workflow::Task;
 
 /// How missing calls of a session are executed and published.
 #[derive(Clone, Copy, Debug)]

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use compeval::exit::Exit;
 use compeval::export::sym::{self, Sharing};
+use compeval::session::Exit;
 
 use crate::inside::{World, value};
 use crate::lab::Lab;

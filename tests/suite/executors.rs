@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use compeval::executor::{Completion, Ended, ExecuteError, Executor, Invocation, Ticket, Usage};
-use compeval::exit::Exit;
+use compeval::session::Exit;
 use compeval::storage::{Durability, Storage, Survey, Unrecorded};
 use jiff::Timestamp;
 

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex};
 
 use compeval::evaluate::{Evaluation, Evaluator, Event, ExecutionSettings, Exports, Files};
 use compeval::executor::{Executor, Fake, Invocation};
-use compeval::exit::Exit;
 use compeval::git::Trees;
 use compeval::load::{self, Uncommitted};
 use compeval::plan::Plan;
 use compeval::report::{Reporter, Tally, TreePrinter};
+use compeval::session::Exit;
 use compeval::storage::{Durability, Storage, Unrecorded};
-use compeval::workflow::Task;
+use compeval::task::workflow::Task;
 
 use crate::lab::Lab;
 

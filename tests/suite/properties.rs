@@ -9,8 +9,8 @@ use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use compeval::exit::Exit;
 use compeval::export::sym::{self, Sharing};
+use compeval::session::Exit;
 
 use crate::generator::{self, LITERALS, Random, expanded, relabel};
 use crate::inside::{World, value};

@@ -22,13 +22,13 @@ use std::sync::mpsc::channel;
 
 use self::attempt::ATTEMPTS;
 use self::facts::Facts;
-use crate::access::{Access, Rule};
 use crate::digest::Digest;
 use crate::doctor::Diagnosis;
 use crate::executor::{
     Completion, Ended, Executor, Failed, InputFile, Invocation, Isolation, Local, Sandbox,
     SandboxError, VerifiedPath,
 };
+use crate::task::access::{Access, Rule};
 
 /// The hidden first argument that makes this program try to break out.
 pub(super) const BREAK_OUT: &str = "--break-out";

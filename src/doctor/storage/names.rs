@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::{ELSEWHERE, ProbeSite, refused};
 use crate::doctor::Diagnosis;
-use crate::slice::MAX_ARITY;
 use crate::storage::disk::Disk;
 use crate::storage::disk::{Result, StorageError};
 use crate::storage::layout;
+use crate::task::slice::MAX_ARITY;
 
 /// One letter with an accent, as two forms of Unicode have it.
 const ACCENT: [&str; 2] = ["c_\u{e9}", "c_e\u{301}"];

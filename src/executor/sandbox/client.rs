@@ -10,7 +10,7 @@ use rustix::process::Pid;
 use super::error::SandboxError;
 use super::spec::SandboxSpec;
 use super::wire::{HOST_NETWORK, LAUNCH, OWN_NETWORK, Reply, Used};
-use crate::access::Access;
+use crate::task::access::Access;
 
 /// State shared by all executions of one launcher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::spec::{COMPUTATION, INPUTS, Mode, OUTPUTS, SandboxSpec, TMP};
 use super::system::PROGRAMS;
-use crate::access::Rule;
+use crate::task::access::Rule;
 
 /// What every execution has under names of its own.
 const OWN: [&str; 4] = ["/proc", COMPUTATION, INPUTS, OUTPUTS];

@@ -8,11 +8,11 @@ use super::error::SandboxError;
 use super::explain;
 use super::mounts::VERIFY;
 use super::spec::SandboxSpec;
-use crate::access::Rule;
 use crate::executor::ended::ExecuteError;
 use crate::executor::invocation::Invocation;
 use crate::executor::log::tail;
 use crate::executor::verified::is_replaced;
+use crate::task::access::Rule;
 
 /// How many bytes at the end of a log are searched for what is lacking.
 const TAIL: u64 = 4000;

@@ -6,9 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::wire::{Frame, Parts};
-use crate::access::{Access, Rule};
 use crate::executor::invocation::Invocation;
 use crate::executor::verified::VerifiedPath;
+use crate::task::access::{Access, Rule};
 
 /// Where the directory of the computation is shown.
 pub(crate) const COMPUTATION: &str = "/computation";

@@ -6,10 +6,10 @@ use std::path::Path;
 use super::*;
 use crate::digest::Digest;
 use crate::evaluate::{Evaluator, Files};
-use crate::name::StorageName;
-use crate::slice::Slice;
 use crate::storage::{Input, Storage, Stored, Unrecorded};
-use crate::workflow::{Argument, Builder, ComputationId, InputId, Workflow};
+use crate::task::name::StorageName;
+use crate::task::slice::Slice;
+use crate::task::workflow::{Argument, Builder, ComputationId, InputId, Workflow};
 
 fn task(workflow: Workflow) -> Task {
     let id = "ab".repeat(20);

@@ -10,7 +10,7 @@
 //! Pure functions from values to names.
 
 use crate::digest::{Digest, SHORT};
-use crate::slice::MAX_ARITY;
+use crate::task::slice::MAX_ARITY;
 
 use super::{QUARANTINE, RECORDS};
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use super::{DIGITS, ResultName};
 use crate::digest::{DIRTY, Digest, ObjectId};
-use crate::name::{ComputationName, TaskName};
+use crate::task::name::{ComputationName, TaskName};
 
 /// A version of a computation: everything but its inputs that a result depends on.
 #[derive(Clone, Copy, Debug)]

@@ -6,10 +6,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Maintenance;
-use crate::slice::MAX_ARITY;
 use crate::storage::disk::{FileId, Result};
 use crate::storage::layout::{Entry, QUARANTINE, ResultName, TASK_INPUTS};
 use crate::storage::records::{Defect, ExpectedFile, Read, Record, Stopped};
+use crate::task::slice::MAX_ARITY;
 
 impl Maintenance<'_> {
     /// Reads a promised file to its end; returns what is wrong with it.

@@ -1,10 +1,10 @@
 //! Calls that succeeded once: their records and tombstones.
 
 use super::Survey;
-use crate::name::ComputationName;
 use crate::storage::disk::Result;
 use crate::storage::layout::{COLLECTED, RECORDS, ResultName};
 use crate::storage::records::{CallRecord, Provenance, Read, Tombstone};
+use crate::task::name::ComputationName;
 
 /// A call that succeeded once.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Format, Provenance, host};
 use crate::digest::ObjectId;
-use crate::name::ComputationName;
 use crate::storage::layout::ComputationVersion;
+use crate::task::name::ComputationName;
 
 /// What says which version a directory belongs to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -18,8 +18,8 @@ pub use self::provenance::Provenance;
 pub(super) use self::provenance::host;
 use super::layout::{ComputationVersion, TaskVersion};
 use crate::digest::{Digest, ObjectId};
-use crate::name::{ComputationName, InputName, StorageName, TaskName};
-use crate::slice::MAX_ARITY;
+use crate::task::name::{ComputationName, InputName, StorageName, TaskName};
+use crate::task::slice::MAX_ARITY;
 
 /// The version of the records that this program writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;

@@ -7,12 +7,12 @@ use serde::de::IgnoredAny;
 
 use super::{Storage, Stored, Unrecorded};
 use crate::digest::{Digest, ObjectId};
-use crate::name::{InputName, TaskName};
 use crate::storage::disk::{Result, StorageError};
 use crate::storage::layout::{COLLECTED, Entry, RECORDS, ResultName, TaskVersion};
 use crate::storage::records::{
     CallRecord, Format, JobInput, JobOutput, JobRecord, Provenance, Read,
 };
+use crate::task::name::{InputName, TaskName};
 
 /// A job that is done.
 #[derive(Debug)]

@@ -16,10 +16,10 @@ use super::call::Call;
 use super::{Storage, Unrecorded};
 use crate::cache::{FileStat, Table};
 use crate::digest::{Blake3, Digest};
-use crate::name::TaskName;
 use crate::storage::disk::{Result, lock};
 use crate::storage::layout::ComputationVersion;
 use crate::storage::records::{CallRecord, Published};
+use crate::task::name::TaskName;
 
 /// The least number of found records that are cached. Fewer are read as fast as an entry.
 const MIN_RECORDS: usize = 256;

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use crate::digest::{DIRTY, SHORT};
-use crate::name::near;
 use crate::storage::disk::{Disk, NoStorage, Result, StorageError};
 use crate::storage::layout::{ROOMS, TASK_INPUTS};
+use crate::task::name::near;
 
 /// Files that a new storage may hold: those of Git, and those of a new file system.
 const NOTHING: [&str; 4] = [".git", ".gitattributes", ".gitignore", "lost+found"];

@@ -5,7 +5,7 @@ use std::fs;
 
 use compeval::git::ReachableSet;
 use compeval::load::{self, Uncommitted};
-use compeval::workflow::Node;
+use compeval::task::workflow::Node;
 
 use crate::lab::{Lab, Library};
 use crate::repository::{self, LAB};

@@ -7,7 +7,7 @@ use crate::evaluate::Evaluation;
 use crate::plan::Source;
 use crate::storage::records::Execution;
 use crate::storage::{PastCall, ResultName};
-use crate::workflow::{Computation, ComputationId};
+use crate::task::workflow::{Computation, ComputationId};
 
 /// How many earlier calls are compared with a call at most: the time is linear in the calls.
 const COMPARED: usize = 256;

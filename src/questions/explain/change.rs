@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Cause, CodeVersion, Explanation, FirstCause};
 use crate::git::{self, ChangeLog, FileChange, Snapshot, Trees};
-use crate::workflow::{Computation, ComputationId, LIBRARY, Task};
+use crate::task::workflow::{Computation, ComputationId, LIBRARY, Task};
 
 /// How many commits are told.
 const COMMITS: usize = 10;

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 pub use self::text::{Difference, difference};
 use crate::digest::Digest;
 use crate::evaluate::Evaluation;
-use crate::name::ComputationName;
 use crate::plan::{CallId, Source, Step};
-use crate::workflow::{Node, NodeId};
+use crate::task::name::ComputationName;
+use crate::task::workflow::{Node, NodeId};
 
 /// What two outputs of the same number are to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,13 +164,14 @@ fn pairs(
             Node::Computation { computation: b, inputs: of_b, outputs },
         ) => {
             let names = [&one.task.computations[a.index()], &other.task.computations[b.index()]];
-            let ends = |it: &crate::workflow::Argument| (it.first, it.last);
+            let ends = |it: &crate::task::workflow::Argument| (it.first, it.last);
             let alike = names[0].name == names[1].name
                 && slice.numbers().eq(outputs.numbers())
                 && of_a.iter().map(ends).eq(of_b.iter().map(ends));
-            let pair = |(a, b): (&crate::workflow::Argument, &crate::workflow::Argument)| {
-                (b.label.to_string(), [a.node, b.node])
-            };
+            let pair =
+                |(a, b): (&crate::task::workflow::Argument, &crate::task::workflow::Argument)| {
+                    (b.label.to_string(), [a.node, b.node])
+                };
             alike.then(|| of_a.iter().zip(of_b).map(pair).collect())
         }
         (Node::Input(a), Node::Input(b)) => {

@@ -1,7 +1,7 @@
 //! Numbers of things, in words.
 
 /// Writes how many there are of something: `1 call`, `2 calls`.
-pub fn counted(count: usize, one: &str) -> String {
+pub(crate) fn counted(count: usize, one: &str) -> String {
     match count {
         1 => format!("1 {one}"),
         _ => format!("{count} {one}s"),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Comparison;
 use crate::plan::CallId;
-use crate::workflow::ComputationId;
+use crate::task::workflow::ComputationId;
 
 /// How long missing calls will take, each in seconds, as far as that is known: as long as the nearest
 /// earlier call, or else as calls of the computation in the middle.

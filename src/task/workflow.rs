@@ -10,10 +10,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::Access;
 use crate::digest::{ObjectId, shown_version};
-use crate::name::{ComputationName, InputName, StorageName, TaskName};
-use crate::slice::Slice;
+use crate::task::access::Access;
+use crate::task::name::{ComputationName, InputName, StorageName, TaskName};
+use crate::task::slice::Slice;
 
 /// The directory of a task that holds its computations.
 pub const LIBRARY: &str = "computations";

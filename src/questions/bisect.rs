@@ -1,24 +1,14 @@
 //! Which commit brought a change, by halving: those that are left are reachable from a bad commit
 //! and from no good one.
 //!
-//! Only decides what to look at next, from what is known of others. Knows nothing of Git and tasks.
+//! Only decides what to look at next, from what is known of others. Reads no repository.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use crate::digest::ObjectId;
 use crate::exit::Exit;
-
-/// A commit of the history.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Commit {
-    /// Its id.
-    pub id: ObjectId,
-    /// The ids of its parents, whether or not they are part of the history.
-    pub parents: Vec<ObjectId>,
-    /// The first line of its message.
-    pub subject: String,
-}
+use crate::git::Commit;
 
 /// What a commit turns out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

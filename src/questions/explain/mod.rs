@@ -15,11 +15,11 @@ use self::cause::Tracing;
 use self::nearest::{Archive, Ingredient, is_same_version};
 use crate::digest::{Digest, ObjectId, shown_version};
 use crate::evaluate::{Evaluation, Outcome};
-use crate::history;
 use crate::plan::{CallId, LiteralId, Source};
+use crate::questions::history;
 use crate::storage::records::{FailureRecord, Provenance};
 use crate::storage::{PastCall, PriorAttempt, ResultName};
-use crate::workflow::{Computation, ComputationId, InputId};
+use crate::task::workflow::{Computation, ComputationId, InputId};
 
 pub use self::cause::Causes;
 pub use self::change::{Change, changes};

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 pub use self::repositories::{Presence, RepositoryError, forget, not_kept, reach_of_recorded};
 use crate::git::ReachableSet;
-use crate::history::History;
+use crate::questions::history::History;
 use crate::storage::{
     Entry, Maintenance, Pins, Read, Record, Retired, Storage, StorageError, Survey,
 };

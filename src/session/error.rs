@@ -2,17 +2,17 @@
 
 use std::io;
 
-use crate::bisect::BisectError;
-use crate::collect::RepositoryError;
-use crate::count::counted;
 use crate::evaluate::EvaluateError;
 use crate::executor::ExecuteError;
 use crate::exit::Exit;
 use crate::git::{ConfigError, ReachError, SnapshotError};
-use crate::history::HistoryError;
 use crate::load::LoadError;
+use crate::questions::bisect::BisectError;
+use crate::questions::collect::RepositoryError;
+use crate::questions::history::HistoryError;
 use crate::storage::StorageError;
 use crate::storage::maintenance::verify::VerifyError;
+use crate::words::counted;
 
 /// Why a program ends early.
 #[derive(Debug, thiserror::Error)]

@@ -2,8 +2,8 @@
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use crate::name::ComputationName;
 use crate::storage::{self, Storage, Survey, Trace};
+use crate::task::name::ComputationName;
 
 /// The calls that succeeded once, as far as that can be read.
 #[derive(Debug)]
