@@ -327,6 +327,46 @@ fn every_file_begins_with_what_it_is_and_can_be_read_in_one_sitting() {
     }
 }
 
+/// The types that a text declares, but for associated types and those in functions.
+fn declared_types(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let line = match line.strip_prefix("pub") {
+            Some(line) if line.starts_with('(') => line.split_once(") ")?.1,
+            Some(line) => line.trim_start(),
+            None => line,
+        };
+        let kinds = ["struct ", "enum ", "trait ", "type ", "union "];
+        kinds.iter().find_map(|kind| line.strip_prefix(kind)).map(word)
+    })
+}
+
+/// The types that are declared in more than one file.
+fn ambiguous_types(files: &BTreeMap<String, String>) -> Vec<String> {
+    let mut owners = BTreeMap::<&str, Vec<&str>>::new();
+    for (file, text) in files {
+        declared_types(text).for_each(|name| owners.entry(name).or_default().push(file));
+    }
+    let ambiguous = owners.into_iter().filter(|(_, files)| files.len() > 1);
+    ambiguous.map(|(name, files)| format!("{name}: {}", files.join(", "))).collect()
+}
+
+#[test]
+fn a_name_is_the_name_of_one_type() {
+    assert_eq!(ambiguous_types(&sources("src")), Vec::<String>::new());
+    let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    let files = [
+        file(
+            "a.rs",
+            "pub struct One;\npub(super) enum Two {\ntype Three<'a> = u8;\nstruct Four(u8);",
+        ),
+        file(
+            "b.rs",
+            "trait One {\n    type Four;\n}\npub(in crate::x) struct Three<'a> {\nenum Twofold {",
+        ),
+    ];
+    assert_eq!(ambiguous_types(&files.into()), ["One: a.rs, b.rs", "Three: a.rs, b.rs"]);
+}
+
 #[test]
 fn a_binary_holds_nothing() {
     for (name, text) in sources("src/bin") {

@@ -40,7 +40,7 @@ pub struct Diff {
     /// The versions: two commits, as REV1..REV2 or REV1 REV2; or one, and the task as it is
     /// checked out
     #[arg(value_name = "REV1[..REV2]", value_parser = versions)]
-    versions: Versions,
+    versions: RevisionRange,
 
     #[command(flatten)]
     typed: PathArgs,
@@ -54,24 +54,24 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 compared, 1 a call failed, 2 the arguments or a task are wrong, 3 something is \
 missing, 5 the storage could not be read or written, 130 interrupted (143: by SIGTERM).";
 
-/// What is compared with what; without a second revision, the task as it is checked out.
+/// The revisions to compare. Without a second one it is the task as it is checked out.
 #[derive(Clone, Debug)]
-struct Versions(String, Option<String>);
+struct RevisionRange(String, Option<String>);
 
-fn versions(text: &str) -> Result<Versions, String> {
+fn versions(text: &str) -> Result<RevisionRange, String> {
     if text.contains("...") {
         return Err("expected two dots: REV1..REV2".to_owned());
     }
     let rev = |text: &str| if text.is_empty() { "HEAD".to_owned() } else { text.to_owned() };
     Ok(match text.split_once("..") {
-        Some((one, other)) => Versions(rev(one), Some(rev(other))),
-        None => Versions(rev(text), None),
+        Some((one, other)) => RevisionRange(rev(one), Some(rev(other))),
+        None => RevisionRange(rev(text), None),
     })
 }
 
 impl Tool for Diff {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let (Versions(one, other), typed) = &self.arguments()?;
+        let (RevisionRange(one, other), typed) = &self.arguments()?;
         let titles = [one.as_str(), other.as_deref().unwrap_or("work tree")];
         let tasks = [self.load(Some(one))?, self.load(other.as_ref())?];
         let config = TaskDir { task: self.task.clone(), at: None }.config()?;
@@ -105,12 +105,12 @@ impl Tool for Diff {
 
 impl Diff {
     /// Tells the versions from the storage and the inputs.
-    fn arguments(&self) -> Result<(Versions, PathArgs), Error> {
-        if let Versions(one, None) = &self.versions
+    fn arguments(&self) -> Result<(RevisionRange, PathArgs), Error> {
+        if let RevisionRange(one, None) = &self.versions
             && let Some((other, rest)) = self.typed.split_first()
             && let Some(other) = self.revision(one, other)?
         {
-            return Ok((Versions(one.clone(), Some(other)), rest));
+            return Ok((RevisionRange(one.clone(), Some(other)), rest));
         }
         Ok((self.versions.clone(), self.typed.clone()))
     }

@@ -17,12 +17,12 @@ pub struct FileChange {
     /// Its path in the trees.
     pub path: PathBuf,
     /// How many lines came and went; `None` if it is no text.
-    pub lines: Option<Lines>,
+    pub lines: Option<LineCounts>,
 }
 
 /// How many lines came and went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lines {
+pub struct LineCounts {
     /// Lines that only the new file has.
     pub inserted: u32,
     /// Lines that only the old file had.
@@ -64,13 +64,13 @@ impl Trees {
 }
 
 /// How many lines come and go between two texts; `None` if one is no text.
-fn lines(old: &[u8], new: &[u8]) -> Option<Lines> {
+fn lines(old: &[u8], new: &[u8]) -> Option<LineCounts> {
     let binary = |contents: &[u8]| contents.iter().take(LOOKED_AT).any(|byte| *byte == 0);
     if binary(old) || binary(new) {
         return None;
     }
     let diff = Diff::compute(Algorithm::MyersMinimal, &InternedInput::new(old, new));
-    Some(Lines { inserted: diff.count_additions(), deleted: diff.count_removals() })
+    Some(LineCounts { inserted: diff.count_additions(), deleted: diff.count_removals() })
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub use self::config::{Config, ConfigError};
-pub use self::diff::{FileChange, Lines};
+pub use self::diff::{FileChange, LineCounts};
 pub use self::head::{Head, HeadError, Heads, top};
 pub use self::home::Home;
 pub use self::log::{ChangeLog, LogLine};

@@ -9,7 +9,7 @@ use super::{duration, harmless};
 use crate::evaluate::Evaluation;
 use crate::evaluate::Outcome;
 use crate::exit::Exit;
-use crate::git::{ChangeLog, FileChange, Lines};
+use crate::git::{ChangeLog, FileChange, LineCounts};
 use crate::questions::explain::{Cause, Change, Explained, Explanation, Why};
 use crate::words::counted;
 
@@ -87,7 +87,8 @@ fn change(change: &Change, out: &mut dyn Write) -> io::Result<()> {
 
 /// Prints which files differ, as `git diff --stat` does.
 fn stat(files: &[FileChange], out: &mut dyn Write) -> io::Result<()> {
-    let sum = |of: fn(Lines) -> u32| files.iter().filter_map(|it| it.lines).map(of).sum::<u32>();
+    let sum =
+        |of: fn(LineCounts) -> u32| files.iter().filter_map(|it| it.lines).map(of).sum::<u32>();
     let widest = files.iter().filter_map(|it| it.lines).map(|it| it.inserted + it.deleted).max();
     let scale = |lines: u32| match widest {
         Some(widest) if widest > BAR => (lines * BAR).div_ceil(widest),
@@ -95,7 +96,7 @@ fn stat(files: &[FileChange], out: &mut dyn Write) -> io::Result<()> {
     };
     let row = |file: &FileChange| {
         let (count, bar) = match file.lines {
-            Some(Lines { inserted, deleted }) => {
+            Some(LineCounts { inserted, deleted }) => {
                 let bar = |sign: &str, lines| sign.repeat(scale(lines) as usize);
                 let bar = bar("+", inserted) + &bar("-", deleted);
                 (format!("{:>3}", inserted + deleted), bar)

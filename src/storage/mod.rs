@@ -31,5 +31,5 @@ pub use self::records::{
 pub use self::store::{
     Attempts, Call, Damage, Equivalent, Failure, Found, FoundTree, GcRoots, Holder, Input, Inputs,
     Job, Jobs, LEASE_TIMEOUT, Lease, Leases, LogTail, NewTree, OpenTree, Outputs, PriorAttempt,
-    PublishError, Sealed, Site, Stage, Storage, Stored, Trees, Unrecorded, WritableArea,
+    PublishError, Sealed, Site, Stage, Storage, Stored, StoredTrees, Unrecorded, WritableArea,
 };

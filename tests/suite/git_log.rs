@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use compeval::digest::ObjectId;
-use compeval::git::{Lines, Trees};
+use compeval::git::{LineCounts, Trees};
 
 use crate::generator::Random;
 
@@ -128,7 +128,7 @@ fn files_are_those_that_git_tells() {
         let expected = git(dir.path(), &arguments, "");
         let changes = trees.diff([&pair[0], &pair[1]]).unwrap().unwrap();
         let line = |it: &compeval::git::FileChange| match it.lines {
-            Some(Lines { inserted, deleted }) => {
+            Some(LineCounts { inserted, deleted }) => {
                 format!("{inserted}\t{deleted}\t{}\n", it.path.display())
             }
             None => format!("-\t-\t{}\n", it.path.display()),

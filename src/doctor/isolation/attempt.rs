@@ -19,12 +19,12 @@ use rustix::thread::{
     CapabilitySet, CapabilitySets, UnshareFlags, capabilities, no_new_privs, set_capabilities,
 };
 
-use super::facts::{Facts, namespaces, open_to_write, possible};
 use super::kernel;
+use super::targets::{Targets, namespaces, open_to_write, possible};
 use crate::executor::sandbox::{COMPUTATION, DEVICES, INPUTS};
 
 /// What is attempted: its name, what it is that holds, and a function that tells what was possible.
-pub(super) type Attempt = (&'static str, &'static str, fn(&Facts) -> Option<String>);
+pub(super) type Attempt = (&'static str, &'static str, fn(&Targets) -> Option<String>);
 
 /// All attempts. The last ones change this process.
 pub(super) const ATTEMPTS: [Attempt; 22] = [
@@ -53,84 +53,84 @@ pub(super) const ATTEMPTS: [Attempt; 22] = [
 ];
 
 /// Tries everything, and prints a line for what was possible each time.
-pub(super) fn all(facts: &Facts, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn all(targets: &Targets, out: &mut dyn Write) -> io::Result<()> {
     // Somebody who goes on when the others have ended.
-    let left = Command::new("sleep").arg(&facts.mark).process_group(0).spawn();
+    let left = Command::new("sleep").arg(&targets.mark).process_group(0).spawn();
     writeln!(out, "{}", left.map_or_else(|error| error.to_string(), |_| String::new()))?;
     for (_, _, attempt) in ATTEMPTS {
-        writeln!(out, "{}", attempt(facts).unwrap_or_default())?;
+        writeln!(out, "{}", attempt(targets).unwrap_or_default())?;
     }
     Ok(())
 }
 
-fn inputs(_: &Facts) -> Option<String> {
+fn inputs(_: &Targets) -> Option<String> {
     let input = &Path::new(INPUTS).join("00");
     possible(open_to_write(input), "an input can be written")
         .or_else(|| possible(fs::set_permissions(input, Permissions::from_mode(0o777)), "its mode"))
         .or_else(|| possible(fs::remove_file(input), "an input can be removed"))
 }
 
-fn computation(_: &Facts) -> Option<String> {
+fn computation(_: &Targets) -> Option<String> {
     let dir = Path::new(COMPUTATION);
     possible(open_to_write(&dir.join("exec")), "exec can be written")
         .or_else(|| possible(File::create(dir.join("new")), "a file can be made"))
 }
 
-fn other_files(facts: &Facts) -> Option<String> {
-    let beside = facts.secret.with_file_name("new");
-    possible(fs::metadata(&facts.secret), "a file outside can be seen")
+fn other_files(targets: &Targets) -> Option<String> {
+    let beside = targets.secret.with_file_name("new");
+    possible(fs::metadata(&targets.secret), "a file outside can be seen")
         .or_else(|| possible(File::create(beside), "a file outside can be made"))
         .or_else(|| possible(File::create("/usr/new"), "the system can be changed"))
 }
 
-fn home(facts: &Facts) -> Option<String> {
-    let listed = fs::read_dir(&facts.home).into_iter().flatten().flatten();
+fn home(targets: &Targets) -> Option<String> {
+    let listed = fs::read_dir(&targets.home).into_iter().flatten().flatten();
     // Where this program is may be shown.
-    let mut others = listed.filter(|entry| !facts.program.starts_with(entry.path()));
+    let mut others = listed.filter(|entry| !targets.program.starts_with(entry.path()));
     others.next().map(|entry| format!("{} can be seen", entry.path().display()))
 }
 
-fn other_processes(facts: &Facts) -> Option<String> {
+fn other_processes(targets: &Targets) -> Option<String> {
     let is_process = |name: &str| name.bytes().all(|c| c.is_ascii_digit());
     let listed = fs::read_dir("/proc").into_iter().flatten().flatten();
     let seen = listed.filter(|entry| entry.file_name().to_str().is_some_and(is_process)).count();
-    let environment = format!("/proc/{}/environ", facts.process);
+    let environment = format!("/proc/{}/environ", targets.process);
     possible(File::open(environment), "the environment of a process can be read")
         .or_else(|| (seen > 10).then(|| "names and arguments of processes can be seen".to_owned()))
 }
 
-fn signals(facts: &Facts) -> Option<String> {
-    let process = Pid::from_raw(facts.process)?;
+fn signals(targets: &Targets) -> Option<String> {
+    let process = Pid::from_raw(targets.process)?;
     possible(kill_process(process, Signal::TERM), "a process could be ended")
 }
 
-fn network(facts: &Facts) -> Option<String> {
-    let port = SocketAddr::from(([127, 0, 0, 1], facts.port));
+fn network(targets: &Targets) -> Option<String> {
+    let port = SocketAddr::from(([127, 0, 0, 1], targets.port));
     let connected = TcpStream::connect_timeout(&port, Duration::from_secs(1));
     let sent = UdpSocket::bind("0.0.0.0:0").and_then(|udp| udp.send_to(b"x", "192.0.2.1:9"));
     possible(connected, "a port of this host").or_else(|| possible(sent, "other hosts"))
 }
 
-fn sockets(facts: &Facts) -> Option<String> {
-    let name = std::os::unix::net::SocketAddr::from_abstract_name(&facts.socket).ok()?;
+fn sockets(targets: &Targets) -> Option<String> {
+    let name = std::os::unix::net::SocketAddr::from_abstract_name(&targets.socket).ok()?;
     possible(UnixStream::connect_addr(&name), "an abstract socket can be reached")
 }
 
-fn host_name(_: &Facts) -> Option<String> {
+fn host_name(_: &Targets) -> Option<String> {
     let file = "/proc/sys/kernel/hostname";
     possible(rustix::system::sethostname(b"other"), "it can be changed")
         .or_else(|| possible(fs::write(file, "other"), "it can be changed"))
         .or_else(|| (rustix::system::uname().nodename() != c"sandbox").then(|| "it is seen".into()))
 }
 
-fn all_namespaces(facts: &Facts) -> Option<String> {
+fn all_namespaces(targets: &Targets) -> Option<String> {
     let own = namespaces();
-    let pairs = own.split(' ').zip(facts.namespaces.split(' '));
+    let pairs = own.split(' ').zip(targets.namespaces.split(' '));
     let shared: Vec<&str> = pairs.filter(|(own, other)| own == other).map(|(own, _)| own).collect();
     (!shared.is_empty()).then(|| format!("{} are shared", shared.join(", ")))
 }
 
-fn environment(_: &Facts) -> Option<String> {
+fn environment(_: &Targets) -> Option<String> {
     // The last ones are made by the shell.
     let known = ["HOME", "LANG", "PATH", "TMPDIR", "TZ", "PWD", "OLDPWD", "SHLVL", "_"];
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
@@ -138,13 +138,13 @@ fn environment(_: &Facts) -> Option<String> {
     others.into_iter().next().map(|name| format!("{name} is passed on"))
 }
 
-fn descriptors(_: &Facts) -> Option<String> {
+fn descriptors(_: &Targets) -> Option<String> {
     // The usual three, what is printed to, and this list.
     let open = fs::read_dir("/proc/self/fd").into_iter().flatten().count();
     (open > 5).then(|| format!("{open} are open"))
 }
 
-fn devices(_: &Facts) -> Option<String> {
+fn devices(_: &Targets) -> Option<String> {
     let listed = fs::read_dir("/dev").into_iter().flatten().flatten();
     let mut names = listed.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let other = names.find(|name| {
@@ -157,7 +157,7 @@ fn devices(_: &Facts) -> Option<String> {
     })
 }
 
-fn privileges(_: &Facts) -> Option<String> {
+fn privileges(_: &Targets) -> Option<String> {
     let all = CapabilitySet::all();
     let all = CapabilitySets { effective: all, permitted: all, inheritable: all };
     possible(set_capabilities(None, all), "all capabilities can be had").or_else(|| {
@@ -167,7 +167,7 @@ fn privileges(_: &Facts) -> Option<String> {
     })
 }
 
-fn mounting(_: &Facts) -> Option<String> {
+fn mounting(_: &Targets) -> Option<String> {
     let nowhere = || mount("tmpfs", "/tmp", "tmpfs", MountFlags::empty(), None);
     let writable = || mount_remount(COMPUTATION, MountFlags::BIND, "");
     let tried = possible(nowhere(), "something can be mounted")

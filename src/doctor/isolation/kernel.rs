@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::thread::UnshareFlags;
 
-use super::facts::{Facts, open_to_write, possible};
+use super::targets::{Targets, open_to_write, possible};
 use crate::executor::sandbox::TELLING;
 
 /// Everything that whoever has a key, or its user, may do with it.
@@ -31,15 +31,15 @@ pub(super) fn decoy() -> i32 {
     key.map_or(0, |key| key.get_id().as_raw_id())
 }
 
-pub(super) fn keyrings(facts: &Facts) -> Option<String> {
-    let key = Key::from_id(KeySerialId::new(facts.key));
+pub(super) fn keyrings(targets: &Targets) -> Option<String> {
+    let key = Key::from_id(KeySerialId::new(targets.key));
     // Number 0 is no key, and any keyring that is not the decoy is left alone.
-    let key = (facts.key > 0).then_some(key)?;
+    let key = (targets.key > 0).then_some(key)?;
     possible(key.read_to_vec(), "a key outside can be read")
         .or_else(|| possible(key.update(b"changed"), "a key outside can be changed"))
 }
 
-pub(super) fn files(_: &Facts) -> Option<String> {
+pub(super) fn files(_: &Targets) -> Option<String> {
     let listed = fs::read_dir("/proc").into_iter().flatten().flatten();
     let names = listed.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let others = names.filter(|name| !name.bytes().all(|c| c.is_ascii_digit()));
@@ -59,7 +59,7 @@ fn tells(path: &Path) -> bool {
     (for_root || telling) && read().is_ok_and(|count| count > 0)
 }
 
-pub(super) fn shared_memory(_: &Facts) -> Option<String> {
+pub(super) fn shared_memory(_: &Targets) -> Option<String> {
     let lines = |name: &str| {
         let list = fs::read_to_string(Path::new("/proc/sysvipc").join(name)).unwrap_or_default();
         list.lines().count()
@@ -71,13 +71,13 @@ pub(super) fn shared_memory(_: &Facts) -> Option<String> {
         .or_else(|| files.next().map(|_| "/dev/shm is not empty".to_owned()))
 }
 
-pub(super) fn control_groups(_: &Facts) -> Option<String> {
+pub(super) fn control_groups(_: &Targets) -> Option<String> {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let named = groups.lines().find(|line| !line.ends_with(":/"));
     named.map(|line| format!("their names can be seen: {line}"))
 }
 
-pub(super) fn socket_kinds(_: &Facts) -> Option<String> {
+pub(super) fn socket_kinds(_: &Targets) -> Option<String> {
     let kinds = [(40, "the host of a virtual machine"), (38, "the kernel's cryptography")];
     kinds.into_iter().find_map(|(family, what)| {
         let types = [SocketType::STREAM, SocketType::SEQPACKET];
@@ -92,13 +92,13 @@ pub(super) fn leave(kind: UnshareFlags) -> Result<(), Errno> {
     rustix::thread::unshare(kind)
 }
 
-pub(super) fn system_calls(_: &Facts) -> Option<String> {
+pub(super) fn system_calls(_: &Targets) -> Option<String> {
     // The kernel itself would say that there are too many user namespaces, or none. All that is
     // refused is refused by one filter, and this is the part of it that can be asked safely.
     (leave(UnshareFlags::NEWUSER) != Err(Errno::PERM)).then(|| "they are not filtered".to_owned())
 }
 
-pub(super) fn nesting(_: &Facts) -> Option<String> {
+pub(super) fn nesting(_: &Targets) -> Option<String> {
     let kinds = [
         (UnshareFlags::NEWUSER, "users"),
         (UnshareFlags::NEWNS, "mounts"),

@@ -1,11 +1,11 @@
 //! Probes of isolation: a computation tries to break out of its sandbox in each way.
 //!
 //! This program is the computation. `attempt` and `kernel` hold the attempts that it makes inside, and
-//! `facts` tells it what there is outside.
+//! `targets` tells it what there is outside.
 
 mod attempt;
-mod facts;
 mod kernel;
+mod targets;
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ use std::process::{Child, Command, ExitCode};
 use std::sync::mpsc::channel;
 
 use self::attempt::ATTEMPTS;
-use self::facts::Facts;
+use self::targets::Targets;
 use crate::digest::Digest;
 use crate::doctor::Diagnosis;
 use crate::executor::{
@@ -41,10 +41,10 @@ pub(super) fn break_out(mut arguments: impl Iterator<Item = OsString>) -> ExitCo
     let (Some(input), Some(output)) = (arguments.next(), arguments.next()) else {
         return ExitCode::FAILURE;
     };
-    let facts = fs::read_to_string(input).ok().and_then(|text| Facts::parse(&text));
+    let targets = fs::read_to_string(input).ok().and_then(|text| Targets::parse(&text));
     let out = fs::File::create(output);
     let done =
-        out.and_then(|mut out| attempt::all(&facts.ok_or(io::ErrorKind::InvalidData)?, &mut out));
+        out.and_then(|mut out| attempt::all(&targets.ok_or(io::ErrorKind::InvalidData)?, &mut out));
     done.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }
 
@@ -64,7 +64,7 @@ fn diagnose() -> Vec<Diagnosis> {
         return vec![Diagnosis::ok("isolation", told).note(means).hint(hint)];
     }
     let possible = Diagnosis::ok("isolation", "computations can be isolated");
-    let mut found = match Site::new().and_then(|site| site.attempt(sandbox)) {
+    let mut found = match Trial::new().and_then(|trial| trial.run(sandbox)) {
         Ok(found) => found,
         Err(error) => {
             let means = "it is not known whether isolation holds";
@@ -75,15 +75,15 @@ fn diagnose() -> Vec<Diagnosis> {
     found
 }
 
-/// A private directory, and what is outside of the sandbox.
+/// A private directory with a computation that tries to break out, and a process for it to reach.
 #[derive(Debug)]
-struct Site {
+struct Trial {
     dir: PathBuf,
     /// A process that is there to be found.
     victim: Child,
 }
 
-impl Site {
+impl Trial {
     fn new() -> io::Result<Self> {
         let dir =
             std::env::temp_dir().canonicalize()?.join(format!("ce-doctor-{}", std::process::id()));
@@ -98,7 +98,7 @@ impl Site {
     }
 
     /// Lets a computation try everything.
-    fn attempt(mut self, sandbox: Sandbox) -> io::Result<Vec<Diagnosis>> {
+    fn run(mut self, sandbox: Sandbox) -> io::Result<Vec<Diagnosis>> {
         let at = |name: &str| self.dir.join(name);
         for name in ["tree", "work", "out", "secret"] {
             fs::create_dir(at(name))?;
@@ -111,7 +111,7 @@ impl Site {
         let tcp = TcpListener::bind("127.0.0.1:0")?;
         let socket = format!("ce-doctor-{}", std::process::id());
         let unix = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&socket)?)?;
-        let facts = Facts {
+        let targets = Targets {
             secret: at("secret/file"),
             home: std::env::home_dir().unwrap_or_default(),
             program: program.clone(),
@@ -119,11 +119,11 @@ impl Site {
             port: tcp.local_addr()?.port(),
             socket,
             mark: format!("600.{}", std::process::id()),
-            namespaces: facts::namespaces(),
+            namespaces: targets::namespaces(),
             key: kernel::decoy(),
         };
-        fs::write(at("facts"), facts.text())?;
-        let isolated = self.execute(sandbox, facts.text().as_bytes(), program)?;
+        fs::write(at("facts"), targets.text())?;
+        let isolated = self.execute(sandbox, targets.text().as_bytes(), program)?;
         drop((tcp, unix));
         let text = fs::read_to_string(at("out/00")).unwrap_or_default();
         let mut possible: Vec<Option<String>> = text
@@ -133,7 +133,7 @@ impl Site {
         if !isolated || possible.len() != ATTEMPTS.len() + 1 {
             return Err(io::Error::other("no computation can be isolated to try it"));
         }
-        let left = possible.remove(0).or_else(|| survivor(&facts.mark));
+        let left = possible.remove(0).or_else(|| survivor(&targets.mark));
         if !matches!(self.victim.try_wait(), Ok(None)) {
             possible[ATTEMPTS.iter().position(|it| it.0 == "signals").unwrap_or(0)] =
                 Some("a process was ended".to_owned());
@@ -149,7 +149,7 @@ impl Site {
     }
 
     /// Executes in the sandbox; tells whether it was isolated.
-    fn execute(&self, sandbox: Sandbox, facts: &[u8], program: PathBuf) -> io::Result<bool> {
+    fn execute(&self, sandbox: Sandbox, targets: &[u8], program: PathBuf) -> io::Result<bool> {
         let at = |name: &str| self.dir.join(name);
         let verified = |name: &str| VerifiedPath::of(at(name));
         let invocation = Invocation {
@@ -157,7 +157,7 @@ impl Site {
             storage: self.dir.clone(),
             tree: verified("tree")?,
             tree_id: EMPTY_TREE.parse().map_err(io::Error::other)?,
-            inputs: vec![InputFile { file: verified("facts")?, digest: Digest::of(facts) }],
+            inputs: vec![InputFile { file: verified("facts")?, digest: Digest::of(targets) }],
             outputs: vec![at("out/00")],
             work: verified("work")?,
             outbox: verified("out")?,
@@ -181,7 +181,7 @@ impl Site {
     }
 }
 
-impl Drop for Site {
+impl Drop for Trial {
     fn drop(&mut self) {
         let _gone = self.victim.kill();
         let _gone = self.victim.wait();

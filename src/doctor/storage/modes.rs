@@ -13,7 +13,7 @@ use crate::storage::disk::Result;
 
 /// What is left of the rights to write a file after they were taken away.
 #[derive(Clone, Copy, Debug)]
-struct Sealed {
+struct WriteRights {
     /// The mode as it is shown.
     mode: u32,
     /// Whether this user can open the file for writing all the same.
@@ -30,15 +30,15 @@ pub(super) fn read_only(site: &ProbeSite) -> Diagnosis {
     }
 }
 
-fn sealed(site: &ProbeSite) -> Result<Sealed> {
+fn sealed(site: &ProbeSite) -> Result<WriteRights> {
     let file = site.file()?;
     site.disk().seal(&file)?;
     let mode = fs::metadata(&file).doing("look at", &file)?.permissions().mode() & 0o777;
     let open = OpenOptions::new().append(true).open(&file).is_ok();
-    Ok(Sealed { mode, open, root: rustix::process::geteuid().is_root() })
+    Ok(WriteRights { mode, open, root: rustix::process::geteuid().is_root() })
 }
 
-fn told_of_seal(Sealed { mode, open, root }: Sealed) -> Diagnosis {
+fn told_of_seal(WriteRights { mode, open, root }: WriteRights) -> Diagnosis {
     let found = Diagnosis::ok("read-only", format!("the mode of a published file is {mode:03o}"));
     if mode & 0o222 != 0 {
         found
@@ -127,15 +127,15 @@ mod tests {
 
     #[test]
     fn modes_that_do_not_count_are_told() {
-        let fine = Sealed { mode: 0o444, open: false, root: false };
+        let fine = WriteRights { mode: 0o444, open: false, root: false };
         let text = "the mode of a published file is 444; ".to_owned();
         assert_eq!(said(&told_of_seal(fine)), (None, text));
-        let root = Sealed { open: true, root: true, ..fine };
+        let root = WriteRights { open: true, root: true, ..fine };
         assert_eq!(told_of_seal(root).grade(), Some(Grade::Note));
-        let (grade, text) = said(&told_of_seal(Sealed { mode: 0o755, ..fine }));
+        let (grade, text) = said(&told_of_seal(WriteRights { mode: 0o755, ..fine }));
         assert_eq!(grade, Some(Grade::Broken));
         assert!(text.contains("is 755; results stay writable"), "{text}");
-        let shown = Sealed { open: true, ..fine };
+        let shown = WriteRights { open: true, ..fine };
         assert_eq!(told_of_seal(shown).grade(), Some(Grade::Broken));
     }
 

@@ -119,7 +119,7 @@ fn told_of_case(two: bool) -> Diagnosis {
 
 /// What becomes of the characters of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum NameHandling {
     /// The name is listed as it was given.
     Kept,
     /// It is listed as another one.
@@ -131,20 +131,20 @@ enum Fate {
 /// What becomes of characters beyond letters and digits.
 #[derive(Clone, Copy, Debug)]
 struct Characters {
-    accent: Fate,
+    accent: NameHandling,
     /// The two forms of the letter are one name.
     merged: bool,
-    marks: Fate,
+    marks: NameHandling,
 }
 
 /// Whether names are kept as they are.
 pub(super) fn characters(site: &ProbeSite) -> Diagnosis {
     let probed = || {
         let room = site.room()?;
-        let accent = fate(site.disk(), &room, ACCENT[0])?;
-        let merged =
-            accent != Fate::Refused && site.disk().metadata(&room.join(ACCENT[1]))?.is_some();
-        Ok(Characters { accent, merged, marks: fate(site.disk(), &site.room()?, MARKS)? })
+        let accent = handling(site.disk(), &room, ACCENT[0])?;
+        let merged = accent != NameHandling::Refused
+            && site.disk().metadata(&room.join(ACCENT[1]))?.is_some();
+        Ok(Characters { accent, merged, marks: handling(site.disk(), &site.room()?, MARKS)? })
     };
     match probed() {
         Ok(characters) => told_of_characters(characters),
@@ -154,12 +154,12 @@ pub(super) fn characters(site: &ProbeSite) -> Diagnosis {
     }
 }
 
-fn fate(disk: &Disk, room: &Path, name: &str) -> Result<Fate> {
+fn handling(disk: &Disk, room: &Path, name: &str) -> Result<NameHandling> {
     if !is_accepted(disk.write(&room.join(name), b""))? {
-        return Ok(Fate::Refused);
+        return Ok(NameHandling::Refused);
     }
     let is_kept = disk.list(room)?.iter().any(|path| path.file_name() == Some(name.as_ref()));
-    Ok(if is_kept { Fate::Kept } else { Fate::Changed })
+    Ok(if is_kept { NameHandling::Kept } else { NameHandling::Changed })
 }
 
 fn told_of_characters(characters: Characters) -> Diagnosis {
@@ -174,14 +174,14 @@ fn told_of_characters(characters: Characters) -> Diagnosis {
             .hint("name them in ASCII, or put the storage on another file system");
     }
     let which = match (accent, marks) {
-        (Fate::Kept, Fate::Kept) => {
+        (NameHandling::Kept, NameHandling::Kept) => {
             return Diagnosis::ok(probe, "names are kept as they are, byte for byte");
         }
-        (_, Fate::Kept) => "letters with accents",
-        (Fate::Kept, _) => "marks such as : * ? and a dot at the end",
+        (_, NameHandling::Kept) => "letters with accents",
+        (NameHandling::Kept, _) => "marks such as : * ? and a dot at the end",
         _ => "letters with accents, and marks such as : * ?,",
     };
-    let is_refused = accent == Fate::Refused || marks == Fate::Refused;
+    let is_refused = accent == NameHandling::Refused || marks == NameHandling::Refused;
     let what = if is_refused { "refused" } else { "changed" };
     Diagnosis::ok(probe, format!("{which} are {what}"))
         .note("results of computations and tasks with such names cannot be kept")
@@ -222,15 +222,19 @@ mod tests {
 
     #[test]
     fn characters_that_are_not_kept_are_told() {
-        let fine = Characters { accent: Fate::Kept, merged: false, marks: Fate::Kept };
+        let fine =
+            Characters { accent: NameHandling::Kept, merged: false, marks: NameHandling::Kept };
         assert_eq!(told_of_characters(fine).grade(), None);
         let merged = Characters { merged: true, ..fine };
         assert_eq!(told_of_characters(merged).grade(), Some(Grade::Broken));
         for (characters, what) in [
-            (Characters { accent: Fate::Changed, ..fine }, "letters with accents are changed;"),
-            (Characters { marks: Fate::Refused, ..fine }, "a dot at the end are refused;"),
             (
-                Characters { accent: Fate::Changed, marks: Fate::Refused, ..fine },
+                Characters { accent: NameHandling::Changed, ..fine },
+                "letters with accents are changed;",
+            ),
+            (Characters { marks: NameHandling::Refused, ..fine }, "a dot at the end are refused;"),
+            (
+                Characters { accent: NameHandling::Changed, marks: NameHandling::Refused, ..fine },
                 "accents, and marks such as : * ?, are refused;",
             ),
         ] {

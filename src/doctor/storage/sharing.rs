@@ -130,9 +130,6 @@ fn lacking(storage: &Path, top: Rights) -> Vec<(PathBuf, Rights)> {
     lacking
 }
 
-/// What does not work, and what to try.
-type Trouble = (String, Option<String>);
-
 fn told(facts: &Facts) -> Diagnosis {
     let found = Diagnosis::ok("sharing", found(facts));
     let (means, hints): (Vec<_>, Vec<_>) = troubles(facts).into_iter().unzip();
@@ -168,7 +165,8 @@ fn found(facts: &Facts) -> String {
     found
 }
 
-fn troubles(facts: &Facts) -> Vec<Trouble> {
+/// Returns what does not work, and what to try.
+fn troubles(facts: &Facts) -> Vec<(String, Option<String>)> {
     let Rights { mode, group, .. } = facts.top;
     let storage = facts.storage.display();
     let mut troubles = Vec::new();

@@ -13,10 +13,10 @@ pub const GRACE: Duration = Duration::from_secs(5);
 
 /// The process groups that are running, by their leaders.
 #[derive(Debug, Default)]
-pub(super) struct Groups(Mutex<Running>);
+pub(super) struct Groups(Mutex<LiveGroups>);
 
 #[derive(Debug, Default)]
-struct Running {
+struct LiveGroups {
     leaders: HashSet<Pid>,
     cancelled: bool,
 }
@@ -66,7 +66,7 @@ impl Groups {
         (waited, late)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Running> {
+    fn lock(&self) -> MutexGuard<'_, LiveGroups> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use rustix::process::setpgid;
 use rustix::thread::{CapabilitySet, UnshareFlags};
 
-use super::mounts::{Failed, OLD, VERIFY, at, below};
+use super::mounts::{OLD, StepError, VERIFY, at, below};
 use super::privileges;
 use super::process::unshare;
 use super::root::{Ready, enter};
@@ -16,14 +16,14 @@ use crate::executor::log::open_log;
 use crate::executor::verified::open_verified;
 
 /// Becomes `exec`. Returns only if that is not possible, and why.
-pub(super) fn begin(root: &Ready, spec: &SandboxSpec) -> Failed {
+pub(super) fn begin(root: &Ready, spec: &SandboxSpec) -> StepError {
     match prepare(root, spec) {
         Ok(mut command) => at("start", &spec.exec)(command.exec()),
         Err(failed) => failed,
     }
 }
 
-fn prepare(root: &Ready, spec: &SandboxSpec) -> Result<Command, Failed> {
+fn prepare(root: &Ready, spec: &SandboxSpec) -> Result<Command, StepError> {
     setpgid(None, None).map_err(at("make a process group", ""))?;
     unshare(UnshareFlags::NEWNS | UnshareFlags::NEWIPC)?;
     let stage = open_verified(&below(OLD, &spec.stage.path), spec.stage.id);

@@ -20,7 +20,7 @@ use rustix::process::{
 };
 use rustix::thread::UnshareFlags;
 
-use super::mounts::{Failed, at};
+use super::mounts::{StepError, at};
 use super::namespace_init::NamespaceInit;
 use super::process::{End, forked, reap, send, send_failed, unshare};
 use super::root::Ready;
@@ -42,7 +42,7 @@ pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode 
 }
 
 /// Prepares what all executions share.
-fn prepare(alone: bool, devices: &[PathBuf]) -> Result<Ready, Failed> {
+fn prepare(alone: bool, devices: &[PathBuf]) -> Result<Ready, StepError> {
     // What was open when this program was started would be a way out.
     close_fds::set_fds_cloexec(3, &[]);
     // Ctrl-C is for whoever started the launcher, and no execution has a terminal.
@@ -120,7 +120,7 @@ fn begin(root: &Ready, spec: &SandboxSpec) -> Result<Option<Pid>, End> {
 
 /// Waits for the end of a child, and leaves it a zombie; returns how it ended: an exit status, or
 /// minus a signal. If whoever started the launcher is gone, so is the launcher.
-fn follow(child: Pid) -> Result<i32, Failed> {
+fn follow(child: Pid) -> Result<i32, StepError> {
     let ended = pidfd_open(child, PidfdFlags::empty()).map_err(at("watch a process", ""))?;
     let input = io::stdin();
     loop {

@@ -28,15 +28,15 @@ pub(super) const NEW: &str = "/new";
 /// What is being done when a path turns out to lead elsewhere than when it was verified.
 pub(super) const VERIFY: &str = "find again";
 
-/// What was being done to which path when it failed.
+/// A step that failed: what was being done to which path.
 #[derive(Debug)]
-pub(super) struct Failed {
+pub(super) struct StepError {
     pub(super) doing: &'static str,
     pub(super) path: PathBuf,
     pub(super) error: io::Error,
 }
 
-impl Failed {
+impl StepError {
     /// The same, as a message.
     pub(super) fn reply(self) -> Reply {
         let errno = self.error.raw_os_error().unwrap_or_default();
@@ -48,8 +48,8 @@ impl Failed {
 pub(super) fn at<E: Into<io::Error>>(
     doing: &'static str,
     path: impl Into<PathBuf>,
-) -> impl FnOnce(E) -> Failed {
-    move |error| Failed { doing, path: path.into(), error: error.into() }
+) -> impl FnOnce(E) -> StepError {
+    move |error| StepError { doing, path: path.into(), error: error.into() }
 }
 
 /// A path of a root, as it is named outside of it.
@@ -58,7 +58,7 @@ pub(super) fn below(root: &str, path: &Path) -> PathBuf {
 }
 
 /// Returns a directory of a root, made if it is not there.
-pub(super) fn directory(root: &str, path: &Path) -> Result<PathBuf, Failed> {
+pub(super) fn directory(root: &str, path: &Path) -> Result<PathBuf, StepError> {
     let target = below(root, path);
     let made = DirBuilder::new().recursive(true).mode(0o755).create(&target);
     made.map_err(at("make", path))?;
@@ -66,7 +66,7 @@ pub(super) fn directory(root: &str, path: &Path) -> Result<PathBuf, Failed> {
 }
 
 /// Mounts an empty file system in memory.
-pub(super) fn memory(target: impl AsRef<Path>, options: &CStr) -> Result<(), Failed> {
+pub(super) fn memory(target: impl AsRef<Path>, options: &CStr) -> Result<(), StepError> {
     let target = target.as_ref();
     mount("tmpfs", target, "tmpfs", QUIET, options).map_err(at("mount memory on", target))
 }
@@ -76,7 +76,7 @@ pub(super) fn bind_read_only(
     source: &Path,
     target: &Path,
     flags: MountFlags,
-) -> Result<(), Failed> {
+) -> Result<(), StepError> {
     let flags = flags | MountFlags::RDONLY;
     match mount_bind(source, target) {
         Ok(()) => restrict(target, flags),
@@ -91,7 +91,7 @@ pub(super) fn bind_read_only(
 }
 
 /// Adds flags to a mount. The flags that it has may be locked: then they are said again.
-pub(super) fn restrict(target: &Path, flags: MountFlags) -> Result<(), Failed> {
+pub(super) fn restrict(target: &Path, flags: MountFlags) -> Result<(), StepError> {
     let again = |more| mount_remount(target, MountFlags::BIND | flags | more, "");
     let restricted = match again(MountFlags::empty()) {
         Err(Errno::PERM) => {
@@ -114,7 +114,7 @@ pub(super) fn restrict(target: &Path, flags: MountFlags) -> Result<(), Failed> {
 }
 
 /// All mount points below a path, in the launcher's file system.
-pub(super) fn mounted_below(path: &Path) -> Result<Vec<PathBuf>, Failed> {
+pub(super) fn mounted_below(path: &Path) -> Result<Vec<PathBuf>, StepError> {
     let table = below(OLD, Path::new("/proc/self/mountinfo"));
     let text = fs::read(&table).map_err(at("read", &table))?;
     let names = text.split(|byte| *byte == b'\n').filter_map(|line| {

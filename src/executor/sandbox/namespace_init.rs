@@ -20,7 +20,7 @@ use rustix::process::{
 use rustix::thread::{CapabilitySet, UnshareFlags};
 use signal_hook::consts::SIGCHLD;
 
-use super::mounts::{Failed, NEW, OLD, QUIET, at, below, bind_read_only, memory};
+use super::mounts::{NEW, OLD, QUIET, StepError, at, below, bind_read_only, memory};
 use super::privileges;
 use super::process::{End, forked, reap, send_failed, unshare};
 use super::root::enter;
@@ -82,7 +82,7 @@ impl NamespaceInit {
 
     /// Ends what is left of an execution of which `exec` was reaped. Returns what that used if
     /// anything was left; then this has ended as well.
-    pub(super) fn end_all(&mut self) -> Result<Option<Used>, Failed> {
+    pub(super) fn end_all(&mut self) -> Result<Option<Used>, StepError> {
         loop {
             self.asks.write_all(b"e").map_err(at("ask", "number one"))?;
             match self.hear().map_err(at("hear of", "number one"))? {
@@ -102,7 +102,7 @@ impl NamespaceInit {
 }
 
 /// Runs as the first process until the launcher closes the pipe.
-fn run(asked: &File, tells: &File) -> Result<(), Failed> {
+fn run(asked: &File, tells: &File) -> Result<(), StepError> {
     let numbers = show_processes()?;
     unshare(UnshareFlags::NEWNS)?;
     memory(NEW, c"mode=0555")?;
@@ -114,7 +114,7 @@ fn run(asked: &File, tells: &File) -> Result<(), Failed> {
 }
 
 /// Makes the `/proc` of executions. Returns where the number of the last process can be set, if it can.
-fn show_processes() -> Result<Option<File>, Failed> {
+fn show_processes() -> Result<Option<File>, StepError> {
     let flags = QUIET | MountFlags::NOEXEC;
     let numbers = match mount("proc", NEW, "proc", flags, None) {
         Ok(()) => {
@@ -138,7 +138,7 @@ fn show_processes() -> Result<Option<File>, Failed> {
 }
 
 /// Ends with the launcher from now on.
-fn follow_the_launcher(asked: &File) -> Result<(), Failed> {
+fn follow_the_launcher(asked: &File) -> Result<(), StepError> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("follow the launcher", ""))?;
     let mut fds = [PollFd::new(asked, PollFlags::IN)];
     match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
@@ -149,7 +149,7 @@ fn follow_the_launcher(asked: &File) -> Result<(), Failed> {
 }
 
 /// Reaps, and ends all whenever the launcher asks for it.
-fn serve(mut asked: &File, mut tells: &File, numbers: Option<&File>) -> Result<(), Failed> {
+fn serve(mut asked: &File, mut tells: &File, numbers: Option<&File>) -> Result<(), StepError> {
     let (mut bell, rings) = UnixStream::pair().map_err(at("make", "a socket"))?;
     bell.set_nonblocking(true).map_err(at("make", "a socket"))?;
     signal_hook::low_level::pipe::register(SIGCHLD, rings).map_err(at("watch processes", ""))?;
@@ -186,7 +186,7 @@ fn serve(mut asked: &File, mut tells: &File, numbers: Option<&File>) -> Result<(
 }
 
 /// Ends all other processes of the namespace; tells whether none is there any more.
-fn end_all(reaped: &mut bool) -> Result<bool, Failed> {
+fn end_all(reaped: &mut bool) -> Result<bool, StepError> {
     let nobody = Err(Errno::SRCH);
     if kill_process_group(Pid::INIT, Signal::KILL) == nobody {
         return Ok(true);
@@ -196,7 +196,7 @@ fn end_all(reaped: &mut bool) -> Result<bool, Failed> {
 }
 
 /// Reaps those who have ended, or waits for all; tells whether there was any.
-fn reap_all(options: WaitOptions) -> Result<bool, Failed> {
+fn reap_all(options: WaitOptions) -> Result<bool, StepError> {
     let mut any = false;
     loop {
         match wait(options) {

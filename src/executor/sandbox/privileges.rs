@@ -6,11 +6,11 @@ use rustix::thread::{
     set_capabilities_secure_bits, set_no_new_privs,
 };
 
-use super::mounts::{Failed, at};
+use super::mounts::{StepError, at};
 
 /// Gives up all capabilities but some: neither this process nor what it starts can get any other,
 /// not even as root.
-pub(super) fn give_up(but: CapabilitySet) -> Result<(), Failed> {
+pub(super) fn give_up(but: CapabilitySet) -> Result<(), StepError> {
     let bits = CapabilitiesSecureBits::NO_ROOT
         | CapabilitiesSecureBits::NO_ROOT_LOCKED
         | CapabilitiesSecureBits::NO_SETUID_FIXUP

@@ -7,20 +7,20 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use rustix::thread::UnshareFlags;
 use wait4::try_wait4_pid;
 
-use super::mounts::{Failed, at};
+use super::mounts::{StepError, at};
 use super::wire::{Reply, Used};
 
 /// Why a process ends that is, or was forked from, a launcher.
 #[derive(Debug)]
 pub(super) enum End {
     /// Something failed.
-    Failed(Failed),
+    Failed(StepError),
     /// It has done its work, or another process has told why that is not possible.
     Over,
 }
 
-impl From<Failed> for End {
-    fn from(failed: Failed) -> Self {
+impl From<StepError> for End {
+    fn from(failed: StepError) -> Self {
         Self::Failed(failed)
     }
 }
@@ -32,18 +32,18 @@ pub(super) fn send(reply: &Reply) {
 }
 
 /// Sends what failed.
-pub(super) fn send_failed(failed: Failed) {
+pub(super) fn send_failed(failed: StepError) {
     send(&failed.reply());
 }
 
 /// Leaves for new namespaces.
-pub(super) fn unshare(flags: UnshareFlags) -> Result<(), Failed> {
+pub(super) fn unshare(flags: UnshareFlags) -> Result<(), StepError> {
     #[expect(deprecated, reason = "only its flag FILES is unsafe, and never used here")]
     rustix::thread::unshare(flags).map_err(at("create namespaces", ""))
 }
 
 /// Forks; returns the new process, and `None` in it.
-pub(super) fn forked() -> Result<Option<Pid>, Failed> {
+pub(super) fn forked() -> Result<Option<Pid>, StepError> {
     match fork().map_err(at("fork", ""))? {
         Fork::Parent(pid) => Ok(Pid::from_raw(pid)),
         Fork::Child => Ok(None),
@@ -51,7 +51,7 @@ pub(super) fn forked() -> Result<Option<Pid>, Failed> {
 }
 
 /// Waits for a child and reaps it; returns what it and the processes that it has reaped used.
-pub(super) fn reap(child: Pid) -> Result<Used, Failed> {
+pub(super) fn reap(child: Pid) -> Result<Used, StepError> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     waitid(WaitId::Pid(child), options).map_err(at("wait", ""))?;
     let used = try_wait4_pid(child.as_raw_nonzero().get().unsigned_abs());

@@ -12,7 +12,8 @@ use rustix::mount::{MountFlags, UnmountFlags, mount_bind_recursive, unmount};
 use rustix::process::{chdir, pivot_root};
 
 use super::mounts::{
-    Failed, NEW, OLD, QUIET, SYSTEM, VERIFY, at, below, bind_read_only, directory, memory, restrict,
+    NEW, OLD, QUIET, SYSTEM, StepError, VERIFY, at, below, bind_read_only, directory, memory,
+    restrict,
 };
 use super::spec::{self, Bind, COMPUTATION, HOME, INPUTS, Mode, OUTPUTS, SandboxSpec, TMP};
 use super::system::Part;
@@ -28,13 +29,13 @@ pub(super) struct Ready {
 
 impl Ready {
     /// Makes the mount points of what each execution has, beside parts of the system.
-    pub(super) fn with(parts: Vec<Part>) -> Result<Self, Failed> {
+    pub(super) fn with(parts: Vec<Part>) -> Result<Self, StepError> {
         furnish(SYSTEM, &parts)?;
         Ok(Self { parts, inputs: 0 })
     }
 
     /// Makes mount points for as many inputs as an execution has, and no more.
-    pub(super) fn fit(&mut self, spec: &SandboxSpec) -> Result<(), Failed> {
+    pub(super) fn fit(&mut self, spec: &SandboxSpec) -> Result<(), StepError> {
         let point = |number| below(SYSTEM, &spec::name(INPUTS, number));
         while self.inputs < spec.inputs {
             let point = point(self.inputs);
@@ -51,7 +52,7 @@ impl Ready {
 
     /// Completes the root, or builds another, and returns it. This process has a mount namespace of
     /// its own.
-    pub(super) fn complete(&self, spec: &SandboxSpec) -> Result<&'static str, Failed> {
+    pub(super) fn complete(&self, spec: &SandboxSpec) -> Result<&'static str, StepError> {
         let root = if spec.is_plain() {
             SYSTEM
         } else {
@@ -71,7 +72,7 @@ impl Ready {
 }
 
 /// Makes the links of a root, and the directories where something is mounted.
-fn furnish(root: &str, parts: &[Part]) -> Result<(), Failed> {
+fn furnish(root: &str, parts: &[Part]) -> Result<(), StepError> {
     let own = [COMPUTATION, INPUTS, OUTPUTS, TMP, HOME].map(Path::new);
     for name in own.into_iter().chain(mounted(parts)) {
         directory(root, name)?;
@@ -94,7 +95,7 @@ fn mounted(parts: &[Part]) -> impl Iterator<Item = &Path> {
 }
 
 /// Shows a path of the host.
-fn bind(root: &str, bind: &Bind) -> Result<(), Failed> {
+fn bind(root: &str, bind: &Bind) -> Result<(), StepError> {
     let (path, target) = (below(OLD, &bind.source), below(root, &bind.target));
     let verified = bind.id.map(|id| open_verified(&path, id)).transpose();
     let verified = verified.map_err(at(VERIFY, &bind.source))?;
@@ -120,7 +121,7 @@ fn bind(root: &str, bind: &Bind) -> Result<(), Failed> {
 }
 
 /// Makes a path the root, read-only, lets go of everything else, and goes to a directory.
-pub(super) fn enter(root: &str, directory: &str) -> Result<(), Failed> {
+pub(super) fn enter(root: &str, directory: &str) -> Result<(), StepError> {
     restrict(Path::new(root), MountFlags::RDONLY | QUIET)?;
     chdir(root).map_err(at("enter", root))?;
     pivot_root(".", ".").map_err(at("take as root", root))?;

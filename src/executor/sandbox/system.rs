@@ -13,7 +13,7 @@ use rustix::mount::{
 use rustix::process::{chdir, geteuid, pivot_root};
 
 use super::mounts::{
-    Failed, OLD, QUIET, SYSTEM, at, below, directory, memory, mounted_below, restrict,
+    OLD, QUIET, SYSTEM, StepError, at, below, directory, memory, mounted_below, restrict,
 };
 use super::spec::TMP;
 
@@ -58,7 +58,7 @@ pub(super) enum Part {
 }
 
 /// Moves a launcher, which has a mount namespace, into a file system of its own.
-pub(super) fn prepare(devices: &[PathBuf]) -> Result<Vec<Part>, Failed> {
+pub(super) fn prepare(devices: &[PathBuf]) -> Result<Vec<Part>, StepError> {
     let everything = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
     mount_change("/", everything).map_err(at("make private the mounts below", "/"))?;
     memory("/tmp", c"mode=0755")?;
@@ -105,7 +105,7 @@ fn relative(name: &Path, to: &Path) -> PathBuf {
 }
 
 /// Binds a part of the host's system.
-fn bind(name: &Path) -> Result<(), Failed> {
+fn bind(name: &Path) -> Result<(), StepError> {
     let target = directory(SYSTEM, name)?;
     mount_bind_recursive(below(OLD, name), &target).map_err(at("bind", name))?;
     if name == Path::new("/etc") && geteuid().is_root() {
@@ -115,7 +115,7 @@ fn bind(name: &Path) -> Result<(), Failed> {
 }
 
 /// Makes a /dev of the devices that do no harm, and of those that are granted.
-fn make_devices(dev: &Path, granted: &[PathBuf]) -> Result<(), Failed> {
+fn make_devices(dev: &Path, granted: &[PathBuf]) -> Result<(), StepError> {
     fs::create_dir(dev).map_err(at("make", dev))?;
     mount("tmpfs", dev, "tmpfs", MountFlags::NOSUID, c"mode=0755").map_err(at("mount", dev))?;
     let usual = DEVICES.iter().map(|name| Path::new("/dev").join(name));
@@ -140,7 +140,7 @@ fn make_devices(dev: &Path, granted: &[PathBuf]) -> Result<(), Failed> {
 }
 
 /// Covers what only root may read: an ordinary user would not see it either.
-fn hide_secrets(etc: &Path) -> Result<(), Failed> {
+fn hide_secrets(etc: &Path) -> Result<(), StepError> {
     let mut left = vec![etc.to_owned()];
     while let Some(directory) = left.pop() {
         for entry in fs::read_dir(&directory).map_err(at("list", &directory))? {
@@ -160,7 +160,7 @@ fn hide_secrets(etc: &Path) -> Result<(), Failed> {
 }
 
 /// Covers files of `/proc` that tell of others, and those that only root may read.
-pub(super) fn cover_proc() -> Result<(), Failed> {
+pub(super) fn cover_proc() -> Result<(), StepError> {
     let (telling, mut secret) = (TELLING.map(|name| Path::new(PROC).join(name)), Vec::new());
     if geteuid().is_root() {
         for entry in fs::read_dir(PROC).map_err(at("list", PROC))? {
@@ -177,7 +177,7 @@ pub(super) fn cover_proc() -> Result<(), Failed> {
 }
 
 /// Covers a file with an empty one. Where it is bound without devices, it cannot be opened either.
-fn cover(path: &Path) -> Result<(), Failed> {
+fn cover(path: &Path) -> Result<(), StepError> {
     mount_bind("/old/dev/null", path).map_err(at("cover", path))
 }
 

@@ -105,15 +105,16 @@ pub enum VerifyError {
 }
 
 /// A record, and the files that it promises.
-struct Part<'a> {
+struct RecordFiles<'a> {
     entry: &'a Entry,
     promises: Vec<ExpectedFile>,
     /// The damage of the record itself; then it promises nothing.
     wrong: Option<Finding>,
 }
 
-/// A file to be checked, or a record that is wrong itself, and to which part it belongs.
-struct Job<'a> {
+/// A file to be checked, or a record that is wrong itself.
+struct FileCheck<'a> {
+    /// The index of its record.
     part: usize,
     promise: Option<&'a ExpectedFile>,
 }
@@ -148,7 +149,7 @@ pub fn verify(
     observe(VerifyEvent::Begun { bytes });
     let (mut damaged, mut found, mut next) = (Vec::new(), Vec::new(), 0);
     check(storage, &jobs, stop, &mut |number, defect| {
-        let Job { part, promise } = jobs[number];
+        let FileCheck { part, promise } = jobs[number];
         if let Some(ExpectedFile { name, digest, .. }) = promise {
             verdict.files += 1;
             verdict.bytes = verdict.bytes.saturating_add(digest.size);
@@ -160,7 +161,7 @@ pub fn verify(
         }
         // Nothing of a record is told before all of it is checked: that is where to go on.
         next = number + 1;
-        let Part { entry, wrong, .. } = &parts[part];
+        let RecordFiles { entry, wrong, .. } = &parts[part];
         let defects = || wrong.iter().chain(&found);
         verdict.wrong += defects().count();
         defects().for_each(|finding| observe(VerifyEvent::Found(finding)));
@@ -209,7 +210,7 @@ fn read<'a>(
     entries: &[&'a Entry],
     since: Option<Timestamp>,
     stop: &AtomicBool,
-) -> Result<Vec<Part<'a>>, Stopped> {
+) -> Result<Vec<RecordFiles<'a>>, Stopped> {
     let part = |entry: &&'a Entry| {
         if stop.load(Ordering::Relaxed) {
             return Err(Stopped);
@@ -221,17 +222,17 @@ fn read<'a>(
             Ok(_) => return Ok(None),
             Err(defect) => (Vec::new(), Some(Finding { name: entry.record(), defect })),
         };
-        Ok(Some(Part { entry, promises, wrong }))
+        Ok(Some(RecordFiles { entry, promises, wrong }))
     };
     let parts = entries.par_iter().map(part).collect::<Result<Vec<_>, Stopped>>()?;
     Ok(parts.into_iter().flatten().collect())
 }
 
 /// Lists what is to be checked, in order.
-fn jobs<'a>(parts: &'a [Part<'_>]) -> Vec<Job<'a>> {
-    let jobs = parts.iter().enumerate().flat_map(|(part, Part { promises, wrong, .. })| {
+fn jobs<'a>(parts: &'a [RecordFiles<'_>]) -> Vec<FileCheck<'a>> {
+    let jobs = parts.iter().enumerate().flat_map(|(part, RecordFiles { promises, wrong, .. })| {
         let files = promises.iter().map(Some);
-        files.chain(wrong.iter().map(|_| None)).map(move |promise| Job { part, promise })
+        files.chain(wrong.iter().map(|_| None)).map(move |promise| FileCheck { part, promise })
     });
     jobs.collect()
 }
@@ -239,7 +240,7 @@ fn jobs<'a>(parts: &'a [Part<'_>]) -> Vec<Job<'a>> {
 /// Checks all files in parallel; tells each in the order given, up to where it was stopped.
 fn check(
     storage: &Storage,
-    jobs: &[Job<'_>],
+    jobs: &[FileCheck<'_>],
     stop: &AtomicBool,
     tell: &mut dyn FnMut(usize, Option<Defect>),
 ) {

@@ -42,7 +42,7 @@ pub use self::run::{Holder, LEASE_TIMEOUT};
 use self::site::Absent;
 pub use self::site::Site;
 pub use self::stage::{PublishError, Sealed, Stage, WritableArea};
-pub use self::tree::{FoundTree, NewTree, OpenTree, Trees};
+pub use self::tree::{FoundTree, NewTree, OpenTree, StoredTrees};
 use self::versions::Versions;
 use super::disk::{self, Disk, Doing, Durability, FileId, Result, Root, StorageError};
 use super::layout::TASK_INPUTS;
@@ -223,8 +223,8 @@ impl Storage {
     }
 
     /// The trees of computations.
-    pub const fn trees(&self) -> Trees<'_> {
-        Trees::new(&self.root)
+    pub const fn trees(&self) -> StoredTrees<'_> {
+        StoredTrees::new(&self.root)
     }
 
     /// The task inputs.

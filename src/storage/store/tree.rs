@@ -44,11 +44,11 @@ impl OpenTree {
 
 /// The trees of computations in a storage.
 #[derive(Clone, Copy, Debug)]
-pub struct Trees<'a> {
+pub struct StoredTrees<'a> {
     root: &'a Root,
 }
 
-impl<'a> Trees<'a> {
+impl<'a> StoredTrees<'a> {
     pub(super) const fn new(root: &'a Root) -> Self {
         Self { root }
     }
@@ -159,7 +159,7 @@ impl NewTree<'_> {
     /// Fails if the storage cannot be written.
     pub fn publish(self, tree: &ObjectId) -> Result<bool> {
         self.root.flush()?;
-        let place = self.root.place(&Trees::new(self.root).name(tree))?;
+        let place = self.root.place(&StoredTrees::new(self.root).name(tree))?;
         let first = self.root.disk.rename_new(&self.room, &place)?;
         if first {
             self.root.unsynced.note_entry(&place);
@@ -178,7 +178,7 @@ impl NewTree<'_> {
     /// Fails if the storage cannot be written.
     pub fn replace(self, tree: &ObjectId) -> Result<bool> {
         self.root.flush()?;
-        let place = Trees::new(self.root).path(tree);
+        let place = StoredTrees::new(self.root).path(tree);
         let room = self.root.quarantine_room(&format!("{TREES}/{QUARANTINE}/{}", tree.full()));
         let quarantine = self.root.place(&room)?;
         if self.root.disk.exchange(&self.room, &place)? {

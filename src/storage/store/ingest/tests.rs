@@ -10,23 +10,23 @@ use super::*;
 use crate::storage::{Durability, Storage, Unrecorded};
 
 /// A storage with a cache, and a file that is just large enough for it.
-struct Place {
+struct CachedInput {
     _dir: TempDir,
     file: PathBuf,
     storage: Storage,
 }
 
-fn place() -> Place {
+fn place() -> CachedInput {
     let dir = tempfile::tempdir().unwrap();
     let (file, cache) = (dir.path().join("file"), dir.path().join("cache"));
     fs::write(&file, vec![b'x'; 128 << 10]).unwrap();
     let storage = dir.path().join("storage");
     let storage = Storage::open(&storage, Unrecorded::Refuse, Durability::Unsynced).unwrap();
     let storage = storage.with_cache(Some(Cache::at(cache)));
-    Place { _dir: dir, file, storage }
+    CachedInput { _dir: dir, file, storage }
 }
 
-impl Place {
+impl CachedInput {
     /// Opens the file so many milliseconds after its last change.
     fn open_after(&self, ms: u64) -> Original<'_> {
         let mut original = self.storage.ingest.original(&self.file).unwrap();

@@ -12,14 +12,14 @@ use crate::storage::records::Origin;
 use crate::storage::{Durability, Found, ResultName};
 
 /// A storage with the results of some calls, and a cache.
-struct Place {
+struct CachedResults {
     dir: TempDir,
     inputs: Vec<[Digest; 1]>,
 }
 
-fn place(calls: usize) -> Place {
+fn place(calls: usize) -> CachedResults {
     let inputs = (0..calls).map(|number| [Digest::of(number.to_string().as_bytes())]);
-    let place = Place { dir: tempfile::tempdir().unwrap(), inputs: inputs.collect() };
+    let place = CachedResults { dir: tempfile::tempdir().unwrap(), inputs: inputs.collect() };
     let storage = place.dir.path().join("storage");
     let storage = Storage::open(&storage, Unrecorded::Adopt, Durability::Unsynced).unwrap();
     for at in 0..calls {
@@ -37,7 +37,7 @@ fn place(calls: usize) -> Place {
     place
 }
 
-impl Place {
+impl CachedResults {
     fn open(&self, caching: bool) -> Storage {
         let cache = caching.then(|| Cache::at(self.dir.path().join("cache")));
         let storage = self.dir.path().join("storage");

@@ -9,7 +9,7 @@ pub(super) const NAMESPACES: [&str; 6] = ["user", "mnt", "pid", "ipc", "uts", "n
 
 /// What there is outside of the sandbox, for attempts to look for: one fact a line.
 #[derive(Debug, PartialEq)]
-pub(super) struct Facts {
+pub(super) struct Targets {
     /// A file that is not shown.
     pub(super) secret: PathBuf,
     /// The user's home.
@@ -30,7 +30,7 @@ pub(super) struct Facts {
     pub(super) key: i32,
 }
 
-impl Facts {
+impl Targets {
     pub(super) fn text(&self) -> String {
         let Self { secret, home, program, process, port, socket, mark, namespaces, key } = self;
         let paths = [secret, home, program].map(|path| path.display().to_string());
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn facts_arrive() {
-        let facts = Facts {
+        let targets = Targets {
             secret: "/a/b".into(),
             home: "/root".into(),
             program: "/bin/ce".into(),
@@ -88,7 +88,7 @@ mod tests {
             namespaces: namespaces(),
             key: 5,
         };
-        assert_eq!(Facts::parse(&facts.text()), Some(facts));
-        assert_eq!(Facts::parse("a\nb\n"), None);
+        assert_eq!(Targets::parse(&targets.text()), Some(targets));
+        assert_eq!(Targets::parse("a\nb\n"), None);
     }
 }
