@@ -1,4 +1,6 @@
-//! Numbers of things, in words.
+//! Numbers, sizes and durations in words, and words for a shell.
+
+use std::time::Duration;
 
 /// Writes how many there are of something: `1 call`, `2 calls`.
 pub(crate) fn counted(count: usize, one: &str) -> String {
@@ -6,6 +8,56 @@ pub(crate) fn counted(count: usize, one: &str) -> String {
         1 => format!("1 {one}"),
         _ => format!("{count} {one}s"),
     }
+}
+
+/// Writes so many bytes: `17 B`, `1.5 KiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    let (mut size, mut unit) = (bytes as f64, "B");
+    for larger in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
+        if size >= 1024.0 {
+            (size, unit) = (size / 1024.0, larger);
+        }
+    }
+    let digits = usize::from(unit != "B");
+    format!("{size:.digits$} {unit}")
+}
+
+/// Writes how long something took, in seconds: `2.5 s`, `1h 2m`.
+pub(crate) fn duration(seconds: f64) -> String {
+    if seconds < 60.0 {
+        format!("{seconds:.1} s")
+    } else {
+        // Whole seconds are exact enough from here on.
+        format!("{:#}", jiff::SignedDuration::from_secs(seconds as i64))
+    }
+}
+
+/// Writes a short duration: `12 µs`, `1.2 ms`, `1.5 s`.
+pub(crate) fn short_duration(time: Duration) -> String {
+    match time.as_secs_f64() {
+        seconds if seconds >= 1.0 => format!("{seconds:.1} s"),
+        seconds if seconds >= 1e-3 => format!("{:.1} ms", seconds * 1e3),
+        seconds => format!("{:.0} µs", seconds * 1e6),
+    }
+}
+
+/// Writes a duration as a clock does: `0:07`, `12:34`, `1:02:03`.
+pub(crate) fn clock(time: Duration) -> String {
+    let (hours, minutes, seconds) =
+        (time.as_secs() / 3600, time.as_secs() / 60 % 60, time.as_secs() % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+/// Writes a word so that a shell reads it as one.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:+%@,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -16,5 +68,22 @@ mod tests {
     fn one_is_one_and_all_others_are_many() {
         let counts = [0, 1, 2].map(|count| counted(count, "call"));
         assert_eq!(counts, ["0 calls", "1 call", "2 calls"]);
+    }
+
+    #[test]
+    fn a_word_is_quoted_if_a_shell_would_not_read_it_as_one() {
+        let quoted = ["../results", "it's mine", ""].map(quoted);
+        assert_eq!(quoted, ["../results", r"'it'\''s mine'", "''"]);
+    }
+
+    #[test]
+    fn sizes_and_durations_have_the_unit_that_suits_them() {
+        let sizes = [1023, 1536, 5 << 40, 3 << 50].map(size);
+        assert_eq!(sizes, ["1023 B", "1.5 KiB", "5.0 TiB", "3.0 PiB"]);
+        let times = [12, 1250, 1_500_000].map(|us| short_duration(Duration::from_micros(us)));
+        assert_eq!(times, ["12 µs", "1.2 ms", "1.5 s"]);
+        assert_eq!([2.54, 3720.0].map(duration), ["2.5 s", "1h 2m"]);
+        let clocks = [7, 754, 3723].map(|seconds| clock(Duration::from_secs(seconds)));
+        assert_eq!(clocks, ["0:07", "12:34", "1:02:03"]);
     }
 }

@@ -52,7 +52,7 @@ const OWNERS: [(&str, &[&str]); 24] = [
     ("gix_imara_diff", &["questions/compare/"]),
     ("hex", &["digest.rs"]),
     ("indicatif", &["report/"]),
-    ("jiff", &["storage/", "executor/", "questions/", "report/", "cli/"]),
+    ("jiff", &["storage/", "executor/", "questions/", "report/", "cli/", "words.rs"]),
     ("linux_keyutils", &["doctor/isolation/"]),
     ("nix", &["executor/signals.rs"]),
     ("postcard", &["cache/table.rs"]),

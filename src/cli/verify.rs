@@ -14,7 +14,7 @@ use crate::report::Bar;
 use crate::session::{Error, Stop};
 use crate::storage::maintenance::verify::{self, Request, Sample, Verdict, VerifyEvent};
 use crate::storage::{Durability, Storage, Unrecorded};
-use crate::words::counted;
+use crate::words::{counted, quoted};
 
 const MIB: f64 = (1 << 20) as f64;
 
@@ -119,15 +119,6 @@ impl Verify {
     }
 }
 
-/// Writes a word so that a shell reads it as one.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:+%@,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 /// Says how much was read, how fast, and what came of it.
 fn summarise(verdict: &Verdict, begun: Instant) {
     let &Verdict { files, bytes, wrong, odd, quarantined, .. } = verdict;
@@ -144,15 +135,4 @@ fn percent(text: &str) -> Result<f64, String> {
     let percent: f64 = text.trim_end_matches('%').parse().map_err(|error| format!("{error}"))?;
     let right = percent > 0.0 && percent <= 100.0;
     right.then_some(percent).ok_or_else(|| "it is not above 0 and up to 100".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_is_quoted_if_a_shell_would_not_read_it_as_one() {
-        let quoted = ["../results", "it's mine", ""].map(quoted);
-        assert_eq!(quoted, ["../results", r"'it'\''s mine'", "''"]);
-    }
 }

@@ -9,6 +9,7 @@ use crate::digest::{Digest, ObjectId};
 use crate::questions::history::{Ancestor, Subject, TakenOver};
 use crate::storage::records::{CallRecord, Execution, JobRecord, Origin, Provenance};
 use crate::storage::{Defect, Entry, LogTail, Record, Storage};
+use crate::words;
 
 /// The provenance of a file.
 #[derive(Debug)]
@@ -193,7 +194,7 @@ fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
     field(out, "when", &format!("{start} to {end}"))?;
     field(out, "duration", &format!("{seconds:.3} s"))?;
     field(out, "CPU time", &format!("{user_seconds:.3} s user, {system_seconds:.3} s system"))?;
-    field(out, "peak memory", &super::size(*peak_bytes))
+    field(out, "peak memory", &words::size(*peak_bytes))
 }
 
 fn stamp(stamp: &Provenance, out: &mut dyn Write) -> io::Result<()> {

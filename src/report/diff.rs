@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
-use super::{harmless, size};
+use super::harmless;
 use crate::evaluate::Evaluation;
 use crate::plan::{CallId, Source};
 use crate::questions::compare::{self, ComparedOutput, Difference, OutputVerdict};
 use crate::task::workflow::{Node, NodeId};
+use crate::words::size;
 
 /// Two evaluations, and what the user calls each.
 #[derive(Clone, Copy)]

@@ -5,13 +5,13 @@ use std::io::{self, Write};
 
 use super::cause::{cause, reason};
 use super::columns::aligned;
-use super::{duration, harmless};
+use super::harmless;
 use crate::evaluate::Evaluation;
 use crate::evaluate::Outcome;
 use crate::exit::Exit;
 use crate::git::{ChangeLog, FileChange, LineCounts};
 use crate::questions::explain::{Cause, Change, Explained, Explanation, Why};
-use crate::words::counted;
+use crate::words::{counted, duration};
 
 /// How many files of a change are told.
 const FILES: usize = 20;

@@ -4,9 +4,9 @@ use std::fmt;
 use std::io::{self, Write};
 
 use super::columns::aligned;
-use super::{duration, size};
 use crate::questions::collect::{Candidate, Group, Presence};
 use crate::storage::{Entry, KnownRepository, PinRecord, RepositoryRecord, Storage};
+use crate::words::{duration, size};
 
 /// Prints a line for each group, and one for each candidate in it: size, duration, time of
 /// recording, first file.

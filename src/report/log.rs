@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use super::columns::aligned;
-use super::size;
 use crate::digest::SHORT;
 use crate::questions::history::{Past, TakenOver};
+use crate::words::size;
 
 /// How many inputs a line shows.
 const INPUTS: usize = 4;

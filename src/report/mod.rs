@@ -173,28 +173,6 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Writes so many bytes for humans.
-fn size(bytes: u64) -> String {
-    let (mut size, mut unit) = (bytes as f64, "B");
-    for larger in ["KiB", "MiB", "GiB", "TiB"] {
-        if size >= 1024.0 {
-            (size, unit) = (size / 1024.0, larger);
-        }
-    }
-    let digits = usize::from(unit != "B");
-    format!("{size:.digits$} {unit}")
-}
-
-/// Writes a duration for humans.
-fn duration(seconds: f64) -> String {
-    if seconds < 60.0 {
-        format!("{seconds:.1} s")
-    } else {
-        // Whole seconds are exact enough from here on.
-        format!("{:#}", jiff::SignedDuration::from_secs(seconds as i64))
-    }
-}
-
 /// Whoever is told what happens.
 pub trait Reporter {
     /// Tells of an event.

@@ -10,6 +10,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::plan::CallId;
+use crate::words;
 
 /// How often the display changes at most.
 pub const TICK: Duration = Duration::from_millis(100);
@@ -91,7 +92,7 @@ impl<'a> Progress<'a> {
         let long = self.running.iter().filter(|((since, _), _)| since.elapsed() >= WORTH);
         let long: Vec<String> = long
             .take(LINES)
-            .map(|((since, _), title)| format!("{:>8}  {title}", clock(since.elapsed())))
+            .map(|((since, _), title)| format!("{:>8}  {title}", words::clock(since.elapsed())))
             .collect();
         self.lines.resize_with(long.len().max(self.lines.len()), || {
             let line = ProgressBar::new_spinner();
@@ -108,7 +109,7 @@ impl<'a> Progress<'a> {
         }
         self.total.set_position(self.done);
         let (reused, running) = (self.reused, self.running.len());
-        let time = clock(self.begun.elapsed());
+        let time = words::clock(self.begun.elapsed());
         self.total.set_message(format!("calls, {reused} found, {running} running, {time}"));
     }
 
@@ -127,26 +128,5 @@ impl<'a> Progress<'a> {
             line.finish_and_clear();
         }
         self.total.finish_and_clear();
-    }
-}
-
-/// Writes a duration as a clock does: 0:07, 12:34, 1:02:03.
-fn clock(time: Duration) -> String {
-    let (hours, minutes, seconds) =
-        (time.as_secs() / 3600, time.as_secs() / 60 % 60, time.as_secs() % 60);
-    match hours {
-        0 => format!("{minutes}:{seconds:02}"),
-        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_read_like_a_clock() {
-        let text = [7, 754, 3723].map(|seconds| clock(Duration::from_secs(seconds)));
-        assert_eq!(text, ["0:07", "12:34", "1:02:03"]);
     }
 }

@@ -20,7 +20,7 @@ use rustix::thread::{
 };
 
 use super::kernel;
-use super::targets::{Targets, namespaces, open_to_write, possible};
+use super::targets::{Targets, is_process, listed, namespaces, open_to_write, possible};
 use crate::executor::sandbox::{COMPUTATION, DEVICES, INPUTS};
 
 /// What is attempted: its name, what it is that holds, and a function that tells what was possible.
@@ -84,16 +84,13 @@ fn other_files(targets: &Targets) -> Option<String> {
 }
 
 fn home(targets: &Targets) -> Option<String> {
-    let listed = fs::read_dir(&targets.home).into_iter().flatten().flatten();
     // Where this program is may be shown.
-    let mut others = listed.filter(|entry| !targets.program.starts_with(entry.path()));
-    others.next().map(|entry| format!("{} can be seen", entry.path().display()))
+    let other = listed(&targets.home).find(|path| !targets.program.starts_with(path));
+    other.map(|path| format!("{} can be seen", path.display()))
 }
 
 fn other_processes(targets: &Targets) -> Option<String> {
-    let is_process = |name: &str| name.bytes().all(|c| c.is_ascii_digit());
-    let listed = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let seen = listed.filter(|entry| entry.file_name().to_str().is_some_and(is_process)).count();
+    let seen = listed("/proc").filter(|path| is_process(path)).count();
     let environment = format!("/proc/{}/environ", targets.process);
     possible(File::open(environment), "the environment of a process can be read")
         .or_else(|| (seen > 10).then(|| "names and arguments of processes can be seen".to_owned()))
@@ -140,19 +137,16 @@ fn environment(_: &Targets) -> Option<String> {
 
 fn descriptors(_: &Targets) -> Option<String> {
     // The usual three, what is printed to, and this list.
-    let open = fs::read_dir("/proc/self/fd").into_iter().flatten().count();
+    let open = listed("/proc/self/fd").count();
     (open > 5).then(|| format!("{open} are open"))
 }
 
 fn devices(_: &Targets) -> Option<String> {
-    let listed = fs::read_dir("/dev").into_iter().flatten().flatten();
-    let mut names = listed.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let other = names.find(|name| {
-        !DEVICES.contains(&name.as_str())
-            && !["fd", "stdin", "stdout", "stderr", "shm"].contains(&name.as_str())
-    });
+    let known = [&DEVICES[..], &["fd", "stdin", "stdout", "stderr", "shm"]].concat();
+    let is_known = |path: &Path| known.iter().any(|name| path.file_name() == Some(name.as_ref()));
+    let other = listed("/dev").find(|path| !is_known(path));
     let (mode, disk) = (Mode::RUSR | Mode::WUSR, rustix::fs::makedev(8, 0));
-    other.map(|name| format!("/dev/{name} is there")).or_else(|| {
+    other.map(|path| format!("{} is there", path.display())).or_else(|| {
         possible(mknodat(CWD, "disk", FileType::BlockDevice, mode, disk), "a disk can be made")
     })
 }

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::thread::UnshareFlags;
 
-use super::targets::{Targets, open_to_write, possible};
+use super::targets::{Targets, is_process, listed, open_to_write, possible};
 use crate::executor::sandbox::TELLING;
 
 /// Everything that whoever has a key, or its user, may do with it.
@@ -40,10 +40,7 @@ pub(super) fn keyrings(targets: &Targets) -> Option<String> {
 }
 
 pub(super) fn files(_: &Targets) -> Option<String> {
-    let listed = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let names = listed.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let others = names.filter(|name| !name.bytes().all(|c| c.is_ascii_digit()));
-    let told = others.map(|name| Path::new("/proc").join(name)).find(|path| tells(path));
+    let told = listed("/proc").find(|path| !is_process(path) && tells(path));
     told.map(|path| format!("{} can be read", path.display())).or_else(|| {
         let obeyed = OBEYED.iter().find(|path| open_to_write(Path::new(path)).is_ok());
         obeyed.map(|path| format!("{path} can be written"))
@@ -65,10 +62,9 @@ pub(super) fn shared_memory(_: &Targets) -> Option<String> {
         list.lines().count()
     };
     let other = ["shm", "sem", "msg"].into_iter().find(|name| lines(name) > 1);
-    let mut files = fs::read_dir("/dev/shm").into_iter().flatten();
     other
         .map(|name| format!("/proc/sysvipc/{name} is not empty"))
-        .or_else(|| files.next().map(|_| "/dev/shm is not empty".to_owned()))
+        .or_else(|| listed("/dev/shm").next().map(|_| "/dev/shm is not empty".to_owned()))
 }
 
 pub(super) fn control_groups(_: &Targets) -> Option<String> {

@@ -21,7 +21,7 @@ use std::process::{Child, Command, ExitCode};
 use std::sync::mpsc::channel;
 
 use self::attempt::ATTEMPTS;
-use self::targets::Targets;
+use self::targets::{Targets, listed};
 use crate::digest::Digest;
 use crate::doctor::Diagnosis;
 use crate::executor::{
@@ -29,6 +29,7 @@ use crate::executor::{
     SandboxError, VerifiedPath,
 };
 use crate::task::access::{Access, Rule};
+use crate::words::quoted;
 
 /// The hidden first argument that makes this program try to break out.
 pub(super) const BREAK_OUT: &str = "--break-out";
@@ -105,8 +106,8 @@ impl Trial {
         }
         fs::write(at("secret/file"), "secret\n")?;
         let program = std::env::current_exe()?.canonicalize()?;
-        let quoted = program.display().to_string().replace('\'', r"'\''");
-        fs::write(at("tree/exec"), format!("#!/bin/sh\nexec '{quoted}' {BREAK_OUT} \"$@\"\n"))?;
+        let program_word = quoted(&program.display().to_string());
+        fs::write(at("tree/exec"), format!("#!/bin/sh\nexec {program_word} {BREAK_OUT} \"$@\"\n"))?;
         fs::set_permissions(at("tree/exec"), Permissions::from_mode(0o700))?;
         let tcp = TcpListener::bind("127.0.0.1:0")?;
         let socket = format!("ce-doctor-{}", std::process::id());
@@ -222,7 +223,6 @@ fn survivor(mark: &str) -> Option<String> {
         let words = fs::read(dir.join("cmdline")).unwrap_or_default();
         words.split(|byte| *byte == 0).any(|word| word == mark.as_bytes())
     };
-    let listed = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let found = listed.map(|entry| entry.path()).find(|dir| lives(dir));
+    let found = listed("/proc").find(|dir| lives(dir));
     found.map(|dir| format!("{} still runs", dir.display()))
 }

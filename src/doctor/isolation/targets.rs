@@ -54,6 +54,16 @@ impl Targets {
     }
 }
 
+/// The paths in a directory, as far as they can be listed.
+pub(super) fn listed(dir: impl AsRef<Path>) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+/// Whether a path in `/proc` is that of a process.
+pub(super) fn is_process(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit))
+}
+
 /// The namespaces of this process.
 pub(super) fn namespaces() -> String {
     let name = |kind| fs::read_link(format!("/proc/self/ns/{kind}")).unwrap_or_default();

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::{ProbeSite, refused, span};
+use super::{ProbeSite, refused};
 use crate::doctor::Diagnosis;
 use crate::storage::disk::Result;
+use crate::words::short_duration;
 
 /// How often each flush is timed.
 const TIMES: usize = 5;
@@ -73,10 +74,10 @@ fn told(flushed: Flushed) -> Diagnosis {
     let call = file * 2 + directory * 3;
     let found = format!(
         "a file {}, a directory {}, the file system {}: a call alone waits {} for the disk",
-        span(file),
-        span(directory),
-        span(file_system),
-        span(call)
+        short_duration(file),
+        short_duration(directory),
+        short_duration(file_system),
+        short_duration(call)
     );
     let found = Diagnosis::ok("flushing", found);
     let hint = "use --no-sync where results may be lost with the power, or a faster disk";

@@ -19,7 +19,6 @@ mod times;
 
 use std::error::Error;
 use std::path::Path;
-use std::time::Duration;
 
 use self::site::ProbeSite;
 use crate::doctor::Diagnosis;
@@ -96,28 +95,6 @@ fn refused(probe: &'static str, error: &StorageError, means: &str, hint: &str) -
     found.broken(means).hint(hint)
 }
 
-/// Writes so many bytes for humans.
-fn size(bytes: u64) -> String {
-    let mut size = bytes as f64;
-    for unit in ["bytes", "KiB", "MiB", "GiB", "TiB"] {
-        if size < 1024.0 {
-            let digits = usize::from(unit != "bytes");
-            return format!("{size:.digits$} {unit}");
-        }
-        size /= 1024.0;
-    }
-    format!("{size:.1} PiB")
-}
-
-/// Writes a duration for humans.
-fn span(time: Duration) -> String {
-    match time.as_secs_f64() {
-        seconds if seconds >= 1.0 => format!("{seconds:.1} s"),
-        seconds if seconds >= 1e-3 => format!("{:.1} ms", seconds * 1e3),
-        seconds => format!("{:.0} µs", seconds * 1e6),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io;
@@ -148,17 +125,6 @@ mod tests {
             assert_eq!(grade, Some(Grade::Broken));
             assert!(text.contains("; there is not even room for a probe"), "{text}");
         }
-    }
-
-    #[test]
-    fn numbers_are_for_humans() {
-        assert_eq!(size(1023), "1023 bytes");
-        assert_eq!(size(1536), "1.5 KiB");
-        assert_eq!(size(5 << 40), "5.0 TiB");
-        assert_eq!(size(3 << 50), "3.0 PiB");
-        assert_eq!(span(Duration::from_micros(12)), "12 µs");
-        assert_eq!(span(Duration::from_micros(1250)), "1.2 ms");
-        assert_eq!(span(Duration::from_millis(1500)), "1.5 s");
     }
 
     #[test]

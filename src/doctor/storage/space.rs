@@ -2,9 +2,10 @@
 
 use rustix::fs::statvfs;
 
-use super::{ELSEWHERE, ProbeSite, refused, size};
+use super::{ELSEWHERE, ProbeSite, refused};
 use crate::doctor::Diagnosis;
 use crate::storage::disk::Doing;
+use crate::words::size;
 
 /// Less is nearly nothing, in bytes.
 const LITTLE: u64 = 1 << 30;

@@ -4,10 +4,11 @@ use std::fs::{File, FileTimes};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::{ELSEWHERE, ProbeSite, refused, span};
+use super::{ELSEWHERE, ProbeSite, refused};
 use crate::doctor::Diagnosis;
 use crate::storage::disk::Result;
 use crate::storage::disk::{Disk, Doing};
+use crate::words::short_duration;
 
 /// What file systems round time stamps to, in nanoseconds.
 const GRAINS: [i64; 7] = [1, 100, 1_000, 1_000_000, 10_000_000, SECOND, 2 * SECOND];
@@ -84,10 +85,11 @@ fn told_of_stamps(Stamps { grain, tick }: Stamps) -> Diagnosis {
     };
     let fine = match grain {
         1 => "1 ns".to_owned(),
-        _ => span(Duration::from_nanos(grain.unsigned_abs())),
+        _ => short_duration(Duration::from_nanos(grain.unsigned_abs())),
     };
     let tick = tick.unwrap_or(WATCHED).max(Duration::from_nanos(grain.unsigned_abs()));
-    let found = format!("rounded to {fine}; a change is seen {} after another", span(tick));
+    let found =
+        format!("rounded to {fine}; a change is seen {} after another", short_duration(tick));
     let found = Diagnosis::ok(probe, found);
     if grain < SECOND {
         return found;
@@ -117,9 +119,15 @@ fn told_of_clock(ahead: i64) -> Diagnosis {
     let found = match ahead {
         _ if off < Duration::from_millis(100) => "that of the files and of this host agree".into(),
         0.. => {
-            format!("that of the files is {} ahead of this host's; it does not matter", span(off))
+            format!(
+                "that of the files is {} ahead of this host's; it does not matter",
+                short_duration(off)
+            )
         }
-        _ => format!("that of the files is {} behind this host's; it does not matter", span(off)),
+        _ => format!(
+            "that of the files is {} behind this host's; it does not matter",
+            short_duration(off)
+        ),
     };
     Diagnosis::ok("clock", found)
 }
