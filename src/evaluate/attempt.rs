@@ -88,7 +88,7 @@ impl<'a> Evaluator<'a> {
             Some(left) => left,
             None => return Err(outcome),
         };
-        // What is remembered is what failed, not what was lost.
+        // A failure is remembered, a loss is not.
         pending.remembered |= matches!(outcome, Outcome::Failed { .. });
         (self.observe)(Event::Retried(pending.id, Box::new(outcome)));
         Ok(())
@@ -102,7 +102,7 @@ impl<'a> Evaluator<'a> {
     ) -> Result<(Invocation, Stage<'a>), CallError> {
         let computation = self.evaluation.computation(pending.id);
         let outputs = computation.outputs.len();
-        // What cannot be published is not computed.
+        // Nothing is computed that cannot be published.
         self.evaluation.storage.prepare(&pending.name, outputs)?;
         let tree = settings.exports.directory(computation, settings.executor.isolates())?;
         let stage = self.evaluation.storage.stage(outputs)?;
@@ -193,7 +193,7 @@ fn limit_reach(stage: &mut Stage<'_>, usage: &Usage) {
     }
 }
 
-/// What `exec` was called with, in the storage's names.
+/// Returns the arguments of `exec`, in the storage's names.
 fn argv(call: Call<'_>, name: &ResultName, sources: &[Stored]) -> Vec<String> {
     let exec = format!("{LIBRARY}/{}/exec", call.version.computation);
     let outputs = (0..call.outputs).map(|number| name.output(number));

@@ -11,7 +11,7 @@ use crate::storage::{
     Call, Damage, Found, Maintenance, PriorAttempt, ResultName, Sealed, StorageError, Stored,
 };
 
-/// What looking for a call again, with its lease, led to.
+/// The result of looking for a call again, with its lease.
 enum Recheck<'a> {
     /// It is over.
     Ended(Outcome),
@@ -104,7 +104,7 @@ impl<'a> Evaluator<'a> {
         self.execution.is_some_and(|it| it.forced.contains(name))
     }
 
-    /// What becomes of a call whose outputs may still be written.
+    /// The next step of a call whose outputs may still be written.
     fn await_settled(&self, name: ResultName) -> CallStep<'a> {
         match self.execution {
             Some(it) if it.executor.is_cancelled() => CallStep::Ended(Outcome::Interrupted(name)),
@@ -113,7 +113,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What becomes of a call that is absent, where nothing is computed.
+    /// The outcome of an absent call where nothing is computed.
     fn only_look(&self, call: Call<'_>, name: ResultName, damage: Option<Damage>) -> Outcome {
         match self.evaluation.storage.find_equivalent(call) {
             Ok(Some(source)) => Outcome::TakenOver(source.outputs),
@@ -177,7 +177,7 @@ impl<'a> Evaluator<'a> {
         planned.inputs.iter().filter_map(stored).collect()
     }
 
-    /// Whatever fails where the storage has vanished fails because of that.
+    /// Blames a failure on the storage if that has vanished.
     pub(super) fn blame(&self, outcome: Outcome) -> Outcome {
         let Outcome::Failed { name, .. } = &outcome else { return outcome };
         match self.evaluation.storage.vanished() {

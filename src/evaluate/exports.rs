@@ -19,10 +19,11 @@ pub(super) const MAX_TRIES: usize = 10;
 
 /// The trees of computations, in the storage.
 ///
-/// What is isolated cannot change its directory: that is in `trees/`, shared by all runs. Each run
-/// hashes it once, and makes it if it is not there or is not what its name says. What is not isolated
-/// may write to its directory, as interpreters do that keep what they have compiled. It gets one that
-/// is the run's own, of the computation's name, and no other run sees what it leaves there.
+/// An isolated computation cannot change its directory: that is in `trees/`, shared by all runs. Each
+/// run hashes it once, and makes it if it is not there or is not what its name says. A computation
+/// that is not isolated may write to its directory, as interpreters do that keep what they have
+/// compiled. It gets one that is the run's own, of the computation's name, and no other run sees what
+/// it leaves there.
 #[derive(Debug)]
 pub struct Exports<'a> {
     storage: &'a Storage,
@@ -51,7 +52,7 @@ impl<'a> Exports<'a> {
         if let Some(directory) = right.get(&key) {
             return Ok(directory.clone());
         }
-        // What is checked out may be in a repository of which the task's knows nothing.
+        // A checked-out directory may be in a repository of which the task's knows nothing.
         let own = computation.checked_out.as_deref().map(|directory| match computation.dirty {
             true => Trees::as_it_stands(directory, tree),
             false => Trees::new(directory),

@@ -27,7 +27,7 @@ pub enum Outcome {
         name: ResultName,
         /// Why.
         error: Box<CallError>,
-        /// What it printed, if anything.
+        /// The end of its log, if it printed anything.
         log: Option<LogTail>,
     },
     /// It was not executed to its end, which it is not to blame for: nothing of it is remembered.
@@ -85,7 +85,7 @@ impl CallError {
         }
     }
 
-    /// What the user can do about it, if that is not plain.
+    /// Returns advice for the user, unless it is obvious.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Execute(ExecuteError::Log { source, .. }) => storage::advice("write", source),
@@ -133,7 +133,7 @@ impl Outcome {
     }
 }
 
-/// What happens during an evaluation.
+/// An event of an evaluation.
 #[derive(Debug)]
 pub enum Event {
     /// A call is about to be executed; its outputs will have this name.
@@ -154,7 +154,7 @@ pub enum EvaluateError {
     /// The threads cannot be started.
     #[error("cannot start threads")]
     Threads(#[source] std::io::Error),
-    /// What was published may be lost with the power.
+    /// Published results may be lost with the power.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }

@@ -27,7 +27,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// How often outputs that have not settled are looked at.
 const SETTLING: Duration = Duration::from_secs(1);
 
-/// What a worker tells the event loop.
+/// A message from a worker to the event loop.
 enum Message<'a> {
     Executed(Executed<'a>),
     Held(Held),

@@ -33,7 +33,7 @@ pub(super) struct Executed<'a> {
     pub(super) taken_over: bool,
     /// Something is remembered of the call, which is to be forgotten.
     pub(super) remembered: bool,
-    /// What is there is to be replaced.
+    /// Existing outputs are to be replaced.
     pub(super) forced: bool,
     /// Given back when the outputs are visible.
     pub(super) _lease: Lease<'a>,
@@ -73,7 +73,7 @@ impl Executed<'_> {
     }
 }
 
-/// What the storage knows a call by.
+/// Returns the key by which the storage knows a call.
 pub(super) fn call_of<'a>(computation: &'a Computation, inputs: &'a [Digest]) -> Call<'a> {
     Call { version: computation.into(), inputs, outputs: computation.outputs.len() }
 }

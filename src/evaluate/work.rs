@@ -8,7 +8,7 @@ use std::thread::{self, ThreadId};
 use crate::executor::{Ended, ExecuteError};
 use crate::plan::CallId;
 
-/// What a worker does next.
+/// The next thing that a worker does.
 pub(super) enum Work {
     /// A call is ready. It has a slot until it is over, given up, or executed and sealed.
     Ready(CallId),

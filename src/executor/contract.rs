@@ -8,7 +8,7 @@ use super::ended::{Ended, ExecuteError, Status};
 use super::invocation::Invocation;
 use super::sandbox::error::SandboxError;
 
-/// Whatever can execute.
+/// An executor: starts processes for invocations.
 ///
 /// It delivers the end of each execution when that has come, in any order and from any thread. A cluster
 /// does so long after [`submit`](Self::submit) has returned. An executor that needs a thread for each execution may

@@ -27,13 +27,13 @@ pub enum Ended {
 pub struct Failed {
     /// How `exec` ended.
     pub status: Status,
-    /// What it used.
+    /// Its use of time and memory.
     pub usage: Usage,
-    /// What to try if it failed for lack of what its sandbox does not show.
+    /// Advice, if it may have failed for lack of a path that its sandbox does not show.
     pub lacking: Option<String>,
 }
 
-/// What an execution used.
+/// The times, the memory and the isolation of an execution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Usage {
     /// When it was started.
@@ -112,7 +112,7 @@ pub enum ExecuteError {
         exec: PathBuf,
         /// Why.
         source: io::Error,
-        /// What to try if it needs what its sandbox does not show.
+        /// Advice, if it may need a path that its sandbox does not show.
         lacking: Option<String>,
     },
     /// Its sandbox could not be made, or broke down.
@@ -146,7 +146,7 @@ pub enum ExecuteError {
 }
 
 impl ExecuteError {
-    /// What the user can do about it, if that is not plain.
+    /// Returns advice for the user, unless it is obvious.
     pub fn hint(&self) -> Option<&str> {
         let (exec, source) = match self {
             Self::Start { lacking: Some(lacking), .. } => return Some(lacking),

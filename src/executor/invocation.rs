@@ -31,7 +31,7 @@ pub struct Invocation {
     pub stage: VerifiedPath,
     /// The name of the file that takes what it prints: an empty file, or one that is yet to be made.
     pub log: String,
-    /// What it may use beyond all that, in a sandbox.
+    /// Access that it has beyond all that, in a sandbox.
     pub access: Access,
     /// Whether it is executed in a sandbox. An executor that has none refuses it then.
     pub isolate: bool,
@@ -44,7 +44,7 @@ pub struct Invocation {
 pub struct InputFile {
     /// The file.
     pub file: VerifiedPath,
-    /// What it contains.
+    /// The digest of its contents.
     pub digest: Digest,
 }
 

@@ -1,4 +1,4 @@
-//! What users keep in Git's configuration: the section `compeval`, from all files that Git reads.
+//! The section `compeval` of Git's configuration, from all files that Git reads.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -28,11 +28,11 @@ pub enum ConfigError {
     Value {
         /// The key, without its section.
         key: &'static str,
-        /// What it is set to.
+        /// Its value.
         value: String,
         /// The file that says so, or what else does.
         file: String,
-        /// What it should be.
+        /// The kind of value that it should have.
         kind: &'static str,
     },
     /// The configuration could not be read.
@@ -40,7 +40,7 @@ pub enum ConfigError {
     Git {
         /// The directory of which the configuration was wanted.
         dir: PathBuf,
-        /// What gix says.
+        /// The error of gix.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }

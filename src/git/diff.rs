@@ -1,4 +1,4 @@
-//! What differs between two trees, file by file: what `git diff --stat` tells.
+//! The difference between two trees, file by file, as `git diff --stat` tells it.
 
 use std::path::PathBuf;
 

@@ -82,7 +82,7 @@ impl Draft {
     }
 }
 
-/// What a repository in a repository would be: its commit, or if that is not all, a directory.
+/// The entry of a repository in a repository: its commit, or with changes beyond that, a directory.
 fn submodule(dir: &Path) -> GitResult<(EntryKind, Draft)> {
     let repository = super::open(dir)?;
     let commit = repository.head()?.id().map(gix::Id::detach);

@@ -21,7 +21,7 @@ use super::GitResult;
 /// The section of the configuration.
 const SECTION: &str = "filter";
 
-/// What names a program in it, or asks for one.
+/// The keys of a filter that name a program, or ask for one.
 const KEYS: [&str; 4] = ["clean", "smudge", "process", "required"];
 
 /// Takes all programs from the configuration of an open repository. The names of filters that had
@@ -86,7 +86,7 @@ impl<'a> Drivers<'a> {
 /// Whether a file contains just what a blob does.
 pub(super) fn is_blob(repository: &Repository, path: &Path, id: ObjectId) -> GitResult<bool> {
     let mut file = File::open(path)?;
-    // What a filter keeps elsewhere is large, and the blob is not.
+    // The contents that a filter keeps elsewhere are large, and the blob is not.
     let size = repository.find_header(id).map(|header| header.size());
     if size.is_ok_and(|size| file.metadata().is_ok_and(|it| it.len() != size)) {
         return Ok(false);

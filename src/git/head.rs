@@ -53,13 +53,13 @@ pub enum HeadError {
     Git {
         /// Where the repository is.
         repository: PathBuf,
-        /// What gix says.
+        /// The error of gix.
         source: Box<dyn Error + Send + Sync>,
     },
 }
 
 impl HeadError {
-    /// What the user can do about it, if that is not plain.
+    /// Returns advice for the user, unless it is obvious.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NoRepository => "git init, git add and git commit the task",
@@ -79,7 +79,7 @@ impl HeadError {
 #[derive(Debug, Default)]
 pub struct Heads {
     opened: HashMap<PathBuf, Opened>,
-    /// What is not committed, by the directory that was looked at.
+    /// Uncommitted changes, by the directory that was looked at.
     changes: HashMap<PathBuf, Changes>,
 }
 

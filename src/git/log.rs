@@ -26,7 +26,7 @@ pub struct ChangeLog {
 pub struct LogLine {
     /// Its id.
     pub id: digest::ObjectId,
-    /// What its message begins with.
+    /// The first line of its message.
     pub title: String,
 }
 
@@ -70,7 +70,7 @@ struct LogRange<'a> {
     old: ObjectId,
     /// Their parents and times.
     commits: HashMap<ObjectId, (Vec<ObjectId>, i64)>,
-    /// What has the path in each commit that was looked at.
+    /// The object at the path, for each commit that was looked at.
     known: HashMap<ObjectId, Option<ObjectId>>,
 }
 
@@ -140,7 +140,7 @@ impl<'a> LogRange<'a> {
         Ok((false, Vec::new()))
     }
 
-    /// What has the path in a commit.
+    /// Returns the object at the path in a commit.
     fn entry(&mut self, id: ObjectId) -> GitResult<Option<ObjectId>> {
         if let Some(known) = self.known.get(&id) {
             return Ok(*known);

@@ -1,6 +1,6 @@
-//! What Git records: the only folder that names gix.
+//! Reading Git repositories: the only folder that names gix.
 //!
-//! Reads repositories and changes nothing in them. Knows nothing of tasks and the storage, but for
+//! Nothing in them is changed. Knows nothing of tasks and the storage, but for
 //! where a task's repository keeps the names that its workflows read.
 
 mod config;

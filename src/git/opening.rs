@@ -12,8 +12,8 @@ use gix::sec::identity::is_path_owned_by_current_user;
 
 use super::{GitResult, drivers, parameters};
 
-/// What counts whatever else is configured: an id is what it names, not what `git replace` put in its
-/// place, and all that a file's metadata tells of a change is believed.
+/// Settings that hold whatever else is configured: an id is what it names, not what `git replace`
+/// put in its place, and all that a file's metadata tells of a change is believed.
 const SETTINGS: [&str; 4] = [
     "core.useReplaceRefs=false",
     "core.checkStat=default",
@@ -106,7 +106,7 @@ fn is_safe(path: &Path, repository: &Repository) -> bool {
     safe
 }
 
-/// What `PATH/*` stands for: all that is below `PATH`.
+/// The pattern `PATH/*`: everything below `PATH`.
 trait Star {
     fn strip_suffix_star(&self) -> Option<PathBuf>;
 }

@@ -1,4 +1,4 @@
-//! What `git -c KEY=VALUE` passes on to the programs that it starts: `GIT_CONFIG_PARAMETERS`.
+//! `GIT_CONFIG_PARAMETERS`: the settings of `git -c KEY=VALUE`, for programs that Git starts.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;

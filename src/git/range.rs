@@ -22,7 +22,7 @@ pub struct Commit {
     pub subject: String,
 }
 
-/// What is reachable from a bad commit and not from a good one.
+/// The commits that are reachable from a bad commit and not from a good one.
 #[derive(Debug)]
 pub struct Range {
     /// Where the submodule is in the task's repository, if it is one.

@@ -1,5 +1,5 @@
-//! What repositories can still reach: every commit that a branch, a tag or a HEAD leads to, and
-//! every commit of a submodule that one of them records.
+//! The commits that repositories can still reach: every one that a branch, a tag or a HEAD leads
+//! to, and every commit of a submodule that one of them records.
 //!
 //! It is for deciding what may go, so what cannot be known is an error, never an omission.
 
@@ -21,7 +21,7 @@ use crate::task::name::StorageName;
 use crate::task::text;
 use crate::task::workflow::LIBRARY;
 
-/// What some repositories can reach.
+/// The commits and literals that some repositories can reach.
 #[derive(Debug, Default)]
 pub struct ReachableSet {
     commits: HashSet<digest::ObjectId>,
@@ -35,7 +35,7 @@ pub enum ReachError {
     /// The history of the repository is cut off.
     #[error("{} is a shallow clone: its older commits are missing", .0.display())]
     Shallow(PathBuf),
-    /// What computations a commit has cannot be seen.
+    /// The computations of a commit cannot be seen.
     #[error("{}: the commit {commit} has a submodule computations at {submodule}, which is not cloned", repository.display())]
     NotCloned {
         /// The repository.
@@ -50,13 +50,13 @@ pub enum ReachError {
     Git {
         /// The repository.
         repository: PathBuf,
-        /// What gix says.
+        /// The error of gix.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 impl ReachError {
-    /// What the user can do about it, if that is not plain.
+    /// Returns advice for the user, unless it is obvious.
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Shallow(_) => Some("git fetch --unshallow"),
@@ -110,7 +110,7 @@ impl ReachableSet {
     }
 }
 
-/// What the branches, the tags and all other references lead to, and the HEAD of each work tree.
+/// The commits of all branches, tags and other references, and the HEAD of each work tree.
 fn tips(repository: &Repository) -> GitResult<Vec<ObjectId>> {
     let mut tips = Vec::new();
     for reference in repository.references()?.all()? {

@@ -10,7 +10,7 @@ use super::{GitResult, object_id, open};
 use crate::cache::FileStat;
 use crate::digest::ObjectId;
 
-/// What HEAD and the index of a repository were at some time.
+/// The state of a repository's HEAD and index at some time.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepoState {
     top: PathBuf,

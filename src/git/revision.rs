@@ -1,4 +1,4 @@
-//! What users call commits.
+//! Revisions: what users call commits.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use gix::{ObjectId, Repository};
 
 use super::GitResult;
 
-/// What of the environment names another repository than the one that a directory is in.
+/// Variables of the environment that name another repository than the one that a directory is in.
 const LOCAL: [&str; 9] = [
     "GIT_DIR",
     "GIT_WORK_TREE",

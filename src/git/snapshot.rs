@@ -40,7 +40,7 @@ pub struct Snapshot {
     pub(super) places: RefCell<Places>,
 }
 
-/// What a tree holds, sorted by name.
+/// The entries of a tree, sorted by name.
 pub(super) type TreeEntries = Vec<(OsString, EntryKind, ObjectId)>;
 
 /// How many trees are kept in memory beside those on the way to where somebody is.
@@ -56,11 +56,11 @@ pub enum SnapshotError {
     /// No commit is called so.
     #[error("there is no commit {rev} in {}", repository.display())]
     Revision {
-        /// What was asked for.
+        /// The revision.
         rev: String,
         /// The repository.
         repository: PathBuf,
-        /// What gix says.
+        /// The error of gix.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Nothing has this path.
@@ -78,7 +78,7 @@ pub enum SnapshotError {
     /// Nothing tells which submodule is meant.
     #[error("there is no submodule that holds {}", path.display())]
     Submodule {
-        /// What it should hold.
+        /// The path that it should hold.
         path: PathBuf,
         /// Why.
         source: Box<Self>,
@@ -98,7 +98,7 @@ pub enum SnapshotError {
 }
 
 impl SnapshotError {
-    /// What the user can do about it, if that is not plain.
+    /// Returns advice for the user, unless it is obvious.
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Revision { .. } => Some("git log lists the commits"),
@@ -274,7 +274,7 @@ impl Snapshot {
         self.blob(file.step.id).map_err(SnapshotError::Git)
     }
 
-    /// What is in a directory that somebody is in.
+    /// Returns the entries of the current directory.
     fn entries(&self, step: &PathStep) -> Result<Rc<TreeEntries>, SnapshotError> {
         if let Some(known) = step.entries.get() {
             return Ok(Rc::clone(known));

@@ -1,4 +1,4 @@
-//! What is not committed: the difference between a directory and the commit at HEAD.
+//! Uncommitted changes: the difference between a directory and the commit at HEAD.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ use super::{GitResult, to_path};
 /// How a directory differs from the commit at HEAD: files relative to the top of the work tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// What is modified, staged, deleted, or neither tracked nor ignored; sorted.
+    /// Paths that are modified, staged, deleted, or neither tracked nor ignored; sorted.
     pub changed: Vec<PathBuf>,
-    /// What is ignored: files, and directories of which everything is; sorted.
+    /// Ignored files, and directories of which everything is ignored; sorted.
     pub ignored: Vec<PathBuf>,
-    /// What has an external filter and does not contain what is recorded; sorted. It is changed, too,
-    /// unless the index says that Git has made it so.
+    /// Files that have an external filter and do not contain what is recorded; sorted. They are
+    /// changed, too, unless the index says that Git has made them so.
     pub filtered: Vec<Filtered>,
 }
 
@@ -64,7 +64,7 @@ impl Changes {
 
 /// Returns how a directory, relative to the top of the work tree, differs from HEAD.
 ///
-/// What is on the disk counts: no setting and no flag of the index hides a change.
+/// Finds the changes on the disk: no setting and no flag of the index hides one.
 pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes> {
     let mut index = own_index(repository)?;
     for entry in index.entries_mut() {

@@ -19,7 +19,7 @@ pub(super) struct PathStep {
     pub(super) above: Option<Rc<Self>>,
     /// Its name there.
     pub(super) name: OsString,
-    /// What it is; never a link.
+    /// Its kind; never a link.
     pub(super) kind: EntryKind,
     /// The id of the tree or blob.
     pub(super) id: ObjectId,
@@ -27,7 +27,7 @@ pub(super) struct PathStep {
     pub(super) commit: ObjectId,
     /// It is the root of a repository.
     pub(super) root: bool,
-    /// What it holds, once that was read.
+    /// The entries in it, once they were read.
     pub(super) entries: OnceCell<Rc<TreeEntries>>,
     /// It is known to hold neither links nor submodules, itself or anywhere below.
     pub(super) plain: Cell<bool>,
@@ -91,7 +91,7 @@ fn path<'a>(steps: impl Iterator<Item = &'a PathStep>) -> PathBuf {
     names.into_iter().rev().collect()
 }
 
-/// What has some path in a commit.
+/// The object at some path in a commit.
 #[derive(Clone, Debug)]
 pub struct TreePath {
     pub(super) step: Rc<PathStep>,
@@ -99,11 +99,11 @@ pub struct TreePath {
     pub(super) directory: Rc<Path>,
 }
 
-/// What tells a Git tree from every other one: two directories that have the same contain the same.
+/// The identity of a Git tree: directories with equal ids have equal contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TreeId(ObjectId);
 
-/// What an entry of a commit is, links aside.
+/// The kind of an entry of a commit, links aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A directory.
@@ -116,7 +116,7 @@ pub enum Kind {
 }
 
 impl TreePath {
-    /// What it is.
+    /// Its kind.
     pub fn kind(&self) -> Kind {
         match self.step.kind {
             EntryKind::Tree => Kind::Directory,

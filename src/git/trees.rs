@@ -33,11 +33,11 @@ pub struct Trees {
 pub struct TreeFile {
     /// Its path in the tree.
     pub path: PathBuf,
-    /// What it is.
+    /// Its kind, with its contents or target.
     pub kind: TreeFileKind,
 }
 
-/// What a file of a tree is.
+/// The kind of a file of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TreeFileKind {
     /// A file, with its contents.

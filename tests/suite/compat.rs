@@ -1,7 +1,7 @@
-//! What the original tool printed and stored, byte for byte.
+//! What the first implementation printed and stored, byte for byte.
 //!
-//! `tests/compat` holds two tasks: their computations, workflows and data, and what the original
-//! tool made of them. `text` has a submodule for each computation, `arith` one for all.
+//! `tests/compat` holds two tasks: their computations, workflows and data, and what the first
+//! implementation made of them. `text` has a submodule for each computation, `arith` one for all.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::lab::{Lab, files, settle, snapshot};
 use crate::program::Ran;
 use crate::repository::{self, Author};
 
-/// Who committed the original's tasks, and when.
+/// Who committed the tasks of the first implementation, and when.
 const AUTHOR: Author =
     Author { name: "compat", email: "compat@example.org", time: "1369080501 +0200" };
 
@@ -77,7 +77,7 @@ impl Fixture {
         fs::read_to_string(self.from.join("expected").join(name)).unwrap()
     }
 
-    /// The names in the original's storage, and the SHA-1 of each file.
+    /// The names in the storage of the first implementation, and the SHA-1 of each file.
     fn original(&self) -> Vec<(String, String)> {
         let sums = self.expected("storage.sha1");
         let pair =
@@ -85,7 +85,7 @@ impl Fixture {
         sums.lines().filter_map(pair).collect()
     }
 
-    /// `ce-run` as the original was run: the storage is called `STORAGE`.
+    /// `ce-run` as the first implementation was run: the storage is called `STORAGE`.
     fn evaluation(&self, options: &[&str]) -> Command {
         let mut command = self.lab.command("ce-run");
         command
@@ -111,7 +111,7 @@ impl Fixture {
         self.lab.path("STORAGE")
     }
 
-    /// Leaves in the storage what the original would have: results, and nothing that tells of them.
+    /// Leaves in the storage what the first implementation would have: results, and nothing that tells of them.
     fn forget_records(&self) {
         let storage = self.storage();
         let original: Vec<_> = self.original().into_iter().map(|(name, _)| name).collect();

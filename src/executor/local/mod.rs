@@ -33,7 +33,7 @@ use super::sandbox::pool::Sandbox;
 #[derive(Debug)]
 pub struct Local {
     capacity: NonZeroUsize,
-    /// What isolates executions, if that is wanted.
+    /// The sandbox that isolates executions, if that is wanted.
     sandbox: Option<Sandbox>,
     groups: Groups,
     orphans: Orphans,
@@ -97,7 +97,7 @@ impl Executor for Local {
             return Err(ExecuteError::Interrupted);
         }
         let run = || outside::run(groups, orphans, command);
-        // Whatever is a child of the main thread is an orphan.
+        // Every child of the main thread is an orphan.
         let over = thread::scope(|scope| scope.spawn(run).join());
         let over = over.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         Ok(over.status())

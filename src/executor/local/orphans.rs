@@ -1,6 +1,6 @@
 //! Processes that outlive the execution that started them.
 //!
-//! What has left its process group cannot be killed with it. But the kernel gives a process whose
+//! A process that has left its group cannot be killed with it. But the kernel gives a process whose
 //! parent has ended to the nearest ancestor that asks for it, which is this program: such an orphan
 //! is a child of its main thread, which starts nothing itself. So one look at that thread's list of
 //! children tells whether any process has escaped.
@@ -51,7 +51,7 @@ impl Orphans {
             if !left.iter().any(|pid| getpgid(Some(*pid)) == Ok(group)) {
                 return !left.is_empty();
             }
-            // What was killed takes a moment to go.
+            // A killed process takes a moment to go.
             thread::yield_now();
         }
         true

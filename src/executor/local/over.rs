@@ -1,4 +1,4 @@
-//! What is known of an execution when it is over.
+//! The facts of an execution that is over.
 
 use std::time::Duration;
 

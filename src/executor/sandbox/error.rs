@@ -11,9 +11,9 @@ pub enum SandboxError {
     /// A step failed.
     #[error("cannot {}", [doing.as_str(), &path.to_string_lossy()].join(" ").trim_end())]
     Step {
-        /// What was being done.
+        /// The step that failed.
         doing: String,
-        /// To which path; empty if to none.
+        /// The path it was about; empty if there is none.
         path: PathBuf,
         /// Why it failed.
         source: io::Error,
@@ -39,7 +39,7 @@ impl SandboxError {
         Self::Lost(io::ErrorKind::InvalidData.into())
     }
 
-    /// What the user can do about it, if that is known.
+    /// Returns advice for the user, if there is any.
     pub fn hint(&self) -> Option<&'static str> {
         let Self::Step { doing, source, .. } = self else { return None };
         let space = source.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error());

@@ -6,10 +6,10 @@ use super::spec::{COMPUTATION, INPUTS, Mode, OUTPUTS, SandboxSpec, TMP};
 use super::system::PROGRAMS;
 use crate::task::access::Rule;
 
-/// What every execution has under names of its own.
+/// Paths under which every execution has something of its own.
 const OWN: [&str; 4] = ["/proc", COMPUTATION, INPUTS, OUTPUTS];
 
-/// What is private memory, whatever the host has under this name.
+/// Private memory of each execution, whatever the host has under this name.
 const MEMORY: &str = "/dev/shm";
 
 /// The names below `/dev` that every execution has.

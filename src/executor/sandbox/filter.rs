@@ -164,7 +164,7 @@ fn program(alone: bool) -> Vec<Instruction> {
     program
 }
 
-/// What is done for a call of one architecture. It ends with a return.
+/// The part of the program for calls of one architecture. It ends with a return.
 fn section(calls: &Calls, alone: bool) -> Vec<Instruction> {
     let mut steps = vec![step(LOAD, NUMBER), step(AND, calls.mask)];
     for call in calls.refused {
@@ -209,7 +209,7 @@ mod tests {
     const X86_64: u32 = 0xc000_003e;
     const X86: u32 = 0x4000_0003;
 
-    /// What the kernel makes of a call: 0 if it is allowed, or the number of an error.
+    /// Returns the kernel's answer to a call: 0 if it is allowed, or the number of an error.
     fn answer(program: &[Instruction], architecture: u32, number: u32, argument: u64) -> u32 {
         let (mut at, mut value) = (0, 0);
         loop {

@@ -43,7 +43,7 @@ pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode 
 
 /// Prepares what all executions share.
 fn prepare(alone: bool, devices: &[PathBuf]) -> Result<Ready, StepError> {
-    // What was open when this program was started would be a way out.
+    // Files that were open when this program was started would be a way out.
     close_fds::set_fds_cloexec(3, &[]);
     // Ctrl-C is for whoever started the launcher, and no execution has a terminal.
     setsid().map_err(at("leave the session", ""))?;

@@ -25,7 +25,7 @@ pub(super) const SYSTEM: &str = "/system";
 /// Where other things are mounted.
 pub(super) const NEW: &str = "/new";
 
-/// What is being done when a path turns out to lead elsewhere than when it was verified.
+/// The step that fails if a path leads elsewhere than when it was verified.
 pub(super) const VERIFY: &str = "find again";
 
 /// A step that failed: what was being done to which path.

@@ -35,7 +35,7 @@ const OTHERS: u8 = b'o';
 /// has limited it.
 const LAST: u8 = b'l';
 
-/// What a process can take from another one of the same user without any privilege.
+/// Limits that a process can lower for another one of the same user without any privilege.
 const LIMITS: [Resource; 16] = [
     Resource::Cpu,
     Resource::Fsize,

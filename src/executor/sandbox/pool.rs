@@ -20,7 +20,7 @@ const TAIL: u64 = 4000;
 /// Launchers: one for each execution at a time, used again and again.
 #[derive(Debug)]
 pub struct Sandbox {
-    /// What is started as a launcher.
+    /// The program that is started as a launcher.
     program: PathBuf,
     idle: Mutex<Vec<Launcher>>,
     possible: OnceLock<Result<(), SandboxError>>,
@@ -121,7 +121,7 @@ pub(in crate::executor) fn refused(
     }
 }
 
-/// What to try if these lines are missing.
+/// Returns advice to add these lines.
 fn hint(rules: &[Rule]) -> Option<String> {
     let words = match rules {
         [] => return None,

@@ -70,7 +70,7 @@ pub(in crate::executor) struct SandboxSpec {
 }
 
 impl SandboxSpec {
-    /// What an invocation may see, and nothing else.
+    /// Specifies what an invocation may see, and nothing else.
     ///
     /// # Errors
     ///
@@ -190,7 +190,7 @@ fn read_id(bytes: &[u8]) -> io::Result<Option<(u64, u64)>> {
     }
 }
 
-/// What an input or output is called in its directory.
+/// The path of an input or output in its directory.
 pub(super) fn name(dir: &str, number: usize) -> PathBuf {
     Path::new(dir).join(format!("{number:02}"))
 }

@@ -1,4 +1,4 @@
-//! What all executions of a launcher share: the host's programs and libraries, read-only.
+//! The files that all executions of a launcher share: the host's programs and libraries, read-only.
 //!
 //! A launcher lives in a file system of its own in memory: `/old` is the host's, `/system` is the root
 //! of an execution but for what it has of its own, and on `/new` other things are mounted.
@@ -53,7 +53,7 @@ pub(super) enum Part {
         /// Where it leads to, relative to that.
         to: PathBuf,
     },
-    /// What is mounted in the launcher's root for executions.
+    /// A mount in the launcher's root for executions.
     Mounted(PathBuf),
 }
 
@@ -86,7 +86,7 @@ pub(super) fn prepare(devices: &[PathBuf]) -> Result<Vec<Part>, StepError> {
     let dev = Path::new(SYSTEM).join("dev");
     make_devices(&dev, devices)?;
     for mounted in mounted_below(Path::new(SYSTEM))? {
-        // What is bound from /dev keeps its device nodes.
+        // Mounts from /dev keep their device nodes.
         let flags = if mounted.starts_with(&dev) { MountFlags::NOSUID } else { QUIET };
         restrict(&mounted, MountFlags::RDONLY | flags)?;
     }

@@ -1,4 +1,5 @@
-//! Adoption: outputs that nobody recorded, such as those of the original tool, are hashed and recorded.
+//! Adoption: outputs that nobody recorded, such as those of the first implementation, are hashed and
+//! recorded.
 //!
 //! Only what has settled is adopted: a copying tool may still be writing what was changed a moment ago.
 

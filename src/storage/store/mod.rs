@@ -61,7 +61,7 @@ pub struct Stored {
     pub modified_ns: i64,
 }
 
-/// The treatment of outputs without a record, such as those of the original tool.
+/// The treatment of outputs without a record, such as those of the first implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unrecorded {
     /// They are hashed, recorded as adopted, and used.

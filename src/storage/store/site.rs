@@ -1,7 +1,7 @@
 //! Which directories are storages, and which storage a user meant who mistyped its path.
 //!
-//! No file marks a storage: those of the original tool and of earlier versions have none. What tells
-//! one is what it holds, and a directory that holds something else is refused.
+//! No file marks a storage: those of the first implementation and of earlier versions have none. Its
+//! contents identify a storage, and a directory that holds something else is refused.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
