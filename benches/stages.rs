@@ -22,7 +22,7 @@ use compeval::executor::{Executor, Fake, InputFile, Invocation, Local, Sandbox};
 use compeval::git::Trees;
 use compeval::load::{self, Uncommitted};
 use compeval::plan::Plan;
-use compeval::storage::{Durability, Storage, Unrecorded};
+use compeval::storage::{Durability, InputSource, Storage, Unrecorded};
 use compeval::task::workflow::Task;
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
@@ -50,7 +50,7 @@ fn calls() -> Vec<usize> {
 /// A task that was generated, loaded and planned.
 struct World {
     directory: PathBuf,
-    inputs: Vec<PathBuf>,
+    inputs: Vec<InputSource>,
     task: Arc<Task>,
     plan: Arc<Plan>,
 }
@@ -71,6 +71,7 @@ impl World {
             let plan = Plan::new(&task.workflow);
             assert_eq!(plan.calls().len(), calls);
             let (task, plan) = (Arc::new(task), Arc::new(plan));
+            let inputs = inputs.into_iter().map(InputSource::File).collect();
             Box::leak(Box::new(Self { directory, inputs, task, plan }))
         })
     }
@@ -201,14 +202,14 @@ fn storage() -> Storage {
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn hash(bencher: Bencher<'_, '_>) {
     let (storage, file) = (storage(), large());
-    bencher.counter(BytesCount::new(LARGE)).bench(|| storage.inputs().find(file).unwrap());
+    bencher.counter(BytesCount::new(LARGE)).bench(|| storage.inputs().find(&file.into()).unwrap());
 }
 
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn hash_and_copy(bencher: Bencher<'_, '_>) {
     let file = large();
     let bencher = bencher.counter(BytesCount::new(LARGE)).with_inputs(storage);
-    bencher.bench_values(|storage| storage.inputs().store(file).unwrap());
+    bencher.bench_values(|storage| storage.inputs().store(&file.into()).unwrap());
 }
 
 /// What the generated computation does, without a process.

@@ -49,9 +49,10 @@
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let (dir, storage) = (Path::new("tasks/arith"), Path::new("../results"));
+//!     let inputs = [Path::new("x").into(), Path::new("y").into()];
 //!     let task = load::task(dir, Uncommitted::Refuse, None)?.task;
 //!     let session = Session::open(dir, storage, &RunOptions::default())?;
-//!     let evaluation = session.prepare(task, &[Path::new("x"), Path::new("y")], false)?;
+//!     let evaluation = session.prepare(task, &inputs, false)?;
 //!     session.evaluate_quietly(&evaluation)?;
 //!     for output in evaluation.outputs().unwrap_or_default() {
 //!         println!("{}", session.storage().path(&output.name).display());

@@ -120,7 +120,7 @@ fn evaluate(storage: &Storage) -> Result<(), StorageError> {
 fn act(storage: &Path) -> Result<(), StorageError> {
     let storage = Storage::open(storage, Unrecorded::Adopt, Durability::Unsynced)?;
     read_all(&storage)?;
-    drop(storage.inputs().find(&GROUND.path("task/inputs"))?);
+    drop(storage.inputs().find(&GROUND.path("task/inputs").as_path().into())?);
     evaluate(&storage)?;
     let repair = Request { repair: true, ..Request::default() };
     match verify(&storage, &repair, &AtomicBool::new(false), &mut |_| ()) {

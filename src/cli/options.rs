@@ -1,8 +1,10 @@
 //! Options that several programs have, and loading the task that they name.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::num::NonZeroUsize;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,7 +19,8 @@ use crate::evaluate::Evaluation;
 use crate::git::Config;
 use crate::load::{self, Loaded, Uncommitted};
 use crate::session::{self, Error, RunOptions};
-use crate::storage::{Durability, Finding, Storage, Survey, Unrecorded};
+use crate::storage::{Durability, Finding, InputSource, Storage, Survey, Unrecorded};
+use crate::task::name::nearest;
 use crate::task::workflow::Task;
 
 /// Whether changes that are not committed count.
@@ -177,39 +180,60 @@ pub(super) struct PathArgs {
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: Option<PathBuf>,
 
-    /// A file for each input of the task, in the order of the task's inputs
+    /// A file for each input of the task: NAME=FILE, or the files of all inputs that are not given by
+    /// name, in the order of the task's inputs
     #[arg(value_hint = clap::ValueHint::FilePath)]
     inputs: Vec<PathBuf>,
+
+    /// Give an input as a text: the file that `echo TEXT` would make
+    #[arg(short, long = "param", value_name = "NAME=TEXT", value_parser = named_text)]
+    params: Vec<(String, String)>,
 }
 
 /// Where the results are, and what the task is given.
-pub(super) struct ResolvedPaths<'a> {
+pub(super) struct ResolvedPaths {
     pub(super) storage: PathBuf,
-    pub(super) inputs: Vec<&'a Path>,
+    pub(super) inputs: Vec<InputSource>,
+}
+
+fn named_text(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, text)) if !name.is_empty() => Ok((name.to_owned(), text.to_owned())),
+        _ => Err("write NAME=TEXT".to_owned()),
+    }
 }
 
 impl PathArgs {
     /// Whether nothing was typed.
     pub(super) const fn is_nothing(&self) -> bool {
-        self.storage.is_none()
+        self.storage.is_none() && self.params.is_empty()
     }
 
     /// The first argument, and the others as if they had been typed without it.
     pub(super) fn split_first(&self) -> Option<(&Path, Self)> {
         let mut inputs = self.inputs.clone().into_iter();
-        Some((self.storage.as_deref()?, Self { storage: inputs.next(), inputs: inputs.collect() }))
+        let (storage, params) = (inputs.next(), self.params.clone());
+        Some((self.storage.as_deref()?, Self { storage, inputs: inputs.collect(), params }))
     }
 
-    /// The ways to tell the storage from the inputs: it is the one that is configured, or comes
-    /// first.
-    pub(super) fn candidates(&self, config: &Config) -> Result<Vec<ResolvedPaths<'_>>, Error> {
-        let typed = self.storage.iter().chain(&self.inputs).map(PathBuf::as_path);
-        let typed: Vec<&Path> = typed.collect();
-        let first = typed.split_first().map(|(storage, inputs)| ResolvedPaths {
-            storage: (*storage).to_owned(),
-            inputs: inputs.to_vec(),
-        });
-        let configured = config.storage()?.map(|storage| ResolvedPaths { storage, inputs: typed });
+    fn typed(&self) -> impl Iterator<Item = &Path> {
+        self.storage.iter().chain(&self.inputs).map(PathBuf::as_path)
+    }
+
+    /// Returns the storage, and the inputs of a task that is not loaded, in each way in which they may be
+    /// told apart. There is none if inputs may be given by name: then the task is needed.
+    pub(super) fn candidates(&self, config: &Config) -> Result<Vec<ResolvedPaths>, Error> {
+        let may_be_named = |path: &Path| path.as_os_str().as_encoded_bytes().contains(&b'=');
+        if !self.params.is_empty() || self.typed().any(may_be_named) {
+            return Ok(Vec::new());
+        }
+        let typed: Vec<&Path> = self.typed().collect();
+        let resolved = |storage: &Path, files: &[&Path]| ResolvedPaths {
+            storage: storage.to_owned(),
+            inputs: files.iter().map(|file| InputSource::from(*file)).collect(),
+        };
+        let first = typed.split_first().map(|(storage, files)| resolved(storage, files));
+        let configured = config.storage()?.map(|storage| resolved(&storage, &typed));
         Ok(configured.into_iter().chain(first).collect())
     }
 
@@ -224,35 +248,73 @@ impl PathArgs {
         session::look_up(&dir.task, task, &storage, &inputs, strict.unrecorded())
     }
 
-    /// Tells the storage from the inputs: it comes first, unless the configuration has one and
-    /// there are just as many files as the task has inputs.
-    pub(super) fn resolve(&self, task: &Task, config: &Config) -> Result<ResolvedPaths<'_>, Error> {
-        let mut candidates = self.candidates(config)?;
-        let fits = |given: &ResolvedPaths<'_>| given.inputs.len() == task.inputs.len();
-        match candidates.iter().position(fits) {
-            Some(at) => {
-                let given = candidates.swap_remove(at);
-                check_inputs(task, &given.inputs)?;
-                Ok(given)
-            }
-            None => {
-                let configured = config.storage()?.is_some();
-                let wrong =
-                    |given: &ResolvedPaths<'_>| wrong_number(task, given.inputs.len(), configured);
-                Err(candidates.first().map_or(Error::NoStorage, wrong))
+    /// Tells the storage from the inputs, and which input each of these is: `NAME=FILE` is the input of
+    /// that name, if the task has one. Of the other arguments the storage comes first, unless the
+    /// configuration has one and there are just as many as inputs that are not given by name.
+    pub(super) fn resolve(&self, task: &Task, config: &Config) -> Result<ResolvedPaths, Error> {
+        let mut named: Vec<Option<InputSource>> = vec![None; task.inputs.len()];
+        let mut name = |at: usize, source| match named[at].replace(source) {
+            None => Ok(()),
+            Some(_) => Err(Error::InputTwice(task.inputs[at].to_string())),
+        };
+        let mut rest = Vec::new();
+        for path in self.typed() {
+            match split_name(task, path) {
+                Some((at, file)) => name(at, file.into())?,
+                None => rest.push(path),
             }
         }
+        for (input, text) in &self.params {
+            let at = task.inputs.iter().position(|it| it.as_str() == input);
+            name(
+                at.ok_or_else(|| unknown_input(task, input))?,
+                InputSource::Text(format!("{text}\n")),
+            )?;
+        }
+        let open = named.iter().filter(|source| source.is_none()).count();
+        let (storage, files) = match (config.storage()?, rest.split_first()) {
+            (Some(storage), _) if rest.len() == open => (storage, rest.as_slice()),
+            (_, Some((storage, files))) if files.len() == open => ((*storage).to_owned(), files),
+            (None, None) => return Err(Error::NoStorage),
+            (configured, _) => {
+                let is_open = |(name, source): (_, &_)| Option::is_none(source).then_some(name);
+                let names = task.inputs.iter().map(ToString::to_string).zip(&named);
+                return Err(Error::Inputs {
+                    task: task.name.to_string(),
+                    names: names.filter_map(is_open).collect(),
+                    given: rest.len() - usize::from(configured.is_none()),
+                    named: open < task.inputs.len(),
+                    configured: configured.is_some(),
+                });
+            }
+        };
+        let mut files = files.iter().map(|file| InputSource::from(*file));
+        let inputs: Vec<_> =
+            named.into_iter().filter_map(|it| it.or_else(|| files.next())).collect();
+        check_inputs(task, &inputs)?;
+        Ok(ResolvedPaths { storage, inputs })
     }
 }
 
-fn wrong_number(task: &Task, given: usize, configured: bool) -> Error {
-    let names = task.inputs.iter().map(ToString::to_string).collect();
-    Error::Inputs { task: task.name.to_string(), names, given, configured }
+/// The input that an argument names, and the file that it gives.
+fn split_name<'a>(task: &Task, argument: &'a Path) -> Option<(usize, &'a Path)> {
+    let bytes = argument.as_os_str().as_bytes();
+    task.inputs.iter().enumerate().find_map(|(at, name)| {
+        let file = bytes.strip_prefix(name.as_str().as_bytes())?.strip_prefix(b"=")?;
+        Some((at, Path::new(OsStr::from_bytes(file))))
+    })
 }
 
-/// Sees to it that each input of the task is a readable file.
-fn check_inputs(task: &Task, paths: &[&Path]) -> Result<(), Error> {
-    for (name, path) in task.inputs.iter().zip(paths) {
+fn unknown_input(task: &Task, name: &str) -> Error {
+    let names: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
+    let (task, nearest) = (task.name.to_string(), nearest(name, &names));
+    Error::UnknownInput { task, name: name.to_owned(), nearest }
+}
+
+/// Sees to it that each input of the task that is a file can be read.
+fn check_inputs(task: &Task, sources: &[InputSource]) -> Result<(), Error> {
+    for (name, source) in task.inputs.iter().zip(sources) {
+        let InputSource::File(path) = source else { continue };
         readable(path).map_err(|source| Error::Input {
             name: name.to_string(),
             path: path.display().to_string(),

@@ -10,7 +10,6 @@ use super::Tool;
 use super::options::{Dirty, PathArgs, ResolvedPaths, RunArgs, TaskDir};
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
-use crate::git::Config;
 use crate::load::{self, listed};
 use crate::questions::explain::Explanation;
 use crate::report::{EventPrinter, Json, Quiet, Reporter, TreePrinter, reasons, say};
@@ -69,20 +68,23 @@ impl Tool for Run {
             && let Some(rev) = &self.task.at
             && let Some((name, commit, place)) = load::job_at(dir, rev)
             && let version = TaskVersion::new(&name, &commit, &place)
-            && self.print_cached_job(&self.task.config()?, version, out)?
         {
-            return Ok(Exit::Done);
+            // How many inputs the task has is not known: a job of another number is another one.
+            for paths in self.typed.candidates(&self.task.config()?)? {
+                if self.print_cached_job(version, &paths, out)? {
+                    return Ok(Exit::Done);
+                }
+            }
         }
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
         let config = self.task.config()?;
+        let given = self.typed.resolve(&task, &config)?;
         if short_cut
-            && self.task.at.is_none()
             && task.changed.is_empty()
-            && self.print_cached_job(&config, TaskVersion::from(&task), out)?
+            && self.print_cached_job(TaskVersion::from(&task), &given, out)?
         {
             return Ok(Exit::Done);
         }
-        let given = self.typed.resolve(&task, &config)?;
         let options = self.how.options(&config)?;
         if !self.dry_run && options.isolate {
             load::check_access(dir, &task)?;
@@ -151,23 +153,20 @@ impl Run {
     /// Prints the outputs of a job if it is finished. Returns whether it is.
     fn print_cached_job(
         &self,
-        config: &Config,
         task: TaskVersion<'_>,
+        ResolvedPaths { storage, inputs }: &ResolvedPaths,
         out: &mut dyn Write,
     ) -> Result<bool, Error> {
-        // How many inputs the task has may not be known: a job of another number is another one.
-        for ResolvedPaths { storage, inputs } in self.typed.candidates(config)? {
-            let found = find_job(task, &storage, &inputs, self.how.unrecorded())?;
-            let Some(job) = found else { continue };
-            if !self.dry_run {
-                job.record_use(&self.task.task, &storage)?;
-            }
-            for name in job.outputs {
-                writeln!(out, "{}", storage.join(name).display()).map_err(Error::Output)?;
-            }
-            return Ok(true);
+        let Some(job) = find_job(task, storage, inputs, self.how.unrecorded())? else {
+            return Ok(false);
+        };
+        if !self.dry_run {
+            job.record_use(&self.task.task, storage)?;
         }
-        Ok(false)
+        for name in job.outputs {
+            writeln!(out, "{}", storage.join(name).display()).map_err(Error::Output)?;
+        }
+        Ok(true)
     }
 
     fn printer<'a>(

@@ -1,7 +1,6 @@
 //! One evaluation: a task, its plan, the files that are there before any call, the storage, and how
 //! each call has ended so far. Everything that is asked or printed of a run is asked of this value.
 
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -10,7 +9,9 @@ use super::Outcome;
 use crate::digest::Digest;
 use crate::plan::{CallId, Plan, Source, Step};
 use crate::storage::records::Published;
-use crate::storage::{ComputationVersion, Input, Storage, StorageError, Stored, TaskVersion};
+use crate::storage::{
+    ComputationVersion, Input, InputSource, Storage, StorageError, Stored, TaskVersion,
+};
 use crate::task::workflow::{Computation, NodeId, Task};
 
 /// The files that are there before any call.
@@ -156,20 +157,19 @@ impl Files {
     pub fn new(
         task: &Task,
         plan: &Plan,
-        paths: &[impl AsRef<Path>],
+        sources: &[InputSource],
         storage: &Storage,
         store: bool,
     ) -> Result<Self, StorageError> {
         announce(task, plan, storage);
-        let input = |path: &&Path| -> Result<Input, StorageError> {
-            if store { storage.inputs().store(path) } else { storage.inputs().find(path) }
+        let input = |source: &InputSource| -> Result<Input, StorageError> {
+            if store { storage.inputs().store(source) } else { storage.inputs().find(source) }
         };
-        let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
-        let inputs: Result<_, _> = if storage.inputs().expect(&paths) {
-            let inputs: Vec<_> = paths.par_iter().map(input).collect();
+        let inputs: Result<_, _> = if storage.inputs().expect(sources) {
+            let inputs: Vec<_> = sources.par_iter().map(input).collect();
             inputs.into_iter().collect()
         } else {
-            paths.iter().map(input).collect()
+            sources.iter().map(input).collect()
         };
         let inputs = inputs?;
         Self::with_literals(plan, inputs, storage)

@@ -61,20 +61,36 @@ pub enum Error {
     NoStorage,
     /// The number of inputs is not the task's.
     #[error(
-        "the task {task} takes {}, and {given} {} given",
+        "the task {task} takes {}{}, and {given} {} given",
         inputs(names),
+        if *named { " beside those given by name" } else { "" },
         if *given == 1 { "is" } else { "are" }
     )]
     Inputs {
         /// The name of the task.
         task: String,
-        /// The names of the inputs that it takes.
+        /// The names of the inputs that it takes by position.
         names: Vec<String>,
-        /// How many there are.
+        /// How many are given by position.
         given: usize,
+        /// Other inputs are given by name.
+        named: bool,
         /// Git's configuration has a storage, so none needs to be given.
         configured: bool,
     },
+    /// The task has no input of this name.
+    #[error("the task {task} takes no input {name}")]
+    UnknownInput {
+        /// The name of the task.
+        task: String,
+        /// The name of the input.
+        name: String,
+        /// The name of an input that the task takes and may be meant.
+        nearest: Option<String>,
+    },
+    /// An input is given by its name more than once.
+    #[error("the input {0} is given twice")]
+    InputTwice(String),
     /// One version of a task takes an input that the other one does not.
     #[error("the task at {takes} takes an input {name}, and at {lacks} it does not")]
     NoInput {
@@ -163,6 +179,8 @@ impl Error {
             | Self::Config(_)
             | Self::NoStorage
             | Self::Inputs { .. }
+            | Self::UnknownInput { .. }
+            | Self::InputTwice(_)
             | Self::NoInput { .. }
             | Self::RevisionOrPath { .. }
             | Self::Commits(_)
@@ -217,6 +235,9 @@ impl Error {
                     _ => format!("give the storage {storage}, and a file for each, in this order"),
                 }
             }),
+            Self::UnknownInput { nearest, .. } => {
+                nearest.as_ref().map(|name| format!("did you mean {name}?"))
+            }
             Self::RevisionOrPath { one, argument } => {
                 Some(format!("write {one}..{argument} for the revision, ./{argument} for the path"))
             }

@@ -8,7 +8,8 @@ use crate::digest::Digest;
 use crate::evaluate::{Evaluation, Outcome};
 use crate::git::Home;
 use crate::storage::{
-    Durability, Job, KnownRepositories, ResultName, Storage, Stored, TaskVersion, Unrecorded,
+    Durability, InputSource, Job, KnownRepositories, ResultName, Storage, Stored, TaskVersion,
+    Unrecorded,
 };
 
 /// What became of the outputs of a job.
@@ -75,7 +76,7 @@ pub struct FinishedJob {
 pub fn find_job(
     task: TaskVersion<'_>,
     storage: &Path,
-    inputs: &[&Path],
+    inputs: &[InputSource],
     unrecorded: Unrecorded,
 ) -> Result<Option<FinishedJob>, Error> {
     // The evaluation that follows reports an error of this storage.

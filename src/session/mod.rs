@@ -35,7 +35,9 @@ pub use crate::exit::Exit;
 use crate::git::Trees;
 use crate::plan::Plan;
 use crate::report::{EventPrinter, reading};
-use crate::storage::{Durability, Input, ResultName, Storage, StorageError, Unrecorded};
+use crate::storage::{
+    Durability, Input, InputSource, ResultName, Storage, StorageError, Unrecorded,
+};
 use crate::task::workflow::Task;
 
 /// How missing calls of a session are executed and published.
@@ -155,7 +157,7 @@ impl Session {
     pub fn prepare(
         &self,
         task: Task,
-        inputs: &[&Path],
+        inputs: &[InputSource],
         visible: bool,
     ) -> Result<Evaluation, Error> {
         let plan = self.plan(&task);
@@ -285,7 +287,7 @@ pub fn look_up(
     dir: &Path,
     task: Task,
     storage: &Path,
-    inputs: &[&Path],
+    inputs: &[InputSource],
     unrecorded: Unrecorded,
 ) -> Result<Evaluation, Error> {
     Storage::existing(storage)?;

@@ -29,7 +29,8 @@ pub use self::records::{
     Tombstone, VersionRecord,
 };
 pub use self::store::{
-    Attempts, Call, Damage, Equivalent, Failure, Found, FoundTree, GcRoots, Holder, Input, Inputs,
-    Job, Jobs, LEASE_TIMEOUT, Lease, Leases, LogTail, NewTree, OpenTree, Outputs, PriorAttempt,
-    PublishError, Sealed, Site, Stage, Storage, Stored, StoredTrees, Unrecorded, WritableArea,
+    Attempts, Call, Damage, Equivalent, Failure, Found, FoundTree, GcRoots, Holder, Input,
+    InputSource, Inputs, Job, Jobs, LEASE_TIMEOUT, Lease, Leases, LogTail, NewTree, OpenTree,
+    Outputs, PriorAttempt, PublishError, Sealed, Site, Stage, Storage, Stored, StoredTrees,
+    Unrecorded, WritableArea,
 };

@@ -13,7 +13,7 @@ use compeval::load::{self, Uncommitted};
 use compeval::plan::Plan;
 use compeval::report::{Reporter, Tally, TreePrinter};
 use compeval::session::Exit;
-use compeval::storage::{Durability, Storage, Unrecorded};
+use compeval::storage::{Durability, InputSource, Storage, Unrecorded};
 use compeval::task::workflow::Task;
 
 use crate::lab::Lab;
@@ -23,7 +23,7 @@ pub(crate) struct World {
     pub(crate) task: Arc<Task>,
     pub(crate) plan: Arc<Plan>,
     pub(crate) storage: PathBuf,
-    pub(crate) inputs: Vec<PathBuf>,
+    pub(crate) inputs: Vec<InputSource>,
 }
 
 /// What an evaluation led to.
@@ -71,7 +71,7 @@ impl World {
         let task = load::task(&lab.path("task"), Uncommitted::Ignore, None);
         let task = task.unwrap_or_else(|error| panic!("{error:?}")).task;
         let (plan, task) = (Arc::new(Plan::new(&task.workflow)), Arc::new(task));
-        let inputs = lab.inputs.iter().map(|name| lab.path("data").join(name));
+        let inputs = lab.inputs.iter().map(|name| InputSource::File(lab.path("data").join(name)));
         Self { task, plan, storage: lab.path("storage"), inputs: inputs.collect() }
     }
 

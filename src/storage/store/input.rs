@@ -1,15 +1,29 @@
 //! Task inputs: copied into the storage under what they contain.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::ingest::Original;
 use super::{Storage, Stored};
 use crate::cache::digests;
 use crate::digest::Digest;
 use crate::storage::disk::{FileId, Result, StorageError};
 use crate::storage::layout::{DIGITS, Digits, task_input, task_input_record};
 use crate::storage::records::{Format, InputRecord, Provenance, Published, Read};
+
+/// Where the contents of a task input come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputSource {
+    /// A file of the user's, or something else that can be read, such as a pipe.
+    File(PathBuf),
+    /// The contents themselves.
+    Text(String),
+}
+
+impl From<&Path> for InputSource {
+    fn from(path: &Path) -> Self {
+        Self::File(path.to_owned())
+    }
+}
 
 /// A task input, and whether the storage has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,16 +55,19 @@ impl<'a> Inputs<'a> {
         Self { storage }
     }
 
-    /// Returns the name under which a user's file is, or would be, in the storage.
+    /// Returns the name under which an input is, or would be, in the storage.
     ///
     /// # Errors
     ///
     /// Fails if the file or the storage cannot be read, or if somebody asked to stop.
-    pub fn find(&self, path: &Path) -> Result<Input> {
-        self.known(self.storage.ingest.read_to_digest(path)?)
+    pub fn find(&self, source: &InputSource) -> Result<Input> {
+        self.known(match source {
+            InputSource::File(path) => self.storage.ingest.read_to_digest(path)?,
+            InputSource::Text(text) => Digest::of(text.as_bytes()),
+        })
     }
 
-    /// Copies a user's file into the storage, unless it is there.
+    /// Copies an input into the storage, unless it is there.
     ///
     /// A large file is read once, if at all: it is copied as soon as the storage cannot have it.
     ///
@@ -58,7 +75,24 @@ impl<'a> Inputs<'a> {
     ///
     /// Fails if the file cannot be read or the storage cannot be written, or if somebody asked to
     /// stop. Then nothing is left of it.
-    pub fn store(&self, path: &Path) -> Result<Input> {
+    pub fn store(&self, source: &InputSource) -> Result<Input> {
+        match source {
+            InputSource::File(path) => self.store_file(path),
+            InputSource::Text(text) => {
+                let digest = Digest::of(text.as_bytes());
+                let input = self.known(digest)?;
+                if input.there {
+                    return Ok(input);
+                }
+                self.publish(|copy| {
+                    self.storage.root.disk.write(copy, text.as_bytes())?;
+                    Ok(digest)
+                })
+            }
+        }
+    }
+
+    fn store_file(&self, path: &Path) -> Result<Input> {
         let mut original = self.storage.ingest.original(path)?;
         if original.is_cheap() || self.storage.ingest.may_have(&self.storage.root, &original)? {
             let digest = self.storage.ingest.digest_of(&mut original)?;
@@ -68,12 +102,19 @@ impl<'a> Inputs<'a> {
             }
             self.storage.ingest.rewind(&mut original)?;
         }
+        self.publish(|copy| {
+            self.storage.ingest.copy_of(&self.storage.root.disk, &mut original, copy)
+        })
+    }
+
+    /// Publishes what a function writes to a private file. If it fails, nothing is left of that.
+    fn publish(&self, write: impl FnOnce(&Path) -> Result<Digest>) -> Result<Input> {
         let copy = self.storage.root.place(&self.storage.root.private_name())?;
-        let stored = self.copy(original, &copy);
-        if stored.is_err() {
+        let published = write(&copy).and_then(|digest| self.publish_copy(digest, &copy));
+        if published.is_err() {
             drop(self.storage.root.disk.remove(&copy));
         }
-        stored
+        published
     }
 
     fn known(&self, digest: Digest) -> Result<Input> {
@@ -83,8 +124,7 @@ impl<'a> Inputs<'a> {
         Ok(Input { file: Stored { name, digest, modified_ns }, there: found.is_some() })
     }
 
-    fn copy(&self, mut original: Original<'_>, copy: &Path) -> Result<Input> {
-        let digest = self.storage.ingest.copy_of(&self.storage.root.disk, &mut original, copy)?;
+    fn publish_copy(&self, digest: Digest, copy: &Path) -> Result<Input> {
         self.announce_input(&digest);
         // Two inputs may be the same.
         let _one_at_a_time = self.storage.ingest.publishing();
@@ -196,11 +236,12 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Expects these files to be taken in. Returns whether several threads are of use for that, and
+    /// Expects these inputs to be taken in. Returns whether several threads are of use for that, and
     /// do no harm: what is read from pipes may depend on the order.
-    pub fn expect(&self, paths: &[&Path]) -> bool {
+    pub fn expect(&self, sources: &[InputSource]) -> bool {
         let (mut large, mut only_files) = (0, true);
-        for path in paths {
+        for source in sources {
+            let InputSource::File(path) = source else { continue };
             match fs::metadata(path) {
                 Ok(metadata) if metadata.is_file() => {
                     self.storage.ingest.expect(metadata.len());

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::{Storage, Stored, Unrecorded};
+use super::{InputSource, Storage, Stored, Unrecorded};
 use crate::digest::{Digest, ObjectId};
 use crate::storage::disk::{Result, StorageError};
 use crate::storage::layout::{COLLECTED, Entry, RECORDS, ResultName, TaskVersion};
@@ -89,7 +89,11 @@ impl<'a> Jobs<'a> {
     /// # Errors
     ///
     /// Fails if an input or the storage cannot be read.
-    pub fn find(&self, task: TaskVersion<'_>, inputs: &[&Path]) -> Result<Option<Vec<String>>> {
+    pub fn find(
+        &self,
+        task: TaskVersion<'_>,
+        inputs: &[InputSource],
+    ) -> Result<Option<Vec<String>>> {
         if self.storage.unrecorded == Unrecorded::Refuse {
             // A job does not say which of its calls were adopted.
             return Ok(None);
@@ -105,11 +109,14 @@ impl<'a> Jobs<'a> {
         }
         let mut digests = Vec::with_capacity(inputs.len());
         for input in inputs {
-            // A file that is not regular, such as a pipe, can be read only once, and not here.
-            if !input.is_file() {
-                return Ok(None);
-            }
-            digests.push(self.storage.ingest.read_to_digest(input)?);
+            digests.push(match input {
+                InputSource::Text(text) => Digest::of(text.as_bytes()),
+                InputSource::File(path) if path.is_file() => {
+                    self.storage.ingest.read_to_digest(path)?
+                }
+                // Whatever is no regular file, such as a pipe, can be read only once, and not here.
+                InputSource::File(_) => return Ok(None),
+            });
         }
         for name in task.names(&digests) {
             if let Read::Record(record) = self.storage.records().read::<Done>(&name.record())?

@@ -32,7 +32,7 @@ pub use self::call::{Call, Damage, Found, Outputs};
 pub use self::equivalent::Equivalent;
 pub use self::failure::{Failure, LogTail};
 use self::ingest::Ingest;
-pub use self::input::{Input, Inputs};
+pub use self::input::{Input, InputSource, Inputs};
 pub use self::job::{Job, Jobs};
 pub use self::lease::{Lease, Leases};
 use self::record_cache::RecordCache;

@@ -13,6 +13,7 @@ mod inputs;
 mod interrupt;
 mod limits;
 mod looking;
+mod named;
 mod names;
 mod output;
 mod signals;

@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use tempfile::TempDir;
 
 use super::*;
-use crate::storage::{Durability, Storage, Unrecorded};
+use crate::storage::{Durability, InputSource, Storage, Unrecorded};
 
 /// A storage with a cache, and a file that is just large enough for it.
 struct CachedInput {
@@ -101,7 +101,8 @@ fn what_is_read_and_what_need_not_be_is_told() {
     let place = place();
     let size = 128 << 10;
     assert_eq!(place.storage.inputs().taken_in(), (0, 0));
-    place.storage.inputs().expect(&[&place.file, &place.file]);
+    let file = InputSource::from(place.file.as_path());
+    place.storage.inputs().expect(&[file.clone(), file]);
     assert_eq!(place.storage.inputs().taken_in(), (0, 2 * size));
     place.storage.ingest.digest_of(&mut place.open_after(2000)).unwrap();
     assert_eq!(place.storage.inputs().taken_in(), (size, 2 * size));
@@ -114,7 +115,7 @@ fn a_size_that_no_task_input_has_is_that_of_a_new_one() {
     let place = place();
     let other = place.file.with_file_name("other");
     fs::write(&other, "other").unwrap();
-    place.storage.inputs().store(&other).unwrap();
+    place.storage.inputs().store(&other.as_path().into()).unwrap();
     let may_have = |path| {
         let Storage { ingest, root, .. } = &place.storage;
         ingest.may_have(root, &ingest.original(path).unwrap())
@@ -130,8 +131,8 @@ fn several_large_files_are_taken_in_together_and_pipes_are_not() {
     fs::write(&small, "small").unwrap();
     let (large, small) = (place.file.as_path(), small.as_path());
     let dir = large.parent().unwrap();
-    let together = |paths: &[&Path]| place.storage.inputs().expect(paths);
-    assert!(together(&[large, small, large]));
-    assert!(!together(&[large, small, small]));
-    assert!(!together(&[large, large, dir]));
+    let together = |paths: [&Path; 3]| place.storage.inputs().expect(&paths.map(InputSource::from));
+    assert!(together([large, small, large]));
+    assert!(!together([large, small, small]));
+    assert!(!together([large, large, dir]));
 }
