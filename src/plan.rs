@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use crate::task::name::StorageName;
-use crate::task::workflow::{ComputationId, InputId, Node, NodeId, Workflow, ids};
+use crate::task::workflow::{ComputationId, InputId, Node, NodeId, TaskFileId, Workflow, ids};
 
 ids! {
     /// A call of a [`Plan`].
@@ -23,6 +23,8 @@ pub enum Source {
     Input(InputId),
     /// A file that is in the storage.
     Literal(LiteralId),
+    /// A file of the task itself.
+    File(TaskFileId),
     /// An output of a call.
     Output {
         /// The call.
@@ -124,6 +126,7 @@ impl Planner {
     fn step(&mut self, workflow: &Workflow, node: &Node) -> Step {
         match node {
             Node::Input(input) => Step::Leaf(Source::Input(*input)),
+            Node::File(file) => Step::Leaf(Source::File(*file)),
             Node::Literal(name) => {
                 self.literals.push(name.clone());
                 Step::Leaf(Source::Literal(LiteralId::at(self.literals.len() - 1)))
@@ -189,7 +192,7 @@ fn edges(calls: &[Planned]) -> impl Iterator<Item = (CallId, CallId)> {
     calls.iter().enumerate().flat_map(|(at, call)| {
         call.inputs.iter().filter_map(move |source| match source {
             Source::Output { call, .. } => Some((CallId::at(at), *call)),
-            Source::Input(_) | Source::Literal(_) => None,
+            Source::Input(_) | Source::Literal(_) | Source::File(_) => None,
         })
     })
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use super::Tool;
-use super::options::{PathArgs, RunArgs, TaskDir};
+use super::options::{PathArgs, RunArgs, TaskDir, task_dir};
 use crate::exit::Exit;
 use crate::git::{Commit, Range};
 use crate::questions::bisect::{BisectError, Bisection};
@@ -42,8 +42,8 @@ pub struct Bisect {
     #[command(flatten)]
     how: RunArgs,
 
-    /// The directory that holds the task
-    #[arg(long, value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
+    /// The directory that holds the task, or one within it
+    #[arg(long, value_name = "DIR", default_value = ".", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
     task: PathBuf,
 
     #[command(flatten)]
@@ -78,7 +78,7 @@ impl Tool for Bisect {
             isolate: options.isolate,
         };
         let task = criterion.load(&range.bad)?;
-        let given = self.typed.resolve(&task, &config)?;
+        let given = self.typed.resolve(&self.task, &task, &config)?;
         Storage::existing(&given.storage)?;
         let session = Session::open(&self.task, &given.storage, &options)?;
         let prepared = session.prepare(task, &given.inputs, true)?;

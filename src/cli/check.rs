@@ -9,6 +9,7 @@ use super::options::TaskDir;
 use crate::exit::Exit;
 use crate::load::Uncommitted;
 use crate::plan::Plan;
+use crate::report::say;
 use crate::session::Error;
 use crate::words::counted;
 
@@ -23,6 +24,9 @@ pub struct Check {
 impl Tool for Check {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let task = self.task.load("ce", Uncommitted::Warn)?;
+        for name in task.unused_inputs() {
+            say("ce", &format_args!("warning: inputs: nothing reads the input {name}"));
+        }
         let plan = Plan::new(&task.workflow);
         let (name, commit) = (&task.name, task.commit.short());
         let count = [

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 
 use super::Tool;
-use super::options::{Dirty, PathArgs, RunArgs, TaskDir};
+use super::options::{Dirty, PathArgs, RunArgs, TaskDir, task_dir};
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
 use crate::git::Snapshot;
@@ -33,8 +33,8 @@ pub struct Diff {
     #[command(flatten)]
     dirty: Dirty,
 
-    /// The directory that holds the task
-    #[arg(long, value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
+    /// The directory that holds the task, or one within it
+    #[arg(long, value_name = "DIR", default_value = ".", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
     task: PathBuf,
 
     /// The versions: two commits, as REV1..REV2 or REV1 REV2; or one, and the task as it is
@@ -75,7 +75,7 @@ impl Tool for Diff {
         let titles = [one.as_str(), other.as_deref().unwrap_or("work tree")];
         let tasks = [self.load(Some(one))?, self.load(other.as_ref())?];
         let config = TaskDir { task: self.task.clone(), at: None }.config()?;
-        let given = typed.resolve(&tasks[1], &config)?;
+        let given = typed.resolve(&self.task, &tasks[1], &config)?;
         let options = self.how.options(&config)?;
         if !self.dry_run && options.isolate {
             tasks.iter().try_for_each(|task| load::check_access(&self.task, task))?;

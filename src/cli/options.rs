@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
@@ -16,7 +17,7 @@ use jiff::{Span, Timestamp};
 use super::say;
 use crate::cache::Cache;
 use crate::evaluate::Evaluation;
-use crate::git::Config;
+use crate::git::{self, Config, Trees};
 use crate::load::{self, Loaded, Uncommitted};
 use crate::session::{self, Error, RunOptions};
 use crate::storage::{Durability, Finding, InputSource, Storage, Survey, Unrecorded};
@@ -40,11 +41,18 @@ impl Dirty {
     }
 }
 
+/// The directory of a task that a directory is or is in: the nearest one in the same work tree that holds a
+/// workflow. Without any, it is the directory itself.
+pub(super) fn task_dir() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new()
+        .map(|dir| git::around(&dir, |it| it.join("workflow").is_dir()).unwrap_or(dir))
+}
+
 /// Which task.
 #[derive(Debug, Args)]
 pub(super) struct TaskDir {
-    /// The directory that holds the task
-    #[arg(long, value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
+    /// The directory that holds the task, or one within it
+    #[arg(long, value_name = "DIR", default_value = ".", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
     pub(super) task: PathBuf,
 
     /// Take the task as it was at a commit, from the repository's objects: nothing is checked out
@@ -244,14 +252,21 @@ impl PathArgs {
         task: Task,
         strict: &Strict,
     ) -> Result<Evaluation, Error> {
-        let ResolvedPaths { storage, inputs } = self.resolve(&task, &dir.config()?)?;
+        let ResolvedPaths { storage, inputs } = self.resolve(&dir.task, &task, &dir.config()?)?;
         session::look_up(&dir.task, task, &storage, &inputs, strict.unrecorded())
     }
 
     /// Tells the storage from the inputs, and which input each of these is: `NAME=FILE` is the input of
     /// that name, if the task has one. Of the other arguments the storage comes first, unless the
     /// configuration has one and there are just as many as inputs that are not given by name.
-    pub(super) fn resolve(&self, task: &Task, config: &Config) -> Result<ResolvedPaths, Error> {
+    ///
+    /// An input with a default is given by name only.
+    pub(super) fn resolve(
+        &self,
+        dir: &Path,
+        task: &Task,
+        config: &Config,
+    ) -> Result<ResolvedPaths, Error> {
         let mut named: Vec<Option<InputSource>> = vec![None; task.inputs.len()];
         let mut name = |at: usize, source| match named[at].replace(source) {
             None => Ok(()),
@@ -268,8 +283,15 @@ impl PathArgs {
             let at = task.inputs.iter().position(|it| it.as_str() == input);
             name(
                 at.ok_or_else(|| unknown_input(task, input))?,
-                InputSource::Text(format!("{text}\n")),
+                InputSource::Bytes(format!("{text}\n").into_bytes()),
             )?;
+        }
+        let trees = &Trees::new(dir);
+        let is_named = named.iter().any(Option::is_some);
+        for (source, default) in named.iter_mut().zip(&task.defaults) {
+            if let (None, Some(file)) = (&source, default) {
+                *source = Some(session::own_file(trees, &task.files[file.index()])?);
+            }
         }
         let open = named.iter().filter(|source| source.is_none()).count();
         let (storage, files) = match (config.storage()?, rest.split_first()) {
@@ -283,7 +305,7 @@ impl PathArgs {
                     task: task.name.to_string(),
                     names: names.filter_map(is_open).collect(),
                     given: rest.len() - usize::from(configured.is_none()),
-                    named: open < task.inputs.len(),
+                    named: is_named,
                     configured: configured.is_some(),
                 });
             }

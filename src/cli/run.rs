@@ -78,7 +78,7 @@ impl Tool for Run {
         }
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
         let config = self.task.config()?;
-        let given = self.typed.resolve(&task, &config)?;
+        let given = self.typed.resolve(dir, &task, &config)?;
         if short_cut
             && task.changed.is_empty()
             && self.print_cached_job(TaskVersion::from(&task), &given, out)?

@@ -167,7 +167,7 @@ impl<'a> Evaluator<'a> {
             Source::Output { call, .. } => {
                 matches!(self.evaluation.outcome(*call), Some(Outcome::Interrupted(_)))
             }
-            Source::Input(_) | Source::Literal(_) => false,
+            Source::Input(_) | Source::Literal(_) | Source::File(_) => false,
         })
     }
 

@@ -21,6 +21,8 @@ pub struct Files {
     pub inputs: Vec<Input>,
     /// The plan's literals, in order; `None` for what the storage does not have.
     pub literals: Vec<Option<Stored>>,
+    /// The task's own files, in order.
+    pub own: Vec<Input>,
 }
 
 /// An evaluation of a task, which may still go on: outcomes are added by other threads, each once.
@@ -96,7 +98,7 @@ impl Evaluation {
     /// Returns what a source contains, if it is known.
     pub fn digest(&self, source: Source) -> Option<Digest> {
         match source {
-            Source::Input(id) => Some(self.files.inputs[id.index()].file.digest),
+            Source::Input(_) | Source::File(_) => Some(self.files.input(source)?.file.digest),
             Source::Literal(id) => self.files.literals[id.index()].as_ref().map(|file| file.digest),
             Source::Output { call, number } => {
                 let outputs = self.outcome(call)?.outputs()?;
@@ -108,7 +110,7 @@ impl Evaluation {
     /// Returns the name of a source's file, or of what it would be.
     pub fn name(&self, source: Source) -> Option<String> {
         Some(match source {
-            Source::Input(id) => self.files.inputs[id.index()].file.name.clone(),
+            Source::Input(_) | Source::File(_) => self.files.input(source)?.file.name.clone(),
             Source::Literal(id) => self.plan.literals()[id.index()].to_string(),
             Source::Output { call, number } => self.outcome(call)?.name().output(number.into()),
         })
@@ -117,7 +119,9 @@ impl Evaluation {
     /// Whether a source's file is in the storage.
     pub fn is_there(&self, source: Source) -> bool {
         match source {
-            Source::Input(id) => self.files.inputs[id.index()].there,
+            Source::Input(_) | Source::File(_) => {
+                self.files.input(source).is_some_and(|input| input.there)
+            }
             Source::Literal(id) => self.files.literals[id.index()].is_some(),
             Source::Output { call, .. } => {
                 self.outcome(call).is_some_and(|outcome| outcome.outputs().is_some())
@@ -128,8 +132,8 @@ impl Evaluation {
     /// Returns a source's file, if it is in the storage.
     pub fn stored(&self, source: Source) -> Option<Stored> {
         match source {
-            Source::Input(id) => {
-                let input = &self.files.inputs[id.index()];
+            Source::Input(_) | Source::File(_) => {
+                let input = self.files.input(source)?;
                 input.there.then(|| input.file.clone())
             }
             Source::Literal(id) => self.files.literals[id.index()].clone(),
@@ -148,8 +152,17 @@ impl Evaluation {
 }
 
 impl Files {
-    /// Finds the files that are there before any call; with `store`, copies inputs into the storage.
-    /// Large inputs are read by all cores.
+    /// The task input, or file of the task, that a source is.
+    fn input(&self, source: Source) -> Option<&Input> {
+        match source {
+            Source::Input(id) => self.inputs.get(id.index()),
+            Source::File(id) => self.own.get(id.index()),
+            Source::Literal(_) | Source::Output { .. } => None,
+        }
+    }
+
+    /// Finds the files that are there before any call; with `store`, copies inputs and the task's own
+    /// files into the storage. Large inputs are read by all cores.
     ///
     /// # Errors
     ///
@@ -157,46 +170,25 @@ impl Files {
     pub fn new(
         task: &Task,
         plan: &Plan,
-        sources: &[InputSource],
+        [inputs, own]: [&[InputSource]; 2],
         storage: &Storage,
         store: bool,
     ) -> Result<Self, StorageError> {
         announce(task, plan, storage);
-        let input = |source: &InputSource| -> Result<Input, StorageError> {
+        let sources: Vec<&InputSource> = inputs.iter().chain(own).collect();
+        let input = |source: &&InputSource| -> Result<Input, StorageError> {
             if store { storage.inputs().store(source) } else { storage.inputs().find(source) }
         };
-        let inputs: Result<_, _> = if storage.inputs().expect(sources) {
-            let inputs: Vec<_> = sources.par_iter().map(input).collect();
-            inputs.into_iter().collect()
+        let found: Result<Vec<Input>, _> = if storage.inputs().expect(&sources) {
+            let found: Vec<_> = sources.par_iter().map(input).collect();
+            found.into_iter().collect()
         } else {
             sources.iter().map(input).collect()
         };
-        let inputs = inputs?;
-        Self::with_literals(plan, inputs, storage)
-    }
-
-    /// Finds the literals of a task of which the inputs were found before.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the storage cannot be read.
-    pub fn with_inputs(
-        task: &Task,
-        plan: &Plan,
-        inputs: Vec<Input>,
-        storage: &Storage,
-    ) -> Result<Self, StorageError> {
-        announce(task, plan, storage);
-        Self::with_literals(plan, inputs, storage)
-    }
-
-    fn with_literals(
-        plan: &Plan,
-        inputs: Vec<Input>,
-        storage: &Storage,
-    ) -> Result<Self, StorageError> {
+        let mut found = found?;
+        let own = found.split_off(inputs.len());
         let literals = plan.literals().iter().map(|name| storage.inputs().literal(name.as_str()));
-        Ok(Self { inputs, literals: literals.collect::<Result<_, _>>()? })
+        Ok(Self { inputs: found, literals: literals.collect::<Result<_, _>>()?, own })
     }
 }
 

@@ -124,6 +124,10 @@ impl<'a> Artist<'a> {
                 (ShapeKind::Input, format!("INPUT {name}"))
             }
             Node::Literal(name) => (ShapeKind::Literal, format!("FILE {name}")),
+            Node::File(file) => {
+                let path = &self.task.files[file.index()].path;
+                (ShapeKind::Literal, format!("OWN {path}"))
+            }
             Node::Computation { computation, .. } => {
                 let computation = &self.task.computations[computation.index()];
                 (ShapeKind::Computation, computation.name.to_string())
@@ -176,7 +180,7 @@ impl<'a> Artist<'a> {
                 let computation = &self.task.computations[computation.index()];
                 Some((computation, outputs.numbers()))
             }
-            Node::Input(_) | Node::Literal(_) => None,
+            Node::Input(_) | Node::Literal(_) | Node::File(_) => None,
         }
     }
 

@@ -80,8 +80,9 @@ impl Printer<'_> {
     /// Writes a node up to its first input.
     fn open(&mut self, node: NodeId, column: usize) -> io::Result<()> {
         match &self.task.workflow[node] {
-            Node::Input(input) => write!(self.out, "INPUT('{}')", self.task.inputs[input.index()]),
-            Node::Literal(name) => write!(self.out, "FILE('{name}')"),
+            leaf @ (Node::Input(_) | Node::Literal(_) | Node::File(_)) => {
+                write!(self.out, "{}", self.task.leaf(leaf).unwrap_or_default())
+            }
             Node::Computation { computation, .. } => {
                 let mut column = column;
                 match self.labels[node.index()] {

@@ -7,6 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
+use gix::objs::tree::EntryKind;
+
 use super::draft::Draft;
 use super::opening::Untrusted;
 use super::repo_state::RepoState;
@@ -96,18 +98,47 @@ impl Heads {
     ///
     /// Fails if no commit of any repository holds it, or Git's data cannot be read.
     pub fn of(&mut self, dir: &Path) -> Result<Head, HeadError> {
-        let top = top(dir).ok_or(HeadError::NoRepository)?;
-        let opened = self.open(&top)?;
-        let git = |source| HeadError::Git { repository: top.clone(), source };
-        let tree = opened.tree(dir.strip_prefix(&top).unwrap_or(Path::new(""))).map_err(git)?;
-        let commit = object_id(opened.commit).map_err(git)?;
-        match tree {
-            Some((id, true)) => Ok(Head { commit, tree: object_id(id).map_err(git)? }),
-            Some((_, false)) => Err(HeadError::NotCheckedOut),
-            None => {
-                Err(HeadError::NotCommitted { commit: commit.short().to_owned(), repository: top })
-            }
+        match self.entry(dir)? {
+            (commit, Some((tree, EntryKind::Tree))) => Ok(Head { commit, tree }),
+            (_, Some((_, EntryKind::Commit))) => Err(HeadError::NotCheckedOut),
+            (commit, _) => Err(not_committed(&commit, dir)),
         }
+    }
+
+    /// Returns the contents of a file at HEAD of the innermost repository around it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the commit has no file there, or Git's data cannot be read.
+    pub fn blob(&mut self, file: &Path) -> Result<ObjectId, HeadError> {
+        match self.entry(file)? {
+            (_, Some((blob, EntryKind::Blob | EntryKind::BlobExecutable))) => Ok(blob),
+            (commit, _) => Err(not_committed(&commit, file)),
+        }
+    }
+
+    /// Whether the commit at HEAD of the innermost repository has anything at a place.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no commit, or Git's data cannot be read.
+    pub fn has(&mut self, place: &Path) -> Result<bool, HeadError> {
+        Ok(self.entry(place)?.1.is_some())
+    }
+
+    /// Returns the commit at HEAD of the innermost repository, and what it has at a place.
+    fn entry(
+        &mut self,
+        place: &Path,
+    ) -> Result<(ObjectId, Option<(ObjectId, EntryKind)>), HeadError> {
+        let top = top(place).ok_or(HeadError::NoRepository)?;
+        let opened = self.open(&top)?;
+        let found = || {
+            let entry = opened.entry(place.strip_prefix(&top).unwrap_or(Path::new("")))?;
+            let entry = entry.map(|(id, kind)| GitResult::Ok((object_id(id)?, kind)));
+            GitResult::Ok((object_id(opened.commit)?, entry.transpose()?))
+        };
+        found().map_err(|source| HeadError::Git { repository: top.clone(), source })
     }
 
     /// Returns the commit at HEAD of the innermost repository around a directory.
@@ -163,7 +194,9 @@ impl Heads {
         let git = |source| HeadError::Git { repository: top.clone(), source };
         let inside = dir.strip_prefix(&top).unwrap_or(Path::new(""));
         let opened = self.open(&top)?;
-        let recorded = opened.tree(inside).map_err(git)?.map(|(id, _)| id);
+        let recorded = opened.entry(inside).map_err(git)?;
+        let is_directory = |(_, kind): &(_, _)| matches!(kind, EntryKind::Tree | EntryKind::Commit);
+        let recorded = recorded.filter(is_directory).map(|(id, _)| id);
         // Without its filter, a file is what it contains.
         let filtered = changes.filtered.iter().map(|it| &it.path);
         let changed: BTreeSet<&PathBuf> = changes.changed.iter().chain(filtered).collect();
@@ -187,7 +220,7 @@ impl Heads {
             let commit = self.open(&submodule)?.commit;
             let git = |source| HeadError::Git { repository: outer.clone(), source };
             let place = submodule.strip_prefix(&outer).unwrap_or(Path::new(""));
-            if self.open(&outer)?.tree(place).map_err(git)? != Some((commit, false)) {
+            if self.open(&outer)?.entry(place).map_err(git)? != Some((commit, EntryKind::Commit)) {
                 return Ok(Some(submodule));
             }
             inner = Some(outer);
@@ -219,9 +252,32 @@ impl Heads {
     }
 }
 
+fn not_committed(commit: &ObjectId, place: &Path) -> HeadError {
+    let repository = top(place).unwrap_or_default();
+    HeadError::NotCommitted { commit: commit.short().to_owned(), repository }
+}
+
 /// Returns the top of the work tree that a directory is in.
 pub fn top(dir: &Path) -> Option<PathBuf> {
     dir.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok()).map(Path::to_owned)
+}
+
+/// Returns the nearest directory that fits, of one and those around it in the same work tree. `None` if
+/// none does.
+pub fn around(dir: &Path, fits: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+    if fits(dir) || !dir.is_dir() {
+        return Some(dir.to_owned());
+    }
+    let real = dir.canonicalize().ok()?;
+    let top = top(&real)?;
+    let mut around = if dir == Path::new(".") { PathBuf::new() } else { dir.to_owned() };
+    for real in real.ancestors().skip(1).take_while(|it| it.starts_with(&top)) {
+        around.push("..");
+        if fits(real) {
+            return Some(around);
+        }
+    }
+    None
 }
 
 fn open(top: &Path) -> GitResult<Option<Opened>> {
@@ -235,11 +291,11 @@ fn open(top: &Path) -> GitResult<Option<Opened>> {
 }
 
 impl Opened {
-    /// Returns what the commit has at this place, and whether it is a directory.
-    fn tree(&self, inside: &Path) -> GitResult<Option<(gix::ObjectId, bool)>> {
+    /// Returns what the commit has at this place, or the submodule that has this place.
+    fn entry(&self, inside: &Path) -> GitResult<Option<(gix::ObjectId, EntryKind)>> {
         let root = tree_of(&self.repository, self.commit)?;
         if inside.as_os_str().is_empty() {
-            return Ok(Some((root, true)));
+            return Ok(Some((root, EntryKind::Tree)));
         }
         let tree_at = |id| GitResult::Ok(object(&self.repository, id)?.try_into_tree()?);
         let mut tree = tree_at(root)?;
@@ -249,14 +305,12 @@ impl Opened {
             let Some(entry) = tree.lookup_entry_by_path(name)? else {
                 return Ok(None);
             };
-            if entry.mode().is_commit() {
-                return Ok(Some((entry.object_id(), false)));
+            let kind = entry.mode().kind();
+            if kind == EntryKind::Commit || components.as_path().as_os_str().is_empty() {
+                return Ok(Some((entry.object_id(), kind)));
             }
-            if !entry.mode().is_tree() {
+            if kind != EntryKind::Tree {
                 return Ok(None);
-            }
-            if components.as_path().as_os_str().is_empty() {
-                return Ok(Some((entry.object_id(), true)));
             }
             tree = tree_at(entry.object_id())?;
         }

@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 
 pub use self::config::{Config, ConfigError};
 pub use self::diff::{FileChange, LineCounts};
-pub use self::head::{Head, HeadError, Heads, top};
+pub use self::head::{Head, HeadError, Heads, around, top};
 pub use self::home::Home;
 pub use self::log::{ChangeLog, LogLine};
 use self::opening::open;

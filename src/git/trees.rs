@@ -92,6 +92,15 @@ impl Trees {
         })
     }
 
+    /// Returns the contents of a file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Git's data cannot be read.
+    pub fn blob(&self, id: &digest::ObjectId) -> GitResult<Vec<u8>> {
+        self.with(|repositories| blob(repositories, from(id)?))
+    }
+
     /// Whether a directory has exactly the files of a tree.
     ///
     /// # Errors

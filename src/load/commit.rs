@@ -7,6 +7,7 @@ use super::problems::LoadFault;
 use super::source::{DirectoryVersion, Identity, Located, MOST, TaskSource};
 use crate::digest::ObjectId;
 use crate::git::{Changes, Kind, Snapshot, SnapshotError, TreePath};
+use crate::task::workflow::FileContents;
 
 impl From<SnapshotError> for LoadFault {
     fn from(error: SnapshotError) -> Self {
@@ -69,6 +70,10 @@ impl TaskSource for Snapshot {
     fn version(&mut self, dir: &TreePath) -> Result<DirectoryVersion, LoadFault> {
         let (commit, tree) = (dir.commit()?, dir.id()?);
         Ok(DirectoryVersion { commit, tree, dirty: false, checked_out: None })
+    }
+
+    fn contents(&mut self, dir: &TreePath, name: &str) -> Result<FileContents, LoadFault> {
+        Ok(FileContents::Blob(self.entry(dir, OsStr::new(name))?.id()?))
     }
 
     fn changes(&mut self) -> Result<Changes, LoadFault> {

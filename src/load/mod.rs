@@ -8,6 +8,7 @@ mod branch;
 mod commit;
 mod dir_handle;
 mod library;
+mod own_files;
 mod problems;
 mod source;
 mod task_cache;
@@ -23,6 +24,7 @@ use std::thread;
 use std::time::SystemTime;
 
 use self::library::Library;
+use self::own_files::OwnFiles;
 use self::problems::Problems;
 pub use self::problems::{LoadFault, Problem, Warning, WarningKind, listed};
 use self::source::TaskSource;
@@ -38,6 +40,9 @@ use crate::task::workflow::{LIBRARY, Task};
 
 /// What of a task is its own, whatever holds its computations.
 const OWN: [&str; 2] = ["workflow", "inputs"];
+
+/// The directory of a task that holds what its inputs are if they are not given.
+const DEFAULTS: &str = "defaults";
 
 /// A task and what is odd about it.
 #[derive(Debug)]
@@ -232,9 +237,12 @@ fn read(
     let commit = findings.note(here, source.commit());
     let name = findings.note(here, name(real));
     let inputs = inputs(source, &mut findings);
+    let mut files = OwnFiles::default();
+    let defaults = files.defaults(source, inputs.as_deref().unwrap_or_default(), &mut findings);
     let mut library = Library::new(source);
-    let workflow = WorkflowWalk::new(inputs.as_deref(), &mut library, &mut findings).load();
-    let computations = library.into_computations();
+    let walk = WorkflowWalk::new(inputs.as_deref(), &mut files, &mut library, &mut findings);
+    let workflow = walk.load();
+    let (files, computations) = (files.into_files(), library.into_computations());
     // Without a commit there is nothing to differ from.
     let changes = commit.as_ref().and_then(|_| findings.note(here, source.changes()));
     let Changes { changed, ignored, .. } = changes.unwrap_or_default();
@@ -248,7 +256,17 @@ fn read(
             if findings.problems.is_empty() =>
         {
             let place = place(real);
-            let task = Task { name, commit, place, changed, inputs, computations, workflow };
+            let task = Task {
+                name,
+                commit,
+                place,
+                changed,
+                inputs,
+                defaults,
+                files,
+                computations,
+                workflow,
+            };
             Ok(Loaded { task, warnings: findings.warnings })
         }
         _ => {

@@ -41,7 +41,7 @@ pub enum LoadFault {
     /// The file, or a line of it, is no such text.
     #[error(transparent)]
     Text(#[from] TextError),
-    /// The word in `kind` is none of the three.
+    /// The word in `kind` is none of those that there are.
     #[error("{0:?} is not a kind of node")]
     Kind(String),
     /// A name that may not be one.
@@ -142,6 +142,15 @@ pub enum LoadFault {
     /// An `exec` that is not in the directory of its computation.
     #[error("leads out of the computation's directory: only files in it are exported")]
     Elsewhere,
+    /// A file of the task has changes that its commit does not record.
+    #[error("has uncommitted changes")]
+    UncommittedFile,
+    /// The task has no file with this path.
+    #[error("the task has no file {0:?}")]
+    NoFile(String),
+    /// The value of a node `file` is no path in the task.
+    #[error("{0:?} is not a path in the task")]
+    FilePath(String),
     /// A computation has changes that its commit does not record.
     #[error("has uncommitted changes: {}", listed(.0))]
     Uncommitted(Vec<PathBuf>),
@@ -232,7 +241,7 @@ impl LoadFault {
     /// What the user can do about it, if that is not plain.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Kind(_) => "write computation, input or literal",
+            Self::Kind(_) => "write computation, input, literal or file",
             Self::NoComputation { nearest: Some(name), .. }
             | Self::NoInput { nearest: Some(name), .. } => {
                 return Some(format!("did you mean {name:?}?"));
@@ -253,6 +262,8 @@ impl LoadFault {
             Self::NoOutput => "remove the file to pass up all outputs",
             Self::Outside(_) => "link only to what is committed with the task",
             Self::Elsewhere => "commit a file there that does the same, instead of the link",
+            Self::FilePath(_) => "write it relative to the task, without . and .. and empty parts",
+            Self::UncommittedFile => "git add and git commit it, or evaluate with --dirty",
             Self::Uncommitted(_) => "git add and git commit them, or evaluate with --dirty",
             Self::Filtered { .. } => {
                 "run git status: it starts the filter, and notes unchanged files in the index"

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use super::problems::LoadFault;
 use crate::digest::ObjectId;
 use crate::git::{Changes, TreeId};
+use crate::task::workflow::FileContents;
 
 /// The greatest size of a file that is read whole, in bytes.
 pub(super) const MOST: u64 = 1 << 20;
@@ -86,6 +87,9 @@ pub(super) trait TaskSource {
 
     /// Returns the version of the computation in a directory.
     fn version(&mut self, dir: &Self::Dir) -> Result<DirectoryVersion, LoadFault>;
+
+    /// Returns where the contents of the file are that has this name in a directory, following links.
+    fn contents(&mut self, dir: &Self::Dir, name: &str) -> Result<FileContents, LoadFault>;
 
     /// Returns what of all that was read no commit records, and what is ignored beside it.
     fn changes(&mut self) -> Result<Changes, LoadFault>;

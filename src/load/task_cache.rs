@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Loaded, OWN};
+use super::{DEFAULTS, Loaded, OWN};
 use crate::cache::{Cache, Fingerprint, Lookup, Table};
 use crate::digest::ObjectId;
 use crate::git::{self, RepoState};
@@ -27,7 +27,9 @@ pub(super) struct Dependencies {
     /// The task and the places of its files, and the work tree that each is in.
     tops: Vec<(PathBuf, Option<PathBuf>)>,
     repositories: Vec<RepoState>,
-    /// Of the task's own files, and of its computations.
+    /// The task, if it has no directory of defaults.
+    without_defaults: Option<PathBuf>,
+    /// Of the task's workflow, inputs and defaults, and of its computations and other files.
     fingerprints: [Fingerprint; 2],
 }
 
@@ -60,7 +62,13 @@ pub(super) fn insert(
 /// It may be taken while the task is read: a file that is changed meanwhile is racy, or has another
 /// stat the next time.
 pub(super) fn own_fingerprint(task: &Path, began: SystemTime) -> Option<Fingerprint> {
-    Fingerprint::take(OWN.map(|name| task.join(name)).into_iter(), began)
+    let defaults = has_defaults(task).then_some(DEFAULTS);
+    let names = OWN.into_iter().chain(defaults);
+    Fingerprint::take(names.map(|name| task.join(name)), began)
+}
+
+fn has_defaults(task: &Path) -> bool {
+    task.join(DEFAULTS).symlink_metadata().is_ok()
 }
 
 impl Dependencies {
@@ -76,6 +84,8 @@ impl Dependencies {
         let library = task.join(LIBRARY);
         let computations = loaded.task.computations.iter();
         let places = computations.map(|it| library.join(it.name.as_str()));
+        let files = loaded.task.files.iter().map(|it| task.join(&it.path));
+        let places = places.chain(files);
         let fingerprints = [own, Fingerprint::take(places, began)?];
         let held = |top: &PathBuf| repositories.iter().any(|it| it.top() == top);
         let racy = repositories.iter().any(|it| it.is_racy(began));
@@ -85,12 +95,14 @@ impl Dependencies {
         let places = fingerprints.iter().flat_map(Fingerprint::places);
         let places = places.map(PathBuf::as_path).chain([task]);
         let tops = places.map(|place| (place.to_owned(), git::top(place))).collect();
-        Some(Self { tops, repositories, fingerprints })
+        let without_defaults = (!has_defaults(task)).then(|| task.to_owned());
+        Some(Self { tops, repositories, without_defaults, fingerprints })
     }
 
     fn are_current(&self) -> bool {
         self.tops.iter().all(|(place, top)| git::top(place) == *top)
             && self.repositories.iter().all(RepoState::is_current)
+            && self.without_defaults.as_deref().is_none_or(|task| !has_defaults(task))
             && self.fingerprints.iter().all(Fingerprint::is_current)
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::branch::{self, Branch};
 use super::library::Library;
 use super::nearest;
+use super::own_files::OwnFiles;
 use super::problems::{LoadFault, Problems, WarningKind};
 use super::source::{Identity, Located, TaskSource};
 use super::text;
@@ -19,6 +20,7 @@ use crate::task::workflow::{Argument, Builder, ComputationId, InputId, Node, Nod
 /// The loading of one workflow.
 pub(super) struct WorkflowWalk<'a, 'b, S: TaskSource> {
     inputs: Option<&'a [InputName]>,
+    files: &'a mut OwnFiles,
     library: &'a mut Library<'b, S>,
     findings: &'a mut Problems,
     builder: Builder,
@@ -57,11 +59,12 @@ enum Visited<D> {
 impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
     pub(super) fn new(
         inputs: Option<&'a [InputName]>,
+        files: &'a mut OwnFiles,
         library: &'a mut Library<'b, S>,
         findings: &'a mut Problems,
     ) -> Self {
         let (visited, stack) = (HashMap::new(), Vec::new());
-        Self { inputs, library, findings, builder: Builder::default(), visited, stack }
+        Self { inputs, files, library, findings, builder: Builder::default(), visited, stack }
     }
 
     /// Reads everything; returns the expression unless something is wrong.
@@ -143,13 +146,20 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         };
         match kind.as_str() {
             "computation" => self.frame(dir, id, &found, Some(&value)),
-            "input" | "literal" => {
+            "input" | "literal" | "file" => {
                 for (name, there) in [("inputs", found.inputs), ("outputs", found.outputs)] {
                     if there {
                         self.warning(&dir, name, WarningKind::Unread);
                     }
                 }
-                let node = if kind == "input" { self.input(&value) } else { literal(&value) };
+                let node = match kind.as_str() {
+                    "input" => self.input(&value),
+                    "file" => {
+                        let file = self.files.find(self.library.source, &value, self.findings);
+                        file.map(|file| file.map(Node::File))
+                    }
+                    _ => literal(&value),
+                };
                 let node = self.note(&dir, "value", node).flatten();
                 let node = node.map(|node| self.builder.intern(node));
                 self.done(id, node)

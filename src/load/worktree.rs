@@ -11,9 +11,10 @@ use super::dir_handle::{self, DirHandle};
 use super::library::LISTS;
 use super::problems::LoadFault;
 use super::source::{DirectoryVersion, Identity, Located, TaskSource};
-use super::{OWN, Uncommitted};
+use super::{DEFAULTS, OWN, Uncommitted};
 use crate::digest::ObjectId;
 use crate::git::{self, Changes, Filtered, Head, HeadError, Heads, RepoState};
+use crate::task::workflow::FileContents;
 
 /// A task that is checked out.
 #[derive(Debug)]
@@ -129,9 +130,30 @@ impl TaskSource for WorkTree {
         Ok(DirectoryVersion { commit, tree, dirty: false, checked_out: Some(real) })
     }
 
+    fn contents(&mut self, dir: &Rc<DirHandle>, name: &str) -> Result<FileContents, LoadFault> {
+        let (real, outside) = self.follow(dir, name)?;
+        if outside {
+            return Err(LoadFault::Outside(self.inside(&real)));
+        }
+        let scope = real.parent().unwrap_or(&real);
+        let is_changed = self.uncommitted != Uncommitted::Ignore
+            && self.heads.changes(&real, scope)?.changed.contains(&real);
+        if is_changed {
+            self.changed.push(real.clone());
+            match self.uncommitted {
+                Uncommitted::Refuse => return Err(LoadFault::UncommittedFile),
+                Uncommitted::Evaluate => return Ok(FileContents::Uncommitted(real)),
+                Uncommitted::Warn | Uncommitted::Ignore => {}
+            }
+        }
+        Ok(FileContents::Blob(self.heads.blob(&real)?))
+    }
+
     fn changes(&mut self) -> Result<Changes, LoadFault> {
         if self.uncommitted != Uncommitted::Ignore {
-            for part in OWN {
+            let defaults = self.task.join(DEFAULTS);
+            let has_defaults = defaults.symlink_metadata().is_ok() || self.heads.has(&defaults)?;
+            for part in OWN.into_iter().chain(has_defaults.then_some(DEFAULTS)) {
                 let part = self.task.join(part);
                 let changes = self.heads.changes(&part, &part)?;
                 let filtered = changes.filtered.into_iter().map(|it| it.path);

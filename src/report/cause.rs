@@ -48,6 +48,11 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
                 from(old, new)
             )
         }
+        Cause::File(id, old) => {
+            let new = &evaluation.files.own[id.index()].file.digest;
+            let path = harmless(&evaluation.task.files[id.index()].path);
+            format!("the task's file {path} differs: {}", from(old, new))
+        }
         Cause::Literal(id, old) => match &evaluation.files.literals[id.index()] {
             Some(new) => {
                 let literal = literal_name(evaluation, *id);

@@ -132,6 +132,7 @@ impl Evaluation {
         let name = match source {
             Source::Input(id) => self.task.inputs[id.index()].to_string(),
             Source::Literal(id) => self.plan.literals()[id.index()].to_string(),
+            Source::File(id) => self.task.files[id.index()].path.clone(),
             Source::Output { call, number } => {
                 let outputs = &self.computation(call).outputs;
                 outputs.get(usize::from(number)).cloned().unwrap_or_default()
@@ -166,8 +167,7 @@ impl Evaluation {
                     outputs.numbers().map(|number| format!("{number:02}")).collect();
                 format!("{name}[{}]", numbers.join(", "))
             }
-            Node::Input(id) => format!("INPUT('{}')", self.task.inputs[id.index()]),
-            Node::Literal(name) => format!("FILE('{name}')"),
+            leaf => self.task.leaf(leaf).unwrap_or_default(),
         }
     }
 }

@@ -100,6 +100,11 @@ fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
             let input = evaluation.task.inputs[id.index()].as_str();
             json!({ "cause": "input", "input": input, "old": old, "new": new })
         }
+        Cause::File(id, old) => {
+            let new = &evaluation.files.own[id.index()].file.digest;
+            let file = &evaluation.task.files[id.index()].path;
+            json!({ "cause": "file", "file": file, "old": old, "new": new })
+        }
         Cause::Literal(id, old) => {
             let new = evaluation.files.literals[id.index()].as_ref().map(|it| it.digest);
             let literal = &evaluation.plan.literals()[id.index()];

@@ -9,7 +9,8 @@ use super::{Reporter, Tally};
 use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::exit::Exit;
 use crate::plan::{CallId, Source};
-use crate::storage::{Holder, PriorAttempt, ResultName};
+use crate::storage::{Holder, Input, PriorAttempt, ResultName};
+use crate::task::name::InputName;
 
 /// Prints events.
 pub struct Json<'a>(&'a Evaluation);
@@ -23,6 +24,8 @@ enum EventLine<'a> {
         storage: String,
         inputs: Vec<JsonFile<'a>>,
         literals: Vec<JsonFile<'a>>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        files: Vec<JsonFile<'a>>,
         calls: usize,
     },
     Started {
@@ -114,12 +117,14 @@ impl<'a> Json<'a> {
     pub fn begin(evaluation: &'a Evaluation, out: &mut dyn Write) -> io::Result<Self> {
         let Evaluation { task, plan, files, .. } = evaluation;
         let json = Self(evaluation);
-        let inputs = task.inputs.iter().zip(&files.inputs).map(|(name, input)| JsonFile {
-            name: Some(name.as_str()),
+        let named = |(name, input): (&'a str, &Input)| JsonFile {
+            name: Some(name),
             file: input.file.name.clone(),
             sha1: Some(input.file.digest.sha1.full()),
             there: input.there,
-        });
+        };
+        let inputs = task.inputs.iter().map(InputName::as_str).zip(&files.inputs);
+        let own = task.files.iter().map(|file| file.path.as_str()).zip(&files.own);
         let literals = plan.literals().iter().zip(&files.literals).map(|(name, file)| JsonFile {
             name: None,
             file: name.to_string(),
@@ -130,8 +135,9 @@ impl<'a> Json<'a> {
             task: task.name.as_str(),
             commit: task.commit.full(),
             storage: evaluation.shown(""),
-            inputs: inputs.collect(),
+            inputs: inputs.map(named).collect(),
             literals: literals.collect(),
+            files: own.map(named).collect(),
             calls: plan.calls().len(),
         };
         print(&line, out)?;

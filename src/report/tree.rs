@@ -65,7 +65,7 @@ impl<'a> TreePrinter<'a> {
     /// Prints a leaf, or begins the subtree of a call.
     fn open(&mut self, node: NodeId, label: &'a str, out: &mut dyn Write) -> io::Result<()> {
         match self.evaluation.plan.step(node) {
-            Step::Leaf(source) => self.leaf(source, label, out),
+            Step::Leaf(source) => self.leaf(node, source, label, out),
             Step::Call(call) => {
                 let inputs = self.evaluation.task.workflow[node].inputs().len();
                 let next = if self.printed[call.index()] { inputs } else { 0 };
@@ -75,13 +75,15 @@ impl<'a> TreePrinter<'a> {
         }
     }
 
-    fn leaf(&self, source: Source, label: &str, out: &mut dyn Write) -> io::Result<()> {
-        let Evaluation { task, plan, .. } = self.evaluation;
-        let text = match source {
-            Source::Input(id) => format!("INPUT('{}')", task.inputs[id.index()]),
-            Source::Literal(id) => format!("FILE('{}')", plan.literals()[id.index()]),
-            Source::Output { .. } => return Ok(()),
-        };
+    fn leaf(
+        &self,
+        node: NodeId,
+        source: Source,
+        label: &str,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let Evaluation { task, .. } = self.evaluation;
+        let text = task.leaf(&task.workflow[node]).unwrap_or_default();
         let name = self.evaluation.name(source).unwrap_or_default();
         let status = if self.evaluation.is_there(source) { "ok" } else { "MISSING!!!" };
         indent(self.stack.len(), out)?;

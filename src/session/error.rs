@@ -119,6 +119,14 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// A file of the task cannot be read from its repository.
+    #[error("cannot read the task's file {path}")]
+    OwnFile {
+        /// Where it is in the task.
+        path: String,
+        /// The error of Git.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A signal of this number came while inputs were read.
     #[error("interrupted while inputs are read")]
     Interrupted(u8),
@@ -180,6 +188,7 @@ impl Error {
             | Self::NoStorage
             | Self::Inputs { .. }
             | Self::UnknownInput { .. }
+            | Self::OwnFile { .. }
             | Self::InputTwice(_)
             | Self::NoInput { .. }
             | Self::RevisionOrPath { .. }

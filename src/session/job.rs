@@ -38,7 +38,8 @@ impl Session {
         if !task.changed.is_empty() {
             return Ok(Kept::Uncommitted);
         }
-        let literals: Vec<Stored> = files.literals.iter().flatten().cloned().collect();
+        let own = files.own.iter().map(|input| &input.file);
+        let literals: Vec<Stored> = files.literals.iter().flatten().chain(own).cloned().collect();
         let inputs: Vec<Digest> = files.inputs.iter().map(|input| input.file.digest).collect();
         let job = Job {
             task: TaskVersion::from(&**task),

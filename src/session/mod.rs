@@ -38,7 +38,7 @@ use crate::report::{EventPrinter, reading};
 use crate::storage::{
     Durability, Input, InputSource, ResultName, Storage, StorageError, Unrecorded,
 };
-use crate::task::workflow::Task;
+use crate::task::workflow::{FileContents, Task, TaskFile};
 
 /// How missing calls of a session are executed and published.
 #[derive(Clone, Copy, Debug)]
@@ -161,8 +161,9 @@ impl Session {
         visible: bool,
     ) -> Result<Evaluation, Error> {
         let plan = self.plan(&task);
+        let own = self.own_files(&task)?;
         let (storage, store) = (&self.storage, self.executor.is_some());
-        let read = || Files::new(&task, &plan, inputs, storage, store);
+        let read = || Files::new(&task, &plan, [inputs, &own], storage, store);
         let files =
             self.unless_interrupted(reading(visible, || storage.inputs().taken_in(), read))?;
         Ok(Evaluation::new(task, plan, files, Arc::clone(storage)))
@@ -184,8 +185,9 @@ impl Session {
     ) -> Result<Evaluation, Error> {
         let inputs = same_inputs(titles, [&task, other], given)?;
         let plan = self.plan(&task);
-        let files = Files::with_inputs(&task, &plan, inputs, &self.storage);
-        let files = self.unless_interrupted(files)?;
+        let (own, store) = (self.own_files(&task)?, self.executor.is_some());
+        let files = Files::new(&task, &plan, [&[], &own], &self.storage, store);
+        let files = Files { inputs, ..self.unless_interrupted(files)? };
         Ok(Evaluation::new(task, plan, files, Arc::clone(&self.storage)))
     }
 
@@ -196,6 +198,10 @@ impl Session {
             self.storage.load_record_cache(&task.name);
             plan.join().unwrap_or_else(|panic| resume_unwind(panic))
         })
+    }
+
+    fn own_files(&self, task: &Task) -> Result<Vec<InputSource>, Error> {
+        task.files.iter().map(|file| own_file(&self.trees, file)).collect()
     }
 
     fn unless_interrupted<T>(&self, read: Result<T, StorageError>) -> Result<T, Error> {
@@ -296,6 +302,22 @@ pub fn look_up(
     let evaluator = Evaluator { evaluation: &evaluation, execution: None, observe: &|_| {} };
     evaluator.evaluate(NonZeroUsize::MIN)?;
     Ok(evaluation)
+}
+
+/// Returns where the contents of a task's own file come from: the repository, or the work tree if the
+/// file has changes that are not committed.
+///
+/// # Errors
+///
+/// Fails if Git's data cannot be read.
+pub fn own_file(trees: &Trees, file: &TaskFile) -> Result<InputSource, Error> {
+    match &file.contents {
+        FileContents::Uncommitted(path) => Ok(InputSource::File(path.clone())),
+        FileContents::Blob(id) => match trees.blob(id) {
+            Ok(contents) => Ok(InputSource::Bytes(contents)),
+            Err(source) => Err(Error::OwnFile { path: file.path.clone(), source }),
+        },
+    }
 }
 
 /// The inputs of one version of a task, which are those that were given to another one, by name.

@@ -48,6 +48,8 @@ ids! {
     ComputationId
     /// An input of a [`Task`].
     InputId
+    /// A file of a [`Task`] itself.
+    TaskFileId
 }
 
 /// A whole program: a workflow and the inputs that all of it may read.
@@ -63,6 +65,10 @@ pub struct Task {
     pub changed: Vec<PathBuf>,
     /// The symbolic names of the task's inputs, in the order in which they are given.
     pub inputs: Vec<InputName>,
+    /// What each of the inputs is if it is not given.
+    pub defaults: Vec<Option<TaskFileId>>,
+    /// The files of the task that are values: those that nodes name, and defaults of inputs.
+    pub files: Vec<TaskFile>,
     /// The computations that the workflow uses.
     pub computations: Vec<Computation>,
     /// The expression.
@@ -70,6 +76,27 @@ pub struct Task {
 }
 
 impl Task {
+    /// Returns the inputs that no node of the workflow reads.
+    pub fn unused_inputs(&self) -> impl Iterator<Item = &InputName> {
+        let mut used = vec![false; self.inputs.len()];
+        for (_, node) in self.workflow.nodes() {
+            if let Node::Input(id) = node {
+                used[id.index()] = true;
+            }
+        }
+        self.inputs.iter().zip(used).filter_map(|(name, used)| (!used).then_some(name))
+    }
+
+    /// How a leaf of the workflow is written; `None` for a computation.
+    pub fn leaf(&self, node: &Node) -> Option<String> {
+        match node {
+            Node::Computation { .. } => None,
+            Node::Input(id) => Some(format!("INPUT('{}')", self.inputs[id.index()])),
+            Node::Literal(name) => Some(format!("FILE('{name}')")),
+            Node::File(id) => Some(format!("OWN('{}')", self.files[id.index()].path)),
+        }
+    }
+
     /// Whether another version of the task has the same expression, and the same trees of all
     /// computations: whatever that is given, it makes the same.
     pub fn means_the_same(&self, other: &Self) -> bool {
@@ -77,10 +104,33 @@ impl Task {
             let trees = task.computations.iter().map(|it| (it.name.clone(), it.tree.clone()));
             trees.collect::<Vec<_>>()
         };
+        let files = |task: &Self| {
+            let files = task.files.iter().map(|it| (it.path.clone(), it.contents.clone()));
+            files.collect::<Vec<_>>()
+        };
         self.inputs == other.inputs
+            && files(self) == files(other)
             && self.workflow == other.workflow
             && trees(self) == trees(other)
     }
+}
+
+/// A file in the repository of a task, at the commit of the task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskFile {
+    /// Where it is, relative to the task.
+    pub path: String,
+    /// Where its contents are.
+    pub contents: FileContents,
+}
+
+/// Where the contents of a task's file are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileContents {
+    /// In the commit. Whatever filters make of them in a work tree does not count.
+    Blob(ObjectId),
+    /// In the work tree: the file has changes that are not committed.
+    Uncommitted(PathBuf),
 }
 
 /// A named executable that turns inputs into outputs, at one commit.
@@ -127,6 +177,8 @@ pub enum Node {
     Input(InputId),
     /// A file that is in the storage.
     Literal(StorageName),
+    /// A file of the task itself.
+    File(TaskFileId),
 }
 
 /// A sub-workflow in its place among a reader's inputs.
@@ -147,7 +199,7 @@ impl Node {
     pub fn width(&self) -> usize {
         match self {
             Self::Computation { outputs, .. } => outputs.len(),
-            Self::Input(_) | Self::Literal(_) => 1,
+            Self::Input(_) | Self::Literal(_) | Self::File(_) => 1,
         }
     }
 
@@ -155,7 +207,7 @@ impl Node {
     pub fn inputs(&self) -> &[Argument] {
         match self {
             Self::Computation { inputs, .. } => inputs,
-            Self::Input(_) | Self::Literal(_) => &[],
+            Self::Input(_) | Self::Literal(_) | Self::File(_) => &[],
         }
     }
 }
@@ -200,6 +252,7 @@ enum NodeKey {
     Computation(ComputationId, Box<[NodeId]>, Slice),
     Input(InputId),
     Literal(StorageName),
+    File(TaskFileId),
 }
 
 impl Builder {
@@ -214,6 +267,7 @@ impl Builder {
             }
             Node::Input(input) => NodeKey::Input(*input),
             Node::Literal(name) => NodeKey::Literal(name.clone()),
+            Node::File(file) => NodeKey::File(*file),
         };
         let next = NodeId::at(self.nodes.len());
         let id = *self.known.entry(key).or_insert(next);

@@ -29,6 +29,8 @@ fn task(workflow: Workflow) -> Task {
         commit: id.parse().unwrap(),
         changed: vec![],
         inputs: vec!["n".parse().unwrap(), "unused".parse().unwrap()],
+        defaults: vec![None, None],
+        files: vec![],
         computations: vec![
             computation("divmod", &["dividend", "divisor"], &["quotient", "remainder"]),
             computation("join", &["a", "b", "c", "d"], &["all", "log"]),
@@ -104,7 +106,8 @@ fn files_have_the_names_that_the_user_sees() {
     let name: StorageName = "tinputs/00/0123456789".parse().unwrap();
     let (name, digest) = (name.to_string(), Digest::of(b"17"));
     let file = Stored { name, digest, modified_ns: 0 };
-    let files = Files { inputs: vec![Input { file, there: true }], literals: vec![None] };
+    let files =
+        Files { inputs: vec![Input { file, there: true }], literals: vec![None], own: Vec::new() };
     let storage = Storage::inspect(Path::new("no/such/storage"), Unrecorded::Adopt).unwrap();
     let evaluation = Evaluation::new(task, plan, files, storage);
     Evaluator { evaluation: &evaluation, execution: None, observe: &|_| {} }

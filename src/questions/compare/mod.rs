@@ -179,6 +179,10 @@ fn pairs(
             same.then(Vec::new)
         }
         (Node::Literal(a), Node::Literal(b)) => (a == b).then(Vec::new),
+        (Node::File(a), Node::File(b)) => {
+            let same = one.task.files[a.index()].path == other.task.files[b.index()].path;
+            same.then(Vec::new)
+        }
         _ => None,
     }
 }

@@ -103,6 +103,7 @@ impl<'a> Tracing<'a> {
                 match (plan.call(call).inputs[*at], earlier) {
                     (Source::Input(input), _) => Cause::Input(input, *old),
                     (Source::Literal(literal), _) => Cause::Literal(literal, *old),
+                    (Source::File(file), _) => Cause::File(file, *old),
                     (Source::Output { call, .. }, earlier) => {
                         let archive = &self.comparison.archive;
                         if let Some(maker) = earlier.and_then(|it| archive.maker(it, *at)) {

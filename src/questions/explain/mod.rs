@@ -19,7 +19,7 @@ use crate::plan::{CallId, LiteralId, Source};
 use crate::questions::history;
 use crate::storage::records::{FailureRecord, Provenance};
 use crate::storage::{PastCall, PriorAttempt, ResultName};
-use crate::task::workflow::{Computation, ComputationId, InputId};
+use crate::task::workflow::{Computation, ComputationId, InputId, TaskFileId};
 
 pub use self::cause::Causes;
 pub use self::change::{Change, changes};
@@ -99,6 +99,8 @@ pub enum Cause {
     Input(InputId, Digest),
     /// A literal contained something else.
     Literal(LiteralId, Digest),
+    /// A file of the task contained something else.
+    File(TaskFileId, Digest),
     /// A literal is not in the storage.
     NoLiteral(LiteralId),
     /// Inputs of a computation with this number come from elsewhere.
@@ -260,7 +262,7 @@ impl Comparison<'_> {
                 let earlier = &self.archive.calls[self.nearest[call.index()]?];
                 Some(earlier.record.outputs.get(usize::from(number))?.digest)
             }
-            Source::Input(_) | Source::Literal(_) => None,
+            Source::Input(_) | Source::Literal(_) | Source::File(_) => None,
         };
         Ingredient { source, digest: self.evaluation.digest(source).or_else(before) }
     }
@@ -272,7 +274,7 @@ impl Comparison<'_> {
         let why = |(at, source): (usize, &Source)| match *source {
             Source::Output { call, .. } => Some(Why::Waits { at, call }),
             Source::Literal(literal) => Some(Why::NoLiteral { at, literal }),
-            Source::Input(_) => None,
+            Source::Input(_) | Source::File(_) => None,
         };
         absent.filter_map(why).collect()
     }

@@ -16,7 +16,7 @@ pub enum InputSource {
     /// A file of the user's, or something else that can be read, such as a pipe.
     File(PathBuf),
     /// The contents themselves.
-    Text(String),
+    Bytes(Vec<u8>),
 }
 
 impl From<&Path> for InputSource {
@@ -63,7 +63,7 @@ impl<'a> Inputs<'a> {
     pub fn find(&self, source: &InputSource) -> Result<Input> {
         self.known(match source {
             InputSource::File(path) => self.storage.ingest.read_to_digest(path)?,
-            InputSource::Text(text) => Digest::of(text.as_bytes()),
+            InputSource::Bytes(contents) => Digest::of(contents),
         })
     }
 
@@ -78,14 +78,14 @@ impl<'a> Inputs<'a> {
     pub fn store(&self, source: &InputSource) -> Result<Input> {
         match source {
             InputSource::File(path) => self.store_file(path),
-            InputSource::Text(text) => {
-                let digest = Digest::of(text.as_bytes());
+            InputSource::Bytes(contents) => {
+                let digest = Digest::of(contents);
                 let input = self.known(digest)?;
                 if input.there {
                     return Ok(input);
                 }
                 self.publish(|copy| {
-                    self.storage.root.disk.write(copy, text.as_bytes())?;
+                    self.storage.root.disk.write(copy, contents)?;
                     Ok(digest)
                 })
             }
@@ -238,7 +238,7 @@ impl<'a> Inputs<'a> {
 
     /// Expects these inputs to be taken in. Returns whether several threads are of use for that, and
     /// do no harm: what is read from pipes may depend on the order.
-    pub fn expect(&self, sources: &[InputSource]) -> bool {
+    pub fn expect(&self, sources: &[&InputSource]) -> bool {
         let (mut large, mut only_files) = (0, true);
         for source in sources {
             let InputSource::File(path) = source else { continue };

@@ -110,7 +110,7 @@ impl<'a> Jobs<'a> {
         let mut digests = Vec::with_capacity(inputs.len());
         for input in inputs {
             digests.push(match input {
-                InputSource::Text(text) => Digest::of(text.as_bytes()),
+                InputSource::Bytes(contents) => Digest::of(contents),
                 InputSource::File(path) if path.is_file() => {
                     self.storage.ingest.read_to_digest(path)?
                 }

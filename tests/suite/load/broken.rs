@@ -52,6 +52,16 @@ const CHANGES: &[(&str, &str, &[&str])] = &[
         &["workflow/inputs/00-mul/kind = compuation", "workflow/inputs/01-x/kind = Input"],
     ),
     (
+        "file",
+        BASE,
+        &[
+            "workflow/inputs/00-mul/inputs/00-x/kind = file",
+            "workflow/inputs/00-mul/inputs/00-x/value = ../x",
+            "workflow/inputs/01-x/kind = file",
+            "workflow/inputs/01-x/value = computations/none",
+        ],
+    ),
+    (
         "name-of-a-computation",
         BASE,
         &["workflow/value = ../add", "workflow/inputs/00-mul/value = .."],

@@ -117,12 +117,14 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
     all.extend(variants("git/head.rs", "HeadError"));
     assert!(all.remove("Head"));
     // These need another user, another revision, something to be executed, filters, and files that
-    // are ignored: see run/uncommitted.rs, run/at.rs, isolation/access.rs and run/looking.rs.
+    // are ignored or uncommitted: see run/uncommitted.rs, run/at.rs, isolation/access.rs, run/looking.rs
+    // and run/own_files.rs.
     assert!(all.remove("Untrusted"));
     assert!(all.remove("Snapshot"));
     assert!(all.remove("NotHere"));
     assert!(all.remove("Filtered"));
     assert!(all.remove("Converted"));
+    assert!(all.remove("UncommittedFile"));
     assert_eq!(told, all);
     odd.extend(["Ignored", "Uncommitted"].map(str::to_owned));
     assert_eq!(odd, variants("load/problems.rs", "WarningKind"));

@@ -16,6 +16,7 @@ mod looking;
 mod named;
 mod names;
 mod output;
+mod own_files;
 mod signals;
 mod storage;
 mod takeover;

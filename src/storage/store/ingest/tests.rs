@@ -102,7 +102,7 @@ fn what_is_read_and_what_need_not_be_is_told() {
     let size = 128 << 10;
     assert_eq!(place.storage.inputs().taken_in(), (0, 0));
     let file = InputSource::from(place.file.as_path());
-    place.storage.inputs().expect(&[file.clone(), file]);
+    place.storage.inputs().expect(&[&file, &file]);
     assert_eq!(place.storage.inputs().taken_in(), (0, 2 * size));
     place.storage.ingest.digest_of(&mut place.open_after(2000)).unwrap();
     assert_eq!(place.storage.inputs().taken_in(), (size, 2 * size));
@@ -131,7 +131,8 @@ fn several_large_files_are_taken_in_together_and_pipes_are_not() {
     fs::write(&small, "small").unwrap();
     let (large, small) = (place.file.as_path(), small.as_path());
     let dir = large.parent().unwrap();
-    let together = |paths: [&Path; 3]| place.storage.inputs().expect(&paths.map(InputSource::from));
+    let together =
+        |paths: [&Path; 3]| place.storage.inputs().expect(&paths.map(InputSource::from).each_ref());
     assert!(together([large, small, large]));
     assert!(!together([large, small, small]));
     assert!(!together([large, large, dir]));

@@ -1,0 +1,103 @@
+//! The task's own files that are values: constants, sample sheets, defaults of inputs. Only where they are
+//! and what version they have is read here, not what they contain.
+
+use std::collections::HashMap;
+
+use super::problems::{LoadFault, Problems};
+use super::source::{Located, TaskSource};
+use super::{DEFAULTS, nearest};
+use crate::task::name::InputName;
+use crate::task::workflow::{FileContents, TaskFile, TaskFileId};
+
+/// The files met so far.
+#[derive(Default)]
+pub(super) struct OwnFiles {
+    found: Vec<TaskFile>,
+    known: HashMap<String, Option<TaskFileId>>,
+}
+
+impl OwnFiles {
+    pub(super) fn into_files(self) -> Vec<TaskFile> {
+        self.found
+    }
+
+    /// Returns the file with this path in the task, or `None` if it is there and something is wrong with
+    /// it, which is told once.
+    ///
+    /// # Errors
+    ///
+    /// Tells, each time it is asked for, that there is no such file.
+    pub(super) fn find(
+        &mut self,
+        source: &mut impl TaskSource,
+        path: &str,
+        findings: &mut Problems,
+    ) -> Result<Option<TaskFileId>, LoadFault> {
+        if let Some(known) = self.known.get(path) {
+            return Ok(*known);
+        }
+        let is_wrong = |part: &str| matches!(part, "" | "." | "..");
+        if path.split('/').any(is_wrong) || path.contains(char::is_control) {
+            return Err(LoadFault::FilePath(path.to_owned()));
+        }
+        let contents = match contents(source, path) {
+            Err(LoadFault::Missing | LoadFault::NotADirectory) => {
+                return Err(LoadFault::NoFile(path.to_owned()));
+            }
+            contents => findings.note(path.as_ref(), contents),
+        };
+        let id = contents.map(|contents| {
+            self.found.push(TaskFile { path: path.to_owned(), contents });
+            TaskFileId::at(self.found.len() - 1)
+        });
+        self.known.insert(path.to_owned(), id);
+        Ok(id)
+    }
+
+    /// Returns the defaults of the inputs: the files of their names in `defaults/`.
+    pub(super) fn defaults(
+        &mut self,
+        source: &mut impl TaskSource,
+        inputs: &[InputName],
+        findings: &mut Problems,
+    ) -> Vec<Option<TaskFileId>> {
+        let mut defaults = vec![None; inputs.len()];
+        let dir = match source.task().and_then(|task| source.enter(&task, DEFAULTS)) {
+            Err(LoadFault::Missing) => return defaults,
+            dir => findings.note(DEFAULTS.as_ref(), dir),
+        };
+        let listed = dir.and_then(|dir| findings.note(DEFAULTS.as_ref(), source.list(&dir)));
+        let mut listed = listed.unwrap_or_default();
+        listed.sort_unstable();
+        for entry in listed {
+            let path = format!("{DEFAULTS}/{}", entry.display());
+            let name = entry.to_string_lossy();
+            if name.starts_with('.') {
+                continue;
+            }
+            let default = match inputs.iter().position(|input| input.as_str() == name) {
+                Some(at) => self.find(source, &path, findings).map(|file| defaults[at] = file),
+                None => {
+                    let names: Vec<String> = inputs.iter().map(ToString::to_string).collect();
+                    let nearest = nearest(&name, &names);
+                    Err(LoadFault::NoInput { name: name.into_owned(), nearest })
+                }
+            };
+            findings.note(path.as_ref(), default);
+        }
+        defaults
+    }
+}
+
+/// Where the contents of the file with this path in the task are.
+fn contents(source: &mut impl TaskSource, path: &str) -> Result<FileContents, LoadFault> {
+    let mut dir = source.task()?;
+    let (around, name) = path.rsplit_once('/').unwrap_or(("", path));
+    for part in around.split('/').filter(|part| !part.is_empty()) {
+        dir = source.enter(&dir, part)?;
+    }
+    match source.find(&dir, name)? {
+        Located::File { plain: true, .. } => source.contents(&dir, name),
+        _ => Err(LoadFault::NotAFile),
+    }
+}
