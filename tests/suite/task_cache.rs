@@ -30,6 +30,11 @@ fn wide(library: Library) -> Lab {
     lab.link("way", "parts")
         .link("workflow/inputs/98-wide", "../../way/one")
         .file("parts/other/inputs/98-wide/inputs/00-file/value", "tinputs/ff/ffffffffff\n")
+        .file("workflow/inputs/00-file/kind", "file\n")
+        .file("workflow/inputs/00-file/value", "sheets/linked\n")
+        .file("sheets/1", "1\n")
+        .file("sheets/2", "2\n")
+        .link("sheets/linked", "1")
         .commit_with(library)
 }
 
@@ -72,7 +77,7 @@ const DEEP: &str = "task/parts/one/inputs/98-wide/inputs/97-file";
 /// What becomes of a task: its name, which repository holds the computations, and how it is done.
 type Change = (&'static str, Library, fn(&Lab));
 
-const CHANGES: [Change; 15] = [
+const CHANGES: [Change; 19] = [
     ("nothing", Library::Plain, |_| ()),
     ("a value", Library::Plain, |lab| alter(lab, "task/workflow/inputs/07-file/value")),
     ("a value behind links", Library::Plain, |lab| alter(lab, &format!("{DEEP}/value"))),
@@ -84,6 +89,14 @@ const CHANGES: [Change; 15] = [
     ("a link on the way", Library::Plain, |lab| {
         copy(&lab.path("task/parts/other"), &lab.path("task/others/one"));
         relink(lab, "task/way", "others");
+    }),
+    ("a file that is a value", Library::Plain, |lab| alter(lab, "task/sheets/1")),
+    ("a link to a file", Library::Plain, |lab| relink(lab, "task/sheets/linked", "2")),
+    ("a directory of files", Library::Plain, |lab| {
+        fs::rename(lab.path("task/sheets"), lab.path("task/other")).unwrap();
+    }),
+    ("a default", Library::Plain, |lab| {
+        copy(&lab.path("task/sheets"), &lab.path("task/defaults"));
     }),
     ("the names of inputs", Library::Plain, |lab| append(lab, "task/inputs", "y\n")),
     ("exec", Library::Submodule, |lab| append(lab, "task/computations/wide/exec", "#")),
