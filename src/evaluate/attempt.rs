@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use super::hint::{self, Scene};
 use super::step::{CallStep, Executed, Pending, Running, call_of};
 use super::{CallError, Evaluator, Event, ExecutionSettings, Outcome, Unfinished};
 use crate::executor::{
@@ -54,7 +55,12 @@ impl<'a> Evaluator<'a> {
             drop(stage);
             return self.attempt(settings, pending);
         }
-        match self.seal(&pending, stage, end) {
+        let scene = Scene {
+            computation: self.evaluation.computation(pending.id),
+            tree: &tree.path,
+            isolated: settings.executor.isolates(),
+        };
+        match self.seal(&pending, stage, end, &scene) {
             Ok(sealed) => {
                 let Pending { id, name, inputs, remembered, lease, .. } = pending;
                 let forced = self.is_forced(&name);
@@ -149,9 +155,10 @@ impl<'a> Evaluator<'a> {
         pending: &Pending<'_>,
         mut stage: Stage<'a>,
         end: Result<Ended, ExecuteError>,
+        scene: &Scene<'_>,
     ) -> Result<Sealed<'a>, Outcome> {
-        let Pending { id, name, inputs, sources, .. } = pending;
-        let computation = self.evaluation.computation(*id);
+        let Pending { name, inputs, sources, .. } = pending;
+        let computation = scene.computation;
         let call = call_of(computation, inputs);
         let unfinished = |why| Err(Outcome::Unfinished(name.clone(), why));
         match end {
@@ -160,11 +167,11 @@ impl<'a> Evaluator<'a> {
                 let execution = execution(&usage, computation, argv(call, name, sources));
                 stage
                     .seal(call, &computation.outputs, execution)
-                    .map_err(|(stage, error)| fail(stage, call, name, error.into()))
+                    .map_err(|(stage, error)| fail(stage, call, name, error.into(), scene))
             }
             Ok(Ended::Failed(failed)) => {
                 limit_reach(&mut stage, &failed.usage);
-                Err(fail(stage, call, name, CallError::Ended(Box::new(failed))))
+                Err(fail(stage, call, name, CallError::Ended(Box::new(failed)), scene))
             }
             Ok(Ended::Suspended(usage)) => {
                 limit_reach(&mut stage, &usage);
@@ -177,7 +184,7 @@ impl<'a> Evaluator<'a> {
             }
             Err(ExecuteError::Refused(why)) => unfinished(Unfinished::Refused(why)),
             Err(ExecuteError::Interrupted) => Err(Outcome::Interrupted(name.clone())),
-            Err(error) => Err(fail(stage, call, name, error.into())),
+            Err(error) => Err(fail(stage, call, name, error.into(), scene)),
         }
     }
 }
@@ -202,11 +209,19 @@ fn argv(call: Call<'_>, name: &ResultName, sources: &[Stored]) -> Vec<String> {
 }
 
 /// Remembers a failure.
-fn fail(stage: Stage<'_>, call: Call<'_>, name: &ResultName, error: CallError) -> Outcome {
+fn fail(
+    stage: Stage<'_>,
+    call: Call<'_>,
+    name: &ResultName,
+    error: CallError,
+    scene: &Scene<'_>,
+) -> Outcome {
     let name = name.clone();
     if error.is_storage() {
         return Outcome::failed(name, error);
     }
+    // The stage is emptied afterwards.
+    let hint = hint::hint(&stage, scene, &error);
     let (exit_status, signal, seconds) = match &error {
         CallError::Ended(failed) => match failed.status {
             Status::Exited(status) => (Some(status), None, failed.usage.seconds()),
@@ -218,7 +233,7 @@ fn fail(stage: Stage<'_>, call: Call<'_>, name: &ResultName, error: CallError) -
     };
     let failure = Failure { reason: error.to_string(), exit_status, signal, seconds };
     match stage.fail(call, &name, failure) {
-        Ok(log) => Outcome::Failed { name, error: Box::new(error), log },
+        Ok(log) => Outcome::Failed { name, error: Box::new(error), log, hint },
         Err(error) => Outcome::failed(name, error),
     }
 }

@@ -9,6 +9,7 @@ mod attempt;
 mod call;
 mod evaluation;
 mod exports;
+mod hint;
 mod outcome;
 mod scheduler;
 mod step;

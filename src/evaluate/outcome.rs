@@ -29,6 +29,8 @@ pub enum Outcome {
         error: Box<CallError>,
         /// The end of its log, if it printed anything.
         log: Option<LogTail>,
+        /// What to try, if that is known.
+        hint: Option<String>,
     },
     /// It was not executed to its end, which it is not to blame for: nothing of it is remembered.
     Unfinished(ResultName, Unfinished),
@@ -85,15 +87,14 @@ impl CallError {
         }
     }
 
-    /// Returns advice for the user, unless it is obvious.
-    pub fn hint(&self) -> Option<&str> {
+    /// Returns advice for the user that depends on nothing but the error, unless it is obvious.
+    pub(super) fn hint(&self) -> Option<&str> {
         match self {
             Self::Execute(ExecuteError::Log { source, .. }) => storage::advice("write", source),
             Self::Execute(error) => error.hint(),
             Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => error.hint(),
             Self::Flush(error) => error.hint(),
-            Self::Ended(ended) => ended.lacking.as_deref(),
-            Self::Tree(_) | Self::Publish(_) => None,
+            Self::Ended(_) | Self::Tree(_) | Self::Publish(_) => None,
         }
     }
 }
@@ -101,7 +102,9 @@ impl CallError {
 impl Outcome {
     /// A call that failed before it could print anything.
     pub(super) fn failed(name: ResultName, error: impl Into<CallError>) -> Self {
-        Self::Failed { name, error: Box::new(error.into()), log: None }
+        let error = Box::new(error.into());
+        let hint = error.hint().map(str::to_owned);
+        Self::Failed { name, error, log: None, hint }
     }
 
     /// The call's outputs, if they are there.

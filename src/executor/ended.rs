@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::sandbox::error::SandboxError;
+use crate::task::access::Rule;
 
 /// How an execution ended that was started.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,8 +30,9 @@ pub struct Failed {
     pub status: Status,
     /// Its use of time and memory.
     pub usage: Usage,
-    /// Advice, if it may have failed for lack of a path that its sandbox does not show.
-    pub lacking: Option<String>,
+    /// Lines of `access` that would grant what it may have failed for lack of: what its log complains about,
+    /// and its sandbox does not show.
+    pub lacking: Vec<Rule>,
 }
 
 /// The times, the memory and the isolation of an execution.
@@ -112,8 +114,8 @@ pub enum ExecuteError {
         exec: PathBuf,
         /// Why.
         source: io::Error,
-        /// Advice, if it may need a path that its sandbox does not show.
-        lacking: Option<String>,
+        /// Lines of `access` that would grant its interpreter, which its sandbox does not show.
+        lacking: Vec<Rule>,
     },
     /// Its sandbox could not be made, or broke down.
     #[error("it cannot be isolated")]
@@ -149,7 +151,6 @@ impl ExecuteError {
     /// Returns advice for the user, unless it is obvious.
     pub fn hint(&self) -> Option<&str> {
         let (exec, source) = match self {
-            Self::Start { lacking: Some(lacking), .. } => return Some(lacking),
             Self::Start { exec, source, .. } => (exec, source),
             Self::Isolate(_) => {
                 return Some("check what its file access grants, or use --no-isolate");

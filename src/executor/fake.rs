@@ -20,7 +20,9 @@ impl<F: Fn(&Invocation) -> i32 + Send + Sync> Executor for Fake<F> {
         let usage = Usage::since(start);
         completion.deliver(Ok(match code {
             0 => Ended::Done(usage),
-            code => Ended::Failed(Failed { status: Status::Exited(code), usage, lacking: None }),
+            code => {
+                Ended::Failed(Failed { status: Status::Exited(code), usage, lacking: Vec::new() })
+            }
         }));
     }
 

@@ -1,4 +1,4 @@
-//! Logs of executions: opened for writing, and read from the end.
+//! Logs of executions: opened for writing, and read from the end; the beginnings of scripts.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -7,6 +7,13 @@ use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
 use rustix::path::Arg;
+
+/// How many bytes at the end of a log are searched for why an execution failed.
+pub const TAIL: u64 = 4000;
+
+/// How many bytes at the beginning of a script are read: as many as the kernel reads of the line that names
+/// the interpreter.
+pub const HEAD: u64 = 256;
 
 /// Opens the file that takes what an execution prints: an empty one, or one that is yet to be made.
 ///
@@ -22,14 +29,38 @@ pub(super) fn open_log(stage: &OwnedFd, name: impl Arg) -> io::Result<File> {
 }
 
 /// Returns the last bytes of a plain file, at most so many.
-pub(super) fn tail(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mut file = File::from(open(path, flags, Mode::empty())?);
+///
+/// # Errors
+///
+/// Fails if it cannot be read, or is something else, such as a link.
+pub fn tail(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
+    let (mut file, size) = open_plain(path, OFlags::NOFOLLOW)?;
+    file.seek(SeekFrom::Start(size.saturating_sub(bytes)))?;
+    read(file, bytes)
+}
+
+/// Returns the first bytes of a plain file, or of one that a link leads to, at most so many.
+///
+/// # Errors
+///
+/// Fails if it cannot be read, or is something else.
+pub fn head(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
+    read(open_plain(path, OFlags::empty())?.0, bytes)
+}
+
+/// Opens a plain file for reading; returns its size, too. A FIFO, for example, is refused.
+fn open_plain(path: &Path, flags: OFlags) -> io::Result<(File, u64)> {
+    let flags = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(open(path, flags, Mode::empty())?);
     let metadata = file.metadata()?;
-    let mut end = Vec::new();
-    if metadata.is_file() {
-        file.seek(SeekFrom::Start(metadata.len().saturating_sub(bytes)))?;
-        file.take(bytes).read_to_end(&mut end)?;
+    match metadata.is_file() {
+        true => Ok((file, metadata.len())),
+        false => Err(io::Error::other("it is not a plain file")),
     }
-    Ok(end)
+}
+
+fn read(file: File, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut read = Vec::new();
+    file.take(bytes).read_to_end(&mut read)?;
+    Ok(read)
 }

@@ -2,11 +2,13 @@
 //!
 //! Knows nothing of workflows, plans and the storage. `contract` is what executors promise,
 //! `invocation` and `ended` are what goes in and comes out, and `ticket` is how an invocation is
-//! written down for another process. `local` executes on this host, with or without a `sandbox`.
+//! written down for another process. `log` and `interpreter` read what tells why an execution failed.
+//! `local` executes on this host, with or without a `sandbox`.
 
 mod contract;
 mod ended;
 mod fake;
+mod interpreter;
 mod invocation;
 mod local;
 mod log;
@@ -18,9 +20,11 @@ mod verified;
 pub use self::contract::{Completion, Executor};
 pub use self::ended::{Ended, ExecuteError, Failed, Isolation, Status, Usage};
 pub use self::fake::Fake;
+pub use self::interpreter::{installation, interpreter, links};
 pub use self::invocation::{InputFile, Invocation};
 pub use self::local::{GRACE, Local};
-pub use self::sandbox::{Sandbox, SandboxError, hidden};
+pub use self::log::{HEAD, TAIL, head, tail};
+pub use self::sandbox::{Sandbox, SandboxError, hidden, is_shown};
 pub use self::signals::{put_in_order, was_ignored};
 pub use self::ticket::Ticket;
 pub use self::verified::VerifiedPath;

@@ -112,7 +112,7 @@ fn failure(evaluation: &Evaluation, call: CallId, outcome: &Outcome) -> Option<S
         line(&mut text, "call", &name.short());
         return Some(text);
     }
-    let Outcome::Failed { name, error, log } = outcome else { return None };
+    let Outcome::Failed { name, error, log, hint } = outcome else { return None };
     let mut text = format!("{} failed: {error}\n", evaluation.title(call));
     let causes = std::iter::successors(error.source(), |&error| error.source());
     causes.for_each(|cause| line(&mut text, "because", &cause.to_string()));
@@ -124,8 +124,8 @@ fn failure(evaluation: &Evaluation, call: CallId, outcome: &Outcome) -> Option<S
             line(&mut text, "   |", &harmless(printed));
         }
     }
-    if let Some(hint) = error.hint() {
-        line(&mut text, "try", hint);
+    if let Some(hint) = hint {
+        line(&mut text, "try", &harmless(hint));
     }
     Some(text)
 }

@@ -60,6 +60,8 @@ enum EventLine<'a> {
         reason: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         log: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hint: Option<&'a str>,
         #[serde(flatten)]
         remembered: JsonAttempt<'a>,
     },
@@ -209,6 +211,10 @@ impl Reporter for Json<'_> {
                         log.as_ref().map(|log| log.name.as_str()),
                     ),
                 };
+                let hint = match ended {
+                    Outcome::Failed { hint, .. } => hint.as_deref(),
+                    _ => None,
+                };
                 let remembered = match ended {
                     Outcome::Missing(_, prior) => prior.into(),
                     _ => JsonAttempt::default(),
@@ -221,6 +227,7 @@ impl Reporter for Json<'_> {
                     outputs,
                     reason,
                     log,
+                    hint,
                     remembered,
                 };
                 print(&line, out)

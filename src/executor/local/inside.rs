@@ -32,7 +32,7 @@ pub(super) fn execute(
     let used = launcher.end().map_err(broken)?;
     sandbox.give_back(launcher);
     let code = (ended >= 0).then_some(ended);
-    let lacking = if code == Some(0) { None } else { lacking(&spec) };
+    let lacking = if code == Some(0) { Vec::new() } else { lacking(&spec) };
     Ok(Over {
         code,
         signal: (ended < 0).then_some(-ended),

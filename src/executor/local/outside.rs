@@ -34,7 +34,7 @@ pub(super) fn execute(
     let child = spawn(&mut command).map_err(|source| ExecuteError::Start {
         exec: exec(),
         source,
-        lacking: None,
+        lacking: Vec::new(),
     })?;
     let ended = wait(groups, orphans, child, invocation.limit);
     let over = ended.map_err(|source| ExecuteError::Wait { exec: exec(), source })?;
@@ -49,7 +49,7 @@ pub(super) fn run(
     command: &mut Command,
 ) -> Result<Over, ExecuteError> {
     let exec = PathBuf::from(command.get_program());
-    let start = |source| ExecuteError::Start { exec: exec.clone(), source, lacking: None };
+    let start = |source| ExecuteError::Start { exec: exec.clone(), source, lacking: Vec::new() };
     let child = spawn(command.process_group(0)).map_err(start)?;
     wait(groups, orphans, child, None).map_err(|source| ExecuteError::Wait { exec, source })
 }
@@ -77,7 +77,7 @@ fn wait(
         peak: used.rusage.maxrss,
         left_behind,
         isolation: Isolation::None,
-        lacking: None,
+        lacking: Vec::new(),
     })
 }
 

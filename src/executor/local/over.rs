@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::executor::ended::{Ended, Failed, Isolation, Status, Usage};
+use crate::task::access::Rule;
 
 /// An execution that is over, as the system tells it.
 pub(super) struct Over {
@@ -20,7 +21,7 @@ pub(super) struct Over {
     pub(super) peak: u64,
     pub(super) left_behind: bool,
     pub(super) isolation: Isolation,
-    pub(super) lacking: Option<String>,
+    pub(super) lacking: Vec<Rule>,
 }
 
 impl Over {

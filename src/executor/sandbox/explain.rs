@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::spec::{COMPUTATION, INPUTS, Mode, OUTPUTS, SandboxSpec, TMP};
 use super::system::PROGRAMS;
-use crate::task::access::Rule;
+use crate::executor::interpreter::{installation, links};
+use crate::task::access::{Access, Rule};
 
 /// Paths under which every execution has something of its own.
 const OWN: [&str; 4] = ["/proc", COMPUTATION, INPUTS, OUTPUTS];
@@ -16,10 +17,26 @@ const MEMORY: &str = "/dev/shm";
 const DEVICES: [&str; 10] =
     ["null", "zero", "full", "random", "urandom", "fd", "stdin", "stdout", "stderr", "shm"];
 
-/// The interpreter that the first line of a script names.
-pub(super) fn interpreter(script: &[u8]) -> Option<PathBuf> {
-    let line = script.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    std::str::from_utf8(line).ok()?.split_whitespace().next().map(PathBuf::from)
+/// Whether a sandbox shows a path of the host: it is one of the system's, or `access` grants it.
+pub fn is_shown(access: &Access, path: &Path) -> bool {
+    let granted = access.rules.iter().filter_map(|rule| match rule {
+        Rule::Read(path) | Rule::Write(path) | Rule::Device(path) => Some(path.as_path()),
+        Rule::Network | Rule::Env(_) => None,
+    });
+    PROGRAMS.iter().map(Path::new).chain(granted).any(|part| path.starts_with(part))
+}
+
+/// The lines of `access` that would grant an interpreter that exists outside only, and what its links lead
+/// to: the python of a virtual environment is a link to that of another directory.
+pub(super) fn installations(spec: &SandboxSpec, interpreter: &Path) -> Vec<Rule> {
+    let mut rules: Vec<PathBuf> = Vec::new();
+    for path in links(interpreter) {
+        let granted = rules.iter().any(|rule| path.starts_with(rule));
+        if !granted && rule(spec, &path, false, &Path::exists).is_some() {
+            rules.push(installation(&path).to_owned());
+        }
+    }
+    rules.into_iter().map(Rule::Read).collect()
 }
 
 /// The lines of `access` that would grant what the end of a log complains about: paths that exist
@@ -43,7 +60,7 @@ pub(super) fn lacking(spec: &SandboxSpec, log: &str, exists: impl Fn(&Path) -> b
 }
 
 /// The line that would grant a path, if that is what lacks.
-pub(super) fn rule(
+fn rule(
     spec: &SandboxSpec,
     path: &Path,
     read_only: bool,
@@ -120,11 +137,5 @@ mod tests {
         assert_eq!(lines(&log("/data/x")), ["write /data/x"]);
         assert_eq!(lines(&log("/data/out/x")), [""; 0]);
         assert_eq!(lines(&log("/computation/x")), [""; 0]);
-    }
-
-    #[test]
-    fn a_script_names_its_interpreter() {
-        assert_eq!(interpreter(b"#! /opt/py -u\nx"), Some("/opt/py".into()));
-        assert_eq!(interpreter(b"\x7fELF"), None);
     }
 }

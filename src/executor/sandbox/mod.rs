@@ -29,6 +29,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub use self::error::SandboxError;
+pub use self::explain::is_shown;
 pub use self::pool::Sandbox;
 pub(crate) use self::spec::{COMPUTATION, INPUTS};
 pub(crate) use self::system::{DEVICES, TELLING};

@@ -9,13 +9,11 @@ use super::explain;
 use super::mounts::VERIFY;
 use super::spec::SandboxSpec;
 use crate::executor::ended::ExecuteError;
+use crate::executor::interpreter::interpreter;
 use crate::executor::invocation::Invocation;
-use crate::executor::log::tail;
+use crate::executor::log::{HEAD, TAIL, head, tail};
 use crate::executor::verified::is_replaced;
 use crate::task::access::Rule;
-
-/// How many bytes at the end of a log are searched for what is lacking.
-const TAIL: u64 = 4000;
 
 /// Launchers: one for each execution at a time, used again and again.
 #[derive(Debug)]
@@ -90,10 +88,10 @@ pub(in crate::executor) fn specify(invocation: &Invocation) -> Result<SandboxSpe
     })
 }
 
-/// Returns a hint at lines that may be missing in `access`, as far as what was printed tells.
-pub(in crate::executor) fn lacking(spec: &SandboxSpec) -> Option<String> {
+/// Returns the lines that may be missing in `access`, as far as what was printed tells.
+pub(in crate::executor) fn lacking(spec: &SandboxSpec) -> Vec<Rule> {
     let log = tail(&spec.log(), TAIL).unwrap_or_default();
-    hint(&explain::lacking(spec, &String::from_utf8_lossy(&log), Path::exists))
+    explain::lacking(spec, &String::from_utf8_lossy(&log), Path::exists)
 }
 
 /// Returns why an execution could not begin.
@@ -105,10 +103,10 @@ pub(in crate::executor) fn refused(
     let exec = invocation.tree.path.join("exec");
     match error {
         SandboxError::Step { doing, source, .. } if doing == "start" => {
-            let script = tail(&exec, u64::MAX).unwrap_or_default();
-            let rule = explain::interpreter(&script)
-                .and_then(|path| explain::rule(spec, &path, false, &Path::exists));
-            let lacking = hint(rule.as_slice());
+            let script = head(&exec, HEAD).unwrap_or_default();
+            let named = interpreter(&script);
+            let lacking = named.map(|path| explain::installations(spec, &path));
+            let lacking = lacking.unwrap_or_default();
             ExecuteError::Start { exec, source, lacking }
         }
         SandboxError::Step { doing, path, source } if doing == "write" && path == spec.log() => {
@@ -119,20 +117,4 @@ pub(in crate::executor) fn refused(
         }
         error => ExecuteError::Isolate(error),
     }
-}
-
-/// Returns advice to add these lines.
-fn hint(rules: &[Rule]) -> Option<String> {
-    let words = match rules {
-        [] => return None,
-        [rule] => {
-            format!("its sandbox does not show that; if it needs it, commit the line \"{rule}\"")
-        }
-        rules => {
-            let lines: Vec<String> = rules.iter().map(|rule| format!("\"{rule}\"")).collect();
-            let lines = lines.join(", ");
-            format!("its sandbox does not show these; if it needs them, commit the lines {lines}")
-        }
-    };
-    Some(words + " in the computation's file access")
 }

@@ -8,6 +8,7 @@ mod escape;
 mod exports;
 mod failures;
 mod force;
+mod hints;
 mod hosts;
 mod inputs;
 mod interrupt;

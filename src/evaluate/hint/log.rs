@@ -1,0 +1,172 @@
+//! What the end of a log says, as interpreters, shells and libraries word it.
+
+/// Languages with packages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Language {
+    Python,
+    R,
+    Perl,
+}
+
+/// What programs print that cannot look up a host, or reach it.
+const UNREACHABLE: [&str; 7] = [
+    "Temporary failure in name resolution",
+    "Temporary failure resolving",
+    "Name or service not known",
+    "Could not resolve host",
+    "could not resolve host",
+    "unable to resolve host address",
+    "Network is unreachable",
+];
+
+/// Words of complaints: a log that has one is not the output of a program.
+const COMPLAINTS: [&str; 11] = [
+    "error",
+    "warning",
+    "fail",
+    "not found",
+    "no such",
+    "cannot",
+    "can't",
+    "denied",
+    "invalid",
+    "usage:",
+    "traceback",
+];
+
+/// Returns the package that an interpreter could not find, and its language.
+pub(super) fn missing_package(log: &str) -> Option<(Language, String)> {
+    log.lines().rev().find_map(|line| {
+        if let Some(name) = python_module(line) {
+            return Some((Language::Python, unquoted(name)?));
+        }
+        if let Some((_, name)) = line.split_once("there is no package called ") {
+            return Some((Language::R, unquoted(name)?));
+        }
+        let (name, _) = line.strip_prefix("Can't locate ")?.split_once(".pm in @INC")?;
+        Some((Language::Perl, name.replace('/', "::")))
+    })
+}
+
+/// Returns what follows in a line that names a Python module that is missing.
+fn python_module(line: &str) -> Option<&str> {
+    let (begin, name) = line.split_once(": No module named ")?;
+    let program = begin.rsplit('/').next().unwrap_or(begin);
+    let known = ["ModuleNotFoundError", "ImportError"].contains(&begin);
+    (known || program.starts_with("python")).then_some(name)
+}
+
+/// Returns the word that a text begins with, without its quotes.
+fn unquoted(text: &str) -> Option<String> {
+    let text = text.trim_start_matches(['\'', '"', '‘', '`']);
+    let name = text.split(|c: char| c.is_whitespace() || "'\"’`;,".contains(c)).next()?;
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Returns the program that `env` or a shell could not find in `PATH`.
+pub(super) fn missing_program(log: &str) -> Option<&str> {
+    let name =
+        log.lines().rev().find_map(|line| program_of_env(line).or(program_of_shell(line)))?;
+    (!name.contains('/') && !name.contains(char::is_whitespace)).then_some(name)
+}
+
+/// `env: ‘NAME’: No such file or directory`, also after `/usr/bin/`.
+fn program_of_env(line: &str) -> Option<&str> {
+    let (begin, rest) = line.split_once(": ")?;
+    let name = rest.strip_suffix(": No such file or directory")?;
+    (begin.rsplit('/').next() == Some("env")).then(|| name.trim_matches(['\'', '‘', '’']))
+}
+
+/// `SCRIPT: 3: NAME: not found` or `SCRIPT: line 3: NAME: command not found`.
+fn program_of_shell(line: &str) -> Option<&str> {
+    let line = line.strip_suffix(": command not found").or(line.strip_suffix(": not found"))?;
+    let (begin, name) = line.rsplit_once(": ")?;
+    let number = begin.rsplit(": ").next()?;
+    let number = number.strip_prefix("line ").unwrap_or(number);
+    (!number.is_empty() && number.bytes().all(|c| c.is_ascii_digit())).then_some(name)
+}
+
+/// Whether a script was run whose first line ends in a carriage return.
+pub(super) fn names_carriage_return(log: &str) -> bool {
+    let names = ["^M: bad interpreter", "\\r': No such file", "\\r’: No such file"];
+    names.iter().any(|name| log.contains(name))
+}
+
+/// Whether a host could not be looked up or reached.
+pub(super) fn is_unreachable(log: &str) -> bool {
+    UNREACHABLE.iter().any(|words| log.contains(words))
+}
+
+/// Whether anything is complained of.
+pub(super) fn complains(log: &str) -> bool {
+    let log = log.to_lowercase();
+    COMPLAINTS.iter().any(|word| log.contains(word))
+}
+
+/// Whether a word is a name, or part of a path, with or without the end of that after a dot.
+pub(super) fn mentions(log: &str, name: &str) -> bool {
+    let stem = name.split('.').next().filter(|stem| !stem.is_empty()).unwrap_or(name);
+    let parts = log.split(|c: char| !c.is_alphanumeric() && !"_-.".contains(c));
+    parts.map(|part| part.trim_matches('.')).any(|part| part == name || part == stem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_named_as_interpreters_do() {
+        for (line, language, name) in [
+            (
+                "ModuleNotFoundError: No module named 'numpy.linalg'",
+                Language::Python,
+                "numpy.linalg",
+            ),
+            ("ImportError: No module named yaml", Language::Python, "yaml"),
+            ("/usr/bin/python3: No module named pytest", Language::Python, "pytest"),
+            ("Error in library(x) : there is no package called ‘ggplot2’", Language::R, "ggplot2"),
+            (
+                "Can't locate JSON/XS.pm in @INC (you may need to install the JSON::XS module)",
+                Language::Perl,
+                "JSON::XS",
+            ),
+        ] {
+            let log = format!("before\n{line}\nafter");
+            assert_eq!(missing_package(&log), Some((language, name.to_owned())), "{line}");
+        }
+        for line in ["using the fallback: No module named x", "Can't locate x", "no package"] {
+            assert_eq!(missing_package(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn programs_are_named_as_env_and_shells_do() {
+        for line in [
+            "env: 'tool': No such file or directory",
+            "/usr/bin/env: ‘tool’: No such file or directory",
+            "/computation/exec: 3: tool: not found",
+            "/computation/exec: line 3: tool: command not found",
+        ] {
+            assert_eq!(missing_program(line), Some("tool"), "{line}");
+        }
+        for line in [
+            "cat: tool: No such file or directory",
+            "key: tool: not found",
+            "exec: 3: /opt/tool: not found",
+            "tool: not found",
+        ] {
+            assert_eq!(missing_program(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_mentioned_as_a_whole() {
+        for log in
+            ["open '/computation/data/x'", "no module 'data'", "cat: data.csv: No such file."]
+        {
+            assert!(mentions(log, "data.csv") || mentions(log, "data"), "{log}");
+        }
+        assert!(mentions("No module named 'helper'", "helper.py"));
+        assert!(!mentions("metadata of my-data", "data"));
+    }
+}

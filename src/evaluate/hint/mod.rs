@@ -1,0 +1,242 @@
+//! Hints: what to try after an execution has failed, as far as its remains tell.
+//!
+//! `facts` gathers the facts once a call has failed; a call that succeeds costs nothing. Each of `CASES` is
+//! a function of the facts. The first one that fits gives the hint. A case fits only what certainly is there,
+//! so that an unrelated failure gets no hint.
+
+mod facts;
+mod log;
+
+use std::path::Path;
+
+use self::facts::{Ending, FailureFacts, MissingOutput, MissingProgram};
+use self::log::Language;
+use super::CallError;
+use crate::storage::Stage;
+use crate::task::access::Rule;
+use crate::task::workflow::Computation;
+use crate::words::size;
+
+/// The known cases, the surest first.
+const CASES: [fn(&FailureFacts) -> Option<String>; 11] = [
+    carriage_return,
+    link,
+    unseen,
+    interpreter,
+    loader,
+    program,
+    package,
+    network,
+    suffix,
+    elsewhere,
+    printed,
+];
+
+/// What was executed, and how.
+pub(super) struct Scene<'a> {
+    pub(super) computation: &'a Computation,
+    /// The directory that it ran from.
+    pub(super) tree: &'a Path,
+    pub(super) isolated: bool,
+}
+
+/// Returns what to try after a call has failed, before its stage is emptied.
+pub(super) fn hint(stage: &Stage<'_>, scene: &Scene<'_>, error: &CallError) -> Option<String> {
+    first(&FailureFacts::gather(stage, scene, error)).or_else(|| error.hint().map(str::to_owned))
+}
+
+fn first(facts: &FailureFacts) -> Option<String> {
+    CASES.iter().find_map(|case| case(facts))
+}
+
+/// The first line of a script ends in a carriage return, which the kernel takes for a part of a name.
+fn carriage_return(facts: &FailureFacts) -> Option<String> {
+    let FailureFacts { directory, first_line, .. } = facts;
+    if !matches!(facts.ending, Ending::NotStarted | Ending::Exited) {
+        return None;
+    }
+    if first_line.starts_with("#!") && first_line.ends_with('\r') {
+        return Some(format!(
+            "the first line of exec ends in a carriage return (CRLF); remove it with \
+             \"sed -i 's/\\r$//' {directory}/exec\", and keep Git from adding it with the line \
+             \"exec text eol=lf\" in .gitattributes"
+        ));
+    }
+    log::names_carriage_return(&facts.log).then(|| {
+        "the first line of a script that exec runs ends in a carriage return (CRLF); remove it with \
+         \"sed -i 's/\\r$//' SCRIPT\""
+            .to_owned()
+    })
+}
+
+/// A link in the computation's directory leads to something that is not exported with it.
+fn link(facts: &FailureFacts) -> Option<String> {
+    let FailureFacts { directory, .. } = facts;
+    let (link, target) = facts.link.as_ref()?;
+    let grant = match target.is_absolute() && facts.isolated && target.exists() {
+        true => {
+            format!(", or commit the line \"{}\" in its file access", Rule::Read(target.clone()))
+        }
+        false => String::new(),
+    };
+    Some(format!(
+        "{directory}/{} is a symbolic link to {}, which is out of the computation's directory and not \
+         exported with it; put a copy there, or make it an input{grant}",
+        link.display(),
+        target.display()
+    ))
+}
+
+/// The sandbox does not show what the log, or the first line of `exec`, names.
+fn unseen(facts: &FailureFacts) -> Option<String> {
+    let words = match &facts.lacking[..] {
+        [] => return None,
+        [rule] => {
+            format!("its sandbox does not show that; if it needs it, commit the line \"{rule}\"")
+        }
+        rules => {
+            let lines: Vec<String> = rules.iter().map(|rule| format!("\"{rule}\"")).collect();
+            let lines = lines.join(", ");
+            format!("its sandbox does not show these; if it needs them, commit the lines {lines}")
+        }
+    };
+    Some(words + " in the computation's file access")
+}
+
+/// The interpreter that the first line names is not on this host.
+fn interpreter(facts: &FailureFacts) -> Option<String> {
+    let [named, rest @ ..] = &facts.interpreter[..] else { return None };
+    if !matches!(facts.ending, Ending::NotStarted) || !facts.no_interpreter {
+        return None;
+    }
+    let named = named.display();
+    Some(match rest.last() {
+        None => format!("the first line of exec names {named}, which is not installed here"),
+        Some(end) => format!(
+            "the first line of exec names {named}, a link to {}, which does not exist; if it belongs to a \
+             virtual environment, make that again",
+            end.display()
+        ),
+    })
+}
+
+/// A program without the loader that it names.
+fn loader(facts: &FailureFacts) -> Option<String> {
+    let wanted =
+        matches!(facts.ending, Ending::NotStarted) && facts.first_line.starts_with("\x7fELF");
+    wanted.then(|| {
+        "exec was built for another system: the loader that it names is not installed here; build it on \
+         this one, or link it statically"
+            .to_owned()
+    })
+}
+
+/// A program is not in `PATH`.
+fn program(facts: &FailureFacts) -> Option<String> {
+    let MissingProgram { name, found, grant } = facts.program.as_ref()?;
+    let found = found.as_deref().map(Path::display).filter(|_| facts.isolated);
+    Some(match (found, grant) {
+        (None, _) if facts.isolated => format!(
+            "{name} is not in the PATH of a sandbox, /usr/local/bin:/usr/bin:/bin; install it there, or name \
+             it by its path"
+        ),
+        (None, _) => format!("{name} is not in PATH; install it, or name it by its path"),
+        (Some(found), None) => {
+            format!("{name} is not in the PATH of a sandbox; name it as {found}")
+        }
+        (Some(found), Some(grant)) => format!(
+            "{name} is not in the PATH of a sandbox; name it as {found}, and commit the line \"{}\" in the \
+             computation's file access",
+            Rule::Read(grant.clone())
+        ),
+    })
+}
+
+/// An interpreter does not find a package.
+fn package(facts: &FailureFacts) -> Option<String> {
+    if !matches!(facts.ending, Ending::Exited | Ending::NoOutput(_)) {
+        return None;
+    }
+    let (language, name) = log::missing_package(&facts.log)?;
+    let environment = facts.environment.as_deref().unwrap_or(Path::new("/path/to/venv")).display();
+    let mend = match language {
+        Language::Python => format!("let exec begin with #!{environment}/bin/python"),
+        Language::R => "name the library with .libPaths(\"/path/to/library\")".to_owned(),
+        Language::Perl => "name its directory with use lib \"/path/to/lib\"".to_owned(),
+    };
+    let grant = match language {
+        Language::Python => format!("read {environment}"),
+        Language::R => "read /path/to/library".to_owned(),
+        Language::Perl => "read /path/to/lib".to_owned(),
+    };
+    Some(match facts.isolated {
+        true => format!(
+            "a sandbox shows the packages of the system only, and {name} is none of them; install it there, \
+             or {mend}, and commit the line \"{grant}\" in the computation's file access"
+        ),
+        false => format!("{name} is not installed for this interpreter; install it, or {mend}"),
+    })
+}
+
+/// There is no network in the sandbox.
+fn network(facts: &FailureFacts) -> Option<String> {
+    let wanted = facts.isolated && !facts.network && log::is_unreachable(&facts.log);
+    wanted.then(|| {
+        "its sandbox has no network; make what it fetches an input, or commit the line \"network\" in the \
+         computation's file access"
+            .to_owned()
+    })
+}
+
+/// A library has added to the path that it was given.
+fn suffix(facts: &FailureFacts) -> Option<String> {
+    let missing = missing(facts)?;
+    let suffix = missing.suffix.as_deref()?;
+    Some(format!(
+        "it made a file of that name with {suffix} added; let it rename the file to {}",
+        place(missing)
+    ))
+}
+
+/// A file was left in the working directory: one named like the output, or any that is not temporary.
+fn elsewhere(facts: &FailureFacts) -> Option<String> {
+    let missing = missing(facts)?;
+    let stem = |name: &str| Path::new(name).file_stem().map(ToOwned::to_owned);
+    let same = facts.left.iter().find(|name| stem(name) == stem(&missing.name));
+    let temporary = |name: &str| name.starts_with('.') || name.to_lowercase().starts_with("tmp");
+    let left = same.or_else(|| facts.left.iter().find(|name| !temporary(name)))?;
+    Some(format!(
+        "it left {left} in its working directory, which is not kept; let it write to {}",
+        place(missing)
+    ))
+}
+
+/// No output was made, and what was printed is no complaint.
+fn printed(facts: &FailureFacts) -> Option<String> {
+    let missing = missing(facts).filter(|missing| missing.is_alone)?;
+    if facts.printed == 0 || log::complains(&facts.log) {
+        return None;
+    }
+    Some(format!(
+        "it printed {}, which is in its log only; let it write to {}",
+        size(facts.printed),
+        place(missing)
+    ))
+}
+
+/// The output that is missing although `exec` ended with success.
+fn missing(facts: &FailureFacts) -> Option<&MissingOutput> {
+    match &facts.ending {
+        Ending::NoOutput(missing) => Some(missing),
+        _ => None,
+    }
+}
+
+/// Where an output belongs.
+fn place(missing: &MissingOutput) -> String {
+    let MissingOutput { number, name, argument, .. } = missing;
+    format!("the path of output {number:02} ({name}), which is argument {argument} of exec")
+}
+
+#[cfg(test)]
+mod tests;
