@@ -72,6 +72,11 @@ impl Sha1 {
     pub fn short(&self) -> String {
         hex::encode(&self.0[..SHORT / 2])
     }
+
+    /// Reads all forty digits, in either case. Returns `None` if they are not that.
+    pub fn from_digits(digits: &[u8]) -> Option<Self> {
+        hex::FromHex::from_hex(digits).ok().map(Self)
+    }
 }
 
 impl Blake3 {
@@ -87,6 +92,16 @@ impl Blake3 {
     pub const fn bytes(&self) -> &[u8; Self::BYTES] {
         &self.0
     }
+
+    /// All sixty-four digits.
+    pub fn full(&self) -> String {
+        hex::encode(self.0)
+    }
+
+    /// Reads all sixty-four digits, in either case. Returns `None` if they are not that.
+    pub fn from_digits(digits: &[u8]) -> Option<Self> {
+        hex::FromHex::from_hex(digits).ok().map(Self)
+    }
 }
 
 impl fmt::Debug for Sha1 {
@@ -97,7 +112,7 @@ impl fmt::Debug for Sha1 {
 
 impl fmt::Debug for Blake3 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex::encode(self.0))
+        f.write_str(&self.full())
     }
 }
 
@@ -220,6 +235,15 @@ mod tests {
             "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"
         );
         assert_eq!(digest.size, 3);
+    }
+
+    #[test]
+    fn all_digits_are_read_and_nothing_else() {
+        let Digest { sha1, blake3, .. } = Digest::of(b"abc");
+        assert_eq!(Sha1::from_digits(sha1.full().as_bytes()), Some(sha1));
+        assert_eq!(Blake3::from_digits(blake3.full().as_bytes()), Some(blake3));
+        assert_eq!(Sha1::from_digits(blake3.full().as_bytes()), None);
+        assert_eq!(Blake3::from_digits(&[b'g'; 64]), None);
     }
 
     #[test]
