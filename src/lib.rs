@@ -28,6 +28,7 @@
 //! - [`digest`]: hashes of contents, and ids of commits and trees.
 //! - [`task`]: the nouns of a task: its workflow, names, slices, granted access.
 //! - [`cache`]: the user's cache, which may be lost: file stats, fingerprints, tables.
+//! - [`manifest`]: directories as values: their manifests, and how they are read.
 //! - [`git`]: what Git's repositories record; the only user of gix.
 //! - [`load`]: reads a task from a repository, or finds all its problems.
 //! - [`plan`]: the unique calls of a task, in an order in which they can be evaluated.
@@ -76,6 +77,7 @@ mod exit;
 pub mod export;
 pub mod git;
 pub mod load;
+pub mod manifest;
 pub mod plan;
 pub mod questions;
 pub mod report;

@@ -15,7 +15,7 @@ const GROUPS: [&str; 2] = ["task", "questions"];
 const LAYERS: [&[&str]; 11] = [
     &["task::access", "task::name", "task::slice", "task::text", "digest", "exit", "words"],
     &["task", "task::workflow", "cache"],
-    &["git"],
+    &["git", "manifest"],
     &["load", "plan", "storage", "executor"],
     &["evaluate", "questions::history", "doctor"],
     &["questions::bisect", "questions::collect", "questions::compare", "questions::explain"],
@@ -58,9 +58,15 @@ const OWNERS: [(&str, &[&str]); 24] = [
     ("postcard", &["cache/table.rs"]),
     (
         "rayon",
-        &["storage/maintenance/verify.rs", "cache/fingerprint.rs", "evaluate/", "questions/"],
+        &[
+            "storage/maintenance/verify.rs",
+            "cache/fingerprint.rs",
+            "manifest/read.rs",
+            "evaluate/",
+            "questions/",
+        ],
     ),
-    ("rustix", &["cache/", "load/", "storage/", "executor/", "doctor/"]),
+    ("rustix", &["cache/", "manifest/", "load/", "storage/", "executor/", "doctor/"]),
     ("seccompiler", &["executor/sandbox/filter.rs"]),
     ("serde", &[""]),
     ("serde_json", &["storage/", "questions/", "report/", "executor/ticket.rs"]),

@@ -331,7 +331,7 @@ pub(crate) fn settle(dir: &Path) {
 }
 
 /// Where laboratories are: in memory, if programs may be executed there.
-fn place() -> &'static Path {
+pub(crate) fn place() -> &'static Path {
     static PLACE: OnceLock<PathBuf> = OnceLock::new();
     PLACE.get_or_init(|| {
         let given = std::env::var_os("CE_TEST_DIR").map(PathBuf::from);

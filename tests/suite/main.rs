@@ -27,6 +27,7 @@ mod lab;
 mod lisp;
 mod load;
 mod log;
+mod manifest;
 mod mistyped;
 mod mount;
 mod mutations;

@@ -1,0 +1,234 @@
+//! Hashes the files of a scanned directory: each is read once, and all cores do it.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rustix::fs::{Mode, OFlags, fstat, openat};
+use rustix::io::{Errno, read};
+
+use super::descent::Descent;
+use super::error::DirectoryError;
+use super::format::{EntryKind, Manifest, ManifestEntry};
+use super::scan::Scan;
+use crate::cache::FileStat;
+use crate::digest::{Digest, Hasher};
+
+/// How many directories and entries a batch has at most: each directory stays open until its files are
+/// read.
+const DIRECTORIES: usize = 64;
+const ENTRIES: usize = 4096;
+
+/// How much is read at a time, in bytes: large enough to be cheap, small enough for the cache.
+const PIECE: usize = 64 << 10;
+
+/// The same where a piece goes from one thread to the other, which takes some time.
+const LARGE_PIECE: usize = 512 << 10;
+
+/// From so many bytes on, two threads hash a file faster than one.
+const LARGE: u64 = 8 << 20;
+
+/// Some entries that are hashed together.
+#[derive(Default)]
+struct Batch<'a> {
+    entries: Vec<(&'a ManifestEntry<FileStat>, Option<Arc<OwnedFd>>)>,
+    /// How many directories are open for it, or more.
+    directories: usize,
+    /// The last one.
+    directory: Option<Arc<OwnedFd>>,
+}
+
+/// What threads that read have in common.
+#[derive(Clone, Copy)]
+struct Watch<'a> {
+    stop: &'a AtomicBool,
+    done: &'a AtomicU64,
+}
+
+/// A file that is being read.
+struct OpenFile<'a> {
+    file: OwnedFd,
+    watch: Watch<'a>,
+    read: u64,
+}
+
+impl Scan {
+    /// Reads all files and returns the manifest. `done` grows by the bytes that are read, up to
+    /// [`Scan::bytes`].
+    ///
+    /// The manifest is that of the directory as it was scanned: a file whose stat is another one after it was
+    /// read is an error. What was added since the scan is not seen.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file cannot be read or has changed since the scan, and once `stop` is set.
+    pub fn read(&self, stop: &AtomicBool, done: &AtomicU64) -> Result<Manifest, DirectoryError> {
+        let watch = Watch { stop, done };
+        let mut descent = Descent::new(&self.top)?;
+        let mut batch = Batch::default();
+        let mut hashed = Vec::with_capacity(self.entries.len());
+        // All paths below a directory are neighbours, so each directory is entered once.
+        for entry in &self.entries {
+            if batch.is_full() {
+                batch.hash(watch, &mut hashed)?;
+            }
+            batch.add(entry, &mut descent)?;
+        }
+        batch.hash(watch, &mut hashed)?;
+        Ok(Manifest::of_sorted(hashed))
+    }
+}
+
+impl<'a> Batch<'a> {
+    fn is_full(&self) -> bool {
+        self.entries.len() >= ENTRIES || self.directories >= DIRECTORIES
+    }
+
+    fn add(
+        &mut self,
+        entry: &'a ManifestEntry<FileStat>,
+        descent: &mut Descent,
+    ) -> Result<(), DirectoryError> {
+        let directory = match entry.kind {
+            EntryKind::File { .. } => {
+                descent.go_to(split(&entry.path).0)?;
+                Some(Arc::clone(descent.directory()))
+            }
+            EntryKind::Link { .. } | EntryKind::Empty => None,
+        };
+        if let Some(directory) = &directory
+            && !self.directory.as_ref().is_some_and(|last| Arc::ptr_eq(last, directory))
+        {
+            self.directories += 1;
+            self.directory = Some(Arc::clone(directory));
+        }
+        self.entries.push((entry, directory));
+        Ok(())
+    }
+
+    /// Hashes the files, and begins anew.
+    fn hash(
+        &mut self,
+        watch: Watch<'_>,
+        hashed: &mut Vec<ManifestEntry<Digest>>,
+    ) -> Result<(), DirectoryError> {
+        let large = self.entries.iter().filter(|(entry, _)| is_large(entry)).count();
+        // Were there several, one thread could begin the next while it waits for the other half of one.
+        let halve = large == 1;
+        let batch = self.entries.par_iter().with_max_len(1).map(|(entry, directory)| {
+            let kind = match (&entry.kind, directory) {
+                (EntryKind::File { contents, executable }, Some(directory)) => {
+                    let contents = hash(directory, &entry.path, contents, halve, watch)?;
+                    EntryKind::File { contents, executable: *executable }
+                }
+                (EntryKind::Link { target }, _) => EntryKind::Link { target: target.clone() },
+                _ => EntryKind::Empty,
+            };
+            Ok(ManifestEntry { path: entry.path.clone(), kind })
+        });
+        // Of several errors, the first in the order of the paths is returned.
+        let batch: Vec<Result<_, DirectoryError>> = batch.collect();
+        for entry in batch {
+            hashed.push(entry?);
+        }
+        *self = Self::default();
+        Ok(())
+    }
+}
+
+fn is_large(entry: &ManifestEntry<FileStat>) -> bool {
+    matches!(&entry.kind, EntryKind::File { contents, .. } if contents.size >= LARGE)
+}
+
+/// The path of the directory that something is in, and its name there.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (b"", path),
+    }
+}
+
+/// Hashes a file, which must have this stat before and after.
+fn hash(
+    directory: impl AsFd,
+    path: &[u8],
+    stat: &FileStat,
+    halve: bool,
+    watch: Watch<'_>,
+) -> Result<Digest, DirectoryError> {
+    let wrong = |error| DirectoryError::of(path, error);
+    // Should it be a FIFO by now, opening it does not wait.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(directory, split(path).1, flags, Mode::empty()).map_err(wrong)?;
+    let mut file = OpenFile { file, watch, read: 0 };
+    let digest = match halve && stat.size >= LARGE {
+        true => file.hash_in_halves(path)?,
+        false => file.hash(path, stat.size)?,
+    };
+    // The stat was taken before the file was opened.
+    let after = FileStat::from(&fstat(&file.file).map_err(wrong)?);
+    if after != *stat || digest.size != stat.size {
+        return Err(DirectoryError::Changed(path.into()));
+    }
+    Ok(digest)
+}
+
+impl OpenFile<'_> {
+    /// Hashes a file that should have this size.
+    fn hash(&mut self, path: &[u8], size: u64) -> Result<Digest, DirectoryError> {
+        // One more byte shows the end without another look.
+        let whole = usize::try_from(size).unwrap_or(PIECE).saturating_add(1);
+        let mut piece = vec![0; whole.min(PIECE)];
+        let mut hasher = Hasher::default();
+        loop {
+            let count = self.fill(&mut piece, path)?;
+            hasher.update(&piece[..count]);
+            if count == 0 || (count < piece.len() && self.read >= size) {
+                return Ok(hasher.finish());
+            }
+        }
+    }
+
+    /// Does the same in two threads: while one takes the SHA-1 of a piece, which is the slowest step, the
+    /// other one takes its BLAKE3 and reads the next.
+    fn hash_in_halves(&mut self, path: &[u8]) -> Result<Digest, DirectoryError> {
+        let mut hasher = Hasher::default();
+        let (mut slow, mut fast) = hasher.halves();
+        let (mut piece, mut next) = (vec![0; LARGE_PIECE], vec![0; LARGE_PIECE]);
+        let mut count = self.fill(&mut piece, path)?;
+        while count > 0 {
+            let current = &piece[..count];
+            let others = || {
+                fast(current);
+                self.fill(&mut next, path)
+            };
+            let ((), filled) = rayon::join(|| slow(current), others);
+            count = filled?;
+            std::mem::swap(&mut piece, &mut next);
+        }
+        drop((slow, fast));
+        Ok(hasher.finish())
+    }
+
+    /// Reads the next piece; returns how much there was, or 0 at the end.
+    fn fill(&mut self, piece: &mut [u8], path: &[u8]) -> Result<usize, DirectoryError> {
+        loop {
+            if self.watch.stop.load(Ordering::Relaxed) {
+                return Err(DirectoryError::Interrupted);
+            }
+            match read(&self.file, &mut *piece) {
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN | Errno::ISDIR) => {
+                    return Err(DirectoryError::Changed(path.into()));
+                }
+                Err(error) => return Err(DirectoryError::of(path, error)),
+                Ok(count) => {
+                    self.watch.done.fetch_add(count as u64, Ordering::Relaxed);
+                    self.read += count as u64;
+                    return Ok(count);
+                }
+            }
+        }
+    }
+}

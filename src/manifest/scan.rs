@@ -1,0 +1,212 @@
+//! The walk through a directory that reads no file.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, openat, readlinkat, statat};
+use rustix::io::Errno;
+
+use super::descent::Descent;
+use super::error::{DirectoryError, Refusal, Refused};
+use super::format::{EntryKind, ManifestEntry, digest};
+use super::path::check_link;
+use crate::cache::FileStat;
+use crate::digest::Blake3;
+
+/// How many bytes of a listing the kernel gives at a time.
+const LISTING: usize = 64 << 10;
+
+/// What a directory held when it was walked through: every entry, with the stats of files.
+///
+/// All of it can be part of a value: else there is no scan.
+#[derive(Debug)]
+pub struct Scan {
+    pub(super) top: OwnedFd,
+    /// Sorted by the bytes of the paths.
+    pub(super) entries: Vec<ManifestEntry<FileStat>>,
+    taken: SystemTime,
+}
+
+impl Scan {
+    /// Walks through the directory at this path, which may be a link to it.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Scan::of`].
+    pub fn at(path: &Path, stop: &AtomicBool) -> Result<Self, DirectoryError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let top = openat(CWD, path, flags, Mode::empty());
+        Self::of(
+            top.map_err(|error| DirectoryError::Io { path: [].into(), source: error.into() })?,
+            stop,
+        )
+    }
+
+    /// Walks through an open directory. A descriptor that is only a place (`O_PATH`) will do.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be listed, changes meanwhile, or has entries that cannot be part of a value: then
+    /// the error names all of them. Fails once `stop` is set.
+    pub fn of(top: OwnedFd, stop: &AtomicBool) -> Result<Self, DirectoryError> {
+        let taken = SystemTime::now();
+        let descent = Descent::new(&top)?;
+        let mut walk = DirectoryWalk {
+            descent,
+            listing: Vec::with_capacity(LISTING),
+            entries: Vec::new(),
+            refused: Vec::new(),
+        };
+        // The directories that are still to be entered, at each level.
+        let mut pending = vec![walk.list(stop)?];
+        while let Some(directories) = pending.last_mut() {
+            if let Some(name) = directories.pop() {
+                walk.descent.enter(&name)?;
+                pending.push(walk.list(stop)?);
+            } else {
+                pending.pop();
+                walk.descent.leave()?;
+            }
+        }
+        let DirectoryWalk { mut entries, mut refused, .. } = walk;
+        if !refused.is_empty() {
+            refused.sort_by(|one, other| one.path.cmp(&other.path));
+            return Err(DirectoryError::Refused(refused));
+        }
+        entries.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(Self { top, entries, taken })
+    }
+
+    /// The entries, sorted by the bytes of their paths.
+    pub fn entries(&self) -> &[ManifestEntry<FileStat>] {
+        &self.entries
+    }
+
+    /// How many bytes [`Scan::read`] will read.
+    pub fn bytes(&self) -> u64 {
+        self.stats().fold(0, |sum, stat| sum.saturating_add(stat.size))
+    }
+
+    /// Returns the stamp of the directory: equal stamps mean equal paths, types, sizes and times of
+    /// modification of files, and equal targets of links.
+    ///
+    /// It survives a copy that keeps times, and a rename of the directory. It is the BLAKE3 of a text
+    /// like a manifest. The first line is `compeval stamp 1`; the line of a file has its size and its time of
+    /// modification, in nanoseconds since 1970, and no hashes.
+    pub fn stamp(&self) -> Blake3 {
+        let times = |stat: &FileStat| format!("{} {}", stat.size, stat.modified_ns);
+        digest("compeval stamp 1", &self.entries, times).blake3
+    }
+
+    /// Returns the stamp of the very files: it also covers the device and inode of each, and the time of
+    /// its last change of anything. No program can change a file and keep this stamp, provided
+    /// that it was not [racy](Self::is_racy). It changes with every copy.
+    pub fn exact_stamp(&self) -> Blake3 {
+        let all = |stat: &FileStat| {
+            let FileStat { device, inode, size, modified_ns, changed_ns } = stat;
+            format!("{size} {modified_ns} {changed_ns} {device} {inode}")
+        };
+        digest("compeval exact stamp 1", &self.entries, all).blake3
+    }
+
+    /// Returns whether a file may have changed since without another stamp, see [`FileStat::is_racy`].
+    /// Then neither stamp must be kept.
+    pub fn is_racy(&self) -> bool {
+        self.stats().any(|stat| stat.is_racy(self.taken))
+    }
+
+    fn stats(&self) -> impl Iterator<Item = &FileStat> {
+        self.entries.iter().filter_map(|entry| match &entry.kind {
+            EntryKind::File { contents, .. } => Some(contents),
+            EntryKind::Link { .. } | EntryKind::Empty => None,
+        })
+    }
+}
+
+/// A walk, and what it has found so far.
+struct DirectoryWalk {
+    descent: Descent,
+    listing: Vec<u8>,
+    entries: Vec<ManifestEntry<FileStat>>,
+    refused: Vec<Refused>,
+}
+
+impl DirectoryWalk {
+    /// Takes in what is in the current directory. Returns the names of the directories in it, of which
+    /// the first is the last.
+    fn list(&mut self, stop: &AtomicBool) -> Result<Vec<Box<[u8]>>, DirectoryError> {
+        let names = names(self.descent.directory(), &mut self.listing);
+        let mut names = names.map_err(|error| DirectoryError::of(self.descent.path(), error))?;
+        if names.is_empty() && !self.descent.path().is_empty() {
+            let path = self.descent.path().into();
+            self.entries.push(ManifestEntry { path, kind: EntryKind::Empty });
+        }
+        // Whatever order the file system has: errors are the same each time.
+        names.sort_unstable();
+        let mut directories = Vec::new();
+        for name in names {
+            if stop.load(Ordering::Relaxed) {
+                return Err(DirectoryError::Interrupted);
+            }
+            let path = self.descent.join(&name);
+            let looked = look(self.descent.directory(), &name, &path);
+            match looked.map_err(|error| DirectoryError::of(&path, error))? {
+                Looked::Entry(kind) => self.entries.push(ManifestEntry { path, kind }),
+                Looked::Directory => directories.push(name),
+                Looked::Refused(why) => self.refused.push(Refused { path, why }),
+            }
+        }
+        directories.reverse();
+        Ok(directories)
+    }
+}
+
+/// Tells what has this name in a directory, and this path below the top.
+fn look(directory: &OwnedFd, name: &[u8], path: &[u8]) -> Result<Looked, Errno> {
+    if name == b".git" {
+        return Ok(Looked::Refused(Refusal::Repository));
+    }
+    let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let other = |kind| Ok(Looked::Refused(Refusal::Kind(kind)));
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok(Looked::Entry(file(&stat))),
+        FileType::Directory => Ok(Looked::Directory),
+        FileType::Symlink => {
+            let target: Box<[u8]> = readlinkat(directory, name, Vec::new())?.into_bytes().into();
+            Ok(match check_link(path, &target) {
+                Ok(()) => Looked::Entry(EntryKind::Link { target }),
+                Err(fault) => Looked::Refused(Refusal::Link { target, fault }),
+            })
+        }
+        FileType::Fifo => other("a FIFO"),
+        FileType::Socket => other("a socket"),
+        FileType::CharacterDevice | FileType::BlockDevice => other("a device"),
+        FileType::Unknown => other("something unknown"),
+    }
+}
+
+/// What a name in a directory stands for.
+enum Looked {
+    Entry(EntryKind<FileStat>),
+    Directory,
+    Refused(Refusal),
+}
+
+fn file(stat: &Stat) -> EntryKind<FileStat> {
+    EntryKind::File { contents: FileStat::from(stat), executable: stat.st_mode & 0o100 != 0 }
+}
+
+/// The names in an open directory that was not listed before.
+fn names(directory: impl AsFd, listing: &mut Vec<u8>) -> Result<Vec<Box<[u8]>>, Errno> {
+    let mut entries = RawDir::new(directory, listing.spare_capacity_mut());
+    let mut names = Vec::new();
+    while let Some(entry) = entries.next() {
+        match entry?.file_name().to_bytes() {
+            b"." | b".." => {}
+            name => names.push(name.into()),
+        }
+    }
+    Ok(names)
+}
