@@ -7,7 +7,8 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::{
-    Bisect, Check, Diff, Doctor, Explain, Gc, Log, Pin, Run, Show, Sym, Tool, Verify, Viz,
+    Bisect, Check, Diff, Doctor, Explain, Gc, Log, Pin, PrintManifest, Run, Show, Sym, Tool,
+    Verify, Viz,
 };
 use crate::exit::Exit;
 use crate::session::Error;
@@ -35,6 +36,7 @@ enum Command {
     Log(Log),
     Gc(Gc),
     Pin(Pin),
+    Manifest(PrintManifest),
     /// Print the completions of a program for a shell
     Completions {
         /// The shell
@@ -86,6 +88,7 @@ impl Tool for Ce {
             Command::Log(log) => log.run(out),
             Command::Gc(gc) => gc.run(out),
             Command::Pin(pin) => pin.run(out),
+            Command::Manifest(manifest) => manifest.run(out),
             Command::Completions { shell, program } => {
                 let mut command = program.command();
                 let name = command.get_name().to_owned();

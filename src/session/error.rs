@@ -7,6 +7,7 @@ use crate::executor::ExecuteError;
 use crate::exit::Exit;
 use crate::git::{ConfigError, ReachError, SnapshotError};
 use crate::load::LoadError;
+use crate::manifest::DirectoryError;
 use crate::questions::bisect::BisectError;
 use crate::questions::collect::RepositoryError;
 use crate::questions::history::HistoryError;
@@ -127,6 +128,14 @@ pub enum Error {
         /// The error of Git.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A directory cannot be a value, or not be read.
+    #[error("cannot take the directory {path} as a value")]
+    Directory {
+        /// The directory.
+        path: String,
+        /// Why.
+        source: DirectoryError,
+    },
     /// A signal of this number came while inputs were read.
     #[error("interrupted while inputs are read")]
     Interrupted(u8),
@@ -195,6 +204,7 @@ impl Error {
             | Self::Commits(_)
             | Self::Test { .. }
             | Self::Input { .. }
+            | Self::Directory { .. }
             | Self::NoCall(_)
             | Self::Picture(_) => Exit::Malformed,
             Self::Storage(_)
@@ -226,6 +236,7 @@ impl Error {
             }
             Self::Repository(error) => error.hint().map(str::to_owned),
             Self::Reach(error) => error.hint().map(str::to_owned),
+            Self::Directory { source, .. } => source.hint().map(str::to_owned),
             Self::History(HistoryError::Ambiguous { .. }) => Some("give more digits".to_owned()),
             Self::History(HistoryError::Unknown(_)) => {
                 Some("give the path of an output or task input, or its SHA-1".to_owned())

@@ -1,5 +1,6 @@
 //! Directories as values: their manifests, and what is refused or noticed while they are read.
 
+mod program;
 mod reading;
 mod texts;
 
