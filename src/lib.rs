@@ -18,7 +18,7 @@
 //!      -> evaluate   each call once: found | missing | executed and published | failed | blocked
 //!      -> storage    the only writer of the storage;    executor: the only starter of processes
 //!      -> report     events as they happen -> tree, progress, JSON lines
-//!      -> export     the same expression as LISP, DOT, SVG
+//!      -> expression the same expression as text;   export: as DOT, SVG
 //! ```
 //!
 //! `load`, `plan`, `storage` and `executor` are strangers: only `evaluate` introduces them.
@@ -26,7 +26,7 @@
 //! The modules, from the ground up:
 //!
 //! - [`digest`]: hashes of contents, and ids of commits and trees.
-//! - [`task`]: the nouns of a task: its workflow, names, slices, granted access.
+//! - [`task`]: the nouns of a task: its workflow, also as text, names, slices, granted access.
 //! - [`cache`]: the user's cache, which may be lost: file stats, fingerprints, tables.
 //! - [`manifest`]: directories as values: their manifests, and how they are read.
 //! - [`git`]: what Git's repositories record; the only user of gix.
@@ -37,7 +37,8 @@
 //! - [`evaluate`]: evaluates the calls of a plan.
 //! - [`questions`]: queries on results: history, comparison, explanation, bisection, collection.
 //! - [`report`]: events and answers as text and JSON.
-//! - [`export`]: the expression as LISP, DOT, SVG.
+//! - [`edit`]: makes the directories of a workflow.
+//! - [`export`]: the expression as DOT, SVG.
 //! - [`session`]: one evaluation from options to the published job, and every error that ends a program.
 //!
 //! A program that evaluates a task:
@@ -71,6 +72,7 @@ pub mod cli;
 pub mod digest;
 #[doc(hidden)]
 pub mod doctor;
+pub mod edit;
 pub mod evaluate;
 pub mod executor;
 mod exit;

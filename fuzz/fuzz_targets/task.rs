@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use arbitrary::Arbitrary;
-use compeval::export::sym::{Sharing, write};
+use compeval::task::expression::{self, Labels, Sharing, Style};
 use compeval::load::{self, LoadError, Uncommitted};
 use compeval::plan::Plan;
 use compeval::task::workflow::{Node, Task};
@@ -207,7 +207,9 @@ fn check(task: &Task) {
     let plan = Plan::new(&task.workflow);
     assert!(plan.calls().len() <= task.workflow.nodes().len());
     assert_eq!(plan.outputs().len(), task.workflow[task.workflow.root()].width());
-    write(task, Sharing::Label, &mut std::io::sink()).unwrap();
+    let style = Style { sharing: Sharing::Label, labels: Labels::Show };
+    let text = expression::Text::from(task);
+    text.write(style, &mut std::io::sink()).unwrap();
 }
 
 fuzz_target!(|spoiled: Spoiled<'_>| {

@@ -7,9 +7,9 @@ use clap::Parser;
 use super::Tool;
 use super::options::TaskDir;
 use crate::exit::Exit;
-use crate::export::sym::{self, Sharing};
 use crate::load::Uncommitted;
 use crate::session::Error;
+use crate::task::expression::{Labels, Sharing, Style, Text};
 
 /// Print the workflow of a task as a LISP-like expression
 #[derive(Debug, Parser)]
@@ -19,6 +19,10 @@ pub struct Sym {
     #[arg(long)]
     share: bool,
 
+    /// Print the labels of the inputs: the text in the names nn-text of their directories
+    #[arg(long)]
+    labels: bool,
+
     #[command(flatten)]
     task: TaskDir,
 }
@@ -26,8 +30,11 @@ pub struct Sym {
 impl Tool for Sym {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let task = self.task.load("ce-sym", Uncommitted::Ignore)?;
-        let shared = if self.share { Sharing::Label } else { Sharing::Repeat };
-        sym::write(&task, shared, out).map_err(Error::Output)?;
+        let style = Style {
+            sharing: if self.share { Sharing::Label } else { Sharing::Repeat },
+            labels: if self.labels { Labels::Show } else { Labels::Hide },
+        };
+        Text::from(&task).write(style, out).map_err(Error::Output)?;
         Ok(Exit::Done)
     }
 }

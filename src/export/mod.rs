@@ -1,4 +1,4 @@
-//! The workflow in forms for other eyes: as LISP, and as a picture.
+//! The workflow as a picture.
 //!
 //! A [`Drawing`] is made from a task and its plan, and every format is written from the same
 //! drawing, so they never tell different stories. The same drawing is the same text, byte for
@@ -9,7 +9,6 @@ mod drawing;
 mod layout;
 mod paint;
 mod svg;
-pub mod sym;
 mod text;
 
 pub use self::drawing::{Arrow, Drawing, Shape, ShapeKind, ShapeState};

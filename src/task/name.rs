@@ -25,6 +25,9 @@ pub enum NameError {
     /// A storage name that begins at the root of the file system.
     #[error("{0:?} is absolute; names are relative to the storage")]
     Absolute(String),
+    /// A path that is none of a file in the task.
+    #[error("{0:?} is not a path in the task: no part of it may be empty, . or ..")]
+    Path(String),
     /// A storage name that climbs.
     #[error("{0:?} leads out of the storage")]
     Climbs(String),
@@ -64,6 +67,14 @@ fn inside(text: &str) -> Result<Box<str>, NameError> {
     }
     // One file has one name, however many slashes somebody wrote.
     Ok(parts.join("/").into())
+}
+
+fn within(text: &str) -> Result<Box<str>, NameError> {
+    let is_wrong = |part: &str| matches!(part, "" | "." | "..");
+    if text.split('/').any(is_wrong) {
+        return Err(NameError::Path(text.to_owned()));
+    }
+    line(text)
 }
 
 macro_rules! names {
@@ -123,6 +134,8 @@ names! {
     TaskName: component;
     /// The symbolic name of a task input: one line, spaces allowed.
     InputName: line;
+    /// The path of a file in the task, relative to its root, with `/` between components.
+    TaskPath: within;
     /// The name of a file in the storage, relative to its root, with `/` between components.
     StorageName: inside;
 }
@@ -158,6 +171,14 @@ mod tests {
         assert!("stop words".parse::<InputName>().is_ok());
         assert!("a/b".parse::<InputName>().is_ok());
         assert!("a\tb".parse::<InputName>().is_err());
+    }
+
+    #[test]
+    fn a_path_in_the_task_stays_inside() {
+        assert!("data/a b..c".parse::<TaskPath>().is_ok());
+        for wrong in ["", "/a", "a//b", "a/", "./a", "a/../b", "..", "a\nb"] {
+            assert!(wrong.parse::<TaskPath>().is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -51,6 +51,14 @@ impl Slice {
         (Self(entries.into()), wrong)
     }
 
+    /// The lines that say it, each with its end.
+    pub fn lines(&self) -> String {
+        let line = |SliceEntry { number, digits }: &SliceEntry| {
+            format!("{number:0width$}\n", width = usize::from(*digits))
+        };
+        self.0.iter().map(line).collect()
+    }
+
     /// The numbers of the outputs chosen, in order.
     pub fn numbers(&self) -> impl ExactSizeIterator<Item = u8> + '_ {
         self.0.iter().map(|entry| entry.number)
@@ -87,6 +95,7 @@ mod tests {
     fn a_slice_prints_as_it_was_written() {
         let slice = Slice::parse(["01", "0", "10"]).0;
         assert_eq!(slice.to_string(), "[01, 0, 10]");
+        assert_eq!(slice.lines(), "01\n0\n10\n");
         assert_eq!(slice.numbers().collect::<Vec<_>>(), [1, 0, 10]);
         assert_eq!(Slice::all(3).to_string(), "[00, 01, 02]");
     }

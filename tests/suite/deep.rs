@@ -4,11 +4,12 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use compeval::export::sym::{self, Sharing};
 use compeval::session::Exit;
+use compeval::task::expression::Sharing;
 
 use crate::inside::{World, value};
 use crate::lab::Lab;
+use crate::lisp;
 use crate::program;
 use crate::repository;
 
@@ -43,9 +44,8 @@ fn a_chain_of_ten_thousand_calls_is_loaded_planned_printed_and_evaluated() {
     let world = World::load(&lab);
     assert_eq!(world.plan.calls().len(), CALLS);
 
-    let mut text = Vec::new();
-    sym::write(&world.task, Sharing::Repeat, &mut text).unwrap();
-    assert_eq!(text.iter().filter(|byte| **byte == b'(').count(), CALLS + 1);
+    let text = lisp::printed(&world.task, Sharing::Repeat);
+    assert_eq!(text.matches('(').count(), CALLS + 1);
 
     let missing = world.look();
     assert_eq!((missing.exit, missing.tally.missing), (Exit::Missing, CALLS));

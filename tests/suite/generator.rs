@@ -1,11 +1,16 @@
 //! Workflows made up from a seed.
 
-use std::fmt::Write;
 use std::fs;
 use std::ops::Range;
 
+use compeval::task::expression::{
+    Expression, ExpressionInput, ExpressionNode, Labels, NodeKind, Sharing, Style, Text,
+};
+use compeval::task::slice::Slice;
+use compeval::task::workflow::NodeId;
+
 use crate::lab::Lab;
-use crate::lisp::Expression;
+use crate::lisp::shown;
 
 /// SplitMix64: small, and good enough to make up workflows.
 pub(crate) struct Random(u64);
@@ -66,72 +71,78 @@ pub(crate) fn lab() -> Lab {
 struct Generator<'a> {
     random: &'a mut Random,
     budget: usize,
-    named: usize,
-    /// What may occur again: a number, and how many files it passes up.
-    known: Vec<(usize, usize)>,
+    expression: Expression,
+    /// What may occur again: a node, and how many files it passes up.
+    known: Vec<(NodeId, usize)>,
 }
 
-/// A workflow of some forty computations at most.
+/// A workflow of some forty computations at most, without labels.
 pub(crate) fn workflow(random: &mut Random) -> Expression {
     let budget = 1 + random.below(40);
-    let mut generator = Generator { random, budget, named: 0, known: Vec::new() };
-    generator.call(4)
+    let expression = Expression::default();
+    let mut generator = Generator { random, budget, expression, known: Vec::new() };
+    generator.call(4);
+    generator.expression
 }
 
 impl Generator<'_> {
     /// An expression that passes up so many files at most, and how many it does.
-    fn expression(&mut self, most: usize) -> (Expression, usize) {
+    fn expression(&mut self, most: usize) -> (NodeId, usize) {
         let again: Vec<_> =
             self.known.iter().copied().filter(|(_, width)| *width <= most).collect();
         match self.random.below(8) {
-            0 | 1 if !again.is_empty() => {
-                let (number, width) = again[self.random.below(again.len())];
-                (Expression::Again(number), width)
-            }
+            0 | 1 if !again.is_empty() => again[self.random.below(again.len())],
             _ if self.budget == 0 => (self.leaf(), 1),
             2 => (self.leaf(), 1),
             _ => {
                 let call = self.call(most);
-                let Expression::Call(_, _, outputs) = &call else {
-                    return (call, 1);
-                };
-                let width = outputs.as_ref().map_or(1, Vec::len);
-                if self.random.below(3) > 0 {
-                    return (call, width);
+                if self.random.below(3) == 0 {
+                    self.known.push(call);
                 }
-                self.named += 1;
-                self.known.push((self.named, width));
-                (Expression::Named(self.named, Box::new(call)), width)
+                call
             }
         }
     }
 
-    fn leaf(&mut self) -> Expression {
-        match self.random.below(5) {
-            0 => {
-                let name = LITERALS[self.random.below(LITERALS.len())];
-                Expression::Leaf("literal", name.to_owned())
-            }
-            at => Expression::Leaf("input", INPUTS[at % INPUTS.len()].to_owned()),
-        }
+    fn leaf(&mut self) -> NodeId {
+        let (kind, value) = match self.random.below(5) {
+            0 => (NodeKind::Literal, LITERALS[self.random.below(LITERALS.len())]),
+            at => (NodeKind::Input, INPUTS[at % INPUTS.len()]),
+        };
+        self.expression.push(ExpressionNode {
+            kind,
+            value: value.into(),
+            inputs: Vec::new(),
+            outputs: None,
+        })
     }
 
-    fn call(&mut self, most: usize) -> Expression {
+    fn call(&mut self, most: usize) -> (NodeId, usize) {
         self.budget = self.budget.saturating_sub(1);
         let at = self.random.below(LIBRARY.len());
-        let (inputs, outputs) = LIBRARY[at];
-        let (mut arguments, mut filled) = (Vec::new(), 0);
-        while filled < inputs {
-            let (argument, width) = self.expression((inputs - filled).min(3));
-            arguments.push(argument);
+        let (takes, makes) = LIBRARY[at];
+        let (mut inputs, mut filled) = (Vec::new(), 0);
+        while filled < takes {
+            let (node, width) = self.expression((takes - filled).min(3));
+            inputs.push(ExpressionInput { label: None, node });
             filled += width;
         }
-        let slice = self.slice(outputs, most);
-        Expression::Call(format!("c{at}"), arguments, slice)
+        let outputs = self.slice(makes, most);
+        let width = outputs.as_ref().map_or(1, Slice::len);
+        let value = format!("c{at}").into();
+        (
+            self.expression.push(ExpressionNode {
+                kind: NodeKind::Computation,
+                value,
+                inputs,
+                outputs,
+            }),
+            width,
+        )
     }
 
     /// A choice among outputs, in any order and with repetitions; none sometimes, if there is one.
-    fn slice(&mut self, outputs: usize, most: usize) -> Option<Vec<String>> {
+    fn slice(&mut self, outputs: usize, most: usize) -> Option<Slice> {
         if outputs == 1 && self.random.below(4) == 0 {
             return None;
         }
@@ -140,7 +151,8 @@ impl Generator<'_> {
             let (number, digits) = (self.random.below(outputs), 1 + self.random.below(2));
             format!("{number:0digits$}")
         };
-        Some((0..count).map(number).collect())
+        let numbers: Vec<String> = (0..count).map(number).collect();
+        Some(Slice::parse(numbers.iter().map(String::as_str)).0)
     }
 }
 
@@ -159,46 +171,13 @@ pub(crate) fn relabel(lab: &Lab, random: &mut Random) {
     }
 }
 
-/// The expression without names: each that occurs again is written again.
-pub(crate) fn expanded(
-    expression: &Expression,
-    named: &mut Vec<(usize, Expression)>,
-) -> Expression {
-    match expression {
-        Expression::Call(name, inputs, outputs) => {
-            let inputs = inputs.iter().map(|input| expanded(input, named)).collect();
-            Expression::Call(
-                name.clone(),
-                inputs,
-                outputs.clone().or_else(|| Some(vec!["00".to_owned()])),
-            )
-        }
-        Expression::Named(number, inner) => {
-            let inner = expanded(inner, named);
-            named.push((*number, inner.clone()));
-            inner
-        }
-        Expression::Again(number) => {
-            named.iter().rfind(|(known, _)| known == number).unwrap().1.clone()
-        }
-        leaf => leaf.clone(),
+/// The expression with all slices, as `ce-sym` prints it.
+pub(crate) fn printed(expression: &Expression, sharing: Sharing) -> String {
+    let mut expression = expression.clone();
+    for node in expression.nodes_mut().iter_mut().filter(|node| node.kind == NodeKind::Computation)
+    {
+        node.outputs.get_or_insert_with(|| Slice::all(1));
     }
-}
-
-/// The expression in one line, as `ce-sym` would print it if it did not break lines.
-pub(crate) fn line(expression: &Expression) -> String {
-    let mut text = String::new();
-    match expression {
-        Expression::Call(name, inputs, outputs) => {
-            write!(text, "({name}").unwrap();
-            inputs.iter().for_each(|input| write!(text, " {}", line(input)).unwrap());
-            write!(text, ")").unwrap();
-            outputs.iter().for_each(|outputs| write!(text, "[{}]", outputs.join(", ")).unwrap());
-        }
-        Expression::Leaf("input", name) => write!(text, "INPUT('{name}')").unwrap(),
-        Expression::Leaf(_, name) => write!(text, "FILE('{name}')").unwrap(),
-        Expression::Named(number, inner) => write!(text, "#{number}={}", line(inner)).unwrap(),
-        Expression::Again(number) => write!(text, "#{number}#").unwrap(),
-    }
-    text
+    let inputs = Some(INPUTS.iter().map(|name| name.parse().unwrap()).collect());
+    shown(&Text { inputs, expression }, Style { sharing, labels: Labels::Hide })
 }

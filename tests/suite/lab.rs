@@ -62,7 +62,7 @@ impl Lab {
 
     /// A laboratory with a task that is yet to be committed, written as `ce-sym` prints it.
     pub(crate) fn task(text: &str) -> Self {
-        let (inputs, workflow) = lisp::parse(text);
+        let text = lisp::text(text);
         let mut lab = Self::empty()
             .computation("add", "a b", "sum", r#"echo $(($(cat "$1") + $(cat "$2"))) >"$3""#)
             .computation("mul", "a b", "product", r#"echo $(($(cat "$1") * $(cat "$2"))) >"$3""#)
@@ -72,7 +72,9 @@ impl Lab {
                 "quotient remainder",
                 r#"a=$(cat "$1") b=$(cat "$2"); echo $((a / b)) >"$3"; echo $((a % b)) >"$4""#,
             );
-        lisp::write(&lab.path("task"), &inputs, &workflow);
+        lisp::write(&lab.path("task"), &text);
+        let inputs = text.inputs.unwrap_or_default();
+        let inputs: Vec<String> = inputs.iter().map(ToString::to_string).collect();
         for (name, number) in inputs.iter().zip(NUMBERS.iter().cycle()) {
             lab = lab.data(name, number);
         }

@@ -9,13 +9,14 @@ use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use compeval::export::sym::{self, Sharing};
 use compeval::session::Exit;
+use compeval::task::expression::{Expression, Sharing, Text};
+use compeval::task::slice::Slice;
 
-use crate::generator::{self, LITERALS, Random, expanded, relabel};
+use crate::generator::{self, LITERALS, Random, relabel};
 use crate::inside::{World, value};
 use crate::lab::Lab;
-use crate::lisp::{self, Expression};
+use crate::lisp;
 use crate::program::PATIENCE;
 
 /// Tells, when a test fails, which workflow it was.
@@ -30,23 +31,25 @@ impl Drop for Case {
     }
 }
 
-/// Tries something on so many workflows, each as an expression in which nothing is shared.
+/// Tries something on so many workflows.
 fn try_on(count: u64, property: impl Fn(&Lab, &Expression, &mut Random)) {
     let lab = generator::lab();
     for seed in generator::seeds(count) {
         let mut random = Random::new(seed);
         let workflow = generator::workflow(&mut random);
-        let _case = Case(seed, generator::line(&workflow));
+        let _case = Case(seed, generator::printed(&workflow, Sharing::Label));
         write(&lab, &workflow);
         relabel(&lab, &mut random);
-        property(&lab, &expanded(&workflow, &mut Vec::new()), &mut random);
+        property(&lab, &workflow, &mut random);
     }
 }
 
 /// Replaces the task's workflow.
 fn write(lab: &Lab, workflow: &Expression) {
     drop(fs::remove_dir_all(lab.path("task/workflow")));
-    lisp::write(&lab.path("task"), &lab.inputs, workflow);
+    let inputs = lab.inputs.iter().map(|name| name.parse().unwrap()).collect();
+    let text = Text { inputs: Some(inputs), expression: workflow.clone() };
+    lisp::write(&lab.path("task"), &text);
 }
 
 /// The task that is in a laboratory, with a new storage that holds the literals only.
@@ -63,15 +66,18 @@ fn world(lab: &Lab) -> World {
 
 /// What a workflow's outputs contain: nothing is kept, nothing is parallel.
 fn reference(expression: &Expression) -> Vec<String> {
-    match expression {
-        Expression::Call(name, inputs, Some(slice)) => {
-            let inputs: Vec<String> = inputs.iter().flat_map(reference).collect();
-            let output = |number: &String| value(name, number.parse().unwrap(), &inputs);
-            slice.iter().map(output).collect()
-        }
-        Expression::Leaf(_, name) => vec![name.clone()],
-        other => panic!("{other:?} is not expanded"),
+    let mut values: Vec<Vec<String>> = Vec::new();
+    for node in expression.nodes() {
+        let inputs = node.inputs.iter().flat_map(|it| values[it.node.index()].clone());
+        let inputs: Vec<String> = inputs.collect();
+        let slice = node.outputs.clone().unwrap_or_else(|| Slice::all(1));
+        let output = |number: u8| value(&node.value, number.into(), &inputs);
+        values.push(match node.kind.is_call() {
+            true => slice.numbers().map(output).collect(),
+            false => vec![node.value.to_string()],
+        });
     }
+    values.pop().unwrap()
 }
 
 #[test]
@@ -107,7 +113,7 @@ fn calls_that_turn_out_to_be_equal_are_executed_once_even_at_the_same_time() {
         fs::write(lab.path("data").join(name), "all the same").unwrap();
     }
     let text = "Inputs: 'x', 'y'\n(c1 (c0 INPUT('x'))[0] (c0 INPUT('y'))[0])[0]";
-    write(&lab, &lisp::parse(text).1);
+    write(&lab, &lisp::text(text).expression);
     let (both, started) = (Mutex::new(0), Condvar::new());
     // The first execution gives the second, if there is to be one, time to begin.
     let evaluated = world(&lab).run_and(2, || {
@@ -127,7 +133,7 @@ fn calls_that_turn_out_to_be_equal_are_executed_once_even_at_the_same_time() {
 fn many() -> Lab {
     let names: Vec<String> = (0..100).map(|n| format!("name-{n}")).collect();
     let lab = generator::lab().computation("many", "a", &names.join(" "), "exit 1");
-    write(&lab, &lisp::parse("Inputs: 'x'\n(many INPUT('x'))[0]").1);
+    write(&lab, &lisp::text("(many INPUT('x'))[0]").expression);
     lab.commit_again()
 }
 
@@ -234,25 +240,18 @@ fn what_was_lost_from_the_storage_is_made_again() {
     });
 }
 
-fn printed(world: &World, shared: Sharing) -> String {
-    let mut text = Vec::new();
-    sym::write(&world.task, shared, &mut text).unwrap();
-    String::from_utf8(text).unwrap()
-}
-
 #[test]
 fn what_is_printed_and_written_and_loaded_prints_the_same() {
     try_on(60, |lab, workflow, _| {
         let first = World::load(lab);
-        let short = printed(&first, Sharing::Label);
-        let long = printed(&first, Sharing::Repeat);
+        let short = lisp::printed(&first.task, Sharing::Label);
+        let long = lisp::printed(&first.task, Sharing::Repeat);
+        assert_eq!(long, generator::printed(workflow, Sharing::Repeat));
         for text in [&short, &long] {
-            let (inputs, read) = lisp::parse(text);
-            assert_eq!((&inputs, &expanded(&read, &mut Vec::new())), (&lab.inputs, workflow));
-            write(lab, &read);
+            write(lab, &lisp::text(text).expression);
             let second = World::load(lab);
-            assert_eq!(printed(&second, Sharing::Label), short);
-            assert_eq!(printed(&second, Sharing::Repeat), long);
+            assert_eq!(&lisp::printed(&second.task, Sharing::Label), &short);
+            assert_eq!(&lisp::printed(&second.task, Sharing::Repeat), &long);
         }
     });
 }
@@ -261,6 +260,6 @@ fn what_is_printed_and_written_and_loaded_prints_the_same() {
 #[should_panic(expected = "of an executor")]
 fn a_panic_ends_an_evaluation_and_does_not_hang() {
     let lab = generator::lab();
-    write(&lab, &lisp::parse("Inputs: 'x'\n(c0 (c0 INPUT('x'))[0])[0]").1);
+    write(&lab, &lisp::text("(c0 (c0 INPUT('x'))[0])[0]").expression);
     world(&lab).run_and(2, || panic!("of an executor"));
 }

@@ -29,7 +29,7 @@ fn a_wrong_kind_hides_nothing_of_what_is_wrong_below() {
 
 #[test]
 fn a_wrong_line_of_a_slice_hides_nothing_of_what_is_wrong_in_others() {
-    let lab = right("(take1 INPUT('x'))[one, 02]").commit();
+    let lab = right("(take1 INPUT('x'))[0]").file("workflow/outputs", "one\n02\n").commit();
     let ran = lab.run("ce", &["check"]).exit(2).says("workflow/outputs:1: \"one\"");
     ran.says("workflow/outputs:2: take1 has 2 outputs");
 }

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::fs;
 
+use compeval::task::expression::{Labels, Sharing, Style};
+
 use crate::lab::Lab;
 
 #[test]
@@ -80,7 +82,8 @@ fn a_tree_of_2_to_the_60_paths_over_60_directories_is_60_calls() {
     let check = lab.run("ce", &["check"]).exit(0).stdout;
     assert!(check.ends_with(": 1 input, 60 calls, 1 computation, 1 output\n"), "{check}");
     let text = lab.run("ce-sym", &["--share"]).exit(0).stdout;
-    assert_eq!(crate::lisp::parse(&text), crate::lisp::parse(&doubling(60)));
+    let style = Style { sharing: Sharing::Label, labels: Labels::Hide };
+    assert_eq!(text, crate::lisp::shown(&crate::lisp::text(&doubling(60)), style));
     assert!(text.lines().count() < 200, "{text}");
     lab.ce_run(&[]).exit(0).called(vec!["add"; 60]).prints("load/doubling.txt");
     assert_eq!(lab.output(), format!("{}\n", 1_u64 << 60));

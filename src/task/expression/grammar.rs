@@ -1,0 +1,197 @@
+//! The grammar of expressions: what the printer writes, and what the parser reads.
+//!
+//! ```text
+//! text       = [ "Inputs:" [ string { "," string } ] ] expression
+//! expression = [ "#" number "=" ] node | "#" number "#"
+//! node       = "(" name { argument } ")" [ slice ]
+//!            | WORD "(" string { argument } ")" [ slice ]
+//! argument   = [ ":" name ] expression
+//! slice      = "[" number { "," number } "]"
+//! string     = "'" any characters "'" | bars
+//! name       = plain characters | bars
+//! bars       = "|" any characters, or \| or \\ or \xHH; "|"
+//! ```
+//!
+//! White space and comments (`;` to the end of the line) may stand between all of these. A quote ends a
+//! string only if it [may](ends_string), so that `'it's'` is one. A kind of node is a row of [`SPELLINGS`]:
+//! neither the printer nor the parser knows kinds.
+
+use std::fmt::{self, Write};
+
+use crate::task::name::{ComputationName, InputName, NameError, StorageName, TaskPath};
+
+/// What begins the names of the task's inputs.
+pub(super) const INPUTS: &str = "Inputs:";
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NodeKind {
+    /// Outputs of a computation.
+    Computation,
+    /// An input of the task.
+    Input,
+    /// A file in the storage.
+    Literal,
+    /// A file of the task itself.
+    File,
+}
+
+/// How a kind of node is written.
+struct Spelling {
+    kind: NodeKind,
+    /// What the file `kind` says.
+    kind_file: &'static str,
+    /// What stands before the parenthesis. A computation has nothing there, and its name inside.
+    word: &'static str,
+    /// It has inputs, and a slice of its outputs.
+    is_call: bool,
+}
+
+const SPELLINGS: [Spelling; 4] = [
+    Spelling { kind: NodeKind::Computation, kind_file: "computation", word: "", is_call: true },
+    Spelling { kind: NodeKind::Input, kind_file: "input", word: "INPUT", is_call: false },
+    Spelling { kind: NodeKind::Literal, kind_file: "literal", word: "FILE", is_call: false },
+    Spelling { kind: NodeKind::File, kind_file: "file", word: "OWN", is_call: false },
+];
+
+impl NodeKind {
+    const fn form(self) -> &'static Spelling {
+        match self {
+            Self::Computation => &SPELLINGS[0],
+            Self::Input => &SPELLINGS[1],
+            Self::Literal => &SPELLINGS[2],
+            Self::File => &SPELLINGS[3],
+        }
+    }
+
+    /// The kind of which the file `kind` says this.
+    pub fn of_file(text: &str) -> Option<Self> {
+        SPELLINGS.iter().find(|form| form.kind_file == text).map(|form| form.kind)
+    }
+
+    /// The kind that is written with this word.
+    pub(super) fn of_word(word: &str) -> Option<Self> {
+        SPELLINGS.iter().find(|form| form.word == word).map(|form| form.kind)
+    }
+
+    /// All words that begin a node.
+    pub(super) fn words() -> impl Iterator<Item = &'static str> {
+        SPELLINGS.iter().map(|form| form.word).filter(|word| !word.is_empty())
+    }
+
+    /// What the file `kind` says.
+    pub const fn file(self) -> &'static str {
+        self.form().kind_file
+    }
+
+    /// What stands before the parenthesis, or nothing.
+    pub(super) const fn word(self) -> &'static str {
+        self.form().word
+    }
+
+    /// Whether it has inputs, and a slice of its outputs.
+    pub const fn is_call(self) -> bool {
+        self.form().is_call
+    }
+
+    /// Returns the value that a node of this kind has if this is written.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is no such name.
+    pub fn value(self, text: &str) -> Result<Box<str>, NameError> {
+        let value = match self {
+            Self::Computation => text.parse::<ComputationName>()?.into(),
+            Self::Input => text.parse::<InputName>()?.into(),
+            Self::Literal => text.parse::<StorageName>()?.into(),
+            Self::File => text.parse::<TaskPath>()?.into(),
+        };
+        Ok(String::into_boxed_str(value))
+    }
+}
+
+/// Whether a character may stand in a name without bars.
+pub(super) fn is_plain(c: char) -> bool {
+    !c.is_whitespace() && !c.is_control() && !matches!(c, '(' | ')' | '|' | '\\' | ';')
+}
+
+/// Whether a quote ends a string if this stands behind it.
+pub(super) fn ends_string(next: Option<char>) -> bool {
+    next.is_none_or(|c| c == ',' || !is_plain(c))
+}
+
+/// A name as it is written: in bars only if it could not be read back otherwise.
+pub(super) struct BareName<'a>(pub(super) &'a str);
+
+impl fmt::Display for BareName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_plain = !self.0.starts_with([':', '#']) && self.0.chars().all(is_plain);
+        if is_plain && !self.0.is_empty() { f.write_str(self.0) } else { in_bars(self.0, f) }
+    }
+}
+
+/// A string as it is written: in bars only if it could not be read back otherwise.
+pub(super) struct QuotedName<'a>(pub(super) &'a str);
+
+impl fmt::Display for QuotedName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ends = |(at, _): (usize, &str)| ends_string(self.0[at + 1..].chars().next());
+        let is_awkward = self.0.contains(char::is_control)
+            // Behind the last quote comes the one that ends the string.
+            || self.0.match_indices('\'').any(|it| it.0 + 1 < self.0.len() && ends(it));
+        if is_awkward { in_bars(self.0, f) } else { write!(f, "'{}'", self.0) }
+    }
+}
+
+fn in_bars(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_char('|')?;
+    for c in text.chars() {
+        match c {
+            '|' | '\\' => write!(f, "\\{c}")?,
+            _ if c.is_control() => write!(f, "\\x{:x};", u32::from(c))?,
+            _ => f.write_char(c)?,
+        }
+    }
+    f.write_char('|')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_could_not_be_read_back_is_quoted() {
+        for plain in ["add", "a-b", "it's", "f[0]", "a:b", "a#1", "\"a\"", "計算", "INPUT"] {
+            assert_eq!(BareName(plain).to_string(), plain);
+        }
+        for (name, written) in [
+            ("", "||"),
+            ("a b", "|a b|"),
+            ("a(b)", "|a(b)|"),
+            ("a|b\\", "|a\\|b\\\\|"),
+            (":a", "|:a|"),
+            ("#1", "|#1|"),
+            ("a;b", "|a;b|"),
+            ("a\n\u{1b}", "|a\\xa;\\x1b;|"),
+        ] {
+            assert_eq!(BareName(name).to_string(), written);
+        }
+        assert_eq!(QuotedName("a b|c)\\").to_string(), "'a b|c)\\'");
+        for plain in ["it's", "'", "a''", "''a"] {
+            assert_eq!(QuotedName(plain).to_string(), format!("'{plain}'"));
+        }
+        for awkward in ["dogs' tails", "a')", "a',b"] {
+            assert_eq!(QuotedName(awkward).to_string(), format!("|{awkward}|"));
+        }
+    }
+
+    #[test]
+    fn every_kind_is_found_by_its_words() {
+        for form in &SPELLINGS {
+            assert_eq!(form.kind.file(), form.kind_file);
+            assert_eq!(NodeKind::of_file(form.kind_file), Some(form.kind));
+            assert_eq!(NodeKind::of_word(form.word), Some(form.kind));
+        }
+        assert_eq!(NodeKind::words().collect::<Vec<_>>(), ["INPUT", "FILE", "OWN"]);
+    }
+}

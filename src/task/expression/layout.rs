@@ -1,0 +1,394 @@
+//! The directories that an expression becomes: `workflow/kind`, `workflow/inputs/00-text/kind`, ...
+
+use std::collections::BTreeMap;
+
+use super::{Expression, ExpressionNode, Fault, Mistake, NodeKind, Parsed};
+use crate::task::name::{InputName, nearest};
+use crate::task::slice::{MAX_ARITY, Slice};
+use crate::task::text;
+use crate::task::workflow::NodeId;
+
+/// What a computation takes and makes, as far as that is known.
+#[derive(Clone, Debug, Default)]
+pub struct Signature {
+    /// The names of its inputs.
+    pub inputs: Option<Vec<String>>,
+    /// How many outputs it has.
+    pub outputs: Option<usize>,
+}
+
+/// The computations that are known, by their names.
+pub type Signatures = BTreeMap<String, Signature>;
+
+/// What an expression is as directories. Paths are relative to the directory `workflow`, which is the
+/// empty path; each directory stands after the one that it is in.
+#[derive(Debug, PartialEq, Eq)]
+pub struct WorkflowLayout {
+    /// All directories and links.
+    pub entries: Vec<LayoutEntry>,
+}
+
+/// A directory or a link.
+#[derive(Debug, PartialEq, Eq)]
+pub struct LayoutEntry {
+    /// Its path.
+    pub path: String,
+    /// What it is.
+    pub kind: LayoutEntryKind,
+}
+
+/// What stands at a path.
+#[derive(Debug, PartialEq, Eq)]
+pub enum LayoutEntryKind {
+    /// The directory of a node.
+    Node {
+        /// What the file `kind` says.
+        kind: &'static str,
+        /// What the file `value` says.
+        value: Box<str>,
+        /// What the file `outputs` says, if it is there.
+        outputs: Option<Slice>,
+        /// Whether there is a directory `inputs`.
+        inputs: bool,
+    },
+    /// A symbolic link to the directory of a node that is shared.
+    Link(String),
+}
+
+/// The longest path that Git can record, and Linux can open.
+const LONGEST_PATH: usize = 4095;
+
+/// The longest name of a file.
+const LONGEST_NAME: usize = 255;
+
+/// The longest label that is made up, in bytes.
+const LONGEST_LABEL: usize = 100;
+
+impl WorkflowLayout {
+    /// Lays out an expression. Labels that are not written are the names of the inputs that they
+    /// belong to, or else of what is read.
+    ///
+    /// # Errors
+    ///
+    /// Tells everything at once that is wrong with the text: names that the task does not have,
+    /// inputs that are too many or too few, and paths that no file can have.
+    pub fn new(
+        parsed: &Parsed<'_>,
+        inputs: &[InputName],
+        signatures: &Signatures,
+    ) -> Result<Self, Vec<Mistake>> {
+        let mut layout = Self::of(&parsed.text.expression, inputs, signatures);
+        if layout.wrong.is_empty() {
+            return Ok(Self { entries: layout.entries });
+        }
+        layout.wrong.sort_by_key(|(node, _)| parsed.mistake(*node, Fault::Deep).position);
+        let wrong = layout.wrong.into_iter();
+        Err(wrong.map(|(node, fault)| parsed.mistake(node, fault)).collect())
+    }
+
+    /// Lays out an expression that no text says; `None` if that cannot be done.
+    pub fn of_expression(
+        expression: &Expression,
+        inputs: &[InputName],
+        signatures: &Signatures,
+    ) -> Option<Self> {
+        let layout = Self::of(expression, inputs, signatures);
+        layout.wrong.is_empty().then_some(Self { entries: layout.entries })
+    }
+
+    fn of<'a>(
+        expression: &'a Expression,
+        inputs: &'a [InputName],
+        signatures: &'a Signatures,
+    ) -> LayoutWalk<'a> {
+        let mut walk = LayoutWalk {
+            expression,
+            inputs,
+            signatures,
+            paths: vec![None; expression.nodes.len()],
+            entries: Vec::new(),
+            wrong: Vec::new(),
+            stack: Vec::new(),
+        };
+        if let Some(root) = expression.root() {
+            walk.enter(root, String::new());
+            while walk.go_on() {}
+        }
+        walk
+    }
+
+    /// How many directories, and how many links there are.
+    pub fn counts(&self) -> (usize, usize) {
+        let links =
+            self.entries.iter().filter(|it| matches!(it.kind, LayoutEntryKind::Link(_))).count();
+        (self.entries.len() - links, links)
+    }
+}
+
+/// Takes all labels out of an expression that it would have without them.
+pub fn drop_default_labels(expression: &mut Expression, signatures: &Signatures) {
+    for id in (0..expression.nodes.len()).map(NodeId::at) {
+        let mut filled = 0;
+        for at in 0..expression[id].inputs.len() {
+            let argument = &expression[id].inputs[at];
+            let width = width(expression, argument.node, signatures).unwrap_or(1);
+            let reader = signature(&expression[id], signatures);
+            let label = default_label(&expression[argument.node], reader, filled, width);
+            if argument.label.as_deref() == Some(&label) {
+                expression.nodes[id.index()].inputs[at].label = None;
+            }
+            filled += width;
+        }
+    }
+}
+
+/// How many files a node passes up; `None` if that cannot be told.
+fn width(expression: &Expression, id: NodeId, signatures: &Signatures) -> Option<usize> {
+    let node = &expression[id];
+    match &node.outputs {
+        Some(outputs) => Some(outputs.len()),
+        None if node.kind.is_call() => signature(node, signatures)?.outputs,
+        None => Some(1),
+    }
+}
+
+/// What is known of the computation that a node calls.
+fn signature<'a>(node: &ExpressionNode, signatures: &'a Signatures) -> Option<&'a Signature> {
+    if node.kind == NodeKind::Computation { signatures.get(&*node.value) } else { None }
+}
+
+/// The label that an input has if none is written: the names of the inputs that it fills.
+fn default_label(
+    node: &ExpressionNode,
+    reader: Option<&Signature>,
+    first: usize,
+    width: usize,
+) -> String {
+    let names = reader.and_then(|signature| signature.inputs.as_ref());
+    let names = names.and_then(|names| names.get(first..first + width));
+    let label = match (names, node.kind) {
+        (Some(names), _) => names.join("-"),
+        (None, NodeKind::Literal | NodeKind::File) => "file".to_owned(),
+        (None, _) => node.value.to_string(),
+    };
+    let label = label.replace(|c: char| c == '/' || c.is_control(), "-");
+    let end = (0..=LONGEST_LABEL.min(label.len())).rev().find(|at| label.is_char_boundary(*at));
+    label[..end.unwrap_or_default()].to_owned()
+}
+
+struct LayoutWalk<'a> {
+    expression: &'a Expression,
+    inputs: &'a [InputName],
+    signatures: &'a Signatures,
+    /// Where each node stands.
+    paths: Vec<Option<String>>,
+    entries: Vec<LayoutEntry>,
+    wrong: Vec<(NodeId, Fault)>,
+    /// The nodes around the place: which, how many of its inputs were read, and filled.
+    stack: Vec<(NodeId, usize, usize)>,
+}
+
+impl<'a> LayoutWalk<'a> {
+    /// Makes the directory of a node, or a link to it.
+    fn enter(&mut self, id: NodeId, path: String) {
+        if path.len() + "workflow/outputs".len() > LONGEST_PATH {
+            // What is below would only be told again.
+            self.wrong.push((id, Fault::Deep));
+            return;
+        }
+        if let Some(known) = &self.paths[id.index()] {
+            let kind = LayoutEntryKind::Link(relative(&path, known));
+            self.entries.push(LayoutEntry { path, kind });
+            return;
+        }
+        let node = &self.expression[id];
+        self.check(id, node);
+        self.paths[id.index()] = Some(path.clone());
+        self.entries.push(LayoutEntry {
+            path,
+            kind: LayoutEntryKind::Node {
+                kind: node.kind.file(),
+                value: node.value.clone(),
+                outputs: node.outputs.clone(),
+                inputs: !node.inputs.is_empty(),
+            },
+        });
+        self.stack.push((id, 0, 0));
+    }
+
+    /// Goes to the next input; tells whether there is anything left.
+    fn go_on(&mut self) -> bool {
+        let Some((id, next, filled)) = self.stack.pop() else { return false };
+        let node = &self.expression[id];
+        let signature = signature(node, self.signatures);
+        let Some(argument) = node.inputs.get(next) else {
+            self.check_inputs(id, filled, signature);
+            return true;
+        };
+        let input = &self.expression[argument.node];
+        let width = width(self.expression, argument.node, self.signatures).unwrap_or(1);
+        let after = filled + width;
+        self.stack.push((id, next + 1, after));
+        if after > MAX_ARITY {
+            return true;
+        }
+        let label = match &argument.label {
+            Some(label) => label.to_string(),
+            None => default_label(input, signature, filled, width),
+        };
+        let name = match width {
+            1 => format!("{filled:02}-{label}"),
+            _ => format!("{filled:02}_{:02}-{label}", after - 1),
+        };
+        if label.contains(['/', '\0']) {
+            self.wrong.push((argument.node, Fault::Label(label)));
+        } else if name.len() > LONGEST_NAME {
+            self.wrong.push((argument.node, Fault::LongLabel));
+        } else {
+            let path = self.paths[id.index()].as_deref().unwrap_or_default();
+            let slash = if path.is_empty() { "" } else { "/" };
+            self.enter(argument.node, format!("{path}{slash}inputs/{name}"));
+        }
+        true
+    }
+
+    /// Tells what is wrong with a node itself.
+    fn check(&mut self, id: NodeId, node: &ExpressionNode) {
+        let count = signature(node, self.signatures).and_then(|signature| signature.outputs);
+        let mut wrong = |fault| self.wrong.push((id, fault));
+        if text::line(format!("{}\n", node.value).as_bytes()) != Ok((&node.value, false)) {
+            wrong(Fault::Line(node.value.to_string()));
+        }
+        if node.kind == NodeKind::Input
+            && !self.inputs.iter().any(|input| input.as_str() == &*node.value)
+        {
+            let names: Vec<String> = self.inputs.iter().map(ToString::to_string).collect();
+            let nearest = nearest(&node.value, &names);
+            wrong(Fault::NoInput { name: node.value.to_string(), nearest });
+        }
+        if let (Some(count), Some(outputs)) = (count, &node.outputs)
+            && let Some(number) = outputs.numbers().find(|number| usize::from(*number) >= count)
+        {
+            wrong(Fault::OutOfSlice { computation: node.value.to_string(), count, number });
+        }
+    }
+
+    /// Tells what is wrong with the inputs of a node, of which so many are filled.
+    fn check_inputs(&mut self, id: NodeId, filled: usize, signature: Option<&Signature>) {
+        let node = &self.expression[id];
+        let before = self.wrong.len();
+        for argument in &node.inputs {
+            if width(self.expression, argument.node, self.signatures).is_none() {
+                let name = self.expression[argument.node].value.to_string();
+                self.wrong.push((argument.node, Fault::Width(name)));
+            }
+        }
+        let takes = signature.and_then(|signature| signature.inputs.clone());
+        if filled > MAX_ARITY {
+            self.wrong.push((id, Fault::TooMany(filled)));
+        } else if let Some(takes) = takes
+            && takes.len() != filled
+            && self.wrong.len() == before
+        {
+            let computation = node.value.to_string();
+            self.wrong.push((id, Fault::Arity { computation, takes, given: filled }));
+        }
+    }
+}
+
+/// The target of a link at a path that leads to another path.
+fn relative(from: &str, to: &str) -> String {
+    let parts = |path: &'_ str| -> Vec<String> {
+        path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    };
+    let (from, to) = (parts(from), parts(to));
+    let around = &from[..from.len().saturating_sub(1)];
+    let common = around.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let up = vec![".."; around.len() - common];
+    let down = to[common..].iter().map(String::as_str);
+    up.into_iter().chain(down).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::expression::parse;
+
+    /// The paths, and where links lead.
+    fn laid_out(text: &str) -> Result<Vec<String>, Vec<String>> {
+        let parsed = parse(text).unwrap();
+        let inputs = ["x", "y"].map(|name| name.parse().unwrap());
+        let signature = |inputs: &[&str], outputs| Signature {
+            inputs: Some(inputs.iter().map(|name| (*name).to_owned()).collect()),
+            outputs: Some(outputs),
+        };
+        let signatures = Signatures::from([
+            ("add".to_owned(), signature(&["left", "right"], 1)),
+            ("divmod".to_owned(), signature(&["n", "d/e"], 2)),
+        ]);
+        let layout = WorkflowLayout::new(&parsed, &inputs, &signatures);
+        let layout =
+            layout.map_err(|wrong| wrong.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        let shown = |entry: LayoutEntry| match entry.kind {
+            LayoutEntryKind::Link(target) => format!("{} -> {target}", entry.path),
+            LayoutEntryKind::Node { .. } => entry.path,
+        };
+        Ok(layout.entries.into_iter().map(shown).collect())
+    }
+
+    #[test]
+    fn labels_are_the_names_of_inputs_unless_they_are_written() {
+        let text = "(add (add :mine INPUT('x') INPUT('y')) (other INPUT('x') FILE('a'))[00])";
+        let expected = [
+            "",
+            "inputs/00-left",
+            "inputs/00-left/inputs/00-mine",
+            "inputs/00-left/inputs/01-right",
+            "inputs/01-right",
+            "inputs/01-right/inputs/00-x",
+            "inputs/01-right/inputs/01-file",
+        ];
+        assert_eq!(laid_out(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_slice_fills_a_range_and_what_is_shared_is_a_link() {
+        let text = "(add (divmod #1=INPUT('x') #1#))";
+        let expected = [
+            "",
+            "inputs/00_01-left-right",
+            "inputs/00_01-left-right/inputs/00-n",
+            "inputs/00_01-left-right/inputs/01-d-e -> 00-n",
+        ];
+        assert_eq!(laid_out(text).unwrap(), expected);
+        let links = laid_out("(add (add #1=INPUT('x') INPUT('y')) (add INPUT('y') #1#))").unwrap();
+        assert_eq!(
+            links.last().unwrap(),
+            "inputs/01-right/inputs/01-right -> ../../00-left/inputs/00-left"
+        );
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told_at_once() {
+        let text =
+            "(add (add INPUT('z'))\n     (divmod INPUT('x') INPUT(' y'))[02]\n :a/b (other))";
+        let wrong = laid_out(text).unwrap_err();
+        assert_eq!(
+            wrong,
+            [
+                "1:6: add takes 2 inputs, not 1",
+                "1:11: the task has no input \"z\"",
+                "2:6: divmod has 2 outputs, so there is no 02",
+                "2:25: \" y\" cannot be a line of a file: it begins or ends with white space",
+                "2:25: the task has no input \" y\"",
+                "3:7: the label \"a/b\" holds a slash or a zero byte",
+                "3:7: other has no slice, and its outputs cannot be told: it is not in computations/",
+            ]
+        );
+        assert_eq!(laid_out("(add INPUT('x'))").unwrap_err(), ["1:1: add takes 2 inputs, not 1"]);
+        let deep = format!("{}INPUT('x'){}", "(f ".repeat(1000), ")[00]".repeat(1000));
+        let wrong = laid_out(&deep).unwrap_err();
+        assert_eq!(wrong.len(), 1, "{wrong:?}");
+        assert!(wrong[0].ends_with("more than 4,095 bytes"), "{wrong:?}");
+    }
+}

@@ -1,0 +1,153 @@
+//! The expression as text: `(add (mul INPUT('x') INPUT('y'))[00] FILE('tinputs/ad/48103e4fc7'))[00]`.
+//!
+//! An [`Expression`] is what somebody wrote, with its labels and its sharing: a
+//! [`Workflow`](crate::task::workflow::Workflow) knows equal sub-workflows as one, and an expression as many. It
+//! is [printed](Text::write), [parsed](parse), and [laid out](WorkflowLayout::new) as the directories of a
+//! task. What is printed can be parsed, and is printed the same again. Nothing recurses, and nothing
+//! here reads or writes a file.
+
+mod grammar;
+mod layout;
+mod mistake;
+mod parser;
+mod printer;
+
+use std::ops::Index;
+
+pub use self::grammar::NodeKind;
+pub use self::layout::{
+    LayoutEntry, LayoutEntryKind, Signature, Signatures, WorkflowLayout, drop_default_labels,
+};
+pub use self::mistake::{Fault, Mistake, Position};
+pub use self::parser::{Parsed, parse};
+pub use self::printer::{Labels, Sharing, Style};
+use crate::task::name::InputName;
+use crate::task::slice::Slice;
+use crate::task::workflow::{Node, NodeId, Task};
+
+/// A text: an expression, and the task's inputs if it names them.
+#[derive(Clone, Debug)]
+pub struct Text {
+    /// The symbolic names of the task's inputs, all different.
+    pub inputs: Option<Vec<InputName>>,
+    /// The expression.
+    pub expression: Expression,
+}
+
+/// An expression as it is written. Each node stands after those that it reads; the last one is the
+/// root. A node that is read several times is shared: it is written once.
+#[derive(Clone, Debug, Default)]
+pub struct Expression {
+    nodes: Vec<ExpressionNode>,
+}
+
+/// A node of an expression. Nodes of all kinds have the same parts, as their directories do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpressionNode {
+    /// What it is.
+    pub kind: NodeKind,
+    /// Which one: a name that is right for this kind.
+    pub value: Box<str>,
+    /// What it reads, in order.
+    pub inputs: Vec<ExpressionInput>,
+    /// Which outputs are passed up, if that is written.
+    pub outputs: Option<Slice>,
+}
+
+/// A sub-expression among what a node reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpressionInput {
+    /// What a human called it, if that is written.
+    pub label: Option<Box<str>>,
+    /// The sub-expression.
+    pub node: NodeId,
+}
+
+impl Expression {
+    /// Adds a node. Those that it reads are in the expression already.
+    pub fn push(&mut self, node: ExpressionNode) -> NodeId {
+        let id = NodeId::at(self.nodes.len());
+        debug_assert!(node.inputs.iter().all(|it| it.node < id), "a node is after those it reads");
+        self.nodes.push(node);
+        id
+    }
+
+    /// The node that stands for the whole expression, unless there is no node.
+    pub fn root(&self) -> Option<NodeId> {
+        self.nodes.len().checked_sub(1).map(NodeId::at)
+    }
+
+    /// All nodes, each after those that it reads.
+    pub fn nodes(&self) -> &[ExpressionNode] {
+        &self.nodes
+    }
+
+    /// The same, to change what is written of a node.
+    pub fn nodes_mut(&mut self) -> &mut [ExpressionNode] {
+        &mut self.nodes
+    }
+
+    /// How often each node is read.
+    fn readers(&self) -> Vec<usize> {
+        let mut readers = vec![0; self.nodes.len()];
+        for argument in self.nodes.iter().flat_map(|node| &node.inputs) {
+            readers[argument.node.index()] += 1;
+        }
+        readers
+    }
+}
+
+impl Index<NodeId> for Expression {
+    type Output = ExpressionNode;
+
+    fn index(&self, id: NodeId) -> &ExpressionNode {
+        &self.nodes[id.index()]
+    }
+}
+
+impl From<&Task> for Text {
+    /// Equal calls of a workflow are one node, and are shared. Leaves are not: they are short.
+    fn from(task: &Task) -> Self {
+        let mut expression = Expression::default();
+        let mut calls: Vec<Option<NodeId>> = Vec::with_capacity(task.workflow.nodes().len());
+        for (_, node) in task.workflow.nodes() {
+            let Node::Computation { computation, inputs, outputs } = node else {
+                calls.push(None);
+                continue;
+            };
+            let mut arguments = Vec::with_capacity(inputs.len());
+            for input in inputs {
+                let node = match calls[input.node.index()] {
+                    Some(call) => call,
+                    None => expression.push(leaf(task, input.node)),
+                };
+                arguments.push(ExpressionInput { label: Some(input.label.clone()), node });
+            }
+            let name = task.computations[computation.index()].name.as_str();
+            calls.push(Some(expression.push(ExpressionNode {
+                kind: NodeKind::Computation,
+                value: name.into(),
+                inputs: arguments,
+                outputs: Some(outputs.clone()),
+            })));
+        }
+        if calls.get(task.workflow.root().index()).is_none_or(Option::is_none) {
+            expression.push(leaf(task, task.workflow.root()));
+        }
+        Self { inputs: Some(task.inputs.clone()), expression }
+    }
+}
+
+/// A node of a task that reads nothing.
+fn leaf(task: &Task, id: NodeId) -> ExpressionNode {
+    let (kind, value) = match &task.workflow[id] {
+        Node::Computation { computation, .. } => {
+            debug_assert!(false, "a call is no leaf");
+            (NodeKind::Computation, task.computations[computation.index()].name.as_str())
+        }
+        Node::Input(input) => (NodeKind::Input, task.inputs[input.index()].as_str()),
+        Node::Literal(name) => (NodeKind::Literal, name.as_str()),
+        Node::File(file) => (NodeKind::File, task.files[file.index()].path.as_str()),
+    };
+    ExpressionNode { kind, value: value.into(), inputs: Vec::new(), outputs: None }
+}
