@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use super::{
     Bisect, Check, Diff, Doctor, Explain, Gc, Log, Pin, PrintManifest, Run, Show, Sym, Tool,
-    Verify, Viz,
+    Verify, Viz, WriteText,
 };
 use crate::exit::Exit;
 use crate::session::Error;
@@ -27,6 +27,7 @@ enum Command {
     Sym(Sym),
     Viz(Viz),
     Check(Check),
+    Write(WriteText),
     Diff(Diff),
     Bisect(Bisect),
     Explain(Explain),
@@ -79,6 +80,7 @@ impl Tool for Ce {
             Command::Sym(sym) => sym.run(out),
             Command::Viz(viz) => viz.run(out),
             Command::Check(check) => check.run(out),
+            Command::Write(write) => write.run(out),
             Command::Diff(diff) => diff.run(out),
             Command::Bisect(bisect) => bisect.run(out),
             Command::Explain(explain) => explain.run(out),

@@ -18,6 +18,7 @@ mod show;
 mod sym;
 mod verify;
 mod viz;
+mod write;
 
 use std::error::Error as _;
 use std::io::{self, BufWriter, Write};
@@ -38,11 +39,14 @@ pub use self::show::Show;
 pub use self::sym::Sym;
 pub use self::verify::Verify;
 pub use self::viz::Viz;
+pub use self::write::WriteText;
+use crate::edit::EditError;
 use crate::executor;
 use crate::exit::Exit;
 use crate::load::LoadError;
 use crate::report::say;
 use crate::session::Error;
+use crate::task::expression::Mistake;
 
 /// A program: its parsed arguments, and what it does with them.
 pub trait Tool: clap::Parser {
@@ -90,15 +94,39 @@ pub fn main<T: Tool>() -> ExitCode {
 /// Says what went wrong, its causes, and what to try.
 fn tell(program: &str, error: &Error) {
     let mut lines = vec![error.to_string()];
-    if let Error::Load(LoadError::Problems { problems, warnings, .. }) = error {
+    let load = match error {
+        Error::Load(error) | Error::Edit(EditError::Load(error)) => Some(error),
+        _ => None,
+    };
+    if let Some(LoadError::Problems { problems, warnings, .. }) = load {
         for problem in problems {
             lines.push(format!("  {problem}"));
             lines.extend(problem.fault.hint().map(|hint| format!("    try: {hint}")));
         }
         lines.extend(warnings.iter().map(|warning| format!("  warning: {warning}")));
     }
+    if let Error::Edit(EditError::Text { mistakes, .. }) = error {
+        lines.extend(mistakes.iter().flat_map(|mistake| shown("", mistake)));
+    }
     let causes = std::iter::successors(error.source(), |&error| error.source());
     lines.extend(causes.map(|cause| format!("  because: {cause}")));
     lines.extend(error.hint().map(|hint| format!("  try: {hint}")));
     say(program, &lines.join("\n"));
+}
+
+/// The lines that tell a mistake in a text: what, where, and what to try.
+fn shown(kind: &str, mistake: &Mistake) -> Vec<String> {
+    let Mistake { position, fault, .. } = mistake;
+    let mut lines = vec![format!("  {position}: {kind}{fault}")];
+    lines.extend(mistake.excerpt().map(|line| format!("    | {line}")));
+    lines.extend(fault.hint().map(|hint| format!("    try: {hint}")));
+    lines
+}
+
+/// Says what is odd about a text that is not wrong.
+fn say_mistakes(kind: &str, mistakes: &[Mistake]) {
+    let lines: Vec<String> = mistakes.iter().flat_map(|mistake| shown(kind, mistake)).collect();
+    if !lines.is_empty() {
+        say("ce", &lines.join("\n").trim_start());
+    }
 }

@@ -22,7 +22,7 @@ use crate::load::{self, Loaded, Uncommitted};
 use crate::session::{self, Error, RunOptions};
 use crate::storage::{Durability, Finding, InputSource, Storage, Survey, Unrecorded};
 use crate::task::name::nearest;
-use crate::task::workflow::Task;
+use crate::task::workflow::{LIBRARY, Task};
 
 /// Whether changes that are not committed count.
 #[derive(Debug, Args)]
@@ -46,6 +46,12 @@ impl Dirty {
 pub(super) fn task_dir() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new()
         .map(|dir| git::around(&dir, |it| it.join("workflow").is_dir()).unwrap_or(dir))
+}
+
+/// The same of a task that may have no workflow yet, only computations.
+pub(super) fn new_task_dir() -> impl TypedValueParser<Value = PathBuf> {
+    let is_task = |it: &Path| it.join("workflow").is_dir() || it.join(LIBRARY).is_dir();
+    PathBufValueParser::new().map(move |dir| git::around(&dir, is_task).unwrap_or(dir))
 }
 
 /// Which task.

@@ -15,6 +15,7 @@ mod task_cache;
 mod text;
 mod tree;
 mod worktree;
+mod written;
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
@@ -31,6 +32,7 @@ use self::source::TaskSource;
 use self::task_cache::Dependencies;
 use self::tree::WorkflowWalk;
 use self::worktree::WorkTree;
+pub use self::written::{Written, written};
 use crate::cache::{Cache, Lookup};
 use crate::digest::ObjectId;
 use crate::git::{self, Changes, Kind, Snapshot, SnapshotError};

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::edit::EditError;
 use crate::evaluate::EvaluateError;
 use crate::executor::ExecuteError;
 use crate::exit::Exit;
@@ -40,6 +41,9 @@ pub enum Error {
     /// There is no file to be shown.
     #[error(transparent)]
     History(#[from] HistoryError),
+    /// The task could not be made or changed.
+    #[error(transparent)]
+    Edit(#[from] EditError),
     /// What the user keeps in Git's configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -183,6 +187,7 @@ impl Error {
         match self {
             Self::Bisect(error) => error.exit(),
             Self::Interrupted(signal) => Exit::Interrupted(*signal),
+            Self::Edit(error) if error.is_of_system() => Exit::Storage,
             Self::Load(_)
             | Self::History(_)
             | Self::Reach(_)
@@ -194,6 +199,7 @@ impl Error {
             )
             | Self::Verify(VerifyError::NoRecord(_))
             | Self::Config(_)
+            | Self::Edit(_)
             | Self::NoStorage
             | Self::Inputs { .. }
             | Self::UnknownInput { .. }
@@ -234,6 +240,7 @@ impl Error {
             Self::Verify(VerifyError::NoRecord(_)) => {
                 Some("give the name that the interrupted check printed, or leave out --from".to_owned())
             }
+            Self::Edit(error) => error.hint(),
             Self::Repository(error) => error.hint().map(str::to_owned),
             Self::Reach(error) => error.hint().map(str::to_owned),
             Self::Directory { source, .. } => source.hint().map(str::to_owned),

@@ -28,7 +28,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// The project's repository, as far as the examples go, at `task/`.
-fn project() -> Lab {
+pub(crate) fn project() -> Lab {
     let (lab, project) = (Lab::empty(), Path::new(env!("CARGO_MANIFEST_DIR")));
     for name in ["tasks-example", "computations-example"] {
         copy(&project.join(name), &lab.path("task").join(name));

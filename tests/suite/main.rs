@@ -43,5 +43,6 @@ mod settings;
 mod show;
 mod storages;
 mod task_cache;
+mod text;
 mod verify;
 mod verify_on;

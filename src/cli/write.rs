@@ -1,0 +1,87 @@
+//! `ce write`: makes the workflow of a task from text.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+use clap::{Args, Parser};
+
+use super::options::new_task_dir;
+use super::{Tool, say_mistakes};
+use crate::edit::{self, EditError, Edited, Force};
+use crate::exit::Exit;
+use crate::session::Error;
+use crate::words::counted;
+
+/// Make the workflow of a task from the text that ce-sym prints
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "Exit codes: 0 written, 2 the text or the task is wrong, or something \
+                                 would be lost, 5 the task cannot be written."
+)]
+pub struct WriteText {
+    /// The file with the text, or - for standard input
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    file: PathBuf,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Which task is written, and what may be lost.
+#[derive(Debug, Args)]
+pub(super) struct Target {
+    /// The directory that holds the task, or one within it
+    #[arg(long, value_name = "DIR", default_value = ".", value_parser = new_task_dir(), value_hint = clap::ValueHint::DirPath)]
+    pub(super) task: PathBuf,
+
+    /// Replace what no commit records, and files in workflow/ that no text says
+    #[arg(long)]
+    force: bool,
+}
+
+impl Target {
+    pub(super) const fn force(&self) -> Force {
+        if self.force { Force::Replace } else { Force::Keep }
+    }
+}
+
+impl Tool for WriteText {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let (name, contents) = if self.file.as_os_str() == "-" {
+            let mut contents = Vec::new();
+            let read = io::stdin().lock().read_to_end(&mut contents);
+            ("standard input".to_owned(), read.map(|_| contents))
+        } else {
+            (self.file.display().to_string(), fs::read(&self.file))
+        };
+        let path = PathBuf::from(&name);
+        let contents = contents.map_err(|source| EditError::Read { path, source })?;
+        let change = edit::write(&self.target.task, &name, &contents, self.target.force())?;
+        tell(&change, out)
+    }
+}
+
+/// Tells what was written, and what is odd about it.
+pub(super) fn tell(change: &Edited, out: &mut dyn Write) -> Result<Exit, Error> {
+    let mut parts = Vec::new();
+    if let Some(layout) = &change.workflow {
+        let (nodes, links) = layout.counts();
+        let links =
+            if links == 0 { String::new() } else { format!(", {}", counted(links, "link")) };
+        parts.push(format!("workflow ({}{links})", counted(nodes, "node")));
+    }
+    if let Some(inputs) = &change.inputs {
+        let names: Vec<String> = inputs.iter().map(ToString::to_string).collect();
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        parts.push(format!("inputs ({names})"));
+    }
+    let told = match parts.is_empty() {
+        true => writeln!(out, "nothing has changed"),
+        false => writeln!(out, "wrote {}", parts.join(" and ")),
+    };
+    told.map_err(Error::Output)?;
+    say_mistakes("warning: ", &change.warnings);
+    Ok(Exit::Done)
+}

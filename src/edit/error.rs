@@ -1,0 +1,126 @@
+//! Why a task could not be made or changed.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::git::HeadError;
+use crate::load::{LoadError, listed};
+use crate::task::expression::Mistake;
+use crate::words::counted;
+
+/// Why a task could not be made or changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EditError {
+    /// Something is wrong with the text.
+    #[error("{name} has {}", counted(mistakes.len(), "mistake"))]
+    Text {
+        /// What the text is called.
+        name: String,
+        /// All that is wrong, in the order of the text.
+        mistakes: Vec<Mistake>,
+    },
+    /// The directory holds nothing of a task.
+    #[error("{} holds no task: it has no inputs, workflow or computations", .0.display())]
+    NoTask(PathBuf),
+    /// The present workflow cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// What would be replaced is in no commit.
+    #[error("nothing is written: these have uncommitted changes: {}", listed(.0))]
+    Uncommitted(Vec<PathBuf>),
+    /// What would be removed is not a part of the expression.
+    #[error("nothing is written: no text says what is in {}", listed(.0))]
+    Unread(Vec<PathBuf>),
+    /// The workflow was changed while its text was edited.
+    #[error("nothing is written: the workflow has changed since its text was opened")]
+    Changed,
+    /// What was made could not be moved to its place.
+    #[error("cannot replace {}: see {}", path.display(), aside.display())]
+    Replace {
+        /// The place.
+        path: PathBuf,
+        /// Where the old or the new one is.
+        aside: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The computation that a new task should call cannot be called.
+    #[error("computations/{0} has no valid lists inputs and outputs")]
+    Computation(String),
+    /// What would be made is there already.
+    #[error("nothing is written: there already is {}", listed(.0))]
+    Exists(Vec<PathBuf>),
+    /// The directory cannot hold a task of this name.
+    #[error("{} cannot be the name of a task", path.display())]
+    Name {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: crate::task::name::NameError,
+    },
+    /// What Git has recorded cannot be told.
+    #[error("it cannot be told what is committed: {0}")]
+    Head(#[source] HeadError),
+    /// A repository could not be made, or its configuration could not be read.
+    #[error("cannot use the repository at {}", path.display())]
+    Git {
+        /// Where it is.
+        path: PathBuf,
+        /// What gix says.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A file could not be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file could not be written.
+    #[error("cannot write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Nobody says which editor to use.
+    #[error("there is no editor: the terminal is dumb, and none is configured")]
+    NoEditor,
+    /// The editor could not be started, or ended with an error.
+    #[error("the editor {editor} failed")]
+    Editor {
+        /// Its command.
+        editor: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl EditError {
+    /// Whether the system failed, and not what the user gave.
+    pub const fn is_of_system(&self) -> bool {
+        matches!(self, Self::Write { .. } | Self::Replace { .. } | Self::Editor { .. })
+    }
+
+    /// What the user can do about it, if that is not plain.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoTask(_) | Self::Load(LoadError::NoTask(_)) => {
+                "make one with ce init, or name its directory with --task"
+            }
+            Self::Uncommitted(_) => "git add and git commit them, or replace them with --force",
+            Self::Unread(_) => {
+                "move it out of workflow/ and commit that, or remove it with --force"
+            }
+            Self::Changed => "look at git diff, and edit again",
+            Self::Exists(_) => "use another directory; ce write changes a workflow",
+            Self::NoEditor => "set GIT_EDITOR, or git config --global core.editor EDITOR",
+            Self::Head(error) => return error.hint(),
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+}

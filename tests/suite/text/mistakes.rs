@@ -1,0 +1,96 @@
+//! What is wrong with a text, and the exact words for it.
+
+use std::fmt::Write;
+use std::fs;
+
+use compeval::task::expression::parse;
+
+use super::tree;
+use crate::golden;
+use crate::lab::Lab;
+
+/// Texts that cannot be parsed, and texts that do not fit the task.
+const TEXTS: [&str; 46] = [
+    "",
+    "Inputs: 'x'",
+    "Inputs: 'x', \nINPUT('x')",
+    "Inputs: 'x', 'x'\nINPUT('x')",
+    "Inputs: x\nINPUT('x')",
+    "INPUT('x') INPUT('y')",
+    "INPUT('x'",
+    "INPUT('x)\n",
+    "INPUT(x)",
+    "INPUT('x' INPUT('y'))",
+    "INPUT('x')[00]",
+    "INPT('x')",
+    "MEMBER('x' INPUT('x'))",
+    "OWN('../x')",
+    "add",
+    "()",
+    "( add)[0",
+    "(add (mul INPUT('x')\n          INPUT('y')\n     )[0]\n     INPUT('x')",
+    "(a/b INPUT('x'))",
+    "(.. INPUT('x'))",
+    "(|a b INPUT('x'))",
+    "(|a\\nb| INPUT('x'))",
+    "(|a\\x110000;| INPUT('x'))",
+    "(add :left)",
+    "(add :left :right INPUT('x'))",
+    "(add : INPUT('x'))",
+    "(add :(mul) INPUT('x'))",
+    "(add INPUT('x') INPUT('y'))[]",
+    "(add INPUT('x') INPUT('y'))[0 1]",
+    "(add INPUT('x') INPUT('y'))[one]",
+    "(add INPUT('x') INPUT('y'))[100]",
+    "(add INPUT('x') INPUT('y'))[0,]",
+    "(add INPUT('x') INPUT('y'))[0]]",
+    "(add #1# INPUT('x'))",
+    "(add #1=INPUT('x') #1=INPUT('y'))",
+    "#1=(add #1# INPUT('x'))",
+    "(add #x= INPUT('x'))",
+    "(add #1 INPUT('x'))",
+    "(add #99999999999= INPUT('x'))",
+    "FILE('/etc/passwd')",
+    "(add INPUT('x'))[00]",
+    "(add INPUT('x') INPUT('yy'))[01]",
+    "(add (divmod INPUT('x') INPUT('y'))\n     INPUT('z'))",
+    "(add (unknown INPUT('x')) INPUT('y'))",
+    "(add :a/b INPUT('x') INPUT(' x'))",
+    "(add INPUT('x')) ; comments\n; are skipped\n)",
+];
+
+#[test]
+fn every_mistake_is_told_with_its_place_and_what_to_try() {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]").commit();
+    let before = tree(&lab.path("task"));
+    let mut told = String::new();
+    for text in TEXTS {
+        fs::write(lab.path("data/text"), text).unwrap();
+        let ran = lab.run("ce", &["write", "../data/text"]).exit(2);
+        write!(told, "{text}\n{}\n", ran.stderr).unwrap();
+    }
+    golden::check("text/mistakes.txt", &told);
+    assert_eq!(tree(&lab.path("task")), before);
+}
+
+#[test]
+fn what_is_no_text_is_told() {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]").commit();
+    fs::write(lab.path("data/text"), b"(add INPUT('x')\n  INPUT('\xff'))").unwrap();
+    lab.run("ce", &["write", "../data/text"]).exit(2).says("2:10: the text is not UTF-8");
+}
+
+#[test]
+fn no_part_of_a_text_makes_the_parser_panic() {
+    let whole =
+        "Inputs: 'x', |y\\x41;|\n(add :|a b| #1=(f.g INPUT('it's'))[0, 01] ; c\n #1# FILE('ü'))";
+    for text in [whole].into_iter().chain(TEXTS) {
+        for from in 0..=text.len() {
+            for to in from..=text.len() {
+                if let Some(part) = text.get(from..to) {
+                    drop(parse(part));
+                }
+            }
+        }
+    }
+}
