@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::{
-    Bisect, Check, Diff, Doctor, Explain, Gc, Log, Pin, PrintManifest, Run, Show, Sym, Tool,
+    Bisect, Check, Diff, Doctor, Edit, Explain, Gc, Log, Pin, PrintManifest, Run, Show, Sym, Tool,
     Verify, Viz, WriteText,
 };
 use crate::exit::Exit;
@@ -27,6 +27,7 @@ enum Command {
     Sym(Sym),
     Viz(Viz),
     Check(Check),
+    Edit(Edit),
     Write(WriteText),
     Diff(Diff),
     Bisect(Bisect),
@@ -80,6 +81,7 @@ impl Tool for Ce {
             Command::Sym(sym) => sym.run(out),
             Command::Viz(viz) => viz.run(out),
             Command::Check(check) => check.run(out),
+            Command::Edit(edit) => edit.run(out),
             Command::Write(write) => write.run(out),
             Command::Diff(diff) => diff.run(out),
             Command::Bisect(bisect) => bisect.run(out),

@@ -1,10 +1,11 @@
-//! Making and changing tasks in a work tree: a workflow from text.
+//! Making and changing tasks in a work tree: a workflow from text, or by an editor.
 //!
 //! A workflow is made beside the present one and takes its place in one step, so there always is a
 //! whole one. Nothing is lost: what Git has not recorded is replaced only by force, and what no text
 //! says stays where it is. Nothing is committed here.
 
 mod directories;
+mod editing;
 mod error;
 mod library;
 mod replace;
@@ -14,6 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use self::directories::make;
+pub use self::editing::Editing;
 pub use self::error::EditError;
 use crate::git::{HeadError, Heads};
 use crate::load;

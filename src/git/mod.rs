@@ -7,6 +7,7 @@ mod config;
 mod diff;
 mod draft;
 mod drivers;
+mod editor;
 mod head;
 mod home;
 mod log;
@@ -30,6 +31,7 @@ use std::path::{Path, PathBuf};
 
 pub use self::config::{Config, ConfigError};
 pub use self::diff::{FileChange, LineCounts};
+pub use self::editor::{editor, private_dir};
 pub use self::head::{Head, HeadError, Heads, around, top};
 pub use self::home::Home;
 pub use self::log::{ChangeLog, LogLine};

@@ -1,5 +1,6 @@
 //! The expression as text: read, written, edited, and from nothing.
 
+mod edit;
 mod mistakes;
 mod round_trip;
 mod write;
