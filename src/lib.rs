@@ -37,7 +37,7 @@
 //! - [`evaluate`]: evaluates the calls of a plan.
 //! - [`questions`]: queries on results: history, comparison, explanation, bisection, collection.
 //! - [`report`]: events and answers as text and JSON.
-//! - [`edit`]: makes and changes tasks: a workflow from text, or by an editor.
+//! - [`edit`]: makes and changes tasks: a workflow from text, by an editor, or from nothing.
 //! - [`export`]: the expression as DOT, SVG.
 //! - [`session`]: one evaluation from options to the published job, and every error that ends a program.
 //!

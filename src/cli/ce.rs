@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::{
-    Bisect, Check, Diff, Doctor, Edit, Explain, Gc, Log, Pin, PrintManifest, Run, Show, Sym, Tool,
-    Verify, Viz, WriteText,
+    Bisect, Check, Diff, Doctor, Edit, Explain, Gc, Init, Log, Pin, PrintManifest, Run, Show, Sym,
+    Tool, Verify, Viz, WriteText,
 };
 use crate::exit::Exit;
 use crate::session::Error;
@@ -27,6 +27,7 @@ enum Command {
     Sym(Sym),
     Viz(Viz),
     Check(Check),
+    Init(Init),
     Edit(Edit),
     Write(WriteText),
     Diff(Diff),
@@ -81,6 +82,7 @@ impl Tool for Ce {
             Command::Sym(sym) => sym.run(out),
             Command::Viz(viz) => viz.run(out),
             Command::Check(check) => check.run(out),
+            Command::Init(init) => init.run(out),
             Command::Edit(edit) => edit.run(out),
             Command::Write(write) => write.run(out),
             Command::Diff(diff) => diff.run(out),

@@ -1,4 +1,4 @@
-//! Making and changing tasks in a work tree: a workflow from text, or by an editor.
+//! Making and changing tasks in a work tree: a workflow from text, by an editor, or from nothing.
 //!
 //! A workflow is made beside the present one and takes its place in one step, so there always is a
 //! whole one. Nothing is lost: what Git has not recorded is replaced only by force, and what no text
@@ -7,6 +7,7 @@
 mod directories;
 mod editing;
 mod error;
+mod init;
 mod library;
 mod replace;
 
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 pub use self::directories::make;
 pub use self::editing::Editing;
 pub use self::error::EditError;
+pub use self::init::{Created, init};
 use crate::git::{HeadError, Heads};
 use crate::load;
 use crate::task::expression::{
@@ -139,7 +141,7 @@ fn unknown(task: &Path, parsed: &Parsed<'_>) -> Vec<Mistake> {
     unknown
 }
 
-/// Whether a workflow is one input of the task: there is nothing to lose.
+/// Whether a workflow is one that [`init()`] makes without a computation: there is nothing to lose.
 fn is_new(text: &Text) -> bool {
     let names = text.inputs.as_deref().unwrap_or_default();
     match text.expression.nodes() {

@@ -1,4 +1,4 @@
-//! What a command needs that lets the user edit a text, as `git commit` does.
+//! What a command needs that lets the user edit a text, as `git commit` does; and new repositories.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -22,4 +22,14 @@ pub fn editor(dir: &Path) -> GitResult<Option<OsString>> {
 pub fn private_dir(dir: &Path) -> Option<PathBuf> {
     let repository = open(&top(dir)?).ok()?;
     Some(repository.git_dir().to_owned())
+}
+
+/// Makes an empty repository in a directory that may hold files.
+///
+/// # Errors
+///
+/// Fails if there is one, or it cannot be written.
+pub fn create(dir: &Path) -> GitResult<()> {
+    gix::init(dir)?;
+    Ok(())
 }

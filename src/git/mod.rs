@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 
 pub use self::config::{Config, ConfigError};
 pub use self::diff::{FileChange, LineCounts};
-pub use self::editor::{editor, private_dir};
+pub use self::editor::{create, editor, private_dir};
 pub use self::head::{Head, HeadError, Heads, around, top};
 pub use self::home::Home;
 pub use self::log::{ChangeLog, LogLine};

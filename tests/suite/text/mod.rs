@@ -1,6 +1,7 @@
 //! The expression as text: read, written, edited, and from nothing.
 
 mod edit;
+mod init;
 mod mistakes;
 mod round_trip;
 mod write;

@@ -1,0 +1,85 @@
+//! `ce init`: a task from nothing.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use super::tree;
+use crate::lab::Lab;
+use crate::program::Ran;
+
+fn init<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
+    let mut command = lab.command("ce");
+    lab.finish(command.current_dir(lab.path("data")).arg("init").args(arguments))
+}
+
+#[test]
+fn a_task_without_a_computation_is_valid_once_it_is_committed() {
+    let lab = Lab::empty();
+    init(&lab, &["../new"]).exit(0).prints("text/init.txt");
+    lab.git("new", &["add", "."]);
+    lab.git("new", &["commit", "-qm", "new"]);
+    lab.run("ce", &["check", "--task", "../new"]).exit(0).shows("1 input, 0 calls");
+    assert_eq!(lab.git("new", &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_task_with_a_computation_runs() {
+    let lab = Lab::empty();
+    init(&lab, &["../a/new", "--computation", "first"]).exit(0).prints("text/init-computation.txt");
+    lab.git("a/new", &["add", "."]);
+    lab.git("a/new", &["commit", "-qm", "new"]);
+    lab.run("ce", &["check", "--task", "../a/new"]).exit(0).shows("1 input, 1 call, 1 computation");
+    let exec = fs::metadata(lab.path("a/new/computations/first/exec")).unwrap();
+    assert_eq!(exec.permissions().mode() & 0o111, 0o111);
+    fs::write(lab.path("data/x"), "text\n").unwrap();
+    let arguments = ["-q", "--task", "../a/new", "../storage", "../data/x"];
+    let ran = lab.run("ce-run", &arguments).exit(0);
+    assert_eq!(lab.stored(ran.lines()[0]), "text\n");
+}
+
+#[test]
+fn a_computation_that_is_there_is_called_with_its_own_inputs() {
+    let lab = Lab::empty().computation("first", "a a b", "c d", "exit 1");
+    lab.run("ce", &["init", "--computation", "first"]).exit(0).shows("made inputs, workflow in");
+    lab.git("task", &["add", "."]);
+    lab.git("task", &["commit", "-qm", "new"]);
+    let text = lab.run("ce-sym", &["--labels"]).exit(0).stdout;
+    let call = "(first :a INPUT('a')\n       :a INPUT('a')\n       :b INPUT('b')\n )[00, 01]\n";
+    assert_eq!(text, format!("Inputs: 'a', 'b'\n{call}"));
+    let lab = Lab::empty().file("computations/first/inputs", "a\n");
+    lab.run("ce", &["init", "--computation", "first"]).exit(2).says("computations/first");
+    assert!(!lab.path("task/.git").exists());
+}
+
+#[test]
+fn nothing_is_overwritten() {
+    let lab = Lab::empty().file("inputs", "x\n");
+    let before = tree(&lab.path("task"));
+    lab.run("ce", &["init"]).exit(2).complains("text/init-exists.txt");
+    assert_eq!(tree(&lab.path("task")), before);
+    init(&lab, &["--computation", "a/b"]).exit(2).says("holds a slash");
+    init(&lab, &["x\ty"]).exit(2).says("cannot be the name of a task");
+}
+
+#[test]
+fn a_task_within_a_repository_is_a_part_of_it() {
+    let lab = Lab::task("Inputs: 'x'\nINPUT('x')").commit();
+    lab.run("ce", &["init", "sub"]).exit(0).shows("in this repository");
+    assert!(!lab.path("task/sub/.git").exists());
+}
+
+#[test]
+fn a_new_task_is_written_and_edited_before_its_first_commit() {
+    let lab = Lab::empty();
+    init(&lab, &["../new"]).exit(0);
+    fs::write(lab.path("data/text"), "Inputs: 'a'\n(later INPUT('a'))[00]").unwrap();
+    lab.run("ce", &["write", "--task", "../new", "../data/text"]).exit(0);
+    // Now there is something to lose.
+    lab.run("ce", &["write", "--task", "../new", "../data/text"]).exit(0).shows("nothing has");
+    fs::write(lab.path("data/text"), "INPUT('a')").unwrap();
+    lab.run("ce", &["write", "--task", "../new", "../data/text"]).exit(2).says("--force");
+    let mut command = lab.command("ce");
+    lab.finish(command.args(["edit", "--task", "../new"]).env("GIT_EDITOR", "sed -i s/later/now/"))
+        .exit(0)
+        .shows("wrote workflow");
+}
