@@ -15,7 +15,7 @@ use compeval::task::slice::Slice;
 
 use crate::generator::{self, LITERALS, Random, relabel};
 use crate::inside::{World, value};
-use crate::lab::Lab;
+use crate::lab::{Lab, files, settle};
 use crate::lisp;
 use crate::program::PATIENCE;
 
@@ -216,13 +216,17 @@ fn looking_leaves_the_storage_as_it_was() {
 
 /// Removes or damages a file of the storage.
 fn lose_something(world: &World, random: &mut Random) {
-    let files: Vec<String> = crate::lab::files(&world.storage).into_keys().collect();
+    let files: Vec<String> = files(&world.storage).into_keys().collect();
     let file = world.storage.join(&files[random.below(files.len())]);
     fs::remove_file(&file).unwrap();
     match random.below(3) {
         0 => fs::write(&file, "").unwrap(),
         1 => fs::write(&file, "something else").unwrap(),
         _ => {}
+    }
+    // Outputs without a record are believed at once if they are old, and waited for otherwise.
+    if file.components().any(|part| part.as_os_str() == "record") {
+        settle(&world.storage);
     }
 }
 
