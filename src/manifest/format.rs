@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::parse::{ManifestError, Order, check_entry};
+use super::parse::{ManifestError, PathOrder, check_entry};
 use super::path::escape;
 use crate::digest::{Digest, Hasher};
 
@@ -102,7 +102,7 @@ impl Manifest {
     /// Fails if no directory has them. The error names the line that the entry would have.
     pub fn new(mut entries: Vec<ManifestEntry<Digest>>) -> Result<Self, ManifestError> {
         entries.sort_by(|one, other| one.path.cmp(&other.path));
-        let mut order = Order::default();
+        let mut order = PathOrder::default();
         for (at, entry) in entries.iter().enumerate() {
             let checked = check_entry(entry).and_then(|()| order.check(&entries[..at], entry));
             checked.map_err(|fault| ManifestError { line: at + 2, fault })?;

@@ -57,7 +57,7 @@ pub enum ManifestFault {
     Duplicate(Box<[u8]>),
     /// The path is less than that of the line before.
     #[error("the path {} must come before that of the previous line", shown(.0))]
-    Order(Box<[u8]>),
+    PathOrder(Box<[u8]>),
     /// A path that leads through an entry that is not a directory, or an empty one.
     #[error("the path {} leads through {}, an entry of its own", shown(path), shown(through))]
     Through {
@@ -81,7 +81,7 @@ impl Manifest {
         }
         let rest = text.strip_prefix(HEADER.as_bytes()).and_then(|rest| rest.strip_prefix(b"\n"));
         let mut rest = rest.ok_or_else(|| wrong(1, ManifestFault::Header))?;
-        let (mut entries, mut order) = (Vec::new(), Order::default());
+        let (mut entries, mut order) = (Vec::new(), PathOrder::default());
         while !rest.is_empty() {
             let number = entries.len() + 2;
             let end = rest.iter().position(|byte| *byte == b'\n');
@@ -157,12 +157,12 @@ pub(super) fn check_entry<C>(entry: &ManifestEntry<C>) -> Result<(), ManifestFau
 /// Between `a` and `a/b` there may be others, such as `a.c`. All of them begin with the bytes of `a`, so
 /// it is enough to remember the entries whose paths the last path begins with.
 #[derive(Debug, Default)]
-pub(super) struct Order {
+pub(super) struct PathOrder {
     /// The numbers of these entries; the path of each begins with that of the one before.
     beginnings: Vec<usize>,
 }
 
-impl Order {
+impl PathOrder {
     /// Checks the path of the entry that follows these.
     pub(super) fn check<C>(
         &mut self,
@@ -173,7 +173,9 @@ impl Order {
         match before.last().map(|last| last.path.cmp(path)) {
             None | Some(std::cmp::Ordering::Less) => {}
             Some(std::cmp::Ordering::Equal) => return Err(ManifestFault::Duplicate(path.clone())),
-            Some(std::cmp::Ordering::Greater) => return Err(ManifestFault::Order(path.clone())),
+            Some(std::cmp::Ordering::Greater) => {
+                return Err(ManifestFault::PathOrder(path.clone()));
+            }
         }
         let begins = |at: &usize| path.starts_with(&before[*at].path);
         while self.beginnings.last().is_some_and(|at| !begins(at)) {
