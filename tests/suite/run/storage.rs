@@ -211,6 +211,7 @@ fn a_record_of_a_newer_version_is_left_alone() {
 #[test]
 fn outputs_without_a_record_are_used_only_if_all_are_there() {
     let lab = evaluated();
+    lab.settle();
     fs::remove_file(lab.path("storage").join(the_one(&lab, "c_divmod/", "/record/"))).unwrap();
     lab.ce_run(&[]).exit(0).called(vec![]);
     fs::remove_file(lab.path("storage").join(the_one(&lab, "c_divmod/", "/record/"))).unwrap();
