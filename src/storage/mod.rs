@@ -1,11 +1,11 @@
 //! The global file storage: a directory of files that never change.
 //!
-//! A call is present when its record **and** all its outputs are, and when the record's full
-//! hashes are the ones asked for. The record appears at once and for one execution only, so the
-//! outputs of two executions are never mixed. Nothing is deleted: what is in the way is moved to
-//! quarantine. Knows nothing of workflows, or of how outputs come about.
+//! A call is present when its record **and** all its outputs exist, and the record's full hashes
+//! are the requested ones. The record appears atomically and for one execution only, so the outputs
+//! of two executions are never mixed. Nothing is deleted: a file in the way is moved to quarantine.
+//! The storage knows nothing of workflows, or of how outputs are computed.
 //!
-//! Its rooms, from the ground up, each of which imports only those before it:
+//! Its layers, from the lowest; each imports only those before it:
 //!
 //! - `disk`: the file system, with faults on demand,
 //! - `layout`: every name in the storage,

@@ -1,4 +1,4 @@
-//! What to try when the operating system refuses to do something with the storage.
+//! Hints for errors of the operating system in a storage.
 
 use std::io::{self, ErrorKind};
 
@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::NotOwn;
 
-/// Says what the user can do about an error, if that is not plain; `doing` is what was tried.
+/// Returns a hint what the user can do about an error of an operation, if there is one.
 pub fn advice(doing: &str, source: &io::Error) -> Option<&'static str> {
     match NotOwn::of(source) {
         Some(NotOwn::Link) => {

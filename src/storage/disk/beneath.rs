@@ -8,14 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, openat, openat2, statat};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
-/// How a directory is opened: to reach what is in it, and for nothing else.
+/// The flags to open a directory only as the base of further operations.
 const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// How often the kernel is asked again that saw a directory move meanwhile.
-const PATIENCE: usize = 10;
+/// The number of attempts to open a directory while directories are moved.
+const MAX_ATTEMPTS: usize = 10;
 
-/// What has a name of the storage and is not the storage's own.
+/// An entry with a name of the storage that is not the storage's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::storage) enum NotOwn {
     /// A path leads out of the storage.
@@ -24,7 +25,7 @@ pub(in crate::storage) enum NotOwn {
     /// It is, or is behind, a symbolic link.
     #[error("it is a symbolic link, or behind one")]
     Link,
-    /// It is larger than anything that is read at once.
+    /// It is larger than any file that is read into memory.
     #[error("it is too large")]
     TooLarge,
     /// It is neither a file nor a directory.
@@ -39,12 +40,12 @@ impl From<NotOwn> for io::Error {
 }
 
 impl NotOwn {
-    /// The reason of an error, if it is one of these.
+    /// The `NotOwn` that an error wraps, if it does.
     pub(in crate::storage) fn of(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
     }
 
-    /// What a file of this type is, unless it is a plain one.
+    /// The `NotOwn` of a file of this type, unless it is a plain file.
     pub(super) fn of_type(kind: FileType) -> Option<Self> {
         Some(match kind {
             FileType::RegularFile => return None,
@@ -60,7 +61,7 @@ impl NotOwn {
 
 /// Opens a directory below another one.
 pub(super) fn open(top: &OwnedFd, inside: &OsStr) -> io::Result<OwnedFd> {
-    /// The kernel has no `openat2` (before Linux 5.6), or this process may not use it.
+    /// Whether the kernel has no `openat2` (before Linux 5.6), or forbids it to this process.
     static MISSING: AtomicBool = AtomicBool::new(false);
     if !MISSING.load(Ordering::Relaxed) {
         match open_at_once(top, inside) {
@@ -75,7 +76,7 @@ pub(super) fn open(top: &OwnedFd, inside: &OsStr) -> io::Result<OwnedFd> {
 
 fn open_at_once(top: &OwnedFd, inside: &OsStr) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    for _ in 0..PATIENCE {
+    for _ in 0..MAX_ATTEMPTS {
         match openat2(top, inside, PLACE, Mode::empty(), resolve) {
             Err(Errno::AGAIN | Errno::INTR) => {}
             opened => return opened,
@@ -84,7 +85,7 @@ fn open_at_once(top: &OwnedFd, inside: &OsStr) -> Result<OwnedFd, Errno> {
     Err(Errno::AGAIN)
 }
 
-/// Does the same on older kernels.
+/// Opens a directory below another one without `openat2`, one component at a time.
 fn open_step_by_step(top: &OwnedFd, inside: &OsStr) -> io::Result<OwnedFd> {
     let mut here: Option<OwnedFd> = None;
     for part in inside.as_bytes().split(|byte| *byte == b'/') {
@@ -92,16 +93,19 @@ fn open_step_by_step(top: &OwnedFd, inside: &OsStr) -> io::Result<OwnedFd> {
             return Err(NotOwn::Outside.into());
         }
         let above = here.as_ref().unwrap_or(top);
-        let opened =
-            openat(above, part, PLACE | OFlags::NOFOLLOW, Mode::empty()).map_err(|error| {
-                let stat = statat(above, part, AtFlags::SYMLINK_NOFOLLOW);
-                let is_link = stat
-                    .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
-                if is_link { NotOwn::Link.into() } else { io::Error::from(error) }
-            })?;
-        here = Some(opened);
+        here = match openat(above, part, PLACE | OFlags::NOFOLLOW, Mode::empty()) {
+            Ok(opened) => Some(opened),
+            Err(_) if is_link(above, part) => return Err(NotOwn::Link.into()),
+            Err(error) => return Err(error.into()),
+        };
     }
     here.ok_or_else(|| NotOwn::Outside.into())
+}
+
+/// Whether a name in a directory is that of a symbolic link.
+pub(super) fn is_link(dir: &OwnedFd, name: impl Arg) -> bool {
+    statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }
 
 #[cfg(test)]

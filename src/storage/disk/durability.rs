@@ -1,4 +1,4 @@
-//! Durability: what was written is on the disk before anybody counts on it.
+//! Durability: written files are on the disk before anything depends on them.
 //!
 //! Files and directories are noted when they change, and flushed together: many small calls share
 //! one flush.
@@ -9,16 +9,16 @@ use std::sync::Mutex;
 
 use super::lock;
 
-/// Whether what is written is flushed.
+/// Whether written files are flushed to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// It is: a result that was told survives a loss of power.
+    /// Everything is flushed before it is reported: a reported result survives a loss of power.
     Synced,
-    /// It is not: faster, and safe as long as the power stays on.
+    /// Nothing is flushed: faster, and safe as long as the power stays on.
     Unsynced,
 }
 
-/// What has changed and may not be on the disk yet.
+/// Files and directories that have changed and may not be on the disk yet.
 #[derive(Debug)]
 pub(in crate::storage) struct Unsynced {
     sync: Durability,
@@ -30,31 +30,37 @@ impl Unsynced {
         Self { sync, paths: Mutex::default() }
     }
 
-    /// Notes that a file, or what a directory lists, has changed.
+    /// Notes that a file, or the list of entries of a directory, has changed.
     pub(in crate::storage) fn note(&self, path: &Path) {
         if self.is_synced() {
             lock(&self.paths).insert(path.to_owned());
         }
     }
 
-    /// Notes that a file has come into its directory.
+    /// Notes that a file and the entry for it in its directory are new.
+    pub(in crate::storage) fn note_new(&self, file: &Path) {
+        self.note(file);
+        self.note_entry(file);
+    }
+
+    /// Notes that the entry for a file in its directory has changed.
     pub(in crate::storage) fn note_entry(&self, file: &Path) {
         if let Some(directory) = file.parent() {
             self.note(directory);
         }
     }
 
-    /// Whether anything is flushed at all.
+    /// Whether writes are flushed at all.
     pub(in crate::storage) fn is_synced(&self) -> bool {
         self.sync == Durability::Synced
     }
 
-    /// Takes all that was noted, to be flushed.
+    /// Returns all noted paths, to be flushed, and forgets them.
     pub(super) fn take(&self) -> HashSet<PathBuf> {
         std::mem::take(&mut *lock(&self.paths))
     }
 
-    /// Notes again what could not be flushed: others may count on it with the next flush.
+    /// Notes paths again that could not be flushed: the next flush must cover them.
     pub(super) fn put_back(&self, paths: HashSet<PathBuf>) {
         lock(&self.paths).extend(paths);
     }

@@ -1,11 +1,11 @@
-//! Why the storage could not do what it was asked for, and what to try.
+//! Errors of storage operations, with hints.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{NotOwn, advice};
 
-/// Why the storage could not do what it was asked for.
+/// An error of an operation on the storage.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
     /// The operating system refused.
@@ -13,7 +13,7 @@ pub enum StorageError {
     Io {
         /// The operation.
         doing: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
         /// Why it failed.
         source: io::Error,
@@ -23,7 +23,7 @@ pub enum StorageError {
     NoStorage {
         /// The path.
         path: PathBuf,
-        /// The kind of site that is there.
+        /// The reason.
         source: Box<NoStorage>,
     },
     /// A record was written by a newer version of this program.
@@ -44,19 +44,19 @@ pub enum StorageError {
         /// Why.
         source: serde_json::Error,
     },
-    /// It was there when it was opened.
+    /// The storage existed when it was opened, and does not any more.
     #[error("the storage {} has vanished", .0.display())]
     Vanished(PathBuf),
-    /// Others change the same result faster than it can be looked at.
+    /// Others change the same result faster than it can be read.
     #[error("{} keeps changing while it is read", .0.display())]
     Unsteady(PathBuf),
-    /// A result is gone that was there just now.
+    /// A result that was found has been collected since.
     #[error("{} has just been collected", .0.display())]
     Collected(PathBuf),
     /// A directory is not where it was when it was first used.
     #[error("{} was moved or removed while it was used", .0.display())]
     Moved(PathBuf),
-    /// A file does not have the contents any more that were found in it.
+    /// The contents of a file have changed since it was found.
     #[error("{} was changed or removed while it was needed", .0.display())]
     Changed(PathBuf),
     /// Somebody asked to stop.
@@ -67,22 +67,22 @@ pub enum StorageError {
     Collision(PathBuf),
 }
 
-/// Why a path is not that of a storage.
+/// The reason why a path is not that of a storage.
 #[derive(Debug, thiserror::Error)]
 pub enum NoStorage {
-    /// Nothing is there.
+    /// The path does not exist.
     #[error("there is no such directory")]
     Absent {
         /// A storage with a similar path.
         similar: Option<PathBuf>,
     },
-    /// The directory has other things in it.
+    /// The directory has other contents.
     #[error("it holds other things, and neither tinputs/ nor results in c_NAME/ or t_NAME/")]
     Other,
 }
 
 impl NoStorage {
-    /// A hint what the user can do about it.
+    /// A hint for the user.
     pub fn hint(&self, path: &Path) -> String {
         match self {
             Self::Absent { similar: Some(similar) } => {
@@ -103,19 +103,19 @@ impl NoStorage {
 }
 
 impl StorageError {
-    /// Whether nothing at all can be written.
+    /// Whether the file system is read-only.
     pub fn is_read_only(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem)
     }
 
-    /// Whether the user may not write.
+    /// Whether the user lacks the permission to write.
     pub(in crate::storage) fn may_not_write(&self) -> bool {
         use io::ErrorKind::PermissionDenied;
         let denied = matches!(self, Self::Io { source, .. } if source.kind() == PermissionDenied);
         denied || self.is_read_only()
     }
 
-    /// Whether something is in the way that is not the storage's own.
+    /// Whether a symbolic link or special file is in the way.
     pub(in crate::storage) fn is_not_own(&self) -> bool {
         matches!(self, Self::Io { source, .. } if NotOwn::of(source).is_some())
     }
@@ -125,13 +125,13 @@ impl StorageError {
         matches!(self, Self::Io { path, .. } if path.starts_with(place))
     }
 
-    /// Whether there is no room left.
+    /// Whether the disk or the quota is full.
     pub(crate) fn is_full(&self) -> bool {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
         matches!(self, Self::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
     }
 
-    /// A hint what the user can do about it.
+    /// A hint for the user.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Io { doing, source, .. } => advice(doing, source),

@@ -1,8 +1,8 @@
-//! Faults on demand: in a build with debug assertions, any operation of the storage can fail.
+//! Fault injection: in a build with debug assertions, any operation of the storage can fail.
 //!
-//! `CE_FAULT=7:ENOSPC` lets the seventh operation of the process fail once, `7+:EIO` that one and
-//! all after it, and `7:KILL` kills the process there; `ERRORS` lists what else there is. A release
-//! build has none of it.
+//! `CE_FAULT=7:ENOSPC` makes the seventh operation of the process fail once, `7+:EIO` that one and
+//! all after it, and `7:KILL` kills the process there; `ERRORS` lists the other errors. A release
+//! build ignores the variable.
 
 #[cfg(not(debug_assertions))]
 pub(in crate::storage) use self::none::fault;
@@ -11,7 +11,7 @@ pub(in crate::storage) use self::some::fault;
 
 #[cfg(not(debug_assertions))]
 mod none {
-    /// Lets the operation succeed or fail by itself.
+    /// Injects no fault.
     #[inline(always)]
     pub(in crate::storage) const fn fault() -> std::io::Result<()> {
         Ok(())
@@ -27,7 +27,7 @@ mod some {
     use rustix::io::Errno;
     use rustix::process::{Signal, getpid, kill_process};
 
-    /// The errors that can be asked for, by their names.
+    /// The errors that can be injected, by name.
     const ERRORS: [(&str, Errno); 7] = [
         ("EACCES", Errno::ACCESS),
         ("EDQUOT", Errno::DQUOT),
@@ -55,14 +55,12 @@ mod some {
         Some(InjectedFault { at: at.parse().ok()?, and_after, error })
     }
 
-    /// Fails if this operation is one that is to fail.
+    /// Counts this operation, and fails if a fault is injected into it.
     pub(in crate::storage) fn fault() -> io::Result<()> {
         static FAULT: OnceLock<Option<InjectedFault>> = OnceLock::new();
         static OPERATIONS: AtomicU64 = AtomicU64::new(0);
-        let wanted = || std::env::var("CE_FAULT").ok().and_then(|text| parse(&text));
-        let Some(InjectedFault { at, and_after, error }) = *FAULT.get_or_init(wanted) else {
-            return Ok(());
-        };
+        let fault = FAULT.get_or_init(|| parse(&std::env::var("CE_FAULT").ok()?));
+        let Some(InjectedFault { at, and_after, error }) = *fault else { return Ok(()) };
         let now = OPERATIONS.fetch_add(1, Ordering::Relaxed) + 1;
         if now < at || now > at && !and_after {
             return Ok(());

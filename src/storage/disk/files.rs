@@ -8,22 +8,22 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with, statat,
-    symlinkat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with,
+    symlinkat, syncfs, unlinkat,
 };
 use rustix::io::Errno;
 
 use super::reading::Reading;
-use super::{Disk, Doing, Metadata, NotOwn, Result, fault, found};
+use super::{Disk, Doing, Metadata, NotOwn, Result, attempt, found, stat};
 use crate::cache::FileStat;
 use crate::digest::Digest;
 
-/// How a file is opened: never through a link, and without waiting for the other end of a FIFO.
+/// The flags to open a file: not through a link, and without waiting for the other end of a FIFO.
 const PLAIN: OFlags =
     OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// How many bytes a file may have that is read at once: far more than any record. 256 MiB.
-const LARGEST: u64 = 1 << 28;
+/// The greatest size of a file that is read at once, in bytes: 256 MiB, far more than any record.
+const MAX_READ: u64 = 1 << 28;
 
 /// Opens a plain file for reading.
 fn open_plain(dir: &OwnedFd, name: &OsStr) -> io::Result<(File, Metadata)> {
@@ -31,8 +31,7 @@ fn open_plain(dir: &OwnedFd, name: &OsStr) -> io::Result<(File, Metadata)> {
         Ok(file) => File::from(file),
         // A socket cannot be opened at all.
         Err(error @ (Errno::LOOP | Errno::NXIO | Errno::OPNOTSUPP)) => {
-            let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            let kind = NotOwn::of_type(FileType::from_raw_mode(stat.st_mode));
+            let kind = NotOwn::of_type(FileType::from_raw_mode(stat(dir, name)?.st_mode));
             return Err(kind.map_or_else(|| error.into(), io::Error::from));
         }
         Err(error) => return Err(error.into()),
@@ -50,23 +49,21 @@ impl Disk {
         self.at(path, open_plain)
     }
 
-    /// Opens a file to read it whole.
+    /// Opens a file to be read to its end.
     pub(in crate::storage) fn reading<'a>(&self, path: &'a Path) -> Result<Reading<'a>> {
-        let opened = fault().and_then(|()| self.open_file(path));
-        let (file, metadata) = opened.doing("read", path)?;
+        let (file, metadata) = attempt("read", path, || self.open_file(path))?;
         Ok(Reading::of(path, file, metadata))
     }
 
-    /// Does the same with a file that its maker may have made unreadable.
+    /// Opens a file of a computation to be read to its end. Makes it readable if necessary.
     pub(in crate::storage) fn reading_made<'a>(&self, path: &'a Path) -> Result<Reading<'a>> {
-        let open = || match self.open_file(path) {
+        let (file, metadata) = attempt("read", path, || match self.open_file(path) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 self.at(path, |dir, name| allow(dir, name, 0o400))?;
                 self.open_file(path)
             }
             opened => opened,
-        };
-        let (file, metadata) = fault().and_then(|()| open()).doing("read", path)?;
+        })?;
         Ok(Reading::of(path, file, metadata))
     }
 
@@ -75,27 +72,27 @@ impl Disk {
         Ok(self.read_one(path)?.map(|(_, contents)| contents))
     }
 
-    /// Returns the contents of a small file, and what shows that it was changed since.
+    /// Returns the stat and the contents of a small file, or `None` if nothing has that name.
     pub(in crate::storage) fn read_one(&self, path: &Path) -> Result<Option<(FileStat, Vec<u8>)>> {
         let read = || {
             let (mut file, metadata) = self.open_file(path)?;
-            if metadata.len() > LARGEST {
+            if metadata.len() > MAX_READ {
                 return Err(NotOwn::TooLarge.into());
             }
-            // What is there is whole, so that nobody needs to ask whether more follows.
+            // Such files appear whole: no further `read` is needed to find the end.
             let mut contents = vec![0; metadata.len() as usize];
             file.read_exact(&mut contents)?;
             Ok((metadata.stat(), contents))
         };
-        found(fault().and_then(|()| read())).doing("read", path)
+        attempt("read", path, || found(read()))
     }
 
-    /// Makes a file that is not there yet, and opens it for reading and writing.
+    /// Creates a file, and opens it for reading and writing.
     ///
-    /// `mode` says who may use it, as far as the user's mask lets them.
+    /// The umask applies to `mode`.
     pub(in crate::storage) fn create(&self, path: &Path, mode: u32) -> Result<File> {
         let flags = PLAIN | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-        let create = || {
+        attempt("write", path, || {
             let file = self.again(&[path], || {
                 self.at(path, |dir, name| {
                     Ok(File::from(openat(dir, name, flags, Mode::from_raw_mode(mode))?))
@@ -103,11 +100,10 @@ impl Disk {
             })?;
             self.share(&file, mode)?;
             Ok(file)
-        };
-        fault().and_then(|()| create()).doing("write", path)
+        })
     }
 
-    /// Lets those read a new file who may read the storage, if that is shared.
+    /// Gives the group its rights to a new file, if the storage is shared.
     fn share(&self, file: &File, mode: u32) -> io::Result<()> {
         match self.shared {
             Some(shared) => {
@@ -117,12 +113,12 @@ impl Disk {
         }
     }
 
-    /// Writes a file that is not there yet.
+    /// Writes a new file.
     pub(crate) fn write(&self, path: &Path, contents: &[u8]) -> Result<()> {
         self.create(path, 0o666)?.write_all(contents).doing("write", path)
     }
 
-    /// Writes a file that is not there yet, and lets it be used in these ways.
+    /// Writes a new file, and then sets its permissions.
     pub(in crate::storage) fn write_sealed(
         &self,
         path: &Path,
@@ -130,15 +126,15 @@ impl Disk {
         mode: u32,
     ) -> Result<()> {
         let mut file = self.create(path, 0o600)?;
-        let written = file.write_all(contents);
-        let sealed = written.and_then(|()| file.set_permissions(Permissions::from_mode(mode)));
-        sealed.doing("write", path)
+        file.write_all(contents)
+            .and_then(|()| file.set_permissions(Permissions::from_mode(mode)))
+            .doing("write", path)
     }
 
-    /// Adds to the end of a file, which is made if it is not there.
+    /// Appends to a file; creates it if necessary.
     pub(in crate::storage) fn append(&self, path: &Path, contents: &[u8]) -> Result<()> {
         let flags = PLAIN | OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND;
-        let append = || {
+        attempt("write", path, || {
             let mut file = self.at(path, |dir, name| {
                 Ok(File::from(openat(dir, name, flags, Mode::from_raw_mode(0o666))?))
             })?;
@@ -147,8 +143,7 @@ impl Disk {
             }
             self.share(&file, 0o666)?;
             file.write_all(contents)
-        };
-        fault().and_then(|()| append()).doing("write", path)
+        })
     }
 
     /// Gives a file a second name; returns whether that was free. A link is not followed.
@@ -158,15 +153,14 @@ impl Disk {
             let flags = AtFlags::empty();
             Ok(linkat(&from.directory, from.name, &to.directory, to.name, flags)?)
         };
-        match fault().and_then(|()| self.again(&[from, to], link)) {
-            Ok(()) => Ok(true),
+        attempt("link to", to, || match self.again(&[from, to], link) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(error).doing("link to", to),
-        }
+            linked => linked.map(|()| true),
+        })
     }
 
-    /// Gives a file a second name, or a copy that name where the system refuses to link to a file of
-    /// another user (`fs.protected_hardlinks`); returns whether the name was free.
+    /// Links to a file, or copies it where the system refuses to link to a file of another user
+    /// (`fs.protected_hardlinks`). Returns whether the new name was free.
     pub(in crate::storage) fn link_or_copy(&self, from: &Path, to: &Path) -> Result<bool> {
         match self.link(from, to) {
             Err(error) if error.may_not_write() => self.copy(from, to).map(|_| true),
@@ -174,7 +168,8 @@ impl Disk {
         }
     }
 
-    /// Gives what is going to be replaced another name. A directory has but one, and is moved.
+    /// Gives an entry that is going to be replaced another name. A directory is moved, since it has
+    /// only one name.
     pub(in crate::storage) fn quarantine(&self, from: &Path, to: &Path) -> Result<()> {
         match self.metadata(from)? {
             Some(metadata) if metadata.is_dir() => self.rename(from, to).map(drop),
@@ -182,94 +177,92 @@ impl Disk {
         }
     }
 
-    /// Moves a file to its place, whatever is there; returns whether there was a file to be moved.
+    /// Moves a file; replaces any file at the new path. Returns whether there was a file to move.
     pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<bool> {
         let rename = || {
             let (from, to) = (self.spot(from)?, self.spot(to)?);
             Ok(renameat(&from.directory, from.name, &to.directory, to.name)?)
         };
-        let moved = found(fault().and_then(|()| self.again(&[from, to], rename)));
+        let moved = attempt("move to", to, || found(self.again(&[from, to], rename)));
         self.close_moved(&[from]);
-        moved.doing("move to", to).map(|moved| moved.is_some())
+        Ok(moved?.is_some())
     }
 
-    /// Moves a file to its place unless something is there; returns whether nothing was.
+    /// Moves a file unless something has the new name. Returns whether the name was free.
     ///
-    /// A file that is gone is not moved, and nothing is in its way.
+    /// A file that does not exist is not moved; that returns true.
     pub(crate) fn rename_new(&self, from: &Path, to: &Path) -> Result<bool> {
-        let is_there = |path: &Path| {
-            let look = self.at(path, |dir, name| Ok(statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?));
-            found(look).map(|stat| stat.is_some())
-        };
+        let exists = |path: &Path| Ok::<_, io::Error>(found(self.at(path, stat))?.is_some());
         let rename = || {
             let (old, new) = (self.spot(from)?, self.spot(to)?);
             let flags = RenameFlags::NOREPLACE;
             match renameat_with(&old.directory, old.name, &new.directory, new.name, flags) {
-                // Network file systems do not know this.
-                Err(Errno::INVAL) if is_there(to)? => Ok(false),
+                // Network file systems do not support the flag.
+                Err(Errno::INVAL) if exists(to)? => return Ok(false),
                 Err(Errno::INVAL) => {
-                    Ok(renameat(&old.directory, old.name, &new.directory, new.name)
-                        .map(|()| true)?)
+                    renameat(&old.directory, old.name, &new.directory, new.name)?;
                 }
-                Err(Errno::EXIST) => Ok(!is_there(from)?),
-                moved => Ok(moved.map(|()| true)?),
+                Err(Errno::EXIST) => return Ok(!exists(from)?),
+                moved => moved?,
             }
+            Ok(true)
         };
-        let moved = found(fault().and_then(|()| self.again(&[from, to], rename)));
+        let moved = attempt("move to", to, || found(self.again(&[from, to], rename)));
         self.close_moved(&[from]);
-        moved.doing("move to", to).map(|moved| moved.unwrap_or(true))
+        Ok(moved?.unwrap_or(true))
     }
 
-    /// Lets two files or directories change places; returns false if one is gone, or the file system
-    /// cannot do that.
+    /// Exchanges two files or directories. Returns false if one does not exist, or the file system
+    /// cannot exchange.
     pub(in crate::storage) fn exchange(&self, one: &Path, other: &Path) -> Result<bool> {
-        let exchange = || {
+        let exchanged = attempt("move to", other, || {
             let (here, there) = (self.spot(one)?, self.spot(other)?);
             let flags = RenameFlags::EXCHANGE;
             match renameat_with(&here.directory, here.name, &there.directory, there.name, flags) {
                 Err(Errno::INVAL | Errno::NOENT) => Ok(false),
                 exchanged => Ok(exchanged.map(|()| true)?),
             }
-        };
-        let exchanged = fault().and_then(|()| exchange());
+        });
         self.close_moved(&[one, other]);
-        exchanged.doing("move to", other)
+        exchanged
     }
 
-    /// Removes a file unless it is gone. Of a link, not what it leads to.
+    /// Removes a file, if it exists. Does not follow a link.
     pub(crate) fn remove(&self, path: &Path) -> Result<()> {
-        let remove = || self.at(path, |dir, name| Ok(unlinkat(dir, name, AtFlags::empty())?));
-        found(fault().and_then(|()| remove())).doing("remove", path).map(drop)
+        let remove = |dir: &OwnedFd, name: &OsStr| Ok(unlinkat(dir, name, AtFlags::empty())?);
+        attempt("remove", path, || found(self.at(path, remove))).map(drop)
     }
 
-    /// Makes a symbolic link that is not there yet.
+    /// Creates a symbolic link.
     pub(in crate::storage) fn symbolic_link(&self, target: &Path, path: &Path) -> Result<()> {
-        let make = || self.at(path, |dir, name| Ok(symlinkat(target, dir, name)?));
-        fault().and_then(|()| make()).doing("make the link", path)
+        attempt("make the link", path, || {
+            self.at(path, |dir, name| Ok(symlinkat(target, dir, name)?))
+        })
     }
 
-    /// Takes from everybody the right to write a file; returns when it was last written, in
-    /// nanoseconds since 1970.
+    /// Makes a file read-only. Returns the time of its last write, in nanoseconds since 1970.
     pub(crate) fn seal(&self, path: &Path) -> Result<i64> {
         self.seal_open(&self.reading_made(path)?)
     }
 
-    /// Does the same with an open file. The rights to read and execute it stay.
+    /// Makes an open file read-only. The rights to read and execute it stay. Returns the time of
+    /// its last write, in nanoseconds since 1970.
     pub(in crate::storage) fn seal_open(&self, reading: &Reading<'_>) -> Result<i64> {
         let metadata = reading.metadata();
         let shared = self.shared.unwrap_or(0) & 0o044;
         let mode = metadata.mode() & 0o555 | 0o400 | shared;
-        let seal = || reading.file().set_permissions(Permissions::from_mode(mode));
-        let sealed = fault().and_then(|()| seal());
-        sealed.doing("make read-only", reading.path())?;
+        attempt("make read-only", reading.path(), || {
+            reading.file().set_permissions(Permissions::from_mode(mode))
+        })?;
         Ok(metadata.modified_ns())
     }
 
-    /// Lets those read a file that its maker made who may read the storage, if that is shared.
+    /// Lets the group read a file that a computation made, if the storage is shared.
     pub(in crate::storage) fn share_made(&self, path: &Path) -> Result<()> {
         let Some(shared) = self.shared else { return Ok(()) };
-        let share = || self.at(path, |dir, name| allow(dir, name, shared & 0o044));
-        fault().and_then(|()| share()).doing("make readable", path)
+        attempt("make readable", path, || {
+            self.at(path, |dir, name| allow(dir, name, shared & 0o044))
+        })
     }
 
     /// Returns the digest of a file's contents.
@@ -277,38 +270,31 @@ impl Disk {
         self.reading(path)?.digest()
     }
 
-    /// Copies a file into a new one; returns the digest of what was copied.
+    /// Copies a file into a new one. Returns the digest of the copy.
     pub(crate) fn copy(&self, from: &Path, to: &Path) -> Result<Digest> {
         self.reading_made(from)?.copy(self, to)
     }
 
-    /// Returns the last lines of a text, of so many bytes at most.
+    /// Returns the last lines of a text, at most `bytes` bytes.
     pub(in crate::storage) fn tail(&self, path: &Path, bytes: u64) -> Result<String> {
-        let tail = || tail(self.open_file(path)?.0, bytes);
-        fault().and_then(|()| tail()).doing("read", path)
+        attempt("read", path, || tail(self.open_file(path)?.0, bytes))
     }
 
-    /// Waits until a file, or what a directory lists, is on the disk. What is gone needs no waiting.
+    /// Waits until a file, or the list of entries of a directory, is on the disk. Does nothing if
+    /// it does not exist.
     pub(crate) fn sync(&self, path: &Path) -> Result<()> {
-        let sync = || {
-            self.at(path, |dir, name| {
-                let file = openat(dir, name, PLAIN | OFlags::RDONLY, Mode::empty())?;
-                File::from(file).sync_all()
-            })
+        let sync = |dir: &OwnedFd, name: &OsStr| {
+            File::from(openat(dir, name, PLAIN | OFlags::RDONLY, Mode::empty())?).sync_all()
         };
-        found(fault().and_then(|()| sync())).doing("flush", path).map(drop)
+        attempt("flush", path, || found(self.at(path, sync))).map(drop)
     }
 
     /// Waits until everything on the file system of the storage is on the disk.
     pub(crate) fn sync_all(&self) -> Result<()> {
-        let root = self.root();
-        let sync = || {
-            self.at(root, |dir, name| {
-                let root = openat(dir, name, PLAIN | OFlags::RDONLY, Mode::empty())?;
-                Ok(rustix::fs::syncfs(root)?)
-            })
+        let sync = |dir: &OwnedFd, name: &OsStr| {
+            Ok(syncfs(openat(dir, name, PLAIN | OFlags::RDONLY, Mode::empty())?)?)
         };
-        fault().and_then(|()| sync()).doing("flush the file system of", root)
+        attempt("flush the file system of", self.root(), || self.at(self.root(), sync))
     }
 }
 
@@ -323,18 +309,20 @@ pub(super) fn allow(dir: &OwnedFd, name: &OsStr, rights: u32) -> io::Result<()> 
     if metadata.mode() & rights == rights {
         return Ok(());
     }
-    // The file that is open, whatever has its name by now.
+    // The path leads to the open file, whatever has its name now.
     let open = format!("/proc/self/fd/{}", file.as_raw_fd());
     fs::set_permissions(open, Permissions::from_mode(metadata.mode() | rights))
 }
 
-/// Returns the last lines of a text, of so many bytes at most.
+/// Returns the last lines of a text, at most `bytes` bytes.
 fn tail(mut file: File, bytes: u64) -> io::Result<String> {
     let begin = file.metadata()?.len().saturating_sub(bytes);
     file.seek(SeekFrom::Start(begin))?;
     let mut text = Vec::new();
     file.take(bytes).read_to_end(&mut text)?;
     let text = String::from_utf8_lossy(&text);
-    let whole_lines = text.split_once('\n').filter(|_| begin > 0).map(|(_, rest)| rest);
-    Ok(whole_lines.unwrap_or(&text).to_owned())
+    Ok(match text.split_once('\n') {
+        Some((_, whole_lines)) if begin > 0 => whole_lines.to_owned(),
+        _ => text.into_owned(),
+    })
 }

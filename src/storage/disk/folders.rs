@@ -1,6 +1,6 @@
 //! Directories of the storage: listing, making, removing.
 
-use std::ffi::{CStr, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::io;
 use std::mem::MaybeUninit;
@@ -9,55 +9,49 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    Access, AtFlags, FileType, Mode, OFlags, RawDir, accessat, fchmod, mkdirat, openat, renameat,
-    statat, unlinkat,
+    Access, AtFlags, FileType, Mode, OFlags, RawDir, Stat, accessat, fchmod, fstat, mkdirat,
+    openat, renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
+use super::beneath::is_link;
 use super::files::allow;
-use super::{Disk, Doing, FileId, NotOwn, Result, fault, found};
+use super::{Disk, FileId, NotOwn, Result, attempt, found};
 use crate::cache::FileStat;
 
-/// How a directory is opened that is to be listed.
+/// The flags to open a directory that is to be listed.
 const LISTED: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// How many directories inside each other are open while a tree is removed.
-const DEEP: usize = 32;
+/// The greatest number of nested directories that are open while a tree is removed.
+const MAX_DEPTH: usize = 32;
 
-/// Makes a directory by its path, and all above it, unless they are there: a storage.
+/// Creates the directory of a storage, and all above it, unless they exist.
 pub(crate) fn make_dirs(path: &Path) -> Result<()> {
-    let made = fault().and_then(|()| DirBuilder::new().recursive(true).create(path));
-    made.doing("make the directory", path)
+    attempt("make the directory", path, || DirBuilder::new().recursive(true).create(path))
 }
 
 impl Disk {
-    /// Returns what shows that something was added to a directory, or taken away; or `None` if
-    /// nothing has that name.
+    /// Returns the stat of a directory, which differs after an entry was added or removed; or
+    /// `None` if nothing has that name.
     ///
-    /// It is opened, which lets network file systems ask for what is true now.
+    /// Opening it makes network file systems ask the server.
     pub(in crate::storage) fn directory_stat(&self, path: &Path) -> Result<Option<FileStat>> {
-        let look = || {
-            let directory = self.at(path, open_listed)?;
-            Ok(FileStat::from(&rustix::fs::fstat(directory)?))
-        };
-        found(fault().and_then(|()| look())).doing("look at", path)
+        let directory = attempt("look at", path, || found(self.at(path, open_stat)))?;
+        Ok(directory.map(|(_, stat)| FileStat::from(&stat)))
     }
 
-    /// Opens a directory to list it, and returns which one it is; `None` if nothing has that name.
+    /// Opens a directory to list it, and returns its device and inode; `None` if nothing has that
+    /// name.
     pub(in crate::storage) fn open_directory(
         &self,
         path: &Path,
     ) -> Result<Option<(OwnedFd, FileId)>> {
-        let open = || {
-            let directory = self.at(path, open_listed)?;
-            let stat = rustix::fs::fstat(&directory)?;
-            Ok((directory, (stat.st_dev, stat.st_ino)))
-        };
-        found(fault().and_then(|()| open())).doing("list", path)
+        let directory = attempt("list", path, || found(self.at(path, open_stat)))?;
+        Ok(directory.map(|(directory, stat)| (directory, (stat.st_dev, stat.st_ino))))
     }
 
-    /// Returns the paths in a directory, or nothing if there is no such directory.
+    /// Returns the paths in a directory; none if there is no such directory.
     pub(crate) fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
         self.each_entry(dir, |name, _| {
@@ -67,8 +61,8 @@ impl Disk {
         Ok(paths)
     }
 
-    /// Returns the names in a directory, sorted, or nothing if there is no such directory; each with
-    /// whether it is a symbolic link. Names that are no text are none of the storage's, and left out.
+    /// Returns the names in a directory, sorted, and whether each is a symbolic link; none if there
+    /// is no such directory. Names that are not UTF-8 are not the storage's, and left out.
     pub(in crate::storage) fn names(&self, dir: &Path) -> Result<Vec<(String, bool)>> {
         let mut found = Vec::new();
         self.each_entry(dir, |name, kind| {
@@ -89,7 +83,7 @@ impl Disk {
         Ok(names)
     }
 
-    /// Whether a directory holds nothing, or is not there.
+    /// Whether a directory is empty or does not exist.
     pub(in crate::storage) fn is_empty(&self, dir: &Path) -> Result<bool> {
         let mut is_empty = true;
         self.each_entry(dir, |_, _| {
@@ -99,18 +93,17 @@ impl Disk {
         Ok(is_empty)
     }
 
-    /// Passes each name in a directory, unless that is not there, to a function that says whether to
-    /// go on.
+    /// Calls a function with each name in a directory, if that exists, until it returns false.
     fn each_entry(&self, dir: &Path, next: impl FnMut(&OsStr, FileType) -> bool) -> Result<()> {
-        let list = |()| each_entry(&self.at(dir, open_listed)?, next);
-        found(fault().and_then(list)).doing("list", dir).map(drop)
+        let list = || each_entry(&self.at(dir, open_listed)?, next);
+        attempt("list", dir, || found(list())).map(drop)
     }
 
-    /// Passes the files below a directory, in any order, to a function that says which is the last.
-    pub(in crate::storage) fn find_file(
+    /// Calls a function with the files below a directory, in any order, until it returns true.
+    pub(in crate::storage) fn visit_files(
         &self,
         dir: &Path,
-        mut is_last: impl FnMut(&Path) -> bool,
+        mut visit: impl FnMut(&Path) -> bool,
     ) -> Result<()> {
         let mut directories = vec![dir.to_owned()];
         let mut found = false;
@@ -120,7 +113,7 @@ impl Disk {
                 if kind == FileType::Directory {
                     directories.push(path);
                 } else {
-                    found = is_last(&path);
+                    found = visit(&path);
                 }
                 !found
             })?;
@@ -130,8 +123,8 @@ impl Disk {
 
     /// Returns all files below a directory, relative to it and sorted.
     ///
-    /// A directory whose name ends in `.json` stands in the place of a record, and is listed like a
-    /// file. Names that are no text are none of the storage's, and left out.
+    /// A directory with a name that ends in `.json` stands in the place of a record, and is listed
+    /// like a file. Names that are not UTF-8 are not the storage's, and left out.
     pub(crate) fn walk(&self, dir: &Path) -> Result<Vec<String>> {
         let mut files = Vec::new();
         let mut directories = vec![dir.to_owned()];
@@ -151,16 +144,17 @@ impl Disk {
                 if is_dir { directories.push(path) } else { files.push(path) }
             }
         }
-        let name = |path: &PathBuf| Some(path.strip_prefix(dir).ok()?.to_str()?.to_owned());
-        let mut files: Vec<String> = files.iter().filter_map(name).collect();
+        let mut files: Vec<String> = files
+            .iter()
+            .filter_map(|path| Some(path.strip_prefix(dir).ok()?.to_str()?.to_owned()))
+            .collect();
         files.sort_unstable();
         Ok(files)
     }
 
-    /// Makes a directory that is not there yet.
+    /// Creates a directory.
     pub(crate) fn make_dir(&self, path: &Path) -> Result<()> {
-        let make = || self.again(&[path], || self.make_one(path));
-        fault().and_then(|()| make()).doing("make the directory", path)
+        attempt("make the directory", path, || self.again(&[path], || self.make_one(path)))
     }
 
     fn make_one(&self, path: &Path) -> io::Result<()> {
@@ -174,90 +168,75 @@ impl Disk {
         })
     }
 
-    /// Makes a directory, and all above it but the top, unless they are there.
+    /// Creates a directory, and all above it but the top, unless they exist.
     pub(crate) fn make_dirs(&self, path: &Path) -> Result<()> {
-        let is_there = |dir: &Path| {
-            let inside = self.inside(dir)?;
-            self.close_if_removed(inside);
-            match self.directory(inside) {
-                Ok(_) => Ok(true),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-                Err(error) => Err(error),
-            }
-        };
-        let make = || {
+        attempt("make the directory", path, || {
             let mut missing = Vec::new();
             for dir in path.ancestors().take_while(|dir| *dir != self.root()) {
-                if is_there(dir)? {
-                    break;
+                let inside = self.inside(dir)?;
+                self.close_if_removed(inside);
+                match self.directory(inside) {
+                    Ok(_) => break,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => missing.push(dir),
+                    Err(error) => return Err(error),
                 }
-                missing.push(dir);
             }
             for dir in missing.into_iter().rev() {
                 match self.make_one(dir) {
-                    // Somebody else was faster.
+                    // Another thread or process was faster.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                        self.inside(dir).and_then(|it| self.directory(it)).map(drop)?;
+                        self.directory(self.inside(dir)?)?;
                     }
                     made => made?,
                 }
             }
             Ok(())
-        };
-        fault().and_then(|()| make()).doing("make the directory", path)
+        })
     }
 
-    /// Checks that files can be made in a directory, as far as rights tell.
+    /// Checks that the permissions of a directory allow creating files in it.
     pub(in crate::storage) fn check_writable(&self, path: &Path) -> Result<()> {
-        let check = || {
-            let directory = self.inside(path).and_then(|inside| self.directory(inside))?;
+        attempt("write in", path, || {
+            let directory = self.directory(self.inside(path)?)?;
             Ok(accessat(directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())?)
-        };
-        fault().and_then(|()| check()).doing("write in", path)
+        })
     }
 
-    /// Removes whatever has this name, with everything in it if it is a directory. Of a link, not
-    /// what it leads to.
+    /// Removes a file, or a directory with everything in it, if it exists. Does not follow links.
     pub(crate) fn remove_tree(&self, path: &Path) -> Result<()> {
-        let removed = found(fault().and_then(|()| self.at(path, remove_tree)));
+        let removed = attempt("remove", path, || found(self.at(path, remove_tree)));
         if let Ok(inside) = self.inside(path) {
             self.close(inside);
         }
-        removed.doing("remove", path).map(drop)
+        removed.map(drop)
     }
 }
 
 fn open_listed(dir: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     match openat(dir, name, LISTED, Mode::empty()) {
-        Err(error @ (Errno::LOOP | Errno::NOTDIR)) => {
-            let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
-            Err(if is_link { NotOwn::Link.into() } else { error.into() })
-        }
+        Err(Errno::LOOP | Errno::NOTDIR) if is_link(dir, name) => Err(NotOwn::Link.into()),
         opened => Ok(opened?),
     }
 }
 
-/// Passes each name in an open directory to a function that says whether to go on.
+fn open_stat(dir: &OwnedFd, name: &OsStr) -> io::Result<(OwnedFd, Stat)> {
+    let directory = open_listed(dir, name)?;
+    let stat = fstat(&directory)?;
+    Ok((directory, stat))
+}
+
+/// Calls a function with each name in an open directory until it returns false.
 fn each_entry(dir: &OwnedFd, mut next: impl FnMut(&OsStr, FileType) -> bool) -> io::Result<()> {
     let mut room = [const { MaybeUninit::uninit() }; 4096];
     let mut entries = RawDir::new(dir, &mut room);
     while let Some(entry) = entries.next() {
         let entry = entry?;
-        if !is_own(entry.file_name()) && !next(os(entry.file_name()), entry.file_type()) {
+        let name = entry.file_name().to_bytes();
+        if !matches!(name, b"." | b"..") && !next(OsStr::from_bytes(name), entry.file_type()) {
             break;
         }
     }
     Ok(())
-}
-
-/// Whether a name is the directory's own, or that of the one above it.
-fn is_own(name: &CStr) -> bool {
-    matches!(name.to_bytes(), b"." | b"..")
-}
-
-fn os(name: &CStr) -> &OsStr {
-    OsStr::from_bytes(name.to_bytes())
 }
 
 /// A directory that is being removed.
@@ -281,7 +260,7 @@ impl Removed {
     }
 }
 
-/// Removes a tree. However deep it is, few directories are open: what is deeper is first moved up.
+/// Removes a tree. In a deep tree, inner directories are first moved up, so that few are open.
 fn remove_tree(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     if remove_leaf(parent, name)? {
         return Ok(());
@@ -296,7 +275,7 @@ fn remove_tree(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
         };
         if remove_leaf(&here.directory, &name)? {
             open.push(here);
-        } else if open.len() < DEEP {
+        } else if open.len() < MAX_DEPTH {
             let inner = Removed::open(&here.directory, &name)?;
             open.extend([here, inner]);
         } else {
@@ -308,7 +287,7 @@ fn remove_tree(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves a directory to another one, under a name that nothing has there; returns that.
+/// Moves a directory to another one, under a name that is free there. Returns that name.
 fn move_up(from: &OwnedFd, name: &OsStr, to: &OwnedFd, moved: &mut u64) -> io::Result<OsString> {
     // It must be writable, since its entry for the directory above it changes.
     drop(open_writable(from, name)?);
@@ -322,8 +301,8 @@ fn move_up(from: &OwnedFd, name: &OsStr, to: &OwnedFd, moved: &mut u64) -> io::R
     }
 }
 
-/// Removes what has this name, unless it is a directory with something in it; returns whether it is
-/// gone.
+/// Removes an entry, unless it is a directory with entries. Returns whether it does not exist any
+/// more.
 fn remove_leaf(dir: &OwnedFd, name: &OsStr) -> io::Result<bool> {
     let removed = match unlinkat(dir, name, AtFlags::empty()) {
         Err(error @ (Errno::ISDIR | Errno::PERM)) => {
@@ -338,7 +317,7 @@ fn remove_leaf(dir: &OwnedFd, name: &OsStr) -> io::Result<bool> {
     absent(removed).map(|()| true)
 }
 
-/// Opens a directory to remove what is in it, which its maker may have forbidden.
+/// Opens a directory to remove its entries, and makes it writable if necessary.
 fn open_writable(dir: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     let opened = match openat(dir, name, LISTED, Mode::empty()) {
         Err(Errno::ACCESS) => {
@@ -347,15 +326,16 @@ fn open_writable(dir: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
         }
         opened => opened?,
     };
-    let mode = rustix::fs::fstat(&opened)?.st_mode & 0o7777;
+    let mode = fstat(&opened)?.st_mode & 0o7777;
     if mode & 0o700 != 0o700 {
-        // Of somebody else's directory the mode cannot be changed, and need not be the reason.
+        // The mode of another user's directory cannot be changed. Removing may succeed all the
+        // same.
         let _refused = fchmod(&opened, Mode::from_raw_mode(mode | 0o700));
     }
     Ok(opened)
 }
 
-/// Treats a file that is gone already as removed.
+/// Treats a file that does not exist as removed.
 fn absent(removed: Result<(), Errno>) -> io::Result<()> {
     match removed {
         Err(Errno::NOENT) => Ok(()),

@@ -1,4 +1,4 @@
-//! What is known of a file without reading it.
+//! The metadata of a file.
 
 use std::fs::File;
 use std::io;
@@ -7,10 +7,10 @@ use rustix::fs::{FileType, Stat, fstat};
 
 use crate::cache::FileStat;
 
-/// What tells a file from every other one, whatever its name: device and inode.
+/// The identity of a file, whatever its name: device and inode.
 pub type FileId = (u64, u64);
 
-/// What is known of a file without reading it.
+/// The metadata of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Metadata {
     stat: FileStat,
@@ -25,42 +25,42 @@ impl From<&Stat> for Metadata {
 }
 
 impl Metadata {
-    /// Asks for what is known of an open file.
+    /// Reads the metadata of an open file.
     pub(in crate::storage) fn of(file: &File) -> io::Result<Self> {
         Ok(Self::from(&fstat(file)?))
     }
 
-    /// What shows that the file was changed, if it was.
+    /// The stat of the file, which differs after a change of the file.
     pub(in crate::storage) const fn stat(&self) -> FileStat {
         self.stat
     }
 
-    /// Which file it is.
+    /// The device and inode of the file.
     pub(crate) const fn id(&self) -> FileId {
         self.stat.id()
     }
 
-    /// How many bytes it has.
+    /// The size in bytes.
     pub(in crate::storage) const fn len(&self) -> u64 {
         self.stat.size
     }
 
-    /// When it was last written, in nanoseconds since 1970.
+    /// The time of the last write, in nanoseconds since 1970.
     pub(crate) const fn modified_ns(&self) -> i64 {
         self.stat.modified_ns
     }
 
-    /// Who may do what with it.
+    /// The permission bits.
     pub(in crate::storage) const fn mode(&self) -> u32 {
         self.mode & 0o7777
     }
 
-    /// How many names it has.
+    /// The number of hard links.
     pub(in crate::storage) const fn links(&self) -> u64 {
         self.links
     }
 
-    /// What it is.
+    /// The type of the file.
     pub(super) const fn kind(&self) -> FileType {
         FileType::from_raw_mode(self.mode)
     }

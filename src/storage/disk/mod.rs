@@ -1,13 +1,13 @@
 //! The file system as the storage uses it.
 //!
-//! Everything below a storage is reached from a descriptor of its top directory, one directory at a
-//! time and through no symbolic link: what is read, written, moved or removed is the storage's own,
-//! whatever somebody puts in the place of a directory meanwhile. Only plain files and directories are
-//! opened. A path that is not below the top is refused.
+//! Everything below a storage is opened relative to a descriptor of its top directory and through
+//! no symbolic link, so only the storage's own files are read, written, moved or removed, even if a
+//! directory is replaced meanwhile. Only plain files and directories are opened. A path that is not
+//! below the top is refused.
 //!
-//! Every operation says what was tried and with which file when it fails, and returns "there is no
-//! such file" as a value where that is an answer. No other way leads to a file that a result depends
-//! on, so that a test can let any operation fail (see `fault`).
+//! An error names the operation and the file. "No such file" is returned as a value where callers
+//! expect it. All files that a result depends on are accessed through this module, so a test can
+//! make any operation fail (see `fault`).
 
 mod advice;
 mod beneath;
@@ -28,7 +28,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-use rustix::fs::{AtFlags, Mode, OFlags, fstat, open, statat};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, open, statat};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
@@ -42,28 +42,31 @@ pub use self::metadata::FileId;
 pub(crate) use self::metadata::Metadata;
 pub(super) use self::root::Root;
 
-/// What an operation of the storage returns.
+/// The result of an operation of the storage.
 pub(crate) type Result<T, E = StorageError> = std::result::Result<T, E>;
 
-/// How many directories are kept open at most.
-const OPEN: usize = 200;
+/// The greatest number of directories that are kept open.
+const MAX_OPEN: usize = 200;
 
-/// How many directories are kept open: a fourth of the files that this process may have open.
-fn most_open() -> usize {
-    static MOST: OnceLock<usize> = OnceLock::new();
-    let files = || getrlimit(Resource::Nofile).current.and_then(|files| files.try_into().ok());
-    *MOST.get_or_init(|| files().map_or(OPEN, |files: usize| (files / 4).min(OPEN)))
+/// The number of directories that may be kept open: at most a fourth of the process's limit of
+/// files.
+fn max_open() -> usize {
+    static MAX: OnceLock<usize> = OnceLock::new();
+    *MAX.get_or_init(|| match getrlimit(Resource::Nofile).current.map(usize::try_from) {
+        Some(Ok(files)) => MAX_OPEN.min(files / 4),
+        _ => MAX_OPEN,
+    })
 }
 
-/// The directory of a storage, and those below it that were opened.
+/// The directory of a storage, and the open directories below it.
 #[derive(Debug)]
 pub(crate) struct Disk {
     root: PathBuf,
-    /// `None` if there was no such directory when this was made.
+    /// `None` if the directory did not exist when this was opened.
     top: Option<Arc<OwnedFd>>,
-    /// Which directory that is.
+    /// The device and inode of the top directory.
     id: Option<FileId>,
-    /// The rights that everything made here gets, if the storage is shared by a group.
+    /// The mode bits of all new files and directories, if the storage is shared by a group.
     shared: Option<u32>,
     /// Open directories, by their paths below the top.
     directories: RwLock<HashMap<Box<[u8]>, Arc<OwnedFd>>>,
@@ -86,7 +89,7 @@ impl<T> Doing<T> for io::Result<T> {
     }
 }
 
-/// Turns an error that says "there is no such file" into `None`.
+/// Turns a "no such file" error into `None`.
 fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -95,25 +98,32 @@ fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
+/// Performs an operation, unless a fault is injected. An error names the operation and its path.
+pub(super) fn attempt<T>(
+    doing: &'static str,
+    path: &Path,
+    act: impl FnOnce() -> io::Result<T>,
+) -> Result<T> {
+    fault().and_then(|()| act()).doing(doing, path)
+}
+
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 impl Disk {
-    /// Opens the directory at this absolute path, which need not be there.
+    /// Opens the directory at this absolute path, which need not exist.
     ///
     /// # Errors
     ///
     /// Fails if it is no directory, or may not be entered.
     pub(crate) fn open(root: &Path) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = fault().and_then(|()| Ok(open(root, flags, Mode::empty())?));
-        let opened = match opened {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            opened => opened.map(Some),
-        };
-        let top = opened.doing("open the storage", root)?;
-        // Paths below it are told by their beginning.
+        let top = attempt("open the storage", root, || match open(root, flags, Mode::empty()) {
+            Err(Errno::NOENT) => Ok(None),
+            opened => Ok(Some(opened?)),
+        })?;
+        // Paths below it are recognised by this prefix.
         let root = root.components().collect();
         let stat = top.as_ref().and_then(|top| fstat(top).ok());
         let mode = stat.map(|stat| stat.st_mode & 0o2777);
@@ -126,7 +136,7 @@ impl Disk {
         })
     }
 
-    /// A directory that is not there.
+    /// A directory that does not exist.
     pub(crate) fn absent(root: PathBuf) -> Self {
         Self { root, top: None, id: None, shared: None, directories: RwLock::default() }
     }
@@ -136,32 +146,32 @@ impl Disk {
         &self.root
     }
 
-    /// Whether there was such a directory when this was made.
+    /// Whether the directory existed when this was opened.
     pub(super) const fn is_there(&self) -> bool {
         self.top.is_some()
     }
 
-    /// Whether the directory that was opened is still the one at its path.
+    /// Whether the path of the top directory still leads to the one that was opened.
     pub(super) fn is_in_place(&self) -> bool {
         match rustix::fs::stat(&self.root) {
             Ok(stat) => self.id == Some((stat.st_dev, stat.st_ino)),
-            // If that is unknown it counts as the same: the operations themselves will fail.
+            // Any other error counts as "the same": the operations themselves will fail.
             Err(error) => self.id.is_some() && error != Errno::NOENT,
         }
     }
 
-    /// Returns a directory whose path begins so and that has another one by now than when it was
-    /// opened, if there is one.
-    pub(super) fn moved(&self, begins: &[&str]) -> Option<PathBuf> {
+    /// Returns the path of an open directory, with one of these prefixes, that leads to another
+    /// directory now, if there is one.
+    pub(super) fn moved(&self, prefixes: &[&str]) -> Option<PathBuf> {
         let known = self.directories.read().unwrap_or_else(PoisonError::into_inner);
-        let is_meant =
-            |inside: &[u8]| begins.iter().any(|begin| inside.starts_with(begin.as_bytes()));
-        let mut meant = known.iter().filter(|(inside, _)| is_meant(inside));
-        let moved = meant.find(|(inside, directory)| !self.leads_to(inside, directory));
-        moved.map(|(inside, _)| self.root.join(OsStr::from_bytes(inside)))
+        let (moved, _) = known.iter().find(|(inside, directory)| {
+            prefixes.iter().any(|prefix| inside.starts_with(prefix.as_bytes()))
+                && !self.leads_to(inside, directory)
+        })?;
+        Some(self.root.join(OsStr::from_bytes(moved)))
     }
 
-    /// Whether a path has another directory by now than when it was opened.
+    /// Whether a path leads to another directory now than when it was opened.
     pub(super) fn is_moved(&self, path: &Path) -> bool {
         let Ok(inside) = self.inside(path) else { return false };
         self.known(inside).is_some_and(|directory| !self.leads_to(inside, &directory))
@@ -170,14 +180,14 @@ impl Disk {
     /// Whether a path below the top leads to an open directory.
     fn leads_to(&self, inside: &[u8], directory: &OwnedFd) -> bool {
         let id = |directory: &OwnedFd| fstat(directory).map(|stat| (stat.st_dev, stat.st_ino)).ok();
-        let now = self.top.as_ref().map(|top| beneath::open(top, OsStr::from_bytes(inside)));
-        now.is_some_and(|now| now.is_ok_and(|now| id(&now) == id(directory)))
+        self.top.as_ref().is_some_and(|top| {
+            beneath::open(top, OsStr::from_bytes(inside)).is_ok_and(|now| id(&now) == id(directory))
+        })
     }
 
-    /// The path of something below the top, relative to it.
+    /// Returns a path below the top, relative to it.
     fn inside<'p>(&self, path: &'p Path) -> io::Result<&'p [u8]> {
-        let rest = path.as_os_str().as_bytes().strip_prefix(self.root.as_os_str().as_bytes());
-        match rest {
+        match path.as_os_str().as_bytes().strip_prefix(self.root.as_os_str().as_bytes()) {
             Some(b"") => Ok(b""),
             Some([b'/', inside @ ..]) => Ok(inside),
             // The root of the file system ends in a slash itself.
@@ -199,7 +209,7 @@ impl Disk {
         Ok(Spot { directory: self.directory(directory)?, name: OsStr::from_bytes(name) })
     }
 
-    /// Opens a directory below the top, unless it is open.
+    /// Returns a directory below the top; opens it if necessary.
     fn directory(&self, inside: &[u8]) -> io::Result<Arc<OwnedFd>> {
         let top = self.top.as_ref().ok_or(Errno::NOENT)?;
         if inside.is_empty() {
@@ -210,7 +220,7 @@ impl Disk {
         }
         let opened = Arc::new(beneath::open(top, OsStr::from_bytes(inside))?);
         let mut known = self.directories.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= most_open() {
+        if known.len() >= max_open() {
             known.clear();
         }
         known.insert(inside.into(), Arc::clone(&opened));
@@ -223,17 +233,13 @@ impl Disk {
         directories.get(inside).map(Arc::clone)
     }
 
-    /// Closes a directory, and all below it, which may be other ones by now.
+    /// Closes a directory, and all below it: their paths may lead to others now.
     fn close(&self, inside: &[u8]) {
-        let below = |path: &[u8]| match path.strip_prefix(inside) {
-            Some(rest) => rest.is_empty() || rest[0] == b'/',
-            None => false,
-        };
         let mut known = self.directories.write().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|path, _| !below(path));
+        known.retain(|path, _| !matches!(path.strip_prefix(inside), Some([] | [b'/', ..])));
     }
 
-    /// Does something with a name in its directory.
+    /// Calls a function with the open directory of a path, and the name in it.
     fn at<T>(
         &self,
         path: &Path,
@@ -243,8 +249,8 @@ impl Disk {
         act(&directory, name)
     }
 
-    /// Does something that needs the directories of some paths; once more if one of them was removed
-    /// since it was opened: another one may be in its place.
+    /// Performs an operation on paths. If it fails and a directory of one of them was removed since
+    /// it was opened, performs it once more: there may be a new directory in its place.
     fn again<T>(&self, paths: &[&Path], act: impl Fn() -> io::Result<T>) -> io::Result<T> {
         match act() {
             Err(error) if may_be_gone(&error) && self.close_removed(paths) => act(),
@@ -252,7 +258,8 @@ impl Disk {
         }
     }
 
-    /// Closes those of the paths' directories that were removed. Returns whether there were any.
+    /// Closes the directories of paths that were removed since they were opened. Returns whether
+    /// there were any.
     fn close_removed(&self, paths: &[&Path]) -> bool {
         let mut any = false;
         for path in paths {
@@ -263,7 +270,7 @@ impl Disk {
         any
     }
 
-    /// Closes directories that may have other paths by now.
+    /// Closes directories whose paths may have changed.
     fn close_moved(&self, paths: &[&Path]) {
         for inside in paths.iter().filter_map(|path| self.inside(path).ok()) {
             if self.known(inside).is_some() {
@@ -272,20 +279,20 @@ impl Disk {
         }
     }
 
-    /// Closes a directory that was removed since it was opened. Returns whether it was.
+    /// Closes a directory if it was removed since it was opened. Returns whether it was.
     fn close_if_removed(&self, inside: &[u8]) -> bool {
-        let is_removed = |it: Arc<OwnedFd>| fstat(&it).map_or(true, |stat| stat.st_nlink == 0);
-        let removed = self.known(inside).is_some_and(is_removed);
+        let removed = self
+            .known(inside)
+            .is_some_and(|known| fstat(&known).map_or(true, |stat| stat.st_nlink == 0));
         if removed {
             self.close(inside);
         }
         removed
     }
 
-    /// Returns what is known of a file, or `None` if nothing has that name. Links are not followed.
+    /// Returns the metadata of a file, or `None` if nothing has that name. Links are not followed.
     pub(crate) fn metadata(&self, path: &Path) -> Result<Option<Metadata>> {
-        let look = || self.at(path, |dir, name| Ok(statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?));
-        let stat = found(fault().and_then(|()| look())).doing("look at", path)?;
+        let stat = attempt("look at", path, || found(self.at(path, stat)))?;
         Ok(stat.map(|stat| Metadata::from(&stat)))
     }
 
@@ -294,15 +301,21 @@ impl Disk {
         Ok(self.metadata(path)?.is_some())
     }
 
-    /// Returns which file has this name, or `None` if none has.
+    /// Returns the device and inode of a file, or `None` if nothing has that name.
     pub(crate) fn id(&self, path: &Path) -> Result<Option<FileId>> {
         Ok(self.metadata(path)?.map(|metadata| metadata.id()))
     }
 }
 
-/// Locks what is only ever changed in one step: a panic elsewhere does not spoil it.
+/// Locks a mutex. Its value is only changed in single steps, so a panic of another thread does no
+/// harm.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The `stat` of a name in a directory. Links are not followed.
+fn stat(dir: &OwnedFd, name: &OsStr) -> io::Result<Stat> {
+    Ok(statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 /// Whether an error may come of a directory that was removed after it was opened.

@@ -1,7 +1,7 @@
-//! Reading a file to its end: hashed, and copied if that is wanted, in one go.
+//! Reading a file to its end once: hashing it and, optionally, copying it.
 //!
-//! Of a large file, SHA-1 is taken by a thread of its own: it is by far the slowest step, and one
-//! that cannot be divided. doc/performance.md has what was measured.
+//! The SHA-1 of a large file is computed by a thread of its own: it is by far the slowest step, and
+//! cannot be divided. doc/performance.md has measurements.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind::{Interrupted, WouldBlock};
@@ -13,37 +13,38 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, ioctl_ficlone};
 use rustix::io::Errno;
 
-use super::{Disk, Doing, Metadata, Result, StorageError, fault, lock};
+use super::{Disk, Doing, Metadata, Result, StorageError, attempt, fault, lock};
 use crate::digest::{Digest, Hasher};
 
-/// From so many bytes on, a file is large: a second thread helps, and reading it twice is noticed.
+/// The least size of a large file, in bytes: a second thread helps, and reading it twice is
+/// noticed.
 pub(in crate::storage) const LARGE: u64 = 8 << 20;
 
-/// How much is read at a time, in bytes: large enough to be cheap, small enough for the cache.
+/// The size of a buffer, in bytes: large enough to be cheap, small enough for the CPU's cache.
 const PIECE: usize = 64 << 10;
 
-/// The least, since files that the system makes up say that they are empty.
+/// The least size of a buffer, in bytes: the sizes of files in `/proc` are 0.
 const SMALL_PIECE: usize = 4 << 10;
 
-/// The same where a piece goes from one thread to the other, which takes some time.
+/// The size of a buffer that is passed between threads, which takes some time, in bytes.
 const LARGE_PIECE: usize = 512 << 10;
 
-/// How many of these there are: as much is done ahead.
+/// The number of such buffers.
 const PIECES: usize = 4;
 
-/// How long one waits for a pipe before looking whether somebody asks to stop.
+/// The time to wait for a pipe before checking for an interruption.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Whoever has this may read several files at the same time: there are only so many cores.
+/// Locked by the thread that reads several files at the same time: there are only so many cores.
 static TOGETHER: Mutex<()> = Mutex::new(());
 
-/// What nobody asks to stop.
+/// The stop flag of a reading that is never interrupted.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// A file that is being read.
@@ -57,28 +58,26 @@ pub(in crate::storage) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// Reads a file of the storage that is open.
+    /// A reading of an open file of the storage.
     pub(in crate::storage) const fn of(path: &'a Path, file: File, metadata: Metadata) -> Self {
         Self { path, file, metadata, stop: &NEVER, count: None }
     }
 
-    /// Opens a user's file, which may be anywhere, behind links, and a pipe. Reading it fails when
+    /// Opens a user's file, which may be anywhere, behind links, or a pipe. Reading it fails when
     /// `stop` is set.
     pub(in crate::storage) fn open_unless(stop: &'a AtomicBool, path: &'a Path) -> Result<Self> {
-        let open = || {
-            // Who opens a pipe would wait for a writer, and nobody could ask to stop.
+        attempt("read", path, || {
+            // Opening a pipe would wait for a writer, and could not be interrupted.
             let wait =
                 if fs::metadata(path)?.is_file() { OFlags::empty() } else { OFlags::NONBLOCK };
             let flags = i32::try_from(wait.bits()).unwrap_or_default();
             let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
             let metadata = Metadata::of(&file)?;
-            Ok((file, metadata))
-        };
-        let (file, metadata) = fault().and_then(|()| open()).doing("read", path)?;
-        Ok(Self { stop, ..Self::of(path, file, metadata) })
+            Ok(Self { stop, ..Self::of(path, file, metadata) })
+        })
     }
 
-    /// Lets reading fail when this is set.
+    /// Makes reading fail when `stop` is set.
     pub(in crate::storage) const fn until(mut self, stop: &'a AtomicBool) -> Self {
         self.stop = stop;
         self
@@ -94,18 +93,18 @@ impl<'a> Reading<'a> {
         self.path
     }
 
-    /// Lets it add how many bytes it reads.
+    /// Adds the number of bytes read to a counter.
     pub(in crate::storage) const fn counting(mut self, count: &'a AtomicU64) -> Self {
         self.count = Some(count);
         self
     }
 
-    /// What was known of it when it was opened.
+    /// The metadata of the file when it was opened.
     pub(in crate::storage) const fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// What is known of it now.
+    /// Reads the metadata of the file as it is now.
     pub(in crate::storage) fn metadata_now(&self) -> Result<Metadata> {
         Metadata::of(&self.file).doing("look at", self.path)
     }
@@ -125,8 +124,7 @@ impl<'a> Reading<'a> {
         self.pieces(&mut |_| Ok(()))
     }
 
-    /// Copies it into a new file that everybody may read who may read the original; returns the
-    /// digest of what was copied.
+    /// Copies the file into a new one with the same permissions. Returns the digest of the copy.
     ///
     /// The copy shares its blocks with the original where the file system can do that.
     pub(in crate::storage) fn copy(&mut self, disk: &Disk, to: &Path) -> Result<Digest> {
@@ -145,13 +143,13 @@ impl<'a> Reading<'a> {
         self.file.rewind().doing("read", self.path)
     }
 
-    /// How much is read at a time, in bytes: no more than is needed for a small file.
+    /// The size of the buffer, in bytes: no more than a small file needs.
     fn piece(&self) -> usize {
         let whole = usize::try_from(self.metadata.len()).unwrap_or(PIECE);
         if self.is_file() { whole.clamp(SMALL_PIECE, PIECE) } else { PIECE }
     }
 
-    /// Reads all of it, piece by piece; returns the digest.
+    /// Reads the file to its end, piece by piece. Returns the digest.
     fn pieces(&mut self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Digest> {
         if self.is_large()
             && let Some(digest) = self.pieces_for_two(each)?
@@ -170,7 +168,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Does the same in two threads, or nothing if there is no second one to be had.
+    /// Reads the file in two threads; `None` if no second one can be started.
     fn pieces_for_two(
         &mut self,
         each: &mut dyn FnMut(&[u8]) -> Result<()>,
@@ -181,7 +179,7 @@ impl<'a> Reading<'a> {
         let (empty, free) = mpsc::channel();
         let helped = thread::scope(|scope| {
             let hash = || {
-                // Whoever reads may have given up.
+                // The other thread may have failed, so a send may fail.
                 let (filled, empty) = (filled, empty);
                 (0..PIECES).for_each(|_| drop(empty.send(vec![0; LARGE_PIECE])));
                 for (piece, count) in filled {
@@ -194,7 +192,7 @@ impl<'a> Reading<'a> {
                 return Ok(false);
             };
             let full = full;
-            // Should the other one panic, the scope does.
+            // A panic of the other thread is a panic of the scope.
             while let Ok(mut piece) = free.recv() {
                 let count = self.fill(&mut piece)?;
                 if count == 0 {
@@ -210,7 +208,7 @@ impl<'a> Reading<'a> {
         Ok(helped.then(|| hasher.finish()))
     }
 
-    /// Reads the next piece; returns how much there was, or 0 at the end.
+    /// Reads the next piece. Returns its size in bytes, 0 at the end.
     fn fill(&mut self, piece: &mut [u8]) -> Result<usize> {
         loop {
             if self.stop.load(Ordering::Relaxed) {
@@ -231,7 +229,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether reading does not wait; waits for that for a while.
+    /// Waits a moment until something can be read. Returns false if it was not long enough.
     fn has_more(&self) -> io::Result<bool> {
         if self.is_file() {
             return Ok(true);
@@ -244,9 +242,9 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Returns the digests of files, not pipes, that nobody changes.
+/// Returns the digests of files that do not change; none of them is a pipe.
 ///
-/// Several large ones are read at the same time, unless other threads are at that already.
+/// Several large files are read at the same time, unless another thread is doing that.
 pub(in crate::storage) fn digests(files: Vec<Reading<'_>>) -> Result<Box<[Digest]>> {
     let large = files.iter().filter(|file| file.is_large()).count();
     let Some(_others_do_not) = TOGETHER.try_lock().ok().filter(|_| large > 1) else {
@@ -255,17 +253,19 @@ pub(in crate::storage) fn digests(files: Vec<Reading<'_>>) -> Result<Box<[Digest
     let files: Vec<Mutex<Reading<'_>>> = files.into_iter().map(Mutex::new).collect();
     let next = AtomicUsize::new(0);
     let some = || {
-        let number = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
-        let files = number.map_while(|at| Some((at, files.get(at)?)));
-        files.map(|(at, file)| (at, lock(file).digest())).collect::<Vec<_>>()
+        iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed))
+            .map_while(|at| Some((at, lock(files.get(at)?).digest())))
+            .collect::<Vec<_>>()
     };
     let others = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(large) - 1;
     let mut all = thread::scope(|scope| {
-        let spawn = |_| thread::Builder::new().spawn_scoped(scope, some).ok();
-        let others: Vec<_> = (0..others).filter_map(spawn).collect();
-        let others = others.into_iter().map(ScopedJoinHandle::join);
+        let others: Vec<_> = (0..others)
+            .filter_map(|_| thread::Builder::new().spawn_scoped(scope, some).ok())
+            .collect();
         let mut all = some();
-        all.extend(others.flat_map(|other| other.unwrap_or_else(|panic| resume_unwind(panic))));
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
         all
     });
     all.sort_unstable_by_key(|(at, _)| *at);

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use super::durability::Unsynced;
 use super::{Disk, Durability, FileId, Result, StorageError, lock};
 
-/// Up to so many files and directories are flushed one by one, more with the whole file system.
+/// The greatest number of files and directories that are flushed one by one. More are flushed with
+/// the whole file system.
 const MAX_SINGLE_FLUSHES: usize = 16;
 
 /// The directory of an open storage.
@@ -16,19 +17,19 @@ const MAX_SINGLE_FLUSHES: usize = 16;
 pub(in crate::storage) struct Root {
     shown: PathBuf,
     pub(in crate::storage) disk: Arc<Disk>,
-    /// Whether anything may be changed.
+    /// Whether the storage may be written.
     pub(in crate::storage) writable: bool,
-    /// What was written and may not be on the disk yet.
+    /// Files and directories that may not be on the disk yet.
     pub(in crate::storage) unsynced: Unsynced,
     /// The private directory of this run, relative to the storage.
     own: String,
-    /// Paths that were made, and so are known to be there.
+    /// Paths that this run has created, or has found to exist.
     made: Mutex<HashSet<PathBuf>>,
     next_number: AtomicU64,
 }
 
 impl Root {
-    /// A directory that is only read. `own` names the private directory of this run.
+    /// The directory of a storage that is only read. `own` names the private directory of this run.
     pub(in crate::storage) fn new(shown: &Path, disk: Disk, own: String) -> Self {
         Self {
             shown: shown.components().collect(),
@@ -41,7 +42,7 @@ impl Root {
         }
     }
 
-    /// Lets it be written through this disk.
+    /// Makes the storage writable through this disk.
     pub(in crate::storage) fn make_writable(&mut self, disk: Disk, sync: Durability) {
         self.disk = Arc::new(disk);
         self.writable = true;
@@ -62,16 +63,19 @@ impl Root {
         self.shown.join(name)
     }
 
-    /// The name of a path, given from anywhere.
+    /// The name of the file at a path, which may be relative or go through links.
     pub(in crate::storage) fn name_of(&self, path: &Path) -> Option<String> {
         let inside = |path: &Path, root: &Path| {
             path.strip_prefix(root).ok().and_then(Path::to_str).map(str::to_owned)
         };
-        let plain = std::path::absolute(path).ok().and_then(|path| inside(&path, self.disk.root()));
-        plain.or_else(|| inside(&path.canonicalize().ok()?, &self.disk.root().canonicalize().ok()?))
+        let root = self.disk.root();
+        std::path::absolute(path)
+            .ok()
+            .and_then(|path| inside(&path, root))
+            .or_else(|| inside(&path.canonicalize().ok()?, &root.canonicalize().ok()?))
     }
 
-    /// Makes the directory that is to hold a file of this name. Returns the file's path.
+    /// Creates the directory for a file of this name. Returns the file's path.
     ///
     /// # Errors
     ///
@@ -87,14 +91,15 @@ impl Root {
             self.disk.make_dirs(dir)?;
             self.first_made(dir);
             // Each directory is an entry of the one above it.
-            let above =
-                dir.ancestors().skip(1).take_while(|above| above.starts_with(self.disk.root()));
-            above.for_each(|above| self.unsynced.note(above));
+            dir.ancestors()
+                .skip(1)
+                .take_while(|above| above.starts_with(self.disk.root()))
+                .for_each(|above| self.unsynced.note(above));
         }
         Ok(path)
     }
 
-    /// Notes that a path was made. Returns true the first time.
+    /// Notes that a path was created. Returns true the first time.
     pub(in crate::storage) fn first_made(&self, path: &Path) -> bool {
         lock(&self.made).insert(path.to_owned())
     }
@@ -104,7 +109,13 @@ impl Root {
         format!("{}/{}", self.own, self.next_number())
     }
 
-    /// A directory of its own, below this one, for what this run moves to quarantine of one result.
+    /// Creates this run's private directory. Returns a path for a new file or directory in it.
+    pub(in crate::storage) fn private_path(&self) -> Result<PathBuf> {
+        self.place(&self.private_name())
+    }
+
+    /// A new name below a quarantine directory, for the parts of one result that this run moves
+    /// there.
     pub(in crate::storage) fn quarantine_room(&self, quarantine: &str) -> String {
         format!("{quarantine}/{}", self.private_name().replace('/', "-"))
     }
@@ -114,7 +125,7 @@ impl Root {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The error that the storage is not where it was when it was opened, if it is not.
+    /// An error if the storage is not where it was when it was opened.
     ///
     /// Another directory in its place is another storage.
     pub(in crate::storage) fn vanished(&self) -> Option<StorageError> {
@@ -122,11 +133,10 @@ impl Root {
         gone.then(|| StorageError::Vanished(self.shown.clone()))
     }
 
-    /// The error that this run's private directory is not where it was made, if it is not.
+    /// An error if this run's private directory is not where it was created.
     pub(in crate::storage) fn displaced(&self) -> Option<StorageError> {
         let own = self.path(&self.own);
-        let moved = || self.disk.is_moved(&own).then(|| StorageError::Moved(own.clone()));
-        self.vanished().or_else(moved)
+        self.vanished().or_else(|| self.disk.is_moved(&own).then_some(StorageError::Moved(own)))
     }
 
     /// Returns the device and inode of a file or directory of this run's own.
@@ -140,11 +150,12 @@ impl Root {
 
     /// Returns the names in a directory, sorted.
     pub(in crate::storage) fn names(&self, directory: &str) -> Result<Vec<String>> {
-        let names = self.disk.names(&self.path(directory))?.into_iter();
-        Ok(names.map(|(name, _)| name).collect())
+        let names = self.disk.names(&self.path(directory))?;
+        Ok(names.into_iter().map(|(name, _)| name).collect())
     }
 
-    /// Returns the names in a directory that are no symbolic links, sorted; none if it is one itself.
+    /// Returns the names in a directory, sorted, without symbolic links; none if it is a link
+    /// itself.
     pub(in crate::storage) fn own_names(&self, directory: &str) -> Result<Vec<String>> {
         match self.disk.names(&self.path(directory)) {
             Err(error) if error.is_not_own() => Ok(Vec::new()),
@@ -160,16 +171,16 @@ impl Root {
         Ok(files.into_iter().map(|file| format!("{directory}/{file}")).collect())
     }
 
-    /// Waits until one file is on the disk, if anything is flushed at all.
+    /// Waits until a file is on the disk, if writes are flushed.
     pub(in crate::storage) fn sync(&self, path: &Path) -> Result<()> {
         if self.unsynced.is_synced() { self.disk.sync(path) } else { Ok(()) }
     }
 
-    /// Waits until everything that was written so far is on the disk.
+    /// Waits until everything written so far is on the disk.
     ///
     /// # Errors
     ///
-    /// Fails if the disk does; then nothing of it can be counted on.
+    /// Fails if the disk does; then none of it may have reached the disk.
     pub(in crate::storage) fn flush(&self) -> Result<()> {
         let paths = self.unsynced.take();
         let flushed = match paths.len() {

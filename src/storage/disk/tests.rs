@@ -108,13 +108,13 @@ fn a_directory_that_was_made_again_is_found_again() {
 #[test]
 fn more_directories_can_be_used_than_are_kept_open() {
     let (_dir, disk, root) = lab();
-    for number in 0..3 * OPEN {
+    for number in 0..3 * MAX_OPEN {
         let dir = root.join(number.to_string());
         disk.make_dirs(&dir).unwrap();
         disk.write(&dir.join("file"), b"").unwrap();
-        assert!(disk.directories.read().unwrap().len() <= OPEN);
+        assert!(disk.directories.read().unwrap().len() <= MAX_OPEN);
     }
-    assert_eq!(disk.walk(&root).unwrap().len(), 3 * OPEN);
+    assert_eq!(disk.walk(&root).unwrap().len(), 3 * MAX_OPEN);
 }
 
 #[test]

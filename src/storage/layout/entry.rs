@@ -9,7 +9,7 @@ pub enum Entry {
     Call(ResultName),
     /// A job.
     Job(ResultName),
-    /// A task input: its name below the directory of all of them.
+    /// A task input, by its name below `tinputs/`.
     TaskInput(String),
 }
 
@@ -19,7 +19,7 @@ impl Entry {
         self.room(RECORDS)
     }
 
-    /// The name of a record of it that is kept in another room.
+    /// The name of its record in another room.
     pub(in crate::storage) fn room(&self, room: &str) -> String {
         match self {
             Self::Call(name) | Self::Job(name) => name.record_in(room),
@@ -27,12 +27,12 @@ impl Entry {
         }
     }
 
-    /// The call that has a name without a room.
+    /// The call with this short name, which has no room.
     pub fn of_call(short: &str) -> Option<Self> {
         ResultName::of_short(short).map(Self::Call)
     }
 
-    /// The result that a file belongs to, going by its name.
+    /// The result that a file of this name belongs to.
     pub fn of_file(file: &str) -> Option<Self> {
         if let Some(place) = file.strip_prefix(TASK_INPUTS) {
             return Some(Self::TaskInput(place.strip_prefix('/')?.to_owned()));
@@ -45,7 +45,7 @@ impl Entry {
         }
     }
 
-    /// The version of its computation or task as its name shows it; `None` of a task input.
+    /// The version of its computation or task, as in its name; `None` for a task input.
     pub fn version(&self) -> Option<&str> {
         match self {
             Self::Call(name) | Self::Job(name) => Some(name.version()),
@@ -53,7 +53,7 @@ impl Entry {
         }
     }
 
-    /// The name of a file of it; a task input has but one.
+    /// The name of one of its files. A task input has only one.
     pub fn file(&self, number: usize) -> String {
         match self {
             Self::Call(name) | Self::Job(name) => name.output(number),

@@ -1,6 +1,6 @@
-//! Every name in a storage: how results, records, private directories and their parts are called.
+//! The names of all files and directories of a storage.
 //!
-//! Pure functions from values to names, and back. Nothing here does I/O.
+//! Pure functions from values to names, and back, without I/O.
 
 mod entry;
 mod result;
@@ -24,7 +24,7 @@ pub(super) const TASK_INPUTS: &str = "tinputs";
 /// The directory of trees of computations.
 pub(super) const TREES: &str = "trees";
 
-/// Where trees are moved that do not contain what their names say.
+/// The directory of quarantined files and trees.
 pub(super) const QUARANTINE: &str = "aside";
 
 /// The directory of the records of repositories.
@@ -33,19 +33,19 @@ pub(super) const REPOSITORIES: &str = "repositories";
 /// The directory of the private directories of runs.
 pub(crate) const RUNS: &str = "tmp";
 
-/// Directories of the layout beside those of computations and tasks.
+/// The directories of the layout, besides those of computations and tasks.
 pub(super) const ROOMS: [&str; 4] = [TASK_INPUTS, TREES, REPOSITORIES, RUNS];
 
-/// The room of the records that say what is there.
+/// The room of the records of present results.
 pub(super) const RECORDS: &str = "record";
 
 /// The room of tombstones.
 pub(super) const COLLECTED: &str = "collected";
 
-/// The room of failures, and of what failed calls printed.
+/// The room of failures, and of the logs of failed calls.
 pub(super) const FAILED: &str = "failed";
 
-/// The room of what calls printed that succeeded.
+/// The room of the logs of successful calls.
 pub(super) const LOGS: &str = "log";
 
 /// The room of leases.
@@ -54,5 +54,5 @@ pub(super) const LEASES: &str = "running";
 /// The room of pins.
 pub(super) const PINS: &str = "pinned";
 
-/// The file that says which version a directory belongs to.
+/// The file that names the version that owns a directory.
 pub(super) const OWNER: &str = "version.json";

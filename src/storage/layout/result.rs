@@ -1,10 +1,10 @@
-//! How results are named: the specification's scheme, and nothing else.
+//! The names of results, as the specification has them.
 //!
 //! ```text
 //! tinputs/HH/HHHHHHHHHH             a task input
 //! c_NAME/CCID/NN/IN0_IN1_...        an output of a call
 //! t_NAME/TCID/NN/IN0_IN1_...        an output of a job
-//! c_NAME/CCID/ROOM/IN0_IN1_...      what else is kept of it, by room
+//! c_NAME/CCID/ROOM/IN0_IN1_...      its record, log, lease etc., by room
 //! ```
 //!
 //! Pure functions from values to names.
@@ -17,22 +17,23 @@ use super::{QUARANTINE, RECORDS};
 /// The greatest length of a file name that every file system takes, in bytes.
 pub(crate) const LONGEST_FILE: usize = 255;
 
-/// The same, less what is appended to it.
+/// The greatest length of a file name to which `.json` is appended.
 const LONGEST: usize = LONGEST_FILE - ".json".len();
 
-/// How many digits of each input's SHA-1 a name shows.
+/// The number of digits of each input's SHA-1 in a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::storage) enum Digits {
-    /// Twelve, as the specification has it.
+    /// Twelve, as in the specification.
     Short,
-    /// All forty, for what collides with another in its first twelve.
+    /// All forty, for a result whose short name is taken by another.
     Full,
 }
 
-/// Which names a result may have, in the order in which they are tried.
+/// The forms of names that a result may have, in the order in which they are tried.
 pub(in crate::storage) const DIGITS: [Digits; 2] = [Digits::Short, Digits::Full];
 
-/// The name that all outputs of one call, or of one job, share: all but the output's number.
+/// The common part of the names of all outputs of a call or job: everything but the output's
+/// number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResultName {
     directory: Box<str>,
@@ -45,7 +46,7 @@ impl ResultName {
         Self { directory: directory.into(), file: file(inputs, digits) }
     }
 
-    /// Whether it is the name of a result in this directory, from these inputs.
+    /// Whether this is the name of a result in this directory, from these inputs.
     pub(in crate::storage) fn is_of(&self, directory: &str, inputs: &[Digest]) -> bool {
         *self.directory == *directory
             && DIGITS.into_iter().any(|digits| self.file == file(inputs, digits))
@@ -56,19 +57,19 @@ impl ResultName {
         &self.directory
     }
 
-    /// The version of the computation or task as the name shows it: `CCID` or `TCID`.
+    /// The version of the computation or task, as in the name: `CCID` or `TCID`.
     pub fn version(&self) -> &str {
         self.directory.rsplit_once('/').map_or(&*self.directory, |(_, version)| version)
     }
 
-    /// The name whose record in a room has this name, which is relative to the storage.
+    /// Parses the name of a record in a room, relative to the storage.
     pub(in crate::storage) fn of_record_in(room: &str, record: &str) -> Option<Self> {
         let record = record.strip_suffix(".json")?;
         let (directory, file) = record.split_once(&format!("/{room}/"))?;
         Some(Self { directory: directory.into(), file: file.into() })
     }
 
-    /// The name that a file belongs to that would be an output.
+    /// Parses the name of an output.
     pub(in crate::storage) fn of_output(file: &str) -> Option<Self> {
         let [owner, commit, _number, file] = file.splitn(4, '/').collect::<Vec<_>>()[..] else {
             return None;
@@ -76,7 +77,7 @@ impl ResultName {
         Some(Self { directory: format!("{owner}/{commit}").into(), file: file.into() })
     }
 
-    /// The name that a result has without a room.
+    /// Parses a short name, which has no room.
     pub(in crate::storage) fn of_short(short: &str) -> Option<Self> {
         let [owner, commit, file] = short.splitn(3, '/').collect::<Vec<_>>()[..] else {
             return None;
@@ -84,8 +85,8 @@ impl ResultName {
         Some(Self { directory: format!("{owner}/{commit}").into(), file: file.into() })
     }
 
-    /// The call that a file is an output of, the name of its computation, and the output's number,
-    /// going by the file's name.
+    /// Parses the name of a call's output: returns the call, the name of its computation, and the
+    /// number of the output.
     pub fn maker(file: &str) -> Option<(Self, &str, u8)> {
         let mut parts = file.split('/');
         let computation = parts.next()?.strip_prefix("c_")?;
@@ -93,24 +94,22 @@ impl ResultName {
         Some((Self::of_output(file)?, computation, number))
     }
 
-    /// The call that a text names: one of its outputs, or the call without a room.
+    /// Parses the name of a call: that of one of its outputs, or its short name.
     pub fn of_call(text: &str) -> Option<Self> {
         let room = text.strip_prefix("c_")?.split('/').nth(2)?;
         let is_output = room.len() == 2 && room.bytes().all(|digit| digit.is_ascii_digit());
         if is_output { Self::of_output(text) } else { Self::of_short(text) }
     }
 
-    /// The name that a call would have in a directory, as far as its inputs are known: `???` stands
-    /// for those that are not. It is for showing, no file ever has it.
+    /// The name of a call in a directory, as far as its inputs are known: `???` stands for the
+    /// others. It is only displayed; no file has it.
     pub(in crate::storage) fn guess(
         directory: &str,
         inputs: impl Iterator<Item = Option<Digest>>,
     ) -> Self {
-        let show = |input: Option<Digest>| match input {
-            Some(digest) => digest.sha1.short(),
-            None => "???".to_owned(),
-        };
-        Self { directory: directory.into(), file: join(inputs.map(show)) }
+        let inputs =
+            inputs.map(|input| input.map_or("???".to_owned(), |digest| digest.sha1.short()));
+        Self { directory: directory.into(), file: join(inputs) }
     }
 
     /// The name of an output.
@@ -119,12 +118,12 @@ impl ResultName {
         self.room(&format!("{number:02}"))
     }
 
-    /// The name of a room of the same computation.
+    /// The name of a room of the same version.
     pub(in crate::storage) fn room_itself(&self, room: &str) -> String {
         format!("{}/{room}", self.directory)
     }
 
-    /// The name of what is kept in another room of the same computation.
+    /// The name of a file of this result in a room.
     pub(in crate::storage) fn room(&self, room: &str) -> String {
         [&self.directory, "/", room, "/", &self.file].concat()
     }
@@ -133,17 +132,17 @@ impl ResultName {
         self.record_in(RECORDS)
     }
 
-    /// The name of a record that is kept in another room.
+    /// The name of its record in another room.
     pub(in crate::storage) fn record_in(&self, room: &str) -> String {
         [&self.directory, "/", room, "/", &self.file, ".json"].concat()
     }
 
-    /// The room of what was moved out of the way.
+    /// The directory of its quarantined files.
     pub(in crate::storage) fn quarantine(&self) -> String {
         self.room(QUARANTINE)
     }
 
-    /// The name without a room: what identifies the call among all calls.
+    /// The short name, which has no room. It identifies the call.
     pub fn short(&self) -> String {
         [&*self.directory, "/", &self.file].concat()
     }
@@ -154,7 +153,7 @@ pub(in crate::storage) fn task_input(digest: &Digest, digits: Digits) -> String 
     format!("tinputs/{}", task_input_place(digest, digits))
 }
 
-/// The name of what is recorded of a task input.
+/// The name of the record of a task input.
 pub(in crate::storage) fn task_input_record(digest: &Digest, digits: Digits) -> String {
     format!("tinputs/record/{}.json", task_input_place(digest, digits))
 }
@@ -175,13 +174,14 @@ fn file(inputs: &[Digest], digits: Digits) -> Box<str> {
     join(inputs.iter().map(|input| shown(input, digits)))
 }
 
-/// The name of a record of a call with so many inputs, below its room: to try whether it fits.
+/// The name, below its room, of the record of a call with this number of inputs: to test whether
+/// the file system supports it.
 pub(crate) fn longest_record(inputs: usize) -> String {
     format!("{}.json", join((0..inputs).map(|_| "0".repeat(SHORT))))
 }
 
-/// Joins the inputs' digits with `_`. Where a component would grow too long it ends in `_`, and
-/// the rest goes on in a directory of that name. Nothing at all is `_`.
+/// Joins the inputs' digits with `_`. A component that would grow too long ends in `_`, and the
+/// rest is in a directory of that name. Without inputs the name is `_`.
 fn join(inputs: impl Iterator<Item = String>) -> Box<str> {
     let mut name = String::with_capacity(inputs.size_hint().0 * (SHORT + 1));
     let mut begin = 0;

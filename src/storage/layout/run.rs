@@ -16,11 +16,15 @@ pub(in crate::storage) struct RunName {
 }
 
 impl RunName {
-    /// Whether process numbers certainly mean the same for both. A host without `/proc` knows neither
-    /// its boot id nor its process namespace: unknown ones may differ, and are never equal.
+    /// Whether process numbers mean the same for both runs for certain. A host without `/proc`
+    /// knows neither its boot id nor its process namespace: unknown ones may differ, and are never
+    /// equal.
     pub(in crate::storage) fn is_near(&self, other: &Self) -> bool {
-        let place = |it: &Self| [&it.host, &it.boot, &it.namespace].map(String::clone);
-        place(self) == place(other) && !self.boot.is_empty() && !self.namespace.is_empty()
+        self.host == other.host
+            && self.boot == other.boot
+            && self.namespace == other.namespace
+            && !self.boot.is_empty()
+            && !self.namespace.is_empty()
     }
 
     /// Its private directory, relative to the storage.
@@ -40,7 +44,7 @@ impl FromStr for RunName {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        // It names a directory in `tmp/`, and nothing elsewhere.
+        // The name must be that of a directory in `tmp/`.
         if text.contains(['/', '\0']) {
             return Err(());
         }

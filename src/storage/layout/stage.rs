@@ -2,12 +2,12 @@
 
 use super::{RUNS, RunName};
 
-/// Where an output waits to be moved to its place.
+/// The name of an output that waits to be moved to its place.
 pub(in crate::storage) fn waiting(stage: &str, number: usize) -> String {
     format!("{stage}.{number:02}")
 }
 
-/// Whether outputs may have waited there: in the private directory of a run, and nowhere else.
+/// Whether this may be the name of a stage: one in the private directory of a run.
 pub(in crate::storage) fn is_stage(stage: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     match stage.split('/').collect::<Vec<_>>()[..] {
@@ -18,14 +18,14 @@ pub(in crate::storage) fn is_stage(stage: &str) -> bool {
     }
 }
 
-/// How the names of records end in a stage.
+/// The ending of the names of records in a stage.
 pub(in crate::storage) const RECORD: &str = ".record";
 
-/// The directory that `exec` works in.
+/// The working directory of `exec`.
 pub(in crate::storage) const WORK: &str = "work";
 
 /// The directory where a sandboxed `exec` leaves its outputs.
 pub(in crate::storage) const OUTBOX: &str = "out";
 
-/// The name of the file that takes what `exec` prints.
+/// The name of the file with the standard output and error of `exec`.
 pub const LOG: &str = "log";

@@ -7,7 +7,7 @@ use super::{DIGITS, ResultName};
 use crate::digest::{DIRTY, Digest, ObjectId};
 use crate::task::name::{ComputationName, TaskName};
 
-/// A version of a computation: everything but its inputs that a result depends on.
+/// A version of a computation: everything that a result depends on but its inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct ComputationVersion<'a> {
     /// The name of the computation.
@@ -21,7 +21,7 @@ pub struct ComputationVersion<'a> {
 }
 
 impl PartialEq for ComputationVersion<'_> {
-    /// What is not committed is known by its tree alone.
+    /// A dirty version is identified by its tree alone.
     fn eq(&self, other: &Self) -> bool {
         self.computation == other.computation
             && self.dirty == other.dirty
@@ -52,7 +52,7 @@ impl ComputationVersion<'_> {
         self.directories().iter().any(|it| it == directory)
     }
 
-    /// What it is known by within a run.
+    /// The key of this version within a run.
     pub(in crate::storage) fn key(self) -> String {
         let Self { computation, commit, tree, dirty } = self;
         let commit = if dirty { "dirty" } else { commit.full() };
@@ -60,19 +60,19 @@ impl ComputationVersion<'_> {
     }
 }
 
-/// A version of a task: everything but its inputs that a job depends on.
+/// A version of a task: everything that a job depends on but its inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskVersion<'a> {
     /// The name of the task.
     pub name: &'a TaskName,
     /// The commit of its repository.
     pub commit: &'a ObjectId,
-    /// Its place in the repository. `None` in a record that does not tell it.
+    /// Its path in the repository. `None` in a record without it.
     pub place: Option<&'a str>,
 }
 
 impl<'a> TaskVersion<'a> {
-    /// The version of a task, given by its name, its commit and its place in the repository.
+    /// Returns a version of a task.
     pub const fn new(name: &'a TaskName, commit: &'a ObjectId, place: &'a str) -> Self {
         Self { name, commit, place: Some(place) }
     }
@@ -92,20 +92,19 @@ impl<'a> TaskVersion<'a> {
 
     /// The names that a job from these inputs may have.
     pub(in crate::storage) fn names(self, inputs: &[Digest]) -> Vec<ResultName> {
-        let directories = self.directories();
-        let names = directories
+        self.directories()
             .iter()
-            .flat_map(|directory| DIGITS.map(|digits| ResultName::new(directory, inputs, digits)));
-        names.collect()
+            .flat_map(|directory| DIGITS.map(|digits| ResultName::new(directory, inputs, digits)))
+            .collect()
     }
 }
 
-/// Where versions of a computation's tree leave their names.
+/// The directory that lists the versions of a computation with this tree.
 pub(in crate::storage) fn notes(computation: &ComputationName, tree: &ObjectId) -> String {
     format!("c_{computation}/commits/{}", tree.full())
 }
 
-/// The file that says that there are results of a tree where a result has its name.
+/// The file that lists the version of a result under its tree.
 pub(in crate::storage) fn note(
     computation: &ComputationName,
     tree: &ObjectId,

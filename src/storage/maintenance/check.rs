@@ -1,7 +1,7 @@
-//! Checks whether the storage keeps what its records promise, and moves what does not to quarantine.
+//! Checks whether files are as their records promise, and moves damaged results to quarantine.
 //!
-//! A check reads every byte: time stamps are not believed. It changes nothing. What is repaired
-//! is moved to `aside/`, and computed or copied again by the next run that needs it.
+//! A check reads every byte: time stamps are not trusted. It changes nothing. A repaired result is
+//! moved to `aside/`, and computed or copied again by the next run that needs it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,23 +12,23 @@ use crate::storage::records::{Defect, ExpectedFile, Read, Record, Stopped};
 use crate::task::slice::MAX_ARITY;
 
 impl Maintenance<'_> {
-    /// Reads a promised file to its end; returns what is wrong with it.
+    /// Reads a promised file to its end. Returns its damage, if any.
     pub fn check(&self, expected: &ExpectedFile) -> Option<Defect> {
-        // Nobody says stop.
+        // Without a stop flag it cannot be stopped.
         self.check_unless(&AtomicBool::new(false), expected).unwrap_or(None)
     }
 
-    /// Reads a promised file to its end; returns what is wrong with it.
+    /// Reads a promised file to its end. Returns its damage, if any.
     ///
     /// # Errors
     ///
-    /// Fails if it was told to stop before the end.
+    /// Fails if it was stopped before the end.
     pub fn check_unless(
         &self,
         stop: &AtomicBool,
         expected: &ExpectedFile,
     ) -> Result<Option<Defect>, Stopped> {
-        // A run that publishes moves it meanwhile, so its place is looked at once more at the end.
+        // A run may move the file to its place meanwhile, so that is checked once more at the end.
         let places = [Some(&expected.name), expected.waiting.as_ref(), Some(&expected.name)];
         let mut defect = Some(Defect::Missing);
         for name in places.into_iter().flatten() {
@@ -42,11 +42,11 @@ impl Maintenance<'_> {
         if stop.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(defect) }
     }
 
-    /// Reads a record and tells what is wrong with the record itself.
+    /// Reads a record, and checks that it belongs to its name. Returns `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// Returns what is wrong; `None` stands for a record that is gone.
+    /// Returns the damage of the record.
     pub fn check_record(&self, entry: &Entry) -> Result<Option<Record>, Defect> {
         match self.storage.records().read_entry(entry).map_err(Defect::Unreadable)? {
             Read::Record(record) if entry.fits(&record) => Ok(Some(record)),
@@ -56,10 +56,11 @@ impl Maintenance<'_> {
         }
     }
 
-    /// Moves a damaged result to quarantine, record and files, so that the next run makes it again.
+    /// Moves a damaged result, record and files, to quarantine, so that the next run computes it
+    /// again.
     ///
-    /// It is checked once more before: a run may have made it again meanwhile. Returns the
-    /// directory where it is now, or `None` if nothing was to be done.
+    /// It is checked again first: a run may have replaced it meanwhile. Returns the quarantine
+    /// directory, or `None` if nothing was moved.
     ///
     /// # Errors
     ///
@@ -79,53 +80,43 @@ impl Maintenance<'_> {
         if !damaged {
             return Ok(None);
         }
+        let root = &self.storage.root;
         let room = match entry {
-            Entry::Call(name) | Entry::Job(name) => self.quarantine(
-                name,
-                files,
-                self.storage.root.disk.id(&self.storage.path(&name.record()))?,
-            )?,
+            Entry::Call(name) | Entry::Job(name) => {
+                let record = root.disk.id(&root.path(&name.record()))?;
+                self.quarantine(name, files, record)?
+            }
             Entry::TaskInput(place) => {
-                let room = self
-                    .storage
-                    .root
-                    .quarantine_room(&format!("{TASK_INPUTS}/{QUARANTINE}/{place}"));
-                let quarantine = |part: &str, from: &str| {
-                    self.storage.root.disk.rename(
-                        &self.storage.path(from),
-                        &self.storage.root.place(&format!("{room}/{part}"))?,
-                    )
-                };
-                quarantine("00", &entry.file(0))?;
-                quarantine("record.json", &entry.record())?;
+                let room = root.quarantine_room(&format!("{TASK_INPUTS}/{QUARANTINE}/{place}"));
+                for (from, part) in [(entry.file(0), "00"), (entry.record(), "record.json")] {
+                    let to = root.place(&format!("{room}/{part}"))?;
+                    root.disk.rename(&root.path(&from), &to)?;
+                }
                 room
             }
         };
         Ok(Some(room))
     }
 
-    /// Moves what stands under a name to quarantine; nothing is deleted. Returns where it is now.
+    /// Moves the files and the record of a result to quarantine; nothing is deleted. Returns the
+    /// quarantine directory.
     ///
-    /// The record goes last: outputs without one would be adopted. A record that is not the one
-    /// that was looked at is left alone, with its outputs: somebody was faster.
+    /// The record goes last: outputs without one would be adopted. If the record is not the one
+    /// that was read, another run has replaced the result, and it stays.
     fn quarantine(
         &self,
         name: &ResultName,
         outputs: usize,
         record: Option<FileId>,
     ) -> Result<String> {
-        let room = self.storage.root.quarantine_room(&name.quarantine());
-        let path = self.storage.path(&name.record());
+        let root = &self.storage.root;
+        let room = root.quarantine_room(&name.quarantine());
+        let path = root.path(&name.record());
         let parts = (0..outputs).map(|number| (name.output(number), format!("{number:02}")));
         for (from, part) in parts.chain([(name.record(), "record.json".to_owned())]) {
-            let from = self.storage.path(&from);
-            if self.storage.root.disk.id(&path)? == record
-                && self.storage.root.disk.exists(&from)?
-            {
-                self.storage
-                    .root
-                    .disk
-                    .rename(&from, &self.storage.root.place(&format!("{room}/{part}"))?)?;
+            let from = root.path(&from);
+            if root.disk.id(&path)? == record && root.disk.exists(&from)? {
+                root.disk.rename(&from, &root.place(&format!("{room}/{part}"))?)?;
             }
         }
         Ok(room)

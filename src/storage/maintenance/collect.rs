@@ -1,9 +1,10 @@
 //! Garbage collection: the record of a result becomes a tombstone, then its files are removed.
 //!
-//! A result is retired first: its record is removed, so that nobody finds it any more, and its lease
-//! is acquired, so that whoever needs it waits. Only then the roots of other runs are read. A result
-//! that is in use is restored, and the files of any other are removed. What a collection that died
-//! has retired is restored by the first run that has its lease, or removed by the next collection.
+//! A result is retired first: its lease is acquired, so that runs that need it wait, and its record
+//! is removed, so that it is not found any more. Only then the roots of other runs are read. A
+//! result that is in use is restored; the files of any other are removed. A result that a killed
+//! collection had retired is restored by the first run that has its lease, or removed by the next
+//! collection.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -16,20 +17,19 @@ use crate::storage::layout::{COLLECTED, Entry, LOGS, QUARANTINE, ResultName, TRE
 use crate::storage::records::{CallRecord, Provenance, Published, Record, Tombstone};
 use crate::storage::store::{GcRoots, Lease, Storage};
 
-/// A result that nobody finds any more, and of which the files are there.
+/// A result without its record, whose files still exist.
 #[derive(Debug)]
 pub struct Retired<'a> {
     storage: &'a Storage,
     entry: Entry,
     record: Record,
-    /// Where the file of a task input is meanwhile.
+    /// The path to which the file of a task input was moved.
     retired: Option<PathBuf>,
     _lease: Option<Lease<'a>>,
 }
 
 impl<'a> Maintenance<'a> {
-    /// Retires a result; returns `None` if its record is another one by now, or somebody computes
-    /// it.
+    /// Retires a result. Returns `None` if it has another record now, or another run computes it.
     ///
     /// # Errors
     ///
@@ -50,20 +50,21 @@ impl<'a> Maintenance<'a> {
             Record::Job(record) => self.write_tombstone(entry, record)?,
             Record::TaskInput(_) => {}
         }
-        let place = self.storage.path(&entry.record());
-        self.storage.root.disk.remove(&place)?;
-        self.storage.root.unsynced.note_entry(&place);
-        let (entry, record) = (entry.clone(), record.clone());
-        let mut retired =
-            Retired { storage: self.storage, entry, record, retired: None, _lease: lease };
-        if let Entry::TaskInput(_) = retired.entry {
-            // Whoever has the same file copies it again while it is away.
-            let place = self.storage.root.place(&self.storage.root.private_name())?;
-            let moved = self
-                .storage
-                .root
-                .disk
-                .rename(&self.storage.path(&retired.entry.file(0)), &place)?;
+        let root = &self.storage.root;
+        let place = root.path(&entry.record());
+        root.disk.remove(&place)?;
+        root.unsynced.note_entry(&place);
+        let mut retired = Retired {
+            storage: self.storage,
+            entry: entry.clone(),
+            record: record.clone(),
+            retired: None,
+            _lease: lease,
+        };
+        if let Entry::TaskInput(_) = entry {
+            // Meanwhile a run with the same file copies it again.
+            let place = root.private_path()?;
+            let moved = root.disk.rename(&root.path(&entry.file(0)), &place)?;
             retired.retired = moved.then_some(place);
         }
         Ok(Some(retired))
@@ -74,7 +75,7 @@ impl<'a> Maintenance<'a> {
         self.storage.records().put(&entry.room(COLLECTED), &tombstone)
     }
 
-    /// Returns the results of which a collection that died has left files.
+    /// Returns the retired results whose files a killed collection has not removed.
     ///
     /// # Errors
     ///
@@ -90,22 +91,23 @@ impl<'a> Maintenance<'a> {
                 Entry::Job(_) | Entry::TaskInput(_) => None,
             };
             let is_call = matches!(entry, Entry::Call(_));
-            let free =
-                self.storage.root.disk.metadata(&self.storage.path(&entry.record()))?.is_none();
+            if is_call && lease.is_none() || self.exists(&entry.record())? {
+                continue;
+            }
             let mut files = 0..entry.expected_files(&record).len();
-            let left = files.try_fold(false, |left, number| {
-                Ok(left
-                    || self.storage.root.disk.exists(&self.storage.path(&entry.file(number)))?)
-            })?;
-            if free && left && lease.is_some() == is_call {
-                let (storage, retired) = (self.storage, None);
-                half.push(Retired { storage, entry, record, retired, _lease: lease });
+            if files.try_fold(false, |any, at| Ok(any || self.exists(&entry.file(at))?))? {
+                let storage = self.storage;
+                half.push(Retired { storage, entry, record, retired: None, _lease: lease });
             }
         }
         Ok(half)
     }
 
-    /// The tombstone of the result that a file belonged to, going by its name.
+    fn exists(&self, name: &str) -> Result<bool> {
+        self.storage.root.disk.exists(&self.storage.path(name))
+    }
+
+    /// The provenance of the collection of the result that a file of this name belonged to.
     ///
     /// # Errors
     ///
@@ -127,7 +129,7 @@ impl Retired<'_> {
         &self.entry
     }
 
-    /// Whether it must not be taken away: somebody uses it, or has pinned it.
+    /// Whether it must stay: it is in use, or pinned.
     ///
     /// # Errors
     ///
@@ -137,7 +139,7 @@ impl Retired<'_> {
         Ok(roots.has(&self.entry, files) || Pins::new(self.storage).has(&self.entry)?)
     }
 
-    /// Makes the result what it was.
+    /// Restores the result.
     ///
     /// # Errors
     ///
@@ -153,7 +155,7 @@ impl Retired<'_> {
         self.storage.root.disk.remove(&storage.path(&self.entry.room(COLLECTED)))
     }
 
-    /// Moves the file of a task input back, unless somebody has copied it again.
+    /// Moves the file of a task input back, unless it was copied again.
     fn put_back(&mut self) -> Result<()> {
         let Some(retired) = self.retired.take() else { return Ok(()) };
         let disk = &self.storage.root.disk;
@@ -163,7 +165,7 @@ impl Retired<'_> {
         disk.remove(&retired)
     }
 
-    /// Removes its files, and what it printed.
+    /// Removes its files and its log.
     ///
     /// # Errors
     ///
@@ -173,8 +175,8 @@ impl Retired<'_> {
             return self.storage.root.disk.remove(&retired);
         }
         let Self { storage, entry, record, .. } = &self;
-        if self.storage.root.disk.exists(&storage.path(&entry.record()))? {
-            // Somebody has made it again.
+        if storage.root.disk.exists(&storage.path(&entry.record()))? {
+            // Another run has published it again.
             return Ok(());
         }
         let mut paths = match record {
@@ -189,7 +191,7 @@ impl Retired<'_> {
             paths.push(storage.path(&name.room(LOGS)));
         }
         for path in paths {
-            self.storage.root.disk.remove(&path)?;
+            storage.root.disk.remove(&path)?;
             storage.root.unsynced.note_entry(&path);
         }
         match (entry, record) {
@@ -201,14 +203,14 @@ impl Retired<'_> {
 
 impl Drop for Retired<'_> {
     fn drop(&mut self) {
-        // Without a record it is one that nobody recorded: harmless.
+        // Without a record, the file is only hashed again.
         drop(self.put_back());
     }
 }
 
 impl Maintenance<'_> {
-    /// Makes a call what it was that a collection has retired and not taken away. The caller has
-    /// its lease, so nobody is about to. Returns the tombstone of one that was taken away.
+    /// Restores a call that a collection has retired but not removed. The caller has its lease, so
+    /// no collection is removing it. Returns the tombstone if the outputs were removed.
     ///
     /// # Errors
     ///
@@ -229,32 +231,35 @@ impl Maintenance<'_> {
         Ok(None)
     }
 
-    /// Removes the directories of trees that nobody uses now, but for those that are to be kept.
-    /// Whoever needs one makes it again.
+    /// Removes the directories of unused trees, but for those in `keep`. A run that needs one makes
+    /// it again.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be read or written.
     pub fn remove_unused_trees(&self, keep: &HashSet<&str>) -> Result<()> {
-        let trees = self.storage.root.own_names(TREES)?.into_iter();
-        for tree in trees.filter(|tree| tree != QUARANTINE && !keep.contains(tree.as_str())) {
+        let root = &self.storage.root;
+        for tree in root.own_names(TREES)? {
             let name = format!("{TREES}/{tree}");
-            if self.storage.gc_roots()?.has_file(&name) {
+            if tree == QUARANTINE
+                || keep.contains(tree.as_str())
+                || self.storage.gc_roots()?.has_file(&name)
+            {
                 continue;
             }
-            let removed = self.storage.root.place(&self.storage.root.private_name())?;
-            if self.storage.root.disk.rename(&self.storage.path(&name), &removed)? {
-                // A run that looks now makes it again; one that has looked before has announced that.
+            let (place, removed) = (root.path(&name), root.private_path()?);
+            if root.disk.rename(&place, &removed)? {
+                // A run that looks now makes it again. One that looked before had announced that.
                 if self.storage.gc_roots()?.has_file(&name) {
-                    self.storage.root.disk.rename_new(&removed, &self.storage.path(&name))?;
+                    root.disk.rename_new(&removed, &place)?;
                 }
-                self.storage.root.disk.remove_tree(&removed)?;
+                root.disk.remove_tree(&removed)?;
             }
         }
         Ok(())
     }
 
-    /// Which of these files are the recorded ones.
+    /// Returns the paths of those files that are still the recorded ones.
     fn still_there(
         &self,
         entry: &Entry,

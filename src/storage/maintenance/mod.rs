@@ -1,4 +1,4 @@
-//! Maintenance: what is in a storage, whether it is whole, and what may be deleted.
+//! Maintenance of a storage: listing, checking, repairing and collecting its contents.
 
 mod check;
 mod collect;
@@ -15,7 +15,7 @@ pub use self::repositories::{KnownRepositories, KnownRepository};
 pub use self::survey::Survey;
 use super::store::Storage;
 
-/// Checks, repairs and collects the results of a storage.
+/// Checks, repairs and collects results.
 #[derive(Clone, Copy, Debug)]
 pub struct Maintenance<'a> {
     storage: &'a Storage,

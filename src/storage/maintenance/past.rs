@@ -17,7 +17,7 @@ pub struct PastCall {
     pub collected: Option<Provenance>,
 }
 
-/// A record or tombstone of a call that succeeded once, which is not yet read.
+/// The record or tombstone of a call that succeeded once, not read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     name: ResultName,
@@ -25,8 +25,8 @@ pub struct Trace {
 }
 
 impl Survey<'_> {
-    /// Returns what is left of all calls of a computation, sorted by version. Counts the directories
-    /// that cannot be read.
+    /// Returns the records and tombstones of all calls of a computation, sorted by version. Counts
+    /// the directories that cannot be read.
     pub fn traces(&self, computation: &ComputationName, unread: &mut usize) -> Vec<Trace> {
         let mut traces = Vec::new();
         let mut counted = |names: Result<Vec<String>>| {
@@ -47,7 +47,7 @@ impl Survey<'_> {
         traces
     }
 
-    /// Reads what is left of a call; `None` if that is no record, or is gone by now.
+    /// Reads a record or tombstone; `None` if it is spoiled or does not exist any more.
     ///
     /// # Errors
     ///
@@ -58,12 +58,11 @@ impl Survey<'_> {
         if *collected {
             let tombstone: Read<Tombstone<CallRecord>> =
                 self.storage.records().read(&name.record_in(COLLECTED))?;
-            let earlier = |Tombstone { record, collected }| PastCall {
+            return Ok(tombstone.ok().map(|Tombstone { record, collected }| PastCall {
                 name,
                 record,
                 collected: Some(collected),
-            };
-            return Ok(tombstone.ok().map(earlier));
+            }));
         }
         let record: Read<CallRecord> = self.storage.records().read(&name.record())?;
         Ok(record.ok().map(|record| PastCall { name, record, collected: None }))
@@ -86,7 +85,7 @@ impl Survey<'_> {
 }
 
 impl PastCall {
-    /// The file that the call had as an input, as its record names it, if it was executed.
+    /// The file of an input, as in the record, if the call was executed.
     pub fn input(&self, number: usize) -> Option<&str> {
         let argv = &self.record.execution()?.argv;
         argv.get(number + 1).map(String::as_str)

@@ -1,4 +1,4 @@
-//! Pins: results that are never collected, with all that they were made of.
+//! Pins: results that are never collected, with everything that they were made from.
 
 use crate::storage::disk::{Result, StorageError};
 use crate::storage::layout::{Entry, PINS};
@@ -19,7 +19,7 @@ impl<'a> Pins<'a> {
         Self { storage }
     }
 
-    /// Pins a result. A pin that is there is replaced.
+    /// Pins a result. Replaces an existing pin.
     ///
     /// # Errors
     ///
@@ -27,7 +27,8 @@ impl<'a> Pins<'a> {
     pub fn add(&self, entry: &Entry, note: Option<String>) -> Result<()> {
         let pin = PinRecord { format: Format, note, recorded: Provenance::now() };
         self.storage.records().put(&entry.room(PINS), &pin)?;
-        // The pin first, then this look: a collector looks the other way round.
+        // The pin is written before this check, and a collector works in the opposite order: one of
+        // the two notices the other.
         if self.storage.root.disk.metadata(&self.storage.path(&entry.record()))?.is_none() {
             self.remove(entry)?;
             return Err(StorageError::Collected(self.storage.path(&entry.file(0))));
@@ -35,7 +36,7 @@ impl<'a> Pins<'a> {
         self.storage.flush()
     }
 
-    /// Removes a pin; tells whether there was one.
+    /// Removes a pin. Returns whether there was one.
     ///
     /// # Errors
     ///
@@ -52,16 +53,17 @@ impl<'a> Pins<'a> {
         self.storage.root.disk.exists(&self.storage.path(&entry.room(PINS)))
     }
 
-    /// Returns everything that is pinned, sorted by name, with the pin unless it is spoiled.
+    /// Returns all pinned results, sorted by name, with their pins unless they are spoiled.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be read.
     pub fn all(&self) -> Result<Vec<(Entry, Option<PinRecord>)>> {
-        let pin = |entry: Entry| {
+        let mut pins = Vec::new();
+        for entry in Survey::new(self.storage).entries_in(PINS)? {
             let pin = self.storage.records().read(&entry.room(PINS))?.ok();
-            Ok((entry, pin))
-        };
-        Survey::new(self.storage).entries_in(PINS)?.into_iter().map(pin).collect()
+            pins.push((entry, pin));
+        }
+        Ok(pins)
     }
 }

@@ -1,4 +1,4 @@
-//! The repositories whose tasks use the storage, one file each: what a collection keeps results for.
+//! The repositories whose tasks use the storage, one file each. A collection keeps their results.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,45 +8,46 @@ use crate::storage::layout::REPOSITORIES;
 use crate::storage::records::{Format, Provenance, Records, RepositoryRecord, host};
 use crate::storage::store::Storage;
 
-/// How long a record is not written again.
+/// The time for which a record is not written again.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A record of a repository, and the name that it has in the storage.
+/// The record of a repository, and its name in the storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownRepository {
-    /// Twelve digits: those of the path on the host.
+    /// Twelve digits: the hash of host and path.
     pub id: String,
-    /// What is recorded, unless that is spoiled.
+    /// The record, unless it is spoiled.
     pub record: Option<RepositoryRecord>,
 }
 
-/// The repositories that are recorded in a storage.
+/// The recorded repositories of a storage.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownRepositories<'a> {
     root: &'a Root,
 }
 
 impl<'a> KnownRepositories<'a> {
-    /// The repositories that are recorded in a storage.
+    /// The recorded repositories of a storage.
     pub const fn new(storage: &'a Storage) -> Self {
         Self { root: &storage.root }
     }
 
-    /// Whether it was recorded within a day that a repository on this host uses the storage.
+    /// Whether a repository on this host was recorded within the last day.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be read.
     pub fn is_recorded(&self, path: &str) -> Result<bool> {
         let metadata = self.root.disk.metadata(&self.root.path(&record(&id(path))))?;
-        let modified = metadata.and_then(|metadata| u64::try_from(metadata.modified_ns()).ok());
-        let modified = modified.map(|modified| UNIX_EPOCH + Duration::from_nanos(modified));
-        let age = modified.map(|modified| SystemTime::now().duration_since(modified));
-        Ok(age.is_some_and(|age| age.is_ok_and(|age| age < FRESH)))
+        Ok(metadata.is_some_and(|metadata| {
+            let modified = Duration::from_nanos(metadata.modified_ns().try_into().unwrap_or(0));
+            SystemTime::now().duration_since(UNIX_EPOCH + modified).is_ok_and(|age| age < FRESH)
+        }))
     }
 
-    /// Records that a task of a repository is evaluated here. Costs one look at a file if that was
-    /// recorded within a day. Who may not write has no results to lose, and records nothing.
+    /// Records that a task of a repository is evaluated here. Costs one `stat` if that was recorded
+    /// within the last day. A user who may not write has no results to lose, so nothing is recorded
+    /// then.
     ///
     /// # Errors
     ///
@@ -58,12 +59,14 @@ impl<'a> KnownRepositories<'a> {
         {
             return Ok(());
         }
-        let (name, recorded) = (record(&id(path)), Provenance::now());
-        let path = path.to_owned();
-        match Records::new(self.root)
-            .put(&name, &RepositoryRecord { format: Format, path, inode, recorded })
-        {
-            // It is only for collections, which tell what is in the way.
+        let repository = RepositoryRecord {
+            format: Format,
+            path: path.to_owned(),
+            inode,
+            recorded: Provenance::now(),
+        };
+        match Records::new(self.root).put(&record(&id(path)), &repository) {
+            // Only collections need it, and they report this error.
             Err(error) if error.may_not_write() || error.is_not_own() => Ok(()),
             done => done,
         }
@@ -75,20 +78,18 @@ impl<'a> KnownRepositories<'a> {
     ///
     /// Fails if the storage cannot be read, or only a newer version can.
     pub fn all(&self) -> Result<Vec<KnownRepository>> {
-        let names = self.root.names(REPOSITORIES)?;
-        let ids = names.iter().filter_map(|name| name.strip_suffix(".json"));
-        let known = |id: &str| {
-            Ok(KnownRepository {
-                id: id.to_owned(),
-                record: Records::new(self.root).read(&record(id))?.ok(),
-            })
-        };
-        let mut known = ids.map(known).collect::<Result<Vec<_>>>()?;
+        let mut known = Vec::new();
+        for name in self.root.names(REPOSITORIES)? {
+            if let Some(id) = name.strip_suffix(".json") {
+                let record = Records::new(self.root).read(&record(id))?.ok();
+                known.push(KnownRepository { id: id.to_owned(), record });
+            }
+        }
         known.sort_by_cached_key(|known| known.record.as_ref().map(|it| it.path.clone()));
         Ok(known)
     }
 
-    /// Forgets a repository that is recorded.
+    /// Removes the record of a repository.
     ///
     /// # Errors
     ///
@@ -98,7 +99,7 @@ impl<'a> KnownRepositories<'a> {
     }
 }
 
-/// What tells a repository on this host from all others.
+/// The id of a repository on this host.
 fn id(path: &str) -> String {
     Digest::of(format!("{}\0{path}", host()).as_bytes()).sha1.short()
 }

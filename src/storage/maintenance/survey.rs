@@ -1,8 +1,8 @@
 //! The contents of the storage: every record, and every file without one.
 //!
-//! A survey is a list of names, sorted; what they name may be gone when it is looked at, since
-//! others work on the storage at the same time. It leaves out symbolic links in the place of
-//! directories, which are listed apart.
+//! A survey is a sorted list of names. The files may not exist any more when they are read, since
+//! others work on the storage at the same time. Symbolic links in the place of directories are left
+//! out, and listed separately.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::storage::layout::{
 use crate::storage::records::{Defect, FailureRecord, Finding, Read};
 use crate::storage::store::Storage;
 
-/// Lists what is in a storage.
+/// Lists the contents of a storage.
 #[derive(Clone, Copy, Debug)]
 pub struct Survey<'a> {
     pub(super) storage: &'a Storage,
@@ -25,7 +25,7 @@ impl<'a> Survey<'a> {
         Self { storage }
     }
 
-    /// Returns everything that has a record, sorted by name: calls, task inputs, jobs.
+    /// Returns all results with a record, sorted by name: calls, task inputs, jobs.
     ///
     /// # Errors
     ///
@@ -34,24 +34,26 @@ impl<'a> Survey<'a> {
         self.entries_in(RECORDS)
     }
 
-    /// Returns every result that has a record in a room, sorted by name.
+    /// Returns all results with a record in a room, sorted by name.
     pub(in crate::storage) fn entries_in(&self, room: &str) -> Result<Vec<Entry>> {
         let mut entries = self.results_in(room, "c_", Entry::Call)?;
         entries.append(&mut self.results_in(room, "t_", Entry::Job)?);
-        let prefix = format!("{TASK_INPUTS}/{room}");
+        let prefix = format!("{TASK_INPUTS}/{room}/");
         let task_inputs = self.storage.path(TASK_INPUTS);
         let is_link = self.storage.root.disk.metadata(&task_inputs)?.is_some_and(|it| it.is_link());
-        let records = if is_link { Vec::new() } else { self.files_in(&prefix)? };
-        let place = |name: &String| {
-            let name = name.strip_prefix(&prefix)?.strip_prefix('/')?;
-            Some(Entry::TaskInput(name.strip_suffix(".json")?.to_owned()))
-        };
-        entries.extend(records.iter().filter_map(place));
+        if !is_link {
+            entries.extend(self.files_in(prefix.trim_end_matches('/'))?.iter().filter_map(
+                |name| {
+                    let place = name.strip_prefix(&prefix)?.strip_suffix(".json")?;
+                    Some(Entry::TaskInput(place.to_owned()))
+                },
+            ));
+        }
         entries.sort_by_cached_key(Entry::record);
         Ok(entries)
     }
 
-    /// Returns every job that has a record.
+    /// Returns all jobs with a record.
     ///
     /// # Errors
     ///
@@ -60,7 +62,7 @@ impl<'a> Survey<'a> {
         self.results_in(RECORDS, "t_", Entry::Job)
     }
 
-    /// Returns the calls that failed last, sorted by name, with their failures.
+    /// Returns the calls whose last execution failed, sorted by name, with their failures.
     ///
     /// # Errors
     ///
@@ -75,7 +77,7 @@ impl<'a> Survey<'a> {
         Ok(failures)
     }
 
-    /// Returns the names of the results that have a record in a room.
+    /// Returns all calls or jobs with a record in a room.
     pub(in crate::storage) fn results_in<T>(
         &self,
         room: &str,
@@ -91,7 +93,7 @@ impl<'a> Survey<'a> {
         Ok(results)
     }
 
-    /// Returns the outputs and task inputs that nobody recorded.
+    /// Returns the outputs and task inputs without a record.
     ///
     /// # Errors
     ///
@@ -99,27 +101,27 @@ impl<'a> Survey<'a> {
     pub fn orphans(&self, entries: &[Entry]) -> Result<Vec<Finding>> {
         let known: HashSet<&Entry> = entries.iter().collect();
         let mut orphans = Vec::new();
-        let mut note = |name: String, entry: &Entry| {
-            // A result that was published since the survey has a record by now.
-            let orphan = !known.contains(entry)
-                && self.storage.root.disk.metadata(&self.storage.path(&entry.record()))?.is_none();
+        let root = &self.storage.root;
+        let mut note = |name: String, entry: &Entry| -> Result<()> {
+            // A result that was published since the survey has a record now.
+            let orphan =
+                !known.contains(entry) && !root.disk.exists(&root.path(&entry.record()))?;
             orphans.extend(orphan.then_some(Finding { name, defect: Defect::Orphan }));
             Ok(())
         };
         for (prefix, entry) in [("c_", Entry::Call as fn(_) -> _), ("t_", Entry::Job)] {
             for directory in self.directories(prefix)? {
-                for room in
-                    self.storage.root.own_names(&directory)?.iter().filter(|room| is_number(room))
-                {
-                    for name in self.storage.root.files(&format!("{directory}/{room}"))? {
-                        ResultName::of_output(&name).map_or(Ok(()), |it| note(name, &entry(it)))?;
+                for room in root.own_names(&directory)?.iter().filter(|room| is_number(room)) {
+                    for name in root.files(&format!("{directory}/{room}"))? {
+                        if let Some(result) = ResultName::of_output(&name) {
+                            note(name, &entry(result))?;
+                        }
                     }
                 }
             }
         }
-        for room in self.storage.root.own_names(TASK_INPUTS)?.iter().filter(|room| room.len() == 2)
-        {
-            for name in self.storage.root.files(&format!("{TASK_INPUTS}/{room}"))? {
+        for room in root.own_names(TASK_INPUTS)?.iter().filter(|room| room.len() == 2) {
+            for name in root.files(&format!("{TASK_INPUTS}/{room}"))? {
                 let place = name[TASK_INPUTS.len() + 1..].to_owned();
                 note(name, &Entry::TaskInput(place))?;
             }
@@ -127,36 +129,33 @@ impl<'a> Survey<'a> {
         Ok(orphans)
     }
 
-    /// Returns what runs that are gone have left: private directories, and leases.
+    /// Returns the private directories and the leases of runs that have ended.
     ///
     /// # Errors
     ///
     /// Fails if a directory or a lease cannot be read.
     pub fn leftovers(&self) -> Result<Vec<Finding>> {
-        let gone = |text: &str| match text.trim().parse::<RunName>() {
+        let Storage { root, run: own, .. } = self.storage;
+        let has_ended = |text: &str| match text.trim().parse::<RunName>() {
             Ok(run) => {
-                self.storage.run.is_over(&run)
-                    || !self.storage.run.is_alive(
-                        &run,
-                        &self.storage.root.disk,
-                        &self.storage.root.path(&run.directory()),
-                    )
+                own.is_over(&run) || !own.is_alive(&run, &root.disk, &root.path(&run.directory()))
             }
             Err(()) => true,
         };
-        let rooms = self.storage.root.own_names(RUNS)?.into_iter().filter(|room| gone(room));
-        let leftover = |room| Finding { name: format!("{RUNS}/{room}"), defect: Defect::Leftover };
-        let mut findings: Vec<Finding> = rooms.map(leftover).collect();
+        let mut findings = Vec::new();
+        for run in root.own_names(RUNS)?.iter().filter(|run| has_ended(run)) {
+            findings.push(Finding { name: format!("{RUNS}/{run}"), defect: Defect::Leftover });
+        }
         for directory in self.directories("c_")? {
             for name in self.files_in(&format!("{directory}/{LEASES}"))? {
-                let text = match self.storage.root.disk.read(&self.storage.path(&name)) {
+                let text = match root.disk.read(&root.path(&name)) {
                     // It names no run.
                     Err(error) if error.is_not_own() => Some(Vec::new()),
                     text => text?,
                 };
-                // A lease that is given back meanwhile is none.
+                // A lease that was released meanwhile is not there any more.
                 if let Some(text) = text
-                    && gone(&String::from_utf8_lossy(&text))
+                    && has_ended(&String::from_utf8_lossy(&text))
                 {
                     findings.push(Finding { name, defect: Defect::Lease });
                 }
@@ -165,8 +164,8 @@ impl<'a> Survey<'a> {
         Ok(findings)
     }
 
-    /// Checks that no symbolic link stands in the place of a directory: behind it may be results that
-    /// were made from others in this storage.
+    /// Checks that no symbolic link stands in the place of a directory: results behind it may have
+    /// been made from others in this storage.
     ///
     /// # Errors
     ///
@@ -220,20 +219,19 @@ impl<'a> Survey<'a> {
         Ok(links)
     }
 
-    /// Returns the directories of all computations, or tasks, at all commits.
+    /// Returns the directories of all versions of all computations, or of all tasks.
     pub(in crate::storage) fn directories(&self, prefix: &str) -> Result<Vec<String>> {
         let mut directories = Vec::new();
-        for owner in
-            self.storage.root.own_names("")?.into_iter().filter(|name| name.starts_with(prefix))
-        {
-            let commits = self.storage.root.own_names(&owner)?.into_iter();
-            directories.extend(commits.map(|commit| format!("{owner}/{commit}")));
+        let root = &self.storage.root;
+        for owner in root.own_names("")?.iter().filter(|name| name.starts_with(prefix)) {
+            let versions = root.own_names(owner)?;
+            directories.extend(versions.iter().map(|version| format!("{owner}/{version}")));
         }
         Ok(directories)
     }
 
     /// Returns the names of all files in a room, relative to the storage; none if it is a symbolic
-    /// link. Pins that cannot be read are an error: what they protect would be collected.
+    /// link. Unreadable pins are an error, since the results that they protect would be collected.
     fn files_in(&self, room: &str) -> Result<Vec<String>> {
         match self.storage.root.files(room) {
             Err(error) if error.is_not_own() && !room.ends_with(PINS) => Ok(Vec::new()),

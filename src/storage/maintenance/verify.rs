@@ -1,8 +1,8 @@
-//! Verification: every file that a record promises is read and compared, by all cores.
+//! Verification: every file that a record promises is read and compared, on all cores.
 //!
-//! Findings are told in the order of records, whatever the order in which files are read: so the
-//! name of a record is all that it takes to go on from where it was stopped. Nothing is changed
-//! unless a repair is asked for, and then only after all files were read.
+//! Findings are reported in the order of records, whatever the order in which files are read, so an
+//! interrupted verification can continue from the name of a record. Nothing is changed unless a
+//! repair is requested, and then only after all files were read.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,10 +19,10 @@ use crate::storage::layout::Entry;
 use crate::storage::records::{Defect, ExpectedFile, Finding, Stopped};
 use crate::storage::store::Storage;
 
-/// A part of the records, chosen by chance, another one each day.
+/// A random part of the records, another one each day.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// How many of a hundred.
+    /// The size of the part, in percent.
     pub percent: f64,
     /// The day, in any form.
     pub day: String,
@@ -31,11 +31,11 @@ pub struct Sample {
 /// A selection of records, and the treatment of damage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
-    /// Only from the record of this name on, in the order of names.
+    /// The record to begin at, in the order of names.
     pub from: Option<String>,
-    /// A part of the records only.
+    /// A random part of the records only.
     pub sample: Option<Sample>,
-    /// Only what was recorded since.
+    /// Only results recorded since this time.
     pub since: Option<Timestamp>,
     /// Whether damaged results are moved to quarantine.
     pub repair: bool,
@@ -44,23 +44,23 @@ pub struct Request {
 /// An event of a verification.
 #[derive(Debug)]
 pub enum VerifyEvent<'a> {
-    /// The records are read; so much is to be checked.
+    /// The records are read, and files are checked next.
     Begun {
-        /// How many bytes.
+        /// The total size of the files, in bytes.
         bytes: u64,
     },
-    /// A file of so many bytes was checked.
+    /// A file was checked.
     Checked {
-        /// How many bytes it should have.
+        /// Its recorded size, in bytes.
         bytes: u64,
     },
-    /// Something is wrong, or odd.
+    /// Something is damaged, or harmlessly odd.
     Found(&'a Finding),
-    /// A damaged result was moved out of the way.
+    /// A damaged result was moved to quarantine.
     SetAside {
         /// The name of its record.
         record: &'a str,
-        /// The directory where it is now, relative to the storage.
+        /// Its quarantine directory, relative to the storage.
         room: &'a str,
     },
 }
@@ -68,19 +68,19 @@ pub enum VerifyEvent<'a> {
 /// The outcome of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// How many files were to be checked.
+    /// The number of files to check.
     pub promised: usize,
-    /// How many files were checked.
+    /// The number of checked files.
     pub files: usize,
-    /// How many bytes they should have.
+    /// Their recorded size, in bytes.
     pub bytes: u64,
-    /// How much is wrong.
+    /// The number of damaged files and records.
     pub wrong: usize,
-    /// How much is odd and harmless.
+    /// The number of harmless oddities.
     pub odd: usize,
-    /// How many results were moved to quarantine.
+    /// The number of results moved to quarantine.
     pub quarantined: usize,
-    /// The record to go on from, if it was stopped before the end.
+    /// The record to continue from, if it was stopped before the end.
     pub stopped: Option<String>,
 }
 
@@ -93,10 +93,10 @@ impl Sample {
     }
 }
 
-/// Why a storage was not verified.
+/// The reason why a storage was not verified.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// It could not be read, or a repair not be written.
+    /// The storage could not be read, or a repair not be written.
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// There is no record of the name to begin at.
@@ -104,25 +104,25 @@ pub enum VerifyError {
     NoRecord(String),
 }
 
-/// A record, and the files that it promises.
+/// A record and the files that it promises.
 struct RecordFiles<'a> {
     entry: &'a Entry,
     promises: Vec<ExpectedFile>,
-    /// The damage of the record itself; then it promises nothing.
+    /// The damage of the record itself. Then it promises no files.
     wrong: Option<Finding>,
 }
 
-/// A file to be checked, or a record that is wrong itself.
+/// A file to check, or a damaged record.
 struct FileCheck<'a> {
     /// The index of its record.
     part: usize,
     promise: Option<&'a ExpectedFile>,
 }
 
-/// Verifies a storage, and tells what is found to `observe`.
+/// Verifies a storage, and passes events to `observe`.
 ///
-/// When `stop` becomes true it ends soon, also within a file. What is wrong up to the record where
-/// it stopped is told then, and moved to quarantine if that was asked for.
+/// It ends soon after `stop` becomes true, even within a file. Damage up to the record where it
+/// stopped is reported then, and repaired if that was requested.
 ///
 /// # Errors
 ///
@@ -144,10 +144,13 @@ pub fn verify(
     let jobs = jobs(&parts);
     let promises = || jobs.iter().filter_map(|job| job.promise);
     verdict.promised = promises().count();
-    // A spoiled record may promise more than there can be.
+    // The sizes in a spoiled record may be arbitrarily large.
     let bytes = promises().map(|promise| promise.digest.size).fold(0, u64::saturating_add);
     observe(VerifyEvent::Begun { bytes });
-    let (mut damaged, mut found, mut next) = (Vec::new(), Vec::new(), 0);
+    let mut damaged = Vec::new();
+    // The damage of the files of one record, and the next job.
+    let mut found = Vec::new();
+    let mut next = 0;
     check(storage, &jobs, stop, &mut |number, defect| {
         let FileCheck { part, promise } = jobs[number];
         if let Some(ExpectedFile { name, digest, .. }) = promise {
@@ -159,7 +162,8 @@ pub fn verify(
         if jobs.get(number + 1).is_some_and(|next| next.part == part) {
             return;
         }
-        // Nothing of a record is told before all of it is checked: that is where to go on.
+        // The findings of a record are reported after all its files are checked: a stopped
+        // verification continues at a record.
         next = number + 1;
         let RecordFiles { entry, wrong, .. } = &parts[part];
         let defects = || wrong.iter().chain(&found);
@@ -188,7 +192,7 @@ pub fn verify(
     Ok(verdict)
 }
 
-/// Returns the entries that a request is about, in order.
+/// Returns the entries that a request selects, in order.
 fn choose<'a>(entries: &'a [Entry], request: &Request) -> Result<Vec<&'a Entry>, VerifyError> {
     let first = match &request.from {
         None => 0,
@@ -197,14 +201,13 @@ fn choose<'a>(entries: &'a [Entry], request: &Request) -> Result<Vec<&'a Entry>,
             place.ok_or_else(|| VerifyError::NoRecord(from.clone()))?
         }
     };
-    let chosen = |entry: &&Entry| match &request.sample {
-        Some(sample) => sample.has(&entry.record()),
-        None => true,
-    };
-    Ok(entries[first..].iter().filter(chosen).collect())
+    Ok(entries[first..]
+        .iter()
+        .filter(|entry| request.sample.as_ref().is_none_or(|sample| sample.has(&entry.record())))
+        .collect())
 }
 
-/// Reads all records in parallel; returns those recorded since, and those that are wrong.
+/// Reads records in parallel. Returns those recorded since a time, and damaged ones.
 fn read<'a>(
     storage: &Storage,
     entries: &[&'a Entry],
@@ -228,26 +231,27 @@ fn read<'a>(
     Ok(parts.into_iter().flatten().collect())
 }
 
-/// Lists what is to be checked, in order.
+/// Lists the files to check, in order.
 fn jobs<'a>(parts: &'a [RecordFiles<'_>]) -> Vec<FileCheck<'a>> {
-    let jobs = parts.iter().enumerate().flat_map(|(part, RecordFiles { promises, wrong, .. })| {
-        let files = promises.iter().map(Some);
-        files.chain(wrong.iter().map(|_| None)).map(move |promise| FileCheck { part, promise })
-    });
-    jobs.collect()
+    let mut jobs = Vec::new();
+    for (part, RecordFiles { promises, wrong, .. }) in parts.iter().enumerate() {
+        jobs.extend(promises.iter().map(|promise| FileCheck { part, promise: Some(promise) }));
+        jobs.extend(wrong.iter().map(|_| FileCheck { part, promise: None }));
+    }
+    jobs
 }
 
-/// Checks all files in parallel; tells each in the order given, up to where it was stopped.
+/// Checks all files in parallel. Reports them in the order given, up to where it was stopped.
 fn check(
     storage: &Storage,
     jobs: &[FileCheck<'_>],
     stop: &AtomicBool,
-    tell: &mut dyn FnMut(usize, Option<Defect>),
+    report: &mut dyn FnMut(usize, Option<Defect>),
 ) {
     let (sender, checked) = mpsc::channel();
     thread::scope(|scope| {
         scope.spawn(move || {
-            // One file after the other: a few large ones are shared among all cores.
+            // Each task is a single file, so that a few large ones are distributed to all cores.
             let jobs = jobs.par_iter().with_max_len(1).enumerate();
             jobs.for_each_with(sender, |sender, (number, job)| {
                 if stop.load(Ordering::Relaxed) {
@@ -264,14 +268,14 @@ fn check(
         for (number, defect) in checked {
             waiting.insert(number, defect);
             while let Some(defect) = waiting.remove(&next) {
-                tell(next, defect);
+                report(next, defect);
                 next += 1;
             }
         }
     });
 }
 
-/// Moves damaged results to quarantine. Returns how many.
+/// Moves damaged results to quarantine. Returns their number.
 fn repair(
     storage: &Storage,
     damaged: &[&Entry],

@@ -1,4 +1,4 @@
-//! Files that a record promises, and what can be wrong with a record and its files.
+//! The files that a record promises, and kinds of damage.
 
 use std::sync::atomic::AtomicBool;
 
@@ -10,7 +10,7 @@ use crate::storage::layout::{DIGITS, Entry, is_stage, task_input, waiting};
 /// A kind of damage, or of harmless oddity, in the storage.
 #[derive(Debug, thiserror::Error)]
 pub enum Defect {
-    /// A recorded file is not there.
+    /// A recorded file does not exist.
     #[error("it is missing")]
     Missing,
     /// Something other than a file stands where a file belongs.
@@ -19,52 +19,52 @@ pub enum Defect {
     /// A file has grown or been cut.
     #[error("it has {found} bytes, and {recorded} are recorded")]
     Size {
-        /// How many bytes there are.
+        /// The size of the file, in bytes.
         found: u64,
-        /// How many there were.
+        /// The recorded size, in bytes.
         recorded: u64,
     },
     /// A file has the right size and other contents.
     #[error("its contents are not the recorded ones")]
     Contents,
-    /// A record is no record.
+    /// A record cannot be parsed.
     #[error("the record cannot be understood")]
     Spoiled,
-    /// A record tells of something else than its name does.
+    /// A record does not fit its name.
     #[error("the record belongs to another name")]
     Misplaced,
-    /// Outputs were not executed but found, and that is not believed.
+    /// Outputs were adopted, and `--strict` refuses those.
     #[error("it was adopted, and not executed")]
     Adopted,
-    /// A symbolic link stands in the place of a directory: nothing goes through it.
+    /// A symbolic link stands in the place of a directory. It is never followed.
     #[error("it is a symbolic link in the place of a directory")]
     Link,
-    /// A file or record cannot be looked at.
+    /// A file or record cannot be read.
     #[error("{}", with_cause(.0))]
     Unreadable(#[source] StorageError),
-    /// Nobody recorded a file: harmless.
+    /// A file has no record: harmless.
     #[error("it has no record (harmless)")]
     Orphan,
-    /// The private directory of a run that is gone: harmless.
+    /// The private directory of a run that has ended: harmless.
     #[error("left behind by a run that is gone (harmless)")]
     Leftover,
-    /// The lease of a run that is gone: harmless.
+    /// The lease of a run that has ended: harmless.
     #[error("a lease of a run that is gone (harmless)")]
     Lease,
 }
 
 impl Defect {
-    /// Whether the storage does not keep what it promises.
+    /// Whether a result is damaged.
     pub const fn is_harm(&self) -> bool {
         !matches!(self, Self::Orphan | Self::Leftover | Self::Lease)
     }
 
-    /// Whether moving the result to quarantine helps. A file that cannot be read may be right all the same.
+    /// Whether moving the result to quarantine helps. An unreadable file may be intact.
     pub const fn is_repairable(&self) -> bool {
         self.is_harm() && !matches!(self, Self::Unreadable(_) | Self::Link)
     }
 
-    /// Reads a file to its end. Returns what is wrong with it.
+    /// Reads a file to its end. Returns its damage, if any.
     ///
     /// # Errors
     ///
@@ -98,11 +98,11 @@ fn with_cause(error: &StorageError) -> String {
     }
 }
 
-/// Somebody asked to stop before it was known.
+/// The check was stopped before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped;
 
-/// Something in the storage, and what is wrong with it.
+/// An entry in the storage, and its damage.
 #[derive(Debug)]
 pub struct Finding {
     /// The name, relative to the storage.
@@ -118,7 +118,7 @@ pub struct ExpectedFile {
     pub name: String,
     /// Its digest.
     pub digest: Digest,
-    /// Where it may still wait to be moved to its place.
+    /// Its name in the stage, from where it may not have been moved yet.
     pub(in crate::storage) waiting: Option<String>,
 }
 
@@ -137,15 +137,16 @@ impl Entry {
             Record::Job(job) => job.outputs.iter().map(|output| output.digest).collect(),
             Record::TaskInput(input) => vec![input.file.digest],
         };
-        let expected = |(number, digest)| ExpectedFile {
+        let stage = stage.filter(|stage| is_stage(stage));
+        let files = digests.into_iter().enumerate().map(|(number, digest)| ExpectedFile {
             name: self.file(number),
             digest,
-            waiting: stage.filter(|it| is_stage(it)).map(|stage| waiting(stage, number)),
-        };
-        digests.into_iter().enumerate().map(expected).collect()
+            waiting: stage.map(|stage| waiting(stage, number)),
+        });
+        files.collect()
     }
 
-    /// Whether the record tells of what the name says.
+    /// Whether a record belongs to this name.
     pub fn fits(&self, record: &Record) -> bool {
         match (self, record) {
             (Self::Call(_), Record::Call(call)) => self.fits_call(call),
@@ -160,7 +161,7 @@ impl Entry {
         }
     }
 
-    /// Whether the record of a call tells of what the name says.
+    /// Whether the record of a call belongs to this name.
     pub fn fits_call(&self, call: &CallRecord) -> bool {
         let Self::Call(name) = self else { return false };
         call.version().directories().iter().any(|it| name.is_of(it, &call.inputs))

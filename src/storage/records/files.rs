@@ -1,4 +1,5 @@
-//! Reading and writing records. A record appears whole: it is written under a private name first.
+//! Reading and writing records. A record appears atomically: it is written under a private name
+//! first.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,7 @@ pub enum Record {
 }
 
 impl Record {
-    /// When it was recorded.
+    /// The time of recording.
     pub const fn at(&self) -> Timestamp {
         match self {
             Self::Call(record) => record.recorded.at,
@@ -33,14 +34,14 @@ impl Record {
     }
 }
 
-/// What reading a record led to.
+/// The result of reading a record.
 #[derive(Debug)]
 pub enum Read<T> {
     /// The record.
     Record(T),
-    /// Something is there that is no record.
+    /// The file cannot be parsed, or is not a plain file.
     Spoiled,
-    /// Nothing is there.
+    /// The file does not exist.
     Absent,
 }
 
@@ -53,7 +54,7 @@ impl<T> Read<T> {
         }
     }
 
-    /// Makes another record of the record.
+    /// Converts the record.
     pub(in crate::storage) fn map<U>(self, record: impl FnOnce(T) -> U) -> Read<U> {
         match self {
             Self::Record(it) => Read::Record(record(it)),
@@ -84,7 +85,7 @@ impl<'a> Records<'a> {
         self.read_entry_in(RECORDS, entry)
     }
 
-    /// Reads the record of an entry that is kept in a room.
+    /// Reads the record of an entry in a room.
     pub(in crate::storage) fn read_entry_in(
         &self,
         room: &str,
@@ -107,7 +108,7 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// Reads whatever has the name of a record: which file it is, and the record if it is one.
+    /// Reads the file of a record. Returns its stat, and the record if it can be parsed.
     pub(in crate::storage) fn read_at<T: DeserializeOwned>(
         &self,
         name: &str,
@@ -116,7 +117,7 @@ impl<'a> Records<'a> {
         let (stat, text) = match self.root.disk.read_one(&path) {
             Ok(Some(read)) => read,
             Ok(None) => return Ok(None),
-            // What is no plain file is no record.
+            // Anything but a plain file is a spoiled record.
             Err(StorageError::Io { source, .. }) if NotOwn::of(&source).is_some() => {
                 return Ok(self.root.disk.metadata(&path)?.map(|metadata| (metadata.stat(), None)));
             }
@@ -141,29 +142,27 @@ impl<'a> Records<'a> {
         self.root.disk.write(path, &text)
     }
 
-    /// Puts a record in its place, whole, whatever is there.
+    /// Writes a record atomically; replaces an existing one.
     pub(in crate::storage) fn put(&self, name: &str, record: &impl Serialize) -> Result<()> {
         let private = self.write_private(record)?;
         let place = self.root.place(name)?;
         self.root.disk.rename(&private, &place)?;
-        self.root.unsynced.note(&place);
-        self.root.unsynced.note_entry(&place);
+        self.root.unsynced.note_new(&place);
         Ok(())
     }
 
-    /// Puts a record in its place, whole, if that is free; tells whether it was.
+    /// Writes a record atomically, unless there is one. Returns whether it was written.
     pub(in crate::storage) fn put_new(&self, name: &str, record: &impl Serialize) -> Result<bool> {
         let private = self.write_private(record)?;
         let place = self.root.place(name)?;
         let first = self.root.disk.link(&private, &place)?;
         self.root.disk.remove(&private)?;
-        self.root.unsynced.note(&place);
-        self.root.unsynced.note_entry(&place);
+        self.root.unsynced.note_new(&place);
         Ok(first)
     }
 
     fn write_private(&self, record: &impl Serialize) -> Result<PathBuf> {
-        let private = self.root.place(&self.root.private_name())?;
+        let private = self.root.private_path()?;
         self.write(&private, record)?;
         Ok(private)
     }

@@ -1,4 +1,4 @@
-//! Records that are no results: owners of directories, pins, repositories and tombstones.
+//! Records of other things than results: owners of directories, pins, repositories and tombstones.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,10 +7,10 @@ use crate::digest::ObjectId;
 use crate::storage::layout::ComputationVersion;
 use crate::task::name::ComputationName;
 
-/// What says which version a directory belongs to.
+/// The record of the version that owns a directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VersionRecord {
-    /// How to read this record.
+    /// The format of this record.
     pub format: Format,
     /// The computation.
     pub computation: ComputationName,
@@ -21,12 +21,12 @@ pub struct VersionRecord {
     /// The tree is not the commit's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dirty: bool,
-    /// Who came first.
+    /// The user and the time of the first use.
     pub recorded: Provenance,
 }
 
 impl VersionRecord {
-    /// The record that a directory belongs to a version, written now.
+    /// The record for a version, written now.
     pub(in crate::storage) fn now(version: ComputationVersion<'_>) -> Self {
         let ComputationVersion { computation, commit, tree, dirty } = version;
         Self {
@@ -46,28 +46,29 @@ impl VersionRecord {
     }
 }
 
-/// Who wants a result to stay, and why.
+/// The record of a pin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PinRecord {
-    /// How to read this record.
+    /// The format of this record.
     pub format: Format,
-    /// Why, in the user's words.
+    /// The reason, in the user's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Who pinned it, and when.
+    /// The user, and the time.
     pub recorded: Provenance,
 }
 
 /// A repository with tasks that were evaluated into the storage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepositoryRecord {
-    /// How to read this record.
+    /// The format of this record.
     pub format: Format,
     /// The real path of the repository.
     pub path: String,
-    /// The inode of its Git directory: tells on other hosts whether the path leads to the same one.
+    /// The inode of its Git directory. On other hosts it shows whether the path leads to the same
+    /// one.
     pub inode: u64,
-    /// Who evaluated a task of it, and when: the last time, give or take a day.
+    /// The user, and the time of the last evaluation of a task of it, to within a day.
     pub recorded: Provenance,
 }
 
@@ -78,12 +79,12 @@ impl RepositoryRecord {
     }
 }
 
-/// What stays of a result that was taken away.
+/// The remaining record of a collected result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tombstone<T> {
     /// Its record.
     #[serde(flatten)]
     pub record: T,
-    /// Who took it away, and when.
+    /// The user, and the time of the collection.
     pub collected: Provenance,
 }

@@ -1,6 +1,6 @@
-//! What is recorded of a result: JSON, one file each. The record of a call is its commit point.
+//! Records of results: JSON, one file each. The record of a call is its commit point.
 //!
-//! Every record says in `format` how it is to be read. doc/formats.md describes the fields.
+//! Every record has a number of its format. doc/formats.md describes the fields.
 
 mod expected;
 mod files;
@@ -21,10 +21,10 @@ use crate::digest::{Digest, ObjectId};
 use crate::task::name::{ComputationName, InputName, StorageName, TaskName};
 use crate::task::slice::MAX_ARITY;
 
-/// The version of the records that this program writes, and the newest that it reads.
+/// The format of the records that this program writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
 
-/// The version of a record: one that this program reads, or reading it fails.
+/// The format of a record. Reading a record of an unknown format fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format;
 
@@ -45,29 +45,29 @@ impl<'de> Deserialize<'de> for Format {
 
 /// A file that was published, and the time stamp it had.
 ///
-/// A file of another size or time stamp is looked at again before it is believed.
+/// A file with another size or time stamp is read and hashed again before it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Published {
-    /// What it contains.
+    /// The digest of its contents.
     #[serde(flatten)]
     pub digest: Digest,
-    /// When it was last written, in nanoseconds since 1970.
+    /// The time of its last write, in nanoseconds since 1970.
     pub modified_ns: i64,
 }
 
-/// How `exec` ran.
+/// An execution of `exec`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Execution {
-    /// What it was called with: names in the storage, never absolute paths.
+    /// The arguments: names in the storage, never absolute paths.
     pub argv: Vec<String>,
-    /// How it was kept apart from everything else.
+    /// The isolation from everything else.
     pub isolation: String,
-    /// What it might use beyond its own tree: the lines of its file `access`.
+    /// The grants of access beyond its own tree: the lines of its file `access`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<String>,
-    /// When it was started.
+    /// The time of its start.
     pub start: Timestamp,
-    /// When it ended.
+    /// The time of its end.
     pub end: Timestamp,
     /// User CPU time, in seconds.
     pub user_seconds: f64,
@@ -77,44 +77,45 @@ pub struct Execution {
     pub peak_bytes: u64,
     /// Its exit status.
     pub exit_status: i32,
-    /// The result that it was for, if that is another commit's: its name without an output's number.
+    /// The short name of the result of another commit that it was executed for, if the outputs were
+    /// taken over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_over: Option<String>,
 }
 
 impl Execution {
-    /// Whether it could see nothing but its inputs and its computation.
+    /// Whether it could read nothing but its inputs and its computation.
     pub fn is_isolated(&self) -> bool {
         self.isolation != NOT_ISOLATED
     }
 }
 
-/// How `exec` ran if nothing kept it apart from everything else.
+/// The `isolation` of an execution without any.
 pub const NOT_ISOLATED: &str = "none";
 
-/// How outputs came about.
+/// The origin of outputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// `exec` was run, and its outputs waited in this directory of the storage.
+    /// `exec` was run, and left its outputs in this stage.
     Executed {
-        /// The directory, relative to the storage, and never outside of it.
+        /// The stage, relative to the storage and never outside of it.
         #[serde(deserialize_with = "inside")]
         stage: String,
-        /// How it ran.
+        /// The execution.
         #[serde(flatten)]
         execution: Execution,
     },
-    /// They were found without a record, and believed.
+    /// They were found without a record, and adopted.
     Adopted,
 }
 
-/// Reads a name that stays within the storage: files are moved from there.
+/// Reads a name that cannot lead out of the storage, since files are moved from there.
 fn inside<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     StorageName::deserialize(deserializer).map(String::from)
 }
 
-/// Reads a list that two digits can count.
+/// Reads a list that two digits can number.
 fn few<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -128,7 +129,7 @@ fn few<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 /// The record of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallRecord {
-    /// How to read this record.
+    /// The format of this record.
     pub format: Format,
     /// The computation.
     pub computation: ComputationName,
@@ -136,7 +137,7 @@ pub struct CallRecord {
     pub commit: ObjectId,
     /// The Git tree of its directory.
     pub tree: ObjectId,
-    /// The tree is not the commit's: it had changes that were not committed.
+    /// The tree is not the commit's: there were uncommitted changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dirty: bool,
     /// Its inputs, in order.
@@ -145,9 +146,9 @@ pub struct CallRecord {
     /// Its outputs, in order.
     #[serde(deserialize_with = "few")]
     pub outputs: Vec<Published>,
-    /// How the outputs came about.
+    /// The origin of the outputs.
     pub origin: Origin,
-    /// Who recorded it.
+    /// The user, host and time of recording.
     pub recorded: Provenance,
 }
 
@@ -158,7 +159,7 @@ impl CallRecord {
         ComputationVersion { computation, commit, tree, dirty: *dirty }
     }
 
-    /// How `exec` ran, unless the outputs were adopted.
+    /// The execution, unless the outputs were adopted.
     pub const fn execution(&self) -> Option<&Execution> {
         match &self.origin {
             Origin::Executed { execution, .. } => Some(execution),
@@ -166,7 +167,7 @@ impl CallRecord {
         }
     }
 
-    /// How long it was computed, in seconds, unless the outputs were adopted.
+    /// The duration of the execution, in seconds, unless the outputs were adopted.
     pub fn seconds(&self) -> Option<f64> {
         let Execution { start, end, .. } = self.execution()?;
         Some(end.duration_since(*start).as_secs_f64().max(0.0))
@@ -176,25 +177,25 @@ impl CallRecord {
 /// The record of a task input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InputRecord {
-    /// How to read this record.
+    /// The format of this record.
     pub format: Format,
     /// The file.
     #[serde(flatten)]
     pub file: Published,
-    /// Who recorded it.
+    /// The user, host and time of recording.
     pub recorded: Provenance,
 }
 
 /// The record of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobRecord {
-    /// How to read this record.
+    /// The format of this record.
     pub format: Format,
     /// The task.
     pub task: TaskName,
     /// The commit of the task's repository.
     pub commit: ObjectId,
-    /// The place of the task in its repository. Records of earlier versions of this program lack it.
+    /// The path of the task in its repository. Records of earlier versions of this program lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
     /// Its inputs, in order.
@@ -205,9 +206,9 @@ pub struct JobRecord {
     /// Its outputs, in order.
     #[serde(deserialize_with = "few")]
     pub outputs: Vec<JobOutput>,
-    /// The calls that its workflow makes: their names without the output's number.
+    /// The short names of the calls of its workflow.
     pub calls: Vec<String>,
-    /// Who recorded it.
+    /// The user, host and time of recording.
     pub recorded: Provenance,
 }
 
@@ -224,7 +225,7 @@ impl JobRecord {
 pub struct JobInput {
     /// Its symbolic name in the task.
     pub name: InputName,
-    /// What it contains.
+    /// The digest of its contents.
     #[serde(flatten)]
     pub digest: Digest,
 }
@@ -232,19 +233,19 @@ pub struct JobInput {
 /// An output or literal of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobOutput {
-    /// The file in the storage that it is.
+    /// Its name in the storage.
     pub file: String,
-    /// What it contains.
+    /// The digest of its contents.
     #[serde(flatten)]
     pub digest: Digest,
 }
 
-/// The record of a call that failed: a memory, never a result.
+/// The record of a call that failed. It is never used as a result.
 ///
-/// What there is none of is `null`: a field that is missing makes it no record.
+/// An optional field is `null` if it is unknown: without the field, the record is spoiled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailureRecord {
-    /// How to read this record.
+    /// The format of this record.
     pub format: Format,
     /// The computation.
     pub computation: ComputationName,
@@ -253,7 +254,7 @@ pub struct FailureRecord {
     /// Its inputs, in order.
     #[serde(deserialize_with = "few")]
     pub inputs: Vec<Digest>,
-    /// How it failed, in words.
+    /// The reason, in words.
     pub reason: String,
     /// Its exit status, if it ended by itself.
     #[serde(deserialize_with = "Option::deserialize")]
@@ -261,13 +262,13 @@ pub struct FailureRecord {
     /// The signal that killed it, if one did.
     #[serde(deserialize_with = "Option::deserialize")]
     pub signal: Option<i32>,
-    /// How long it ran, in seconds.
+    /// The duration, in seconds.
     pub seconds: f64,
-    /// Who recorded it.
+    /// The user, host and time of recording.
     pub recorded: Provenance,
 }
 
-/// The part of a record that says how to read the rest.
+/// The part of a record with its format.
 #[derive(Deserialize)]
 pub(in crate::storage) struct FormatOf {
     pub(in crate::storage) format: u32,

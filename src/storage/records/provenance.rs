@@ -1,18 +1,18 @@
-//! Who recorded something, where, when, and with which version of this program.
+//! Provenance: who recorded something, where, when, and with which version of this program.
 
 use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Who did something, where and when, and with which version of this program.
+/// The user, host, time and program version of an action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     /// The name of the host.
     pub host: String,
     /// The name of the user.
     pub user: String,
-    /// When.
+    /// The time.
     pub at: Timestamp,
     /// The version of compeval.
     pub compeval: String,
@@ -39,8 +39,11 @@ pub(in crate::storage) fn host() -> String {
 /// The name of the user.
 fn user() -> String {
     static USER: OnceLock<String> = OnceLock::new();
-    let of_environment =
-        || ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
-    let number = || format!("uid {}", rustix::process::getuid().as_raw());
-    USER.get_or_init(|| of_environment().unwrap_or_else(number)).clone()
+    USER.get_or_init(|| {
+        ["USER", "LOGNAME"]
+            .into_iter()
+            .find_map(|name| std::env::var(name).ok())
+            .unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
+    })
+    .clone()
 }

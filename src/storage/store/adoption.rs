@@ -1,7 +1,8 @@
-//! Adoption: outputs that nobody recorded, such as those of the first implementation, are hashed and
+//! Adoption: outputs without a record, such as those of the first implementation, are hashed and
 //! recorded.
 //!
-//! Only what has settled is adopted: a copying tool may still be writing what was changed a moment ago.
+//! Only settled files are adopted: a copying tool may still be writing a file that has changed a
+//! moment ago.
 
 use std::time::Instant;
 
@@ -16,7 +17,7 @@ use crate::storage::layout::{COLLECTED, ResultName};
 use crate::storage::records::{Defect, Origin, Published};
 
 impl Storage {
-    /// Adopts outputs that nobody recorded, if all of them are there and have settled.
+    /// Adopts outputs without a record, if all of them exist and have settled.
     pub(in crate::storage) fn unrecorded(
         &self,
         name: &ResultName,
@@ -39,7 +40,7 @@ impl Storage {
         }
         if there.len() < call.outputs
             || self.unrecorded == Unrecorded::Refuse
-            // They are being taken away.
+            // They are being collected.
             || self.root.disk.exists(&self.path(&name.record_in(COLLECTED)))?
         {
             return Ok(CallState::Incomplete(None, None));
@@ -57,22 +58,23 @@ impl Storage {
             outputs.push(Published { digest, modified_ns: stat.modified_ns });
         }
         let hit = CallState::hit(name, &outputs);
-        // Without a record they are hashed again the next time, and that is all.
+        // If the record cannot be written, they are only hashed again the next time.
         let adopted = self.root.writable && {
             let record = call.record(outputs, Origin::Adopted);
             self.records().put_new(&name.record(), &record).unwrap_or(false)
         };
         if !adopted && self.root.disk.exists(&self.path(&name.record()))? {
-            // Somebody has published since. What was seen may be half of the old and half of the new.
+            // Another run has published since. The files may be partly the old ones, partly the new
+            // ones.
             return self.state(name, call);
         }
         Ok(hit)
     }
 
-    /// Whether nobody is still writing a file: it was last changed a minute ago or earlier.
+    /// Whether a file is no longer being written: it was last changed at least a minute ago.
     ///
-    /// A copying tool sets an earlier time when it has written all of it. Where clocks differ, a file
-    /// has settled that was watched for a minute and did not change.
+    /// A copying tool sets an earlier time at its end. Where clocks differ, a file has settled if
+    /// it was watched for a minute and did not change.
     fn has_settled(&self, file: &str, stat: &FileStat) -> bool {
         let changed = stat.modified_ns.min(stat.changed_ns);
         let age = Timestamp::now().as_nanosecond() - i128::from(changed);

@@ -1,4 +1,4 @@
-//! What earlier attempts at a call have left: failures, logs, tombstones. Never a result.
+//! Earlier attempts at a call: failures, logs, tombstones. Never a result.
 
 use super::call::Damage;
 use super::failure::{LogTail, MAX_TAIL};
@@ -6,18 +6,18 @@ use crate::storage::disk::{Result, Root};
 use crate::storage::layout::{COLLECTED, FAILED, LOGS, ResultName};
 use crate::storage::records::{CallRecord, FailureRecord, Read, Records, Tombstone};
 
-/// The last failed attempt of a missing call, and what else is left of it.
+/// The last failed attempt of a missing call, and its other remains.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PriorAttempt {
-    /// It failed last.
+    /// The failure of the last execution.
     pub failure: Option<FailureRecord>,
-    /// It was there, and was collected.
+    /// The tombstone, if the outputs were collected.
     pub collected: Option<Tombstone<CallRecord>>,
-    /// Something is there that cannot be used.
+    /// Damaged remains of the outputs or the record.
     pub damage: Option<Damage>,
 }
 
-/// What earlier attempts at calls have left in a storage.
+/// The earlier attempts at calls in a storage.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempts<'a> {
     root: &'a Root,
@@ -28,14 +28,15 @@ impl<'a> Attempts<'a> {
         Self { root }
     }
 
-    /// Returns what is left of a missing call, if anything is. What cannot be read counts as nothing.
+    /// Returns the earlier attempts at a missing call, if there are any. Unreadable files count as
+    /// missing.
     pub fn prior(&self, name: &ResultName, damage: Option<Damage>) -> Option<Box<PriorAttempt>> {
         let collected =
             Records::new(self.root).read(&name.record_in(COLLECTED)).ok().and_then(Read::ok);
         self.prior_beside(name, collected, damage)
     }
 
-    /// Does the same where the caller has read the tombstone.
+    /// Returns the earlier attempts at a missing call whose tombstone the caller has read.
     pub fn prior_beside(
         &self,
         name: &ResultName,
@@ -47,7 +48,7 @@ impl<'a> Attempts<'a> {
         (prior != PriorAttempt::default()).then(|| Box::new(prior))
     }
 
-    /// Removes what earlier attempts have left of a call that has succeeded.
+    /// Removes the failure, its log and the tombstone of a call that has succeeded.
     ///
     /// # Errors
     ///
@@ -57,13 +58,13 @@ impl<'a> Attempts<'a> {
         names.iter().try_for_each(|name| self.root.disk.remove(&self.root.path(name)))
     }
 
-    /// Returns the name of the log of a call that failed last, unless it printed nothing.
+    /// Returns the name of the log of a failed call, unless it printed nothing.
     pub fn failure_log(&self, name: &ResultName) -> Option<String> {
         let log = name.room(FAILED);
         self.root.disk.metadata(&self.root.path(&log)).ok().flatten().map(|_| log)
     }
 
-    /// Returns what a call has printed, unless that was nothing.
+    /// Returns the log of a successful call, unless it printed nothing.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Calls: what is looked for, and what is found.
+//! Calls as they are looked up, and the results of look-ups.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -8,62 +8,62 @@ use crate::storage::disk::{FileId, lock};
 use crate::storage::layout::{ComputationVersion, ResultName};
 use crate::storage::records::{CallRecord, Format, Origin, Provenance, Published};
 
-/// A call to be found: a version of a computation and what its inputs contain.
+/// A call to look up: a version of a computation and the digests of its inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// The version of its computation.
     pub version: ComputationVersion<'a>,
     /// Its inputs, in order.
     pub inputs: &'a [Digest],
-    /// How many outputs it has.
+    /// The number of its outputs.
     pub outputs: usize,
 }
 
 /// The outputs of a call, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outputs {
-    /// The name that they share.
+    /// The common part of their names.
     pub name: ResultName,
-    /// What they contain, and their time stamps.
+    /// Their digests and time stamps.
     pub files: Box<[Published]>,
 }
 
-/// Whether a call is there.
+/// The result of looking up a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// All of it.
+    /// The call is complete.
     Hit(Outputs),
-    /// Not all of it.
+    /// The call is missing or incomplete.
     Absent {
-        /// The name that it gets if it is executed.
+        /// The name under which it is published if it is executed.
         name: ResultName,
-        /// What is there and cannot be used.
+        /// Unusable remains, if there are any.
         damage: Option<Damage>,
     },
-    /// Outputs without a record, which somebody may still be writing.
+    /// There are outputs without a record, which may still be written to.
     Unsettled(ResultName),
 }
 
-/// Something that stands under the name of a result and cannot be used.
+/// An unusable file under the name of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// The file, relative to the storage.
     pub file: String,
-    /// What is wrong with it.
+    /// The damage.
     pub what: String,
 }
 
-/// What stands under a name.
+/// The state of the files under the name of a call.
 pub(in crate::storage) enum CallState {
-    /// The call that was asked for, complete.
+    /// The requested call, complete.
     Hit(Outputs),
-    /// Another call, of which the name is the same in as many digits as are shown.
+    /// Another call, whose name has the same shortened digits.
     Collision,
-    /// Parts of the call, of no use, and the record among them if there is one.
+    /// Unusable parts of the call, with the inode of the record if there is one.
     Incomplete(Option<FileId>, Option<Damage>),
-    /// Outputs without a record, which somebody may still be writing.
+    /// There are outputs without a record, which may still be written to.
     Unsettled,
-    /// Nothing at all.
+    /// No files.
     Vacant,
 }
 
@@ -73,13 +73,14 @@ impl CallState {
     }
 }
 
-/// Names that calls of this run have reserved and that are not yet taken: two calls that collide may
-/// be met together.
+/// Names that calls of this run have reserved and that have no record yet: two colliding calls may
+/// be evaluated at the same time.
 #[derive(Debug, Default)]
 pub(super) struct Claims(Mutex<HashMap<ResultName, Box<[Digest]>>>);
 
 impl Claims {
-    /// Reserves a name for a call with these inputs. Returns false if it is another call's.
+    /// Reserves a name for a call with these inputs. Returns false if it is reserved for another
+    /// call.
     pub(super) fn reserve(&self, name: &ResultName, inputs: &[Digest]) -> bool {
         let mut claims = lock(&self.0);
         match claims.get(name) {
@@ -91,7 +92,7 @@ impl Claims {
         }
     }
 
-    /// Gives up the reservation of a name that now has a record, which keeps others from it.
+    /// Releases a name that has a record now, which keeps other calls from it.
     pub(super) fn release(&self, name: &ResultName) {
         let mut claims = lock(&self.0);
         if !claims.is_empty() {
@@ -99,7 +100,7 @@ impl Claims {
         }
     }
 
-    /// How many names are reserved.
+    /// The number of reserved names.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         lock(&self.0).len()

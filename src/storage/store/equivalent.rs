@@ -1,8 +1,8 @@
-//! Results that another commit has: of the same directory, from the same inputs.
+//! Equivalent results of other commits: of the same directory, from the same inputs.
 //!
-//! A commit that did not touch a computation costs nothing. Each version of a computation leaves its
-//! name under the tree of its directory, so a source is found without looking through the storage.
-//! Only what ran isolated is taken over: it could see nothing else.
+//! A commit that does not touch a computation costs nothing. Each version of a computation is
+//! listed under the tree of its directory, so equivalents are found without a search of the
+//! storage. Only isolated executions are taken over, since they could read nothing else.
 
 use std::path::Path;
 
@@ -21,29 +21,38 @@ pub struct Equivalent {
 }
 
 impl Storage {
-    /// Looks for a result of the same call under another version of the same tree. A result that cannot
-    /// be read is passed over: the call can be executed.
+    /// Looks for a result of the same call under another version of the same tree. An unreadable
+    /// result is skipped, since the call can be executed.
     ///
     /// # Errors
     ///
-    /// Fails if the call's own place in the storage cannot be read.
+    /// Fails if the directory of the call's own version cannot be read.
     pub fn find_equivalent(&self, call: Call<'_>) -> Result<Option<Equivalent>> {
         let own = self.versions.directory(&self.root, call.version)?;
-        let computation = call.version.computation;
         let Ok(versions) = self.versions.of_tree(&self.root, call.version) else { return Ok(None) };
-        let directories = versions.iter().map(|version| format!("c_{computation}/{version}"));
-        let mut names = directories.filter(|directory| **directory != *own).flat_map(|directory| {
-            DIGITS.map(|digits| ResultName::new(&directory, call.inputs, digits))
-        });
-        Ok(names.find_map(|name| self.source(&name, call).ok().flatten()))
+        for version in &*versions {
+            let directory = format!("c_{}/{version}", call.version.computation);
+            if *directory == *own {
+                continue;
+            }
+            for digits in DIGITS {
+                let name = ResultName::new(&directory, call.inputs, digits);
+                if let Ok(Some(equivalent)) = self.source(&name, call) {
+                    return Ok(Some(equivalent));
+                }
+            }
+        }
+        Ok(None)
     }
 
-    /// Returns a call's result under the name that it has in another version, if it serves.
+    /// Returns a result under the name of another version, if it is equivalent to a call's.
     fn source(&self, name: &ResultName, call: Call<'_>) -> Result<Option<Equivalent>> {
-        let read = self.records().read::<CallRecord>(&name.record())?.ok();
-        let Some(record) = read.filter(|it| serves(it, call)) else { return Ok(None) };
+        let Some(record) = self.records().read::<CallRecord>(&name.record())?.ok() else {
+            return Ok(None);
+        };
         let theirs = Call { version: record.version(), ..call };
-        if theirs.version.may_be_in(name.directory())
+        if serves(&record, call)
+            && theirs.version.may_be_in(name.directory())
             && let CallState::Hit(outputs) = self.state(name, theirs)?
         {
             return Ok(Some(Equivalent { outputs, record }));
@@ -51,8 +60,7 @@ impl Storage {
         Ok(None)
     }
 
-    /// Records that there are results of a version where a result has its name. Failing to do so costs
-    /// executions, and nothing else.
+    /// Lists the version of a result under its tree. A failure only costs executions.
     pub(in crate::storage) fn note_version(
         &self,
         version: ComputationVersion<'_>,
@@ -65,7 +73,7 @@ impl Storage {
         }
     }
 
-    /// Removes the name of a version that has no results any more.
+    /// Removes a version without results from the list under its tree.
     pub(in crate::storage) fn forget_version(
         &self,
         name: &ResultName,
@@ -81,9 +89,9 @@ impl Storage {
         }
     }
 
-    /// Takes a result over for a call: links to its outputs, and a record that names it.
+    /// Takes over a result for a call: makes links to its outputs, and a record that names it.
     ///
-    /// Returns `None` if it is not there any more, or cannot be read.
+    /// Returns `None` if it does not exist any more, or cannot be read.
     ///
     /// # Errors
     ///
@@ -107,7 +115,7 @@ impl Storage {
             self.root.unsynced.note(&stage.output(number));
             outputs.push(output);
         }
-        // A result without its log is a result all the same.
+        // The log is not necessary.
         let log = self.path(&source.outputs.name.room(LOGS));
         if self.root.disk.exists(&log).unwrap_or(false) {
             self.root.disk.remove(&stage.log())?;
@@ -126,19 +134,16 @@ impl Storage {
     }
 }
 
-/// Whether a record is of the very call, and could not depend on anything else.
+/// Whether a record is of this call, and the execution could not depend on anything else.
 fn serves(record: &CallRecord, call: Call<'_>) -> bool {
-    let isolated = match &record.origin {
-        Origin::Executed { execution, .. } => execution.is_isolated(),
-        Origin::Adopted => false,
-    };
-    isolated
+    record.execution().is_some_and(Execution::is_isolated)
         && record.computation == *call.version.computation
         && record.tree == *call.version.tree
         && record.inputs == call.inputs
 }
 
-/// Gives a published file another name; returns `None` if it is not the published one.
+/// Gives a published file another name, or copies it. Returns `None` if it is not the published one
+/// any more.
 fn link_or_copy(
     storage: &Storage,
     from: &Path,

@@ -1,4 +1,4 @@
-//! Failures: remembered with what was printed, never served.
+//! Failures: recorded with their logs, never used as results.
 
 use super::call::Call;
 use super::stage::Stage;
@@ -6,53 +6,54 @@ use crate::storage::disk::Result;
 use crate::storage::layout::{FAILED, ResultName};
 use crate::storage::records::{FailureRecord, Format, Provenance};
 
-/// How much of a log is shown, in bytes.
+/// The greatest part of a log that is shown, in bytes.
 pub(super) const MAX_TAIL: u64 = 2000;
 
-/// The output that a call has printed.
+/// The log of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogTail {
-    /// The file in the storage that keeps all of it.
+    /// The name of the file with the whole log.
     pub name: String,
     /// Its end.
     pub tail: String,
 }
 
-/// How a call failed.
+/// The failure of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Failure {
-    /// Why, in words.
+    /// The reason, in words.
     pub reason: String,
     /// Its exit status, if it ended by itself.
     pub exit_status: Option<i32>,
     /// The signal that killed it, if one did.
     pub signal: Option<i32>,
-    /// How long it ran, in seconds.
+    /// The duration, in seconds.
     pub seconds: f64,
 }
 
 impl Stage<'_> {
-    /// Moves the log to a room, unless nothing was printed; returns its name there.
+    /// Moves the log to a room, unless it is empty. Returns its name there.
     pub(in crate::storage) fn keep_log(
         &mut self,
         name: &ResultName,
         room: &str,
     ) -> Result<Option<String>> {
+        let root = &self.storage.root;
         let log = self.log();
-        let known = self.storage.root.disk.metadata(&log)?;
+        let known = root.disk.metadata(&log)?;
         self.log_is_empty =
             known.is_none_or(|log| log.is_file() && log.links() == 1 && log.len() == 0);
         if self.log_is_empty || known.is_none_or(|log| !log.is_file()) {
             return Ok(None);
         }
         let kept = name.room(room);
-        // One that is another user's was shared by that user.
-        drop(self.storage.root.disk.share_made(&log));
-        self.storage.root.disk.rename(&log, &self.storage.root.place(&kept)?)?;
+        // The log of another user was shared by that user.
+        drop(root.disk.share_made(&log));
+        root.disk.rename(&log, &root.place(&kept)?)?;
         Ok(Some(kept))
     }
 
-    /// Records a failure, and keeps nothing of the outputs; returns the log.
+    /// Records a failure, and discards the outputs. Returns the log.
     ///
     /// # Errors
     ///
@@ -68,7 +69,7 @@ impl Stage<'_> {
         let mut stage = self.doubtless()?.unwrap_or(self);
         let storage = stage.storage;
         let log = stage.keep_log(name, FAILED)?.map(|name| {
-            // A log that cannot be read is no reason to say less of the failure itself.
+            // The failure is reported even without its log.
             let tail = storage.root.disk.tail(&storage.path(&name), MAX_TAIL).unwrap_or_default();
             LogTail { name, tail }
         });

@@ -1,4 +1,4 @@
-//! Whether a call is there: its record and all its outputs, made from the very inputs asked for.
+//! Looking up a call: its record and all its outputs, made from the requested inputs.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -42,21 +42,23 @@ impl Storage {
         Err(StorageError::Collision(self.path(&name.record())))
     }
 
-    /// The name that a call would have, as far as its inputs are known: for showing.
+    /// The name of a call, as far as its inputs are known, for display.
     pub fn guess(
         &self,
         version: ComputationVersion<'_>,
         inputs: impl Iterator<Item = Option<Digest>>,
     ) -> ResultName {
-        let directory = self.versions.directory(&self.root, version);
-        let directory = directory.unwrap_or_else(|_| version.directories().swap_remove(0).into());
+        let directory = self
+            .versions
+            .directory(&self.root, version)
+            .unwrap_or_else(|_| version.directories().swap_remove(0).into());
         ResultName::guess(&directory, inputs)
     }
 
-    /// Looks for a call once more that was absent under a name, of which the caller has the lease by
-    /// now: whoever had it until then may have just published.
+    /// Looks again for a call that was absent under a name. The caller has acquired its lease, and
+    /// the previous holder may have just published.
     ///
-    /// Outputs without a record were looked for, and are not again.
+    /// Outputs without a record are not looked for again.
     ///
     /// # Errors
     ///
@@ -68,9 +70,10 @@ impl Storage {
         }
     }
 
-    /// Looks at what stands under a name, in a directory that belongs to the call's version.
+    /// Returns the state of a call under a name, in a directory that belongs to its version.
     pub(in crate::storage) fn state(&self, name: &ResultName, call: Call<'_>) -> Result<CallState> {
-        let (record_name, taken) = (name.record(), SystemTime::now());
+        let record_name = name.record();
+        let taken = SystemTime::now();
         if let Some(outputs) = self.cached_record(&record_name, call)?
             && self.are_published(name, &outputs)?
         {
@@ -99,12 +102,12 @@ impl Storage {
         self.recorded(name, &record, stat.id())
     }
 
-    /// Whether a file is there and still the published one.
+    /// Whether a file exists and is still the published one.
     pub(in crate::storage) fn is_published(&self, path: &Path, file: &Published) -> Result<bool> {
         self.ingest.is_published(&self.root.disk, path, file)
     }
 
-    /// Whether all outputs are there, and still the published ones.
+    /// Whether all outputs exist and are still the published ones.
     fn are_published(&self, name: &ResultName, outputs: &[Published]) -> Result<bool> {
         for (number, output) in outputs.iter().enumerate() {
             if !self.is_published(&self.path(&name.output(number)), output)? {
@@ -118,14 +121,16 @@ impl Storage {
         for (number, output) in record.outputs.iter().enumerate() {
             let path = self.path(&name.output(number));
             if !self.is_published(&path, output)? {
-                // It may be waiting still, or somebody may just be moving it.
+                // It may still be in the stage, or be moved from there just now.
                 self.roll_forward(name, number, record);
                 if !self.is_published(&path, output)? {
                     let file = name.output(number);
-                    let defect = self.defect_of(&file, &output.digest)?;
-                    // Whoever has deleted it wants it made again.
-                    let damage = !matches!(defect, Defect::Missing);
-                    let damage = damage.then(|| Damage { file, what: defect.to_string() });
+                    let stop = AtomicBool::new(false);
+                    let defect = Defect::of_file(&self.root, &file, &output.digest, &stop)?
+                        .unwrap_or(Defect::Contents);
+                    // A deleted output is no damage: the user wants it computed again.
+                    let damage = (!matches!(defect, Defect::Missing))
+                        .then(|| Damage { file, what: defect.to_string() });
                     return Ok(CallState::Incomplete(Some(id), damage));
                 }
             }
@@ -133,21 +138,16 @@ impl Storage {
         Ok(CallState::hit(name, &record.outputs))
     }
 
-    /// Returns what is wrong with a file that is not the recorded one.
-    fn defect_of(&self, name: &str, digest: &Digest) -> Result<Defect> {
-        let defect = Defect::of_file(&self.root, name, digest, &AtomicBool::new(false))?;
-        Ok(defect.unwrap_or(Defect::Contents))
-    }
-
-    /// Puts an output in its place that its execution had no time to, if it is waiting.
+    /// Moves an output to its place if it is still in the stage: its execution had no time to do
+    /// so.
     fn roll_forward(&self, name: &ResultName, number: usize, record: &CallRecord) {
         if let Origin::Executed { stage, .. } = &record.origin
             && self.root.writable
             && is_stage(stage)
         {
             let waiting = self.path(&waiting(stage, number));
-            // What is not the recorded file was not staged for it. What cannot be moved is missing,
-            // and that is seen next.
+            // Another file was not staged for this record. A file that cannot be moved is found
+            // missing next.
             if self.is_published(&waiting, &record.outputs[number]).unwrap_or(false) {
                 drop(self.reveal(&waiting, name, number));
             }

@@ -18,7 +18,7 @@ use crate::storage::records::Published;
 pub(super) struct Ingest {
     pub(super) cache: Option<Cache>,
     pub(super) stop: Arc<AtomicBool>,
-    /// The bytes of all expected files, and those that were read or need not be.
+    /// The number of bytes of all expected files, and of those that were read or need not be.
     expected: AtomicU64,
     done: AtomicU64,
     /// The sizes of the task inputs in the storage, once they were listed.
@@ -27,12 +27,12 @@ pub(super) struct Ingest {
 }
 
 impl Ingest {
-    /// Expects so many bytes more.
+    /// Adds to the number of expected bytes.
     pub(super) fn expect(&self, bytes: u64) {
         self.expected.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// How many bytes of the expected files are done with, and how many there are.
+    /// The number of processed bytes of expected files, and the number of expected bytes.
     pub(super) fn progress(&self) -> (u64, u64) {
         let expected = self.expected.load(Ordering::Relaxed);
         (self.done.load(Ordering::Relaxed).min(expected), expected)
@@ -55,14 +55,14 @@ pub(super) struct Original<'a> {
 }
 
 impl Original<'_> {
-    /// Whether it takes little time to read it twice, or none: it is small, or its digest is cached.
+    /// Whether hashing it separately is cheap: it is small, or its digest is cached.
     pub(super) fn is_cheap(&self) -> bool {
         self.cached.is_some() || self.reading.is_file() && !self.reading.is_large()
     }
 }
 
 impl Ingest {
-    /// Returns what a user's file contains; reads it unless that is cached.
+    /// Returns the digest of a user's file. Reads it unless the digest is cached.
     pub(super) fn read_to_digest(&self, path: &Path) -> Result<Digest> {
         self.digest_of(&mut self.original(path)?)
     }
@@ -73,14 +73,14 @@ impl Ingest {
         Ok(self.begin(Reading::open_unless(&self.stop, path)?, taken))
     }
 
-    /// Returns what a file of the storage contains; reads it unless that is cached.
+    /// Returns the digest of a file of the storage. Reads it unless the digest is cached.
     pub(super) fn stored_digest(&self, disk: &Disk, path: &Path) -> Result<Digest> {
         let taken = SystemTime::now();
         let reading = disk.reading(path)?.until(&self.stop);
         self.digest_of(&mut self.begin(reading, taken))
     }
 
-    /// Whether a file is there and still the published one.
+    /// Whether a file exists and is still the published one.
     pub(super) fn is_published(&self, disk: &Disk, path: &Path, file: &Published) -> Result<bool> {
         match disk.metadata(path)? {
             Some(metadata) => self.unchanged(disk, path, &metadata, file),
@@ -90,8 +90,8 @@ impl Ingest {
 
     /// Whether a file is still the published one.
     ///
-    /// Size and time stamp decide; only where the time stamp differs is the file read, and a large one
-    /// once. Copying tools may cut a time stamp to whole seconds, a clone has times of its own, and a
+    /// Size and time stamp decide. A file is read only if its time stamp differs, and a large file
+    /// only once. Copying tools may cut a time stamp to whole seconds, a clock may be wrong, and a
     /// user may `touch` a file.
     pub(super) fn unchanged(
         &self,
@@ -107,19 +107,19 @@ impl Ingest {
     }
 
     fn begin<'a>(&'a self, mut reading: Reading<'a>, taken: SystemTime) -> Original<'a> {
+        let stat = reading.metadata().stat();
+        let mut cached = None;
         if reading.is_file() {
             reading = reading.counting(&self.done);
+            cached = self.cache.as_ref().and_then(|cache| digests::look_up(cache, &stat));
         }
-        let stat = reading.metadata().stat();
-        let cache = self.cache.as_ref().filter(|_| reading.is_file());
-        let cached = cache.and_then(|cache| digests::look_up(cache, &stat));
         if cached.is_some() {
             self.done.fetch_add(stat.size, Ordering::Relaxed);
         }
         Original { reading, stat, taken, cached }
     }
 
-    /// Returns what a file contains; reads it unless that is cached.
+    /// Returns the digest of a file. Reads it unless the digest is cached.
     pub(super) fn digest_of(&self, original: &mut Original<'_>) -> Result<Digest> {
         if let Some(digest) = original.cached {
             return Ok(digest);
@@ -129,13 +129,13 @@ impl Ingest {
         Ok(digest)
     }
 
-    /// Goes back to the beginning of a file, which is to be read again.
+    /// Goes back to the beginning of a file that is read again.
     pub(super) fn rewind(&self, original: &mut Original<'_>) -> Result<()> {
         self.expect(original.stat.size);
         original.reading.rewind()
     }
 
-    /// Copies a file; returns what the copy contains.
+    /// Copies a file. Returns the digest of the copy.
     pub(super) fn copy_of(
         &self,
         disk: &Disk,
@@ -147,7 +147,7 @@ impl Ingest {
         Ok(digest)
     }
 
-    /// Whether a task input is there that has as many bytes as a file.
+    /// Whether there is a task input of the same size as a file.
     pub(super) fn may_have(&self, root: &Root, original: &Original<'_>) -> Result<bool> {
         if !original.reading.is_file() {
             return Ok(false);
@@ -163,7 +163,7 @@ impl Ingest {
         Ok(self.sizes.get_or_init(|| sizes).contains(&original.stat.size))
     }
 
-    /// Caches the digest of a file that has just been read, unless it is small, racy or has changed
+    /// Caches the digest of a file that was read, unless it is small, racy or has changed
     /// meanwhile.
     fn cache_digest(&self, original: &Original<'_>, digest: Digest) -> Result<()> {
         let Original { reading, stat, taken, .. } = original;

@@ -1,4 +1,4 @@
-//! Task inputs: copied into the storage under what they contain.
+//! Task inputs: copied into the storage, and named by their contents.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use crate::storage::disk::{FileId, Result, StorageError};
 use crate::storage::layout::{DIGITS, Digits, task_input, task_input_record};
 use crate::storage::records::{Format, InputRecord, Provenance, Published, Read};
 
-/// Where the contents of a task input come from.
+/// The source of the contents of a task input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputSource {
-    /// A file of the user's, or something else that can be read, such as a pipe.
+    /// A user's file, or something else that can be read, such as a pipe.
     File(PathBuf),
     /// The contents themselves.
     Bytes(Vec<u8>),
@@ -28,19 +28,19 @@ impl From<&Path> for InputSource {
 /// A task input, and whether the storage has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// The file that it is, or would be.
+    /// Its file, or the one that it would have.
     pub file: Stored,
-    /// Whether the file is there.
+    /// Whether the file exists.
     pub there: bool,
 }
 
-/// What stands under the name of a task input.
+/// The state of the file under the name of a task input.
 enum InputState {
-    /// The very contents, written at this time.
+    /// The same contents, written at this time.
     Same(i64),
     /// Other contents with the same digits.
     Collision,
-    /// Nothing, or what is not what its name says.
+    /// No file, or one with contents that do not fit the name.
     Vacant,
 }
 
@@ -55,11 +55,11 @@ impl<'a> Inputs<'a> {
         Self { storage }
     }
 
-    /// Returns the name under which an input is, or would be, in the storage.
+    /// Returns the file of an input in the storage, or the one that it would have.
     ///
     /// # Errors
     ///
-    /// Fails if the file or the storage cannot be read, or if somebody asked to stop.
+    /// Fails if the file or the storage cannot be read, or if reading is interrupted.
     pub fn find(&self, source: &InputSource) -> Result<Input> {
         self.known(match source {
             InputSource::File(path) => self.storage.ingest.read_to_digest(path)?,
@@ -67,14 +67,14 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Copies an input into the storage, unless it is there.
+    /// Copies an input into the storage, unless it is there already.
     ///
-    /// A large file is read once, if at all: it is copied as soon as the storage cannot have it.
+    /// A large file is read at most once: it is copied at once if the storage cannot have it.
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be read or the storage cannot be written, or if somebody asked to
-    /// stop. Then nothing is left of it.
+    /// Fails if the file cannot be read or the storage cannot be written, or if reading is
+    /// interrupted. Then no part of the copy remains.
     pub fn store(&self, source: &InputSource) -> Result<Input> {
         match source {
             InputSource::File(path) => self.store_file(path),
@@ -107,9 +107,9 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Publishes what a function writes to a private file. If it fails, nothing is left of that.
+    /// Publishes a file that a function writes under a private name. Removes it after a failure.
     fn publish(&self, write: impl FnOnce(&Path) -> Result<Digest>) -> Result<Input> {
-        let copy = self.storage.root.place(&self.storage.root.private_name())?;
+        let copy = self.storage.root.private_path()?;
         let published = write(&copy).and_then(|digest| self.publish_copy(digest, &copy));
         if published.is_err() {
             drop(self.storage.root.disk.remove(&copy));
@@ -120,25 +120,27 @@ impl<'a> Inputs<'a> {
     fn known(&self, digest: Digest) -> Result<Input> {
         self.announce_input(&digest);
         let (digits, found) = self.find_contents(&digest)?;
-        let (name, modified_ns) = (task_input(&digest, digits), found.unwrap_or_default());
+        let name = task_input(&digest, digits);
+        let modified_ns = found.unwrap_or_default();
         Ok(Input { file: Stored { name, digest, modified_ns }, there: found.is_some() })
     }
 
     fn publish_copy(&self, digest: Digest, copy: &Path) -> Result<Input> {
         self.announce_input(&digest);
-        // Two inputs may be the same.
+        // Two threads may publish the same contents.
         let _one_at_a_time = self.storage.ingest.publishing();
         let (digits, found) = self.find_contents(&digest)?;
         let name = task_input(&digest, digits);
+        let root = &self.storage.root;
         let modified_ns = if let Some(modified_ns) = found {
-            self.storage.root.disk.remove(copy)?;
+            root.disk.remove(copy)?;
             modified_ns
         } else {
-            let modified_ns = self.storage.root.disk.seal(copy)?;
-            self.storage.root.sync(copy)?;
-            let place = self.storage.root.place(&name)?;
-            self.storage.root.disk.rename(copy, &place)?;
-            self.storage.root.unsynced.note_entry(&place);
+            let modified_ns = root.disk.seal(copy)?;
+            root.sync(copy)?;
+            let place = root.place(&name)?;
+            root.disk.rename(copy, &place)?;
+            root.unsynced.note_entry(&place);
             self.record_input(digits, Published { digest, modified_ns })?;
             modified_ns
         };
@@ -149,8 +151,8 @@ impl<'a> Inputs<'a> {
         self.storage.announce_roots(DIGITS.map(|digits| task_input(digest, digits)));
     }
 
-    /// Returns how many digits the name of these contents has, and when they were written if they
-    /// are there.
+    /// Returns the number of digits in the name of these contents, and the time of the last write
+    /// if the file exists.
     fn find_contents(&self, digest: &Digest) -> Result<(Digits, Option<i64>)> {
         for digits in DIGITS {
             match self.input_state(digest, digits)? {
@@ -163,8 +165,9 @@ impl<'a> Inputs<'a> {
     }
 
     fn input_state(&self, digest: &Digest, digits: Digits) -> Result<InputState> {
-        let path = self.storage.path(&task_input(digest, digits));
-        let Some(metadata) = self.storage.root.disk.metadata(&path)? else {
+        let Storage { root, ingest, .. } = self.storage;
+        let path = root.path(&task_input(digest, digits));
+        let Some(metadata) = root.disk.metadata(&path)? else {
             return Ok(InputState::Vacant);
         };
         let modified_ns = metadata.modified_ns();
@@ -174,16 +177,16 @@ impl<'a> Inputs<'a> {
         let record =
             self.storage.records().read::<InputRecord>(&task_input_record(digest, digits))?;
         if let Read::Record(InputRecord { file: known, .. }) = record
-            && self.storage.ingest.unchanged(&self.storage.root.disk, &path, &metadata, &known)?
+            && ingest.unchanged(&root.disk, &path, &metadata, &known)?
         {
             return Ok(same(known.digest));
         }
-        let found = self.storage.root.disk.digest(&path)?;
+        let found = root.disk.digest(&path)?;
         if task_input(&found, digits) != task_input(digest, digits) {
             return Ok(InputState::Vacant);
         }
-        if self.storage.root.writable {
-            // Without a record it is hashed again the next time, and that is all.
+        if root.writable {
+            // If the record cannot be written, the file is only hashed again the next time.
             drop(self.record_input(digits, Published { digest: found, modified_ns }));
         }
         Ok(same(found))
@@ -194,13 +197,14 @@ impl<'a> Inputs<'a> {
         self.storage.records().put(&task_input_record(&file.digest, digits), &record)
     }
 
-    /// Returns a literal: a file that is expected to be in the storage, or `None` if it is not.
+    /// Returns a literal, which is a file that should be in the storage; `None` if it is missing.
     ///
     /// # Errors
     ///
-    /// Fails if the file is there and cannot be read.
+    /// Fails if the file exists and cannot be read.
     pub fn literal(&self, name: &str) -> Result<Option<Stored>> {
-        let (disk, path) = (&self.storage.root.disk, self.storage.path(name));
+        let disk = &self.storage.root.disk;
+        let path = self.storage.path(name);
         match disk.metadata(&path)? {
             Some(metadata) if metadata.is_file() => {
                 self.storage.ingest.expect(metadata.len());
@@ -212,34 +216,31 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns the device and inode of a file that was found before, provided that it still has the
-    /// same contents: size and time stamp decide, as when it was found.
+    /// Returns the device and inode of a file that was found before, if it still has the same
+    /// contents: size and time stamp decide, as when it was found.
     ///
     /// # Errors
     ///
     /// Fails if the file was changed or replaced meanwhile, or the storage cannot be read.
     pub fn verify_unchanged(&self, file: &Stored) -> Result<FileId> {
         let Stored { ref name, digest, modified_ns } = *file;
-        let (disk, path) = (&self.storage.root.disk, self.storage.path(name));
+        let published = Published { digest, modified_ns };
+        let disk = &self.storage.root.disk;
+        let path = self.storage.path(name);
         match disk.metadata(&path)? {
-            Some(metadata)
-                if self.storage.ingest.unchanged(
-                    disk,
-                    &path,
-                    &metadata,
-                    &Published { digest, modified_ns },
-                )? =>
-            {
-                Ok(metadata.id())
+            Some(found) if self.storage.ingest.unchanged(disk, &path, &found, &published)? => {
+                Ok(found.id())
             }
             _ => Err(StorageError::Changed(path)),
         }
     }
 
-    /// Expects these inputs to be taken in. Returns whether several threads are of use for that, and
-    /// do no harm: what is read from pipes may depend on the order.
+    /// Announces inputs that are going to be read, for the progress. Returns whether several
+    /// threads are useful for that, and harmless: the contents of pipes may depend on the order of
+    /// reading.
     pub fn expect(&self, sources: &[&InputSource]) -> bool {
-        let (mut large, mut only_files) = (0, true);
+        let mut large = 0;
+        let mut only_files = true;
         for source in sources {
             let InputSource::File(path) = source else { continue };
             match fs::metadata(path) {
@@ -253,8 +254,8 @@ impl<'a> Inputs<'a> {
         only_files && large > 1
     }
 
-    /// How many bytes of what is to be taken in are done with, and how many there are, as far as that
-    /// is known.
+    /// The number of processed bytes of the announced inputs, and the number of all their bytes, as
+    /// far as it is known.
     pub fn taken_in(&self) -> (u64, u64) {
         self.storage.ingest.progress()
     }

@@ -14,7 +14,7 @@ use crate::storage::records::{
 };
 use crate::task::name::{InputName, TaskName};
 
-/// A job that is done.
+/// A finished job.
 #[derive(Debug)]
 pub struct Job<'a> {
     /// The version of the task.
@@ -25,15 +25,15 @@ pub struct Job<'a> {
     pub inputs: &'a [Digest],
     /// The literals that its workflow reads.
     pub literals: &'a [Stored],
-    /// The files that are its outputs, in order.
+    /// Its outputs, in order.
     pub outputs: &'a [Stored],
-    /// The names of all calls that it made.
+    /// The names of all its calls.
     pub calls: Vec<&'a ResultName>,
 }
 
-/// A job's record, of which the names of its calls are not kept: they may be many.
+/// The record of a job without the names of its calls, of which there may be many.
 #[derive(Deserialize)]
-#[expect(dead_code, reason = "without one of these it is no record")]
+#[expect(dead_code, reason = "a record without one of these is spoiled")]
 struct Done {
     format: Format,
     task: TaskName,
@@ -47,7 +47,7 @@ struct Done {
 }
 
 impl Done {
-    /// Whether it is the record of the job of a task from these inputs.
+    /// Whether this is the record of a task's job from these inputs.
     fn is_of(&self, task: TaskVersion<'_>, inputs: &[Digest]) -> bool {
         self.task == *task.name
             && self.commit == *task.commit
@@ -59,14 +59,18 @@ impl Done {
 
 impl Job<'_> {
     fn recorded_inputs(&self) -> Vec<JobInput> {
-        let input =
-            |(name, digest): (&_, &Digest)| JobInput { name: Clone::clone(name), digest: *digest };
-        self.names.iter().zip(self.inputs).map(input).collect()
+        self.names
+            .iter()
+            .zip(self.inputs)
+            .map(|(name, digest)| JobInput { name: name.clone(), digest: *digest })
+            .collect()
     }
 
     fn recorded(files: &[Stored]) -> Vec<JobOutput> {
-        let file = |file: &Stored| JobOutput { file: file.name.clone(), digest: file.digest };
-        files.iter().map(file).collect()
+        files
+            .iter()
+            .map(|file| JobOutput { file: file.name.clone(), digest: file.digest })
+            .collect()
     }
 }
 
@@ -81,10 +85,10 @@ impl<'a> Jobs<'a> {
         Self { storage }
     }
 
-    /// Returns the names of the calls' files that are the outputs of a job, if it is done and they
-    /// are all there as they are recorded. What other calls have made on the way is not looked at.
+    /// Returns the outputs of a job, as names of calls' outputs, if the job is done and they all
+    /// exist as recorded. The outputs of other calls are not checked.
     ///
-    /// The files of the inputs are read only if some job of the task at this commit is done.
+    /// The inputs are read only if there is a job of the task at this commit.
     ///
     /// # Errors
     ///
@@ -95,14 +99,13 @@ impl<'a> Jobs<'a> {
         inputs: &[InputSource],
     ) -> Result<Option<Vec<String>>> {
         if self.storage.unrecorded == Unrecorded::Refuse {
-            // A job does not say which of its calls were adopted.
+            // The record of a job does not say which calls were adopted.
             return Ok(None);
         }
-        let records = |directory| format!("{directory}/{RECORDS}");
-        let rooms = task.directories().into_iter().map(records);
         let mut any = false;
-        for room in rooms {
-            any |= self.storage.root.disk.exists(&self.storage.path(&room))?;
+        for directory in task.directories() {
+            let records = self.storage.path(&format!("{directory}/{RECORDS}"));
+            any |= self.storage.root.disk.exists(&records)?;
         }
         if !any {
             return Ok(None);
@@ -114,7 +117,7 @@ impl<'a> Jobs<'a> {
                 InputSource::File(path) if path.is_file() => {
                     self.storage.ingest.read_to_digest(path)?
                 }
-                // Whatever is no regular file, such as a pipe, can be read only once, and not here.
+                // Anything but a regular file, such as a pipe, can be read only once, and not here.
                 InputSource::File(_) => return Ok(None),
             });
         }
@@ -129,7 +132,7 @@ impl<'a> Jobs<'a> {
         Ok(None)
     }
 
-    /// Whether the literals that a job has read contain the same still, if it says which it has.
+    /// Whether the literals of a job are recorded, and have the same contents still.
     fn has_literals(&self, literals: Option<&[JobOutput]>) -> Result<bool> {
         let Some(literals) = literals else { return Ok(false) };
         for JobOutput { file, digest } in literals {
@@ -140,7 +143,7 @@ impl<'a> Jobs<'a> {
         Ok(true)
     }
 
-    /// Returns the names of these files, if they are all outputs of calls and as these recorded them.
+    /// Returns the names of these files, if they are all outputs of calls, as recorded there.
     fn outputs_there(&self, outputs: Vec<JobOutput>) -> Result<Option<Vec<String>>> {
         let mut names = Vec::with_capacity(outputs.len());
         for JobOutput { file, digest } in outputs {
@@ -154,30 +157,35 @@ impl<'a> Jobs<'a> {
             if !Entry::Call(call).fits_call(&record) {
                 return Ok(None);
             }
-            let known = record.outputs.get(usize::from(number));
-            let Some(known) = known.filter(|known| known.digest == digest) else { return Ok(None) };
-            if !self.storage.is_published(&self.storage.path(&file), known)? {
-                return Ok(None);
+            match record.outputs.get(usize::from(number)) {
+                Some(known)
+                    if known.digest == digest
+                        && self.storage.is_published(&self.storage.path(&file), known)? =>
+                {
+                    names.push(file);
+                }
+                _ => return Ok(None),
             }
-            names.push(file);
         }
         Ok(Some(names))
     }
 
-    /// Keeps the outputs of a job under its own name, with its record; returns that name.
+    /// Stores the outputs of a job under its own name, with its record. Returns that name.
     ///
-    /// The outputs are links to files that are in the storage already.
+    /// The outputs are links to files of the storage.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be written.
     pub fn publish(&self, job: &Job<'_>) -> Result<ResultName> {
-        let (inputs, outputs) = (job.recorded_inputs(), Job::recorded(job.outputs));
+        let inputs = job.recorded_inputs();
+        let outputs = Job::recorded(job.outputs);
         let literals = Job::recorded(job.literals);
         let names = job.task.names(job.inputs);
         for name in &names {
             match self.storage.records().read::<Done>(&name.record())? {
-                // What does not tell its place may be of another task, unless it has the same outputs.
+                // A record without the path of its task may be of another task, unless it has the
+                // same outputs.
                 Read::Record(known)
                     if known.inputs != inputs
                         || known.commit != *job.task.commit
@@ -206,10 +214,8 @@ impl<'a> Jobs<'a> {
                         recorded: Provenance::now(),
                     };
                     self.storage.records().put(&name.record(), &record)?;
-                    self.storage
-                        .root
-                        .disk
-                        .remove(&self.storage.path(&name.record_in(COLLECTED)))?;
+                    let tombstone = self.storage.path(&name.record_in(COLLECTED));
+                    self.storage.root.disk.remove(&tombstone)?;
                 }
             }
             return Ok(name.clone());
@@ -223,14 +229,13 @@ impl<'a> Jobs<'a> {
         for (number, output) in outputs.iter().enumerate() {
             let from = self.storage.path(&output.name);
             let place = self.storage.root.place(&name.output(number))?;
-            // Where the link fails for another reason, a copy may do.
+            // If the link fails for another reason, a copy may succeed.
             let linked = disk.link(&from, &place).unwrap_or(false)
                 || disk.id(&place)?.is_some_and(|place| disk.id(&from).ok() == Some(Some(place)));
             if !linked && !self.is_the_output(&place, &output.digest)? {
                 self.replace(&from, &place)?;
             }
-            self.storage.root.unsynced.note(&place);
-            self.storage.root.unsynced.note_entry(&place);
+            self.storage.root.unsynced.note_new(&place);
         }
         Ok(())
     }
@@ -242,13 +247,14 @@ impl<'a> Jobs<'a> {
         Ok(same_size && disk.digest(place)? == *digest)
     }
 
-    /// Puts a copy of a stored file in a place, whatever is there: its name promises the contents.
+    /// Replaces a file by a link to, or a copy of, a stored file: the name promises its contents.
     fn replace(&self, from: &Path, place: &Path) -> Result<()> {
-        let copy = self.storage.root.place(&self.storage.root.private_name())?;
-        if !self.storage.root.disk.link(from, &copy).unwrap_or(false) {
-            self.storage.root.disk.copy(from, &copy)?;
-            self.storage.root.disk.seal(&copy)?;
+        let disk = &self.storage.root.disk;
+        let copy = self.storage.root.private_path()?;
+        if !disk.link(from, &copy).unwrap_or(false) {
+            disk.copy(from, &copy)?;
+            disk.seal(&copy)?;
         }
-        self.storage.root.disk.rename(&copy, place).map(drop)
+        disk.rename(&copy, place).map(drop)
     }
 }

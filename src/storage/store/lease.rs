@@ -1,8 +1,8 @@
-//! Leases: who computes a call now, so that nobody else does.
+//! Leases: each call is executed by one run at a time.
 //!
-//! A lease is a file in `running/` that names a run: a hard link to a file of that run, made in one
-//! step, and only if nobody else has it. It saves work and nothing more: whether a call's outputs
-//! are right never depends on it. A file system that knows no hard links has no leases.
+//! A lease is a file in `running/` that names a run. It is a hard link to a file of that run, so it
+//! is created atomically, and only if it does not exist. Leases save work and nothing more: the
+//! correctness of outputs never depends on them. A file system without hard links has no leases.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use super::run::{Holder, OwnRun};
 use crate::storage::disk::{Result, Root};
 use crate::storage::layout::{LEASES, ResultName, RunName};
 
-/// How often a lease that others take and give back is tried for.
+/// The number of attempts to acquire a lease that others acquire and release.
 const MAX_ATTEMPTS: usize = 10;
 
-/// The right to compute a call, given back when dropped.
+/// The right to execute a call, released when dropped.
 #[derive(Debug)]
 pub struct Lease<'a> {
     leases: Leases<'a>,
@@ -34,15 +34,15 @@ impl<'a> Leases<'a> {
 
     /// Acquires the lease of a call, or returns its holder.
     ///
-    /// A lease of a run that is no more is taken over.
+    /// The lease of a run that has ended is taken over.
     ///
     /// # Errors
     ///
-    /// Returns the run that has it.
+    /// Returns the run that holds it.
     pub fn acquire(&self, name: &ResultName) -> Result<Lease<'a>, Holder> {
         let free = Lease { leases: *self, path: None };
         let Ok((own, path)) = self.lease_files(name) else { return Ok(free) };
-        // Again: a lease that is given back between the two steps is free.
+        // A lease that is released between the two steps is free at the next attempt.
         for _ in 0..MAX_ATTEMPTS {
             match self.root.disk.link(&own, &path) {
                 Ok(true) => return Ok(Lease { leases: *self, path: Some(path) }),
@@ -53,7 +53,7 @@ impl<'a> Leases<'a> {
             if let Some(holder) = self.holder(name) {
                 return Err(holder);
             }
-            // One that was not there was given back, and may be somebody else's by now; so may one
+            // A lease that did not exist was released, and may be another run's now; so may one
             // that was taken over meanwhile.
             if lease.is_some() && self.root.disk.id(&path).ok() == Some(lease) {
                 drop(self.root.disk.remove(&path));
@@ -62,16 +62,16 @@ impl<'a> Leases<'a> {
         Ok(free)
     }
 
-    /// The file that names this run, and where a link to it is a call's lease.
+    /// The file that names this run, and the path of a call's lease, which is a link to it.
     fn lease_files(&self, name: &ResultName) -> Result<(PathBuf, PathBuf)> {
         Ok((self.run.appear(self.root)?.to_owned(), self.root.place(&name.room(LEASES))?))
     }
 
-    /// Who computes a call now: a run that has its lease, and lives.
+    /// Returns the run that executes a call now: it has the lease, and is alive.
     pub fn holder(&self, name: &ResultName) -> Option<Holder> {
         let text = self.root.disk.read(&self.root.path(&name.room(LEASES))).ok()??;
         let run: RunName = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
-        // This run gives its leases back; one that is there is another call's, which turned out to
+        // This run releases its leases. One that exists belongs to another call that turned out to
         // be the same.
         let own = run == *self.run.name();
         let alive =
@@ -81,12 +81,13 @@ impl<'a> Leases<'a> {
 }
 
 impl Lease<'_> {
-    /// Whether it is still this run's: somebody who took this run for dead may have it now.
+    /// Whether this run still holds it: another run may have taken this one for dead, and have it
+    /// now.
     fn is_own(&self, path: &Path) -> Result<bool> {
         let Leases { root, run } = self.leases;
-        let own = root.path(run.directory()).join("run");
-        let (own, lease) = (root.disk.metadata(&own)?, root.disk.metadata(path)?);
-        Ok(own.zip(lease).is_some_and(|(own, lease)| own.id().1 == lease.id().1))
+        let own = root.disk.id(&root.path(run.directory()).join("run"))?;
+        let lease = root.disk.id(path)?;
+        Ok(own.zip(lease).is_some_and(|((_, own), (_, lease))| own == lease))
     }
 }
 

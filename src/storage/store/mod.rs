@@ -1,4 +1,4 @@
-//! The protocol: how calls are found, executed once, published, and taken over.
+//! The protocol: calls are found, executed once, published, and taken over.
 
 mod adoption;
 mod attempt;
@@ -50,14 +50,14 @@ use super::records::Records;
 use crate::cache::{Cache, FileStat};
 use crate::digest::Digest;
 
-/// A file in the storage, and what it contains.
+/// A file in the storage, and its digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// Its name, relative to the storage.
     pub name: String,
     /// Its digest.
     pub digest: Digest,
-    /// When it was last written, in nanoseconds since 1970; of no meaning if it is not there.
+    /// The time of its last write, in nanoseconds since 1970; meaningless if it does not exist.
     pub modified_ns: i64,
 }
 
@@ -80,20 +80,21 @@ pub struct Storage {
     record_cache: RwLock<Option<RecordCache>>,
     versions: Versions,
     claims: Claims,
-    /// Outputs without a record that had not settled: their stat, and since when it is the same.
+    /// Outputs without a record that had not settled: their stat, and the time since when it is the
+    /// same.
     unsettled: Mutex<HashMap<String, (FileStat, Instant)>>,
-    /// Directories that can be written, as far as that was checked.
+    /// Directories that were found writable.
     writable_dirs: Mutex<HashSet<PathBuf>>,
-    /// Private directories that no call uses now.
+    /// Private directories that are not in use.
     slots: Mutex<Vec<String>>,
 }
 
 impl Storage {
-    /// Opens the storage for reading only. Nothing in it is changed, and it need not be there.
+    /// Opens the storage for reading only. Nothing in it is changed, and it need not exist.
     ///
     /// # Errors
     ///
-    /// Fails if the path is something other than a storage, or may not be looked at.
+    /// Fails if the path is something other than a storage, or may not be read.
     pub fn inspect(path: &Path, unrecorded: Unrecorded) -> Result<Self> {
         Site::of(path)?.check(path, Absent::Accept)?;
         let disk = Disk::open(&std::path::absolute(path).doing("open the storage", path)?)?;
@@ -112,19 +113,19 @@ impl Storage {
         })
     }
 
-    /// Opens a storage that is there, for reading only.
+    /// Opens an existing storage for reading only.
     ///
     /// # Errors
     ///
-    /// Fails if there is no storage, or it may not be looked at.
+    /// Fails if there is no storage, or it may not be read.
     pub fn existing(path: &Path) -> Result<Self> {
         Site::of(path)?.check(path, Absent::Refuse)?;
         Self::inspect(path, Unrecorded::Refuse)
     }
 
-    /// Opens the storage for reading and writing, and makes it if it is not there.
+    /// Opens the storage for reading and writing; creates it if it does not exist.
     ///
-    /// Leftovers of runs that died are put in place or removed.
+    /// The leftovers of killed runs are published or removed.
     ///
     /// # Errors
     ///
@@ -138,31 +139,31 @@ impl Storage {
         Ok(storage)
     }
 
-    /// Caches digests and records there.
+    /// Uses a cache for digests and records.
     #[must_use]
     pub fn with_cache(mut self, cache: Option<Cache>) -> Self {
         self.ingest.cache = cache;
         self
     }
 
-    /// Lets it stop to read inputs when this becomes true.
+    /// Interrupts the reading of inputs when `stop` becomes true.
     #[must_use]
     pub fn until(mut self, stop: Arc<AtomicBool>) -> Self {
         self.ingest.stop = stop;
         self
     }
 
-    /// The absolute path of a name: for programs that run elsewhere.
+    /// The absolute path of a name, for other programs.
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.path(name)
     }
 
-    /// The path of a name as the user named the storage: for showing.
+    /// The path of a name as the user named the storage, for display.
     pub fn shown(&self, name: &str) -> PathBuf {
         self.root.shown(name)
     }
 
-    /// The name of a file in the storage, given its path from anywhere.
+    /// The name of a file in the storage at a path, which may be relative or go through links.
     pub fn name_of(&self, path: &Path) -> Option<String> {
         self.root.name_of(path)
     }
@@ -176,33 +177,33 @@ impl Storage {
         self.root.id_of(path)
     }
 
-    /// The error that the storage is not where it was when it was opened, if it is not.
+    /// An error if the storage is not where it was when it was opened.
     pub fn vanished(&self) -> Option<StorageError> {
         self.root.vanished()
     }
 
-    /// Checks that what was published is where its name says: that no directory was moved meanwhile.
+    /// Checks that no directory of results was moved or replaced meanwhile.
     ///
     /// # Errors
     ///
     /// Fails if one was.
     pub fn check_in_place(&self) -> Result<()> {
         self.root.vanished().map_or(Ok(()), Err)?;
-        // The private directories of other runs go with these.
+        // The private directories of other runs may be removed with these.
         let moved = self.root.disk.moved(&["c_", "t_", TASK_INPUTS]);
         moved.map_or(Ok(()), |path| Err(StorageError::Moved(path)))
     }
 
-    /// Whether anything is flushed: many calls should share a flush then.
+    /// Whether writes are flushed: many calls should share a flush then.
     pub fn flushes(&self) -> bool {
         self.root.unsynced.is_synced()
     }
 
-    /// Waits until everything that was written so far is on the disk.
+    /// Waits until everything written so far is on the disk.
     ///
     /// # Errors
     ///
-    /// Fails if the disk does; then nothing of it can be counted on.
+    /// Fails if the disk does; then none of it may have reached the disk.
     pub fn flush(&self) -> Result<()> {
         self.root.flush()
     }
@@ -212,7 +213,7 @@ impl Storage {
         Records::new(&self.root)
     }
 
-    /// What earlier attempts have left: failures, logs and tombstones.
+    /// The earlier attempts at calls: failures, logs and tombstones.
     pub const fn attempts(&self) -> Attempts<'_> {
         Attempts::new(&self.root)
     }

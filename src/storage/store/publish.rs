@@ -1,8 +1,9 @@
-//! How the outputs of an execution become visible.
+//! Publishing: making the outputs of an execution visible.
 //!
-//! Linking the record decides: it appears whole, under a name that was free, so one execution wins
-//! and every other one throws its outputs away. The winner's outputs then move from its stage to
-//! their places; if it dies on the way, whoever meets the record next moves the rest.
+//! The link to the record is the commit point: it appears atomically under a free name, so one
+//! execution wins, and every other one discards its outputs. The winner's outputs then move from
+//! its stage to their places. If the winner is killed meanwhile, the next run that reads the record
+//! moves the rest.
 
 use std::path::Path;
 
@@ -11,14 +12,14 @@ use super::{Sealed, Storage};
 use crate::storage::disk::{FileId, Result, StorageError, lock};
 use crate::storage::layout::{LOGS, ResultName};
 
-/// How often a result that others change is looked at before giving up.
+/// The number of attempts to read a result that others change.
 const MAX_ATTEMPTS: usize = 10;
 
 impl Sealed<'_> {
-    /// Makes the outputs visible, all or none; returns those that are visible then.
+    /// Makes all outputs visible, or none. Returns the visible outputs.
     ///
-    /// They are another execution's if that was faster. With `replace`, what is there goes to quarantine
-    /// even if it is whole.
+    /// They are those of another execution if that was faster. With `replace`, existing outputs go
+    /// to quarantine even if they are intact.
     ///
     /// # Errors
     ///
@@ -33,7 +34,7 @@ impl Sealed<'_> {
         let storage = self.stage.storage;
         let mut name = name.clone();
         for _ in 0..MAX_ATTEMPTS {
-            // Without room for a directory, nothing is decided yet.
+            // If a directory cannot be created, nothing has been decided yet.
             storage.prepare(&name, self.stage.outputs)?;
             let place = storage.root.place(&name.record())?;
             if storage.root.disk.link(&self.stage.record(), &place)? {
@@ -66,27 +67,27 @@ impl Sealed<'_> {
         Err(StorageError::Unsteady(storage.path(&name.record())))
     }
 
-    /// Puts the record in the place of one whose outputs are lost or damaged; tells whether that
-    /// was still the one that was looked at.
+    /// Replaces a record whose outputs are lost or damaged. Returns false if it has changed since
+    /// it was read.
     ///
-    /// The name is never free in between: outputs without a record would be adopted.
+    /// There is a record at any moment: outputs without one would be adopted.
     fn replace(&self, name: &ResultName, record: FileId) -> Result<bool> {
-        let storage = self.stage.storage;
-        let (place, copy) = (storage.path(&name.record()), self.stage.copy());
-        let kept = storage
-            .root
-            .place(&format!("{}/record.json", storage.root.quarantine_room(&name.quarantine())))?;
-        if storage.root.disk.id(&place)? != Some(record) {
+        let root = &self.stage.storage.root;
+        let place = root.path(&name.record());
+        let copy = self.stage.copy();
+        let room = root.quarantine_room(&name.quarantine());
+        let kept = root.place(&format!("{room}/record.json"))?;
+        if root.disk.id(&place)? != Some(record) {
             return Ok(false);
         }
-        storage.root.disk.quarantine(&place, &kept)?;
-        storage.root.disk.link(&self.stage.record(), &copy)?;
-        storage.root.disk.rename(&copy, &place)?;
-        storage.root.unsynced.note_entry(&place);
+        root.disk.quarantine(&place, &kept)?;
+        root.disk.link(&self.stage.record(), &copy)?;
+        root.disk.rename(&copy, &place)?;
+        root.unsynced.note_entry(&place);
         Ok(true)
     }
 
-    /// Moves everything to its place, after the record.
+    /// Moves the outputs and the log to their places, after the record.
     fn reveal(&mut self, name: ResultName) -> Result<Outputs> {
         self.stage.awaited = true;
         for number in 0..self.stage.outputs {
@@ -100,7 +101,7 @@ impl Sealed<'_> {
 }
 
 impl Storage {
-    /// Makes the directories that a call needs to be published, and checks that they can be written.
+    /// Creates the directories in which a call is published, and checks that they can be written.
     ///
     /// # Errors
     ///
@@ -118,9 +119,9 @@ impl Storage {
         Ok(())
     }
 
-    /// Moves an output that waits to its place; what is there goes to quarantine.
+    /// Moves a staged output to its place. An existing file goes to quarantine.
     ///
-    /// If it does not wait any more, somebody who met the record has moved it.
+    /// If it is not staged any more, another run that read the record has moved it.
     pub(in crate::storage) fn reveal(
         &self,
         waiting: &Path,
@@ -166,7 +167,7 @@ mod tests {
         name
     }
 
-    /// Does as if the call had been executed under this name.
+    /// Publishes as if the call had been executed under this name.
     fn publish(storage: &Storage, call: Call<'_>, name: &ResultName, output: &str) {
         let stage = storage.stage(1).unwrap();
         fs::write(stage.outputs().next().unwrap(), output).unwrap();

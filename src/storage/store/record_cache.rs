@@ -1,8 +1,8 @@
-//! The record cache: what the records of a task's calls said, so that they need not be read again.
+//! The record cache: the contents of the records of a task's calls, which need not be read again.
 //!
-//! It has an entry for each storage and task. The name of a record cannot come to mean another file,
-//! nor be removed, without a change of the directory that holds it. So one look at a directory is
-//! enough for all records in it. If it has changed, each record is looked at.
+//! It has an entry for each storage and task. The name of a record cannot come to mean another
+//! file, nor be removed, without a change of its directory. So one `stat` of a directory is enough
+//! for all records in it. If it has changed, each record has a `stat` of its own.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
@@ -21,16 +21,16 @@ use crate::storage::layout::ComputationVersion;
 use crate::storage::records::{CallRecord, Published};
 use crate::task::name::TaskName;
 
-/// The least number of found records that are cached. Fewer are read as fast as an entry.
+/// The least number of found records that are cached. Reading fewer is as fast as reading an entry.
 const MIN_RECORDS: usize = 256;
 
-/// An entry is replaced if fewer records were found for each that was not in it.
+/// An entry is replaced if fewer records than this were found for each that was missing from it.
 const MIN_FOUND_PER_MISS: usize = 8;
 
-/// How many tasks the cache keeps.
+/// The number of tasks in the cache.
 const MAX_TASKS: usize = 32;
 
-/// The records of a task's calls while that is evaluated.
+/// The records of a task's calls during its evaluation.
 #[derive(Debug)]
 pub(in crate::storage) struct RecordCache {
     table: Table,
@@ -41,20 +41,20 @@ pub(in crate::storage) struct RecordCache {
     records: HashMap<Key, CachedRecord>,
     /// Records that were read since.
     read: Mutex<HashMap<Key, CachedRecord>>,
-    /// How each directory looked before any record in it was used, and whether that is how it looked
-    /// when it was cached.
+    /// The stat of each directory before any record in it was used, and whether it is the cached
+    /// one.
     seen: Mutex<HashMap<String, (Option<FileStat>, bool)>>,
 }
 
 /// The hash of a record's name and of its call.
 type Key = Blake3;
 
-/// What the record of a call said.
+/// The contents of the record of a call.
 #[derive(Debug, Deserialize, Serialize)]
 struct CachedRecord {
     /// The stat of the record when it was read.
     stat: FileStat,
-    /// What each output contains, and when it was last written.
+    /// The digest of each output, and the time of its last write.
     outputs: Box<[(Digest, i64)]>,
     /// Whether it was a hit.
     #[serde(skip)]
@@ -62,42 +62,52 @@ struct CachedRecord {
 }
 
 impl Storage {
-    /// Loads the cached records of a task's calls, to be used from now on.
+    /// Loads the cached records of a task's calls, and uses them from now on.
     pub fn load_record_cache(&self, task: &TaskName) {
         let mut current = self.record_cache.write().unwrap_or_else(PoisonError::into_inner);
         if current.as_ref().is_none_or(|current| current.task != *task)
             && let Some(cache) = &self.ingest.cache
             && let Some(table) = Table::open(cache, "records", MAX_TASKS).of_this_program()
         {
-            let (task, opened) = (task.clone(), SystemTime::now());
-            let entry = table.look_up(&self.record_key(&task), |()| true).hit();
+            let opened = SystemTime::now();
+            let entry = table.look_up(&self.record_key(task), |()| true).hit();
             let (directories, records) = entry.unwrap_or_default();
-            let (read, seen) = Default::default();
-            *current = Some(RecordCache { table, task, opened, directories, records, read, seen });
+            *current = Some(RecordCache {
+                table,
+                task: task.clone(),
+                opened,
+                directories,
+                records,
+                read: Mutex::default(),
+                seen: Mutex::default(),
+            });
         }
     }
 
-    /// Saves the records that were found since then, if enough of them are new to the cache.
+    /// Saves the records found since then, if enough of them are new to the cache.
     pub fn save_record_cache(&self) {
         let current = self.record_cache.write().unwrap_or_else(PoisonError::into_inner).take();
         let Some(current) = current else { return };
         let RecordCache { table, task, opened, directories, records, read, seen } = &current;
-        let (read, seen) = (lock(read), lock(seen));
-        // Directories that are new to the cache, and did not change since without showing it.
-        let changed = seen.iter().filter(|(_, (_, is_unchanged))| !is_unchanged);
-        let changed = changed.filter_map(|(name, (stat, _))| Some((name, stat.as_ref()?)));
-        let is_steady = |(name, stat): &(&String, &FileStat)| {
-            !stat.is_racy(*opened) && self.directory_stat(name).as_ref() == Some(*stat)
-        };
-        let new: Vec<_> = changed.filter(is_steady).collect();
-        let is_used = |(_, record): &(_, &CachedRecord)| record.used.load(Ordering::Relaxed);
-        let (used, unused): (Vec<_>, Vec<_>) = records.iter().partition(is_used);
+        let read = lock(read);
+        let seen = lock(seen);
+        // Directories that are new to the cache, and have not changed since, not even unnoticed.
+        let new: Vec<_> = seen
+            .iter()
+            .filter(|(_, (_, is_unchanged))| !is_unchanged)
+            .filter_map(|(name, (stat, _))| Some((name, stat.as_ref()?)))
+            .filter(|(name, stat)| {
+                !stat.is_racy(*opened) && self.directory_stat(name).as_ref() == Some(*stat)
+            })
+            .collect();
+        let (used, unused): (Vec<_>, Vec<_>) =
+            records.iter().partition(|(_, record)| record.used.load(Ordering::Relaxed));
         let found = used.len() + read.len();
         if found < MIN_RECORDS || (read.len() <= found / MIN_FOUND_PER_MISS && new.is_empty()) {
             return;
         }
-        // An unused record may be of another version, or of other inputs. Which directory holds it is not
-        // known, so a change of any of them evicts it.
+        // An unused record may be of another version, or of other inputs. Its directory is not
+        // known, so a change of any directory evicts it.
         let is_unchanged = |name: &String| seen.get(name).map(|(_, is_unchanged)| *is_unchanged);
         let keep_unused = unused.len() <= found
             && directories.keys().all(|name| is_unchanged(name) != Some(false));
@@ -109,14 +119,14 @@ impl Storage {
         table.insert(&self.record_key(task), &(), &(directories, records));
     }
 
-    /// Returns the outputs of a call that its record tells, if that is cached.
+    /// Returns the outputs of a call, if its record is cached.
     pub(in crate::storage) fn cached_record(
         &self,
         name: &str,
         call: Call<'_>,
     ) -> Result<Option<Vec<Published>>> {
         if self.unrecorded == Unrecorded::Refuse {
-            // The cache does not say what was adopted.
+            // The cache does not say which calls were adopted.
             return Ok(None);
         }
         let current = self.record_cache.read().unwrap_or_else(PoisonError::into_inner);
@@ -133,11 +143,11 @@ impl Storage {
             return Ok(None);
         }
         used.store(true, Ordering::Relaxed);
-        let published = |&(digest, modified_ns): &_| Published { digest, modified_ns };
-        Ok(Some(outputs.iter().map(published).collect()))
+        let outputs = outputs.iter();
+        Ok(Some(outputs.map(|&(digest, modified_ns)| Published { digest, modified_ns }).collect()))
     }
 
-    /// Whether the directory of a record looks as it did when it was cached. It is looked at once.
+    /// Whether the stat of a record's directory is the cached one. It is read once.
     fn is_unchanged(&self, record: &str, current: &RecordCache) -> bool {
         let directory = record.rsplit_once('/').map_or("", |(directory, _)| directory);
         let mut seen = lock(&current.seen);
@@ -150,7 +160,7 @@ impl Storage {
         is_unchanged
     }
 
-    /// Inserts a record that was read at that time or later, unless it is racy.
+    /// Inserts a record that was read at this time or later, unless it is racy.
     pub(in crate::storage) fn cache_record(
         &self,
         name: &str,
@@ -171,7 +181,7 @@ impl Storage {
         [self.root.disk.root().as_os_str().as_bytes(), task.as_str().as_bytes()]
     }
 
-    /// Looks at a directory; `None` if it is not there.
+    /// The stat of a directory; `None` if it does not exist.
     fn directory_stat(&self, directory: &str) -> Option<FileStat> {
         self.root.disk.directory_stat(&self.path(directory)).ok()?
     }
@@ -180,7 +190,7 @@ impl Storage {
 fn key(name: &str, version: ComputationVersion<'_>, inputs: &[Digest]) -> Key {
     let ComputationVersion { computation: _, commit, tree, dirty } = version;
     let mut bytes = Vec::with_capacity((3 + inputs.len()) * size_of::<Digest>() + name.len());
-    // The name says which computation.
+    // The computation is part of the name.
     bytes.extend_from_slice(if dirty { b"dirty" } else { commit.full().as_bytes() });
     bytes.extend_from_slice(tree.full().as_bytes());
     for Digest { sha1, blake3, size } in inputs {

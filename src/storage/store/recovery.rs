@@ -1,7 +1,7 @@
-//! Recovery: a run that dies leaves its private directory in `tmp/`.
+//! Recovery: a killed run leaves its private directory in `tmp/`.
 //!
-//! A run that finds the directory of a dead one on the same host puts in place what was already
-//! decided, and removes the rest.
+//! A run that finds the directory of a dead run of the same host moves published outputs to their
+//! places, and removes the rest.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::storage::layout::{DIGITS, RECORD, RUNS, ResultName, RunName};
 use crate::storage::records::CallRecord;
 
 impl Storage {
-    /// Finishes and removes what dead runs of this host have left. Failing to do so harms nothing.
+    /// Finishes and removes the leftovers of dead runs of this host. Failures are harmless.
     pub(in crate::storage) fn recover(&self) {
         for directory in self.root.disk.list(&self.path(RUNS)).unwrap_or_default() {
             let name = directory.file_name().and_then(OsStr::to_str);
@@ -21,23 +21,24 @@ impl Storage {
                 continue;
             };
             if self.is_over(&run, &directory) {
-                let slots = self.root.disk.list(&directory).unwrap_or_default().into_iter();
-                let files = slots.flat_map(|slot| self.root.disk.list(&slot).unwrap_or_default());
-                files.filter(|path| is_record(path)).for_each(|record| self.finish(&record));
+                for slot in self.root.disk.list(&directory).unwrap_or_default() {
+                    let files = self.root.disk.list(&slot).unwrap_or_default();
+                    files.iter().filter(|path| is_record(path)).for_each(|it| self.finish(it));
+                }
                 drop(self.root.disk.remove_tree(&directory));
             }
         }
     }
 
     fn is_over(&self, run: &RunName, directory: &Path) -> bool {
-        let is_timed_out = || {
-            let own = self.run.appear(&self.root).ok().and_then(Path::parent);
-            own.is_some_and(|own| run::is_timed_out(&self.root.disk, directory, own))
-        };
-        self.run.is_over(run) || self.run.may_precede(run) && is_timed_out()
+        if self.run.is_over(run) || !self.run.may_precede(run) {
+            return self.run.is_over(run);
+        }
+        let own = self.run.appear(&self.root).ok().and_then(Path::parent);
+        own.is_some_and(|own| run::is_timed_out(&self.root.disk, directory, own))
     }
 
-    /// Moves the outputs of an execution that had won to their places.
+    /// Moves the outputs of a published execution to their places.
     fn finish(&self, record: &Path) {
         let Ok(Some(text)) = self.root.disk.read(record) else {
             return;
@@ -50,7 +51,7 @@ impl Storage {
         for directory in version.directories() {
             for digits in DIGITS {
                 let name = ResultName::new(&directory, call.inputs, digits);
-                // Looking at the call moves what is waiting, if this execution is the recorded one.
+                // Reading the state moves staged outputs, if this execution is the recorded one.
                 drop(self.state(&name, call));
             }
         }

@@ -1,8 +1,8 @@
-//! What runs use: announced before it is looked for, so that nobody takes it away meanwhile.
+//! Garbage collection roots: names that runs use, announced before they are looked up, so that they
+//! are not collected meanwhile.
 //!
-//! A run writes the names into its private directory and then looks. Whoever wants to take
-//! something away first takes away its record, and then reads what is announced: one of the two
-//! sees the other.
+//! A run writes the names into its private directory, and then looks them up. A collector first
+//! removes a record, and then reads the roots. So one of the two notices the other.
 
 use std::collections::HashSet;
 
@@ -11,27 +11,24 @@ use crate::storage::disk::Result;
 use crate::storage::layout::{DIGITS, Entry, RUNS, RunName, roots_file, task_input};
 use crate::storage::records::JobRecord;
 
-/// Names in the storage that are in use: files, results, and directories with all in them.
+/// Names that are in use: files, results, and directories with everything in them.
 #[derive(Debug, Default)]
 pub struct GcRoots(HashSet<String>);
 
 impl Storage {
-    /// Tells others that this run is going to look for these names, or below them.
+    /// Announces that this run is going to look for these names, or below them.
     ///
-    /// A storage that cannot be written is not told: nobody could take anything away from it. On
-    /// one that is full, what this run uses may be taken away; a call that reads it then fails.
+    /// Nothing is announced in a storage that cannot be written: nothing can be collected from it.
+    /// If the storage is full, used files may be collected, and a call that reads them then fails.
     pub fn announce_roots(&self, names: impl IntoIterator<Item = String>) {
         let text = names.into_iter().fold(String::new(), |text, name| text + &name + "\n");
         if self.root.writable && !text.is_empty() && self.run.appear(&self.root).is_ok() {
-            drop(
-                self.root
-                    .disk
-                    .append(&self.path(&roots_file(self.run.directory())), text.as_bytes()),
-            );
+            let roots = self.path(&roots_file(self.run.directory()));
+            drop(self.root.disk.append(&roots, text.as_bytes()));
         }
     }
 
-    /// Returns what all other runs that live have announced.
+    /// Returns the roots of all other living runs.
     ///
     /// # Errors
     ///
@@ -43,8 +40,8 @@ impl Storage {
             let alive = run != *self.run.name()
                 && !self.run.is_over(&run)
                 && self.run.is_alive(&run, &self.root.disk, &self.root.path(&run.directory()));
-            if let Some(text) =
-                self.root.disk.read(&self.path(&roots_file(&format!("{RUNS}/{room}"))))?
+            let roots_file = self.path(&roots_file(&format!("{RUNS}/{room}")));
+            if let Some(text) = self.root.disk.read(&roots_file)?
                 && alive
             {
                 let text = String::from_utf8_lossy(&text);
@@ -56,14 +53,14 @@ impl Storage {
 }
 
 impl GcRoots {
-    /// Adds what a job was made of.
+    /// Adds the calls and the inputs of a job.
     pub fn add_job(&mut self, job: &JobRecord) {
         self.0.extend(job.calls.iter().cloned());
         let names = |digits| job.inputs.iter().map(move |it| task_input(&it.digest, digits));
         self.0.extend(DIGITS.into_iter().flat_map(names));
     }
 
-    /// Whether a result with so many files is in use, or one of its files.
+    /// Whether a result with this number of files, or one of its files, is in use.
     pub fn has(&self, entry: &Entry, files: usize) -> bool {
         let whole = match entry {
             Entry::Call(name) | Entry::Job(name) => name.short(),
@@ -73,7 +70,7 @@ impl GcRoots {
             || (0..files).map(|number| entry.file(number)).any(|file| self.has_file(&file))
     }
 
-    /// Whether a file, or a directory that it is in, is in use.
+    /// Whether a file, or a directory above it, is in use.
     pub(in crate::storage) fn has_file(&self, file: &str) -> bool {
         let ends = file.match_indices('/').map(|(at, _)| at).chain([file.len()]);
         ends.map(|end| &file[..end]).any(|name| self.0.contains(name))

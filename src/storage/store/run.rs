@@ -1,9 +1,9 @@
-//! Who is running: a process that works on the storage, and whether it still does.
+//! Runs: processes that work on the storage, and whether they are alive.
 //!
-//! Each run has a private directory in `tmp/`, whose name says host, boot, process namespace and
-//! process. On the same host a process that is gone is known at once. Elsewhere a run shows that it
-//! lives by a file `beat` that changes every few seconds; how long it has not changed is measured
-//! by the clock of the one who looks, so clocks that differ do not matter.
+//! Each run has a private directory in `tmp/`, named by host, boot, process namespace and process.
+//! On the same host, a process that has ended is noticed at once. Elsewhere a run shows that it is
+//! alive by a file `beat` that changes every few seconds. The time since its last change is
+//! measured by the clock of the reader, so differing clocks do not matter.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,48 +22,50 @@ use crate::storage::disk::{Disk, Result, Root, lock};
 use crate::storage::layout::RunName;
 use crate::storage::records::host;
 
-/// How long a run may show nothing before others take it for dead.
+/// The time without a heartbeat after which a run is taken for dead.
 pub const LEASE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often a run shows that it lives, in the time after which it is taken for dead.
+/// The number of heartbeats in `LEASE_TIMEOUT`.
 const HEARTBEATS: u32 = 12;
 
-/// How long a run may show nothing. A build with debug assertions obeys `CE_SILENCE`, in seconds.
+/// Returns `LEASE_TIMEOUT`. A build with debug assertions obeys `CE_SILENCE`, in seconds.
 pub(in crate::storage) fn lease_timeout() -> Duration {
-    static ASKED_FOR: OnceLock<Option<Duration>> = OnceLock::new();
+    static TIMEOUT: OnceLock<Option<Duration>> = OnceLock::new();
     if !cfg!(debug_assertions) {
         return LEASE_TIMEOUT;
     }
-    let seconds = || std::env::var("CE_SILENCE").ok()?.parse().ok();
-    let asked_for = || Duration::try_from_secs_f64(seconds()?).ok();
-    ASKED_FOR.get_or_init(asked_for).unwrap_or(LEASE_TIMEOUT)
+    TIMEOUT
+        .get_or_init(|| {
+            let seconds = std::env::var("CE_SILENCE").ok()?.parse().ok()?;
+            Duration::try_from_secs_f64(seconds).ok()
+        })
+        .unwrap_or(LEASE_TIMEOUT)
 }
 
-/// The name of this run, which no other run has.
+/// The unique name of this run.
 fn own_name() -> RunName {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect();
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }
     };
     RunName {
         host: host().chars().map(plain).take(64).collect(),
         boot: boot.chars().filter(char::is_ascii_hexdigit).take(8).collect(),
-        namespace: digits(&namespace.to_string_lossy()),
+        namespace: namespace.to_string_lossy().chars().filter(char::is_ascii_digit).collect(),
         process: std::process::id(),
         time: format!("{:x}", moment()),
     }
 }
 
-/// Whether no process has this number any more.
+/// Whether the process of a run does not exist any more.
 fn is_gone(run: &RunName) -> bool {
     let pid = i32::try_from(run.process).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
-/// The nanoseconds since 1970, later each time this process asks: threads that ask at once may
-/// read the same from a clock.
+/// The nanoseconds since 1970, greater at each call in this process: threads may read the same time
+/// from a clock.
 fn moment() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -72,14 +74,14 @@ fn moment() -> u64 {
     now.max(last.unwrap_or_default() + 1)
 }
 
-/// A run that computes something, for humans.
+/// A run that holds a lease, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// The name of its host.
     pub host: String,
     /// The number of its process there.
     pub process: u32,
-    /// Whether it is this very run.
+    /// Whether it is this run.
     pub own: bool,
 }
 
@@ -95,29 +97,29 @@ impl Holder {
     }
 }
 
-/// What a host lets runs know of each other.
+/// The abilities of a host to tell whether a run is alive.
 #[derive(Clone, Debug)]
 pub(crate) struct Signs {
-    /// Its name.
+    /// The name of the host.
     pub(crate) host: String,
-    /// Whether the id of its last start can be read.
+    /// Whether its boot id can be read.
     pub(crate) boot: bool,
     /// Whether the process namespace can be read.
     pub(crate) namespace: bool,
-    /// Whether a process that is there is seen to be there.
+    /// Whether an existing process is found.
     pub(crate) sees_the_living: bool,
-    /// Whether a process that is gone is seen to be gone.
+    /// Whether a missing process is noticed.
     pub(crate) misses_the_dead: bool,
 }
 
-/// This run, and what it knows of others.
+/// This run, and its observations of others.
 #[derive(Debug)]
 pub(crate) struct OwnRun {
     name: RunName,
     directory: String,
     /// The file that names the run, and the sender that ends the heartbeat when it is dropped.
     heartbeat: OnceLock<(PathBuf, Sender<()>)>,
-    /// When the heartbeat of another run was last seen to change.
+    /// The last heartbeat of each other run, and the time when it was first seen.
     seen: Mutex<HashMap<RunName, (Vec<u8>, Instant)>>,
 }
 
@@ -132,12 +134,12 @@ impl OwnRun {
         &self.name
     }
 
-    /// The directory that is this run's own, relative to the storage.
+    /// The private directory of this run, relative to the storage.
     pub(crate) fn directory(&self) -> &str {
         &self.directory
     }
 
-    /// Shows from now on that this run lives, in its directory, which must be there.
+    /// Starts the heartbeat of this run, in its directory, which must exist.
     ///
     /// Returns the file that names the run; a link to it is a lease.
     pub(in crate::storage) fn start_heartbeat(&self, disk: &Arc<Disk>, directory: &Path) -> &Path {
@@ -145,7 +147,7 @@ impl OwnRun {
             let (sender, stop) = channel();
             let (disk, directory) = (Arc::clone(disk), directory.to_owned());
             let file = directory.join("run");
-            // Without the file there are no leases, which harms nothing.
+            // Without the file there are no leases, which is harmless.
             drop(disk.write(&file, format!("{}\n", self.name).as_bytes()));
             write_heartbeat(&disk, &directory, 0);
             thread::spawn(move || {
@@ -161,13 +163,13 @@ impl OwnRun {
         file
     }
 
-    /// Lets others see from now on that this run works. Returns the file that names it.
+    /// Creates this run's directory and starts the heartbeat. Returns the file that names the run.
     pub(super) fn appear(&self, root: &Root) -> Result<&Path> {
         let heartbeat = root.place(&format!("{}/beat", self.directory))?;
         Ok(self.start_heartbeat(&root.disk, heartbeat.parent().unwrap_or(root.disk.root())))
     }
 
-    /// Whether another run still works, as far as can be told.
+    /// Whether another run is alive, as far as this host can tell.
     pub(in crate::storage) fn is_alive(
         &self,
         other: &RunName,
@@ -188,7 +190,7 @@ impl OwnRun {
         known.1.elapsed() < lease_timeout()
     }
 
-    /// What this host lets runs know of each other.
+    /// The abilities of this host to tell whether a run is alive.
     pub(crate) fn signs(&self) -> Signs {
         let RunName { host, boot, namespace, .. } = &self.name;
         let nobody = RunName { process: i32::MAX.unsigned_abs(), ..self.name.clone() };
@@ -201,13 +203,13 @@ impl OwnRun {
         }
     }
 
-    /// Whether another run is certainly over.
+    /// Whether another run has certainly ended.
     pub(in crate::storage) fn is_over(&self, other: &RunName) -> bool {
         other.is_near(&self.name) && is_gone(other)
     }
 
-    /// Whether another run is over if its heartbeat has stopped: it is of an earlier start of this
-    /// host, or else of another host that has the same name. An unknown start is not an earlier one.
+    /// Whether another run has ended if its heartbeat has stopped: it is of an earlier boot of this
+    /// host, or of another host with the same name. An unknown boot is not an earlier one.
     pub(in crate::storage) fn may_precede(&self, other: &RunName) -> bool {
         let differ = other.boot != self.name.boot;
         let known = !other.boot.is_empty() && !self.name.boot.is_empty();
@@ -215,8 +217,8 @@ impl OwnRun {
     }
 }
 
-/// Whether a heartbeat was last written so long before another one that its run is taken for dead, by the
-/// times that the file system gave.
+/// Whether a run is taken for dead because its last heartbeat is so much older than that of
+/// `since`, by the times of the file system.
 pub(in crate::storage) fn is_timed_out(disk: &Disk, directory: &Path, since: &Path) -> bool {
     let modified = |path: &Path| Some(disk.metadata(path).ok()??.modified_ns());
     let last = modified(&heartbeat_file(directory)).or_else(|| modified(directory));
@@ -228,10 +230,10 @@ fn heartbeat_file(directory: &Path) -> PathBuf {
     directory.join("beat")
 }
 
-/// Replaces the file, so that nobody reads an old one from a cache of its contents.
+/// Replaces the file, since readers may have cached the contents of the old one.
 fn write_heartbeat(disk: &Disk, directory: &Path, count: u64) {
     let new = directory.join("beat.new");
-    // A heartbeat that cannot be written makes others execute what this run does, which harms nothing.
+    // Without a heartbeat, others execute the calls of this run, too, which is harmless.
     let written =
         disk.remove(&new).and_then(|()| disk.write(&new, format!("{count}\n").as_bytes()));
     drop(written.and_then(|()| disk.rename(&new, &heartbeat_file(directory))));

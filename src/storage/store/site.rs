@@ -1,11 +1,11 @@
-//! Which directories are storages, and which storage a user meant who mistyped its path.
+//! Recognising storages, and suggesting one for a mistyped path.
 //!
-//! No file marks a storage: those of the first implementation and of earlier versions have none. Its
-//! contents identify a storage, and a directory that holds something else is refused.
+//! No file marks a storage, since those of the first implementation and of earlier versions have
+//! none. A storage is recognised by its contents, and a directory with other contents is refused.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use crate::digest::{DIRTY, SHORT};
 use crate::storage::disk::{Disk, NoStorage, Result, StorageError};
@@ -18,38 +18,38 @@ const NOTHING: [&str; 4] = [".git", ".gitattributes", ".gitignore", "lost+found"
 /// The kind of directory at the path of a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Site {
-    /// Nothing.
+    /// The path does not exist.
     Absent,
-    /// A storage without results: an empty directory, or one with nothing but rooms of the layout.
+    /// A storage without results: an empty directory, or one with rooms of the layout only.
     New,
-    /// A storage: task inputs, or results of a computation or task, are in it.
+    /// A storage: it has task inputs, or results of a computation or task.
     Storage,
-    /// A directory with other things in it.
+    /// A directory with other contents.
     Other,
 }
 
-/// The treatment of a storage that is not there.
+/// The treatment of a missing storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::storage) enum Absent {
-    /// It is as good as one without results.
+    /// It is accepted as one without results.
     Accept,
-    /// That is an error.
+    /// It is an error.
     Refuse,
 }
 
 impl Site {
-    /// Looks at the path of a storage.
+    /// Returns the kind of directory at a path.
     ///
     /// # Errors
     ///
-    /// Fails if something other than a directory is there, or it may not be looked at.
+    /// Fails if something other than a directory is there, or it may not be read.
     pub fn of(path: &Path) -> Result<Self> {
         let disk = Disk::open(path)?;
         if !disk.is_there() {
             return Ok(Self::Absent);
         }
         let path = disk.root();
-        // Nearly every storage has it, so that nothing needs to be listed.
+        // Nearly every storage has it, so nothing needs to be listed.
         if is_dir(&disk, &path.join(TASK_INPUTS))? {
             return Ok(Self::Storage);
         }
@@ -69,7 +69,7 @@ impl Site {
         Ok(site)
     }
 
-    /// Sees to it that a storage is at this path, or nothing if that is accepted.
+    /// Checks that there is a storage at this path, or nothing if that is accepted.
     pub(in crate::storage) fn check(self, path: &Path, absent: Absent) -> Result<()> {
         let source = match (self, absent) {
             (Self::New | Self::Storage, _) | (Self::Absent, Absent::Accept) => return Ok(()),
@@ -84,7 +84,7 @@ fn is_dir(disk: &Disk, path: &Path) -> Result<bool> {
     Ok(disk.metadata(path)?.is_some_and(|metadata| metadata.is_dir()))
 }
 
-/// Whether a directory holds results of some version of a computation or task.
+/// Whether a directory has results of a version of a computation or task.
 fn holds_versions(disk: &Disk, owner: &Path) -> Result<bool> {
     if !is_dir(disk, owner)? {
         return Ok(false);
@@ -94,29 +94,28 @@ fn holds_versions(disk: &Disk, owner: &Path) -> Result<bool> {
 }
 
 fn is_version(name: &str) -> bool {
-    let digits = name.strip_prefix(DIRTY).unwrap_or(name);
     // A version that collides has more digits, after a dash.
-    let digits = digits.split('-').next().unwrap_or_default();
-    let is_digit = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
-    digits.len() == SHORT && digits.bytes().all(is_digit)
+    let digits = name.strip_prefix(DIRTY).unwrap_or(name).split('-').next().unwrap_or_default();
+    digits.len() == SHORT && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 impl Site {
-    /// Returns the storage that a user may have meant who gave the path of one that is not there:
-    /// where one directory of the path has a similar name. What cannot be looked at is not meant.
+    /// Returns the storage that the user may have meant by the path of a missing one: the path to
+    /// it differs in one directory with a similar name. Unreadable directories are skipped.
     pub fn similar(path: &Path) -> Option<PathBuf> {
         let path: PathBuf = path.components().collect();
         let place = |dir: &Path| if dir == Path::new("") { ".".into() } else { dir.to_owned() };
         let there = path.ancestors().skip(1).find(|dir| place(dir).is_dir())?;
         let mut missing = path.strip_prefix(there).ok()?.components();
         let wanted = missing.next()?.as_os_str().to_str()?;
-        let entries = fs::read_dir(place(there)).ok()?.filter_map(io::Result::ok);
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let names: Vec<String> = names.collect();
-        let paths = near(wanted, &names).into_iter().map(|name| there.join(name));
-        let mut paths =
-            paths.map(|path| path.components().chain(missing.clone()).collect::<PathBuf>());
-        paths.find(|path| matches!(Self::of(path), Ok(Self::Storage)))
+        let names: Vec<String> = fs::read_dir(place(there))
+            .ok()?
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect();
+        near(wanted, &names)
+            .into_iter()
+            .map(|name| there.join(name).components().chain(missing.clone()).collect::<PathBuf>())
+            .find(|path| matches!(Self::of(path), Ok(Self::Storage)))
     }
 }
 
@@ -124,7 +123,7 @@ impl Site {
 mod tests {
     use super::*;
 
-    /// What a directory is that holds these files and directories.
+    /// The kind of a directory with these files and directories.
     fn site(names: &[&str]) -> Site {
         let dir = tempfile::tempdir().unwrap();
         for name in names {

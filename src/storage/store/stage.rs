@@ -1,4 +1,4 @@
-//! Where a call that is being executed writes, until its outputs are taken as they are.
+//! Stages: private directories of executions, until their outputs are sealed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,52 +10,53 @@ use crate::storage::disk::{NotOwn, Result, StorageError, lock};
 use crate::storage::layout::{LOG, OUTBOX, RECORD, WORK, waiting};
 use crate::storage::records::{CallRecord, Execution, Origin, Published};
 
-/// The private directory of a call that is being executed; the next call gets it when dropped.
+/// The private directory of an execution. Dropping it releases the directory for the next call.
 ///
-/// Directories are used again and again, since making and removing one is among the slowest things
-/// that a file system does. What a call writes there has names of its own, never used again.
+/// Directories are reused, since creating and removing one is among the slowest operations of a
+/// file system. The names of a call's files are never reused.
 #[derive(Debug)]
 pub struct Stage<'a> {
     pub(in crate::storage) storage: &'a Storage,
     /// The directory, relative to the storage.
     slot: String,
-    /// What the names of the call's files begin with, relative to the storage.
+    /// The prefix of the names of the call's files, relative to the storage.
     pub(in crate::storage) name: String,
     pub(in crate::storage) outputs: usize,
-    /// Outputs still wait here to be moved, by whoever meets their record next.
+    /// The record is published and the outputs are still here: any run that reads the record may
+    /// move them.
     pub(in crate::storage) awaited: bool,
-    /// Somebody may still write to what is here, so nothing of it is used but as a copy.
+    /// Other processes may still write to the files, so only copies are used.
     in_doubt: bool,
-    /// Where something may have been left.
+    /// The area where `exec` may have left files.
     writable_area: WritableArea,
-    /// Everything is in its place.
+    /// All outputs are in their places.
     pub(in crate::storage) published: bool,
-    /// Nothing was printed.
+    /// The log is empty.
     pub(in crate::storage) log_is_empty: bool,
 }
 
-/// The outputs of an execution, taken as they are, which nobody else sees yet.
+/// The outputs of an execution, hashed and not visible yet.
 #[derive(Debug)]
 pub struct Sealed<'a> {
     pub(in crate::storage) stage: Stage<'a>,
     pub(in crate::storage) files: Box<[Published]>,
 }
 
-/// Where `exec` can leave files, beside the directory that it works in.
+/// The area where `exec` can leave files, beside its working directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WritableArea {
-    /// That is not known.
+    /// Unknown.
     Anywhere,
-    /// Beside its outputs. It is told of no outbox.
+    /// The stage. `exec` does not know the outbox.
     Stage,
-    /// In the outbox: a sandbox keeps it from all else.
+    /// The outbox only: a sandbox makes everything else read-only.
     Outbox,
 }
 
-/// Why outputs were not published.
+/// The reason why outputs were not published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// `exec` left no file where an output belongs.
+    /// `exec` did not create an output.
     #[error("it made no output {number:02} ({output})")]
     NoOutput {
         /// The number of the output.
@@ -63,7 +64,7 @@ pub enum PublishError {
         /// Its symbolic name.
         output: String,
     },
-    /// Something other than a file stands where an output belongs.
+    /// An output is something other than a file.
     #[error("its output {number:02} ({output}) is not a file")]
     NotAFile {
         /// The number of the output.
@@ -77,22 +78,22 @@ pub enum PublishError {
 }
 
 impl Storage {
-    /// Makes a private directory for the execution of a call with so many outputs.
+    /// Returns a private directory for the execution of a call with this number of outputs.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be written.
     pub fn stage(&self, outputs: usize) -> Result<Stage<'_>> {
-        let slot = lock(&self.slots).pop();
-        let slot = match slot {
-            Some(slot) => slot,
-            None => {
-                let slot = self.root.private_name();
-                self.root.disk.make_dir(&self.root.place(&slot)?)?;
-                self.root.disk.make_dir(&self.path(&slot).join(WORK))?;
-                self.root.disk.make_dir(&self.path(&slot).join(OUTBOX))?;
-                slot
-            }
+        let free = lock(&self.slots).pop();
+        let slot = if let Some(slot) = free {
+            slot
+        } else {
+            let slot = self.root.private_name();
+            let path = self.root.place(&slot)?;
+            self.root.disk.make_dir(&path)?;
+            self.root.disk.make_dir(&path.join(WORK))?;
+            self.root.disk.make_dir(&path.join(OUTBOX))?;
+            slot
         };
         let name = format!("{slot}/{}", self.root.next_number());
         Ok(Stage {
@@ -110,7 +111,7 @@ impl Storage {
 }
 
 impl<'a> Stage<'a> {
-    /// Where the outputs are to be written, in order.
+    /// The paths to which the outputs are written, in order.
     pub fn outputs(&self) -> impl Iterator<Item = PathBuf> + '_ {
         (0..self.outputs).map(|number| self.output(number))
     }
@@ -123,7 +124,7 @@ impl<'a> Stage<'a> {
         self.storage.path(&format!("{}{RECORD}", self.name))
     }
 
-    /// A name for a copy of anything, for a moment.
+    /// The path of a temporary copy.
     pub(in crate::storage) fn copy(&self) -> PathBuf {
         self.storage.path(&format!("{}.copy", self.name))
     }
@@ -133,37 +134,38 @@ impl<'a> Stage<'a> {
         self.storage.path(&self.slot)
     }
 
-    /// An empty directory to work in.
+    /// The working directory, which is empty.
     pub fn work(&self) -> PathBuf {
         self.directory().join(WORK)
     }
 
-    /// An empty directory where a sandbox can let it write its outputs, by their numbers: `00`, `01`.
+    /// An empty directory to which a sandboxed `exec` writes its outputs, named by their numbers:
+    /// `00`, `01`.
     pub fn outbox(&self) -> PathBuf {
         self.directory().join(OUTBOX)
     }
 
-    /// Where what `exec` prints is to be written. What is there is empty.
+    /// The file for the standard output and error of `exec`, which is empty.
     pub fn log(&self) -> PathBuf {
         self.directory().join(LOG)
     }
 
-    /// Notes that somebody may still write to what is here, and will be able to do so later.
+    /// Notes that other processes may still write to the files, now and later.
     pub const fn doubt(&mut self) {
         self.in_doubt = true;
     }
 
-    /// Notes where `exec` could leave files, so that they are looked for nowhere else.
+    /// Sets the area where `exec` could leave files. Only that is cleaned up.
     pub const fn set_writable_area(&mut self, writable_area: WritableArea) {
         self.writable_area = writable_area;
     }
 
-    /// Takes the outputs, of these symbolic names, as they are now: hashes them, makes them read-only,
-    /// writes the record.
+    /// Hashes the outputs, makes them read-only, and writes the record. `names` are their symbolic
+    /// names.
     ///
     /// # Errors
     ///
-    /// Gives the stage back, with the reason, if an output is missing or is no file, or if the
+    /// Returns the stage with the reason, if an output is missing or is not a file, or if the
     /// storage cannot be written.
     pub fn seal(
         self,
@@ -182,19 +184,19 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Moves the outputs here from the outbox, if a sandbox let `exec` write them there.
+    /// Moves the outputs here from the outbox, if `exec` wrote them there.
     fn collect(&self) -> Result<()> {
         if self.writable_area == WritableArea::Outbox {
             for number in 0..self.outputs {
                 let made = self.outbox().join(format!("{number:02}"));
-                // An output that was not made is missed later.
+                // A missing output is reported later.
                 self.storage.root.disk.rename(&made, &self.output(number))?;
             }
         }
         Ok(())
     }
 
-    /// Copies everything to a stage of which `exec` knows nothing, if this one is in doubt.
+    /// Copies the outputs and the log to a stage unknown to `exec`, if this one is in doubt.
     fn copied(&self, names: &[String]) -> Result<Option<Self>, PublishError> {
         let Some(copy) = self.doubtless()? else { return Ok(None) };
         for number in 0..self.outputs {
@@ -204,7 +206,7 @@ impl<'a> Stage<'a> {
         Ok(Some(copy))
     }
 
-    /// Makes a stage that has only the log, as a copy, if this one is in doubt.
+    /// Returns a stage with a copy of the log only, if this one is in doubt.
     pub(in crate::storage) fn doubtless(&self) -> Result<Option<Self>> {
         if !self.in_doubt {
             return Ok(None);
@@ -218,7 +220,7 @@ impl<'a> Stage<'a> {
         Ok(Some(other))
     }
 
-    /// Opens an output, which must be a plain file.
+    /// Opens an output. Fails unless it is a plain file.
     fn open<'p>(
         &self,
         names: &[String],
@@ -245,11 +247,12 @@ impl<'a> Stage<'a> {
     ) -> Result<Box<[Published]>, PublishError> {
         let disk = &self.storage.root.disk;
         let paths: Vec<PathBuf> = self.outputs().collect();
-        let (mut files, mut times) = (Vec::new(), Vec::new());
+        let mut files = Vec::new();
+        let mut times = Vec::new();
         for (number, path) in paths.iter().enumerate() {
             let mut file = self.open(names, number, path)?;
             if file.metadata().links() > 1 {
-                // Another name leads to the same file, and whoever has it could write there.
+                // The file has another name, through which it could be changed.
                 let copy = self.copy();
                 file.copy(disk, &copy)?;
                 disk.rename(&copy, path)?;
@@ -259,31 +262,31 @@ impl<'a> Stage<'a> {
             self.storage.root.unsynced.note(path);
             files.push(file);
         }
-        let digests = reading::digests(files)?;
-        let outputs = digests.iter().zip(times);
-        let outputs = outputs.map(|(&digest, modified_ns)| Published { digest, modified_ns });
-        let outputs: Vec<Published> = outputs.collect();
+        let outputs: Vec<Published> = reading::digests(files)?
+            .iter()
+            .zip(times)
+            .map(|(&digest, modified_ns)| Published { digest, modified_ns })
+            .collect();
         let origin = Origin::Executed { stage: self.name.clone(), execution };
         self.write_record(&call.record(outputs.clone(), origin))?;
         Ok(outputs.into())
     }
 
-    /// Writes the record that is to be linked to its place.
+    /// Writes the record into the stage.
     pub(in crate::storage) fn write_record(&self, record: &CallRecord) -> Result<()> {
         self.storage.records().write(&self.record(), record)?;
-        self.storage.root.unsynced.note(&self.record());
-        self.storage.root.unsynced.note_entry(&self.record());
+        self.storage.root.unsynced.note_new(&self.record());
         Ok(())
     }
 
-    /// Makes the directory as it was before; what `exec` left there goes.
+    /// Removes everything that this call left in the directory.
     fn clean(&self) -> Result<()> {
         self.empty(WORK)?;
         if self.writable_area != WritableArea::Stage {
             self.empty(OUTBOX)?;
         }
         if self.writable_area == WritableArea::Outbox && self.published && self.log_is_empty {
-            // Nothing else of this call is here.
+            // No other file of this call is here.
             return self.storage.root.disk.remove(&self.record());
         }
         self.clear()
@@ -299,7 +302,7 @@ impl<'a> Stage<'a> {
         self.storage.root.disk.make_dir(&path)
     }
 
-    /// Removes everything but what each stage has.
+    /// Removes everything but the directories and files of an empty stage.
     fn clear(&self) -> Result<()> {
         for path in self.storage.root.disk.list(&self.directory())? {
             let stays = path.ends_with(WORK)
@@ -316,8 +319,8 @@ impl<'a> Stage<'a> {
 }
 
 impl Drop for Stage<'_> {
-    /// Removes what was not published, and lets the next call have the directory, unless somebody
-    /// may still write there.
+    /// Removes unpublished files, and releases the directory for the next call, unless other
+    /// processes may still write there.
     fn drop(&mut self) {
         if !self.awaited && self.clean().is_ok() && !self.in_doubt {
             lock(&self.storage.slots).push(std::mem::take(&mut self.slot));

@@ -1,6 +1,6 @@
-//! Computations as a commit records them, for running them: `trees/TREE/`, made once, read-only.
+//! Exported trees of computations, for execution: `trees/TREE/`, created once, read-only.
 //!
-//! What a tree must contain, its name says; whether it does is not known here.
+//! The name of a tree determines its contents. This module does not verify them.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -9,25 +9,26 @@ use crate::digest::ObjectId;
 use crate::storage::disk::{FileId, Result, Root};
 use crate::storage::layout::{QUARANTINE, TREES};
 
-/// A directory that is filled with the files of a tree, and seen by nobody else until it is whole.
+/// A directory that is being filled with the files of a tree, and becomes visible when it is
+/// complete.
 #[derive(Debug)]
 pub struct NewTree<'a> {
     root: &'a Root,
     room: PathBuf,
-    /// It is to be published, so its files are to be flushed.
+    /// It will be published, so its files must be flushed.
     shared: bool,
 }
 
-/// The kind of entry in the place of a tree.
+/// The kind of entry under the name of a tree.
 #[derive(Debug)]
 pub enum FoundTree {
-    /// A directory, which may contain anything.
+    /// A directory with unverified contents.
     Directory(OpenTree),
     /// Something else.
     Other,
 }
 
-/// A directory that was opened to be read.
+/// A directory that is open for reading.
 #[derive(Debug)]
 pub struct OpenTree {
     directory: OwnedFd,
@@ -36,7 +37,7 @@ pub struct OpenTree {
 }
 
 impl OpenTree {
-    /// A path that leads to this directory, whatever has its name by now, as long as this is there.
+    /// A path that leads to this directory while it is open, even if another one has its name now.
     pub fn path(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.directory.as_raw_fd()).into()
     }
@@ -58,16 +59,16 @@ impl<'a> StoredTrees<'a> {
         format!("{TREES}/{}", tree.full())
     }
 
-    /// Where the files of a tree are, or would be.
+    /// The directory of a tree, which need not exist.
     pub fn path(&self, tree: &ObjectId) -> PathBuf {
         self.root.path(&self.name(tree))
     }
 
-    /// Returns what is in the place of a tree, if anything is.
+    /// Returns the entry under the name of a tree, if there is one.
     ///
     /// # Errors
     ///
-    /// Fails if the storage cannot be read, or the place is behind a link.
+    /// Fails if the storage cannot be read, or the entry is behind a link.
     pub fn find(&self, tree: &ObjectId) -> Result<Option<FoundTree>> {
         let path = self.path(tree);
         let Some(metadata) = self.root.disk.metadata(&path)? else { return Ok(None) };
@@ -78,7 +79,7 @@ impl<'a> StoredTrees<'a> {
         Ok(opened.map(|(directory, id)| FoundTree::Directory(OpenTree { directory, id })))
     }
 
-    /// Begins to make the directory of a tree.
+    /// Creates an empty directory for a tree.
     ///
     /// # Errors
     ///
@@ -87,8 +88,8 @@ impl<'a> StoredTrees<'a> {
         self.create_in(&self.root.private_name(), true)
     }
 
-    /// Begins to make a directory of this name with the files of a tree, which nobody but this run
-    /// uses. It goes with the run.
+    /// Creates an empty directory of this name for a tree that only this run uses. It is removed at
+    /// the end of the run.
     ///
     /// # Errors
     ///
@@ -147,12 +148,12 @@ impl NewTree<'_> {
         self.root.id_of(&self.room)
     }
 
-    /// Where the directory is until it is published.
+    /// The path of the directory until it is published.
     pub fn path(&self) -> &Path {
         &self.room
     }
 
-    /// Makes the directory visible, unless somebody else was faster. Returns whether nobody was.
+    /// Makes the directory visible, unless there is one already. Returns whether it did.
     ///
     /// # Errors
     ///
@@ -169,9 +170,9 @@ impl NewTree<'_> {
         Ok(first)
     }
 
-    /// Makes the directory visible in place of one that does not contain what its name says, which is
-    /// moved to quarantine. Others may be using it: there is one at any moment, if the file system can exchange
-    /// two. Returns false if somebody else was faster.
+    /// Makes the directory visible in place of one with wrong contents, which is moved to
+    /// quarantine. Others may be using that, so there is a directory at any moment if the file
+    /// system can exchange two. Returns false if another run was faster.
     ///
     /// # Errors
     ///

@@ -1,8 +1,9 @@
-//! Versions of computations, and which directory holds the results of which.
+//! Versions of computations, and the directories of their results.
 //!
-//! Names show twelve digits of a commit. Two computations of one name may have the same commit, in two
-//! tasks of one repository, and two commits the same digits. So a directory belongs to one version,
-//! the first that came: its file `version.json` says which. Every other version has a longer name.
+//! Names have twelve digits of a commit. Two computations of one name may have the same commit, in
+//! two tasks of one repository, and two commits may share these digits. So a directory belongs to
+//! one version, the first that used it, which its file `version.json` names. Every other version
+//! has a longer name.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -12,27 +13,27 @@ use crate::storage::disk::{Result, Root, StorageError, lock};
 use crate::storage::layout::{ComputationVersion, OWNER, RECORDS, notes};
 use crate::storage::records::{CallRecord, Read, Records, VersionRecord};
 
-/// How often a directory is looked for that others take.
+/// The number of attempts to find a directory while others take them.
 const MAX_ATTEMPTS: usize = 10;
 
-/// How many records are read that do not tell whose directory they are in.
+/// The greatest number of records that are read to find the owner of a directory.
 const MAX_RECORDS_READ: usize = 100;
 
-/// How many other versions are looked at, the newest first.
+/// The greatest number of other versions that are searched, the newest first.
 const MAX_VERSIONS: usize = 16;
 
-/// Directories of versions that this run has found.
+/// The directories of versions that this run has found.
 #[derive(Debug, Default)]
 pub(super) struct Versions {
     /// The directory of each version, by its key.
     directories: Mutex<HashMap<String, Arc<str>>>,
-    /// The versions that have results of a tree, by the directory that names them.
+    /// The versions with results of a tree, by the directory that lists them.
     of_trees: Mutex<HashMap<String, Arc<[String]>>>,
 }
 
 impl Versions {
-    /// Returns the directory that holds, or is to hold, the results of a version. In a storage that
-    /// can be written it belongs to that version from now on.
+    /// Returns the directory for the results of a version. In a writable storage it belongs to that
+    /// version from now on.
     ///
     /// # Errors
     ///
@@ -57,8 +58,8 @@ impl Versions {
         Err(StorageError::Collision(root.path(&last)))
     }
 
-    /// Returns the directory of a version: its own, or else one that is nobody's, which is taken.
-    /// `None` if somebody else was faster, or none is left.
+    /// Returns the directory of a version: its own, or else a free one, which is taken. `None` if
+    /// another run was faster, or none is left.
     fn find_directory(
         &self,
         root: &Root,
@@ -69,7 +70,8 @@ impl Versions {
             match self.owns(root, &directory, version)? {
                 Some(true) => return Ok(Some(directory)),
                 Some(false) => {}
-                // A longer name says which tree it is of, even if nothing else does.
+                // A longer name contains the tree, so an existing directory is the version's even
+                // without an owner.
                 None if at > 0 && root.disk.exists(&root.path(&directory))? => {
                     free = Some(directory);
                     break;
@@ -81,7 +83,7 @@ impl Versions {
         Ok(self.take_directory(root, &directory, version)?.then_some(directory))
     }
 
-    /// Whether a directory belongs to a version; `None` if it is nobody's.
+    /// Whether a directory belongs to a version; `None` if it is free.
     fn owns(
         &self,
         root: &Root,
@@ -96,8 +98,8 @@ impl Versions {
         }
     }
 
-    /// Makes a directory that is nobody's belong to a version, if anything can be written. Returns
-    /// false if somebody else was faster.
+    /// Takes a free directory for a version, if the storage is writable. Returns false if another
+    /// run was faster.
     fn take_directory(
         &self,
         root: &Root,
@@ -107,8 +109,9 @@ impl Versions {
         if !root.writable {
             return Ok(true);
         }
-        let (place, record) = (format!("{directory}/{OWNER}"), VersionRecord::now(version));
-        // What says nothing, or tells of another directory, gives way.
+        let place = format!("{directory}/{OWNER}");
+        let record = VersionRecord::now(version);
+        // A spoiled owner, or one of another directory, is replaced.
         let taken = match Records::new(root).read::<VersionRecord>(&place)? {
             Read::Absent => Records::new(root).put_new(&place, &record),
             Read::Record(owner) if owner.version().may_be_in(directory) => return Ok(false),
@@ -116,33 +119,35 @@ impl Versions {
                 Records::new(root).put(&place, &record).map(|()| true)
             }
         };
-        // Where this cannot be written, nothing else can, and that is told then.
+        // If this cannot be written, nothing else can, and that is reported then.
         Ok(taken.unwrap_or(true))
     }
 
-    /// Whether the results in a directory are of a version; `None` if there are none. Only that tells
-    /// it in a storage of an earlier version of this program.
+    /// Whether the results in a directory are of a version; `None` if there are none. Storages of
+    /// earlier versions of this program have no `version.json`.
     fn recorded_calls_are_of(
         &self,
         root: &Root,
         directory: &str,
         version: ComputationVersion<'_>,
     ) -> Result<Option<bool>> {
-        let (mut owns, mut seen) = (None, 0);
-        root.disk.find_file(&root.path(&format!("{directory}/{RECORDS}")), |path| {
-            // What cannot be read, or only by a newer version, tells nothing.
+        let mut owns = None;
+        let mut seen = 0;
+        root.disk.visit_files(&root.path(&format!("{directory}/{RECORDS}")), |path| {
+            // Unreadable records, and those of newer versions, are skipped.
             let text = root.disk.read(path).ok().flatten().unwrap_or_default();
-            let record: Option<CallRecord> = serde_json::from_slice(&text).ok();
-            let record = record.filter(|record| record.version().may_be_in(directory));
-            owns = record.map(|record| record.version() == version);
+            owns = serde_json::from_slice::<CallRecord>(&text)
+                .ok()
+                .filter(|record| record.version().may_be_in(directory))
+                .map(|record| record.version() == version);
             seen += 1;
             owns.is_some() || seen == MAX_RECORDS_READ
         })?;
-        // Where nothing can be told, each record is judged by itself.
+        // If the owner remains unknown, each record is checked by itself.
         Ok(owns.or((seen > 0).then_some(true)))
     }
 
-    /// Returns the versions that have results of a computation's tree, the newest first.
+    /// Returns the versions with results of a computation's tree, the newest first.
     pub(super) fn of_tree(
         &self,
         root: &Root,
@@ -155,7 +160,7 @@ impl Versions {
         let mut versions = Vec::new();
         for path in root.disk.list(&root.path(&directory))? {
             let name = path.file_name().and_then(|name| name.to_str());
-            // A version that is gone by now is no source.
+            // A version that was removed meanwhile has no results.
             if let (Some(name), Some(metadata)) = (name, root.disk.metadata(&path)?) {
                 versions.push((Reverse(metadata.modified_ns()), name.to_owned()));
             }
