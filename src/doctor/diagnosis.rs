@@ -1,63 +1,63 @@
-//! The finding of one probe, in words.
+//! The finding of a probe, in words.
 
-/// What one probe found.
+/// The finding of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// What was probed, in a few words that never change.
+    /// The name of the probe: a few words that never change.
     pub probe: &'static str,
-    /// What was found.
+    /// The finding.
     pub found: String,
-    /// What is not as it should be; `None` if all is well.
+    /// The trouble, if there is any.
     pub trouble: Option<Trouble>,
 }
 
-/// What a finding means for the user.
+/// The consequences of a finding for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// How bad it is.
+    /// The severity.
     pub grade: Grade,
-    /// What happens because of it.
+    /// The consequences.
     pub means: String,
-    /// What the user can do about it, if there is anything.
+    /// A hint for the user, if there is any.
     pub hint: Option<String>,
 }
 
-/// How bad it is.
+/// The severity of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
-    /// It is good to know.
+    /// It costs nothing, but the user should know it.
     Note,
     /// It costs time.
     Slow,
-    /// A promise cannot be kept.
+    /// It breaks a promise.
     Broken,
 }
 
 impl Diagnosis {
-    /// All is well.
+    /// A finding without trouble.
     pub fn ok(probe: &'static str, found: impl Into<String>) -> Self {
         Self { probe, found: found.into(), trouble: None }
     }
 
-    /// Something is good to know, whatever was found.
+    /// Adds a note.
     #[must_use]
     pub fn note(self, means: impl Into<String>) -> Self {
         self.graded(Grade::Note, means)
     }
 
-    /// It costs time.
+    /// Adds trouble that costs time.
     #[must_use]
     pub fn slow(self, means: impl Into<String>) -> Self {
         self.graded(Grade::Slow, means)
     }
 
-    /// A promise cannot be kept.
+    /// Adds trouble that breaks a promise.
     #[must_use]
     pub fn broken(self, means: impl Into<String>) -> Self {
         self.graded(Grade::Broken, means)
     }
 
-    /// What to try. All that is well needs no hint.
+    /// Adds a hint, if there is trouble.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         if let Some(trouble) = &mut self.trouble {
@@ -66,7 +66,7 @@ impl Diagnosis {
         self
     }
 
-    /// How bad it is; `None` if all is well.
+    /// The severity of the trouble, if there is any.
     pub fn grade(&self) -> Option<Grade> {
         self.trouble.as_ref().map(|trouble| trouble.grade)
     }

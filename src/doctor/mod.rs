@@ -1,4 +1,4 @@
-//! Self-tests of this host: whether a storage can keep its promises here, and whether a sandbox holds.
+//! Self-tests of this host: whether a storage keeps its promises here, and whether a sandbox holds.
 //!
 //! A probe measures one topic with the same operations that a run uses, and returns a [`Diagnosis`].
 //! `storage` probes the file system, and `isolation` lets a computation try to break out of its sandbox.
@@ -14,12 +14,12 @@ use std::process::ExitCode;
 pub use self::diagnosis::{Diagnosis, Grade, Trouble};
 use self::storage::Probes;
 
-/// Returns an iterator that carries out all probes for a storage, each when it is asked for.
+/// Returns an iterator that performs all probes for a storage, one at a time.
 pub fn examine(storage: &Path) -> impl Iterator<Item = Diagnosis> {
     Probes::new(storage).chain(isolation::break_outs())
 }
 
-/// Tries to break out of a sandbox, if a hidden first argument says so.
+/// Tries to break out of a sandbox, if the first argument is the hidden one.
 pub fn hidden(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     (arguments.next()? == isolation::BREAK_OUT).then(|| isolation::break_out(arguments))
 }

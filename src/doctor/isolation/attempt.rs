@@ -1,6 +1,5 @@
 //! Attempts to break out of a sandbox, made from inside by this program itself.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -23,7 +22,8 @@ use super::kernel;
 use super::targets::{Targets, is_process, listed, namespaces, open_to_write, possible};
 use crate::executor::sandbox::{COMPUTATION, DEVICES, INPUTS};
 
-/// What is attempted: its name, what it is that holds, and a function that tells what was possible.
+/// An attempt: its name, the words that say that it failed, and a function that returns what
+/// succeeded.
 pub(super) type Attempt = (&'static str, &'static str, fn(&Targets) -> Option<String>);
 
 /// All attempts. The last ones change this process.
@@ -52,9 +52,9 @@ pub(super) const ATTEMPTS: [Attempt; 22] = [
     ("nesting", "is not possible: no namespaces can be made", kernel::nesting),
 ];
 
-/// Tries everything, and prints a line for what was possible each time.
+/// Makes all attempts, and prints a line for each: what succeeded, or nothing.
 pub(super) fn all(targets: &Targets, out: &mut dyn Write) -> io::Result<()> {
-    // Somebody who goes on when the others have ended.
+    // A process that tries to outlive the sandbox.
     let left = Command::new("sleep").arg(&targets.mark).process_group(0).spawn();
     writeln!(out, "{}", left.map_or_else(|error| error.to_string(), |_| String::new()))?;
     for (_, _, attempt) in ATTEMPTS {
@@ -84,7 +84,7 @@ fn other_files(targets: &Targets) -> Option<String> {
 }
 
 fn home(targets: &Targets) -> Option<String> {
-    // Where this program is may be shown.
+    // The directory of this program may be visible.
     let other = listed(&targets.home).find(|path| !targets.program.starts_with(path));
     other.map(|path| format!("{} can be seen", path.display()))
 }
@@ -122,21 +122,26 @@ fn host_name(_: &Targets) -> Option<String> {
 
 fn all_namespaces(targets: &Targets) -> Option<String> {
     let own = namespaces();
-    let pairs = own.split(' ').zip(targets.namespaces.split(' '));
-    let shared: Vec<&str> = pairs.filter(|(own, other)| own == other).map(|(own, _)| own).collect();
+    let shared: Vec<&str> = own
+        .split(' ')
+        .zip(targets.namespaces.split(' '))
+        .filter_map(|(own, other)| (own == other).then_some(own))
+        .collect();
     (!shared.is_empty()).then(|| format!("{} are shared", shared.join(", ")))
 }
 
 fn environment(_: &Targets) -> Option<String> {
-    // The last ones are made by the shell.
+    // The last ones are set by the shell.
     let known = ["HOME", "LANG", "PATH", "TMPDIR", "TZ", "PWD", "OLDPWD", "SHLVL", "_"];
-    let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
-    let others: BTreeSet<String> = names.filter(|name| !known.contains(&name.as_str())).collect();
-    others.into_iter().next().map(|name| format!("{name} is passed on"))
+    let name = std::env::vars_os()
+        .map(|(name, _)| name.to_string_lossy().into_owned())
+        .filter(|name| !known.contains(&name.as_str()))
+        .min()?;
+    Some(format!("{name} is passed on"))
 }
 
 fn descriptors(_: &Targets) -> Option<String> {
-    // The usual three, what is printed to, and this list.
+    // The standard three, the output, and this listing.
     let open = listed("/proc/self/fd").count();
     (open > 5).then(|| format!("{open} are open"))
 }
@@ -145,9 +150,10 @@ fn devices(_: &Targets) -> Option<String> {
     let known = [&DEVICES[..], &["fd", "stdin", "stdout", "stderr", "shm"]].concat();
     let is_known = |path: &Path| known.iter().any(|name| path.file_name() == Some(name.as_ref()));
     let other = listed("/dev").find(|path| !is_known(path));
-    let (mode, disk) = (Mode::RUSR | Mode::WUSR, rustix::fs::makedev(8, 0));
     other.map(|path| format!("{} is there", path.display())).or_else(|| {
-        possible(mknodat(CWD, "disk", FileType::BlockDevice, mode, disk), "a disk can be made")
+        let disk = rustix::fs::makedev(8, 0);
+        let made = mknodat(CWD, "disk", FileType::BlockDevice, Mode::RUSR | Mode::WUSR, disk);
+        possible(made, "a disk can be made")
     })
 }
 
@@ -167,7 +173,7 @@ fn mounting(_: &Targets) -> Option<String> {
     let tried = possible(nowhere(), "something can be mounted")
         .or_else(|| possible(writable(), "the computation can be made writable"))
         .or_else(|| possible(unmount("/usr", UnmountFlags::DETACH), "the system can be removed"));
-    // If there is a user namespace of its own already, one of mounts is enough.
+    // If there is a user namespace already, a mount namespace is enough.
     let own = kernel::leave(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)
         .or_else(|_| kernel::leave(UnshareFlags::NEWNS));
     tried

@@ -1,6 +1,6 @@
-//! Attempts to reach what the kernel keeps for all processes, or guards only by capabilities.
+//! Attempts to reach kernel objects that all processes share, or that only capabilities guard.
 //!
-//! They look, and change nothing but decoys.
+//! They change nothing but decoys.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -15,45 +15,50 @@ use rustix::thread::UnshareFlags;
 use super::targets::{Targets, is_process, listed, open_to_write, possible};
 use crate::executor::sandbox::TELLING;
 
-/// Everything that whoever has a key, or its user, may do with it.
+/// All rights to a key, for those who possess it and for its user.
 const ANYTHING: u32 = 0x3f3f_0000;
 
-/// Files that a kernel obeys.
-const OBEYED: [&str; 3] =
+/// Files that control the kernel.
+const CONTROLS: [&str; 3] =
     ["/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/user/max_user_namespaces"];
 
-/// Makes a key that ends with this process, and that others of the same user may use if they know its
+/// Makes a key that ends with this process, and that processes of the same user can use by its
 /// number; 0 if the kernel has no keyrings.
 pub(super) fn decoy() -> i32 {
     let ring = KeyRing::from_special_id(KeyRingIdentifier::Process, true);
-    let key = ring.and_then(|ring| ring.add_key("ce-doctor", "secret"));
-    let key = key.and_then(|key| key.set_perms(KeyPermissions::from_u32(ANYTHING)).map(|()| key));
-    key.map_or(0, |key| key.get_id().as_raw_id())
+    ring.and_then(|ring| {
+        let key = ring.add_key("ce-doctor", "secret")?;
+        key.set_perms(KeyPermissions::from_u32(ANYTHING))?;
+        Ok(key.get_id().as_raw_id())
+    })
+    .unwrap_or(0)
 }
 
 pub(super) fn keyrings(targets: &Targets) -> Option<String> {
+    // Without a decoy, no other key is tried.
+    if targets.key <= 0 {
+        return None;
+    }
     let key = Key::from_id(KeySerialId::new(targets.key));
-    // Number 0 is no key, and any keyring that is not the decoy is left alone.
-    let key = (targets.key > 0).then_some(key)?;
     possible(key.read_to_vec(), "a key outside can be read")
         .or_else(|| possible(key.update(b"changed"), "a key outside can be changed"))
 }
 
 pub(super) fn files(_: &Targets) -> Option<String> {
-    let told = listed("/proc").find(|path| !is_process(path) && tells(path));
-    told.map(|path| format!("{} can be read", path.display())).or_else(|| {
-        let obeyed = OBEYED.iter().find(|path| open_to_write(Path::new(path)).is_ok());
-        obeyed.map(|path| format!("{path} can be written"))
-    })
+    if let Some(path) = listed("/proc").find(|path| !is_process(path) && is_exposed(path)) {
+        return Some(format!("{} can be read", path.display()));
+    }
+    let control = CONTROLS.iter().find(|path| open_to_write(Path::new(path)).is_ok())?;
+    Some(format!("{control} can be written"))
 }
 
-/// Whether a file of `/proc` is one that is to be covered, and is not.
-fn tells(path: &Path) -> bool {
+/// Whether a file of `/proc` can be read that the sandbox should cover.
+fn is_exposed(path: &Path) -> bool {
     let Ok(about) = fs::symlink_metadata(path) else { return false };
     let for_root = about.is_file() && about.permissions().mode() & 0o4 == 0;
     let telling = path.file_name().is_some_and(|name| TELLING.iter().any(|it| name == *it));
-    let read = || File::open(path).and_then(|mut file| file.read(&mut [0]));
-    (for_root || telling) && read().is_ok_and(|count| count > 0)
+    (for_root || telling)
+        && File::open(path).and_then(|mut file| file.read(&mut [0])).is_ok_and(|count| count > 0)
 }
 
 pub(super) fn shared_memory(_: &Targets) -> Option<String> {
@@ -82,15 +87,15 @@ pub(super) fn socket_kinds(_: &Targets) -> Option<String> {
     })
 }
 
-/// Leaves for a namespace of this kind.
+/// Moves this process into a new namespace of this kind.
 pub(super) fn leave(kind: UnshareFlags) -> Result<(), Errno> {
     #[expect(deprecated, reason = "only its flag FILES is unsafe, and not used here")]
     rustix::thread::unshare(kind)
 }
 
 pub(super) fn system_calls(_: &Targets) -> Option<String> {
-    // The kernel itself would say that there are too many user namespaces, or none. All that is
-    // refused is refused by one filter, and this is the part of it that can be asked safely.
+    // Without a filter, the kernel would report too many user namespaces, or none. A single filter
+    // refuses all these calls, and this one can be tried safely.
     (leave(UnshareFlags::NEWUSER) != Err(Errno::PERM)).then(|| "they are not filtered".to_owned())
 }
 

@@ -1,7 +1,7 @@
-//! Probes of isolation: a computation tries to break out of its sandbox in each way.
+//! Probes of isolation: a computation tries to break out of its sandbox in many ways.
 //!
-//! This program is the computation. `attempt` and `kernel` hold the attempts that it makes inside, and
-//! `targets` tells it what there is outside.
+//! This program is the computation. `attempt` and `kernel` have the attempts that it makes inside,
+//! and `targets` the things outside that they try to reach.
 
 mod attempt;
 mod kernel;
@@ -31,25 +31,25 @@ use crate::executor::{
 use crate::task::access::{Access, Rule};
 use crate::words::quoted;
 
-/// The hidden first argument that makes this program try to break out.
+/// The hidden first argument with which this program tries to break out.
 pub(super) const BREAK_OUT: &str = "--break-out";
 
-/// The directory of the computation is no export, so no tree is right for it.
+/// The directory of the computation is not an export, so it has no tree id.
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
-/// What this program does in the sandbox: its arguments are those of an `exec`.
+/// Makes the attempts, in the sandbox. The arguments are those of an `exec`.
 pub(super) fn break_out(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let (Some(input), Some(output)) = (arguments.next(), arguments.next()) else {
         return ExitCode::FAILURE;
     };
-    let targets = fs::read_to_string(input).ok().and_then(|text| Targets::parse(&text));
-    let out = fs::File::create(output);
-    let done =
-        out.and_then(|mut out| attempt::all(&targets.ok_or(io::ErrorKind::InvalidData)?, &mut out));
+    let done = fs::File::create(output).and_then(|mut out| {
+        let targets = Targets::parse(&fs::read_to_string(input)?);
+        attempt::all(&targets.ok_or(io::ErrorKind::InvalidData)?, &mut out)
+    });
     done.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }
 
-/// Tries to break out in each way, and tells what holds here.
+/// Tries to break out in each way.
 pub(super) fn break_outs() -> impl Iterator<Item = Diagnosis> {
     std::iter::once_with(diagnose).flatten()
 }
@@ -59,10 +59,10 @@ fn diagnose() -> Vec<Diagnosis> {
     if !sandbox.is_possible() {
         let error = sandbox.refused();
         let cause = error.and_then(Error::source).map(|cause| format!(": {cause}"));
-        let told = error.map(ToString::to_string).unwrap_or_default() + &cause.unwrap_or_default();
+        let found = error.map(ToString::to_string).unwrap_or_default() + &cause.unwrap_or_default();
         let means = "computations can read and change everything that you can; records say so";
         let hint = error.and_then(SandboxError::hint).unwrap_or("doc/isolation.md has more");
-        return vec![Diagnosis::ok("isolation", told).note(means).hint(hint)];
+        return vec![Diagnosis::ok("isolation", found).note(means).hint(hint)];
     }
     let possible = Diagnosis::ok("isolation", "computations can be isolated");
     let mut found = match Trial::new().and_then(|trial| trial.run(sandbox)) {
@@ -80,7 +80,7 @@ fn diagnose() -> Vec<Diagnosis> {
 #[derive(Debug)]
 struct Trial {
     dir: PathBuf,
-    /// A process that is there to be found.
+    /// A process outside of the sandbox.
     victim: Child,
 }
 
@@ -98,7 +98,7 @@ impl Trial {
         }
     }
 
-    /// Lets a computation try everything.
+    /// Executes the attempts, and returns the findings.
     fn run(mut self, sandbox: Sandbox) -> io::Result<Vec<Diagnosis>> {
         let at = |name: &str| self.dir.join(name);
         for name in ["tree", "work", "out", "secret"] {
@@ -143,13 +143,15 @@ impl Trial {
             .iter()
             .zip(&possible)
             .any(|(attempt, possible)| attempt.0 == "system calls" && possible.is_none());
-        let ways = ATTEMPTS.iter().map(|(name, held, _)| (*name, *held));
-        let ways = ways.zip(possible).chain([(("left behind", "no process can be"), left)]);
-        let found = ways.map(|((name, held), possible)| finding(name, held, possible, is_filtered));
-        Ok(found.collect())
+        let mut found = Vec::with_capacity(ATTEMPTS.len() + 1);
+        for ((name, held, _), possible) in ATTEMPTS.iter().zip(possible) {
+            found.push(finding(name, held, possible, is_filtered));
+        }
+        found.push(finding("left behind", "no process can be", left, is_filtered));
+        Ok(found)
     }
 
-    /// Executes in the sandbox; tells whether it was isolated.
+    /// Executes the attempts in the sandbox. Returns whether they were isolated.
     fn execute(&self, sandbox: Sandbox, targets: &[u8], program: PathBuf) -> io::Result<bool> {
         let at = |name: &str| self.dir.join(name);
         let verified = |name: &str| VerifiedPath::of(at(name));
@@ -190,7 +192,7 @@ impl Drop for Trial {
     }
 }
 
-/// What holds only where the kernel filters system calls.
+/// Attempts that only a filter of system calls prevents.
 const FILTERED: [&str; 4] = ["keyrings", "socket kinds", "system calls", "nesting"];
 
 fn finding(
@@ -201,7 +203,7 @@ fn finding(
 ) -> Diagnosis {
     match possible {
         None => Diagnosis::ok(name, held),
-        // A container that covers parts of its own /proc allows no other one.
+        // A container that covers parts of its own `/proc` allows no other one.
         Some(what) if name == "other processes" && what.starts_with("names") => {
             Diagnosis::ok(name, what).note("nothing can be done to them, and less is hidden")
         }
@@ -217,7 +219,7 @@ fn finding(
     }
 }
 
-/// Looks for a process that was left behind.
+/// Looks for a process that has outlived the sandbox.
 fn survivor(mark: &str) -> Option<String> {
     let lives = |dir: &Path| {
         let words = fs::read(dir.join("cmdline")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What attempts to break out know of the world outside, and what they share.
+//! Targets of attempts to break out, and functions that the attempts share.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 /// The namespaces of a process, as `/proc` names them.
 pub(super) const NAMESPACES: [&str; 6] = ["user", "mnt", "pid", "ipc", "uts", "net"];
 
-/// What there is outside of the sandbox, for attempts to look for: one fact a line.
+/// Things outside of the sandbox that attempts try to reach. Written as one fact a line.
 #[derive(Debug, PartialEq)]
 pub(super) struct Targets {
-    /// A file that is not shown.
+    /// A file that the sandbox hides.
     pub(super) secret: PathBuf,
     /// The user's home.
     pub(super) home: PathBuf,
-    /// This program, which is shown.
+    /// This program, which is visible.
     pub(super) program: PathBuf,
     /// A process.
     pub(super) process: i32,
@@ -22,11 +22,11 @@ pub(super) struct Targets {
     pub(super) port: u16,
     /// An abstract socket of the host.
     pub(super) socket: String,
-    /// What tells a process that was left behind.
+    /// The argument by which a surviving process is recognised.
     pub(super) mark: String,
-    /// What the namespaces outside are.
+    /// The namespaces outside.
     pub(super) namespaces: String,
-    /// A key that whoever knows its number may read and write; 0 if there is none.
+    /// A key that processes of the same user can read and write by its number; 0 if there is none.
     pub(super) key: i32,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn namespaces() -> String {
     names.join(" ")
 }
 
-/// Returns what was possible, if it was.
+/// Returns `what` if an attempt succeeded.
 pub(super) fn possible<T, E>(done: Result<T, E>, what: &str) -> Option<String> {
     done.ok().map(|_| what.to_owned())
 }

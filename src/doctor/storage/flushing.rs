@@ -1,4 +1,4 @@
-//! Whether what is written can be brought to the disk, and how long that takes.
+//! Whether files can be flushed to the disk, and how long that takes.
 
 use std::time::{Duration, Instant};
 
@@ -7,19 +7,19 @@ use crate::doctor::Diagnosis;
 use crate::storage::disk::Result;
 use crate::words::short_duration;
 
-/// How often each flush is timed.
-const TIMES: usize = 5;
+/// The number of measurements of each flush.
+const MEASUREMENTS: usize = 5;
 
-/// After so long, no more is timed.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The time after which no further measurement is made.
+const MAX_TIME: Duration = Duration::from_secs(5);
 
-/// A call that waits longer for the disk is slow.
-const LONG: Duration = Duration::from_millis(50);
+/// The time that a call may wait for the disk before it is called slow.
+const SLOW_CALL: Duration = Duration::from_millis(50);
 
-/// A flush of everything that takes longer is slow.
-const VERY_LONG: Duration = Duration::from_secs(1);
+/// The time that a flush of everything may take before it is called slow.
+const SLOW_FLUSH: Duration = Duration::from_secs(1);
 
-/// How long it takes to flush: medians.
+/// The median times of flushes.
 #[derive(Clone, Copy, Debug)]
 struct Flushed {
     file: Duration,
@@ -27,10 +27,10 @@ struct Flushed {
     file_system: Duration,
 }
 
-/// How long small calls wait for the disk.
+/// Measures how long small calls wait for the disk.
 pub(super) fn flushing(site: &ProbeSite) -> Diagnosis {
     match flush(site) {
-        Ok(flushed) => told(flushed),
+        Ok(flushed) => diagnose(flushed),
         Err(error) => {
             let means = "results cannot be brought to the disk, and no run ends well";
             let hint = "use --no-sync, and results may be lost with the power; or another disk";
@@ -43,14 +43,14 @@ fn flush(site: &ProbeSite) -> Result<Flushed> {
     let room = site.room()?;
     let mut times: [Vec<Duration>; 3] = Default::default();
     let begun = Instant::now();
-    for number in 0..TIMES {
+    for number in 0..MEASUREMENTS {
         let file = room.join(number.to_string());
         site.disk().write(&file, b"a small result\n")?;
         times[0].push(timed(|| site.disk().sync(&file))?);
         times[1].push(timed(|| site.disk().sync(&room))?);
         site.disk().write(&room.join(format!("{number}.more")), b"a small result\n")?;
         times[2].push(timed(|| site.disk().sync_all())?);
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > MAX_TIME {
             break;
         }
     }
@@ -68,9 +68,10 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-fn told(flushed: Flushed) -> Diagnosis {
+fn diagnose(flushed: Flushed) -> Diagnosis {
     let Flushed { file, directory, file_system } = flushed;
-    // The output and the record; the directories of the stage, of both and of the job's file.
+    // The output and the record; the directories of the stage, of both of these, and of the job's
+    // file.
     let call = file * 2 + directory * 3;
     let found = format!(
         "a file {}, a directory {}, the file system {}: a call alone waits {} for the disk",
@@ -81,11 +82,11 @@ fn told(flushed: Flushed) -> Diagnosis {
     );
     let found = Diagnosis::ok("flushing", found);
     let hint = "use --no-sync where results may be lost with the power, or a faster disk";
-    if call > LONG {
+    if call > SLOW_CALL {
         let means = "small calls wait longer for the disk than they compute; many at once share \
                      one flush";
         found.slow(means).hint(hint)
-    } else if file_system > VERY_LONG {
+    } else if file_system > SLOW_FLUSH {
         let means = "many small calls share a flush of the whole file system, which waits for \
                      what others write there, too";
         found.slow(means).hint(hint)
@@ -96,7 +97,7 @@ fn told(flushed: Flushed) -> Diagnosis {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::said;
+    use super::super::tests::summary;
     use super::*;
     use crate::doctor::Grade;
 
@@ -106,12 +107,12 @@ mod tests {
         let disk = Flushed { file: fast, directory: fast, file_system: fast };
         let text = "a file 2.0 ms, a directory 2.0 ms, the file system 2.0 ms: a call alone waits \
                     10.0 ms for the disk; ";
-        assert_eq!(said(&told(disk)), (None, text.to_owned()));
-        let (grade, text) = said(&told(Flushed { file: slow, directory: slow, ..disk }));
+        assert_eq!(summary(&diagnose(disk)), (None, text.to_owned()));
+        let (grade, text) = summary(&diagnose(Flushed { file: slow, directory: slow, ..disk }));
         assert_eq!(grade, Some(Grade::Slow));
         assert!(text.contains("waits 55.0 ms for the disk; small calls"), "{text}");
         let busy = Flushed { file_system: Duration::from_secs(3), ..disk };
-        let (grade, text) = said(&told(busy));
+        let (grade, text) = summary(&diagnose(busy));
         assert_eq!(grade, Some(Grade::Slow));
         assert!(text.contains("what others write"), "{text}");
     }

@@ -1,4 +1,4 @@
-//! Which file system it is, and what is known of its kind and cannot be tried out.
+//! The type of the file system, and properties of that type that cannot be probed.
 
 use rustix::fs::statfs;
 
@@ -6,7 +6,7 @@ use super::{ELSEWHERE, ProbeSite, refused};
 use crate::doctor::{Diagnosis, Grade};
 use crate::storage::disk::Doing;
 
-/// What is known of a kind: how bad it is, what it means, what to try.
+/// A known property of a type: its severity, its consequences, and a hint.
 type Known = Option<(Grade, &'static str, &'static str)>;
 
 const MEMORY: Known = Some((
@@ -65,18 +65,17 @@ const KINDS: [(u32, &str, Known); 26] = [
     (0x7371_7368, "squashfs", None),
 ];
 
-/// Which file system the storage is on.
+/// Finds out the type of the storage's file system.
 pub(super) fn kind(site: &ProbeSite) -> Diagnosis {
     let place = site.nearest();
-    let asked = statfs(place).map_err(std::io::Error::from).doing("look at", place);
-    match asked {
+    match statfs(place).map_err(std::io::Error::from).doing("look at", place) {
         // The numbers have 32 bits; the type that holds them differs between machines.
-        Ok(told) => told_of(told.f_type as u32),
+        Ok(stat) => diagnose(stat.f_type as u32),
         Err(error) => refused("file system", &error, "its type is not known", ELSEWHERE),
     }
 }
 
-fn told_of(number: u32) -> Diagnosis {
+fn diagnose(number: u32) -> Diagnosis {
     let probe = "file system";
     let Some((_, name, known)) = KINDS.iter().find(|kind| kind.0 == number) else {
         let found = Diagnosis::ok(probe, format!("of an unknown type ({number:#x})"));
@@ -93,19 +92,19 @@ fn told_of(number: u32) -> Diagnosis {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::said;
+    use super::super::tests::summary;
     use super::*;
 
     #[test]
     fn what_is_known_of_a_kind_is_told() {
-        assert_eq!(said(&told_of(0xef53)), (None, "ext2, ext3 or ext4; ".to_owned()));
-        let (grade, text) = said(&told_of(0x0102_1994));
+        assert_eq!(summary(&diagnose(0xef53)), (None, "ext2, ext3 or ext4; ".to_owned()));
+        let (grade, text) = summary(&diagnose(0x0102_1994));
         assert_eq!(grade, Some(Grade::Broken));
         assert!(text.contains("gone when the machine stops"), "{text}");
-        let (grade, text) = said(&told_of(0x6969));
+        let (grade, text) = summary(&diagnose(0x6969));
         assert_eq!(grade, Some(Grade::Note));
         assert!(text.starts_with("nfs; ") && text.contains("late"), "{text}");
-        assert_eq!(said(&told_of(1)).0, Some(Grade::Note));
+        assert_eq!(summary(&diagnose(1)).0, Some(Grade::Note));
     }
 
     #[test]

@@ -1,18 +1,18 @@
-//! Whether one run can tell that another one has died.
+//! Whether a run can tell that another one has died.
 
 use super::ProbeSite;
 use crate::doctor::Diagnosis;
 use crate::storage::store::run::{LEASE_TIMEOUT, OwnRun, Signs};
 
-/// Names that hosts have before anybody gives them one.
+/// Default names of hosts.
 const NAMELESS: [&str; 4] = ["", "(none)", "localhost", "localhost.localdomain"];
 
-/// Whether runs know each other.
+/// Probes whether runs on this host can tell that another one has died.
 pub(super) fn processes(_: &ProbeSite) -> Diagnosis {
-    told(&OwnRun::new().signs())
+    diagnose(&OwnRun::new().signs())
 }
 
-fn told(signs: &Signs) -> Diagnosis {
+fn diagnose(signs: &Signs) -> Diagnosis {
     let probe = "processes";
     let host = &signs.host;
     if !signs.boot || !signs.namespace {
@@ -47,7 +47,7 @@ fn told(signs: &Signs) -> Diagnosis {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::said;
+    use super::super::tests::summary;
     use super::*;
     use crate::doctor::Grade;
 
@@ -58,16 +58,16 @@ mod tests {
 
     #[test]
     fn what_runs_cannot_know_of_each_other_is_told() {
-        assert_eq!(told(&signs()).grade(), None);
+        assert_eq!(diagnose(&signs()).grade(), None);
         for blind in [Signs { boot: false, ..signs() }, Signs { namespace: false, ..signs() }] {
-            let (grade, text) = said(&told(&blind));
+            let (grade, text) = summary(&diagnose(&blind));
             assert_eq!(grade, Some(Grade::Note));
             assert!(text.contains("no run removes its leftovers"), "{text}");
         }
-        let (grade, text) = said(&told(&Signs { misses_the_dead: false, ..signs() }));
+        let (grade, text) = summary(&diagnose(&Signs { misses_the_dead: false, ..signs() }));
         assert_eq!(grade, Some(Grade::Note));
         assert!(text.contains("after 60 seconds"), "{text}");
-        let (grade, text) = said(&told(&Signs { host: "localhost".to_owned(), ..signs() }));
+        let (grade, text) = summary(&diagnose(&Signs { host: "localhost".to_owned(), ..signs() }));
         assert_eq!(grade, Some(Grade::Note));
         assert!(text.contains("may have it, too"), "{text}");
     }

@@ -1,8 +1,8 @@
-//! What the storage needs of the file system and of the host, tried out.
+//! Probes of the abilities of the file system and of the host that the storage needs.
 //!
-//! Each file here has one topic: what is measured (by the operations of `disk` where there is one),
-//! and a pure function that says what it means, so that broken file systems can be tested without
-//! having any. Nothing is left behind.
+//! Each file has one topic: a measurement, by the operations of `disk` where there is one, and a
+//! pure function that says what the result means. So broken file systems can be tested without
+//! having any. Probes leave no files.
 
 mod flushing;
 mod kind;
@@ -24,16 +24,16 @@ use self::site::ProbeSite;
 use crate::doctor::Diagnosis;
 use crate::storage::StorageError;
 
-/// What to try where a file system does not do what is needed.
+/// The hint if a file system lacks an ability.
 const ELSEWHERE: &str = "put the storage on another file system: a local one of Linux, or NFS";
 
 type Probe = fn(&ProbeSite) -> Diagnosis;
 
-/// What can be told of any directory.
+/// Probes of any directory.
 const ANYWHERE: [Probe; 5] =
     [site::writing, kind::kind, space::space, liveness::processes, sharing::sharing];
 
-/// What can be told where files can be written. Removing what was made is the last.
+/// Probes of a writable directory. The last one removes the files of all.
 const WRITABLE: [Probe; 15] = [
     mounts::mounts,
     taking::exclusive_files,
@@ -52,10 +52,10 @@ const WRITABLE: [Probe; 15] = [
     site::removing,
 ];
 
-/// Probes of a storage, each carried out when it is asked for.
+/// Probes of a storage, performed one at a time.
 ///
-/// They work in a private directory in `tmp/`. A storage that is not there is made, as a run would
-/// make it, and removed with this.
+/// They work in a private directory in `tmp/`. A missing storage is created as a run would create
+/// it, and removed again.
 #[derive(Debug)]
 pub(super) struct Probes {
     site: ProbeSite,
@@ -83,8 +83,7 @@ impl Iterator for Probes {
     }
 }
 
-/// What is found when the operating system refuses; what that means, and what to try, unless the
-/// disk is full.
+/// The diagnosis for an error: its consequences and a hint, unless the disk is full.
 fn refused(probe: &'static str, error: &StorageError, means: &str, hint: &str) -> Diagnosis {
     let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
     let found = Diagnosis::ok(probe, format!("{error}{cause}"));
@@ -107,8 +106,8 @@ mod tests {
         StorageError::Io { doing: "link to", path: "a".into(), source: kind.into() }
     }
 
-    /// How bad it is, and all that is said of it.
-    pub(super) fn said(diagnosis: &Diagnosis) -> (Option<Grade>, String) {
+    /// The severity, and the words of a diagnosis.
+    pub(super) fn summary(diagnosis: &Diagnosis) -> (Option<Grade>, String) {
         let trouble = diagnosis.trouble.as_ref();
         let means = trouble.map_or("", |trouble| &trouble.means);
         (diagnosis.grade(), format!("{}; {means}", diagnosis.found))
@@ -117,11 +116,11 @@ mod tests {
     #[test]
     fn a_full_disk_is_not_taken_for_a_missing_ability() {
         let (grade, text) =
-            said(&refused("a", &error(io::ErrorKind::Unsupported), "no links", "b"));
+            summary(&refused("a", &error(io::ErrorKind::Unsupported), "no links", "b"));
         assert_eq!(grade, Some(Grade::Broken));
         assert_eq!(text, "cannot link to a: unsupported; no links");
         for kind in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
-            let (grade, text) = said(&refused("a", &error(kind), "no links", "b"));
+            let (grade, text) = summary(&refused("a", &error(kind), "no links", "b"));
             assert_eq!(grade, Some(Grade::Broken));
             assert!(text.contains("; there is not even room for a probe"), "{text}");
         }

@@ -1,4 +1,4 @@
-//! What files let others do with them: nobody may write a published one, some are programs.
+//! Modes of files: published ones are read-only, and some are executable.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -11,21 +11,21 @@ use crate::doctor::Diagnosis;
 use crate::storage::disk::Doing;
 use crate::storage::disk::Result;
 
-/// What is left of the rights to write a file after they were taken away.
+/// The rights to write a file after it was made read-only.
 #[derive(Clone, Copy, Debug)]
 struct WriteRights {
-    /// The mode as it is shown.
+    /// The reported mode.
     mode: u32,
-    /// Whether this user can open the file for writing all the same.
+    /// Whether this user can still open the file for writing.
     open: bool,
-    /// Whether that is because this user is root.
+    /// Whether this user is root.
     root: bool,
 }
 
-/// Whether published files are safe from being written.
+/// Probes whether published files are protected from being written.
 pub(super) fn read_only(site: &ProbeSite) -> Diagnosis {
     match sealed(site) {
-        Ok(sealed) => told_of_seal(sealed),
+        Ok(sealed) => diagnose_seal(sealed),
         Err(error) => refused("read-only", &error, "results cannot be made read-only", ELSEWHERE),
     }
 }
@@ -38,7 +38,7 @@ fn sealed(site: &ProbeSite) -> Result<WriteRights> {
     Ok(WriteRights { mode, open, root: rustix::process::geteuid().is_root() })
 }
 
-fn told_of_seal(WriteRights { mode, open, root }: WriteRights) -> Diagnosis {
+fn diagnose_seal(WriteRights { mode, open, root }: WriteRights) -> Diagnosis {
     let found = Diagnosis::ok("read-only", format!("the mode of a published file is {mode:03o}"));
     if mode & 0o222 != 0 {
         found
@@ -57,9 +57,9 @@ fn told_of_seal(WriteRights { mode, open, root }: WriteRights) -> Diagnosis {
     }
 }
 
-/// Whether a file in the storage can be executed.
+/// Probes whether a file in the storage can be executed.
 pub(super) fn programs(site: &ProbeSite) -> Diagnosis {
-    let executable = || {
+    let probe = || {
         let file = site.file()?;
         fs::set_permissions(&file, Permissions::from_mode(0o755)).doing("change", &file)?;
         match access(&file, Access::EXEC_OK) {
@@ -68,13 +68,13 @@ pub(super) fn programs(site: &ProbeSite) -> Diagnosis {
             Err(error) => Err(std::io::Error::from(error)).doing("look at", &file),
         }
     };
-    match executable() {
-        Ok(executable) => told_of_programs(executable),
+    match probe() {
+        Ok(executable) => diagnose_programs(executable),
         Err(error) => refused("programs", &error, "files cannot be made executable", ELSEWHERE),
     }
 }
 
-fn told_of_programs(executable: bool) -> Diagnosis {
+fn diagnose_programs(executable: bool) -> Diagnosis {
     let probe = "programs";
     if executable {
         return Diagnosis::ok(probe, "an output that is a program can be started");
@@ -84,7 +84,7 @@ fn told_of_programs(executable: bool) -> Diagnosis {
         .hint("let it copy the program before, or mount the file system without noexec")
 }
 
-/// Whether a copy shares its blocks with the original.
+/// Probes whether a copy shares its blocks with the original.
 pub(super) fn copying(site: &ProbeSite) -> Diagnosis {
     let shares = || {
         let (from, to) = (site.file()?, site.fresh());
@@ -97,14 +97,14 @@ pub(super) fn copying(site: &ProbeSite) -> Diagnosis {
         Ok((shares, is_right && site.disk().digest(&from)? == site.disk().digest(&to)?))
     };
     match shares() {
-        Ok((shares, is_right)) => told_of_copies(shares, is_right),
+        Ok((shares, is_right)) => diagnose_copies(shares, is_right),
         Err(error) => {
             refused("copying", &error, "task inputs cannot be copied into the storage", ELSEWHERE)
         }
     }
 }
 
-fn told_of_copies(shares: bool, is_right: bool) -> Diagnosis {
+fn diagnose_copies(shares: bool, is_right: bool) -> Diagnosis {
     let probe = "copying";
     if !is_right {
         return Diagnosis::ok(probe, "a copy differs from its original")
@@ -121,7 +121,7 @@ fn told_of_copies(shares: bool, is_right: bool) -> Diagnosis {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::said;
+    use super::super::tests::summary;
     use super::*;
     use crate::doctor::Grade;
 
@@ -129,22 +129,22 @@ mod tests {
     fn modes_that_do_not_count_are_told() {
         let fine = WriteRights { mode: 0o444, open: false, root: false };
         let text = "the mode of a published file is 444; ".to_owned();
-        assert_eq!(said(&told_of_seal(fine)), (None, text));
+        assert_eq!(summary(&diagnose_seal(fine)), (None, text));
         let root = WriteRights { open: true, root: true, ..fine };
-        assert_eq!(told_of_seal(root).grade(), Some(Grade::Note));
-        let (grade, text) = said(&told_of_seal(WriteRights { mode: 0o755, ..fine }));
+        assert_eq!(diagnose_seal(root).grade(), Some(Grade::Note));
+        let (grade, text) = summary(&diagnose_seal(WriteRights { mode: 0o755, ..fine }));
         assert_eq!(grade, Some(Grade::Broken));
         assert!(text.contains("is 755; results stay writable"), "{text}");
         let shown = WriteRights { open: true, ..fine };
-        assert_eq!(told_of_seal(shown).grade(), Some(Grade::Broken));
+        assert_eq!(diagnose_seal(shown).grade(), Some(Grade::Broken));
     }
 
     #[test]
     fn what_cannot_be_started_or_copied_is_told() {
-        assert_eq!(told_of_programs(true).grade(), None);
-        assert_eq!(told_of_programs(false).grade(), Some(Grade::Note));
-        assert!(said(&told_of_copies(true, true)).1.contains("shares its blocks"));
-        assert_eq!(told_of_copies(false, true).grade(), None);
-        assert_eq!(told_of_copies(false, false).grade(), Some(Grade::Broken));
+        assert_eq!(diagnose_programs(true).grade(), None);
+        assert_eq!(diagnose_programs(false).grade(), Some(Grade::Note));
+        assert!(summary(&diagnose_copies(true, true)).1.contains("shares its blocks"));
+        assert_eq!(diagnose_copies(false, true).grade(), None);
+        assert_eq!(diagnose_copies(false, false).grade(), Some(Grade::Broken));
     }
 }

@@ -1,13 +1,13 @@
-//! Whether all of the storage is on one file system: files are linked and moved across it.
+//! Whether the whole storage is on one file system: files are linked and moved within it.
 
 use super::{ProbeSite, refused};
 use crate::doctor::Diagnosis;
 use crate::storage::disk::Result;
 
-/// Whether what is in the storage is on the file system of its `tmp/`.
+/// Probes whether the contents of the storage are on the file system of its `tmp/`.
 pub(super) fn mounts(site: &ProbeSite) -> Diagnosis {
     match elsewhere(site) {
-        Ok(elsewhere) => told(&elsewhere),
+        Ok(elsewhere) => diagnose(&elsewhere),
         Err(error) => {
             let means = "what cannot be looked at cannot be used";
             refused("mounts", &error, means, "check who may read the storage")
@@ -15,7 +15,8 @@ pub(super) fn mounts(site: &ProbeSite) -> Diagnosis {
     }
 }
 
-/// What is in the storage and on another file system, or behind a link, where nothing is used.
+/// Lists entries of the storage that are on another file system, or symbolic links. They are never
+/// used.
 fn elsewhere(site: &ProbeSite) -> Result<Vec<String>> {
     let device = |path: &_| Ok(site.disk().metadata(path)?.map(|metadata| metadata.id().0));
     let own = device(site.dir())?;
@@ -31,7 +32,7 @@ fn elsewhere(site: &ProbeSite) -> Result<Vec<String>> {
     Ok(elsewhere)
 }
 
-fn told(elsewhere: &[String]) -> Diagnosis {
+fn diagnose(elsewhere: &[String]) -> Diagnosis {
     let probe = "mounts";
     match elsewhere {
         [] => Diagnosis::ok(probe, "all of the storage is on one file system"),
@@ -49,15 +50,15 @@ fn told(elsewhere: &[String]) -> Diagnosis {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::said;
+    use super::super::tests::summary;
     use super::*;
     use crate::doctor::Grade;
 
     #[test]
     fn a_part_on_another_file_system_is_told() {
-        assert_eq!(told(&[]).grade(), None);
+        assert_eq!(diagnose(&[]).grade(), None);
         let (grade, text) =
-            said(&told(&["results/c_add is a link".to_owned(), "results/tmp".to_owned()]));
+            summary(&diagnose(&["results/c_add is a link".to_owned(), "results/tmp".to_owned()]));
         assert_eq!(grade, Some(Grade::Broken));
         assert!(text.starts_with("results/c_add is a link (and 1 more)"), "{text}");
     }

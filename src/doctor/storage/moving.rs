@@ -1,4 +1,4 @@
-//! Moving a file to its place: over what is there, and only where nothing is.
+//! Moving a file, with and without replacing another one.
 
 use std::io;
 use std::path::Path;
@@ -13,27 +13,27 @@ use crate::doctor::Diagnosis;
 use crate::storage::disk::Result;
 use crate::storage::disk::{Disk, Doing};
 
-/// How often a file is replaced while another thread looks at it.
+/// The number of times that a file is replaced while another thread watches it.
 const MOVES: usize = 300;
 
-/// How long that may take.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The time after which no further file is replaced.
+const MAX_TIME: Duration = Duration::from_secs(2);
 
-/// What came of replacing a file.
+/// The result of replacing a file.
 #[derive(Clone, Copy, Debug)]
 struct Replaced {
-    /// The file that was moved is the one that is there now.
+    /// The moved file is the one under the name now.
     same: bool,
-    /// How often it was replaced while somebody looked.
+    /// The number of replacements that were watched.
     moves: usize,
-    /// How often nothing was seen under the name.
+    /// The number of times that no file was seen under the name.
     gaps: usize,
 }
 
-/// Whether a file can be put in the place of another one at once.
+/// Probes whether a file can be replaced atomically.
 pub(super) fn replacing(site: &ProbeSite) -> Diagnosis {
     match replace(site) {
-        Ok(replaced) => told_of_replacing(replaced),
+        Ok(replaced) => diagnose_replacing(replaced),
         Err(error) => {
             let means = "damaged results cannot be replaced, and runs cannot show that they live";
             refused("replacing", &error, means, ELSEWHERE)
@@ -54,7 +54,8 @@ fn replace(site: &ProbeSite) -> Result<Replaced> {
     Ok(Replaced { same, moves, gaps })
 }
 
-/// Replaces a file many times; returns how often, and how often a thread that looked saw nothing.
+/// Replaces a file many times. Returns the number of replacements, and the number of times that a
+/// watching thread saw no file.
 fn watch(disk: &Disk, place: &Path, replace: impl Fn() -> Result<()>) -> Result<(usize, usize)> {
     let over = &AtomicBool::new(false);
     let mut gaps = Ok(0);
@@ -63,7 +64,7 @@ fn watch(disk: &Disk, place: &Path, replace: impl Fn() -> Result<()>) -> Result<
         let begun = Instant::now();
         let mut moves = 0;
         let mut moved = Ok(());
-        while moved.is_ok() && moves < MOVES && begun.elapsed() < PATIENCE {
+        while moved.is_ok() && moves < MOVES && begun.elapsed() < MAX_TIME {
             moved = replace();
             moves += 1;
         }
@@ -73,7 +74,7 @@ fn watch(disk: &Disk, place: &Path, replace: impl Fn() -> Result<()>) -> Result<
     Ok((moves, gaps?))
 }
 
-/// Looks at a file again and again; returns how often there was none.
+/// Watches a file. Returns the number of times that there was none.
 fn look(disk: &Disk, place: &Path, over: &AtomicBool) -> Result<usize> {
     let mut gaps = 0;
     loop {
@@ -84,7 +85,7 @@ fn look(disk: &Disk, place: &Path, over: &AtomicBool) -> Result<usize> {
     }
 }
 
-fn told_of_replacing(replaced: Replaced) -> Diagnosis {
+fn diagnose_replacing(replaced: Replaced) -> Diagnosis {
     let probe = "replacing";
     match replaced {
         Replaced { same: false, .. } => Diagnosis::ok(probe, "a moved file is not the same file")
@@ -109,28 +110,28 @@ fn told_of_replacing(replaced: Replaced) -> Diagnosis {
     }
 }
 
-/// What came of moving a file where nothing may be replaced.
+/// The result of moving files without replacing others.
 #[derive(Clone, Copy, Debug)]
 struct Moved {
     /// The file system itself refuses to replace.
     native: bool,
-    /// What was there stays.
+    /// An existing file is not replaced.
     refused: bool,
-    /// Where nothing was, the file is now.
+    /// A file is moved to a free name.
     moved: bool,
 }
 
-/// Whether a file can be moved only where nothing is.
+/// Probes whether a file can be moved only to a free name.
 pub(super) fn moving(site: &ProbeSite) -> Diagnosis {
     match move_new(site) {
-        Ok(moved) => told_of_moving(moved),
+        Ok(moved) => diagnose_moving(moved),
         Err(error) => refused("moving", &error, "outputs cannot be put in their places", ELSEWHERE),
     }
 }
 
 fn move_new(site: &ProbeSite) -> Result<Moved> {
     let (file, taken, free) = (site.file()?, site.file()?, site.room()?.join("free"));
-    let native = knows_how(&file, &taken)?;
+    let native = is_native(&file, &taken)?;
     let ids = (site.disk().id(&file)?, site.disk().id(&taken)?);
     let refused = !site.disk().rename_new(&file, &taken)?
         && (site.disk().id(&file)?, site.disk().id(&taken)?) == ids;
@@ -138,8 +139,8 @@ fn move_new(site: &ProbeSite) -> Result<Moved> {
     Ok(Moved { native, refused, moved: moved && site.disk().id(&file)?.is_none() })
 }
 
-/// Whether the file system knows how to move without replacing. Moves nothing if it does not.
-fn knows_how(from: &Path, taken: &Path) -> Result<bool> {
+/// Whether the file system can move without replacing. Moves nothing if it cannot.
+fn is_native(from: &Path, taken: &Path) -> Result<bool> {
     let moved = renameat_with(CWD, from, CWD, taken, RenameFlags::NOREPLACE);
     match moved.map_err(io::Error::from) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(true),
@@ -148,7 +149,7 @@ fn knows_how(from: &Path, taken: &Path) -> Result<bool> {
     }
 }
 
-fn told_of_moving(moved: Moved) -> Diagnosis {
+fn diagnose_moving(moved: Moved) -> Diagnosis {
     let probe = "moving";
     match moved {
         Moved { refused: false, .. } => Diagnosis::ok(probe, "an existing file is replaced")
@@ -170,18 +171,18 @@ fn told_of_moving(moved: Moved) -> Diagnosis {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::said;
+    use super::super::tests::summary;
     use super::*;
     use crate::doctor::Grade;
 
     #[test]
     fn a_name_that_is_free_for_a_moment_is_told() {
         let fine = Replaced { same: true, moves: 300, gaps: 0 };
-        assert_eq!(told_of_replacing(fine).grade(), None);
-        let (grade, text) = said(&told_of_replacing(Replaced { gaps: 2, ..fine }));
+        assert_eq!(diagnose_replacing(fine).grade(), None);
+        let (grade, text) = summary(&diagnose_replacing(Replaced { gaps: 2, ..fine }));
         assert_eq!(grade, Some(Grade::Broken));
         assert!(text.starts_with("a name was seen free 2 times"), "{text}");
-        let other = told_of_replacing(Replaced { same: false, ..fine });
+        let other = diagnose_replacing(Replaced { same: false, ..fine });
         assert_eq!(other.grade(), Some(Grade::Broken));
     }
 
@@ -199,12 +200,12 @@ mod tests {
     #[test]
     fn a_file_system_that_always_replaces_is_told() {
         let fine = Moved { native: true, refused: true, moved: true };
-        assert_eq!(told_of_moving(fine).grade(), None);
-        let (grade, text) = said(&told_of_moving(Moved { native: false, ..fine }));
+        assert_eq!(diagnose_moving(fine).grade(), None);
+        let (grade, text) = summary(&diagnose_moving(Moved { native: false, ..fine }));
         assert_eq!(grade, Some(Grade::Note));
         assert!(text.contains("looked at first"), "{text}");
         for broken in [Moved { refused: false, ..fine }, Moved { moved: false, ..fine }] {
-            assert_eq!(told_of_moving(broken).grade(), Some(Grade::Broken));
+            assert_eq!(diagnose_moving(broken).grade(), Some(Grade::Broken));
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Whether files can have the names that the scheme gives them, and no two are one.
+//! Names: whether files can have all names of the layout, and whether different names are different
+//! files.
 
 use std::path::Path;
 
@@ -9,25 +10,25 @@ use crate::storage::disk::{Result, StorageError};
 use crate::storage::layout;
 use crate::task::slice::MAX_ARITY;
 
-/// One letter with an accent, as two forms of Unicode have it.
+/// A letter with an accent, in two forms of Unicode.
 const ACCENT: [&str; 2] = ["c_\u{e9}", "c_e\u{301}"];
 
-/// What some file systems have other plans with.
+/// Characters with a special meaning on some file systems.
 const MARKS: &str = "c_a:b*c?d\"e<f>g|h\\i. ";
 
-/// How long names may be.
+/// The greatest lengths of names.
 #[derive(Clone, Copy, Debug)]
 struct Longest {
     /// The length of the longest file name, in bytes.
     bytes: usize,
-    /// The most inputs of a call that has a record's name and path.
+    /// The greatest number of inputs of a call whose record can have its name and path.
     inputs: usize,
 }
 
-/// Whether names can be as long as those of calls with many inputs.
+/// Probes whether names can be as long as those of calls with many inputs.
 pub(super) fn long_names(site: &ProbeSite) -> Diagnosis {
     match longest(site) {
-        Ok(longest) => told_of_length(longest),
+        Ok(longest) => diagnose_length(longest),
         Err(error) => {
             refused("long names", &error, "results cannot have the names they need", ELSEWHERE)
         }
@@ -41,7 +42,8 @@ fn longest(site: &ProbeSite) -> Result<Longest> {
     })
 }
 
-/// The greatest number up to `all` for which something holds that holds for all smaller ones.
+/// Returns the greatest number up to `all` for which a condition holds. It holds for all smaller
+/// ones, too.
 fn most(all: usize, holds: impl Fn(usize) -> Result<bool>) -> Result<usize> {
     if holds(all)? {
         return Ok(all);
@@ -54,14 +56,14 @@ fn most(all: usize, holds: impl Fn(usize) -> Result<bool>) -> Result<usize> {
     Ok(right)
 }
 
-/// Whether a file can have a name, which may lead through directories.
+/// Whether a file can have this name, which may have directories in it.
 fn fits(site: &ProbeSite, name: &str) -> Result<bool> {
     let path = site.room()?.join(name);
     let parent = path.parent().unwrap_or(site.dir());
     is_accepted(site.disk().make_dirs(parent).and_then(|()| site.disk().write(&path, b"")))
 }
 
-/// Whether it was done. That there is no room says nothing about a name.
+/// Whether an operation succeeded. A full disk does not say anything about names.
 fn is_accepted(done: Result<()>) -> Result<bool> {
     match done {
         Ok(()) => Ok(true),
@@ -71,7 +73,7 @@ fn is_accepted(done: Result<()>) -> Result<bool> {
     }
 }
 
-fn told_of_length(Longest { bytes, inputs }: Longest) -> Diagnosis {
+fn diagnose_length(Longest { bytes, inputs }: Longest) -> Diagnosis {
     let probe = "long names";
     if bytes >= layout::LONGEST_FILE && inputs >= MAX_ARITY {
         let found = format!("{bytes} bytes, and paths for a call of {inputs} inputs");
@@ -89,22 +91,22 @@ fn told_of_length(Longest { bytes, inputs }: Longest) -> Diagnosis {
     }
 }
 
-/// Whether names that differ only in case are two.
+/// Probes whether names that differ only in case are different.
 pub(super) fn case(site: &ProbeSite) -> Diagnosis {
-    let two = || {
+    let probe = || {
         let room = site.room()?;
         site.disk().write(&room.join("c_add"), b"")?;
         Ok(site.disk().metadata(&room.join("c_ADD"))?.is_none())
     };
-    match two() {
-        Ok(two) => told_of_case(two),
+    match probe() {
+        Ok(two) => diagnose_case(two),
         Err(error) => {
             refused("case", &error, "it is not known which names are the same", ELSEWHERE)
         }
     }
 }
 
-fn told_of_case(two: bool) -> Diagnosis {
+fn diagnose_case(two: bool) -> Diagnosis {
     let probe = "case";
     if two {
         return Diagnosis::ok(probe, "c_add and c_ADD are two names");
@@ -117,37 +119,37 @@ fn told_of_case(two: bool) -> Diagnosis {
         .hint("tell them apart by more than case, or put the storage on another file system")
 }
 
-/// What becomes of the characters of a name.
+/// The treatment of a name by the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NameHandling {
-    /// The name is listed as it was given.
+    /// The name is listed unchanged.
     Kept,
-    /// It is listed as another one.
+    /// It is listed as another name.
     Changed,
-    /// Nothing can have it.
+    /// No file can have it.
     Refused,
 }
 
-/// What becomes of characters beyond letters and digits.
+/// The treatment of characters beyond letters and digits.
 #[derive(Clone, Copy, Debug)]
 struct Characters {
     accent: NameHandling,
-    /// The two forms of the letter are one name.
+    /// The two forms of the letter are the same name.
     merged: bool,
     marks: NameHandling,
 }
 
-/// Whether names are kept as they are.
+/// Probes whether names are listed unchanged.
 pub(super) fn characters(site: &ProbeSite) -> Diagnosis {
-    let probed = || {
+    let probe = || {
         let room = site.room()?;
         let accent = handling(site.disk(), &room, ACCENT[0])?;
         let merged = accent != NameHandling::Refused
             && site.disk().metadata(&room.join(ACCENT[1]))?.is_some();
         Ok(Characters { accent, merged, marks: handling(site.disk(), &site.room()?, MARKS)? })
     };
-    match probed() {
-        Ok(characters) => told_of_characters(characters),
+    match probe() {
+        Ok(characters) => diagnose_characters(characters),
         Err(error) => {
             refused("characters", &error, "it is not known which names are kept", ELSEWHERE)
         }
@@ -162,7 +164,7 @@ fn handling(disk: &Disk, room: &Path, name: &str) -> Result<NameHandling> {
     Ok(if is_kept { NameHandling::Kept } else { NameHandling::Changed })
 }
 
-fn told_of_characters(characters: Characters) -> Diagnosis {
+fn diagnose_characters(characters: Characters) -> Diagnosis {
     let probe = "characters";
     let Characters { accent, merged, marks } = characters;
     if merged {
@@ -190,7 +192,7 @@ fn told_of_characters(characters: Characters) -> Diagnosis {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::said;
+    use super::super::tests::summary;
     use super::*;
     use crate::doctor::Grade;
 
@@ -198,11 +200,11 @@ mod tests {
     fn short_names_limit_the_inputs() {
         let fine = Longest { bytes: 255, inputs: 100 };
         let text = "255 bytes, and paths for a call of 100 inputs; ";
-        assert_eq!(said(&told_of_length(fine)), (None, text.to_owned()));
-        let (grade, text) = said(&told_of_length(Longest { bytes: 143, inputs: 10 }));
+        assert_eq!(summary(&diagnose_length(fine)), (None, text.to_owned()));
+        let (grade, text) = summary(&diagnose_length(Longest { bytes: 143, inputs: 10 }));
         assert_eq!(grade, Some(Grade::Broken));
         assert!(text.ends_with("more than 10 inputs cannot be published"), "{text}");
-        assert_eq!(told_of_length(Longest { bytes: 254, ..fine }).grade(), Some(Grade::Note));
+        assert_eq!(diagnose_length(Longest { bytes: 254, ..fine }).grade(), Some(Grade::Note));
     }
 
     #[test]
@@ -214,8 +216,8 @@ mod tests {
 
     #[test]
     fn names_that_are_one_are_told() {
-        assert_eq!(told_of_case(true).grade(), None);
-        let (grade, text) = said(&told_of_case(false));
+        assert_eq!(diagnose_case(true).grade(), None);
+        let (grade, text) = summary(&diagnose_case(false));
         assert_eq!(grade, Some(Grade::Broken));
         assert!(text.contains("differ only in case share a directory"), "{text}");
     }
@@ -224,9 +226,9 @@ mod tests {
     fn characters_that_are_not_kept_are_told() {
         let fine =
             Characters { accent: NameHandling::Kept, merged: false, marks: NameHandling::Kept };
-        assert_eq!(told_of_characters(fine).grade(), None);
+        assert_eq!(diagnose_characters(fine).grade(), None);
         let merged = Characters { merged: true, ..fine };
-        assert_eq!(told_of_characters(merged).grade(), Some(Grade::Broken));
+        assert_eq!(diagnose_characters(merged).grade(), Some(Grade::Broken));
         for (characters, what) in [
             (
                 Characters { accent: NameHandling::Changed, ..fine },
@@ -238,7 +240,7 @@ mod tests {
                 "accents, and marks such as : * ?, are refused;",
             ),
         ] {
-            let (grade, text) = said(&told_of_characters(characters));
+            let (grade, text) = summary(&diagnose_characters(characters));
             assert_eq!(grade, Some(Grade::Note));
             assert!(text.contains(what), "{text}");
         }

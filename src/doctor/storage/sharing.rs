@@ -1,4 +1,4 @@
-//! Whether several users can use the storage: who may write, and what keeps others from what is made.
+//! Sharing: whether several users can use the storage.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -10,24 +10,24 @@ use rustix::process::{getegid, geteuid, getgroups};
 use super::ProbeSite;
 use crate::doctor::Diagnosis;
 
-/// What only the owner may do with read-only files of others: 1 where links to them are refused.
+/// 1 if links to read-only files of other users are refused.
 const PROTECTED: &str = "/proc/sys/fs/protected_hardlinks";
 
-/// Where file systems keep the access control list of a file.
+/// The extended attribute with the access control list of a file.
 const ACCESS_LIST: &str = "system.posix_acl_access";
 
-/// How far below the storage directories are looked at: `c_NAME/CCID/record`, for one.
-const DEPTH: usize = 3;
+/// The depth to which directories are checked: that of `c_NAME/CCID/record`.
+const MAX_DEPTH: usize = 3;
 
-/// How many directories are looked at.
-const MANY: usize = 10_000;
+/// The greatest number of directories that are checked.
+const MAX_DIRECTORIES: usize = 10_000;
 
-/// What every member of the group needs of a directory.
+/// The rights to a directory that every member of the group needs.
 const GROUP_RIGHTS: u32 = 0o070;
 
 const SET_GROUP_ID: u32 = 0o2000;
 
-/// Who may do what with a directory.
+/// The owner and the mode of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rights {
     mode: u32,
@@ -35,7 +35,7 @@ struct Rights {
     group: u32,
 }
 
-/// What is known of who shares a storage.
+/// Facts about the sharing of a storage.
 #[derive(Clone, Debug)]
 struct Facts {
     /// The storage, as the user named it.
@@ -45,24 +45,25 @@ struct Facts {
     may_write: bool,
     /// Whether this user is in the group of the storage.
     is_member: bool,
-    /// Whether an access control list says more than the mode, such as what others have.
+    /// Whether an access control list has rights that the mode does not show.
     has_list: bool,
-    /// Whether links to other users' read-only files are refused.
+    /// Whether links to read-only files of other users are refused.
     protected: bool,
-    /// The first directory that lacks what the group needs, and how many there are.
+    /// The first directory without the rights that the group needs, and the number of such
+    /// directories.
     lacking: Option<(PathBuf, Rights)>,
     count: usize,
 }
 
-/// Whether the storage is private or a group's, and what does not work for the others.
+/// Probes whether the storage is private or shared by a group, and what does not work for others.
 pub(super) fn sharing(site: &ProbeSite) -> Diagnosis {
     match facts(site) {
-        Some(facts) => told(&facts),
+        Some(facts) => diagnose(&facts),
         None => Diagnosis::ok("sharing", "a group that may write the directory shares a storage"),
     }
 }
 
-/// What is known, unless there is no storage but for the probes.
+/// Returns the facts, unless the storage exists only for the probes.
 fn facts(site: &ProbeSite) -> Option<Facts> {
     let storage = site.storage.clone();
     let metadata = fs::metadata(&storage).ok().filter(|it| it.is_dir() && !site.is_new())?;
@@ -88,8 +89,7 @@ fn facts(site: &ProbeSite) -> Option<Facts> {
 
 impl Rights {
     fn of(metadata: &Metadata) -> Self {
-        let (mode, owner, group) = (metadata.mode() & 0o7777, metadata.uid(), metadata.gid());
-        Self { mode, owner, group }
+        Self { mode: metadata.mode() & 0o7777, owner: metadata.uid(), group: metadata.gid() }
     }
 
     /// Whether the group may write.
@@ -97,26 +97,28 @@ impl Rights {
         self.mode & 0o020 != 0
     }
 
-    /// Whether a directory in a storage can be used by all who share that.
+    /// Whether all users of a shared storage can use a directory in it.
     const fn fits(self, top: Self) -> bool {
         let needed = GROUP_RIGHTS | top.mode & SET_GROUP_ID;
         self.mode & needed == needed && self.group == top.group
     }
 }
 
-/// The directories next to the top that not all who share it can use.
+/// Returns the directories near the top that not all users can use.
 fn lacking(storage: &Path, top: Rights) -> Vec<(PathBuf, Rights)> {
     let mut lacking = Vec::new();
     let mut here = vec![storage.to_owned()];
     let mut seen = 0;
-    for _ in 0..DEPTH {
+    for _ in 0..MAX_DEPTH {
         let mut below = Vec::new();
         for entry in here.iter().filter_map(|dir| fs::read_dir(dir).ok()).flatten().flatten() {
-            // What is a link is another probe's concern.
-            let is_dir = entry.file_type().is_ok_and(|it| it.is_dir());
-            let Some(metadata) = entry.metadata().ok().filter(|_| is_dir) else { continue };
+            // Links are reported by another probe.
+            let Ok(metadata) = entry.metadata() else { continue };
+            if !metadata.is_dir() {
+                continue;
+            }
             seen += 1;
-            if seen > MANY {
+            if seen > MAX_DIRECTORIES {
                 return lacking;
             }
             let rights = Rights::of(&metadata);
@@ -130,7 +132,7 @@ fn lacking(storage: &Path, top: Rights) -> Vec<(PathBuf, Rights)> {
     lacking
 }
 
-fn told(facts: &Facts) -> Diagnosis {
+fn diagnose(facts: &Facts) -> Diagnosis {
     let found = Diagnosis::ok("sharing", found(facts));
     let (means, hints): (Vec<_>, Vec<_>) = troubles(facts).into_iter().unzip();
     if means.is_empty() {
@@ -165,7 +167,7 @@ fn found(facts: &Facts) -> String {
     found
 }
 
-/// Returns what does not work, and what to try.
+/// Returns the troubles, each with a hint.
 fn troubles(facts: &Facts) -> Vec<(String, Option<String>)> {
     let Rights { mode, group, .. } = facts.top;
     let storage = facts.storage.display();
@@ -191,7 +193,7 @@ fn troubles(facts: &Facts) -> Vec<(String, Option<String>)> {
     let repair = facts.lacking.is_some().then_some(repair);
     if facts.top.is_shared() && !facts.has_list && mode & SET_GROUP_ID == 0 {
         let means = "new files get their maker's group, not that of the storage";
-        // Repairing all of it does this, too.
+        // The repair of all directories includes this.
         let hint = repair.is_none().then(|| format!("chmod g+s {storage}"));
         troubles.push((means.to_owned(), hint));
     }
@@ -209,7 +211,7 @@ fn troubles(facts: &Facts) -> Vec<(String, Option<String>)> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use super::super::tests::said;
+    use super::super::tests::summary;
     use super::*;
     use crate::doctor::Grade;
 
@@ -230,45 +232,45 @@ mod tests {
     }
 
     fn hint(facts: &Facts) -> String {
-        told(facts).trouble.and_then(|trouble| trouble.hint).unwrap_or_default()
+        diagnose(facts).trouble.and_then(|trouble| trouble.hint).unwrap_or_default()
     }
 
     #[test]
     fn private_and_shared_storages_are_well() {
-        let private = said(&told(&facts(OWN)));
+        let private = summary(&diagnose(&facts(OWN)));
         assert_eq!(private, (None, "the storage is private to user 1 (mode 755); ".to_owned()));
         let shared = facts(Rights { mode: 0o2770, ..OWN });
         let text = "group 10 shares the storage (mode 2770)";
-        assert_eq!(said(&told(&shared)), (None, format!("{text}; ")));
-        let (grade, told_of) = said(&told(&Facts { protected: true, ..shared }));
-        assert!(grade.is_none() && told_of.contains("as a copy"), "{told_of}");
+        assert_eq!(summary(&diagnose(&shared)), (None, format!("{text}; ")));
+        let (grade, text) = summary(&diagnose(&Facts { protected: true, ..shared }));
+        assert!(grade.is_none() && text.contains("as a copy"), "{text}");
     }
 
     #[test]
     fn who_may_not_write_is_told_what_works() {
         let stranger = Facts { may_write: false, is_member: false, ..facts(OWN) };
-        let (grade, text) = said(&told(&stranger));
+        let (grade, text) = summary(&diagnose(&stranger));
         assert_eq!(grade, Some(Grade::Note));
         assert!(text.contains("existing results are used"), "{text}");
         assert!(hint(&stranger).contains("have the storage shared"));
         let top = Rights { mode: 0o2770, ..OWN };
         let outside = Facts { top, may_read: false, ..stranger };
-        assert!(said(&told(&outside)).1.contains("not even read"));
+        assert!(summary(&diagnose(&outside)).1.contains("not even read"));
         assert_eq!(hint(&outside), "be made a member of group 10, and log in again");
     }
 
     #[test]
     fn what_keeps_others_from_what_is_made_is_told_with_commands() {
         let plain = facts(Rights { mode: 0o775, ..OWN });
-        assert!(said(&told(&plain)).1.contains("get their maker's group"));
+        assert!(summary(&diagnose(&plain)).1.contains("get their maker's group"));
         assert_eq!(hint(&plain), "chmod g+s results");
         let listed = Facts { has_list: true, ..plain };
-        assert_eq!(told(&listed).grade(), None, "a list has its own way to hand on rights");
+        assert_eq!(diagnose(&listed).grade(), None, "a list has its own way to hand on rights");
         let open = facts(Rights { mode: 0o2777, ..OWN });
-        assert!(said(&told(&open)).1.contains("replace results"));
+        assert!(summary(&diagnose(&open)).1.contains("replace results"));
         let lacking = Some(("results/c_add".into(), Rights { group: 11, ..OWN }));
         let old = Facts { lacking, count: 7, ..facts(Rights { mode: 0o2775, ..OWN }) };
-        let (grade, text) = said(&told(&old));
+        let (grade, text) = summary(&diagnose(&old));
         assert_eq!(grade, Some(Grade::Note));
         let first = "results/c_add has mode 755 and group 11, the first of 7 such directories";
         assert!(text.contains(first), "{text}");

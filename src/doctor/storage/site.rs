@@ -1,4 +1,4 @@
-//! Where probes work: the private directory of a run, as every run has one.
+//! The directory of probes: the private directory of a run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,43 +11,45 @@ use crate::storage::disk::{Result, StorageError};
 use crate::storage::layout::RUNS;
 use crate::storage::store::run::OwnRun;
 
-/// A private directory; it and all that had to be made for it go with this.
+/// A private directory. It is removed at the end, with all directories that were created for it.
 #[derive(Debug)]
 pub(super) struct ProbeSite {
     /// The storage, as the user named it.
     pub(super) storage: PathBuf,
     /// The name of the private directory, relative to the storage.
     run: String,
-    /// The private directory, or why it cannot be used.
+    /// The private directory, or the reason why it cannot be used.
     dir: Result<PathBuf, StorageError>,
-    /// The directories that were not there before, the outermost first.
+    /// The directories that were created, the outermost first.
     made: Vec<PathBuf>,
     next: AtomicU64,
     disk: Disk,
 }
 
 impl ProbeSite {
-    /// Makes the directory, and the storage if it is not there.
+    /// Creates the directory, and the storage if it does not exist.
     pub(super) fn new(storage: &Path) -> Self {
         let run = OwnRun::new().directory().to_owned();
-        // Without what means nothing: paths below it are told by their beginning.
+        // In its shortest form: paths below it are recognised by this prefix.
         let storage = &storage.components().collect::<PathBuf>();
         let dir = storage.join(&run);
-        let made = absent(&dir);
-        let (made, dir) = match made {
-            Ok(made) => (made, make(storage, &dir).map(|()| dir)),
-            Err(error) => (Vec::new(), Err(error)),
+        let mut site = Self {
+            storage: storage.to_owned(),
+            run,
+            dir: Ok(dir.clone()),
+            made: Vec::new(),
+            next: AtomicU64::new(0),
+            disk: Disk::absent(storage.to_owned()),
         };
-        let opened = match &dir {
-            Ok(_) => Disk::open(storage),
-            Err(_) => Ok(Disk::absent(storage.to_owned())),
-        };
-        let (disk, dir) = match opened {
-            Ok(disk) => (disk, dir),
-            Err(error) => (Disk::absent(storage.to_owned()), Err(error)),
-        };
-        let (storage, next) = (storage.to_owned(), AtomicU64::new(0));
-        let mut site = Self { storage, run, dir, made, next, disk };
+        let prepared = absent(&dir).and_then(|absent| {
+            site.made = absent;
+            make(storage, &dir)?;
+            site.disk = Disk::open(storage)?;
+            Ok(())
+        });
+        if let Err(error) = prepared {
+            site.dir = Err(error);
+        }
         if site.is_writable()
             && let Err(error) = site.file()
         {
@@ -66,30 +68,31 @@ impl ProbeSite {
         self.made.contains(&self.storage)
     }
 
-    /// The directory nearest to the storage that is there: its own if it can be written.
+    /// The private directory, or else the nearest existing directory to the storage.
     pub(super) fn nearest(&self) -> &Path {
-        let is_dir = |dir: &&Path| dir.is_dir();
-        let own = self.dir.as_deref().ok();
-        let nearest = || self.storage.ancestors().find(is_dir);
-        own.or_else(nearest).unwrap_or_else(|| Path::new("."))
+        self.dir
+            .as_deref()
+            .ok()
+            .or_else(|| self.storage.ancestors().find(|dir| dir.is_dir()))
+            .unwrap_or_else(|| Path::new("."))
     }
 
-    /// The private directory, for probes that are asked only if it is there.
+    /// The private directory. Must exist.
     pub(super) fn dir(&self) -> &Path {
         self.dir.as_deref().unwrap_or(&self.storage)
     }
 
-    /// What reaches the storage's files.
+    /// The disk of the storage.
     pub(super) const fn disk(&self) -> &Disk {
         &self.disk
     }
 
-    /// A path that nothing has ever had.
+    /// A new path, which was never used.
     pub(super) fn fresh(&self) -> PathBuf {
         self.dir().join(self.next.fetch_add(1, Ordering::Relaxed).to_string())
     }
 
-    /// A new small file, of other contents than all others.
+    /// A new small file with unique contents.
     pub(super) fn file(&self) -> Result<PathBuf> {
         let path = self.fresh();
         self.disk.write(&path, path.as_os_str().as_encoded_bytes()).map(|()| path)
@@ -101,7 +104,7 @@ impl ProbeSite {
         self.disk.make_dir(&path).map(|()| path)
     }
 
-    /// Removes what a probe has made: on a small disk the next one needs the room.
+    /// Removes the files of a probe: on a small disk the next one needs the space.
     pub(super) fn tidy(&self) {
         if let Ok(dir) = &self.dir {
             let paths = self.disk.list(dir).unwrap_or_default();
@@ -109,26 +112,26 @@ impl ProbeSite {
         }
     }
 
-    /// A text in which the private directory is called as in the documentation.
+    /// Replaces the name of the private directory in a text by `tmp/RUN`.
     pub(super) fn shown(&self, text: &str) -> String {
         text.replace(&self.run, &format!("{RUNS}/RUN"))
     }
 
-    /// Removes the private directory, and what was made for it and nobody else uses.
+    /// Removes the private directory, and those that were created for it and are empty.
     fn clear(&self) -> Result<()> {
         let removed = self.dir.as_deref().map_or(Ok(()), |dir| self.disk.remove_tree(dir));
-        // Another run may have begun to use them.
+        // Another run may use them now.
         self.made.iter().rev().for_each(|dir| drop(fs::remove_dir(dir)));
         removed
     }
 }
 
-/// Makes the private directory, as a run would: in a storage that is there, with the rights of that.
+/// Creates the private directory as a run would: in an existing storage, with the rights of that.
 fn make(storage: &Path, dir: &Path) -> Result<()> {
     if storage.is_dir() { Disk::open(storage)?.make_dirs(dir) } else { disk::make_dirs(dir) }
 }
 
-/// The directories above one that are not there, the outermost first.
+/// Returns the missing directories above one, the outermost first.
 fn absent(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut absent = Vec::new();
     for above in dir.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
@@ -148,12 +151,12 @@ impl Drop for ProbeSite {
     }
 }
 
-/// Whether a run can begin to work.
+/// Probes whether a run can work in the storage.
 pub(super) fn writing(site: &ProbeSite) -> Diagnosis {
-    told(site.dir.as_ref().map(|_| site.is_new()))
+    diagnose(site.dir.as_ref().map(|_| site.is_new()))
 }
 
-fn told(made: Result<bool, &StorageError>) -> Diagnosis {
+fn diagnose(made: Result<bool, &StorageError>) -> Diagnosis {
     let probe = "writing";
     match made {
         Ok(true) => Diagnosis::ok(probe, "the storage is not there yet, and can be made"),
@@ -166,7 +169,7 @@ fn told(made: Result<bool, &StorageError>) -> Diagnosis {
     }
 }
 
-/// Whether what a run has left can be cleared away.
+/// Probes whether the files of a run can be removed.
 pub(super) fn removing(site: &ProbeSite) -> Diagnosis {
     let probe = "removing";
     drop(site.room().and_then(|room| site.disk.make_dir(&room.join("below"))));
@@ -183,14 +186,14 @@ pub(super) fn removing(site: &ProbeSite) -> Diagnosis {
 mod tests {
     use std::io::ErrorKind;
 
-    use super::super::tests::{error, said};
+    use super::super::tests::{error, summary};
     use super::*;
     use crate::doctor::Grade;
 
     #[test]
     fn a_storage_that_cannot_be_written_says_what_still_works() {
-        let told = told(Err(&error(ErrorKind::ReadOnlyFilesystem)));
-        let (grade, text) = said(&told);
+        let told = diagnose(Err(&error(ErrorKind::ReadOnlyFilesystem)));
+        let (grade, text) = summary(&told);
         assert_eq!(grade, Some(Grade::Broken));
         assert!(text.contains("-n shows what is there"), "{text}");
         let hint = told.trouble.unwrap().hint.unwrap();

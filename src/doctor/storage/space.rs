@@ -1,4 +1,4 @@
-//! How much room there is for bytes and for files.
+//! The free space, in bytes and files.
 
 use rustix::fs::statvfs;
 
@@ -7,26 +7,26 @@ use crate::doctor::Diagnosis;
 use crate::storage::disk::Doing;
 use crate::words::size;
 
-/// Less is nearly nothing, in bytes.
+/// Less than this many free bytes is little.
 const LITTLE: u64 = 1 << 30;
 
-/// Fewer are nearly none: a call makes a handful.
+/// Fewer than this many free files is little: a call makes a handful.
 const FEW: u64 = 10_000;
 
-/// What this user may still write.
+/// The space that is free for this user.
 #[derive(Clone, Copy, Debug)]
 struct Space {
     free: u64,
     all: u64,
-    /// How many files can still be made; `None` if they are not counted.
+    /// The number of files that can still be created; `None` if they are not counted.
     files: Option<u64>,
 }
 
-/// How much room there is.
+/// Measures the free space.
 pub(super) fn space(site: &ProbeSite) -> Diagnosis {
     let place = site.nearest();
     match statvfs(place).map_err(std::io::Error::from).doing("look at", place) {
-        Ok(it) => told(Space {
+        Ok(it) => diagnose(Space {
             free: it.f_bavail.saturating_mul(it.f_frsize),
             all: it.f_blocks.saturating_mul(it.f_frsize),
             files: (it.f_files > 0).then_some(it.f_favail),
@@ -38,7 +38,7 @@ pub(super) fn space(site: &ProbeSite) -> Diagnosis {
     }
 }
 
-fn told(Space { free, all, files }: Space) -> Diagnosis {
+fn diagnose(Space { free, all, files }: Space) -> Diagnosis {
     let files_free = files.map(|files| format!(", and {} files", count(files)));
     let files_free = files_free.unwrap_or_default();
     let found = format!("{} of {} are free{files_free}", size(free), size(all));
@@ -64,7 +64,7 @@ fn count(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::said;
+    use super::super::tests::summary;
     use super::*;
     use crate::doctor::Grade;
 
@@ -72,13 +72,13 @@ mod tests {
     fn little_room_is_told() {
         let much = Space { free: 46 << 30, all: 252 << 30, files: Some(16_777_216) };
         let text = "46.0 GiB of 252.0 GiB are free, and 16 million files; ";
-        assert_eq!(said(&told(much)), (None, text.to_owned()));
-        let (grade, text) = said(&told(Space { free: LITTLE - 1, ..much }));
+        assert_eq!(summary(&diagnose(much)), (None, text.to_owned()));
+        let (grade, text) = summary(&diagnose(Space { free: LITTLE - 1, ..much }));
         assert_eq!(grade, Some(Grade::Note));
         assert!(text.contains("1024.0 MiB of") && text.contains("little room left"), "{text}");
-        let (grade, text) = said(&told(Space { files: Some(7), ..much }));
+        let (grade, text) = summary(&diagnose(Space { files: Some(7), ..much }));
         assert_eq!(grade, Some(Grade::Note));
         assert!(text.contains("and 7 files") && text.contains("few more files"), "{text}");
-        assert_eq!(said(&told(Space { files: None, ..much })).0, None);
+        assert_eq!(summary(&diagnose(Space { files: None, ..much })).0, None);
     }
 }

@@ -1,4 +1,4 @@
-//! Who gets a name: the first, and nobody else. Both ways of taking one are tried by rivals.
+//! Exclusive creation: one of several rivals gets a name, by creating a file and by linking to one.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,42 +10,42 @@ use crate::doctor::Diagnosis;
 use crate::storage::disk::Disk;
 use crate::storage::disk::{Result, StorageError};
 
-/// How many threads try to take the same name at the same time.
+/// The number of threads that try to take the same name at the same time.
 const RIVALS: usize = 4;
 
-/// How many names they try to take.
+/// The number of names that they try to take.
 const ROUNDS: usize = 50;
 
-/// What became of names that several wanted.
+/// The result of taking names.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     /// A name that is taken is refused.
     refused: bool,
-    /// A link leads to the very same file.
+    /// A link is the same file.
     same: bool,
-    /// How many names did not go to one rival only.
+    /// The number of names that were not taken by exactly one rival.
     unfair: usize,
 }
 
-/// Whether a file can be made only if there is none.
+/// Probes whether a file can be created exclusively.
 pub(super) fn exclusive_files(site: &ProbeSite) -> Diagnosis {
     let probe = "exclusive files";
     match exclusive(site) {
-        Ok(taken) => told(probe, taken, "files of different calls may be mixed"),
+        Ok(taken) => diagnose(probe, taken, "files of different calls may be mixed"),
         Err(error) => {
             refused(probe, &error, "nothing can be computed into this storage", ELSEWHERE)
         }
     }
 }
 
-/// Whether a file can have a second name, if that is free.
+/// Probes whether a file can have a second name, if that is free.
 pub(super) fn hard_links(site: &ProbeSite) -> Diagnosis {
     let probe = "hard links";
     match linked(site) {
         Ok(taken) => {
             let means = "a result may be replaced by another execution's, and two runs may compute \
                          the same call: records and leases are hard links";
-            told(probe, taken, means)
+            diagnose(probe, taken, means)
         }
         Err(error) => {
             let means = "nothing can be published, and two runs compute the same call: records \
@@ -60,7 +60,7 @@ fn exclusive(site: &ProbeSite) -> Result<Taken> {
     Ok(Taken { refused, same: true, unfair: race(site, |_, name| create(site.disk(), name))? })
 }
 
-/// Makes a file; returns whether the name was free.
+/// Creates a file. Returns whether the name was free.
 fn create(disk: &Disk, path: &Path) -> Result<bool> {
     match disk.write(path, b"") {
         Ok(()) => Ok(true),
@@ -73,7 +73,7 @@ fn create(disk: &Disk, path: &Path) -> Result<bool> {
 
 fn linked(site: &ProbeSite) -> Result<Taken> {
     let (first, second) = (site.file()?, site.file()?);
-    // In another directory, as records and leases are.
+    // Records and leases are linked from other directories, too.
     let name = site.room()?.join("link");
     site.disk().link(&first, &name)?;
     let same =
@@ -83,10 +83,12 @@ fn linked(site: &ProbeSite) -> Result<Taken> {
     Ok(Taken { refused, same, unfair: race(site, |own, name| site.disk().link(own, name))? })
 }
 
-/// Lets rivals, each with a file of its own, take names; returns how many did not go to one only.
+/// Lets rivals, each with its own file, take names. Returns the number of names that were not taken
+/// by exactly one.
 fn race(site: &ProbeSite, take: impl Fn(&Path, &Path) -> Result<bool> + Sync) -> Result<usize> {
     let own = (0..RIVALS).map(|_| site.file()).collect::<Result<Vec<PathBuf>>>()?;
-    let (room, start) = (&site.room()?, &Barrier::new(RIVALS));
+    let room = &site.room()?;
+    let start = &Barrier::new(RIVALS);
     let mut taken: Vec<Vec<Result<bool>>> = own.iter().map(|_| Vec::new()).collect();
     thread::scope(|scope| {
         for (own, taken) in own.iter().zip(&mut taken) {
@@ -109,7 +111,7 @@ fn race(site: &ProbeSite, take: impl Fn(&Path, &Path) -> Result<bool> + Sync) ->
     Ok(winners.iter().filter(|winners| **winners != 1).count())
 }
 
-fn told(probe: &'static str, taken: Taken, means: &str) -> Diagnosis {
+fn diagnose(probe: &'static str, taken: Taken, means: &str) -> Diagnosis {
     let found = match taken {
         Taken { refused: false, .. } => "a name that is taken is not refused".to_owned(),
         Taken { same: false, .. } => "a link is not the same file under another name".to_owned(),
@@ -126,21 +128,21 @@ fn told(probe: &'static str, taken: Taken, means: &str) -> Diagnosis {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::said;
+    use super::super::tests::summary;
     use super::*;
     use crate::doctor::Grade;
 
     #[test]
     fn a_name_that_goes_to_two_is_told() {
         let fair = Taken { refused: true, same: true, unfair: 0 };
-        assert_eq!(told("a", fair, "b").grade(), None);
+        assert_eq!(diagnose("a", fair, "b").grade(), None);
         for (taken, what) in [
             (Taken { refused: false, ..fair }, "a name that is taken is not refused; b"),
             (Taken { same: false, ..fair }, "a link is not the same file under another name; b"),
             (Taken { unfair: 3, ..fair }, "3 of 50 names did not go to one of 4 that took them; b"),
         ] {
             let broken = (Some(Grade::Broken), what.to_owned());
-            assert_eq!(said(&told("a", taken, "b")), broken);
+            assert_eq!(summary(&diagnose("a", taken, "b")), broken);
         }
     }
 

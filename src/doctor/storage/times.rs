@@ -1,4 +1,4 @@
-//! How fine time stamps are: where size and time stamp are the same a file counts as unchanged.
+//! The resolution of time stamps: a file counts as unchanged if its size and time stamp are.
 
 use std::fs::{File, FileTimes};
 use std::path::Path;
@@ -10,30 +10,30 @@ use crate::storage::disk::Result;
 use crate::storage::disk::{Disk, Doing};
 use crate::words::short_duration;
 
-/// What file systems round time stamps to, in nanoseconds.
+/// Resolutions of time stamps, in nanoseconds.
 const GRAINS: [i64; 7] = [1, 100, 1_000, 1_000_000, 10_000_000, SECOND, 2 * SECOND];
 
 const SECOND: i64 = 1_000_000_000;
 
-/// A time that every grain above a nanosecond would round.
+/// A time that every resolution above a nanosecond rounds.
 const UNEVEN: i64 = 1_700_000_001 * SECOND + 123_456_789;
 
-/// How long the clock of the file system is watched.
+/// The time for which the clock of the file system is watched.
 const WATCHED: Duration = Duration::from_millis(50);
 
-/// What is known of the time stamps.
+/// The measured properties of time stamps.
 #[derive(Clone, Copy, Debug)]
 struct Stamps {
-    /// What they are rounded to, in nanoseconds; `None` if they are something else altogether.
+    /// The unit to which they are rounded, in nanoseconds; `None` if another time is stored.
     grain: Option<i64>,
-    /// How far they advance at a time; `None` if that took too long to see.
+    /// The step by which they advance; `None` if it took too long to measure.
     tick: Option<Duration>,
 }
 
-/// Whether a change is seen by its time stamp.
+/// Probes whether a change is visible in the time stamp.
 pub(super) fn time_stamps(site: &ProbeSite) -> Diagnosis {
     match stamps(site) {
-        Ok(stamps) => told_of_stamps(stamps),
+        Ok(stamps) => diagnose_stamps(stamps),
         Err(error) => {
             refused("time stamps", &error, "a changed file cannot be told by its time", ELSEWHERE)
         }
@@ -43,24 +43,24 @@ pub(super) fn time_stamps(site: &ProbeSite) -> Diagnosis {
 fn stamps(site: &ProbeSite) -> Result<Stamps> {
     let file = site.file()?;
     let uneven = UNIX_EPOCH + Duration::from_nanos(UNEVEN.unsigned_abs());
-    // Both, as tools that copy set them: some file systems in user space do not know one alone.
+    // Both times, as copying tools set them: some file systems in user space ignore one alone.
     let times = FileTimes::new().set_accessed(uneven).set_modified(uneven);
     File::open(&file).and_then(|file| file.set_times(times)).doing("set the time of", &file)?;
     let grain = grain(modified(site.disk(), &file)?);
     Ok(Stamps { grain, tick: tick(site)? })
 }
 
-/// When a file was written last, in nanoseconds since 1970.
+/// The time of a file's last write, in nanoseconds since 1970.
 fn modified(disk: &Disk, path: &Path) -> Result<i64> {
     Ok(disk.metadata(path)?.map_or(0, |metadata| metadata.modified_ns()))
 }
 
-/// What the uneven time was rounded to, up or down.
+/// The unit to which the uneven time was rounded, up or down.
 fn grain(kept: i64) -> Option<i64> {
     GRAINS.into_iter().find(|grain| kept % grain == 0 && (kept - UNEVEN).abs() < *grain)
 }
 
-/// How far the time stamps of files that are made one after the other advance.
+/// Measures the step between time stamps of files created in sequence.
 fn tick(site: &ProbeSite) -> Result<Option<Duration>> {
     let begun = Instant::now();
     let first = modified(site.disk(), &site.file()?)?;
@@ -75,7 +75,7 @@ fn tick(site: &ProbeSite) -> Result<Option<Duration>> {
     Ok(None)
 }
 
-fn told_of_stamps(Stamps { grain, tick }: Stamps) -> Diagnosis {
+fn diagnose_stamps(Stamps { grain, tick }: Stamps) -> Diagnosis {
     let probe = "time stamps";
     let Some(grain) = grain else {
         return Diagnosis::ok(probe, "a time stamp that was set is not kept").note(
@@ -101,7 +101,7 @@ fn told_of_stamps(Stamps { grain, tick }: Stamps) -> Diagnosis {
     found.note(means).hint("write no published files; ce verify reads all of them")
 }
 
-/// How the clock that stamps files differs from this host's. Nothing depends on it.
+/// Compares the clock of the file system with this host's. Nothing depends on it.
 pub(super) fn clock(site: &ProbeSite) -> Diagnosis {
     let ahead = || {
         let host = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -109,12 +109,12 @@ pub(super) fn clock(site: &ProbeSite) -> Diagnosis {
         Ok(stamped - i64::try_from(host.as_nanos()).unwrap_or(i64::MAX))
     };
     match ahead() {
-        Ok(ahead) => told_of_clock(ahead),
+        Ok(ahead) => diagnose_clock(ahead),
         Err(error) => refused("clock", &error, "files cannot be made", ELSEWHERE),
     }
 }
 
-fn told_of_clock(ahead: i64) -> Diagnosis {
+fn diagnose_clock(ahead: i64) -> Diagnosis {
     let off = Duration::from_nanos(ahead.unsigned_abs());
     let found = match ahead {
         _ if off < Duration::from_millis(100) => "that of the files and of this host agree".into(),
@@ -134,7 +134,7 @@ fn told_of_clock(ahead: i64) -> Diagnosis {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::said;
+    use super::super::tests::summary;
     use super::*;
     use crate::doctor::Grade;
 
@@ -149,18 +149,18 @@ mod tests {
         assert_eq!(grain(0), None);
         let fine = Stamps { grain: Some(1), tick };
         let text = "rounded to 1 ns; a change is seen 4.0 ms after another; ";
-        assert_eq!(said(&told_of_stamps(fine)), (None, text.to_owned()));
-        let (grade, text) = said(&told_of_stamps(Stamps { grain: Some(2 * SECOND), tick }));
+        assert_eq!(summary(&diagnose_stamps(fine)), (None, text.to_owned()));
+        let (grade, text) = summary(&diagnose_stamps(Stamps { grain: Some(2 * SECOND), tick }));
         assert_eq!(grade, Some(Grade::Note));
         assert!(text.starts_with("rounded to 2.0 s; a change is seen 2.0 s after"), "{text}");
         assert!(text.contains("within 2.0 s, to as many bytes"), "{text}");
-        let lost = told_of_stamps(Stamps { grain: None, tick });
+        let lost = diagnose_stamps(Stamps { grain: None, tick });
         assert_eq!(lost.grade(), Some(Grade::Note));
     }
 
     #[test]
     fn a_clock_that_differs_is_only_told() {
-        let seconds = |seconds: i64| said(&told_of_clock(seconds * SECOND));
+        let seconds = |seconds: i64| summary(&diagnose_clock(seconds * SECOND));
         assert_eq!(seconds(0), (None, "that of the files and of this host agree; ".to_owned()));
         assert!(seconds(90).1.contains("90.0 s ahead"));
         assert!(seconds(-90).1.contains("90.0 s behind"));
