@@ -1,7 +1,7 @@
-//! Which commit brought a change, by halving: those that are left are reachable from a bad commit
-//! and from no good one.
+//! Bisection: finding the commit that introduced a change. Candidates are the commits that are
+//! reachable from a bad commit and from no good one.
 //!
-//! Only decides what to look at next, from what is known of others. Reads no repository.
+//! Pure: chooses the next commit from the judgements of others, and reads no repository.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,14 +10,14 @@ use crate::digest::ObjectId;
 use crate::exit::Exit;
 use crate::git::Commit;
 
-/// What a commit turns out to be.
+/// The judgement of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
     /// The change is not in it, nor in its ancestors.
     Good,
     /// The change is in it.
     Bad,
-    /// Nobody can tell.
+    /// It is unknown.
     Skipped,
 }
 
@@ -31,10 +31,10 @@ impl fmt::Display for Judgement {
     }
 }
 
-/// Why no commit can be looked for, or no longer.
+/// The reason why a bisection cannot begin or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum BisectError {
-    /// Nothing lies between.
+    /// There is no commit between.
     #[error("the bad commit {bad} is reachable from the good commit {good}")]
     Nothing {
         /// The good revision.
@@ -42,14 +42,14 @@ pub enum BisectError {
         /// The bad revision.
         bad: String,
     },
-    /// A commit is not what it has to be.
+    /// A commit has the opposite judgement of the one that was given.
     #[error("{rev} is {found}, and should be {expected}")]
     Contradiction {
         /// The revision.
         rev: String,
-        /// What it turns out to be.
+        /// Its judgement.
         found: Judgement,
-        /// What was said of it.
+        /// The given judgement.
         expected: Judgement,
     },
     /// One of the ends cannot be judged.
@@ -57,24 +57,24 @@ pub enum BisectError {
     Unjudged {
         /// The revision.
         rev: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// Results could not be read or written.
     #[error("the storage failed at {0}")]
     Storage(String),
-    /// The test wants no more.
+    /// The test aborted the bisection.
     #[error("the test gave up at {rev}: {reason}")]
     Aborted {
         /// The revision.
         rev: String,
-        /// How it ended.
+        /// The end of the test.
         reason: String,
     },
 }
 
 impl BisectError {
-    /// The exit code that tells of it.
+    /// The exit code for it.
     pub const fn exit(&self) -> Exit {
         match self {
             Self::Nothing { .. } | Self::Contradiction { .. } => Exit::Malformed,
@@ -87,39 +87,41 @@ impl BisectError {
 /// The search for the first bad commit.
 #[derive(Debug)]
 pub struct Bisection {
-    /// Those that were left at the beginning, each after its parents.
+    /// The candidates at the beginning, each after its parents.
     commits: Vec<Commit>,
-    /// The parents of each, as far as they are part of it.
+    /// The parents of each, as far as they are candidates.
     parents: Vec<Vec<usize>>,
-    /// Which are still left.
+    /// Whether each is still a candidate.
     left: Vec<bool>,
     skipped: Vec<bool>,
-    /// The one that is known to be bad and has no bad ancestor that is known.
+    /// The bad commit without known bad ancestors.
     bad: usize,
 }
 
 impl Bisection {
-    /// Begins with all commits that are left, in any order, and a bad one from which all of them
-    /// are reachable. Without that one, there is nothing to search.
+    /// Begins with all candidates, in any order, and a bad one from which all of them are
+    /// reachable. Returns `None` if that is not among them.
     pub fn new(commits: Vec<Commit>, bad: &ObjectId) -> Option<Self> {
         let commits = sorted(commits, bad);
         let parents = parents(&commits);
-        let (bad, count) = (commits.len().checked_sub(1)?, commits.len());
+        let count = commits.len();
+        let bad = count.checked_sub(1)?;
         Some(Self { commits, parents, left: vec![true; count], skipped: vec![false; count], bad })
     }
 
-    /// The commit that is to be looked at next: of those that nobody has judged, the one that
-    /// halves the others best. `None` if the search is over.
+    /// Returns the commit to judge next: of those without a judgement, the one that halves the
+    /// candidates best. `None` if the search is over.
     pub fn next(&self) -> Option<&Commit> {
         let weights = self.weights();
         let all = self.left.iter().filter(|left| **left).count();
-        let worth = |at: &usize| weights[*at].min(all - weights[*at]);
-        let open = |at: &usize| self.left[*at] && !self.skipped[*at] && *at != self.bad;
-        let best = (0..self.commits.len()).rev().filter(open).max_by_key(worth);
-        best.map(|at| &self.commits[at])
+        let best = (0..self.commits.len())
+            .rev()
+            .filter(|&at| self.left[at] && !self.skipped[at] && at != self.bad)
+            .max_by_key(|&at| weights[at].min(all - weights[at]))?;
+        Some(&self.commits[best])
     }
 
-    /// Notes what a commit turns out to be.
+    /// Records the judgement of a commit.
     pub fn judge(&mut self, id: &ObjectId, judgement: Judgement) {
         let Some(at) = self.commits.iter().position(|commit| commit.id == *id) else { return };
         let reached = self.reached(at);
@@ -135,13 +137,13 @@ impl Bisection {
         }
     }
 
-    /// Those of which one is the first bad commit, each after its parents.
+    /// Returns the candidates, one of which is the first bad commit, each after its parents.
     pub fn suspects(&self) -> Vec<&Commit> {
         let left = self.commits.iter().zip(&self.left).filter(|(_, left)| **left);
         left.map(|(commit, _)| commit).collect()
     }
 
-    /// How many commits that are left each reaches, itself among them.
+    /// The number of candidates that each reaches, including itself.
     fn weights(&self) -> Vec<usize> {
         let mut weights = vec![0; self.commits.len()];
         for at in (0..self.commits.len()).filter(|at| self.left[*at]) {
@@ -155,7 +157,7 @@ impl Bisection {
         weights
     }
 
-    /// Which commits that are left one reaches, itself among them.
+    /// Whether each candidate is reachable from a commit, which reaches itself.
     fn reached(&self, from: usize) -> Vec<bool> {
         let mut reached = vec![false; self.commits.len()];
         let mut stack = vec![from];
@@ -169,12 +171,12 @@ impl Bisection {
     }
 }
 
-/// The commits that one reaches, each after its parents, that one last.
+/// Returns the commits reachable from one, each after its parents, that one last.
 fn sorted(commits: Vec<Commit>, last: &ObjectId) -> Vec<Commit> {
     let mut unplaced: HashMap<ObjectId, Commit> =
         commits.into_iter().map(|commit| (commit.id.clone(), commit)).collect();
     let mut sorted = Vec::with_capacity(unplaced.len());
-    // The commits on the way, each with those of its parents that are yet to be seen.
+    // The commits on the path, each with its parents that were not visited yet.
     let mut way: Vec<(Commit, Vec<ObjectId>)> = Vec::new();
     let mut next = unplaced.remove(last);
     loop {

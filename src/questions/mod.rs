@@ -1,9 +1,9 @@
-//! Queries on results, without execution. They return values, which `report` presents.
+//! Queries on results, without execution. They return values, which `report` formats.
 //!
-//! - [`history`]: what is in a storage, who made it, and from what.
+//! - [`history`]: the files of a storage, their makers and their origins.
 //! - [`compare`]: where two evaluations differ. [`explain`]: why a call is missing.
 //! - [`bisect`]: the next commit to judge in a search for the first bad one.
-//! - [`collect`]: which results nothing keeps, and their removal.
+//! - [`collect`]: choosing and removing results that are not kept.
 
 pub mod bisect;
 pub mod collect;

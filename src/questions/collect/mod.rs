@@ -1,7 +1,7 @@
-//! Collection: what nobody needs any more is taken away, and a tombstone stays.
+//! Garbage collection: choosing the results to remove, and removing them. Tombstones remain.
 //!
-//! What is kept, is kept with everything that it was made from: a workflow that is evaluated again
-//! looks for its calls from the leaves up. What a run that goes on uses is kept, too.
+//! A kept result is kept with everything that it was made from, since an evaluation looks up calls
+//! from the leaves. Results in use by a run are kept, too.
 
 mod repositories;
 
@@ -16,32 +16,32 @@ use crate::storage::{
     Entry, Maintenance, Pins, Read, Record, Retired, Storage, StorageError, Survey,
 };
 
-/// What is to be kept. A result goes if neither holds it.
+/// The results to keep. A result is a candidate if neither condition holds.
 #[derive(Debug, Default)]
 pub struct CollectRequest {
-    /// What belongs to commits that some repositories reach.
+    /// Results of commits that are reachable in some repositories.
     pub reach: Option<ReachableSet>,
-    /// What was recorded since.
+    /// Results recorded since this time.
     pub since: Option<Timestamp>,
 }
 
-/// A result that nothing keeps.
+/// A result that is not kept.
 #[derive(Debug)]
 pub struct Candidate<'a> {
     /// The result.
     pub entry: &'a Entry,
     /// Its record.
     pub record: &'a Record,
-    /// What its own files contain, in bytes.
+    /// The size of its own files, in bytes.
     pub bytes: u64,
-    /// How long it was computed, in seconds; nothing was, if it is no call that was executed.
+    /// The duration of its execution, in seconds; 0 if it was not executed.
     pub seconds: f64,
 }
 
-/// What became of a candidate.
+/// The fate of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It was taken away.
+    /// It was removed.
     Collected,
     /// It is in use, or was pinned meanwhile.
     Kept,
@@ -49,17 +49,17 @@ pub enum Fate {
 
 impl CollectRequest {
     fn keeps(&self, record: &Record) -> bool {
-        let reached = |reach: &ReachableSet| match record {
-            Record::Call(call) => reach.has(&call.commit),
-            Record::Job(job) => reach.has(&job.commit),
-            Record::TaskInput(_) => false,
+        let commit = match record {
+            Record::Call(call) => Some(&call.commit),
+            Record::Job(job) => Some(&job.commit),
+            Record::TaskInput(_) => None,
         };
-        self.reach.as_ref().is_some_and(reached)
+        self.reach.as_ref().zip(commit).is_some_and(|(reach, commit)| reach.has(commit))
             || self.since.is_some_and(|since| record.at() >= since)
     }
 }
 
-/// Returns what nothing keeps, sorted by name.
+/// Returns the results that are not kept, sorted by name.
 ///
 /// # Errors
 ///
@@ -71,19 +71,17 @@ pub fn candidates<'a>(
 ) -> Result<Vec<Candidate<'a>>, StorageError> {
     let pinned: Vec<Entry> =
         Pins::new(storage).all()?.into_iter().map(|(entry, _)| entry).collect();
-    let literals = request.reach.iter().flat_map(ReachableSet::literals);
-    let literals: Vec<Entry> = literals.filter_map(Entry::of_file).collect();
-    let kept = history.results().iter().filter(|(_, record)| request.keeps(record));
-    let kept = kept.map(|(entry, _)| entry).chain(&pinned).chain(&literals);
-    let kept = history.with_origins(kept);
-    let results = history.results().iter().zip(kept);
-    let gone = results.filter(|(_, kept)| !kept).map(|((entry, record), _)| Candidate {
-        entry,
-        record,
-        bytes: bytes(record),
-        seconds: seconds(history, record),
-    });
-    Ok(gone.collect())
+    let literals: Vec<Entry> =
+        request.reach.iter().flat_map(ReachableSet::literals).filter_map(Entry::of_file).collect();
+    let requested = history.results().iter().filter(|(_, record)| request.keeps(record));
+    let kept =
+        history.with_origins(requested.map(|(entry, _)| entry).chain(&pinned).chain(&literals));
+    let mut candidates = Vec::new();
+    for ((entry, record), _) in history.results().iter().zip(kept).filter(|(_, kept)| !kept) {
+        let (bytes, seconds) = (bytes(record), seconds(history, record));
+        candidates.push(Candidate { entry, record, bytes, seconds });
+    }
+    Ok(candidates)
 }
 
 /// Candidates that the same tasks have used.
@@ -95,7 +93,7 @@ pub struct Group<'a> {
     pub candidates: Vec<&'a Candidate<'a>>,
 }
 
-/// Groups candidates by the tasks that have used them, sorted; last come those of no recorded job.
+/// Groups candidates by the tasks that have used them, sorted. Those of no recorded job come last.
 pub fn groups<'a>(history: &'a History, candidates: &'a [Candidate<'a>]) -> Vec<Group<'a>> {
     let mut jobs: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
     for (entry, record) in history.results() {
@@ -115,14 +113,13 @@ pub fn groups<'a>(history: &'a History, candidates: &'a [Candidate<'a>]) -> Vec<
         let tasks = tasks.get(candidate.entry).cloned().unwrap_or_default();
         groups.entry((tasks.is_empty(), tasks)).or_default().push(candidate);
     }
-    let group = |((_, tasks), candidates)| Group { tasks, candidates };
-    groups.into_iter().map(group).collect()
+    groups.into_iter().map(|((_, tasks), candidates)| Group { tasks, candidates }).collect()
 }
 
 fn bytes(record: &Record) -> u64 {
     match record {
         Record::Call(call) => {
-            // A spoiled record may promise more than there can be.
+            // The sizes in a spoiled record may be arbitrarily large.
             call.outputs.iter().map(|output| output.digest.size).fold(0, u64::saturating_add)
         }
         // Its outputs are links to those of its calls.
@@ -131,16 +128,20 @@ fn bytes(record: &Record) -> u64 {
     }
 }
 
-/// How long it was computed. What was taken over was not, unless it is all that is left of it.
+/// The duration of the execution, in seconds; 0 for a result that was taken over from a present
+/// one.
 fn seconds(history: &History, record: &Record) -> f64 {
     let Record::Call(call) = record else { return 0.0 };
     let source = call.execution().and_then(|execution| execution.taken_over.as_deref());
-    let is_there = |source| Entry::of_call(source).is_some_and(|source| history.has(&source));
-    if source.is_some_and(is_there) { 0.0 } else { call.seconds().unwrap_or_default() }
+    let source = source.and_then(Entry::of_call);
+    if source.is_some_and(|source| history.has(&source)) {
+        return 0.0;
+    }
+    call.seconds().unwrap_or_default()
 }
 
-/// Takes candidates away, unless somebody uses them; goes on with what an earlier collection that
-/// died has begun. Tells the fate of each.
+/// Removes candidates, unless they are in use, and finishes a collection that was killed. Reports
+/// the fate of each.
 ///
 /// # Errors
 ///
@@ -149,22 +150,22 @@ pub fn collect(
     storage: &Storage,
     history: &History,
     candidates: &[Candidate<'_>],
-    tell: &mut dyn FnMut(&Entry, Fate),
+    report: &mut dyn FnMut(&Entry, Fate),
 ) -> Result<(), StorageError> {
     Survey::new(storage).check_no_links()?;
     let mut retired: VecDeque<Retired<'_>> = Maintenance::new(storage).half_collected()?.into();
     for Candidate { entry, record, .. } in candidates {
         match Maintenance::new(storage).retire(entry, record)? {
             Some(one) => retired.push_back(one),
-            None => tell(entry, Fate::Kept),
+            None => report(entry, Fate::Kept),
         }
     }
-    // On the disk, what has a record has its files.
+    // On the disk, a result with a record must have its files.
     storage.flush()?;
     let mut roots = storage.gc_roots()?;
     let known: HashSet<&Entry> = history.results().iter().map(|(entry, _)| entry).collect();
     for job in Survey::new(storage).jobs()?.iter().filter(|job| !known.contains(job)) {
-        // Somebody was done meanwhile with what was found before it was retired.
+        // A job that was finished meanwhile may use a result that it found before that was retired.
         if let Read::Record(Record::Job(job)) = storage.records().read_entry(job)? {
             roots.add_job(&job);
         }
@@ -173,23 +174,23 @@ pub fn collect(
         let entry = one.entry().clone();
         if one.is_wanted(&roots)? {
             one.restore()?;
-            tell(&entry, Fate::Kept);
+            report(&entry, Fate::Kept);
         } else {
             one.discard()?;
-            tell(&entry, Fate::Collected);
+            report(&entry, Fate::Collected);
         }
     }
     Maintenance::new(storage).remove_unused_trees(&trees(history, candidates))?;
     storage.flush()
 }
 
-/// The trees of computations that have results which are no candidates.
+/// The trees of computations with results that are not candidates.
 fn trees<'a>(history: &'a History, candidates: &[Candidate<'_>]) -> HashSet<&'a str> {
     let gone: HashSet<&Entry> = candidates.iter().map(|candidate| candidate.entry).collect();
-    let stay = history.results().iter().filter(|(entry, _)| !gone.contains(entry));
-    let tree = |(_, record): &'a (Entry, Record)| match record {
+    let kept = history.results().iter().filter(|(entry, _)| !gone.contains(entry));
+    kept.filter_map(|(_, record)| match record {
         Record::Call(call) => Some(call.tree.full()),
         Record::Job(_) | Record::TaskInput(_) => None,
-    };
-    stay.filter_map(tree).collect()
+    })
+    .collect()
 }

@@ -1,36 +1,35 @@
-//! What the repositories reach that are recorded to use a storage.
+//! Commits that are reachable in the recorded repositories of a storage.
 //!
-//! What cannot be known is an error, never an omission: a repository that is not to be found may be
-//! on another host, or on a disk that is not mounted.
+//! An unreadable repository is an error, never an omission: it may be on another host, or on a disk
+//! that is not mounted.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::git::{Home, ReachError, ReachableSet};
 use crate::storage::{KnownRepositories, KnownRepository, RepositoryRecord, Storage, StorageError};
 
-/// Why it cannot be told what recorded repositories reach.
+/// The reason why the reachable commits are unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum RepositoryError {
     /// The storage cannot be read.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// One of them cannot be read.
+    /// A repository cannot be read.
     #[error(transparent)]
     Reach(#[from] ReachError),
-    /// There are none.
+    /// No repository is recorded.
     #[error("no repository is recorded to use the storage")]
     None,
-    /// Some of them are not to be found: a line for each.
+    /// Some repositories were not found: a line for each.
     #[error("cannot read these recorded repositories:{}", lines(.0))]
     Lost(Vec<String>),
-    /// What is to be forgotten is not recorded.
+    /// The repository to forget is not recorded.
     #[error("no repository is recorded as {0}")]
     Unknown(String),
 }
 
 impl RepositoryError {
-    /// What the user can do about it, if that is not plain.
+    /// A hint for the user.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Storage(error) => error.hint(),
@@ -48,26 +47,22 @@ impl RepositoryError {
 }
 
 fn lines(lost: &[String]) -> String {
-    lost.iter().fold(String::new(), |mut text, line| {
-        // Writing to a string cannot fail.
-        let _written = write!(text, "\n  {line}");
-        text
-    })
+    lost.iter().map(|line| format!("\n  {line}")).collect()
 }
 
-/// Whether a recorded repository can be looked into here.
+/// Whether a recorded repository is on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// It is there.
+    /// It is on this host.
     Here,
-    /// Nothing is there, or no repository.
+    /// There is no repository at its path.
     Gone,
-    /// It was recorded on another host, and here its path leads to another repository.
+    /// It was recorded on another host, and its path leads to another repository here.
     Elsewhere,
 }
 
 impl Presence {
-    /// Looks whether a repository can be looked into here.
+    /// Looks for a recorded repository on this host.
     pub fn of(record: &RepositoryRecord) -> Self {
         let path = Path::new(&record.path);
         match Home::of(path) {
@@ -78,7 +73,7 @@ impl Presence {
         }
     }
 
-    /// What it means, in words.
+    /// A description, as in "the repository ...".
     pub const fn text(self) -> &'static str {
         match self {
             Self::Here => "is there",
@@ -88,13 +83,14 @@ impl Presence {
     }
 }
 
-/// Returns what all repositories reach that are recorded to use a storage.
+/// Returns the commits that are reachable in the recorded repositories.
 ///
 /// # Errors
 ///
-/// Fails if there are none, or what one of them reaches cannot be told.
+/// Fails if there are none, or one cannot be read.
 pub fn reach_of_recorded(storage: &Storage) -> Result<ReachableSet, RepositoryError> {
-    let (mut here, mut lost) = (Vec::new(), Vec::new());
+    let mut here = Vec::new();
+    let mut lost = Vec::new();
     for KnownRepository { id, record } in KnownRepositories::new(storage).all()? {
         match record {
             None => lost.push(format!("{id}: its record cannot be understood")),
@@ -120,7 +116,7 @@ pub fn reach_of_recorded(storage: &Storage) -> Result<ReachableSet, RepositoryEr
     Ok(reach)
 }
 
-/// Returns the recorded repositories of which the results are not kept for these.
+/// Returns the recorded repositories that are not among these, so their results are not kept.
 ///
 /// # Errors
 ///
@@ -130,15 +126,16 @@ pub fn not_kept<'a>(
     kept: impl Iterator<Item = &'a Path>,
 ) -> Result<Vec<RepositoryRecord>, StorageError> {
     let kept: Vec<Home> = kept.filter_map(|path| Home::of(path).ok()).collect();
-    let known = KnownRepositories::new(storage).all()?.into_iter().filter_map(|known| known.record);
-    let is_kept = |record: &RepositoryRecord| {
-        kept.iter().any(|home| home.path == Path::new(&record.path))
-            && Presence::of(record) == Presence::Here
-    };
-    Ok(known.filter(|record| !is_kept(record)).collect())
+    let known = KnownRepositories::new(storage).all()?;
+    let mut not_kept: Vec<_> = known.into_iter().filter_map(|known| known.record).collect();
+    not_kept.retain(|record| {
+        kept.iter().all(|home| home.path != Path::new(&record.path))
+            || Presence::of(record) != Presence::Here
+    });
+    Ok(not_kept)
 }
 
-/// Forgets recorded repositories: each by its ID, or by its path on any host.
+/// Removes the records of repositories, given by ID or by path on any host.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
-//! Two evaluations, side by side: which outputs differ, and where the difference enters.
+//! Comparing two evaluations: which outputs differ, and where the difference enters.
 //!
-//! A difference enters in a call whose inputs are the same and whose outputs are not, or where the
-//! two expressions part. Everything above is a consequence.
+//! A difference enters in a call with the same inputs and different outputs, or where the two
+//! workflows differ. All differences above it are consequences.
 
 mod text;
 
@@ -12,75 +12,73 @@ use crate::digest::Digest;
 use crate::evaluate::Evaluation;
 use crate::plan::{CallId, Source, Step};
 use crate::task::name::ComputationName;
-use crate::task::workflow::{Node, NodeId};
+use crate::task::workflow::{Argument, Node, NodeId};
 
-/// What two outputs of the same number are to each other.
+/// The comparison of two outputs of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputVerdict {
     /// They have the same contents.
     Same,
-    /// They have other contents, or only one task has such an output.
+    /// Their contents differ, or only one task has such an output.
     Differs,
-    /// One of them is not there.
+    /// One of them does not exist.
     Unknown,
 }
 
 /// An output of a task, on both sides; a side may have none of this number.
 #[derive(Clone, Copy, Debug)]
 pub struct ComparedOutput {
-    /// Where they come from.
+    /// Their sources.
     pub sources: [Option<Source>; 2],
-    /// What they are to each other.
+    /// The result of the comparison.
     pub verdict: OutputVerdict,
 }
 
-/// A computation that makes other outputs of the same inputs.
+/// A call with different outputs from the same inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DivergentCall {
     /// The call, on both sides.
     pub calls: [CallId; 2],
-    /// The numbers of the outputs that differ.
+    /// The numbers of the different outputs.
     pub outputs: Vec<usize>,
 }
 
-/// A place where the two expressions are not the same.
+/// A place where the two workflows differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkflowDifference {
-    /// The labels that lead there from the root.
+    /// The labels on the path from the root.
     pub path: Vec<String>,
-    /// What is there, on both sides.
+    /// The nodes, on both sides.
     pub nodes: [NodeId; 2],
 }
 
 impl Evaluation {
-    /// The outputs of a call, if they are there.
+    /// The outputs of a call, if they exist.
     fn made(&self, call: CallId) -> Option<Vec<Digest>> {
         let outputs = self.outcome(call)?.outputs()?;
         Some(outputs.files.iter().map(|file| file.digest).collect())
     }
 
-    /// What a node passes up, as far as it is known.
+    /// The outputs that a node passes up, as far as they are known.
     fn passes(&self, node: NodeId) -> Vec<Option<Digest>> {
         match (self.plan.step(node), &self.task.workflow[node]) {
-            (Step::Call(call), Node::Computation { outputs, .. }) => {
-                let source = |number| Source::Output { call, number };
-                outputs.numbers().map(|number| self.digest(source(number))).collect()
-            }
+            (Step::Call(call), Node::Computation { outputs, .. }) => outputs
+                .numbers()
+                .map(|number| self.digest(Source::Output { call, number }))
+                .collect(),
             (Step::Leaf(source), _) => vec![self.digest(source)],
             (Step::Call(_), _) => Vec::new(),
         }
     }
 
-    /// All calls that were made, each under its computation and what it was given.
+    /// All calls with known inputs, by computation and inputs.
     fn calls(&self) -> HashMap<(&ComputationName, Vec<Digest>), CallId> {
-        let calls = self.plan.calls().filter_map(|(id, call)| {
-            let inputs = call.inputs.iter().map(|source| self.digest(*source)).collect();
-            let inputs: Option<Vec<Digest>> = inputs;
-            Some(((&self.computation(id).name, inputs?), id))
-        });
         let mut first = HashMap::new();
-        for (key, id) in calls {
-            first.entry(key).or_insert(id);
+        for (id, call) in self.plan.calls() {
+            let inputs: Option<_> = call.inputs.iter().map(|source| self.digest(*source)).collect();
+            if let Some(inputs) = inputs {
+                first.entry((&self.computation(id).name, inputs)).or_insert(id);
+            }
         }
         first
     }
@@ -89,7 +87,7 @@ impl Evaluation {
 /// Compares the outputs of two tasks, number by number.
 pub fn outputs([one, other]: [&Evaluation; 2]) -> Vec<ComparedOutput> {
     let count = one.plan.outputs().len().max(other.plan.outputs().len());
-    let output = |number| {
+    let compare = |number| {
         let sources = [one, other].map(|side| side.plan.outputs().get(number).copied());
         let verdict = match sources {
             [Some(a), Some(b)] => match (one.digest(a), other.digest(b)) {
@@ -101,40 +99,46 @@ pub fn outputs([one, other]: [&Evaluation; 2]) -> Vec<ComparedOutput> {
         };
         ComparedOutput { sources, verdict }
     };
-    (0..count).map(output).collect()
+    (0..count).map(compare).collect()
 }
 
-/// Returns the computations that make other outputs of the same inputs, in the order of the plan.
+/// Returns the calls with different outputs from the same inputs, in the order of the plan.
 pub fn divergent_calls([one, other]: [&Evaluation; 2]) -> Vec<DivergentCall> {
-    let (calls, others) = (one.calls(), other.calls());
-    let divergent_call = |(key, id): (&(&ComputationName, Vec<Digest>), &CallId)| {
-        let calls = [*id, *others.get(key)?];
-        let (a, b) = (one.made(calls[0])?, other.made(calls[1])?);
-        let numbers = 0..a.len().max(b.len());
-        let outputs: Vec<usize> = numbers.filter(|&at| a.get(at) != b.get(at)).collect();
-        (!outputs.is_empty()).then_some(DivergentCall { calls, outputs })
-    };
-    let mut divergent_calls: Vec<DivergentCall> = calls.iter().filter_map(divergent_call).collect();
-    divergent_calls.sort_by_key(|divergent_call| divergent_call.calls[0]);
-    divergent_calls
+    let others = other.calls();
+    let mut divergent = Vec::new();
+    for (key, id) in one.calls() {
+        if let Some(&other_id) = others.get(&key)
+            && let (Some(a), Some(b)) = (one.made(id), other.made(other_id))
+            && a != b
+        {
+            let numbers = 0..a.len().max(b.len());
+            let outputs = numbers.filter(|&at| a.get(at) != b.get(at)).collect();
+            divergent.push(DivergentCall { calls: [id, other_id], outputs });
+        }
+    }
+    divergent.sort_by_key(|call| call.calls[0]);
+    divergent
 }
 
-/// Returns the places where the two expressions part and what they pass up is not the same, each
-/// the nearest to the root.
+/// Returns the places nearest to the root where the two workflows, and the outputs passed up from
+/// there, differ.
 pub fn workflow_differences(sides: [&Evaluation; 2]) -> Vec<WorkflowDifference> {
     let roots = sides.map(|side| side.task.workflow.root());
-    let mut workflow_differences = Vec::new();
-    // How each pair was come to: its label, and from which pair.
+    let mut differences = Vec::new();
+    // The label and the pair from which each pair was reached.
     let mut ways: HashMap<[NodeId; 2], Option<(String, [NodeId; 2])>> =
         HashMap::from([(roots, None)]);
     let mut stack = vec![roots];
     while let Some(nodes) = stack.pop() {
         let Some(pairs) = pairs(sides, nodes) else {
-            let up = |(_, from): &&(String, [NodeId; 2])| ways.get(from)?.as_ref();
-            let way = std::iter::successors(ways.get(&nodes).and_then(Option::as_ref), up);
-            let mut path: Vec<String> = way.map(|(label, _)| label.clone()).collect();
+            let mut path = Vec::new();
+            let mut here = nodes;
+            while let Some(Some((label, from))) = ways.get(&here) {
+                path.push(label.clone());
+                here = *from;
+            }
             path.reverse();
-            workflow_differences.push(WorkflowDifference { path, nodes });
+            differences.push(WorkflowDifference { path, nodes });
             continue;
         };
         for (label, pair) in pairs.into_iter().rev() {
@@ -144,16 +148,16 @@ pub fn workflow_differences(sides: [&Evaluation; 2]) -> Vec<WorkflowDifference> 
             }
         }
     }
-    workflow_differences
+    differences
 }
 
-/// Whether two nodes are known to pass up the same.
+/// Whether two nodes pass up the same known outputs.
 fn are_same([one, other]: [&Evaluation; 2], [a, b]: [NodeId; 2]) -> bool {
     let (a, b) = (one.passes(a), other.passes(b));
     a == b && a.iter().all(Option::is_some)
 }
 
-/// The inputs of two nodes, in pairs, if the nodes are the same but for these.
+/// The inputs of two nodes, in pairs, if the nodes differ only in these.
 fn pairs(
     [one, other]: [&Evaluation; 2],
     [a, b]: [NodeId; 2],
@@ -164,15 +168,12 @@ fn pairs(
             Node::Computation { computation: b, inputs: of_b, outputs },
         ) => {
             let names = [&one.task.computations[a.index()], &other.task.computations[b.index()]];
-            let ends = |it: &crate::task::workflow::Argument| (it.first, it.last);
+            let ends = |it: &Argument| (it.first, it.last);
             let alike = names[0].name == names[1].name
                 && slice.numbers().eq(outputs.numbers())
                 && of_a.iter().map(ends).eq(of_b.iter().map(ends));
-            let pair =
-                |(a, b): (&crate::task::workflow::Argument, &crate::task::workflow::Argument)| {
-                    (b.label.to_string(), [a.node, b.node])
-                };
-            alike.then(|| of_a.iter().zip(of_b).map(pair).collect())
+            let pairs = of_a.iter().zip(of_b);
+            alike.then(|| pairs.map(|(a, b)| (b.label.to_string(), [a.node, b.node])).collect())
         }
         (Node::Input(a), Node::Input(b)) => {
             let same = one.task.inputs[a.index()] == other.task.inputs[b.index()];

@@ -1,4 +1,4 @@
-//! The difference of two texts, line by line, with Git's choice among differences of equal length.
+//! The difference of two texts by lines, with Git's choice among differences of equal length.
 
 use std::fmt::{self, Write};
 use std::fs;
@@ -9,17 +9,17 @@ use gix_imara_diff::{
     Algorithm, Diff, InternedInput, Interner, Token, UnifiedDiffConfig, UnifiedDiffPrinter,
 };
 
-/// The greatest size of a file of which lines are compared, in bytes.
+/// The greatest size of a file whose lines are compared, in bytes.
 const MAX_SIZE: u64 = 1 << 20;
 
 /// The difference of two files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// That of two texts, in the unified form, without its head.
+    /// The lines, in the unified format without its header.
     Lines(String),
-    /// One of them is larger than so many bytes.
+    /// A file is larger than this, in bytes.
     Large(u64),
-    /// One of them is no text.
+    /// A file is not a text.
     Binary,
 }
 

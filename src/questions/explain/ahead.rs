@@ -1,4 +1,4 @@
-//! How much computing is ahead, going by how long earlier calls took.
+//! Estimates of the duration of missing calls, from earlier calls.
 
 use std::collections::HashMap;
 
@@ -6,20 +6,21 @@ use super::Comparison;
 use crate::plan::CallId;
 use crate::task::workflow::ComputationId;
 
-/// How long missing calls will take, each in seconds, as far as that is known: as long as the nearest
-/// earlier call, or else as calls of the computation in the middle.
+/// Estimates the durations of missing calls, in seconds: that of the nearest earlier call, or else
+/// the median of the computation's calls.
 pub(super) fn estimates(
     comparison: &Comparison<'_>,
     calls: impl Iterator<Item = CallId>,
 ) -> Vec<Option<f64>> {
     let Comparison { evaluation, archive, nearest } = comparison;
     let mut medians: HashMap<ComputationId, Option<f64>> = HashMap::new();
-    let estimate = |call: CallId| {
-        let nearest = nearest[call.index()].and_then(|at| archive.calls[at].record.seconds());
-        nearest.or_else(|| {
-            let computation = evaluation.plan.call(call).computation;
-            *medians.entry(computation).or_insert_with(|| archive.median(computation))
+    calls
+        .map(|call| {
+            let nearest = nearest[call.index()].and_then(|at| archive.calls[at].record.seconds());
+            nearest.or_else(|| {
+                let computation = evaluation.plan.call(call).computation;
+                *medians.entry(computation).or_insert_with(|| archive.median(computation))
+            })
         })
-    };
-    calls.map(estimate).collect()
+        .collect()
 }

@@ -1,8 +1,8 @@
-//! From what differs down to what was changed first.
+//! Tracing differences to their first causes.
 //!
-//! A pair is a call that is there beside an earlier one that gave something else. It leads to pairs
-//! of calls that stand before it in the plan: pairs are met from the last call to the first, and
-//! what is behind them is collected from the first to the last.
+//! A pair is a present call and an earlier call with different outputs. Its differences lead to
+//! pairs of calls that precede it in the plan. So pairs are visited from the last call to the
+//! first, and their causes are united from the first to the last.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,22 +10,22 @@ use super::{Cause, Comparison, FirstCause, Why};
 use crate::evaluate::Evaluation;
 use crate::plan::{CallId, Source};
 
-/// A set of causes, by their places among all.
+/// A set of causes, by their indices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Causes(Vec<u64>);
 
-/// Where a difference leads.
+/// The target of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Link {
-    /// To a first cause.
+    /// A first cause.
     Cause(usize),
-    /// To a call that is there, beside an earlier one.
+    /// A present call and an earlier one.
     Pair(CallId, usize),
-    /// To a call that is missing.
+    /// A missing call.
     Missing(CallId),
 }
 
-/// The way down from all missing calls.
+/// The trace of all missing calls.
 pub(super) struct Tracing<'a> {
     comparison: &'a Comparison<'a>,
     calls: &'a [(CallId, Vec<Why>)],
@@ -36,7 +36,7 @@ pub(super) struct Tracing<'a> {
 }
 
 impl Causes {
-    /// The places of the causes, in order.
+    /// The indices of the causes, in order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         let bits = |(at, word): (usize, &u64)| {
             let word = *word;
@@ -61,9 +61,14 @@ impl Causes {
 
 impl<'a> Tracing<'a> {
     pub(super) fn new(comparison: &'a Comparison<'a>, calls: &'a [(CallId, Vec<Why>)]) -> Self {
-        let (causes, known) = (Vec::new(), HashMap::new());
-        let (links, pairs) = (Vec::with_capacity(calls.len()), HashMap::new());
-        let mut tracing = Self { comparison, calls, causes, known, links, pairs };
+        let mut tracing = Self {
+            comparison,
+            calls,
+            causes: Vec::new(),
+            known: HashMap::new(),
+            links: Vec::with_capacity(calls.len()),
+            pairs: HashMap::new(),
+        };
         for (id, whys) in calls {
             let nearest = comparison.nearest[id.index()];
             let links = whys.iter().map(|why| tracing.link(*id, nearest, why)).collect();
@@ -93,7 +98,7 @@ impl<'a> Tracing<'a> {
         }
     }
 
-    /// Where a reason of a call beside an earlier one leads.
+    /// Returns the target of a reason of a call, which is paired with an earlier one.
     fn link(&mut self, call: CallId, earlier: Option<usize>, why: &Why) -> Link {
         let id = self.comparison.evaluation.plan.call(call).computation;
         let cause = match why {
@@ -134,7 +139,7 @@ impl<'a> Tracing<'a> {
         Link::Cause(at)
     }
 
-    /// Returns all causes, and for each missing call those behind each of its reasons.
+    /// Returns all causes, and the causes of each reason of each missing call.
     pub(super) fn finish(self) -> (Vec<FirstCause>, Vec<Vec<Causes>>) {
         let Self { calls, mut causes, links, pairs, .. } = self;
         let mut behind = Behind::default();
@@ -156,7 +161,7 @@ impl<'a> Tracing<'a> {
     }
 }
 
-/// The causes that are known to be behind calls.
+/// The known causes of calls.
 #[derive(Default)]
 struct Behind {
     pairs: HashMap<(CallId, usize), Causes>,
@@ -170,7 +175,7 @@ impl Behind {
             Link::Pair(call, earlier) => self.pairs.get(&(call, earlier)),
             Link::Missing(call) => self.missing.get(&call),
         };
-        // Nothing is known of a call that the storage failed for.
+        // A call for which the storage failed has no known cause.
         known.cloned().unwrap_or_default()
     }
 }

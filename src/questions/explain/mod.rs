@@ -1,10 +1,9 @@
-//! Why calls would run: what differs from the nearest result that there is, down to what was
-//! changed first.
+//! Why calls would run: what differs from the nearest earlier result, down to the first causes.
 //!
-//! A missing call is compared with the nearest call that succeeded once of its computation. What differs is
-//! a [`Why`]. An input that differs was made from other things, or is what the user has changed: the
-//! same comparison leads down to a few [`Cause`]s for many calls. Its time is linear in calls and
-//! their inputs. Nothing is changed, and nothing executed.
+//! A missing call is compared with the nearest earlier successful call of its computation. Each
+//! difference is a [`Why`]. A different input either is one of the user's, or was made by another
+//! call. Following these leads from many calls to a few [`Cause`]s. The time is linear in calls and
+//! their inputs. Nothing is changed or executed.
 
 mod ahead;
 mod cause;
@@ -38,78 +37,78 @@ pub struct CodeVersion {
 /// A reason why a call would run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Why {
-    /// There is no earlier call of the computation that has anything in common with it.
+    /// No earlier call of the computation has anything in common with it.
     NeverComputed,
-    /// The nearest earlier call was of another version of the computation. If only the commit is
-    /// another one, the tree is the same.
+    /// The nearest earlier call was of another version of the computation. The tree is the same if
+    /// only the commit differs.
     ComputationChanged(CodeVersion),
-    /// The computation has changes that no commit records, and no result as it stands.
+    /// The computation has uncommitted changes, and no result of this version.
     Uncommitted(Option<CodeVersion>),
-    /// An input contains something else.
+    /// An input has other contents.
     InputDiffers {
-        /// Which input.
+        /// The number of the input.
         at: usize,
-        /// What it contained.
+        /// Its digest before.
         old: Digest,
-        /// What it contains.
+        /// Its digest now.
         new: Digest,
     },
-    /// An input comes from elsewhere than before: the workflow is another one.
+    /// An input has another source than before: the workflow has changed.
     OtherSource {
-        /// Which input.
+        /// The number of the input.
         at: usize,
     },
-    /// An input is yet to be made.
+    /// An input is not computed yet.
     Waits {
-        /// Which input.
+        /// The number of the input.
         at: usize,
-        /// By which call.
+        /// The call that makes it.
         call: CallId,
     },
-    /// An input is to be in the storage, and is not.
+    /// An input is a literal that is not in the storage.
     NoLiteral {
-        /// Which input.
+        /// The number of the input.
         at: usize,
         /// The literal.
         literal: LiteralId,
     },
-    /// It failed last.
+    /// The last execution failed.
     FailedLast {
-        /// How.
+        /// The failure.
         failure: FailureRecord,
         /// The log in the storage, if it printed anything.
         log: Option<String>,
     },
     /// Its outputs were collected.
     Collected(Provenance),
-    /// It is recorded, and outputs are gone or are not what was recorded.
+    /// It has a record, but its outputs are missing or damaged.
     Damaged,
 }
 
-/// What was changed first, and is why calls would run.
+/// A first cause of why calls would run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
     /// Calls of a computation were never computed.
     NeverComputed(ComputationId),
-    /// A computation was of another version.
+    /// A computation has another version.
     Computation(ComputationId, CodeVersion),
-    /// A computation has changes that no commit records.
+    /// A computation has uncommitted changes.
     Uncommitted(ComputationId, Option<CodeVersion>),
-    /// A task input contained something else.
+    /// A task input has other contents.
     Input(InputId, Digest),
-    /// A literal contained something else.
+    /// A literal has other contents.
     Literal(LiteralId, Digest),
-    /// A file of the task contained something else.
+    /// A file of the task has other contents.
     File(TaskFileId, Digest),
     /// A literal is not in the storage.
     NoLiteral(LiteralId),
-    /// Inputs of a computation with this number come from elsewhere.
+    /// The input of a computation with this number has another source.
     OtherSource(ComputationId, usize),
-    /// A computation has made something else from the same inputs.
+    /// A computation has made other outputs from the same inputs.
     OtherOutputs(ComputationId),
-    /// What a computation gave differs, and it is not recorded what it was made from before.
+    /// The outputs of a computation differ, and there is no record of the earlier ones.
     Unrecorded(ComputationId),
-    /// Calls of a computation failed last.
+    /// The last executions of calls of a computation failed.
     FailedLast(ComputationId),
     /// Results of a computation were collected.
     Collected(ComputationId),
@@ -117,86 +116,89 @@ pub enum Cause {
     Damaged(ComputationId),
 }
 
-/// A first cause, and how many calls would run for it, among others.
+/// A first cause, and the number of calls that would run because of it, among others.
 #[derive(Debug)]
 pub struct FirstCause {
-    /// What it is.
+    /// The cause.
     pub cause: Cause,
-    /// Those calls.
+    /// The number of calls.
     pub calls: usize,
 }
 
 /// A call that would run.
 #[derive(Debug)]
 pub struct Explained {
-    /// Which call.
+    /// The call.
     pub call: CallId,
-    /// Why, and which causes are behind that; never empty.
+    /// The reasons, with the causes of each; never empty.
     pub whys: Vec<(Why, Causes)>,
     /// The earlier call that it was compared with.
     pub nearest: Option<ResultName>,
-    /// How long it will take, in seconds, going by earlier calls.
+    /// The estimated duration, in seconds, from earlier calls.
     pub seconds: Option<f64>,
 }
 
-/// Why calls would run.
+/// The explanation of all calls that would run.
 #[derive(Debug)]
 pub struct Explanation {
     /// All calls that would run, in the order of the plan.
     pub calls: Vec<Explained>,
-    /// What is behind it, in the order in which the calls lead to it.
+    /// The first causes, in the order in which the calls lead to them.
     pub causes: Vec<FirstCause>,
-    /// How many records could not be read.
+    /// The number of unreadable records.
     pub unread: usize,
 }
 
 impl CodeVersion {
-    /// What names show of it.
+    /// The version as in names.
     pub fn short(&self) -> String {
         shown_version(&self.commit, &self.tree, self.dirty)
     }
 
-    /// The version that a computation has now.
+    /// The current version of a computation.
     pub fn of(computation: &Computation) -> Self {
         let Computation { commit, tree, dirty, .. } = computation;
         Self { commit: commit.clone(), tree: tree.clone(), dirty: *dirty }
     }
 
     fn of_earlier(PastCall { record, .. }: &PastCall) -> Self {
-        let (commit, tree) = (record.commit.clone(), record.tree.clone());
-        Self { commit, tree, dirty: record.dirty }
+        Self { commit: record.commit.clone(), tree: record.tree.clone(), dirty: record.dirty }
     }
 }
 
 impl Explanation {
-    /// Explains all calls that are missing of an evaluation that computed nothing.
+    /// Explains all missing calls of an evaluation without execution.
     pub fn new(evaluation: &Evaluation) -> Self {
         let Evaluation { task, plan, storage, .. } = evaluation;
-        let missing = plan.calls().map(|(id, _)| id).filter(|id| evaluation.missing(*id).is_some());
-        let missing: Vec<CallId> = missing.collect();
+        let missing: Vec<CallId> =
+            plan.calls().map(|(id, _)| id).filter(|&id| evaluation.missing(id).is_some()).collect();
         if missing.is_empty() {
             return Self { calls: Vec::new(), causes: Vec::new(), unread: 0 };
         }
         let earlier = history::earlier(storage, task.computations.iter().map(|it| &it.name));
         let archive = Archive::new(evaluation, earlier.calls);
-        let nearest = vec![None; plan.calls().len()];
-        let mut comparison = Comparison { evaluation, archive, nearest };
+        let mut comparison =
+            Comparison { evaluation, archive, nearest: vec![None; plan.calls().len()] };
         let calls: Vec<(CallId, Vec<Why>)> =
             missing.iter().map(|id| (*id, comparison.whys(*id))).collect();
         let seconds = ahead::estimates(&comparison, missing.into_iter());
         let (causes, sets) = Tracing::new(&comparison, &calls).finish();
-        let explained = calls.into_iter().zip(sets).zip(seconds).map(|(it, seconds)| {
-            let ((call, whys), causes) = it;
-            let nearest = comparison.nearest[call.index()];
-            let nearest = nearest.map(|at| comparison.archive.calls[at].name.clone());
-            Explained { call, whys: whys.into_iter().zip(causes).collect(), nearest, seconds }
-        });
-        Self { calls: explained.collect(), causes, unread: earlier.unread }
+        let mut explained = Vec::with_capacity(calls.len());
+        for (((call, whys), causes), seconds) in calls.into_iter().zip(sets).zip(seconds) {
+            explained.push(Explained {
+                call,
+                whys: whys.into_iter().zip(causes).collect(),
+                nearest: comparison.nearest[call.index()]
+                    .map(|at| comparison.archive.calls[at].name.clone()),
+                seconds,
+            });
+        }
+        Self { calls: explained, causes, unread: earlier.unread }
     }
 }
 
 impl Evaluation {
-    /// What is remembered of a call, if that is missing.
+    /// The prior attempt at a call, if the call is missing.
     fn missing(&self, call: CallId) -> Option<Option<&PriorAttempt>> {
         match self.outcome(call)? {
             Outcome::Missing(_, prior) => Some(prior.as_deref()),
@@ -205,21 +207,22 @@ impl Evaluation {
     }
 }
 
-/// The calls of a plan beside the earlier calls that are nearest.
+/// The calls of a plan, with their nearest earlier calls.
 struct Comparison<'a> {
     evaluation: &'a Evaluation,
     archive: Archive<'a>,
-    /// For each call of the plan that is missing, the nearest earlier one.
+    /// The nearest earlier call of each missing one.
     nearest: Vec<Option<usize>>,
 }
 
 impl Comparison<'_> {
-    /// Looks for the nearest earlier call of a missing one; says why the missing one would run.
+    /// Finds the nearest earlier call of a missing one. Returns the reasons why the missing one
+    /// would run.
     fn whys(&mut self, id: CallId) -> Vec<Why> {
         let Evaluation { plan, storage, .. } = self.evaluation;
-        let (planned, computation) = (plan.call(id), self.evaluation.computation(id));
-        let ingredients = planned.inputs.iter().map(|source| self.ingredient(*source));
-        let ingredients: Vec<Ingredient> = ingredients.collect();
+        let planned = plan.call(id);
+        let ingredients: Vec<Ingredient> =
+            planned.inputs.iter().map(|source| self.ingredient(*source)).collect();
         let nearest = self.archive.nearest(planned.computation, &ingredients);
         self.nearest[id.index()] = nearest;
         if let Some(Some(prior)) = self.evaluation.missing(id) {
@@ -235,19 +238,17 @@ impl Comparison<'_> {
             }
         }
         let Some(nearest) = nearest else {
-            let dirty = computation.dirty.then_some(Why::Uncommitted(None));
-            let mut whys = vec![dirty.unwrap_or(Why::NeverComputed)];
+            let dirty = self.evaluation.computation(id).dirty;
+            let mut whys = vec![if dirty { Why::Uncommitted(None) } else { Why::NeverComputed }];
             whys.extend(self.absent(id));
             return whys;
         };
         let mut whys = self.differences(id, nearest);
         if whys.is_empty() {
-            // It was there, with these very inputs if those that are to be made come out the same.
-            let collected = self.archive.calls[nearest].collected.clone();
-            let absent = self.absent(id);
-            match collected {
-                Some(stamp) => whys.push(Why::Collected(stamp)),
-                None if absent.is_empty() => whys.push(Why::Damaged),
+            // It existed, with the same inputs if the missing ones come out the same.
+            match &self.archive.calls[nearest].collected {
+                Some(collected) => whys.push(Why::Collected(collected.clone())),
+                None if self.absent(id).is_empty() => whys.push(Why::Damaged),
                 None => {}
             }
         }
@@ -255,7 +256,7 @@ impl Comparison<'_> {
         whys
     }
 
-    /// An input, by what it contains or would contain if nothing had changed.
+    /// An input with its digest, or with the one that it would have if nothing had changed.
     fn ingredient(&self, source: Source) -> Ingredient {
         let before = || match source {
             Source::Output { call, number } => {
@@ -267,19 +268,23 @@ impl Comparison<'_> {
         Ingredient { source, digest: self.evaluation.digest(source).or_else(before) }
     }
 
-    /// The inputs of a call that are not there.
+    /// The missing inputs of a call.
     fn absent(&self, id: CallId) -> Vec<Why> {
-        let inputs = self.evaluation.plan.call(id).inputs.iter().enumerate();
-        let absent = inputs.filter(|(_, source)| self.evaluation.digest(**source).is_none());
-        let why = |(at, source): (usize, &Source)| match *source {
-            Source::Output { call, .. } => Some(Why::Waits { at, call }),
-            Source::Literal(literal) => Some(Why::NoLiteral { at, literal }),
-            Source::Input(_) | Source::File(_) => None,
-        };
-        absent.filter_map(why).collect()
+        let mut absent = Vec::new();
+        for (at, &source) in self.evaluation.plan.call(id).inputs.iter().enumerate() {
+            if self.evaluation.digest(source).is_some() {
+                continue;
+            }
+            match source {
+                Source::Output { call, .. } => absent.push(Why::Waits { at, call }),
+                Source::Literal(literal) => absent.push(Why::NoLiteral { at, literal }),
+                Source::Input(_) | Source::File(_) => {}
+            }
+        }
+        absent
     }
 
-    /// What differs between a call and an earlier one, of what is known.
+    /// The known differences between a call and an earlier one.
     fn differences(&self, id: CallId, earlier: usize) -> Vec<Why> {
         let computation = self.evaluation.computation(id);
         let call = &self.archive.calls[earlier];

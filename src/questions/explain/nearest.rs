@@ -1,4 +1,4 @@
-//! The nearest earlier call: the one that differs in the fewest inputs.
+//! The nearest earlier call: the one with the fewest different inputs.
 
 use std::collections::HashMap;
 
@@ -9,15 +9,16 @@ use crate::storage::records::Execution;
 use crate::storage::{PastCall, ResultName};
 use crate::task::workflow::{Computation, ComputationId};
 
-/// How many earlier calls are compared with a call at most: the time is linear in the calls.
-const COMPARED: usize = 256;
+/// The greatest number of earlier calls that are compared with a call, so the time is linear in the
+/// calls.
+const MAX_COMPARED: usize = 256;
 
-/// An input of a call to which an earlier call is looked for.
+/// An input of a missing call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ingredient {
-    /// Where it comes from.
+    /// Its source.
     pub(super) source: Source,
-    /// What it contains; if that is not known, what it contained before.
+    /// Its digest; if that is unknown, the one that it had before.
     pub(super) digest: Option<Digest>,
 }
 
@@ -31,11 +32,11 @@ pub(super) struct Archive<'a> {
     by_input: HashMap<(ComputationId, usize, Digest), Vec<usize>>,
 }
 
-/// How far an earlier call is from a call: the least is the nearest.
+/// The distance of an earlier call from a call. The least is the nearest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Distance {
     differing: usize,
-    /// Inputs that differ and came from elsewhere.
+    /// Different inputs with other sources.
     misfits: usize,
     version: u8,
     collected: bool,
@@ -66,22 +67,27 @@ impl<'a> Archive<'a> {
         self.by_computation.get(&computation).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the earlier call of a computation that differs least; `None` if none has anything in
-    /// common with it.
+    /// Returns the nearest earlier call of a computation; `None` if none has anything in common
+    /// with it.
     pub(super) fn nearest(&self, id: ComputationId, inputs: &[Ingredient]) -> Option<usize> {
         let computation = &self.evaluation.task.computations[id.index()];
-        let shared = inputs.iter().enumerate().filter_map(|(number, input)| {
-            Some(self.by_input.get(&(id, number, input.digest?))?.as_slice())
-        });
-        let mut shared: Vec<&[usize]> = shared.collect();
-        // What few calls share tells most.
+        let mut shared: Vec<&[usize]> = inputs
+            .iter()
+            .enumerate()
+            .filter_map(|(number, input)| self.by_input.get(&(id, number, input.digest?)))
+            .map(Vec::as_slice)
+            .collect();
+        // An input that few calls share is the most significant.
         shared.sort_by_key(|calls| calls.len());
         shared.push(self.of(id));
-        let compared = shared.into_iter().flatten().take(COMPARED);
-        let distance = |&at: &usize| (self.distance(at, computation, inputs), at);
-        let (distance, at) = compared.map(distance).min()?;
-        let stranger = distance.misfits > 0 && distance.misfits == inputs.len();
-        (!stranger).then_some(at)
+        let (distance, at) = shared
+            .into_iter()
+            .flatten()
+            .take(MAX_COMPARED)
+            .map(|&at| (self.distance(at, computation, inputs), at))
+            .min()?;
+        let unrelated = distance.misfits > 0 && distance.misfits == inputs.len();
+        (!unrelated).then_some(at)
     }
 
     fn distance(&self, at: usize, computation: &Computation, inputs: &[Ingredient]) -> Distance {
@@ -109,8 +115,8 @@ impl<'a> Archive<'a> {
         distance
     }
 
-    /// Whether an input of an earlier call came from where one comes from now: the same computation
-    /// at any commit, a task input, the same literal.
+    /// Whether an input of an earlier call had the same source: an output of the same computation
+    /// at any commit, a task input, or the same literal.
     pub(super) fn fits(&self, earlier: usize, number: usize, source: Source) -> bool {
         let Some(file) = self.calls[earlier].input(number) else { return true };
         let Evaluation { task, plan, .. } = self.evaluation;
@@ -125,27 +131,28 @@ impl<'a> Archive<'a> {
         }
     }
 
-    /// Returns the earlier call that made an input of another one, unless no record tells any more.
+    /// Returns the earlier call that made an input of another one, if it still has a record.
     pub(super) fn maker(&self, earlier: usize, number: usize) -> Option<usize> {
         let call = &self.calls[earlier];
         let (name, _, output) = ResultName::maker(call.input(number)?)?;
         let &maker = self.by_name.get(&name)?;
         let output = self.calls[maker].record.outputs.get(usize::from(output))?;
-        // What was made again may be something else.
+        // An output that was computed again may have other contents.
         (Some(&output.digest) == call.record.inputs.get(number)).then_some(maker)
     }
 
-    /// How long calls of a computation took in the middle, in seconds.
+    /// The median duration of calls of a computation, in seconds.
     pub(super) fn median(&self, computation: ComputationId) -> Option<f64> {
-        let seconds = self.of(computation).iter().filter_map(|&at| self.calls[at].record.seconds());
-        let mut seconds: Vec<f64> = seconds.collect();
+        let calls = self.of(computation).iter();
+        let mut seconds: Vec<f64> =
+            calls.filter_map(|&at| self.calls[at].record.seconds()).collect();
         seconds.sort_unstable_by(f64::total_cmp);
         seconds.get(seconds.len() / 2).copied()
     }
 }
 
-/// Whether an earlier call was one of the very version that a computation has now, or of the same tree
-/// and could see nothing else: then the commit does not matter.
+/// Whether an earlier call was of the current version of a computation, or of the same tree and
+/// isolated, so that the commit does not matter.
 pub(super) fn is_same_version(
     PastCall { record, .. }: &PastCall,
     computation: &Computation,

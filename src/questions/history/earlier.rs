@@ -1,20 +1,23 @@
-//! The calls of some computations that succeeded once, whether they are there or were collected.
+//! Earlier calls: calls of some computations that succeeded once, even if their outputs were
+//! collected.
+
+use std::cmp::Reverse;
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::storage::{self, Storage, Survey, Trace};
 use crate::task::name::ComputationName;
 
-/// The calls that succeeded once, as far as that can be read.
+/// The earlier calls, as far as they can be read.
 #[derive(Debug)]
 pub struct EarlierCalls {
     /// The newest first.
     pub calls: Vec<storage::PastCall>,
-    /// How many files and directories could not be read, or are no records.
+    /// The number of unreadable files and directories, and of spoiled records.
     pub unread: usize,
 }
 
-/// Reads all that is recorded of calls of these computations, at any commit.
+/// Reads all records and tombstones of calls of these computations, at any commit.
 pub fn earlier<'a>(
     storage: &Storage,
     computations: impl Iterator<Item = &'a ComputationName>,
@@ -22,13 +25,11 @@ pub fn earlier<'a>(
     let mut unread = 0;
     let traces: Vec<Trace> =
         computations.flat_map(|name| Survey::new(storage).traces(name, &mut unread)).collect();
-    let read =
-        traces.par_iter().filter_map(|trace| Survey::new(storage).past_call(trace).ok().flatten());
-    let mut calls: Vec<storage::PastCall> = read.collect();
+    let mut calls: Vec<storage::PastCall> = traces
+        .par_iter()
+        .filter_map(|trace| Survey::new(storage).past_call(trace).ok().flatten())
+        .collect();
     unread += traces.len() - calls.len();
-    calls.sort_by(|one, other| {
-        let newest = |it: &storage::PastCall| std::cmp::Reverse(it.record.recorded.at);
-        newest(one).cmp(&newest(other))
-    });
+    calls.sort_by_key(|call| Reverse(call.record.recorded.at));
     EarlierCalls { calls, unread }
 }

@@ -1,4 +1,4 @@
-//! Calls that succeeded or failed, in the order of time.
+//! The log: calls that succeeded or failed, by time.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -8,47 +8,48 @@ use crate::digest::{DIRTY, Digest};
 use crate::storage::records::{CallRecord, FailureRecord};
 use crate::storage::{Entry, Read, Record, ResultName, Storage, StorageError, Survey};
 
-/// A call that has succeeded, or has failed last. Its JSON is a line of `ce log --json`.
+/// A call that has succeeded, or whose last execution failed. Its JSON is a line of `ce log
+/// --json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Past {
-    /// When it ended; when it was recorded, if it was not executed.
+    /// The end of its execution, or else the time of its record.
     pub at: Timestamp,
-    /// The name of the call, without an output's number.
+    /// The short name of the call.
     pub name: String,
     /// The name of the computation.
     pub computation: String,
-    /// The version of the computation as the name shows it.
+    /// The version of the computation, as in the name.
     pub version: String,
-    /// The commit that holds the computation, or that its changes were made on top of.
+    /// The commit with the computation, or the one below its uncommitted changes.
     pub commit: String,
-    /// Whether the computation had changes that were not committed.
+    /// Whether the computation had uncommitted changes.
     pub dirty: bool,
     /// Its inputs.
     pub inputs: Vec<Digest>,
-    /// How long it ran, in seconds, unless it was adopted or taken over.
+    /// The duration of its execution, in seconds, unless it was adopted or taken over.
     pub seconds: Option<f64>,
     /// Its peak memory in bytes, if it was measured.
     pub peak_bytes: Option<u64>,
     /// The host that recorded it.
     pub host: String,
-    /// Where its outputs come from, if they were taken over.
+    /// The source of its outputs, if they were taken over.
     pub taken_over: Option<TakenOver>,
-    /// Why it failed, if it did.
+    /// The reason of its failure, if it failed.
     pub failed: Option<String>,
 }
 
-/// A selection of calls: those that fit all conditions.
+/// A selection of calls: those that meet all conditions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// Of this computation.
     pub computation: Option<String>,
-    /// Of a commit that begins with this, or of a version whose name does.
+    /// Of a commit or version that begins with this.
     pub commit: Option<String>,
-    /// Only those that failed.
+    /// Failed ones only.
     pub failed: bool,
-    /// Only those that ran at least so many seconds.
+    /// Only those that ran at least this many seconds.
     pub slow: Option<f64>,
-    /// Only so many, the newest.
+    /// At most this many, the newest.
     pub most: Option<usize>,
 }
 
@@ -62,7 +63,7 @@ impl Filter {
 }
 
 impl Past {
-    /// Whether its commit, or the name of its version, begins with this.
+    /// Whether its commit or version begins with this.
     fn is_at(&self, commit: &str) -> bool {
         self.version.starts_with(commit) || !self.dirty && self.commit.starts_with(commit)
     }
@@ -106,16 +107,17 @@ impl Past {
     }
 }
 
-/// Returns the calls of a storage that are wanted, the newest last. Records that cannot be understood,
-/// or that do not fit their names, are left out: `ce verify` tells of them.
+/// Returns the selected calls of a storage, the newest last. Spoiled records, and those that do not
+/// fit their names, are left out: `ce verify` reports them.
 ///
 /// # Errors
 ///
 /// Fails if a record cannot be read, or only a newer version can.
 pub fn log(storage: &Storage, filter: &Filter) -> Result<Vec<Past>, StorageError> {
-    let failures = Survey::new(storage).failures()?.into_iter();
-    let mut log: Vec<Past> =
-        failures.map(|(name, record)| Past::of_failure(&name, record)).collect();
+    let mut log = Vec::new();
+    for (name, record) in Survey::new(storage).failures()? {
+        log.push(Past::of_failure(&name, record));
+    }
     let entries = if filter.failed { Vec::new() } else { Survey::new(storage).entries()? };
     for entry in &entries {
         if let Entry::Call(name) = entry
@@ -126,7 +128,7 @@ pub fn log(storage: &Storage, filter: &Filter) -> Result<Vec<Past>, StorageError
         }
     }
     log.retain(|past| filter.has(past));
-    // Sorting is stable, and the records come in the order of their names.
+    // Sorting is stable, and the records are in the order of their names.
     log.sort_by_key(|past| past.at);
     let surplus = filter.most.map_or(0, |most| log.len().saturating_sub(most));
     Ok(log.split_off(surplus))

@@ -1,8 +1,8 @@
-//! History: which call made what, from reading all records once.
+//! History: which call made which file, from a read of all records.
 //!
-//! A content has the name of a file in its maker's record; where that says nothing any more, the
-//! SHA-1 and BLAKE3 of the content lead to whoever made it first. Records that cannot be
-//! understood are left out: `ce verify` tells of them. Nothing is changed.
+//! An input has the name of a file in the record of the call that read it. If that file is not
+//! recorded any more, the first file with the same SHA-1 and BLAKE3 is taken. Spoiled records are
+//! left out: `ce verify` reports them. Nothing is changed.
 
 mod earlier;
 mod log;
@@ -19,15 +19,15 @@ pub use self::earlier::earlier;
 pub use self::log::{Filter, Past, log};
 pub use self::takeover::TakenOver;
 use crate::digest::Digest;
-use crate::storage::records::{CallRecord, Origin, Provenance};
+use crate::storage::records::{CallRecord, Provenance};
 use crate::storage::{
     Entry, ExpectedFile, Maintenance, Read, Record, Storage, StorageError, Survey,
 };
 
-/// The fewest digits that stand for a content.
-const FEWEST: usize = 4;
+/// The least number of digits that identify a content.
+const MIN_DIGITS: usize = 4;
 
-/// Everything that is recorded of results.
+/// All records of results.
 #[derive(Debug)]
 pub struct History {
     results: Vec<(Entry, Record)>,
@@ -37,7 +37,7 @@ pub struct History {
     contents: HashMap<Digest, Vec<String>>,
 }
 
-/// A recorded file: which result, and which number it has there.
+/// A recorded file: the index of its result, and its number there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct RecordedFile {
     result: usize,
@@ -45,12 +45,12 @@ struct RecordedFile {
     promise: ExpectedFile,
 }
 
-/// A recorded file, with everything that is recorded of it.
+/// A recorded file and its record.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// The file.
     pub promise: &'a ExpectedFile,
-    /// Which file of its result it is.
+    /// Its number in the result.
     pub number: usize,
     /// The result.
     pub entry: &'a Entry,
@@ -61,40 +61,40 @@ pub struct Subject<'a> {
 /// A line of a file's ancestry: an input of the result above it.
 #[derive(Clone, Copy, Debug)]
 pub struct Ancestor<'a> {
-    /// How many results are between it and the file, plus one.
+    /// The number of results between it and the file, plus one.
     pub depth: usize,
-    /// Which input it is.
+    /// The number of the input.
     pub number: usize,
-    /// What it contains.
+    /// Its digest.
     pub digest: Digest,
     /// The file, if its maker is known.
     pub subject: Option<Subject<'a>>,
-    /// Its own inputs were told before.
+    /// Its own inputs are listed at an earlier occurrence.
     pub again: bool,
 }
 
-/// Why a file cannot be told of.
+/// The reason why a file has no history.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    /// Nothing recorded is called so.
+    /// No recorded file has this name.
     #[error("{0} has no record")]
     Unknown(String),
-    /// It was there, and was taken away.
+    /// The file was collected.
     #[error("{file} was collected at {at:.0} by {user} on {host}")]
     Collected {
-        /// What was asked for.
+        /// The requested file.
         file: String,
-        /// When it was collected.
+        /// The time of the collection.
         at: Timestamp,
-        /// By whom.
+        /// The user who collected it.
         user: String,
-        /// Where.
+        /// The host that collected it.
         host: String,
     },
-    /// The digits are those of several contents.
+    /// Several contents have these digits.
     #[error("the SHA-1 of {} contents begin with {digits}: {}", found.len(), found.join(", "))]
     Ambiguous {
-        /// What was asked for.
+        /// The requested digits.
         digits: String,
         /// The SHA-1 of those contents.
         found: Vec<String>,
@@ -136,11 +136,11 @@ impl History {
         self.files.contains_key(&entry.file(0))
     }
 
-    /// Returns the file that a user means: by its path, or by digits that its SHA-1 begins with.
+    /// Returns the file with this path, or with a SHA-1 that begins with these digits.
     ///
     /// # Errors
     ///
-    /// Fails if nothing, or more than one content, is meant.
+    /// Fails if there is none, or more than one content.
     pub fn find(&self, storage: &Storage, file: &str) -> Result<Subject<'_>, HistoryError> {
         let plain: std::path::PathBuf = Path::new(file).components().collect();
         let names = [plain.to_str().map(str::to_owned), storage.name_of(Path::new(file))];
@@ -156,11 +156,11 @@ impl History {
         }
         let unknown = || HistoryError::Unknown(file.to_owned());
         let digits = file.to_ascii_lowercase();
-        if digits.len() < FEWEST || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        if digits.len() < MIN_DIGITS || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return Err(unknown());
         }
-        let contents = self.contents.keys().filter(|it| it.sha1.full().starts_with(&digits));
-        let mut contents: Vec<&Digest> = contents.collect();
+        let mut contents: Vec<&Digest> =
+            self.contents.keys().filter(|it| it.sha1.full().starts_with(&digits)).collect();
         contents.sort_unstable_by_key(|digest| digest.sha1);
         match contents[..] {
             [digest] => self.maker(digest, None).ok_or_else(unknown),
@@ -174,15 +174,15 @@ impl History {
 
     /// Returns everything that a file was made from, each result before its inputs.
     ///
-    /// The inputs of a result are told once, where it occurs first.
+    /// The inputs of a result are listed once, at its first occurrence.
     pub fn ancestry<'a>(&'a self, subject: Subject<'a>) -> Vec<Ancestor<'a>> {
         let mut ancestry = Vec::new();
-        let mut told: HashSet<&Entry> = HashSet::from([subject.entry]);
+        let mut listed: HashSet<&Entry> = HashSet::from([subject.entry]);
         let mut stack = self.inputs(subject, 1);
         while let Some(mut ancestor) = stack.pop() {
             if let Some(subject) = ancestor.subject {
                 let inputs = self.inputs(subject, ancestor.depth + 1);
-                ancestor.again = !told.insert(subject.entry) && !inputs.is_empty();
+                ancestor.again = !listed.insert(subject.entry) && !inputs.is_empty();
                 stack.extend(inputs.into_iter().filter(|_| !ancestor.again));
             }
             ancestry.push(ancestor);
@@ -193,36 +193,45 @@ impl History {
     /// Returns the inputs of a file's result, the last one first.
     fn inputs<'a>(&'a self, subject: Subject<'a>, depth: usize) -> Vec<Ancestor<'a>> {
         let ancestor =
-            |(number, digest, subject)| Ancestor { depth, number, digest, subject, again: false };
+            |number, digest, subject| Ancestor { depth, number, digest, subject, again: false };
         match subject.record {
             Record::TaskInput(_) => Vec::new(),
             Record::Job(job) => {
                 let output = job.outputs.get(subject.number).map(|output| {
-                    let made = self.subject(&output.file);
-                    (subject.number, output.digest, made)
+                    ancestor(subject.number, output.digest, self.subject(&output.file))
                 });
-                output.into_iter().map(ancestor).collect()
+                output.into_iter().collect()
             }
             Record::Call(call) => {
-                let input = |(number, digest): (usize, &Digest)| {
-                    let named = self.named(call, number, digest);
-                    (number, *digest, named.or_else(|| self.maker(digest, Some(subject.entry))))
-                };
-                call.inputs.iter().enumerate().rev().map(input).map(ancestor).collect()
+                let inputs = call.inputs.iter().enumerate().rev();
+                inputs
+                    .map(|(number, digest)| {
+                        ancestor(number, *digest, self.input(subject.entry, call, number, digest))
+                    })
+                    .collect()
             }
         }
     }
 
-    /// The file that an execution had as an input, if that is still recorded with its contents.
+    /// The file of a call's input: the named one, or else the first one with its contents.
+    fn input(
+        &self,
+        entry: &Entry,
+        call: &CallRecord,
+        number: usize,
+        digest: &Digest,
+    ) -> Option<Subject<'_>> {
+        self.named(call, number, digest).or_else(|| self.maker(digest, Some(entry)))
+    }
+
+    /// The file that an execution read as an input, if it is still recorded with the same contents.
     fn named(&self, call: &CallRecord, number: usize, digest: &Digest) -> Option<Subject<'_>> {
-        let Origin::Executed { execution, .. } = &call.origin else {
-            return None;
-        };
-        let subject = self.subject(execution.argv.get(number + 1)?)?;
+        let subject = self.subject(call.execution()?.argv.get(number + 1)?)?;
         Some(subject).filter(|subject| subject.promise.digest == *digest)
     }
 
-    /// The file that first had a content: a task input, or else the output of a call.
+    /// The first file with some contents: a task input, or else the output of a call. It is not one
+    /// of `reader`.
     fn maker(&self, digest: &Digest, reader: Option<&Entry>) -> Option<Subject<'_>> {
         let files = self.contents.get(digest)?.iter().filter_map(|name| self.subject(name));
         let others = files.filter(|file| Some(file.entry) != reader);

@@ -1,4 +1,4 @@
-//! What results were made from, to the last.
+//! The origins of results: everything that they were made from.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::History;
 use crate::storage::{Entry, Record};
 
 impl History {
-    /// Tells for each result whether it is one of these, or one of these was made from it.
+    /// Returns for each result whether it is one of these, or one of these was made from it.
     pub fn with_origins<'a>(&'a self, wanted: impl Iterator<Item = &'a Entry>) -> Vec<bool> {
         let places: HashMap<&Entry, usize> =
             self.results.iter().enumerate().map(|(at, (entry, _))| (entry, at)).collect();
@@ -22,16 +22,16 @@ impl History {
         found
     }
 
-    /// The results that a result was made from directly; of a job, all its calls.
+    /// The results that a result was made from directly. For a job, all its calls.
     fn origins(&self, entry: &Entry, record: &Record) -> Vec<Entry> {
         match record {
             Record::TaskInput(_) => Vec::new(),
             Record::Call(call) => {
-                let origin = |(number, digest)| {
-                    self.named(call, number, digest).or_else(|| self.maker(digest, Some(entry)))
-                };
-                let origins = call.inputs.iter().enumerate().filter_map(origin);
-                origins.map(|subject| subject.entry.clone()).collect()
+                let inputs = call.inputs.iter().enumerate();
+                inputs
+                    .filter_map(|(number, digest)| self.input(entry, call, number, digest))
+                    .map(|subject| subject.entry.clone())
+                    .collect()
             }
             Record::Job(job) => {
                 let calls = job.calls.iter().filter_map(|call| Entry::of_call(call));

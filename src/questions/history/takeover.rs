@@ -1,4 +1,4 @@
-//! Where results were executed that a call has taken over from another commit.
+//! The executions behind results that were taken over from another commit.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -6,28 +6,28 @@ use serde::Serialize;
 use crate::storage::records::CallRecord;
 use crate::storage::{Entry, Storage, Survey};
 
-/// How many results of one tree may have been taken over one after the other.
-const MOST: usize = 1000;
+/// The greatest number of take-overs, one after the other, that are followed.
+const MAX_STEPS: usize = 1000;
 
-/// Where the outputs of a call come from that was not executed itself.
+/// The source of outputs that were taken over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TakenOver {
-    /// The result that they were taken over from: its name without an output's number.
+    /// The short name of the result that they were taken over from.
     pub from: String,
-    /// When the execution ended that made them.
+    /// The end of the execution that made them.
     pub executed: Timestamp,
-    /// The host that executed it, unless nothing is recorded of that any more.
+    /// The host of the execution, if it still has a record.
     pub host: Option<String>,
 }
 
 impl TakenOver {
-    /// Looks where the outputs of a call were executed; `None` unless they were taken over.
+    /// Finds the execution of a call's outputs; `None` unless they were taken over.
     pub fn of(storage: &Storage, record: &CallRecord) -> Option<Self> {
         let execution = record.execution()?;
         let from = execution.taken_over.clone()?;
         let mut host = None;
         let mut source = Some(from.clone());
-        for _ in 0..MOST {
+        for _ in 0..MAX_STEPS {
             // A record that cannot be read ends the search.
             let entry = source.take().and_then(|source| Entry::of_call(&source));
             let Some(Entry::Call(name)) = entry else { break };
