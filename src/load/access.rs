@@ -1,4 +1,4 @@
-//! The file `access` of a computation: what it may use beyond its own tree.
+//! The file `access` of a computation: grants of access beyond its own tree.
 
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -24,7 +24,8 @@ pub(super) fn read<S: TaskSource>(
     }
     let path = &place.join(FILE);
     let lines = findings.note_lines(path, text::lines(source.read(dir, FILE)))?;
-    let (mut rules, mut right) = (Vec::new(), true);
+    let mut rules = Vec::new();
+    let mut right = true;
     for (at, line) in lines.iter().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         match line.parse::<Rule>() {
             Ok(rule) => rules.push(rule),
@@ -37,13 +38,13 @@ pub(super) fn read<S: TaskSource>(
     right.then_some(Access { rules })
 }
 
-/// What is granted and not on this host.
+/// Returns a fault for each granted path that does not exist on this host.
 pub(super) fn faults(access: &Access) -> Vec<LoadFault> {
-    access.rules.iter().filter_map(|rule| there(rule).err()).collect()
+    access.rules.iter().filter_map(|rule| check_exists(rule).err()).collect()
 }
 
-/// What is granted is on this host.
-fn there(rule: &Rule) -> Result<(), LoadFault> {
+/// Checks that a granted path exists on this host.
+fn check_exists(rule: &Rule) -> Result<(), LoadFault> {
     let (Rule::Read(path) | Rule::Write(path) | Rule::Device(path)) = rule else {
         return Ok(());
     };
@@ -69,12 +70,13 @@ mod tests {
 
     #[test]
     fn what_is_granted_is_on_this_host() {
-        let told = |line: &str| there(&line.parse().unwrap()).err().map(|fault| fault.to_string());
+        let fault =
+            |line: &str| check_exists(&line.parse().unwrap()).err().map(|fault| fault.to_string());
         for line in ["network", "env NOT_SET", "read /etc/passwd", "device /dev/null"] {
-            assert_eq!(told(line), None, "{line}");
+            assert_eq!(fault(line), None, "{line}");
         }
-        assert_eq!(told("write /nowhere").unwrap(), "/nowhere does not exist on this host");
-        let plain = there(&Rule::Device("/etc/passwd".into())).unwrap_err();
+        assert_eq!(fault("write /nowhere").unwrap(), "/nowhere does not exist on this host");
+        let plain = check_exists(&Rule::Device("/etc/passwd".into())).unwrap_err();
         assert_eq!(plain.to_string(), "/etc/passwd is not a device");
     }
 }

@@ -15,12 +15,12 @@ pub(super) struct Branch {
     pub(super) first: u8,
     /// The last input that it fills.
     pub(super) last: u8,
-    /// What a human called it.
+    /// The label, for humans.
     pub(super) label: String,
 }
 
 impl Branch {
-    /// How many inputs it fills.
+    /// The number of inputs that it fills.
     pub(super) fn places(&self) -> usize {
         usize::from(self.last + 1).saturating_sub(usize::from(self.first))
     }
@@ -42,8 +42,8 @@ fn number(text: &str) -> Option<(u8, &str)> {
     plain.then_some((digits.parse().ok()?, rest))
 }
 
-/// Returns the branches in a directory, in the order of their numbers, and tells what is wrong
-/// with the numbering.
+/// Returns the branches in a directory, in the order of their numbers, and reports problems of the
+/// numbering.
 pub(super) fn list<S: TaskSource>(
     source: &mut S,
     dir: &S::Dir,
@@ -66,7 +66,7 @@ pub(super) fn list<S: TaskSource>(
         }
         match Branch::parse(&name) {
             Some(branch) => branches.push(branch),
-            // A plain file of another name is a note of the user's.
+            // A plain file with another name is the user's note.
             None if matches!(source.find(dir, &name), Ok(Located::File { plain: true, .. })) => {
                 findings.warning(&source.place(dir).join(name), WarningKind::Unread);
             }

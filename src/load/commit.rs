@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::problems::LoadFault;
-use super::source::{DirectoryVersion, Identity, Located, MOST, TaskSource};
+use super::source::{DirectoryVersion, Identity, Located, MAX_SIZE, TaskSource};
 use crate::digest::ObjectId;
 use crate::git::{Changes, Kind, Snapshot, SnapshotError, TreePath};
 use crate::task::workflow::FileContents;
@@ -61,7 +61,7 @@ impl TaskSource for Snapshot {
             return Err(LoadFault::NotAFile);
         }
         let contents = Self::read(self, &file)?;
-        if contents.len() as u64 > MOST {
+        if contents.len() as u64 > MAX_SIZE {
             return Err(LoadFault::too_large());
         }
         Ok(contents)

@@ -1,4 +1,5 @@
-//! Directories of a work tree, and what is in them, without going long ways.
+//! Open directories of a work tree. Entries are accessed relative to them, since the paths may be
+//! long.
 
 use std::cell::{Cell, OnceCell};
 use std::ffi::{OsStr, OsString};
@@ -16,41 +17,50 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::problems::LoadFault;
-use super::source::MOST;
+use super::source::MAX_SIZE;
 
 /// A directory: its real path, and how it was reached.
 #[derive(Debug)]
 pub(super) struct DirHandle {
     /// The path, which is absolute and has no links.
     pub(super) path: PathBuf,
-    /// The directory that it is in, if it was reached from there.
+    /// The directory above, if it was reached from there.
     around: Option<Rc<Self>>,
-    /// How many directories lead to it.
+    /// The number of directories on the way to it.
     depth: usize,
-    /// The directory itself, open once something was asked for in it.
+    /// The open directory, once an entry was accessed.
     handle: OnceCell<OwnedFd>,
-    /// It was listed.
+    /// Whether it was listed.
     listed: Cell<bool>,
 }
 
-/// What is in deeper directories is looked for from the root of the file system, so that there are not
-/// too many that are open.
-const DEEPEST: usize = 100;
+/// Deeper directories are not kept open, to limit the number of open files. Their entries are
+/// accessed by absolute paths.
+const MAX_DEPTH: usize = 100;
 
 const FLAGS: OFlags = OFlags::CLOEXEC.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW);
 
 impl DirHandle {
     /// A directory with this real path.
     pub(super) fn new(path: PathBuf, depth: usize) -> Rc<Self> {
-        let (handle, listed) = (OnceCell::new(), Cell::new(false));
-        Rc::new(Self { path, around: None, depth, handle, listed })
+        Rc::new(Self {
+            path,
+            around: None,
+            depth,
+            handle: OnceCell::new(),
+            listed: Cell::new(false),
+        })
     }
 
-    /// A directory that is in this one, and no link.
+    /// A directory in this one, which is not a link.
     pub(super) fn within(self: &Rc<Self>, name: &str) -> Rc<Self> {
-        let (path, around) = (self.path.join(name), Some(Rc::clone(self)));
-        let (handle, listed) = (OnceCell::new(), Cell::new(false));
-        Rc::new(Self { path, around, depth: self.depth + 1, handle, listed })
+        Rc::new(Self {
+            path: self.path.join(name),
+            around: Some(Rc::clone(self)),
+            depth: self.depth + 1,
+            handle: OnceCell::new(),
+            listed: Cell::new(false),
+        })
     }
 
     /// A directory that a link in this one leads to.
@@ -58,7 +68,7 @@ impl DirHandle {
         Self::new(path, self.depth + 1)
     }
 
-    /// Tells what has this name here; of a link, the link.
+    /// Returns the stat of an entry. Does not follow a link.
     pub(super) fn look(&self, name: &str) -> Result<Stat, LoadFault> {
         let stat = match self.handle() {
             Some(handle) => statat(handle, name, AtFlags::SYMLINK_NOFOLLOW),
@@ -70,7 +80,7 @@ impl DirHandle {
     /// Lists the names here, in any order.
     pub(super) fn list(&self) -> Result<Vec<OsString>, LoadFault> {
         let listed = match self.handle() {
-            // Whoever lists again begins again.
+            // A second listing starts at the beginning.
             Some(handle) if self.listed.replace(true) => {
                 seek(handle, SeekFrom::Start(0)).and_then(|_| names(handle))
             }
@@ -80,7 +90,7 @@ impl DirHandle {
         listed.map_err(fault)
     }
 
-    /// Returns the contents of a small file here; nothing if it is a link.
+    /// Returns the contents of a small file here; `None` if it is a link.
     pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, LoadFault> {
         let file = match self.handle() {
             Some(handle) => open(handle, Path::new(name), OFlags::empty()),
@@ -89,16 +99,16 @@ impl DirHandle {
         match file {
             Ok(file) => contents(file).map(Some),
             Err(Errno::LOOP) => Ok(None),
-            // A socket, or a device that is not there.
+            // A socket, or a device without a driver.
             Err(Errno::NXIO) => Err(LoadFault::NotAFile),
             Err(error) => Err(fault(error)),
         }
     }
 
-    /// The open directory, unless it is too deep or cannot be opened: whoever goes by its path is told
-    /// why.
+    /// The open directory. `None` if it is too deep or cannot be opened; access by its path reports
+    /// the error.
     fn handle(&self) -> Option<BorrowedFd<'_>> {
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return None;
         }
         if self.handle.get().is_none() {
@@ -127,7 +137,7 @@ fn names(directory: impl AsFd) -> Result<Vec<OsString>, Errno> {
     Ok(names)
 }
 
-/// Reads a file that has a real path.
+/// Reads a file with this real path.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, LoadFault> {
     contents(open(CWD, path, OFlags::empty()).map_err(fault)?)
 }
@@ -138,7 +148,7 @@ fn contents(file: OwnedFd) -> Result<Vec<u8>, LoadFault> {
         return Err(LoadFault::NotAFile);
     }
     let size = stat.st_size.unsigned_abs();
-    if size > MOST {
+    if size > MAX_SIZE {
         return Err(LoadFault::too_large());
     }
     let mut contents = vec![0; size as usize];

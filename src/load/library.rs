@@ -13,7 +13,7 @@ use crate::task::workflow::{Computation, ComputationId, LIBRARY};
 /// The files of a computation that are read.
 pub(super) const LISTS: [&str; 3] = ["inputs", "outputs", access::FILE];
 
-/// The computations met so far.
+/// The computations found so far.
 pub(super) struct Library<'a, S: TaskSource> {
     pub(super) source: &'a mut S,
     found: Vec<Computation>,
@@ -25,7 +25,7 @@ impl<'a, S: TaskSource> Library<'a, S> {
         Self { source, found: Vec::new(), known: HashMap::new() }
     }
 
-    /// All computations that were asked for and are right.
+    /// All valid computations that were found.
     pub(super) fn into_computations(self) -> Vec<Computation> {
         self.found
     }
@@ -34,12 +34,11 @@ impl<'a, S: TaskSource> Library<'a, S> {
         &self.found[id.index()]
     }
 
-    /// Returns the computation of this name, or `None` if it is there and something is wrong with
-    /// it, which is told once.
+    /// Returns the computation of this name, or `None` if it has a problem, which is reported once.
     ///
     /// # Errors
     ///
-    /// Tells, each time it is asked for, that there is no such computation.
+    /// Fails, each time, if there is no such computation.
     pub(super) fn find(
         &mut self,
         name: &str,
@@ -81,28 +80,39 @@ impl<'a, S: TaskSource> Library<'a, S> {
             let lines = text::lines(self.source.read(dir, file));
             list_of(&place.join(file), lines, findings)
         };
-        let (inputs, outputs) = (list("inputs"), list("outputs"));
-        let executable = executable(self.source, dir);
-        let executable = findings.note(&place.join(EXEC), executable);
+        let inputs = list("inputs");
+        let outputs = list("outputs");
+        let executable = findings.note(&place.join(EXEC), executable(self.source, dir));
         let access = access::read(self.source, dir, &place, findings);
         let version = findings.note(&place, self.source.version(dir))?;
         executable?;
         let DirectoryVersion { commit, tree, dirty, checked_out } = version;
-        let (inputs, outputs, access) = (inputs?, outputs?, access?);
-        Some(Computation { name, commit, tree, dirty, inputs, outputs, access, checked_out })
+        Some(Computation {
+            name,
+            commit,
+            tree,
+            dirty,
+            inputs: inputs?,
+            outputs: outputs?,
+            access: access?,
+            checked_out,
+        })
     }
 
-    /// The names of all computations, as far as they can be told.
+    /// The names of all computations, as far as they can be read.
     fn names(&mut self) -> Vec<String> {
         let library = self.source.task().and_then(|task| self.source.enter(&task, LIBRARY));
         let Ok(library) = library else { return Vec::new() };
-        let names = self.source.list(&library).unwrap_or_default().into_iter();
-        let names = names.filter_map(|name| name.into_string().ok());
-        names.filter(|name| self.source.enter(&library, name).is_ok()).collect()
+        let names = self.source.list(&library).unwrap_or_default();
+        names
+            .into_iter()
+            .filter_map(|name| name.into_string().ok())
+            .filter(|name| self.source.enter(&library, name).is_ok())
+            .collect()
     }
 }
 
-/// Where a computation is in a task.
+/// The path of a computation in a task.
 fn place(name: &ComputationName) -> PathBuf {
     Path::new(LIBRARY).join(name.as_str())
 }
@@ -123,7 +133,7 @@ fn list_of(
 /// The name of the file that is executed.
 const EXEC: &str = "exec";
 
-/// Checks that `exec` can be executed from what Git records of its directory alone.
+/// Checks that `exec` can be executed from an export of its directory.
 fn executable<S: TaskSource>(source: &mut S, dir: &S::Dir) -> Result<(), LoadFault> {
     match source.find(dir, EXEC)? {
         _ if !source.holds(dir, EXEC)? => Err(LoadFault::Elsewhere),

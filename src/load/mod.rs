@@ -1,7 +1,8 @@
-//! From a task repository to a [`Task`]: every file is read once, every problem is told.
+//! Loading: from a task repository to a [`Task`]. Every file is read once, and all problems are
+//! reported.
 //!
-//! Only what Git can record counts: two directories that are one through a symbolic link are one
-//! node, and a link may not lead out of the repository. Knows nothing of the storage.
+//! Only what Git can record is read: two directories that are one through a symbolic link are one
+//! node, and a link may not lead out of the repository. Does not know the storage.
 
 mod access;
 mod branch;
@@ -40,31 +41,31 @@ use crate::task::name::{InputName, TaskName, nearest};
 use crate::task::text::TextError;
 use crate::task::workflow::{LIBRARY, Task};
 
-/// What of a task is its own, whatever holds its computations.
+/// The parts of a task that belong to the task itself, besides its defaults.
 const OWN: [&str; 2] = ["workflow", "inputs"];
 
-/// The directory of a task that holds what its inputs are if they are not given.
+/// The directory of a task with the defaults of its inputs.
 const DEFAULTS: &str = "defaults";
 
-/// A task and what is odd about it.
+/// A task and its warnings.
 #[derive(Debug)]
 pub struct Loaded {
     /// The task.
     pub task: Task,
-    /// What does no harm, in the order of the files.
+    /// The warnings, in the order of the files.
     pub warnings: Vec<Warning>,
 }
 
-/// What becomes of changes that no commit records.
+/// The treatment of uncommitted changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uncommitted {
-    /// A computation that has any is wrong: its name would lie.
+    /// A changed computation is an error: the commit in the names of its results would be wrong.
     Refuse,
-    /// A computation that has any is known by its tree as it stands, not by a commit.
+    /// A changed computation is identified by its current tree instead of a commit.
     Evaluate,
-    /// They are told.
+    /// They are reported.
     Warn,
-    /// Nobody looks for them: only the expression matters.
+    /// They are not looked for: only the expression matters.
     Ignore,
 }
 
@@ -76,7 +77,7 @@ pub enum LoadError {
     Directory {
         /// The directory that should hold the task.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// The directory holds no workflow.
@@ -93,14 +94,14 @@ pub enum LoadError {
     /// There is no such revision, or its repository cannot be read.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// Something is wrong with the task.
+    /// The task has problems.
     #[error("the task at {} has {}", path.display(), count(problems.len()))]
     Problems {
         /// The directory that holds the task.
         path: PathBuf,
-        /// All that is wrong, in the order of the files.
+        /// The problems, in the order of the files.
         problems: Vec<Problem>,
-        /// What is odd, too.
+        /// The warnings.
         warnings: Vec<Warning>,
     },
 }
@@ -109,20 +110,19 @@ fn count(problems: usize) -> String {
     if problems == 1 { "a problem".to_owned() } else { format!("{problems} problems") }
 }
 
-/// Reads the task that a directory holds, as it is checked out. What is cached of it is not read
-/// again.
+/// Loads the task in a directory as it is checked out, or takes it from the cache.
 ///
 /// # Errors
 ///
-/// Tells everything that is wrong with the task at once.
+/// Returns all problems of the task at once.
 pub fn task(
     dir: &Path,
     uncommitted: Uncommitted,
     cache: Option<&Cache>,
 ) -> Result<Loaded, LoadError> {
     let real = real(dir)?;
-    let look_up = |cache| task_cache::look_up(cache, &real, None);
-    let was_large = match cache.map_or(Lookup::Miss, look_up) {
+    let cached = cache.map_or(Lookup::Miss, |cache| task_cache::look_up(cache, &real, None));
+    let was_large = match cached {
         Lookup::Hit(task) => return Ok(Loaded { task, warnings: Vec::new() }),
         Lookup::Stale => uncommitted != Uncommitted::Ignore,
         Lookup::Miss => false,
@@ -133,39 +133,40 @@ pub fn task(
     let began = SystemTime::now();
     let own = || task_cache::own_fingerprint(&real, began);
     thread::scope(|scope| {
-        // What is large takes long to look at, as it takes long to be read.
-        let meanwhile = was_large.then(|| scope.spawn(own));
+        // Taking the fingerprint of a large task takes as long as reading it.
+        let taking = was_large.then(|| scope.spawn(own));
         let mut source = WorkTree::new(&real, uncommitted);
         let loaded = read(dir, &real, &mut source, uncommitted)?;
-        // Who has not looked for changes does not know that there are none.
+        // Without a search for changes, it is unknown whether there are any.
         if let Some(cache) = cache
             && uncommitted != Uncommitted::Ignore
             && let Some(repositories) = source.standings()
         {
-            let own = || {
-                meanwhile
-                    .map_or_else(own, |own| own.join().unwrap_or_else(|panic| resume_unwind(panic)))
-            };
-            let dependencies =
-                || Dependencies::of_checkout(&real, began, repositories, &loaded, own()?);
-            task_cache::insert(cache, &real, None, &loaded, dependencies);
+            task_cache::insert(cache, &real, None, &loaded, || {
+                let own = match taking {
+                    Some(taking) => taking.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                    None => own(),
+                };
+                Dependencies::of_checkout(&real, began, repositories, &loaded, own?)
+            });
         }
         Ok(loaded)
     })
 }
 
-/// Reads the task that a directory holds, as it is in a revision of its repository. Nothing needs
-/// to be checked out, and what is cached is not read again.
+/// Loads the task in a directory as it is in a revision of its repository, or takes it from the
+/// cache. Nothing needs to be checked out.
 ///
 /// # Errors
 ///
-/// Fails if there is no such revision, and tells everything that is wrong with the task at once.
+/// Fails if there is no such revision. Returns all problems of the task at once.
 pub fn task_at(dir: &Path, rev: &str, cache: Option<&Cache>) -> Result<Loaded, LoadError> {
     let real = real(dir)?;
     let snapshot = Snapshot::open(&real, rev)?;
     let commit = snapshot.commit()?;
-    let look_up = |cache| task_cache::look_up(cache, &real, Some(&commit));
-    if let Lookup::Hit(task) = cache.map_or(Lookup::Miss, look_up) {
+    if let Some(cache) = cache
+        && let Lookup::Hit(task) = task_cache::look_up(cache, &real, Some(&commit))
+    {
         return Ok(Loaded { task, warnings: Vec::new() });
     }
     let loaded = task_in(dir, rev, snapshot)?;
@@ -175,12 +176,12 @@ pub fn task_at(dir: &Path, rev: &str, cache: Option<&Cache>) -> Result<Loaded, L
     Ok(loaded)
 }
 
-/// Reads the task that a directory holds, as it is at HEAD, but with a submodule at another commit:
-/// it is given by its place in the repository.
+/// Loads the task in a directory as it is at HEAD, but with another commit of a submodule, which is
+/// given by its path in the repository.
 ///
 /// # Errors
 ///
-/// Fails if the repository cannot be read, and tells everything that is wrong with the task at once.
+/// Fails if the repository cannot be read. Returns all problems of the task at once.
 pub fn task_with(dir: &Path, submodule: &Path, commit: &ObjectId) -> Result<Loaded, LoadError> {
     task_in(dir, "HEAD", Snapshot::open(&real(dir)?, "HEAD")?.with(submodule, commit)?)
 }
@@ -196,21 +197,21 @@ fn task_in(dir: &Path, rev: &str, mut snapshot: Snapshot) -> Result<Loaded, Load
     }
 }
 
-/// Returns the name of the task that a directory holds, the commit that a revision is, and the place
-/// of the task in its repository: all that tells its jobs from others. Nothing else is read.
+/// Returns the name of the task in a directory, the commit of a revision, and the path of the task
+/// in its repository: these identify its jobs. Nothing else is read.
 ///
-/// `None` if that cannot be told; loading the task says why.
+/// `None` if one of them is unknown; loading the task reports why.
 pub fn job_at(dir: &Path, rev: &str) -> Option<(TaskName, ObjectId, String)> {
     let real = real(dir).ok()?;
     let commit = Snapshot::open(&real, rev).ok()?.commit().ok()?;
     Some((name(&real).ok()?, commit, place(&real)))
 }
 
-/// Checks that what the computations of a task are granted by their files `access` is on this host.
+/// Checks that all paths granted by the files `access` of a task's computations exist on this host.
 ///
 /// # Errors
 ///
-/// Tells everything that is not at once.
+/// Returns all missing ones at once.
 pub fn check_access(dir: &Path, task: &Task) -> Result<(), LoadError> {
     let mut problems = Vec::new();
     for computation in &task.computations {
@@ -257,11 +258,10 @@ fn read(
         (Some(commit), Some(name), Some(inputs), Some(workflow))
             if findings.problems.is_empty() =>
         {
-            let place = place(real);
             let task = Task {
                 name,
                 commit,
-                place,
+                place: place(real),
                 changed,
                 inputs,
                 defaults,
@@ -279,22 +279,21 @@ fn read(
     }
 }
 
-/// Where the task in a directory is in its repository. Bytes that are no text are escaped.
+/// The path of the task in its repository. Bytes that are not UTF-8 are escaped.
 fn place(real: &Path) -> String {
-    let top = git::top(real);
-    let inside = top.and_then(|top| real.strip_prefix(top).ok().map(Path::to_owned));
-    let inside = inside.unwrap_or_default();
+    let top = git::top(real).unwrap_or_else(|| real.to_owned());
+    let inside = real.strip_prefix(top).unwrap_or(Path::new(""));
     match inside.to_str() {
         Some(inside) => inside.to_owned(),
         None => inside.as_os_str().as_bytes().escape_ascii().to_string(),
     }
 }
 
-/// The name of the directory that holds the task; of a bare repository, what a clone would be called.
+/// The name of the task's directory. For a bare repository, the directory name of a clone.
 fn name(real: &Path) -> Result<TaskName, LoadFault> {
-    let name = real.file_name().unwrap_or(real.as_os_str());
     let bare = real.join("HEAD").is_file() && real.join("objects").is_dir();
-    let name = if bare { real.file_stem().unwrap_or(name) } else { name };
+    let name = if bare { real.file_stem() } else { real.file_name() };
+    let name = name.unwrap_or(real.as_os_str());
     name.to_str().ok_or(LoadFault::Text(TextError::NotText))?.parse().map_err(LoadFault::Name)
 }
 

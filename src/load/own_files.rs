@@ -1,5 +1,5 @@
-//! The task's own files that are values: constants, sample sheets, defaults of inputs. Only where they are
-//! and what version they have is read here, not what they contain.
+//! The task's own files that are values: constants, sample sheets, defaults of inputs. Only their
+//! paths and versions are read here, not their contents.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::{DEFAULTS, nearest};
 use crate::task::name::InputName;
 use crate::task::workflow::{FileContents, TaskFile, TaskFileId};
 
-/// The files met so far.
+/// The files found so far.
 #[derive(Default)]
 pub(super) struct OwnFiles {
     found: Vec<TaskFile>,
@@ -21,12 +21,12 @@ impl OwnFiles {
         self.found
     }
 
-    /// Returns the file with this path in the task, or `None` if it is there and something is wrong with
-    /// it, which is told once.
+    /// Returns the file with this path in the task, or `None` if it has a problem, which is
+    /// reported once.
     ///
     /// # Errors
     ///
-    /// Tells, each time it is asked for, that there is no such file.
+    /// Fails, each time, if there is no such file.
     pub(super) fn find(
         &mut self,
         source: &mut impl TaskSource,
@@ -36,8 +36,9 @@ impl OwnFiles {
         if let Some(known) = self.known.get(path) {
             return Ok(*known);
         }
-        let is_wrong = |part: &str| matches!(part, "" | "." | "..");
-        if path.split('/').any(is_wrong) || path.contains(char::is_control) {
+        if path.split('/').any(|part| matches!(part, "" | "." | ".."))
+            || path.contains(char::is_control)
+        {
             return Err(LoadFault::FilePath(path.to_owned()));
         }
         let contents = match contents(source, path) {
@@ -54,7 +55,7 @@ impl OwnFiles {
         Ok(id)
     }
 
-    /// Returns the defaults of the inputs: the files of their names in `defaults/`.
+    /// Returns the default of each input: the file with its name in `defaults/`.
     pub(super) fn defaults(
         &mut self,
         source: &mut impl TaskSource,
@@ -89,7 +90,7 @@ impl OwnFiles {
     }
 }
 
-/// Where the contents of the file with this path in the task are.
+/// Finds the contents of the file with this path in the task.
 fn contents(source: &mut impl TaskSource, path: &str) -> Result<FileContents, LoadFault> {
     let mut dir = source.task()?;
     let (around, name) = path.rsplit_once('/').unwrap_or(("", path));

@@ -1,4 +1,4 @@
-//! What can be wrong with a task, told so that it can be put right.
+//! Problems and warnings of a task, which say what to correct.
 
 use std::fmt;
 use std::io;
@@ -11,22 +11,22 @@ use crate::task::slice::{MAX_ARITY, SliceError};
 use crate::task::text::TextError;
 use crate::words::counted;
 
-/// Something wrong at a place in the task.
+/// A problem at a place in the task.
 #[derive(Debug)]
 pub struct Problem {
-    /// Where: a path relative to the task.
+    /// The path, relative to the task.
     pub path: PathBuf,
-    /// In which line, counted from one.
+    /// The line, counted from one.
     pub line: Option<usize>,
-    /// What.
+    /// The fault.
     pub fault: LoadFault,
 }
 
-/// What is wrong.
+/// The kind of a problem.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadFault {
-    /// A file or directory that must be there is not.
+    /// A required file or directory does not exist.
     #[error("does not exist")]
     Missing,
     /// A file could not be read.
@@ -38,32 +38,32 @@ pub enum LoadFault {
     /// A file stands where a directory is expected.
     #[error("is not a directory")]
     NotADirectory,
-    /// The file, or a line of it, is no such text.
+    /// The file, or a line of it, is not a valid text.
     #[error(transparent)]
     Text(#[from] TextError),
-    /// The word in `kind` is none of those that there are.
+    /// The word in `kind` is unknown.
     #[error("{0:?} is not a kind of node")]
     Kind(String),
-    /// A name that may not be one.
+    /// A name is not valid.
     #[error("{0}")]
     Name(#[source] NameError),
-    /// No directory of this name in `computations/`.
+    /// There is no directory of this name in `computations/`.
     #[error("there is no computation {name:?}")]
     NoComputation {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The name in the library that is most like it.
+        /// The most similar name in the library.
         nearest: Option<String>,
     },
     /// `exec` may not be executed.
     #[error("is not executable")]
     NotExecutable,
-    /// No such input of the task.
+    /// The task has no such input.
     #[error("the task has no input {name:?}")]
     NoInput {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The task's input that is most like it.
+        /// The most similar name of an input.
         nearest: Option<String>,
     },
     /// Two inputs of the task have one name.
@@ -71,40 +71,40 @@ pub enum LoadFault {
     Duplicate {
         /// The name.
         name: String,
-        /// Where it stood first.
+        /// The line of its first occurrence.
         line: usize,
     },
-    /// More inputs or outputs than two digits can count.
+    /// There are more inputs or outputs than two digits can number.
     #[error("lists {0}, and at most {MAX_ARITY} can be numbered")]
     TooMany(usize),
-    /// The name of a directory in `inputs/` says no place.
+    /// The name of a directory in `inputs/` has no number.
     #[error("the name does not say which inputs it fills")]
     Place,
     /// A range that ends before it begins.
     #[error("the range ends before it begins")]
     Backwards,
-    /// Inputs that nothing fills.
+    /// No directory fills some inputs.
     #[error("nothing fills {}", range(*first, *last))]
     Gap {
-        /// The first of them.
+        /// The first one.
         first: usize,
-        /// The last of them.
+        /// The last one.
         last: usize,
     },
-    /// Inputs that two directories fill.
+    /// Two directories fill some inputs.
     #[error("{} is filled already", range(*first, *last))]
     Overlap {
-        /// The first of them.
+        /// The first one.
         first: usize,
-        /// The last of them.
+        /// The last one.
         last: usize,
     },
     /// A range and the slice that should fill it differ in length.
     #[error("passes up {} for {}", files(*width), inputs(*places))]
     Width {
-        /// How many files the sub-workflow passes up.
+        /// The number of files that the sub-workflow passes up.
         width: usize,
-        /// How many inputs the range has.
+        /// The number of inputs in the range.
         places: usize,
     },
     /// The computation takes another number of inputs.
@@ -112,49 +112,49 @@ pub enum LoadFault {
     Arity {
         /// The computation's name.
         computation: String,
-        /// How many inputs it takes.
+        /// The number of its inputs.
         takes: usize,
-        /// How many there are.
+        /// The number of given inputs.
         given: usize,
     },
-    /// A line of `outputs` is no number.
+    /// A line of `outputs` is not a number.
     #[error("{0}")]
     Slice(#[source] SliceError),
-    /// A slice that passes nothing up.
+    /// A slice is empty.
     #[error("chooses no output")]
     NoOutput,
-    /// A slice asks for an output that the computation does not have.
+    /// A slice has an output that the computation does not have.
     #[error("{computation} has {}, so there is no {number:02}", outputs(*count))]
     OutOfSlice {
         /// The computation's name.
         computation: String,
-        /// How many outputs it has.
+        /// The number of its outputs.
         count: usize,
-        /// The one that was asked for.
+        /// The missing output.
         number: usize,
     },
-    /// A link that leads to a directory that contains it.
+    /// A link leads to a directory that contains it.
     #[error("leads back to {}, which contains it", .0.display())]
     Cycle(PathBuf),
-    /// A link to something that the task's commit does not record.
+    /// A link leads to a file that the task's commit does not record.
     #[error("leads out of the repository, to {}", .0.display())]
     Outside(PathBuf),
-    /// An `exec` that is not in the directory of its computation.
+    /// An `exec` is not in the directory of its computation.
     #[error("leads out of the computation's directory: only files in it are exported")]
     Elsewhere,
-    /// A file of the task has changes that its commit does not record.
+    /// A file of the task has uncommitted changes.
     #[error("has uncommitted changes")]
     UncommittedFile,
     /// The task has no file with this path.
     #[error("the task has no file {0:?}")]
     NoFile(String),
-    /// The value of a node `file` is no path in the task.
+    /// The value of a node `file` is not a path in the task.
     #[error("{0:?} is not a path in the task")]
     FilePath(String),
-    /// A computation has changes that its commit does not record.
+    /// A computation has uncommitted changes.
     #[error("has uncommitted changes: {}", listed(.0))]
     Uncommitted(Vec<PathBuf>),
-    /// Files of a computation that only an external filter could make what the commit records.
+    /// Only an external filter could tell whether files of a computation are as committed.
     #[error(
         "may have uncommitted changes: only the filter {filter:?} could tell, and filters are not \
          started: {}",
@@ -166,7 +166,7 @@ pub enum LoadFault {
         /// The name of the filter.
         filter: String,
     },
-    /// A file that is read and that an external filter has changed when it was checked out.
+    /// An external filter has changed a file that is read when it was checked out.
     #[error(
         "has a file {} that differs from the commit: the filter {filter:?} has changed it",
         file.display()
@@ -177,28 +177,28 @@ pub enum LoadFault {
         /// The name of the filter.
         filter: String,
     },
-    /// It is not to be had from the commit.
+    /// It cannot be read from the commit.
     #[error("{0}")]
     Snapshot(#[source] SnapshotError),
-    /// A line of `access` grants nothing.
+    /// A line of `access` is not valid.
     #[error("{0}")]
     Rule(#[from] RuleError),
-    /// What `access` grants is not on this host.
+    /// A path granted by `access` does not exist on this host.
     #[error("{} does not exist on this host", .0.display())]
     NotHere(PathBuf),
-    /// The commit cannot be told.
+    /// The commit is unknown.
     #[error("{0}")]
     Head(#[from] HeadError),
 }
 
-/// How many files of many are named.
-const NAMED: usize = 10;
+/// The greatest number of files that are named.
+const MAX_NAMED: usize = 10;
 
-/// Names some files, and counts the others.
+/// Lists the first files, and counts the others.
 pub fn listed(paths: &[PathBuf]) -> String {
     let mut names: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
-    if names.len() > NAMED {
-        let more = names.split_off(NAMED - 1).len();
+    if names.len() > MAX_NAMED {
+        let more = names.split_off(MAX_NAMED - 1).len();
         names.push(format!("and {more} more"));
     }
     names.join(", ")
@@ -225,7 +225,7 @@ fn range(first: usize, last: usize) -> String {
 }
 
 impl LoadFault {
-    /// A file that is far from being what it should be.
+    /// The fault of a file that is much larger than it should be.
     pub(super) fn too_large() -> Self {
         Self::Read(io::Error::new(io::ErrorKind::FileTooLarge, "more than 1 MiB"))
     }
@@ -238,7 +238,7 @@ impl LoadFault {
         }
     }
 
-    /// What the user can do about it, if that is not plain.
+    /// A hint for the user, if there is any.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Kind(_) => "write computation, input, literal or file",
@@ -288,29 +288,29 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Something odd at a place in the task that does no harm.
+/// A harmless oddity at a place in the task.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Warning {
-    /// Where: a path relative to the task.
+    /// The path, relative to the task.
     pub path: PathBuf,
-    /// What.
+    /// The oddity.
     pub oddity: WarningKind,
 }
 
-/// What is odd.
+/// The kind of a warning.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[non_exhaustive]
 pub enum WarningKind {
-    /// A file that means nothing where it stands.
+    /// A file is not read where it is.
     #[error("nothing reads this")]
     Unread,
-    /// A file that no commit records, in the directory of a computation.
+    /// Git ignores a file in the directory of a computation.
     #[error("is ignored by Git: no commit records it, and no exec sees it")]
     Ignored,
-    /// What is different from the commit.
+    /// Files have uncommitted changes.
     #[error("has uncommitted changes: {}", listed(.0))]
     Uncommitted(Vec<PathBuf>),
-    /// Lines after the one that counts.
+    /// There are lines after the first one.
     #[error("only the first line is read")]
     MoreLines,
 }
@@ -329,7 +329,7 @@ fn place(path: &Path, line: Option<usize>) -> String {
     }
 }
 
-/// Collects what is found along the way, so that all of it is told together.
+/// Collects problems and warnings during a load.
 #[derive(Default)]
 pub(super) struct Problems {
     pub(super) problems: Vec<Problem>,
@@ -341,7 +341,7 @@ impl Problems {
         self.problem_in_line(path, 0, fault);
     }
 
-    /// Adds a problem in a line counted from one; line zero is the file as a whole.
+    /// Adds a problem in a line, counted from one. Line zero is the whole file.
     pub(super) fn problem_in_line(
         &mut self,
         path: &Path,
@@ -356,12 +356,12 @@ impl Problems {
         self.warnings.push(Warning { path: path.to_owned(), oddity });
     }
 
-    /// Returns what a file says, or notes what is wrong with it.
+    /// Returns the value of a result, or adds its problem.
     pub(super) fn note<T>(&mut self, path: &Path, result: Result<T, LoadFault>) -> Option<T> {
         result.map_err(|fault| self.problem(path, fault)).ok()
     }
 
-    /// Returns the lines of a list, or notes what is wrong with them.
+    /// Returns the lines of a list, or adds their problems.
     pub(super) fn note_lines(
         &mut self,
         path: &Path,
@@ -377,7 +377,7 @@ impl Problems {
         None
     }
 
-    /// Puts everything in the order of the files.
+    /// Sorts problems and warnings by file.
     pub(super) fn sort(&mut self) {
         self.problems.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
         self.warnings.sort();

@@ -1,7 +1,7 @@
-//! Where a task is read from: the work tree, or a commit.
+//! The sources of a task: the work tree, or a commit.
 //!
-//! Both tell the same of the same task. They hand out directories, so that no path is ever gone from
-//! its beginning, however deep a workflow is.
+//! Both return the same for the same task. They return handles of directories, so that no long path
+//! is resolved from its beginning, however deep a workflow is.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,27 +12,27 @@ use crate::git::{Changes, TreeId};
 use crate::task::workflow::FileContents;
 
 /// The greatest size of a file that is read whole, in bytes.
-pub(super) const MOST: u64 = 1 << 20;
+pub(super) const MAX_SIZE: u64 = 1 << 20;
 
-/// What tells a directory from every other one, however it is reached.
+/// The identity of a directory, however it is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Identity {
     /// Device and inode of a directory in a work tree.
     Inode(u64, u64),
     /// The number of the place of a directory in a commit.
     Place(u32),
-    /// The Git tree of a directory that holds no links, and so means the same wherever it is.
+    /// The Git tree of a directory without links, which means the same everywhere.
     Tree(TreeId),
 }
 
-/// What has some name.
+/// An entry of a directory.
 #[derive(Debug)]
 pub(super) enum Located<D> {
     /// A directory.
     Directory {
         /// The directory.
         dir: D,
-        /// Which it is.
+        /// Its identity.
         identity: Identity,
         /// It is not in the task's repository.
         outside: bool,
@@ -59,9 +59,9 @@ pub(super) struct DirectoryVersion {
     pub(super) checked_out: Option<PathBuf>,
 }
 
-/// What a task is read from.
+/// A source of a task.
 pub(super) trait TaskSource {
-    /// A directory, and how it was reached.
+    /// A handle of a directory.
     type Dir: Clone;
 
     /// Returns the commit of the task.
@@ -70,28 +70,28 @@ pub(super) trait TaskSource {
     /// Returns the directory of the task.
     fn task(&mut self) -> Result<Self::Dir, LoadFault>;
 
-    /// Tells where a directory really is, relative to the task.
+    /// Returns the real path of a directory, relative to the task.
     fn place(&self, dir: &Self::Dir) -> PathBuf;
 
-    /// Tells what has this name in a directory, following links.
+    /// Returns the entry with this name in a directory, following links.
     fn find(&mut self, dir: &Self::Dir, name: &str) -> Result<Located<Self::Dir>, LoadFault>;
 
-    /// Whether what has this name in a directory, following links, is in that directory.
+    /// Whether the entry with this name in a directory, following links, is in that directory.
     fn holds(&mut self, dir: &Self::Dir, name: &str) -> Result<bool, LoadFault>;
 
     /// Lists the names in a directory, in any order.
     fn list(&mut self, dir: &Self::Dir) -> Result<Vec<OsString>, LoadFault>;
 
-    /// Returns the contents of a file of at most [`MOST`] bytes, following links.
+    /// Returns the contents of a file of at most [`MAX_SIZE`] bytes, following links.
     fn read(&mut self, dir: &Self::Dir, name: &str) -> Result<Vec<u8>, LoadFault>;
 
     /// Returns the version of the computation in a directory.
     fn version(&mut self, dir: &Self::Dir) -> Result<DirectoryVersion, LoadFault>;
 
-    /// Returns where the contents of the file are that has this name in a directory, following links.
+    /// Finds the contents of the file with this name in a directory, following links.
     fn contents(&mut self, dir: &Self::Dir, name: &str) -> Result<FileContents, LoadFault>;
 
-    /// Returns what of all that was read no commit records, and what is ignored beside it.
+    /// Returns the uncommitted changes of all files that were read, and ignored files beside them.
     fn changes(&mut self) -> Result<Changes, LoadFault>;
 
     /// Enters a directory.

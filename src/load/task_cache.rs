@@ -1,6 +1,6 @@
-//! The task cache: a large task of which no file has changed is not read again.
+//! The task cache: a large task is not read again until a file has changed.
 //!
-//! Only a load without changes and warnings is cached: then the files are what the commit records,
+//! Only a load without uncommitted changes and warnings is cached: then the files are as committed,
 //! whatever Git's configuration says.
 
 use std::os::unix::ffi::OsStrExt;
@@ -15,31 +15,35 @@ use crate::digest::ObjectId;
 use crate::git::{self, RepoState};
 use crate::task::workflow::{LIBRARY, Task};
 
-/// The least number of nodes of a task that is cached. A smaller one is read as fast as its entry.
+/// The least number of nodes of a cached task. Reading a smaller one is as fast as reading an
+/// entry.
 const MIN_NODES: usize = 256;
 
-/// How many tasks the cache keeps.
+/// The number of tasks in the cache.
 const MAX_TASKS: usize = 32;
 
-/// All that a task depends on as it is checked out. As it is at a commit, it depends on nothing.
+/// The dependencies of a task as it is checked out. A task at a commit has none.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Dependencies {
-    /// The task and the places of its files, and the work tree that each is in.
+    /// The paths of the task and of its files, and the work tree of each.
     tops: Vec<(PathBuf, Option<PathBuf>)>,
     repositories: Vec<RepoState>,
-    /// The task, if it has no directory of defaults.
+    /// The task's path, if it has no directory of defaults.
     without_defaults: Option<PathBuf>,
-    /// Of the task's workflow, inputs and defaults, and of its computations and other files.
+    /// The fingerprints of the task's workflow, inputs and defaults, and of its computations and
+    /// other files.
     fingerprints: [Fingerprint; 2],
 }
 
-/// Looks up the task at this real path, as it is at a commit or, without one, as it is checked out.
+/// Looks up the task at this real path, as it is at a commit, or as it is checked out.
 pub(super) fn look_up(cache: &Cache, task: &Path, commit: Option<&ObjectId>) -> Lookup<Task> {
-    let table = table(cache);
-    table.map_or(Lookup::Miss, |it| it.look_up(&key(task, commit), Dependencies::are_current))
+    match table(cache) {
+        Some(table) => table.look_up(&key(task, commit), Dependencies::are_current),
+        None => Lookup::Miss,
+    }
 }
 
-/// Inserts what loading the task at this real path gave, unless that is small, changed or odd.
+/// Inserts the task loaded from this real path, unless it is small or has changes or warnings.
 pub(super) fn insert(
     cache: &Cache,
     task: &Path,
@@ -59,8 +63,8 @@ pub(super) fn insert(
 
 /// Takes the fingerprint of the task's own files; `None` if any is racy at that time.
 ///
-/// It may be taken while the task is read: a file that is changed meanwhile is racy, or has another
-/// stat the next time.
+/// It may be taken during the load: a file that is changed meanwhile is racy, or has another stat
+/// at the next look-up.
 pub(super) fn own_fingerprint(task: &Path, began: SystemTime) -> Option<Fingerprint> {
     let defaults = has_defaults(task).then_some(DEFAULTS);
     let names = OWN.into_iter().chain(defaults);
@@ -72,8 +76,8 @@ fn has_defaults(task: &Path) -> bool {
 }
 
 impl Dependencies {
-    /// The dependencies of a task that began to be loaded from this real path at that time, and is held
-    /// by these repositories. `None` if a change since may not show.
+    /// Returns the dependencies of a task that was loaded from this real path, beginning at this
+    /// time, and is in these repositories. `None` if a change since then may go unnoticed.
     pub(super) fn of_checkout(
         task: &Path,
         began: SystemTime,
@@ -82,19 +86,17 @@ impl Dependencies {
         own: Fingerprint,
     ) -> Option<Self> {
         let library = task.join(LIBRARY);
-        let computations = loaded.task.computations.iter();
-        let places = computations.map(|it| library.join(it.name.as_str()));
+        let computations = loaded.task.computations.iter().map(|it| library.join(it.name.as_str()));
         let files = loaded.task.files.iter().map(|it| task.join(&it.path));
-        let places = places.chain(files);
-        let fingerprints = [own, Fingerprint::take(places, began)?];
-        let held = |top: &PathBuf| repositories.iter().any(|it| it.top() == top);
-        let racy = repositories.iter().any(|it| it.is_racy(began));
-        if racy || !fingerprints.iter().flat_map(Fingerprint::repositories).all(held) {
+        let fingerprints = [own, Fingerprint::take(computations.chain(files), began)?];
+        let is_known = |top: &PathBuf| repositories.iter().any(|it| it.top() == top);
+        if repositories.iter().any(|it| it.is_racy(began))
+            || !fingerprints.iter().flat_map(Fingerprint::repositories).all(is_known)
+        {
             return None;
         }
-        let places = fingerprints.iter().flat_map(Fingerprint::places);
-        let places = places.map(PathBuf::as_path).chain([task]);
-        let tops = places.map(|place| (place.to_owned(), git::top(place))).collect();
+        let places = fingerprints.iter().flat_map(Fingerprint::places).map(PathBuf::as_path);
+        let tops = places.chain([task]).map(|place| (place.to_owned(), git::top(place))).collect();
         let without_defaults = (!has_defaults(task)).then(|| task.to_owned());
         Some(Self { tops, repositories, without_defaults, fingerprints })
     }

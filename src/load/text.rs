@@ -1,4 +1,4 @@
-//! The text files of a task, read from a source: what is wrong with them are faults.
+//! Reading the text files of a task from a source.
 
 use super::problems::LoadFault;
 use crate::task::text;
@@ -7,8 +7,8 @@ use crate::task::text;
 ///
 /// # Errors
 ///
-/// Tells that the file cannot be read, is no text, or that a line within the list is empty; each
-/// with the number of the line counted from one, zero for the file as a whole.
+/// Fails if the file cannot be read, is not a text, or has an empty line within the list. Each
+/// fault has the number of its line, counted from one; zero is the whole file.
 pub(super) fn lines(
     file: Result<Vec<u8>, LoadFault>,
 ) -> Result<Vec<String>, Vec<(usize, LoadFault)>> {
@@ -19,11 +19,11 @@ pub(super) fn lines(
     }
 }
 
-/// Returns the first line, trimmed, and whether others follow that nothing reads.
+/// Returns the first line, trimmed, and whether there are others.
 ///
 /// # Errors
 ///
-/// Tells that the file cannot be read, is no text, or is empty.
+/// Fails if the file cannot be read, is not a text, or is empty.
 pub(super) fn line(file: Result<Vec<u8>, LoadFault>) -> Result<(String, bool), LoadFault> {
     let contents = file?;
     let (line, more) = text::line(&contents)?;

@@ -1,7 +1,7 @@
-//! The directories below `workflow/`, read into expressions.
+//! Reading the directories below `workflow/` into an expression.
 //!
-//! The walk keeps its own stack, so that no depth of the tree is too great. A directory is known
-//! by device and inode: one that is met again through a link is not read again.
+//! The walk keeps its own stack, so the tree may have any depth. A directory is identified by
+//! device and inode: it is not read again when a link leads to it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -25,23 +25,23 @@ pub(super) struct WorkflowWalk<'a, 'b, S: TaskSource> {
     findings: &'a mut Problems,
     builder: Builder,
     visited: HashMap<Identity, Visit>,
-    /// The computations around where the walk is.
+    /// The computations above the current directory.
     stack: Vec<OpenNode<S::Dir>>,
 }
 
-/// What is known of a directory.
+/// The state of a directory.
 #[derive(Clone, Copy)]
 enum Visit {
-    /// It is being read, and has this place in the stack.
+    /// It is being read, and has this index in the stack.
     Open(u32),
-    /// It was read, and is this node unless something is wrong with it.
+    /// It was read, and is this node unless it has a problem.
     Done(Option<NodeId>),
 }
 
-/// A computation of which the inputs are being read.
+/// A computation whose inputs are being read.
 struct OpenNode<D> {
     dir: D,
-    /// What holds the branches.
+    /// The directory of the branches.
     inputs: Option<D>,
     id: Identity,
     computation: Option<ComputationId>,
@@ -50,7 +50,7 @@ struct OpenNode<D> {
     nodes: Vec<Option<NodeId>>,
 }
 
-/// What entering a directory led to.
+/// The result of entering a directory.
 enum Visited<D> {
     Node(Option<NodeId>),
     OpenNode(OpenNode<D>),
@@ -63,11 +63,18 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         library: &'a mut Library<'b, S>,
         findings: &'a mut Problems,
     ) -> Self {
-        let (visited, stack) = (HashMap::new(), Vec::new());
-        Self { inputs, files, library, findings, builder: Builder::default(), visited, stack }
+        Self {
+            inputs,
+            files,
+            library,
+            findings,
+            builder: Builder::default(),
+            visited: HashMap::new(),
+            stack: Vec::new(),
+        }
     }
 
-    /// Reads everything; returns the expression unless something is wrong.
+    /// Reads the whole workflow. Returns the expression unless there are problems.
     pub(super) fn load(mut self) -> Option<Workflow> {
         let task = self.library.source.task();
         let task = self.findings.note(Path::new(""), task)?;
@@ -97,7 +104,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         }
     }
 
-    /// Where something in a directory is, relative to the task.
+    /// The path of an entry in a directory, relative to the task.
     fn path(&self, dir: &S::Dir, name: &str) -> PathBuf {
         let place = self.library.source.place(dir);
         if name.is_empty() { place } else { place.join(name) }
@@ -113,12 +120,12 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         self.findings.warning(&path, oddity);
     }
 
-    /// Returns what something in a directory says, or notes what is wrong with it.
+    /// Returns the value of a result, or adds its problem.
     fn note<T>(&mut self, dir: &S::Dir, name: &str, result: Result<T, LoadFault>) -> Option<T> {
         result.map_err(|fault| self.problem(dir, name, fault)).ok()
     }
 
-    /// Begins to read a directory, unless it is known.
+    /// Begins to read a directory, unless it was read before.
     fn enter(&mut self, around: &S::Dir, name: &str) -> Visited<S::Dir> {
         let Some((dir, id)) = self.locate(around, name) else {
             return Visited::Node(None);
@@ -166,7 +173,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             }
             _ => {
                 self.problem(&dir, "kind", LoadFault::Kind(kind));
-                // What is below it may be wrong, too.
+                // There may be problems below it, too.
                 if found.inputs { self.frame(dir, id, &found, None) } else { self.done(id, None) }
             }
         }
@@ -237,7 +244,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         Err(LoadFault::NoInput { name: name.to_owned(), nearest: nearest(name, &names) })
     }
 
-    /// Begins to read a computation, of which the name may be missing.
+    /// Begins to read a node of a computation, whose name may be unknown.
     fn frame(
         &mut self,
         dir: S::Dir,
@@ -250,12 +257,15 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             self.note(&dir, "value", computation).flatten()
         });
         let slice = self.slice(&dir, found.outputs, computation);
-        let inputs = found.inputs.then(|| self.library.source.enter(&dir, "inputs"));
-        let inputs = inputs.and_then(|inputs| self.note(&dir, "inputs", inputs));
-        let branches = match &inputs {
-            Some(inputs) => branch::list(self.library.source, inputs, self.findings),
-            None => Vec::new(),
-        };
+        let mut inputs = None;
+        let mut branches = Vec::new();
+        if found.inputs {
+            let entered = self.library.source.enter(&dir, "inputs");
+            inputs = self.note(&dir, "inputs", entered);
+        }
+        if let Some(inputs) = &inputs {
+            branches = branch::list(self.library.source, inputs, self.findings);
+        }
         self.visited.insert(id.clone(), Visit::Open(self.stack.len() as u32));
         let nodes = Vec::with_capacity(branches.len());
         Visited::OpenNode(OpenNode { dir, inputs, id, computation, slice, branches, nodes })
@@ -268,8 +278,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         computation: Option<ComputationId>,
     ) -> Option<Slice> {
         if !there {
-            let all = |id| Slice::all(self.library.get(id).outputs.len());
-            return computation.map(all);
+            return computation.map(|id| Slice::all(self.library.get(id).outputs.len()));
         }
         let path = &self.path(dir, "outputs");
         let lines = text::lines(self.library.source.read(dir, "outputs"));
@@ -283,19 +292,20 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         for (at, error) in wrong {
             self.findings.problem_in_line(path, at + 1, LoadFault::Slice(error));
         }
-        let computation = computation.map(|id| self.library.get(id));
-        let (name, count) = computation.map(|it| (it.name.to_string(), it.outputs.len()))?;
+        let computation = self.library.get(computation?);
+        let count = computation.outputs.len();
         for (at, line) in lines.iter().enumerate() {
             let number = line.parse::<usize>().unwrap_or_default();
             if (count..MAX_ARITY).contains(&number) {
-                let fault = LoadFault::OutOfSlice { computation: name.clone(), count, number };
+                let computation = computation.name.to_string();
+                let fault = LoadFault::OutOfSlice { computation, count, number };
                 self.findings.problem_in_line(path, at + 1, fault);
             }
         }
         Some(slice)
     }
 
-    /// Makes a node of a computation whose inputs were all read.
+    /// Makes a node of a computation after its inputs were read.
     fn finish(&mut self, frame: &OpenNode<S::Dir>) -> Option<NodeId> {
         let node = self.node(frame);
         self.visited.insert(frame.id.clone(), Visit::Done(node));
@@ -334,7 +344,7 @@ fn literal(name: &str) -> Result<Option<Node>, LoadFault> {
     name.parse().map(|name| Some(Node::Literal(name))).map_err(LoadFault::Name)
 }
 
-/// What a workflow directory holds.
+/// The entries of a workflow directory.
 #[derive(Default)]
 struct NodeEntries {
     kind: bool,

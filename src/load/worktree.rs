@@ -24,11 +24,11 @@ pub(super) struct WorkTree {
     repository: PathBuf,
     heads: Heads,
     uncommitted: Uncommitted,
-    /// What is not committed and matters, relative to the task.
+    /// Files with uncommitted changes that matter, relative to the task.
     changed: Vec<PathBuf>,
-    /// What an `exec` could read that no commit records, relative to the task.
+    /// Ignored files that an `exec` could read, relative to the task.
     ignored: Vec<PathBuf>,
-    /// Where links led to that are in the repository: real paths.
+    /// Targets of links in the repository: real paths.
     linked: BTreeSet<PathBuf>,
 }
 
@@ -47,7 +47,7 @@ impl WorkTree {
         }
     }
 
-    /// Where all repositories stand that were looked at.
+    /// The states of all repositories that were read.
     pub(super) fn standings(&self) -> Option<Vec<RepoState>> {
         self.heads.standings()
     }
@@ -57,7 +57,7 @@ impl TaskSource for WorkTree {
     type Dir = Rc<DirHandle>;
 
     fn commit(&mut self) -> Result<ObjectId, LoadFault> {
-        // A task that is not recorded at all has no place in the commit.
+        // A task that was never committed has no tree in the commit.
         match self.uncommitted {
             Uncommitted::Evaluate => Ok(self.heads.commit(&self.task)?),
             _ => Ok(self.heads.of(&self.task)?.commit),
@@ -120,10 +120,7 @@ impl TaskSource for WorkTree {
         }
         let Head { commit, tree } = self.heads.of(&real)?;
         match self.uncommitted {
-            Uncommitted::Refuse => {
-                let changes = self.changes_in(&real)?;
-                refuse(&real, &changes)?;
-            }
+            Uncommitted::Refuse => refuse(&real, &self.changes_in(&real)?)?,
             Uncommitted::Warn => drop(self.changes_in(&real)?),
             Uncommitted::Evaluate | Uncommitted::Ignore => {}
         }
@@ -166,18 +163,21 @@ impl TaskSource for WorkTree {
             let paths: BTreeSet<PathBuf> = paths.iter().map(|path| self.inside(path)).collect();
             paths.into_iter().collect()
         };
-        let (changed, ignored) = (sorted(&self.changed), sorted(&self.ignored));
-        Ok(Changes { changed, ignored, ..Changes::default() })
+        Ok(Changes {
+            changed: sorted(&self.changed),
+            ignored: sorted(&self.ignored),
+            ..Changes::default()
+        })
     }
 }
 
-/// The files of a computation that are read and have an external filter, so that they may be other
-/// ones than those that are recorded.
+/// The files of a computation that are read and have an external filter, so that they may differ
+/// from the recorded ones.
 fn read_filtered<'a>(dir: &'a Path, changes: &'a Changes) -> impl Iterator<Item = &'a Filtered> {
     changes.filtered.iter().filter(move |it| LISTS.iter().any(|name| it.path == dir.join(name)))
 }
 
-/// Refuses a computation of which Git does not record what is there.
+/// Refuses a computation that differs from its commit.
 fn refuse(dir: &Path, changes: &Changes) -> Result<(), LoadFault> {
     let inside = |path: &PathBuf| path.strip_prefix(dir).ok().map(Path::to_owned);
     let filter = |path: &PathBuf| changes.filtered.iter().find(|it| it.path == *path);
@@ -200,7 +200,7 @@ fn refuse(dir: &Path, changes: &Changes) -> Result<(), LoadFault> {
     }
 }
 
-/// Whether something in a workflow is read, by its name: that Git ignores it does not matter then.
+/// Whether a file in a workflow is read, by its name, even if Git ignores it.
 fn is_read(path: &Path) -> bool {
     let name = |path: &Path| path.file_name().map(|name| name.as_encoded_bytes().to_owned());
     let in_inputs = path.parent().and_then(name).as_deref() == Some(b"inputs");
@@ -229,12 +229,12 @@ fn found(
 }
 
 impl WorkTree {
-    /// Where something is, relative to the task if it is in it.
+    /// The path of a file, relative to the task if it is in it.
     fn inside(&self, path: &Path) -> PathBuf {
         path.strip_prefix(&self.task).unwrap_or(path).to_owned()
     }
 
-    /// Tells where a link really leads, and whether that is not in the task's repository.
+    /// Returns the target of a link, and whether that is outside of the task's repository.
     fn follow(&mut self, dir: &DirHandle, name: &str) -> Result<(PathBuf, bool), LoadFault> {
         let real = dir.path.join(name).canonicalize().map_err(LoadFault::read)?;
         let outside = !real.starts_with(&self.repository);
@@ -244,9 +244,9 @@ impl WorkTree {
         Ok((real, outside))
     }
 
-    /// Notes what is not committed of what is linked to from elsewhere.
+    /// Notes uncommitted changes of files that links lead to.
     fn note_changes_behind_links(&mut self) -> Result<(), HeadError> {
-        // All that is in one directory at the top is looked at together.
+        // Targets in the same top directory are checked together.
         let top = |path: &PathBuf| {
             let inside = path.strip_prefix(&self.repository).ok()?;
             Some(self.repository.join(inside.components().next()?))
@@ -260,17 +260,18 @@ impl WorkTree {
                 let mut after = self.linked.range(path.to_owned()..);
                 after.next().is_some_and(|linked| linked.starts_with(path))
             };
-            let found = changes.changed.into_iter().chain(moved);
-            let found = found.filter(|path| below(path) || above(path));
-            let read = |path: &PathBuf| above(path) || below(path) && is_read(path);
             let filtered = changes.filtered.into_iter().map(|it| it.path);
-            self.changed
-                .extend(found.chain(changes.ignored.into_iter().chain(filtered).filter(read)));
+            let unread = changes.ignored.into_iter().chain(filtered);
+            self.changed.extend(
+                (changes.changed.into_iter().chain(moved))
+                    .filter(|path| below(path) || above(path))
+                    .chain(unread.filter(|path| above(path) || below(path) && is_read(path))),
+            );
         }
         Ok(())
     }
 
-    /// Returns what is not committed in a computation, and notes it.
+    /// Returns the uncommitted changes of a computation, and notes them.
     fn changes_in(&mut self, dir: &Path) -> Result<Changes, HeadError> {
         let changes = self.heads.changes(dir, dir.parent().unwrap_or(dir))?;
         self.changed.extend(self.heads.moved(dir, &self.task)?);
