@@ -1,4 +1,4 @@
-//! Digests of file contents and ids of Git objects: what names are made of.
+//! Digests of file contents and ids of Git objects, which names are made of.
 //!
 //! Twelve hexadecimal digits of a SHA-1 make a file name; the whole [`Digest`] decides whether two
 //! contents are the same. Knows nothing of files.
@@ -9,10 +9,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha1::Digest as _;
 
-/// How many hexadecimal digits of a digest or commit id a file name shows.
+/// The number of hexadecimal digits of a digest or commit id in a file name.
 pub const SHORT: usize = 12;
 
-/// The SHA-1 of a file's contents, the one that storage names show.
+/// The SHA-1 of a file's contents, as in storage names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Sha1(#[serde(with = "digits")] [u8; 20]);
 
@@ -20,18 +20,18 @@ pub struct Sha1(#[serde(with = "digits")] [u8; 20]);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Blake3(#[serde(with = "digits")] [u8; 32]);
 
-/// Everything that tells one file's contents from another's.
+/// The hashes and the size that identify the contents of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Digest {
     /// The SHA-1 of the contents.
     pub sha1: Sha1,
     /// The BLAKE3 of the contents.
     pub blake3: Blake3,
-    /// How many bytes there are.
+    /// The size, in bytes.
     pub size: u64,
 }
 
-/// How a hash is written: in hexadecimal where people read it, else as it is.
+/// Serialises a hash: as hexadecimal digits in text formats, as bytes in others.
 mod digits {
     use hex::FromHex;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -80,7 +80,7 @@ impl Sha1 {
 }
 
 impl Blake3 {
-    /// How many bytes it has.
+    /// The length in bytes.
     pub const BYTES: usize = blake3::OUT_LEN;
 
     /// Returns the hash of contents that are at hand.
@@ -143,8 +143,8 @@ impl Hasher {
         self.size += piece.len() as u64;
     }
 
-    /// What takes the pieces for each of the two hashes, the slower one first: for two threads, of
-    /// which each must give all pieces in order.
+    /// Returns functions that add pieces to each of the two hashes, the slower one first. Two
+    /// threads can call them; each must add all pieces in order.
     pub fn halves(&mut self) -> (impl FnMut(&[u8]) + Send, impl FnMut(&[u8]) + Send) {
         let Self { sha1, blake3, size } = self;
         let fast = |piece: &[u8]| {
@@ -186,10 +186,11 @@ impl ObjectId {
     }
 }
 
-/// What the version begins with of a computation that no commit records.
+/// The prefix of the version of a computation with uncommitted changes.
 pub const DIRTY: &str = "dirty-";
 
-/// What names show of the version of a computation: its commit, or its tree if that is no commit's.
+/// The version of a computation as in names: its commit, or its tree if that has uncommitted
+/// changes.
 pub fn shown_version(commit: &ObjectId, tree: &ObjectId, dirty: bool) -> String {
     if dirty { format!("{DIRTY}{}", tree.short()) } else { commit.short().to_owned() }
 }

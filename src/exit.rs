@@ -1,15 +1,15 @@
-//! The exit codes of all programs: part of what users script against.
+//! The exit codes of all programs, which scripts of users depend on.
 
 use std::process::ExitCode;
 
-/// How a program ends, for the shell that called it.
+/// The end of a program, as the shell sees it.
 ///
-/// When several hold, the first of this order is the one told: [`Storage`](Self::Storage),
+/// If several apply, the first one in this order is returned: [`Storage`](Self::Storage),
 /// [`Failed`](Self::Failed), [`Missing`](Self::Missing), [`Done`](Self::Done). A program that was
-/// interrupted says so whatever else holds. A panic (101) is a bug.
+/// interrupted always returns that. A panic (101) is a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// All outputs are there.
+    /// All outputs exist.
     Done,
     /// A call failed.
     Failed,

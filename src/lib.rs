@@ -21,18 +21,18 @@
 //!      -> expression the same expression as text;   export: as DOT, SVG
 //! ```
 //!
-//! `load`, `plan`, `storage` and `executor` are strangers: only `evaluate` introduces them.
+//! `load`, `plan`, `storage` and `executor` never import each other: only `evaluate` connects them.
 //!
 //! The modules, from the ground up:
 //!
 //! - [`digest`]: hashes of contents, and ids of commits and trees.
-//! - [`task`]: the nouns of a task: its workflow, also as text, names, slices, granted access.
+//! - [`task`]: the data types of a task: its workflow, also as text, names, slices, granted access.
 //! - [`cache`]: the user's cache, which may be lost: file stats, fingerprints, tables.
 //! - [`manifest`]: directories as values: their manifests, and how they are read.
-//! - [`git`]: what Git's repositories record; the only user of gix.
+//! - [`git`]: reading Git repositories; the only user of gix.
 //! - [`load`]: reads a task from a repository, or finds all its problems.
 //! - [`plan`]: the unique calls of a task, in an order in which they can be evaluated.
-//! - [`storage`]: the files that never change, their records, and what maintains them.
+//! - [`storage`]: files that never change, their records, and their maintenance.
 //! - [`executor`]: starts processes, in a sandbox or without one.
 //! - [`evaluate`]: evaluates the calls of a plan.
 //! - [`questions`]: queries on results: history, comparison, explanation, bisection, collection.

@@ -16,7 +16,7 @@ ids! {
     LiteralId
 }
 
-/// Where a file comes from.
+/// The source of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// An input of the task.
@@ -37,22 +37,22 @@ pub enum Source {
 /// A computation to be called, and the sources of its inputs.
 #[derive(Debug)]
 pub struct Planned {
-    /// Which computation.
+    /// The computation.
     pub computation: ComputationId,
-    /// Where its inputs come from, in order.
+    /// The sources of its inputs, in order.
     pub inputs: Box<[Source]>,
 }
 
-/// What a node of the workflow is in the plan.
+/// A node of the workflow in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The node takes its files from a call.
     Call(CallId),
-    /// The node is a file that is there before any call.
+    /// The node is a file that exists before any call.
     Leaf(Source),
 }
 
-/// The unique calls of a workflow; a call stands after those that it reads from.
+/// The unique calls of a workflow, each after those that it reads from.
 #[derive(Debug)]
 pub struct Plan {
     calls: Vec<Planned>,
@@ -92,12 +92,12 @@ impl Plan {
         &self.literals
     }
 
-    /// What this node of the workflow is in the plan.
+    /// The step of a node of the workflow.
     pub fn step(&self, node: NodeId) -> Step {
         self.steps[node.index()]
     }
 
-    /// Where the outputs of the whole workflow come from.
+    /// The sources of the outputs of the workflow.
     pub fn outputs(&self) -> &[Source] {
         &self.outputs
     }
@@ -107,7 +107,7 @@ impl Plan {
         self.dependents.of(id)
     }
 
-    /// How many inputs of the call are outputs of other calls.
+    /// The number of inputs that are outputs of other calls.
     pub fn pending_inputs(&self, id: CallId) -> usize {
         let is_pending = |source: &&Source| matches!(source, Source::Output { .. });
         self.call(id).inputs.iter().filter(is_pending).count()

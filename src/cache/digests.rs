@@ -7,10 +7,10 @@ use crate::digest::Digest;
 /// as an entry is read.
 pub const MIN_SIZE: u64 = 128 << 10;
 
-/// How many digests a table keeps. There are 256 tables, so that none is slow to list.
+/// The number of digests in a table. There are 256 tables, so that none is slow to list.
 const MAX_DIGESTS: usize = 64;
 
-/// Looks up what a file contains that has this stat.
+/// Looks up the digest of a file with this stat.
 pub fn look_up(cache: &Cache, stat: &FileStat) -> Option<Digest> {
     if stat.size < MIN_SIZE {
         return None;
@@ -19,7 +19,7 @@ pub fn look_up(cache: &Cache, stat: &FileStat) -> Option<Digest> {
     digest.filter(|digest: &Digest| digest.size == stat.size)
 }
 
-/// Inserts what a file contains that has this stat. The stat must not be racy.
+/// Inserts the digest of a file with this stat, which must not be racy.
 pub fn insert(cache: &Cache, stat: &FileStat, digest: Digest) {
     table(cache, stat).insert(&[&key(stat)], stat, &digest);
 }

@@ -33,14 +33,14 @@ pub struct Fingerprint {
     links: Vec<(PathBuf, PathBuf)>,
 }
 
-/// Some of what is below a directory. Its text is the directory's path and paths relative to it, each
-/// with a zero byte behind it.
+/// Some entries below a directory. Its text is the directory's path and paths relative to it, each
+/// followed by a zero byte.
 ///
-/// Paths are long in a deep tree, and the kernel goes each of them step by step. From a directory
-/// near by the way is short.
+/// Paths are long in a deep tree, and the kernel resolves each step by step. Paths relative to a
+/// directory near by are short.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Piece {
-    /// How many bytes its text has.
+    /// The size of its text, in bytes.
     length: usize,
     /// The hash of the stats, in the order of the paths.
     stats: Blake3,
@@ -80,7 +80,7 @@ impl Fingerprint {
         &self.repositories
     }
 
-    /// Returns whether nothing has changed since.
+    /// Whether nothing has changed since.
     pub fn is_current(&self) -> bool {
         let leads =
             |(link, real): &(PathBuf, PathBuf)| link.canonicalize().is_ok_and(|path| path == *real);

@@ -61,17 +61,18 @@ impl Table {
         Self { dir, max_entries, program, header: (FORMAT, None) }
     }
 
-    /// Restricts the table to entries of this very program, for values whose meaning may differ in
-    /// another version of it. Programs at different paths do not replace each other's entries.
+    /// Restricts the table to entries of this program file, for values whose meaning may differ in
+    /// another version. Programs at different paths do not replace each other's entries.
     ///
-    /// `None` if it cannot be told which program this is.
+    /// `None` if the program file is unknown.
     pub fn of_this_program(self) -> Option<Self> {
         let program = std::env::current_exe().ok()?;
         let header = (FORMAT, Some(FileStat::of(&program).ok()?));
         Some(Self { program, header, ..self })
     }
 
-    /// Looks up a key. `is_current` tells whether the state that the value depends on still holds.
+    /// Looks up a key. `is_current` returns whether the state that the value depends on still
+    /// holds.
     pub fn look_up<S, V>(&self, key: &[&[u8]], is_current: impl FnOnce(&S) -> bool) -> Lookup<V>
     where
         S: DeserializeOwned,
@@ -86,7 +87,7 @@ impl Table {
         }
     }
 
-    /// Inserts a value and the state that it depends on, in place of what the key had.
+    /// Inserts a value and the state that it depends on; replaces the entry of the key.
     pub fn insert(&self, key: &[&[u8]], state: &impl Serialize, value: &impl Serialize) {
         if let Ok(entry) = postcard::to_allocvec(&(self.header, state, value))
             && write(&self.path(key), &entry).is_ok()
@@ -118,7 +119,7 @@ impl Table {
     }
 }
 
-/// Returns what [`write`] wrote, if that is there as a whole and belongs to this user.
+/// Returns the contents of a file written by [`write`], if it is complete and belongs to this user.
 fn read(path: &Path) -> Option<Vec<u8>> {
     let mut file = File::open(path).ok()?;
     let owner = file.metadata().ok()?.uid();

@@ -14,13 +14,13 @@ use crate::words;
 /// The provenance of a file.
 #[derive(Debug)]
 pub struct Ancestry<'a> {
-    /// Where it is.
+    /// The storage.
     pub storage: &'a Storage,
     /// The file.
     pub subject: Subject<'a>,
     /// The damage found in it, if any.
     pub fault: Option<Defect>,
-    /// Where it was executed, if its call has taken it over.
+    /// The source of the outputs, if they were taken over.
     pub taken_over: Option<TakenOver>,
     /// The log of its call, unless that is empty.
     pub log: Option<LogTail>,
@@ -103,7 +103,7 @@ impl Ancestry<'_> {
         }
     }
 
-    /// Prints an ancestor, deeper than what it was made into.
+    /// Prints an ancestor, indented more than the result that it is an input of.
     fn line(&self, ancestor: &Ancestor<'_>, out: &mut dyn Write) -> io::Result<()> {
         let Ancestor { depth, number, digest, subject, again } = ancestor;
         super::tree::indent(*depth, out)?;

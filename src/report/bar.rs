@@ -13,7 +13,7 @@ use super::TICK;
 pub struct Bar(ProgressBar);
 
 impl Bar {
-    /// Shows that nothing is done yet; `visible` or not at all.
+    /// A bar without progress; hidden unless `visible`.
     pub fn new(visible: bool) -> Self {
         let target =
             if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -24,21 +24,21 @@ impl Bar {
         Self(bar)
     }
 
-    /// Says how much there is to be done.
+    /// Sets the total, in bytes.
     pub fn begin(&self, bytes: u64) {
         self.0.set_length(bytes);
     }
 
-    /// Says that more is done.
+    /// Adds to the progress, in bytes.
     pub fn advance(&self, bytes: u64) {
         self.0.inc(bytes);
     }
 
-    /// Writes something else to the terminal, with the bar out of its way.
+    /// Writes to the terminal while the bar is hidden.
     ///
     /// # Errors
     ///
-    /// Returns the error of what is done meanwhile.
+    /// Returns the error of `write`.
     pub fn aside(&self, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         self.0.suspend(write)
     }

@@ -8,7 +8,7 @@ use crate::questions::explain::{Cause, CodeVersion, FirstCause, Why};
 use crate::storage::records::{FailureRecord, Provenance};
 use crate::task::workflow::{Computation, ComputationId};
 
-/// Says why a call would run.
+/// The reason why a call would run, in words.
 pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String {
     let computation = evaluation.plan.call(call).computation;
     let named = |at: usize| input(&evaluation.task.computations[computation.index()], at);
@@ -33,7 +33,7 @@ pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String
     }
 }
 
-/// Says what was changed first.
+/// A first cause, in words.
 pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
     let name = |id: ComputationId| evaluation.task.computations[id.index()].name.as_str();
     match &first.cause {
@@ -100,7 +100,7 @@ fn uncommitted(evaluation: &Evaluation, id: ComputationId, old: Option<&CodeVers
     format!("{} has uncommitted changes{was}{comma} is {}", computation.name, computation.version())
 }
 
-/// Says how something was and is.
+/// The change of a digest, in words.
 fn from(old: &Digest, new: &Digest) -> String {
     let (mut was, mut is) = (old.sha1.short(), new.sha1.short());
     if was == is {

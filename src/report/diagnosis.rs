@@ -1,4 +1,4 @@
-//! What self-tests found: a line each, and below it what that means, if all is not well.
+//! Findings of self-tests: a line each, and below it the consequences of any trouble.
 
 use std::io::{self, Write};
 
@@ -59,7 +59,7 @@ pub fn diagnosis_json(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<
     out.write_all(b"\n")
 }
 
-/// How many findings are how bad.
+/// The number of findings of each severity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GradeCounts {
     /// All is well.

@@ -9,12 +9,12 @@ use crate::questions::compare::{self, ComparedOutput, Difference, OutputVerdict}
 use crate::task::workflow::{Node, NodeId};
 use crate::words::size;
 
-/// Two evaluations, and what the user calls each.
+/// Two evaluations, and the user's name of each.
 #[derive(Clone, Copy)]
 pub struct DiffReport<'a> {
     /// The evaluations.
     pub sides: [&'a Evaluation; 2],
-    /// What they are called.
+    /// The names.
     pub titles: [&'a str; 2],
 }
 
@@ -127,7 +127,7 @@ impl DiffReport<'_> {
 }
 
 impl Evaluation {
-    /// What the task or computation calls a file.
+    /// The symbolic name of a file in the task or computation.
     fn symbol(&self, source: Source) -> String {
         let name = match source {
             Source::Input(id) => self.task.inputs[id.index()].to_string(),
@@ -141,7 +141,7 @@ impl Evaluation {
         harmless(&name).into_owned()
     }
 
-    /// Where a file is, its size and its SHA-1; or why there is none.
+    /// The path, size and SHA-1 of a file, or the reason why it is missing.
     fn file(&self, source: Source) -> String {
         let name = self.name(source).unwrap_or_default();
         match self.digest(source) {
@@ -158,7 +158,7 @@ impl Evaluation {
         Some(self.storage.path(&name))
     }
 
-    /// What stands at a place of the workflow.
+    /// A node of the workflow, in words.
     fn node(&self, node: NodeId) -> String {
         match &self.task.workflow[node] {
             Node::Computation { computation, outputs, .. } => {

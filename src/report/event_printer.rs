@@ -1,7 +1,6 @@
 //! The printer of a run: standard output, progress, and failures on standard error.
 //!
-//! Events wait in a queue, so that nobody who reads slowly slows down the evaluation, and nobody
-//! who stops reading stops it.
+//! Events wait in a queue, so a slow or closed output does not delay the evaluation.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -13,14 +12,14 @@ use crate::evaluate::{Evaluation, Event};
 use crate::exit::Exit;
 use crate::storage::{ResultName, StorageError};
 
-/// How many events are printed at once.
+/// The number of events that are printed at once.
 const BATCH: usize = 1000;
 
-/// How often the printer is woken for an event. After that events come too fast for that: waking it
-/// costs more than printing ten.
+/// The number of wake-ups of the printer for single events. After that, events come too fast: a
+/// wake-up costs more than printing ten.
 const MAX_WAKES: usize = 100;
 
-/// How long events may wait then.
+/// The time that events may wait after that.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Prints the events of one evaluation.
@@ -30,7 +29,7 @@ pub struct EventPrinter<'a> {
     reporter: Box<dyn Reporter + 'a>,
     progress: Progress<'a>,
     troubles: Failures,
-    /// What is to be written next.
+    /// The text to write next.
     text: Vec<u8>,
     out: Box<dyn Write + 'a>,
     /// Why nothing more is written.
@@ -38,8 +37,8 @@ pub struct EventPrinter<'a> {
 }
 
 impl<'a> EventPrinter<'a> {
-    /// Prints to `out` what a reporter makes of events, after the text that it began with; with
-    /// `progress`, shows what is running on a terminal.
+    /// Prints events to `out` as a reporter formats them, after its first text. With `progress`,
+    /// shows running calls on a terminal.
     pub fn new(
         program: &'static str,
         evaluation: &'a Evaluation,
@@ -99,7 +98,7 @@ impl<'a> EventPrinter<'a> {
         rest.iter().for_each(|text| self.complain(text));
     }
 
-    /// Whether a failure of a call because of this error was printed.
+    /// Whether a failure of a call with this error was printed.
     pub fn has_reported(&self, error: &StorageError) -> bool {
         self.troubles.have_told(error)
     }

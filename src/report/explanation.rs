@@ -13,15 +13,15 @@ use crate::git::{ChangeLog, FileChange, LineCounts};
 use crate::questions::explain::{Cause, Change, Explained, Explanation, Why};
 use crate::words::{counted, duration};
 
-/// How many files of a change are told.
+/// The greatest number of files of a change that are listed.
 const FILES: usize = 20;
 
-/// How wide the bar of a file's lines is at most.
+/// The greatest width of the bar of a file's lines.
 const BAR: u32 = 30;
 
-/// Prints the calls that would run with their reasons, the causes behind those, and a sum.
+/// Prints the calls that would run with their reasons, the causes behind these, and totals.
 ///
-/// `changes` has what Git tells of causes, by their places.
+/// `changes` has the Git history of causes, by their indices.
 ///
 /// # Errors
 ///
@@ -52,7 +52,7 @@ pub fn explanation(
     writeln!(out, "\n{}", ahead(explanation))
 }
 
-/// Says in a line why each missing call would run.
+/// The reasons of each missing call, in a line.
 pub fn reasons<'a>(
     evaluation: &'a Evaluation,
     explanation: &'a Explanation,
@@ -134,7 +134,7 @@ fn call(evaluation: &Evaluation, explained: &Explained, out: &mut dyn Write) -> 
     }
 }
 
-/// Says how much computing is ahead.
+/// The estimated duration of all calls, in words.
 fn ahead(explanation: &Explanation) -> String {
     let calls = &explanation.calls;
     let waits = |it: &&Explained| it.whys.iter().all(|(why, _)| matches!(why, Why::Waits { .. }));

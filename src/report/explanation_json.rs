@@ -11,9 +11,9 @@ use crate::questions::explain::{Cause, Causes, Change, CodeVersion, Explained, E
 use crate::storage::ResultName;
 use crate::task::workflow::ComputationId;
 
-/// Prints a line for each cause, a line for each call that would run, and a line of what is ahead.
+/// Prints a line for each cause, a line for each call that would run, and a line with the totals.
 ///
-/// `changes` has what Git tells of causes, by their places.
+/// `changes` has the Git history of causes, by their indices.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What goes and what stays: candidates of a collection, pins, and repositories.
+//! Reports of a collection: candidates, pins and repositories.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -37,8 +37,8 @@ pub fn candidates(storage: &Storage, groups: &[Group<'_>], out: &mut dyn Write) 
     Ok(())
 }
 
-/// Prints a line for each repository that is recorded: ID, the last time, host, path, and whether
-/// it is there.
+/// Prints a line for each recorded repository: ID, last use, host, path, and whether it is on this
+/// host.
 ///
 /// # Errors
 ///
@@ -96,7 +96,7 @@ fn shown(storage: &Storage, entry: &Entry) -> String {
     storage.shown(&entry.file(0)).display().to_string()
 }
 
-/// How much some results are together, in words.
+/// The totals of some results, in words.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
     results: usize,

@@ -73,7 +73,7 @@ enum EventLine<'a> {
     },
 }
 
-/// What is remembered of a call that is not there.
+/// The prior attempt at a missing call.
 #[derive(Default, Serialize)]
 struct JsonAttempt<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,7 +111,7 @@ struct JsonFile<'a> {
 }
 
 impl<'a> Json<'a> {
-    /// Prints the first line: what is going to be evaluated.
+    /// Prints the first line: the task that is evaluated.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ impl Reporter for Json<'_> {
             Event::Started(call, name, prior) => {
                 let (computation, mut outputs) = self.call(*call, name);
                 for output in &mut outputs {
-                    // The evaluation may be ahead of what is told of it.
+                    // The evaluation may be ahead of the reported events.
                     (output.sha1, output.there) = (None, false);
                 }
                 let (call, remembered) = (call.index(), prior.into());

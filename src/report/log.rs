@@ -7,10 +7,10 @@ use crate::digest::SHORT;
 use crate::questions::history::{Past, TakenOver};
 use crate::words::size;
 
-/// How many inputs a line shows.
+/// The greatest number of inputs in a line.
 const INPUTS: usize = 4;
 
-/// How many columns there are.
+/// The number of columns.
 const COLUMNS: usize = 8;
 
 /// Prints the lines: time, computation, version, inputs, duration, peak memory, host, remarks.

@@ -1,6 +1,6 @@
-//! Telling what happens: the tree on standard output, events as JSON, progress on a terminal.
+//! Reports: the tree on standard output, events as JSON, progress on a terminal.
 //!
-//! Only tells; reads and writes no storage, and starts nothing.
+//! Formats values. Performs no I/O on the storage and starts no process.
 
 mod ancestry;
 mod bar;
@@ -52,11 +52,11 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
 
 /// Writes a line to standard error, after the name of the program.
 pub fn say(program: &str, text: &dyn fmt::Display) {
-    // If standard error is closed there is nobody to tell.
+    // If standard error is closed, the message is lost.
     drop(writeln!(io::stderr(), "{program}: {text}"));
 }
 
-/// What the root of every workflow is called.
+/// The label of the root of every workflow.
 const ROOT: &str = "TASK";
 
 impl Evaluation {
@@ -66,7 +66,7 @@ impl Evaluation {
         path.into_string().unwrap_or_else(|path| path.to_string_lossy().into_owned())
     }
 
-    /// Where the outputs of the task are, or would be, and whether they are there.
+    /// The paths of the task's outputs, and whether each exists.
     fn shown_outputs(&self) -> impl Iterator<Item = (String, bool)> + '_ {
         self.plan
             .outputs()
@@ -74,7 +74,7 @@ impl Evaluation {
             .filter_map(|source| Some((self.shown(&self.name(*source)?), self.is_there(*source))))
     }
 
-    /// What a call is for humans: the name of its computation, and what it is called.
+    /// The title of a call: the name of its computation, and its label.
     fn title(&self, call: CallId) -> String {
         let label = self.label(call).unwrap_or(ROOT);
         format!("{} ({})", self.computation(call).name, harmless(label))
@@ -97,7 +97,7 @@ impl Evaluation {
         executed.map(Outcome::name).collect()
     }
 
-    /// How many calls ended in which way.
+    /// The number of calls by outcome.
     pub fn tally(&self) -> Tally {
         let mut tally = Tally { calls: self.plan.calls().len(), ..Tally::default() };
         for outcome in self.outcomes() {
@@ -119,7 +119,7 @@ impl Evaluation {
     }
 }
 
-/// How many calls ended in which way.
+/// The number of calls by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Tally {
     /// All calls of the plan.
@@ -151,7 +151,7 @@ const fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// Says how many calls ended in which way: `3 calls: 2 found, 1 executed`.
+/// The counts in words: `3 calls: 2 found, 1 executed`.
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&counted(self.calls, "call"))?;
@@ -173,7 +173,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Whoever is told what happens.
+/// Formats the events of an evaluation.
 pub trait Reporter {
     /// Tells of an event.
     ///
@@ -182,7 +182,7 @@ pub trait Reporter {
     /// Fails if the output cannot be written.
     fn event(&mut self, event: &Event, out: &mut dyn io::Write) -> io::Result<()>;
 
-    /// Tells of the end, and of the name that the job's outputs have if all of them are there.
+    /// Formats the end, with the name of the job if its outputs were stored.
     ///
     /// # Errors
     ///

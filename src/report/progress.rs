@@ -1,6 +1,6 @@
-//! Progress on a terminal: what is running since when, and how much is done.
+//! Progress on a terminal: running calls with their start times, and the finished part.
 //!
-//! Nothing of it is shown where standard error is no terminal.
+//! Nothing is shown if standard error is not a terminal.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,14 +12,14 @@ use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::plan::CallId;
 use crate::words;
 
-/// How often the display changes at most.
+/// The shortest time between changes of the display.
 pub const TICK: Duration = Duration::from_millis(100);
 
-/// How many running calls are shown.
+/// The greatest number of running calls that are shown.
 const LINES: usize = 8;
 
-/// How long a call runs before it is worth a line.
-const WORTH: Duration = Duration::from_millis(200);
+/// The time after which a running call is shown.
+const MIN_TIME: Duration = Duration::from_millis(200);
 
 /// A progress display.
 pub struct Progress<'a> {
@@ -36,7 +36,7 @@ pub struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    /// Shows that nothing is done yet; `visible` or not at all.
+    /// A display without progress; hidden unless `visible`.
     pub fn new(evaluation: &'a Evaluation, visible: bool) -> Self {
         let target =
             if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -89,7 +89,7 @@ impl<'a> Progress<'a> {
             return;
         }
         self.shown = Instant::now();
-        let long = self.running.iter().filter(|((since, _), _)| since.elapsed() >= WORTH);
+        let long = self.running.iter().filter(|((since, _), _)| since.elapsed() >= MIN_TIME);
         let long: Vec<String> = long
             .take(LINES)
             .map(|((since, _), title)| format!("{:>8}  {title}", words::clock(since.elapsed())))
@@ -113,11 +113,11 @@ impl<'a> Progress<'a> {
         self.total.set_message(format!("calls, {reused} found, {running} running, {time}"));
     }
 
-    /// Writes something else to the terminal, with the display out of its way.
+    /// Writes to the terminal while the display is hidden.
     ///
     /// # Errors
     ///
-    /// Returns the error of what is done meanwhile.
+    /// Returns the error of `write`.
     pub fn aside(&self, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         self.all.suspend(write)
     }

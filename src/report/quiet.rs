@@ -7,7 +7,7 @@ use crate::evaluate::{Evaluation, Event};
 use crate::exit::Exit;
 use crate::storage::ResultName;
 
-/// Says at the end where the outputs are.
+/// Prints the paths of the outputs at the end.
 pub struct Quiet<'a>(pub &'a Evaluation);
 
 impl Reporter for Quiet<'_> {
@@ -25,7 +25,7 @@ impl Reporter for Quiet<'_> {
     }
 }
 
-/// Says nothing at all.
+/// Prints nothing.
 pub struct Silent;
 
 impl Reporter for Silent {

@@ -1,8 +1,8 @@
-//! The tree in a friendly form, as far as the evaluation has come.
+//! The tree for humans, as far as the evaluation has come.
 //!
-//! The order is the tree's, whatever the order of execution: the walk stands still where it does
-//! not know enough, and goes on with the event that tells it. A call that occurs again shows its
-//! outputs, not its inputs; so the text is linear in the calls. The walk keeps its own stack.
+//! The order is that of the tree, whatever the order of execution: the walk waits where an outcome
+//! is unknown, and continues with its event. A call that occurs again shows its outputs but not its
+//! inputs, so the text is linear in the calls. The walk keeps its own stack.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ pub struct TreePrinter<'a> {
     evaluation: &'a Evaluation,
     stack: Vec<OpenCall<'a>>,
     printed: Vec<bool>,
-    /// What was told to have ended: the evaluation may be ahead of its events.
+    /// The calls whose end was reported: the evaluation may be ahead of its events.
     ended: Vec<bool>,
     started: HashMap<CallId, ResultName>,
     /// The call at the top of the stack is shown as being computed.
@@ -52,7 +52,7 @@ impl<'a> TreePrinter<'a> {
         }
     }
 
-    /// Prints what is known before any call has ended.
+    /// Prints the part that is known before any call has ended.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ impl<'a> TreePrinter<'a> {
         writeln!(out, "{}: {text} {} {status}", harmless(label), self.evaluation.shown(&name))
     }
 
-    /// Prints as far as what is known reaches.
+    /// Prints as far as outcomes are known.
     fn go_on(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let evaluation = self.evaluation;
         while let Some(open) = self.stack.last_mut() {
@@ -188,7 +188,7 @@ impl Reporter for TreePrinter<'_> {
             }
             Event::Retried(..) | Event::Held(..) | Event::Unsettled(..) => return Ok(()),
         };
-        // Only what is known of the call where the walk stands lets it go on.
+        // Only the call at the top of the stack lets the walk continue.
         match self.stack.last() {
             Some(open) if open.call == *call => self.go_on(out),
             _ => Ok(()),

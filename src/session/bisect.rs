@@ -16,7 +16,7 @@ use crate::questions::bisect::{BisectError, Bisection, Judgement};
 use crate::storage::Input;
 use crate::task::workflow::Task;
 
-/// How commits are judged.
+/// The criterion by which commits are judged.
 #[derive(Clone, Debug)]
 pub struct Criterion<'a> {
     /// The directory of the task.
@@ -30,20 +30,20 @@ pub struct Criterion<'a> {
     /// A command that gets the paths of the outputs; without it, outputs like the good commit's are
     /// good.
     pub test: &'a [OsString],
-    /// Whether what computations are granted has to exist.
+    /// Whether all granted paths must exist.
     pub isolate: bool,
 }
 
 /// A step of a search.
 #[derive(Clone, Copy, Debug)]
 pub enum BisectStep<'a> {
-    /// A commit is what the user has said.
+    /// A commit has the judgement that the user gave.
     Confirmed(&'a ObjectId, &'a str, Judgement),
     /// A commit was judged, with the reason if it was skipped; this many are left.
     Judged(&'a Commit, Judgement, Option<&'a str>, usize),
 }
 
-/// A judgement, and why if nobody can tell.
+/// A judgement, and the reason if it is unknown.
 type CommitVerdict = (Judgement, Option<String>);
 
 /// The judge of commits.
@@ -93,7 +93,8 @@ impl<'a> Judge<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if an end is not what the user has said, or cannot be judged; and if the storage fails.
+    /// Fails if an end does not have the given judgement, or cannot be judged; and if the storage
+    /// fails.
     pub fn search(
         &mut self,
         range: &Range,
@@ -119,7 +120,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// Judges a commit of which the user has said what it is.
+    /// Judges a commit whose judgement was given.
     fn confirm(
         &mut self,
         rev: &str,
@@ -199,7 +200,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// What the exit status of a test says of a commit, as in `git bisect run`.
+/// The judgement by the exit status of a test, as in `git bisect run`.
 fn judgement(commit: &ObjectId, status: Status) -> Result<CommitVerdict, Error> {
     match status {
         Status::Exited(0) => Ok((Judgement::Good, None)),

@@ -29,10 +29,10 @@ pub enum Error {
     /// The evaluation could not be carried out.
     #[error(transparent)]
     Evaluate(#[from] EvaluateError),
-    /// What a repository reaches cannot be told.
+    /// The commits that are reachable in a repository are unknown.
     #[error(transparent)]
     Reach(#[from] ReachError),
-    /// It cannot be told which repositories use a storage, or what they reach.
+    /// The repositories that use a storage, or their reachable commits, are unknown.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
     /// The storage could not be verified.
@@ -44,16 +44,16 @@ pub enum Error {
     /// The task could not be made or changed.
     #[error(transparent)]
     Edit(#[from] EditError),
-    /// What the user keeps in Git's configuration is wrong.
+    /// The user's Git configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The first bad commit cannot be looked for.
     #[error(transparent)]
     Bisect(#[from] BisectError),
-    /// The commits of a repository cannot be told.
+    /// The commits of a repository are unknown.
     #[error(transparent)]
     Commits(#[from] SnapshotError),
-    /// What the user gave as a test does not run.
+    /// The user's test does not run.
     #[error("the test {program} cannot be run")]
     Test {
         /// Its first word.
@@ -61,7 +61,7 @@ pub enum Error {
         /// Why.
         source: ExecuteError,
     },
-    /// Nobody says where the results are.
+    /// No storage was named.
     #[error("no storage is given, and Git's configuration has no compeval.storage")]
     NoStorage,
     /// The number of inputs is not the task's.
@@ -76,7 +76,7 @@ pub enum Error {
         task: String,
         /// The names of the inputs that it takes by position.
         names: Vec<String>,
-        /// How many are given by position.
+        /// The number of inputs given by position.
         given: usize,
         /// Other inputs are given by name.
         named: bool,
@@ -127,7 +127,7 @@ pub enum Error {
     /// A file of the task cannot be read from its repository.
     #[error("cannot read the task's file {path}")]
     OwnFile {
-        /// Where it is in the task.
+        /// Its path in the task.
         path: String,
         /// The error of Git.
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -173,7 +173,7 @@ pub enum Error {
     Output(#[source] io::Error),
 }
 
-/// Says how many inputs a task takes, and which.
+/// The number and the names of a task's inputs, in words.
 fn inputs(names: &[String]) -> String {
     match names.len() {
         0 => "no inputs".to_owned(),
@@ -182,7 +182,7 @@ fn inputs(names: &[String]) -> String {
 }
 
 impl Error {
-    /// The exit code that tells of it.
+    /// The exit code for it.
     pub const fn exit(&self) -> Exit {
         match self {
             Self::Bisect(error) => error.exit(),
@@ -224,7 +224,7 @@ impl Error {
         }
     }
 
-    /// What the user can do about it, if that is not plain.
+    /// A hint for the user, if there is any.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Load(LoadError::Snapshot(error)) | Self::Commits(error) => {

@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP: what is running is asked to end, then made to.
+//! Ctrl-C, SIGTERM and SIGHUP: running computations are asked to end, then killed.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use signal_hook::iterator::{Handle, Signals};
 
 use crate::executor::{Executor, GRACE, was_ignored};
 
-/// What asks a program to end, unless whoever started it had it ignored, as `nohup` does.
+/// The signals that ask a program to end, except those that were ignored at the start, as by
+/// `nohup`.
 fn signals() -> impl Iterator<Item = i32> {
     [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !was_ignored(*signal))
 }
@@ -52,7 +53,7 @@ impl Interrupts {
         Ok(Self { caught, asked, handle })
     }
 
-    /// What becomes true when a signal has been caught.
+    /// The flag that becomes true when a signal was caught.
     pub(super) fn asked(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.asked)
     }
@@ -71,7 +72,7 @@ impl Drop for Interrupts {
 
 /// A program that does one thing after the other and looks in between whether it is to stop.
 pub struct Stop {
-    /// Whether it is to stop.
+    /// Whether it should stop.
     pub asked: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
 }

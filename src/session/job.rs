@@ -12,7 +12,7 @@ use crate::storage::{
     Unrecorded,
 };
 
-/// What became of the outputs of a job.
+/// The fate of the outputs of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// They are kept under this name.
@@ -26,7 +26,7 @@ pub enum Kept {
 }
 
 impl Session {
-    /// Keeps the outputs of an evaluation under the job's name, if all of them are there and the task
+    /// Stores the outputs of an evaluation under the job's name, if all of them exist and the task
     /// is committed.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! A session: one or more evaluations on one storage, from options to the published job.
 //!
-//! It owns the storage, the executor and the signals that interrupt it. Everything that evaluates
-//! opens a session, lets it [`prepare`](Session::prepare) a task, which gives an [`Evaluation`], and
-//! lets it [`evaluate`](Session::evaluate) that. Without an executor nothing is computed or written.
+//! It owns the storage, the executor and the signals that interrupt it. A program opens a session,
+//! lets it [`prepare`](Session::prepare) a task, which returns an [`Evaluation`], and lets it
+//! [`evaluate`](Session::evaluate) that. Without an executor nothing is computed or written.
 
 mod bisect;
 mod error;
@@ -40,16 +40,16 @@ use crate::storage::{
 };
 use crate::task::workflow::{FileContents, Task, TaskFile};
 
-/// How missing calls of a session are executed and published.
+/// Options for the execution and publication of missing calls.
 #[derive(Clone, Copy, Debug)]
 pub struct RunOptions {
-    /// How many computations run at the same time.
+    /// The greatest number of computations that run at the same time.
     pub jobs: NonZeroUsize,
-    /// How often a call that fails is tried again.
+    /// The number of retries of a failed call.
     pub retries: u32,
-    /// How long a computation may take.
+    /// The time limit of a computation.
     pub timeout: Option<Duration>,
-    /// Whether results are on the disk before they count as published.
+    /// Whether results are flushed to the disk before they are published.
     pub durability: Durability,
     /// Whether computations are isolated, where the host allows it.
     pub isolate: bool,
@@ -78,17 +78,17 @@ pub struct Session {
     jobs: NonZeroUsize,
     retries: u32,
     limit: Option<Duration>,
-    /// The calls that are executed although their outputs are there.
+    /// The calls that are executed even if they have outputs.
     forced: HashSet<ResultName>,
-    /// Absent if nothing is to be computed.
+    /// `None` if nothing is to be computed.
     executor: Option<(Arc<dyn Executor>, Interrupts)>,
-    /// The warning that nothing is isolated was printed.
+    /// Whether the warning about missing isolation was printed.
     warned: Cell<bool>,
 }
 
 impl Session {
-    /// Opens a storage to evaluate tasks of the repository in a directory, and makes it if it is not
-    /// there. From now on SIGINT, SIGTERM and SIGHUP interrupt what is executed.
+    /// Opens a storage to evaluate tasks of the repository in a directory; creates it if it does
+    /// not exist. From now on SIGINT, SIGTERM and SIGHUP interrupt executions.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl Session {
         Ok(Self::with(storage, dir, options, Some((executor, interrupts))))
     }
 
-    /// Opens a storage, which need not be there, to look at it: nothing is computed or written.
+    /// Opens a storage, which need not exist, for reading only: nothing is computed or written.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// Executes these calls although their outputs are there.
+    /// Executes these calls even if they have outputs.
     #[must_use]
     pub fn forcing(self, forced: HashSet<ResultName>) -> Self {
         Self { forced, ..self }
@@ -148,8 +148,8 @@ impl Session {
         self.executor.as_ref().and_then(|(_, interrupts)| interrupts.caught())
     }
 
-    /// Plans a task, and finds or stores the files that are there before any call. If that takes a
-    /// while, progress is `visible` on a terminal.
+    /// Plans a task, and finds or stores its inputs and other leaves. If that takes a while,
+    /// progress is shown on a terminal if `visible`.
     ///
     /// # Errors
     ///
@@ -191,7 +191,7 @@ impl Session {
         Ok(Evaluation::new(task, plan, files, Arc::clone(&self.storage)))
     }
 
-    /// Plans a task, and loads meanwhile what the cache has of its calls' records.
+    /// Plans a task, and loads the record cache meanwhile.
     fn plan(&self, task: &Task) -> Plan {
         thread::scope(|scope| {
             let plan = scope.spawn(|| Plan::new(&task.workflow));
@@ -211,16 +211,16 @@ impl Session {
         })
     }
 
-    /// Whether progress of executions is worth showing.
+    /// Whether calls can be executed, so that progress is worth showing.
     pub const fn executes(&self) -> bool {
         self.executor.is_some()
     }
 
-    /// Evaluates in other threads; this one prints what happens.
+    /// Evaluates in other threads, and prints events in this one.
     ///
     /// # Errors
     ///
-    /// Fails if no thread can be started, or the storage failed and no call says so.
+    /// Fails if no thread can be started, or the storage failed and no call reports it.
     pub fn evaluate(
         &self,
         evaluation: &Evaluation,
@@ -232,7 +232,7 @@ impl Session {
         let (jobs, retries, limit) = (self.jobs, self.retries, self.limit);
         let evaluated = thread::scope(|scope| {
             let evaluating = scope.spawn(move || {
-                // The events end when nobody is left to send one.
+                // The events end when all senders are dropped.
                 let observe = &move |event| drop(sender.send(event));
                 let exports = &Exports::new(&evaluation.storage, trees);
                 let execution = executor.map(|executor| ExecutionSettings {
@@ -248,7 +248,7 @@ impl Session {
             evaluating.join()
         });
         match evaluated {
-            // Calls have failed of it, which says enough.
+            // Calls that failed because of it have reported it.
             Ok(Err(EvaluateError::Storage(error))) if printer.has_reported(&error) => Ok(()),
             Ok(evaluated) => Ok(evaluated?),
             Err(panic) => resume_unwind(panic),
@@ -264,7 +264,8 @@ impl Session {
         self.evaluate(evaluation, &mut EventPrinter::silent(evaluation, self.executes()))
     }
 
-    /// Says why nothing is isolated although it was to be, and what to try; once.
+    /// Returns once the reason why computations are not isolated although they should be, with a
+    /// hint.
     fn isolation_warning(&self) -> Option<String> {
         let (executor, _) = self.executor.as_ref()?;
         let error = executor.exposed().filter(|_| !self.warned.replace(true))?;
@@ -273,8 +274,8 @@ impl Session {
         Some(format!("warning: computations are not isolated here: {error}{because}{hint}"))
     }
 
-    /// Runs a command of the user's, which is interrupted like executions; what it prints goes to
-    /// standard error.
+    /// Runs a user's command, which is interrupted like executions. Its output goes to standard
+    /// error.
     fn run_command(&self, command: &mut Command) -> Result<Status, ExecuteError> {
         command.stdin(Stdio::null()).stdout(io::stderr());
         match &self.executor {
@@ -320,7 +321,7 @@ pub fn own_file(trees: &Trees, file: &TaskFile) -> Result<InputSource, Error> {
     }
 }
 
-/// The inputs of one version of a task, which are those that were given to another one, by name.
+/// The inputs of one version of a task that were given to another one, by name.
 fn same_inputs(
     [takes, lacks]: [&str; 2],
     [task, other]: [&Task; 2],

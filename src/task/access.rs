@@ -1,4 +1,4 @@
-//! What a computation may use beyond its own tree: the lines of its file `access`.
+//! Grants of access beyond a computation's own tree: the lines of its file `access`.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -121,7 +121,7 @@ impl Access {
         })
     }
 
-    /// Whether a variable of the environment is passed on.
+    /// Whether an environment variable is passed on.
     pub fn passes(&self, name: &OsStr) -> bool {
         self.rules.iter().any(|rule| match rule {
             Rule::Env(wanted) => match wanted.strip_suffix('*') {

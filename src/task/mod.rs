@@ -1,10 +1,10 @@
-//! The nouns of a task: what its files say, without any I/O.
+//! The data types of a task, without any I/O.
 //!
 //! - [`workflow`]: the task, its expression and its computations.
 //! - [`expression`]: the workflow as somebody wrote it, and as text.
-//! - [`name`]: the names that users write. [`slice`](mod@slice): which outputs a node passes up.
-//! - [`access`]: what a computation may use beyond its own tree.
-//! - [`text`]: how text files are divided into lines.
+//! - [`name`]: the names that users write. [`slice`](mod@slice): the outputs that a node passes up.
+//! - [`access`]: grants of access beyond a computation's own tree.
+//! - [`text`]: parsing of text files into lines.
 
 pub mod access;
 pub mod expression;

@@ -1,7 +1,7 @@
 //! Names that users write, checked once at the border.
 //!
 //! A [`ComputationName`] or [`TaskName`] becomes part of a file name, so each is exactly one path
-//! component. A [`StorageName`] never leads out of the storage. [`near`] finds what a user meant who
+//! component. A [`StorageName`] never leads out of the storage. [`near`] suggests names for a
 //! mistyped one.
 
 use std::fmt;

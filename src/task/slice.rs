@@ -1,4 +1,4 @@
-//! Which outputs of a computation a workflow passes up, and in what order.
+//! Slices: the outputs of a computation that a workflow passes up, in order.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ struct SliceEntry {
 pub struct SliceError(pub String);
 
 impl Slice {
-    /// Chooses all of `count` outputs in order: what a workflow without a choice passes up.
+    /// All of `count` outputs in order: the slice of a node without `outputs`.
     pub fn all(count: usize) -> Self {
         let numbers = 0..u8::try_from(count).unwrap_or(u8::MAX);
         Self(numbers.map(|number| SliceEntry { number, digits: 2 }).collect())
@@ -64,12 +64,12 @@ impl Slice {
         self.0.iter().map(|entry| entry.number)
     }
 
-    /// How many outputs are passed up.
+    /// The number of outputs.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether nothing is passed up.
+    /// Whether there are no outputs.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,8 +1,8 @@
 //! The text files of a task: one line, or a list of lines.
 //!
-//! A final newline or none, CRLF, a byte order mark, blank lines at the end and white space
-//! around a line all mean nothing. Whoever reads such a file reads it with these functions, from a
-//! work tree or from a commit. Knows nothing of what the lines say.
+//! A final newline or none, CRLF, a byte order mark, blank lines at the end and white space around
+//! a line are ignored. All such files are read with these functions, from a work tree or from a
+//! commit. The meaning of the lines is unknown here.
 
 /// Why the contents of a file are no such text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

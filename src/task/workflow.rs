@@ -1,8 +1,8 @@
 //! The workflow: an expression tree, kept as a graph in which equal subtrees are one node.
 //!
-//! Children stand before their readers, so one pass over [`Workflow::nodes`] sees every input of
-//! a node before the node. A tree of 2^40 paths over 40 different subtrees has 40 nodes. Knows
-//! nothing of files.
+//! Children precede their readers, so a pass over [`Workflow::nodes`] visits every input of a node
+//! before the node. A tree of 2^40 paths over 40 different subtrees has 40 nodes. Knows nothing of
+//! files.
 
 use std::collections::HashMap;
 use std::ops::Index;
@@ -59,15 +59,15 @@ pub struct Task {
     pub name: TaskName,
     /// The commit of the task's repository.
     pub commit: ObjectId,
-    /// Where the task is in its repository: a path, or nothing if it is all of it.
+    /// The path of the task in its repository; empty if the task is the whole repository.
     pub place: String,
-    /// What of it the commit does not record: paths relative to the task.
+    /// Its files with uncommitted changes, relative to the task.
     pub changed: Vec<PathBuf>,
     /// The symbolic names of the task's inputs, in the order in which they are given.
     pub inputs: Vec<InputName>,
-    /// What each of the inputs is if it is not given.
+    /// The default of each input, if it has one.
     pub defaults: Vec<Option<TaskFileId>>,
-    /// The files of the task that are values: those that nodes name, and defaults of inputs.
+    /// The files of the task that are values: nodes and defaults of inputs.
     pub files: Vec<TaskFile>,
     /// The computations that the workflow uses.
     pub computations: Vec<Computation>,
@@ -87,7 +87,7 @@ impl Task {
         self.inputs.iter().zip(used).filter_map(|(name, used)| (!used).then_some(name))
     }
 
-    /// How a leaf of the workflow is written; `None` for a computation.
+    /// A leaf of the workflow in the notation of expressions; `None` for a computation.
     pub fn leaf(&self, node: &Node) -> Option<String> {
         match node {
             Node::Computation { .. } => None,
@@ -98,7 +98,7 @@ impl Task {
     }
 
     /// Whether another version of the task has the same expression, and the same trees of all
-    /// computations: whatever that is given, it makes the same.
+    /// computations: from the same inputs it makes the same outputs.
     pub fn means_the_same(&self, other: &Self) -> bool {
         let trees = |task: &Self| {
             let trees = task.computations.iter().map(|it| (it.name.clone(), it.tree.clone()));
@@ -118,13 +118,13 @@ impl Task {
 /// A file in the repository of a task, at the commit of the task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskFile {
-    /// Where it is, relative to the task.
+    /// Its path, relative to the task.
     pub path: String,
-    /// Where its contents are.
+    /// Its contents.
     pub contents: FileContents,
 }
 
-/// Where the contents of a task's file are.
+/// The location of the contents of a task's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileContents {
     /// In the commit. Whatever filters make of them in a work tree does not count.
@@ -148,14 +148,14 @@ pub struct Computation {
     pub inputs: Vec<String>,
     /// The symbolic names of its outputs.
     pub outputs: Vec<String>,
-    /// What it may use beyond its own tree.
+    /// Its grants of access beyond its own tree.
     pub access: Access,
     /// The directory, if it is checked out.
     pub checked_out: Option<PathBuf>,
 }
 
 impl Computation {
-    /// What names show of its version: the commit, or the tree if that is no commit's.
+    /// Its version as in names: the commit, or the tree of uncommitted changes.
     pub fn version(&self) -> String {
         shown_version(&self.commit, &self.tree, self.dirty)
     }
@@ -166,11 +166,11 @@ impl Computation {
 pub enum Node {
     /// Outputs of a computation.
     Computation {
-        /// Which computation.
+        /// The computation.
         computation: ComputationId,
-        /// Where its inputs come from, in order, without gap or overlap.
+        /// Its inputs, in order, without gap or overlap.
         inputs: Box<[Argument]>,
-        /// Which of its outputs are passed up.
+        /// The outputs that are passed up.
         outputs: Slice,
     },
     /// An input of the task.
@@ -184,7 +184,7 @@ pub enum Node {
 /// A sub-workflow in its place among a reader's inputs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Argument {
-    /// What a human called it.
+    /// The label, for humans.
     pub label: Box<str>,
     /// The first input of the reader that it fills.
     pub first: u8,
@@ -195,7 +195,7 @@ pub struct Argument {
 }
 
 impl Node {
-    /// How many files the node passes up.
+    /// The number of files that the node passes up.
     pub fn width(&self) -> usize {
         match self {
             Self::Computation { outputs, .. } => outputs.len(),
@@ -225,7 +225,7 @@ impl Workflow {
         self.root
     }
 
-    /// All nodes, each after those that it reads.
+    /// All nodes, each after its inputs.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeId, &Node)> {
         self.nodes.iter().enumerate().map(|(at, node)| (NodeId::at(at), node))
     }
@@ -246,7 +246,7 @@ pub struct Builder {
     known: HashMap<NodeKey, NodeId>,
 }
 
-/// What makes two expressions the same: their structure. Labels are for humans and do not count.
+/// The key of equal expressions: their structure. Labels are for humans and do not count.
 #[derive(PartialEq, Eq, Hash)]
 enum NodeKey {
     Computation(ComputationId, Box<[NodeId]>, Slice),
