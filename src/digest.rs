@@ -199,8 +199,9 @@ impl FromStr for ObjectId {
     type Err = ObjectIdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digits = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
-        if matches!(text.len(), 40 | 64) && text.bytes().all(digits) {
+        if matches!(text.len(), 40 | 64)
+            && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+        {
             Ok(Self(text.into()))
         } else {
             Err(ObjectIdError(text.to_owned()))

@@ -109,8 +109,7 @@ impl Plan {
 
     /// The number of inputs that are outputs of other calls.
     pub fn pending_inputs(&self, id: CallId) -> usize {
-        let is_pending = |source: &&Source| matches!(source, Source::Output { .. });
-        self.call(id).inputs.iter().filter(is_pending).count()
+        self.call(id).inputs.iter().filter(|source| matches!(source, Source::Output { .. })).count()
     }
 }
 
@@ -145,7 +144,7 @@ impl Planner {
         }
     }
 
-    /// Adds where the files that a planned node passes up come from.
+    /// Adds the sources of the files that a planned node passes up.
     fn sources(&self, workflow: &Workflow, node: NodeId, sources: &mut Vec<Source>) {
         match (self.steps[node.index()], &workflow[node]) {
             (Step::Call(call), Node::Computation { outputs, .. }) => {

@@ -62,10 +62,11 @@ impl FileStat {
     /// A file that has just changed can change again without another time, and one that was changed in
     /// the future shows that the clock cannot be trusted.
     pub fn is_racy(&self, taken: SystemTime) -> bool {
-        let since = taken.duration_since(UNIX_EPOCH).ok();
-        let before = since.and_then(|since| since.checked_sub(MAX_TIME_STEP));
-        let before = before.and_then(|before| i64::try_from(before.as_nanos()).ok());
-        before.is_none_or(|before| self.modified_ns.max(self.changed_ns) > before)
+        let taken = taken.duration_since(UNIX_EPOCH).unwrap_or_default();
+        match taken.checked_sub(MAX_TIME_STEP).map(|before| i64::try_from(before.as_nanos())) {
+            Some(Ok(before)) => self.modified_ns.max(self.changed_ns) > before,
+            _ => true,
+        }
     }
 }
 

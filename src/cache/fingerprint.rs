@@ -169,8 +169,10 @@ impl Fingerprint {
 
 /// Returns whether the files that this text names still have stats with this hash.
 fn is_current((text, stats): (&str, Blake3)) -> bool {
-    let paths = text.as_bytes().split_inclusive(|byte| *byte == 0);
-    let mut paths = paths.map(|path| CStr::from_bytes_with_nul(path).ok());
+    let mut paths = text
+        .as_bytes()
+        .split_inclusive(|byte| *byte == 0)
+        .map(|path| CStr::from_bytes_with_nul(path).ok());
     let Some(directory) = paths.next().flatten() else { return false };
     let Ok(directory) = enter(CWD, directory, OFlags::PATH) else { return false };
     let look = |path: Option<&CStr>| {

@@ -57,8 +57,8 @@ impl<T> Lookup<T> {
 impl Table {
     /// Opens a table that all programs share. Eviction keeps its `max_entries` newest entries.
     pub fn open(cache: &Cache, name: &str, max_entries: usize) -> Self {
-        let (dir, program) = (cache.root.join(name), PathBuf::new());
-        Self { dir, max_entries, program, header: (FORMAT, None) }
+        let dir = cache.root.join(name);
+        Self { dir, max_entries, program: PathBuf::new(), header: (FORMAT, None) }
     }
 
     /// Restricts the table to entries of this program file, for values whose meaning may differ in
@@ -78,12 +78,12 @@ impl Table {
         S: DeserializeOwned,
         V: DeserializeOwned,
     {
-        let entry = read(&self.path(key));
-        let entry = entry.and_then(|entry| postcard::from_bytes::<(Header, S, V)>(&entry).ok());
-        match entry.filter(|(header, ..)| *header == self.header) {
-            Some((_, state, value)) if is_current(&state) => Lookup::Hit(value),
-            Some(_) => Lookup::Stale,
-            None => Lookup::Miss,
+        let bytes = read(&self.path(key)).unwrap_or_default();
+        match postcard::from_bytes::<(Header, S, V)>(&bytes) {
+            Ok((header, ..)) if header != self.header => Lookup::Miss,
+            Ok((_, state, value)) if is_current(&state) => Lookup::Hit(value),
+            Ok(_) => Lookup::Stale,
+            Err(_) => Lookup::Miss,
         }
     }
 

@@ -173,8 +173,7 @@ impl<'a> Evaluator<'a> {
 
     /// The files that a call reads.
     fn sources(&self, planned: &Planned) -> Vec<Stored> {
-        let stored = |source: &_| self.evaluation.stored(*source);
-        planned.inputs.iter().filter_map(stored).collect()
+        planned.inputs.iter().filter_map(|source| self.evaluation.stored(*source)).collect()
     }
 
     /// Blames a failure on the storage if that has vanished.

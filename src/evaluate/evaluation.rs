@@ -52,9 +52,15 @@ impl Evaluation {
         files: Files,
         storage: impl Into<Arc<Storage>>,
     ) -> Self {
-        let (task, plan, storage) = (task.into(), plan.into(), storage.into());
-        let outcomes = plan.calls().map(|_| OnceLock::new()).collect();
-        Self { task, plan, files, storage, outcomes, first_uses: OnceLock::new() }
+        let plan = plan.into();
+        Self {
+            task: task.into(),
+            outcomes: plan.calls().map(|_| OnceLock::new()).collect(),
+            plan,
+            files,
+            storage: storage.into(),
+            first_uses: OnceLock::new(),
+        }
     }
 
     /// Records the outcome of a call. Returns true unless it had one.
@@ -179,13 +185,12 @@ impl Files {
         let input = |source: &&InputSource| -> Result<Input, StorageError> {
             if store { storage.inputs().store(source) } else { storage.inputs().find(source) }
         };
-        let found: Result<Vec<Input>, _> = if storage.inputs().expect(&sources) {
+        let mut found: Vec<Input> = if storage.inputs().expect(&sources) {
             let found: Vec<_> = sources.par_iter().map(input).collect();
-            found.into_iter().collect()
+            found.into_iter().collect::<Result<_, _>>()?
         } else {
-            sources.iter().map(input).collect()
+            sources.iter().map(input).collect::<Result<_, _>>()?
         };
-        let mut found = found?;
         let own = found.split_off(inputs.len());
         let literals = plan.literals().iter().map(|name| storage.inputs().literal(name.as_str()));
         Ok(Self { inputs: found, literals: literals.collect::<Result<_, _>>()?, own })

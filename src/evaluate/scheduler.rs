@@ -90,15 +90,14 @@ pub(super) fn carry_out(
         return Ok(());
     }
     let (sender, receiver) = channel();
-    let pending_inputs = plan.calls().map(|(id, _)| plan.pending_inputs(id) as u32);
-    let pending_inputs: Vec<AtomicU32> = pending_inputs.map(AtomicU32::new).collect();
+    let pending = |(id, _)| AtomicU32::new(plan.pending_inputs(id) as u32);
     let ready = plan.calls().map(|(id, _)| id).filter(|id| plan.pending_inputs(*id) == 0);
     // Where nothing is executed, nothing is reserved.
     let slots = evaluator.execution.map_or(usize::MAX, |it| it.executor.capacity().get());
     let queue = Arc::new(WorkQueue::new(ready.collect(), slots));
     let scheduler = &Scheduler {
         evaluator,
-        pending_inputs,
+        pending_inputs: plan.calls().map(pending).collect(),
         unsettled: plan.calls().map(|_| AtomicBool::new(false)).collect(),
         left: AtomicUsize::new(calls),
         waiting: AtomicBool::new(false),

@@ -33,8 +33,8 @@ pub fn put_in_order() {
 /// Whether a signal was ignored when this program started: then it is to go on having no effect.
 pub fn was_ignored(signal: i32) -> bool {
     // Without /proc it is not known. A handler of SIGCHLD does no harm.
-    let ignored = || ignored(&fs::read_to_string("/proc/self/status").ok()?);
-    let ignored = IGNORED.get_or_init(|| ignored().unwrap_or(bit(SIGCHLD)));
+    let read = || ignored(&fs::read_to_string("/proc/self/status").ok()?);
+    let ignored = IGNORED.get_or_init(|| read().unwrap_or(bit(SIGCHLD)));
     ignored & bit(signal) != 0
 }
 

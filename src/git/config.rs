@@ -101,10 +101,11 @@ impl Config {
     pub fn jobs(&self) -> Result<Option<NonZeroUsize>, ConfigError> {
         let Some(value) = self.value("jobs") else { return Ok(None) };
         let number = self.repository.config_snapshot().try_integer("compeval.jobs");
-        let number = number.ok().flatten().and_then(|number| usize::try_from(number).ok());
-        match number.and_then(NonZeroUsize::new) {
-            Some(number) => Ok(Some(number)),
-            None => Err(value.wrong("jobs", "number from 1")),
+        match number
+            .map(|number| number.and_then(|number| NonZeroUsize::new(number.try_into().ok()?)))
+        {
+            Ok(Some(number)) => Ok(Some(number)),
+            _ => Err(value.wrong("jobs", "number from 1")),
         }
     }
 
@@ -125,13 +126,11 @@ impl Config {
     fn value(&self, key: &str) -> Option<Value> {
         let snapshot = self.repository.config_snapshot();
         let sections = snapshot.plumbing().sections_by_name(SECTION)?;
-        let sections = sections.filter(|section| section.header().subsection_name().is_none());
-        let values = sections.filter_map(|section| {
+        let plain = sections.filter(|section| section.header().subsection_name().is_none());
+        let values = plain.filter_map(|section| {
             let text = section.value_implicit(key)?;
-            let meta = section.meta();
-            let path = meta.path.as_ref().map(|path| path.display().to_string());
-            let file = path.unwrap_or_else(|| "the environment".to_owned());
-            Some(Value { text, file })
+            let path = section.meta().path.as_ref().map(|path| path.display().to_string());
+            Some(Value { text, file: path.unwrap_or_else(|| "the environment".to_owned()) })
         });
         values.last()
     }

@@ -43,20 +43,21 @@ impl Trees {
                     return Ok(None);
                 }
             }
-            let (mut olds, news) = (listing(repositories, old)?, listing(repositories, new)?);
-            let pairs = news.into_iter().map(|(path, entry)| (olds.remove(&path), path, entry));
-            let pairs: Vec<_> = pairs.map(|(old, path, new)| (path, old, Some(new))).collect();
-            let gone = olds.into_iter().map(|(path, entry)| (path, Some(entry), None));
-            let differing = pairs.into_iter().chain(gone).filter(|(_, old, new)| old != new);
-            let change = |(path, old, new): (PathBuf, Option<FileEntry>, Option<FileEntry>)| {
-                let read = |entry: Option<FileEntry>| match entry {
-                    Some((_, id)) => blob(repositories, id),
-                    None => Ok(Vec::new()),
-                };
-                let lines = lines(&read(old)?, &read(new)?);
-                Ok(FileChange { path, lines })
+            let read = |entry: Option<FileEntry>| match entry {
+                Some((_, id)) => blob(repositories, id),
+                None => Ok(Vec::new()),
             };
-            let mut changes = differing.map(change).collect::<GitResult<Vec<_>>>()?;
+            let mut removed = listing(repositories, old)?;
+            let mut changes = Vec::new();
+            for (path, new) in listing(repositories, new)? {
+                let old = removed.remove(&path);
+                if old != Some(new) {
+                    changes.push(FileChange { path, lines: lines(&read(old)?, &read(Some(new))?) });
+                }
+            }
+            for (path, old) in removed {
+                changes.push(FileChange { path, lines: lines(&read(Some(old))?, b"") });
+            }
             changes.sort_unstable_by(|one, other| one.path.cmp(&other.path));
             Ok(Some(changes))
         })

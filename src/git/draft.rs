@@ -75,8 +75,8 @@ impl Draft {
             };
             editor.upsert(parts(), entry, id)?;
         }
-        let tree = editor.write(|tree| -> GitResult<_> { Ok(memory.write_object(tree)?.detach()) });
-        let tree = tree?;
+        let tree =
+            editor.write(|tree| -> GitResult<_> { Ok(memory.write_object(tree)?.detach()) })?;
         drop((editor, filters, index));
         Ok(Self { tree, repositories: [vec![memory], nested].concat() })
     }

@@ -28,8 +28,8 @@ const KEYS: [&str; 4] = ["clean", "smudge", "process", "required"];
 /// any stay.
 pub(super) fn disarm(repository: &mut Repository) -> GitResult<()> {
     let config = repository.config_snapshot();
-    let sections = config.plumbing().sections_and_ids_by_name(SECTION);
-    let sections: Vec<_> = sections.into_iter().flatten().map(|(_, id)| id).collect();
+    let named = config.plumbing().sections_and_ids_by_name(SECTION);
+    let sections: Vec<_> = named.into_iter().flatten().map(|(_, id)| id).collect();
     if sections.is_empty() {
         return Ok(());
     }

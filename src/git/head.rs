@@ -133,12 +133,13 @@ impl Heads {
     ) -> Result<(ObjectId, Option<(ObjectId, EntryKind)>), HeadError> {
         let top = top(place).ok_or(HeadError::NoRepository)?;
         let opened = self.open(&top)?;
-        let found = || {
-            let entry = opened.entry(place.strip_prefix(&top).unwrap_or(Path::new("")))?;
-            let entry = entry.map(|(id, kind)| GitResult::Ok((object_id(id)?, kind)));
-            GitResult::Ok((object_id(opened.commit)?, entry.transpose()?))
+        let git = |source| HeadError::Git { repository: top.clone(), source };
+        let commit = object_id(opened.commit).map_err(git)?;
+        let inside = place.strip_prefix(&top).unwrap_or(Path::new(""));
+        let Some((id, kind)) = opened.entry(inside).map_err(git)? else {
+            return Ok((commit, None));
         };
-        found().map_err(|source| HeadError::Git { repository: top.clone(), source })
+        Ok((commit, Some((object_id(id).map_err(git)?, kind))))
     }
 
     /// Returns the commit at HEAD of the innermost repository around a directory.
@@ -166,9 +167,8 @@ impl Heads {
         if !self.changes.contains_key(scope) {
             let opened = self.open(&top)?;
             let inside = scope.strip_prefix(&top).unwrap_or(Path::new(""));
-            let changes = status::changes(&opened.repository, inside);
-            let changes =
-                changes.map_err(|source| HeadError::Git { repository: top.clone(), source })?;
+            let changes = status::changes(&opened.repository, inside)
+                .map_err(|source| HeadError::Git { repository: top.clone(), source })?;
             self.changes.insert(scope.to_owned(), changes.below(&top));
         }
         Ok(self.changes[scope].within(dir))
@@ -194,9 +194,10 @@ impl Heads {
         let git = |source| HeadError::Git { repository: top.clone(), source };
         let inside = dir.strip_prefix(&top).unwrap_or(Path::new(""));
         let opened = self.open(&top)?;
-        let recorded = opened.entry(inside).map_err(git)?;
-        let is_directory = |(_, kind): &(_, _)| matches!(kind, EntryKind::Tree | EntryKind::Commit);
-        let recorded = recorded.filter(is_directory).map(|(id, _)| id);
+        let recorded = match opened.entry(inside).map_err(git)? {
+            Some((id, EntryKind::Tree | EntryKind::Commit)) => Some(id),
+            _ => None,
+        };
         // Without its filter, a file is what it contains.
         let filtered = changes.filtered.iter().map(|it| &it.path);
         let changed: BTreeSet<&PathBuf> = changes.changed.iter().chain(filtered).collect();
@@ -230,10 +231,10 @@ impl Heads {
 
     /// Returns where all repositories stand that were met so far; `None` if that cannot be told.
     pub fn standings(&self) -> Option<Vec<RepoState>> {
-        let standing = |(top, opened): (&PathBuf, &Opened)| {
-            RepoState::of(top, &opened.repository, opened.commit).ok()
-        };
-        self.opened.iter().map(standing).collect()
+        self.opened
+            .iter()
+            .map(|(top, opened)| RepoState::of(top, &opened.repository, opened.commit).ok())
+            .collect()
     }
 
     fn open(&mut self, top: &Path) -> Result<&Opened, HeadError> {

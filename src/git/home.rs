@@ -30,13 +30,13 @@ impl Home {
 fn find(dir: &Path) -> GitResult<Home> {
     let real = dir.canonicalize()?;
     let work_tree = top(&real).unwrap_or(real);
-    let git = work_tree.join(".git");
     // A file leads to the Git directory of a submodule, or of a linked work tree.
-    let main = if git.is_file() { main_work_tree(&work_tree)? } else { None };
+    let is_linked = work_tree.join(".git").is_file();
+    let main = if is_linked { main_work_tree(&work_tree)? } else { None };
     let path = main.unwrap_or(work_tree);
     let git = path.join(".git");
-    let git = if path.join("HEAD").is_file() && !git.exists() { &path } else { &git };
-    let inode = fs::metadata(git)?.ino();
+    let is_bare = path.join("HEAD").is_file() && !git.exists();
+    let inode = fs::metadata(if is_bare { &path } else { &git })?.ino();
     Ok(Home { path, inode })
 }
 

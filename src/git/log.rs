@@ -81,8 +81,11 @@ impl<'a> LogRange<'a> {
         old: ObjectId,
         new: ObjectId,
     ) -> GitResult<Self> {
-        let walk = repository.rev_walk([new]).with_hidden([old]);
-        let walk = walk.sorting(Sorting::ByCommitTime(CommitTimeOrder::NewestFirst)).all()?;
+        let walk = repository
+            .rev_walk([new])
+            .with_hidden([old])
+            .sorting(Sorting::ByCommitTime(CommitTimeOrder::NewestFirst))
+            .all()?;
         let mut commits = HashMap::new();
         for info in walk {
             let info = info?;
@@ -95,7 +98,8 @@ impl<'a> LogRange<'a> {
     /// The commits that touched the path, the newest first.
     fn touching(&mut self, new: ObjectId) -> GitResult<Vec<ObjectId>> {
         let mut touching = Vec::new();
-        let (mut waiting, mut seen) = (BinaryHeap::new(), HashSet::new());
+        let mut waiting = BinaryHeap::new();
+        let mut seen = HashSet::new();
         let mut next = vec![new];
         loop {
             for id in next.drain(..) {

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use gix::Repository;
 use gix::bstr::{BString, ByteSlice};
-use gix::config::Source;
 use gix::config::source::Kind;
 use gix::open::Options;
 use gix::sec::identity::is_path_owned_by_current_user;
@@ -76,9 +75,10 @@ fn is_own(path: &Path, repository: &Repository) -> bool {
 fn is_safe(path: &Path, repository: &Repository) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     let Some(place) = real(path) else { return false };
-    let protected = |source: Source| source.kind() != Kind::Repository;
     let config = repository.config_snapshot();
-    let values = config.plumbing().strings_filter("safe.directory", |it| protected(it.source));
+    let values = config
+        .plumbing()
+        .strings_filter("safe.directory", |it| it.source.kind() != Kind::Repository);
     let mut safe = false;
     for value in values.unwrap_or_default() {
         let value: BString = value;

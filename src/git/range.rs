@@ -92,11 +92,16 @@ fn between(
     if !known.contains(&bad) {
         for info in repository.rev_walk([bad]).selected(|id| !known.contains(id))? {
             let info = info?;
-            let parents = info.parent_ids.iter().copied().map(object_id);
-            let commit = info.object()?;
-            let subject = commit.message()?.summary().to_string();
-            let (id, parents) = (object_id(info.id)?, parents.collect::<GitResult<_>>()?);
-            commits.push(Commit { id, parents, subject });
+            commits.push(Commit {
+                id: object_id(info.id)?,
+                parents: info
+                    .parent_ids
+                    .iter()
+                    .copied()
+                    .map(object_id)
+                    .collect::<GitResult<_>>()?,
+                subject: info.object()?.message()?.summary().to_string(),
+            });
         }
     }
     let bases = repository.merge_bases_many(good, &[bad])?;

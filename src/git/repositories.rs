@@ -113,15 +113,17 @@ struct AbsentObject(ObjectId);
 /// Those that the repository keeps in `modules/`, recorded now or not, and those that are checked
 /// out with a repository of their own.
 fn find(task: &Repository) -> GitResult<Vec<Repository>> {
-    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    let mut found = Vec::new();
+    let mut seen = HashSet::new();
     let mut waiting = vec![task.clone()];
     while let Some(repository) = waiting.pop() {
-        let kept = kept(&repository.common_dir().join("modules"))?;
-        let recorded = repository.submodules()?.into_iter().flatten();
-        let recorded = recorded.filter_map(|submodule| submodule.open().ok().flatten());
-        let recorded =
-            recorded.map(|it| open_submodule(it.git_dir())).collect::<GitResult<Vec<_>>>()?;
-        for submodule in kept.into_iter().chain(recorded) {
+        let mut submodules = kept(&repository.common_dir().join("modules"))?;
+        for submodule in repository.submodules()?.into_iter().flatten() {
+            if let Ok(Some(opened)) = submodule.open() {
+                submodules.push(open_submodule(opened.git_dir())?);
+            }
+        }
+        for submodule in submodules {
             if seen.insert(submodule.git_dir().canonicalize()?) {
                 waiting.push(submodule.clone());
                 found.push(submodule);

@@ -186,14 +186,16 @@ impl Snapshot {
     /// The innermost submodule that holds a path: its place in the repository, and its commit.
     pub(super) fn submodule(&self, path: &Path) -> Result<(PathBuf, ObjectId), SnapshotError> {
         let step = self.way(path)?;
-        let root = step.upwards().find(|step| step.root);
-        let submodule = root.filter(|root| root.above.is_some()).ok_or(SnapshotError::Own)?;
-        Ok((submodule.place(), submodule.commit))
+        match step.upwards().find(|step| step.root) {
+            Some(root) if root.above.is_some() => Ok((root.place(), root.commit)),
+            _ => Err(SnapshotError::Own),
+        }
     }
 
     fn way(&self, path: &Path) -> Result<Rc<PathStep>, SnapshotError> {
         let root = PathStep::root(None, OsString::new(), self.tree(self.commit)?, self.commit);
-        let (mut here, mut links) = (Rc::new(root), 0);
+        let mut here = Rc::new(root);
+        let mut links = 0;
         for part in parts(&self.directory.join(path)) {
             here = self.follow(here, part, &mut links)?;
         }

@@ -43,8 +43,8 @@ impl Changes {
     /// Makes all paths absolute, given the top of the work tree.
     pub(super) fn below(self, top: &Path) -> Self {
         let join = |paths: Vec<PathBuf>| paths.iter().map(|path| top.join(path)).collect();
-        let filtered = self.filtered.into_iter();
-        let filtered = filtered.map(|it| Filtered { path: top.join(it.path), ..it }).collect();
+        let mut filtered = self.filtered;
+        filtered.iter_mut().for_each(|it| it.path = top.join(&it.path));
         Self { changed: join(self.changed), ignored: join(self.ignored), filtered }
     }
 
@@ -72,13 +72,15 @@ pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes>
         entry.flags.remove(hidden | Flags::FSMONITOR_VALID | Flags::UPTODATE);
     }
     let filtered = filtered(repository, &index, dir)?;
-    let submodules = index.entries().iter().filter(|entry| entry.mode == Mode::COMMIT);
-    let submodules = submodules.map(|entry| (to_path(entry.path(&index)), entry.id));
-    let submodules: Vec<(PathBuf, ObjectId)> =
-        submodules.filter(|(path, _)| path.starts_with(dir)).collect();
-    let walk = repository.dirwalk_options()?;
-    let walk = walk.emit_untracked(EmissionMode::Matching);
-    let walk = walk.emit_ignored(Some(EmissionMode::CollapseDirectory));
+    let submodules: Vec<(PathBuf, ObjectId)> = (index.entries().iter())
+        .filter(|entry| entry.mode == Mode::COMMIT)
+        .map(|entry| (to_path(entry.path(&index)), entry.id))
+        .filter(|(path, _)| path.starts_with(dir))
+        .collect();
+    let walk = repository
+        .dirwalk_options()?
+        .emit_untracked(EmissionMode::Matching)
+        .emit_ignored(Some(EmissionMode::CollapseDirectory));
     let status = repository
         .status(gix::progress::Discard)?
         // One that is shared: several threads have it, and it may be large.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::harmless;
 use crate::evaluate::Evaluation;
-use crate::plan::{CallId, Source};
+use crate::plan::Source;
 use crate::questions::compare::{self, ComparedOutput, Difference, OutputVerdict};
 use crate::task::workflow::{Node, NodeId};
 use crate::words::size;
@@ -72,15 +72,13 @@ impl DiffReport<'_> {
         if !divergent_calls.is_empty() {
             writeln!(out, "\nother outputs of the same inputs:")?;
         }
-        for divergent_call in divergent_calls {
-            let source =
-                |call: CallId, number: usize| Source::Output { call, number: number as u8 };
-            for number in divergent_call.outputs {
-                let [one, other] = divergent_call.calls.map(|call| source(call, number));
-                let (title, name) =
-                    (self.sides[1].title(divergent_call.calls[1]), self.sides[1].symbol(other));
+        for compare::DivergentCall { calls, outputs } in divergent_calls {
+            for number in outputs {
+                let sources = calls.map(|call| Source::Output { call, number: number as u8 });
+                let title = self.sides[1].title(calls[1]);
+                let name = self.sides[1].symbol(sources[1]);
                 writeln!(out, "  {title}, output {number:02} {name}")?;
-                self.files([Some(one), Some(other)], out)?;
+                self.files(sources.map(Some), out)?;
             }
         }
         Ok(())

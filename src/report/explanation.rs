@@ -97,8 +97,8 @@ fn stat(files: &[FileChange], out: &mut dyn Write) -> io::Result<()> {
     let row = |file: &FileChange| {
         let (count, bar) = match file.lines {
             Some(LineCounts { inserted, deleted }) => {
-                let bar = |sign: &str, lines| sign.repeat(scale(lines) as usize);
-                let bar = bar("+", inserted) + &bar("-", deleted);
+                let signs = |sign: &str, lines| sign.repeat(scale(lines) as usize);
+                let bar = signs("+", inserted) + &signs("-", deleted);
                 (format!("{:>3}", inserted + deleted), bar)
             }
             None => ("Bin".to_owned(), String::new()),

@@ -47,7 +47,6 @@ impl<'a> Progress<'a> {
             style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "),
         );
         let total = all.add(total);
-        let (begun, shown) = (Instant::now(), Instant::now());
         Self {
             evaluation,
             all,
@@ -55,8 +54,8 @@ impl<'a> Progress<'a> {
             lines: Vec::new(),
             running: BTreeMap::new(),
             since: std::collections::HashMap::new(),
-            begun,
-            shown,
+            begun: Instant::now(),
+            shown: Instant::now(),
             done: 0,
             reused: 0,
         }
@@ -89,8 +88,8 @@ impl<'a> Progress<'a> {
             return;
         }
         self.shown = Instant::now();
-        let long = self.running.iter().filter(|((since, _), _)| since.elapsed() >= MIN_TIME);
-        let long: Vec<String> = long
+        let long: Vec<String> = (self.running.iter())
+            .filter(|((since, _), _)| since.elapsed() >= MIN_TIME)
             .take(LINES)
             .map(|((since, _), title)| format!("{:>8}  {title}", words::clock(since.elapsed())))
             .collect();

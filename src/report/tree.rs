@@ -104,7 +104,8 @@ impl<'a> TreePrinter<'a> {
         Ok(())
     }
 
-    /// Prints the call at the top of the stack as far as it is known; tells whether it is over.
+    /// Prints the known part of the call at the top of the stack. Returns whether that is all of
+    /// it.
     fn close(&mut self, out: &mut dyn Write) -> io::Result<bool> {
         let Some(OpenCall { call, .. }) = self.stack.last() else {
             return Ok(true);

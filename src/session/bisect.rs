@@ -1,7 +1,7 @@
 //! Judging commits: a task is evaluated as it was at each, and its outputs are compared or tested.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -187,7 +187,6 @@ impl<'a> Judge<'a> {
         }
         if let Some((program, arguments)) = self.criterion.test.split_first() {
             let paths = outputs.iter().map(|output| self.session.storage.path(&output.name));
-            let paths: Vec<PathBuf> = paths.collect();
             let mut command = Command::new(program);
             let status = self.session.run_command(command.args(arguments).args(paths));
             let program = program.display().to_string();

@@ -185,7 +185,8 @@ impl Session {
     ) -> Result<Evaluation, Error> {
         let inputs = same_inputs(titles, [&task, other], given)?;
         let plan = self.plan(&task);
-        let (own, store) = (self.own_files(&task)?, self.executor.is_some());
+        let own = self.own_files(&task)?;
+        let store = self.executor.is_some();
         let files = Files::new(&task, &plan, [&[], &own], &self.storage, store);
         let files = Files { inputs, ..self.unless_interrupted(files)? };
         Ok(Evaluation::new(task, plan, files, Arc::clone(&self.storage)))

@@ -27,9 +27,11 @@ pub enum TextError {
 pub fn lines(contents: &[u8]) -> Result<Vec<&str>, Vec<(usize, TextError)>> {
     let text = whole(contents).map_err(|error| vec![(0, error)])?;
     let lines: Vec<&str> = list(text).collect();
-    let empty =
-        |(at, line): (usize, &&str)| line.is_empty().then_some((at + 1, TextError::EmptyLine));
-    let empty: Vec<_> = lines.iter().enumerate().filter_map(empty).collect();
+    let empty: Vec<_> = (1..)
+        .zip(&lines)
+        .filter(|(_, line)| line.is_empty())
+        .map(|(number, _)| (number, TextError::EmptyLine))
+        .collect();
     if empty.is_empty() { Ok(lines) } else { Err(empty) }
 }
 

@@ -96,11 +96,10 @@ impl Executor for Local {
         if groups.is_cancelled() {
             return Err(ExecuteError::Interrupted);
         }
-        let run = || outside::run(groups, orphans, command);
         // Every child of the main thread is an orphan.
-        let over = thread::scope(|scope| scope.spawn(run).join());
-        let over = over.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        Ok(over.status())
+        let over =
+            thread::scope(|scope| scope.spawn(|| outside::run(groups, orphans, command)).join());
+        Ok(over.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?.status())
     }
 
     fn cancel(&self) {

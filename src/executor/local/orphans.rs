@@ -35,8 +35,10 @@ pub(super) struct Orphans {
 impl Default for Orphans {
     /// Makes this process the parent of its orphans from now on.
     fn default() -> Self {
-        let list = children().ok().filter(|list| numbers(list).is_ok_and(|pids| pids.is_empty()));
-        let list = list.filter(|_| set_child_subreaper(Some(getpid())).is_ok());
+        let list = children().ok().filter(|list| {
+            numbers(list).is_ok_and(|pids| pids.is_empty())
+                && set_child_subreaper(Some(getpid())).is_ok()
+        });
         Self { list: list.map(Mutex::new) }
     }
 }

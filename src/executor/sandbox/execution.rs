@@ -26,8 +26,8 @@ pub(super) fn begin(root: &Ready, spec: &SandboxSpec) -> StepError {
 fn prepare(root: &Ready, spec: &SandboxSpec) -> Result<Command, StepError> {
     setpgid(None, None).map_err(at("make a process group", ""))?;
     unshare(UnshareFlags::NEWNS | UnshareFlags::NEWIPC)?;
-    let stage = open_verified(&below(OLD, &spec.stage.path), spec.stage.id);
-    let stage = stage.map_err(at(VERIFY, &spec.stage.path))?;
+    let stage = open_verified(&below(OLD, &spec.stage.path), spec.stage.id)
+        .map_err(at(VERIFY, &spec.stage.path))?;
     let log = open_log(&stage, &spec.log).map_err(at("write", spec.log()))?;
     let again = log.try_clone().map_err(at("write", spec.log()))?;
     drop(stage);

@@ -129,9 +129,11 @@ fn unescape(name: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name;
     while let Some((first, after)) = rest.split_first() {
-        let code = after.get(..3).filter(|_| *first == b'\\');
-        let code = code.and_then(|code| std::str::from_utf8(code).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 8).ok()) {
+        let code = after
+            .get(..3)
+            .filter(|_| *first == b'\\')
+            .and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 8).ok());
+        match code {
             Some(byte) => {
                 bytes.push(byte);
                 rest = &after[3..];

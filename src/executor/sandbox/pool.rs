@@ -44,12 +44,12 @@ impl Sandbox {
 
     /// Tries whether anything can be isolated on this host, once.
     pub fn is_possible(&self) -> bool {
-        let first = || {
-            let launcher = Launcher::start(&self.program, Shared::default())?;
-            self.give_back(launcher);
-            Ok(())
-        };
-        self.possible.get_or_init(first).is_ok()
+        self.possible
+            .get_or_init(|| {
+                self.give_back(Launcher::start(&self.program, Shared::default())?);
+                Ok(())
+            })
+            .is_ok()
     }
 
     /// Takes an idle launcher, or starts one.

@@ -54,8 +54,10 @@ pub(super) fn forked() -> Result<Option<Pid>, StepError> {
 pub(super) fn reap(child: Pid) -> Result<Used, StepError> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     waitid(WaitId::Pid(child), options).map_err(at("wait", ""))?;
-    let used = try_wait4_pid(child.as_raw_nonzero().get().unsigned_abs());
-    let used = used.map_err(at("wait", ""))?.map(|ended| ended.rusage);
-    let used = used.map(|it| Used { user: it.utime, system: it.stime, peak: it.maxrss });
-    Ok(used.unwrap_or_default())
+    let ended =
+        try_wait4_pid(child.as_raw_nonzero().get().unsigned_abs()).map_err(at("wait", ""))?;
+    Ok(ended.map_or_else(Used::default, |ended| {
+        let usage = ended.rusage;
+        Used { user: usage.utime, system: usage.stime, peak: usage.maxrss }
+    }))
 }

@@ -36,14 +36,14 @@ impl Ready {
 
     /// Makes mount points for as many inputs as an execution has, and no more.
     pub(super) fn fit(&mut self, spec: &SandboxSpec) -> Result<(), StepError> {
-        let point = |number| below(SYSTEM, &spec::name(INPUTS, number));
+        let input = |number| below(SYSTEM, &spec::name(INPUTS, number));
         while self.inputs < spec.inputs {
-            let point = point(self.inputs);
+            let point = input(self.inputs);
             File::create_new(&point).map_err(at("make", point))?;
             self.inputs += 1;
         }
         while self.inputs > spec.inputs {
-            let point = point(self.inputs - 1);
+            let point = input(self.inputs - 1);
             fs::remove_file(&point).map_err(at("remove", point))?;
             self.inputs -= 1;
         }
@@ -97,8 +97,8 @@ fn mounted(parts: &[Part]) -> impl Iterator<Item = &Path> {
 /// Shows a path of the host.
 fn bind(root: &str, bind: &Bind) -> Result<(), StepError> {
     let (path, target) = (below(OLD, &bind.source), below(root, &bind.target));
-    let verified = bind.id.map(|id| open_verified(&path, id)).transpose();
-    let verified = verified.map_err(at(VERIFY, &bind.source))?;
+    let verified =
+        bind.id.map(|id| open_verified(&path, id)).transpose().map_err(at(VERIFY, &bind.source))?;
     // The file that is open, whatever has its name by now.
     let open = |fd: &OwnedFd| below(OLD, Path::new(&format!("/proc/self/fd/{}", fd.as_raw_fd())));
     let source = verified.as_ref().map_or_else(|| path.clone(), open);

@@ -104,8 +104,15 @@ impl SandboxSpec {
         let arguments = inside.into_iter().chain(outputs).map(PathBuf::into_os_string).collect();
         let exec = Path::new(COMPUTATION).join("exec");
         let environment = environment(access, std::env::vars_os());
-        let (stage, log, inputs) = (stage.clone(), log.into(), inputs.len());
-        Ok(Self { exec, arguments, environment, stage, log, inputs, binds })
+        Ok(Self {
+            exec,
+            arguments,
+            environment,
+            stage: stage.clone(),
+            log: log.into(),
+            inputs: inputs.len(),
+            binds,
+        })
     }
 
     /// Whether it shows nothing but what every execution sees: its own directories and its inputs.
@@ -148,15 +155,19 @@ impl SandboxSpec {
         let environment = parts.names()?.into_iter().zip(parts.names()?).collect();
         let path = parts.name()?.into();
         let id = read_id(&parts.bytes()?)?.ok_or(io::ErrorKind::InvalidData)?;
-        let (stage, log) = (VerifiedPath { path, id }, parts.name()?);
+        let stage = VerifiedPath { path, id };
+        let log = parts.name()?;
         let inputs = u64::from_le_bytes(parts.array()?) as usize;
         let modes = parts.names()?.into_iter();
-        let modes = modes.map(|mode| if mode == "r" { Mode::Read } else { Mode::Write });
         let (sources, ids, targets) = (parts.names()?, parts.names()?, parts.names()?);
         let mut binds = Vec::with_capacity(targets.len());
-        for (((mode, source), at), target) in modes.zip(sources).zip(ids).zip(targets) {
-            let (source, id, target) = (source.into(), read_id(at.as_bytes())?, target.into());
-            binds.push(Bind { mode, source, id, target });
+        for (((mode, source), id), target) in modes.zip(sources).zip(ids).zip(targets) {
+            binds.push(Bind {
+                mode: if mode == "r" { Mode::Read } else { Mode::Write },
+                source: source.into(),
+                id: read_id(id.as_bytes())?,
+                target: target.into(),
+            });
         }
         Ok(Some(Self { exec, arguments, environment, stage, log, inputs, binds }))
     }
@@ -208,12 +219,11 @@ fn environment(
     outside: impl Iterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
     let mut passed: Vec<_> = outside.filter(|(name, _)| access.passes(name)).collect();
-    let fixed = ENVIRONMENT.map(|(name, value)| (name.into(), value.into()));
-    let fixed: Vec<_> = fixed
-        .into_iter()
-        .filter(|(name, _)| !passed.iter().any(|(other, _)| other == name))
-        .collect();
-    passed.extend(fixed);
+    for (name, value) in ENVIRONMENT {
+        if !passed.iter().any(|(other, _)| other == name) {
+            passed.push((name.into(), value.into()));
+        }
+    }
     passed.sort();
     passed
 }

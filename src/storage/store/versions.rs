@@ -48,7 +48,7 @@ impl Versions {
             return Ok(Arc::clone(known));
         }
         for _ in 0..MAX_ATTEMPTS {
-            let Some(directory) = self.find_directory(root, version)? else { continue };
+            let Some(directory) = Self::find_directory(root, version)? else { continue };
             let directory: Arc<str> = directory.into();
             lock(&self.directories).insert(key, Arc::clone(&directory));
             return Ok(directory);
@@ -60,14 +60,10 @@ impl Versions {
 
     /// Returns the directory of a version: its own, or else a free one, which is taken. `None` if
     /// another run was faster, or none is left.
-    fn find_directory(
-        &self,
-        root: &Root,
-        version: ComputationVersion<'_>,
-    ) -> Result<Option<String>> {
+    fn find_directory(root: &Root, version: ComputationVersion<'_>) -> Result<Option<String>> {
         let mut free = None;
         for (at, directory) in version.directories().into_iter().enumerate() {
-            match self.owns(root, &directory, version)? {
+            match Self::owns(root, &directory, version)? {
                 Some(true) => return Ok(Some(directory)),
                 Some(false) => {}
                 // A longer name contains the tree, so an existing directory is the version's even
@@ -80,28 +76,22 @@ impl Versions {
             }
         }
         let Some(directory) = free else { return Ok(None) };
-        Ok(self.take_directory(root, &directory, version)?.then_some(directory))
+        Ok(Self::take_directory(root, &directory, version)?.then_some(directory))
     }
 
     /// Whether a directory belongs to a version; `None` if it is free.
-    fn owns(
-        &self,
-        root: &Root,
-        directory: &str,
-        version: ComputationVersion<'_>,
-    ) -> Result<Option<bool>> {
+    fn owns(root: &Root, directory: &str, version: ComputationVersion<'_>) -> Result<Option<bool>> {
         let owner: Read<VersionRecord> =
             Records::new(root).read(&format!("{directory}/{OWNER}"))?;
         match owner.ok().filter(|owner| owner.version().may_be_in(directory)) {
             Some(owner) => Ok(Some(owner.version() == version)),
-            None => self.recorded_calls_are_of(root, directory, version),
+            None => Self::recorded_calls_are_of(root, directory, version),
         }
     }
 
     /// Takes a free directory for a version, if the storage is writable. Returns false if another
     /// run was faster.
     fn take_directory(
-        &self,
         root: &Root,
         directory: &str,
         version: ComputationVersion<'_>,
@@ -126,7 +116,6 @@ impl Versions {
     /// Whether the results in a directory are of a version; `None` if there are none. Storages of
     /// earlier versions of this program have no `version.json`.
     fn recorded_calls_are_of(
-        &self,
         root: &Root,
         directory: &str,
         version: ComputationVersion<'_>,
