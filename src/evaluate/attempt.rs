@@ -82,8 +82,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Counts an execution that did not succeed, and tells of it if the call is executed again; returns
-    /// how the call ended otherwise.
+    /// Counts an unsuccessful execution. Reports it if the call is executed again; returns the
+    /// outcome otherwise.
     fn retry(&self, pending: &mut Pending<'_>, outcome: Outcome) -> Result<(), Outcome> {
         let left = match &outcome {
             Outcome::Unfinished(_, Unfinished::Lost(_)) => &mut pending.replacements,
@@ -108,7 +108,7 @@ impl<'a> Evaluator<'a> {
     ) -> Result<(Invocation, Stage<'a>), CallError> {
         let computation = self.evaluation.computation(pending.id);
         let outputs = computation.outputs.len();
-        // Nothing is computed that cannot be published.
+        // A call that cannot be published is not executed.
         self.evaluation.storage.prepare(&pending.name, outputs)?;
         let tree = settings.exports.directory(computation, settings.executor.isolates())?;
         let stage = self.evaluation.storage.stage(outputs)?;

@@ -1,6 +1,6 @@
-//! One call: found in the storage, or to be executed with its lease.
+//! Processing a call: it is found in the storage, or executed with its lease.
 //!
-//! Nothing here waits: each step of a call ends with what it takes to go on.
+//! No step waits: it returns what the next one needs.
 
 use super::exports::MAX_TRIES;
 use super::step::{CallStep, Executed, Pending, call_of};
@@ -99,7 +99,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Whether a call is to be executed although its outputs are there.
+    /// Whether a call is executed even if it has outputs.
     pub(super) fn is_forced(&self, name: &ResultName) -> bool {
         self.execution.is_some_and(|it| it.forced.contains(name))
     }
@@ -125,8 +125,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Looks for a call once more, with its lease: whoever had that until now may have just
-    /// published, or died while taking it away. Or another commit has the same.
+    /// Looks again for a call with its lease: the previous holder may have just published, or died
+    /// while collecting it. Or another commit has an equivalent result.
     fn recheck_under_lease(
         &self,
         call: Call<'_>,
@@ -185,7 +185,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Publishes what was executed and is flushed.
+    /// Publishes executed and flushed outputs.
     pub(super) fn publish(&self, executed: Executed<'_>) -> Outcome {
         let Executed { id, name, inputs, sealed, taken_over, remembered, forced, _lease } =
             executed;

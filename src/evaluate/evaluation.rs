@@ -1,5 +1,5 @@
-//! One evaluation: a task, its plan, the files that are there before any call, the storage, and how
-//! each call has ended so far. Everything that is asked or printed of a run is asked of this value.
+//! An evaluation: a task, its plan, its leaf files, the storage, and the outcome of each call so
+//! far. All output of a run is derived from this value.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,12 +14,12 @@ use crate::storage::{
 };
 use crate::task::workflow::{Computation, NodeId, Task};
 
-/// The files that are there before any call.
+/// The leaf files, which exist before any call.
 #[derive(Debug)]
 pub struct Files {
     /// The task's inputs, in order.
     pub inputs: Vec<Input>,
-    /// The plan's literals, in order; `None` for what the storage does not have.
+    /// The plan's literals, in order; `None` for a missing one.
     pub literals: Vec<Option<Stored>>,
     /// The task's own files, in order.
     pub own: Vec<Input>,
@@ -32,12 +32,12 @@ pub struct Evaluation {
     pub task: Arc<Task>,
     /// Its plan.
     pub plan: Arc<Plan>,
-    /// The files that are there before any call.
+    /// The leaf files, which exist before any call.
     pub files: Files,
     /// The storage that holds the results.
     pub storage: Arc<Storage>,
     outcomes: Box<[OnceLock<Outcome>]>,
-    /// Where each call occurs first; `None` for the root.
+    /// The first occurrence of each call; `None` for the root.
     first_uses: OnceLock<Box<[Option<ArgumentPlace>]>>,
 }
 
@@ -84,7 +84,7 @@ impl Evaluation {
     }
 
     /// Returns the label of the argument where a call occurs first in the workflow; `None` for the
-    /// root, which is nobody's argument.
+    /// root, which is no argument.
     pub fn label(&self, call: CallId) -> Option<&str> {
         let first_uses = self.first_uses.get_or_init(|| {
             let mut first: Box<[_]> = self.plan.calls().map(|_| None).collect();
@@ -101,7 +101,7 @@ impl Evaluation {
         Some(&self.task.workflow[node].inputs()[argument].label)
     }
 
-    /// Returns what a source contains, if it is known.
+    /// Returns the digest of a source, if it is known.
     pub fn digest(&self, source: Source) -> Option<Digest> {
         match source {
             Source::Input(_) | Source::File(_) => Some(self.files.input(source)?.file.digest),
@@ -113,7 +113,7 @@ impl Evaluation {
         }
     }
 
-    /// Returns the name of a source's file, or of what it would be.
+    /// Returns the name of a source's file, which need not exist.
     pub fn name(&self, source: Source) -> Option<String> {
         Some(match source {
             Source::Input(_) | Source::File(_) => self.files.input(source)?.file.name.clone(),
@@ -151,7 +151,7 @@ impl Evaluation {
         }
     }
 
-    /// Returns the files that the outputs of the task are, if all of them are there.
+    /// Returns the files of the task's outputs, if all of them exist.
     pub fn outputs(&self) -> Option<Vec<Stored>> {
         self.plan.outputs().iter().map(|source| self.stored(*source)).collect()
     }
@@ -167,8 +167,8 @@ impl Files {
         }
     }
 
-    /// Finds the files that are there before any call; with `store`, copies inputs and the task's own
-    /// files into the storage. Large inputs are read by all cores.
+    /// Finds the leaf files; with `store`, copies inputs and the task's own files into the storage.
+    /// Large inputs are read on all cores.
     ///
     /// # Errors
     ///

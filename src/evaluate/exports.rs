@@ -1,5 +1,5 @@
-//! Where computations run from: a directory in the storage that has what their tree has, and nothing
-//! else. Never the work tree, which may change at any time.
+//! Exports: directories in the storage with the files of computations' trees, from which they run.
+//! The work tree is not used, since it may change at any time.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,16 +14,15 @@ use crate::storage::{FoundTree, NewTree, Storage, StorageError};
 use crate::task::name::ComputationName;
 use crate::task::workflow::Computation;
 
-/// How often a directory that other runs change is looked at before giving up.
+/// The number of attempts to use a directory that other runs change.
 pub(super) const MAX_TRIES: usize = 10;
 
 /// The trees of computations, in the storage.
 ///
-/// An isolated computation cannot change its directory: that is in `trees/`, shared by all runs. Each
-/// run hashes it once, and makes it if it is not there or is not what its name says. A computation
-/// that is not isolated may write to its directory, as interpreters do that keep what they have
-/// compiled. It gets one that is the run's own, of the computation's name, and no other run sees what
-/// it leaves there.
+/// An isolated computation cannot change its directory, which is in `trees/` and shared by all
+/// runs. Each run hashes it once, and replaces it if it is missing or wrong. A computation that is
+/// not isolated may write to its directory, as interpreters do that store compiled files. It gets a
+/// directory of this run, named by the computation, which no other run uses.
 #[derive(Debug)]
 pub struct Exports<'a> {
     storage: &'a Storage,

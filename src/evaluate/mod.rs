@@ -30,33 +30,33 @@ use crate::storage::ResultName;
 pub struct Evaluator<'a> {
     /// The evaluation, which gets the outcomes.
     pub evaluation: &'a Evaluation,
-    /// How missing calls are executed; without it, nothing is computed or written.
+    /// The settings for executions. Without them, nothing is computed or written.
     pub execution: Option<ExecutionSettings<'a>>,
     /// Receives events, in the thread where they happen.
     pub observe: &'a (dyn Fn(Event) + Sync),
 }
 
-/// How missing calls are executed.
+/// Settings for the execution of missing calls.
 #[derive(Clone, Copy)]
 pub struct ExecutionSettings<'a> {
     /// The executor that starts processes.
     pub executor: &'a dyn Executor,
     /// The directories that computations run from.
     pub exports: &'a Exports<'a>,
-    /// How often a call that fails is tried again.
+    /// The number of retries of a failed call.
     pub retries: u32,
-    /// How long an execution may take.
+    /// The time limit of an execution.
     pub limit: Option<Duration>,
-    /// The calls that are executed although their outputs are there.
+    /// The calls that are executed even if they have outputs.
     pub forced: &'a HashSet<ResultName>,
 }
 
 impl Evaluator<'_> {
-    /// Evaluates with so many workers, until every call is over.
+    /// Evaluates with this number of workers, until every call has ended.
     ///
     /// # Errors
     ///
-    /// Fails if the threads cannot be started, or if what was published cannot be flushed.
+    /// Fails if the threads cannot be started, or published outputs cannot be flushed.
     pub fn evaluate(&self, jobs: NonZeroUsize) -> Result<(), EvaluateError> {
         let Evaluation { task, storage, .. } = self.evaluation;
         storage.load_record_cache(&task.name);

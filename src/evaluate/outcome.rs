@@ -1,4 +1,4 @@
-//! How calls end, and what is told while they do.
+//! Outcomes of calls, and the events of an evaluation.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use crate::storage::{
     self, Holder, LogTail, Outputs, PriorAttempt, PublishError, ResultName, StorageError,
 };
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug)]
 pub enum Outcome {
     /// Its outputs were there.
     Reused(Outputs),
     /// Its outputs were there for another commit of the same computation.
     TakenOver(Outputs),
-    /// It was executed, and its outputs are there now.
+    /// It was executed and published.
     Executed(Outputs),
     /// Its outputs are not there, and nothing was to be computed. The name may be a guess.
     Missing(ResultName, Option<Box<PriorAttempt>>),
@@ -38,7 +38,7 @@ pub enum Outcome {
     Interrupted(ResultName),
 }
 
-/// Why a call was not executed to its end.
+/// The reason why a call was not executed to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfinished {
     /// It has started something that goes on elsewhere.
@@ -52,7 +52,7 @@ pub enum Unfinished {
     Refused(String),
 }
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// `exec` ended without success.
@@ -107,7 +107,7 @@ impl Outcome {
         Self::Failed { name, error, log: None, hint }
     }
 
-    /// The call's outputs, if they are there.
+    /// The call's outputs, if they exist.
     pub const fn outputs(&self) -> Option<&Outputs> {
         match self {
             Self::Reused(outputs) | Self::TakenOver(outputs) | Self::Executed(outputs) => {
@@ -145,13 +145,13 @@ pub enum Event {
     Retried(CallId, Box<Outcome>),
     /// Another run computes a call; its outputs will have this name.
     Held(CallId, ResultName, Holder),
-    /// Outputs of a call are there without a record, and may still be written; the call waits.
+    /// There are outputs of a call without a record, which may still be written to. The call waits.
     Unsettled(CallId, ResultName),
     /// A call is over; how, the evaluation knows.
     Ended(CallId),
 }
 
-/// Why a plan was not carried out to its end.
+/// The reason why a plan was not evaluated to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum EvaluateError {
     /// The threads cannot be started.

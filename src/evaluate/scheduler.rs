@@ -1,9 +1,9 @@
-//! The scheduler: which call is ready, and what becomes of it after each step.
+//! The scheduler: it decides when each call is processed.
 //!
-//! Workers process what is ready, submit what is to be executed, and seal what has been. An execution that
-//! ends later is sealed by whichever worker is free then. What was sealed goes to the event loop, in the thread that called, which
-//! flushes and publishes many calls together while the others go on; what another run computes is
-//! looked at again from time to time.
+//! Workers process ready calls, submit executions, and seal outputs. An execution that ends later
+//! is sealed by any free worker. Sealed calls go to the event loop, in the calling thread. It
+//! flushes and publishes many calls together while the workers go on, and polls the calls that
+//! other runs compute.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -21,10 +21,10 @@ use crate::executor::Completion;
 use crate::plan::CallId;
 use crate::storage::{Holder, ResultName, StorageError};
 
-/// How often calls that another run computes are looked at.
+/// The interval at which calls that other runs compute are polled.
 const POLL: Duration = Duration::from_millis(100);
 
-/// How often outputs that have not settled are looked at.
+/// The interval at which unsettled outputs are polled.
 const SETTLING: Duration = Duration::from_secs(1);
 
 /// A message from a worker to the event loop.
@@ -41,26 +41,26 @@ enum Message<'a> {
 struct Held {
     id: CallId,
     name: ResultName,
-    /// `None` if its outputs are there and have not settled.
+    /// `None` if its outputs have not settled.
     holder: Option<Holder>,
     /// When it was looked at.
     since: Instant,
 }
 
-/// How far the calls of a plan have come.
+/// The state of the calls of a plan.
 struct Scheduler<'e, 'a> {
     evaluator: &'e Evaluator<'a>,
     /// For each call, how many of its inputs are not known yet.
     pending_inputs: Vec<AtomicU32>,
-    /// For each call, whether it was told that its outputs have not settled.
+    /// Whether it was reported of each call that its outputs have not settled.
     unsettled: Vec<AtomicBool>,
-    /// How many calls are not over.
+    /// The number of calls that have not ended.
     left: AtomicUsize,
     /// Whether calls are looked at again when another one is over.
     waiting: AtomicBool,
     /// The calls that are being executed.
     running: Mutex<HashMap<CallId, Running<'a>>>,
-    /// Shared with completions, which may come when nobody waits for them any more.
+    /// Shared with completions, which may be delivered after the evaluation.
     queue: Arc<WorkQueue>,
     sender: Sender<Message<'a>>,
 }
@@ -92,7 +92,7 @@ pub(super) fn carry_out(
     let (sender, receiver) = channel();
     let pending = |(id, _)| AtomicU32::new(plan.pending_inputs(id) as u32);
     let ready = plan.calls().map(|(id, _)| id).filter(|id| plan.pending_inputs(*id) == 0);
-    // Where nothing is executed, nothing is reserved.
+    // Without execution, no slots are reserved.
     let slots = evaluator.execution.map_or(usize::MAX, |it| it.executor.capacity().get());
     let queue = Arc::new(WorkQueue::new(ready.collect(), slots));
     let scheduler = &Scheduler {
@@ -112,7 +112,7 @@ pub(super) fn carry_out(
             let worker = thread::Builder::new().name("worker".to_owned());
             match worker.spawn_scoped(scope, || scheduler.work()) {
                 Ok(thread) => threads.push(thread),
-                // Those that there are do all of it.
+                // The workers that were started do all the work.
                 Err(_) if !threads.is_empty() => break,
                 Err(error) => return Err(EvaluateError::Threads(error)),
             }
@@ -191,7 +191,7 @@ impl<'a> Scheduler<'_, 'a> {
     }
 
     fn send(&self, message: Message<'a>) {
-        // The other end is there until every call is over.
+        // The receiver exists until every call has ended.
         drop(self.sender.send(message));
     }
 
@@ -223,7 +223,7 @@ impl<'a> Scheduler<'_, 'a> {
         }
     }
 
-    /// Publishes what was executed, and looks after what others compute, until all is over.
+    /// Publishes sealed calls, and polls those of other runs, until every call has ended.
     fn event_loop(&self, receiver: &Receiver<Message<'a>>) -> Result<(), StorageError> {
         let mut held: Vec<Held> = Vec::new();
         let mut result = Ok(());
@@ -256,7 +256,7 @@ impl<'a> Scheduler<'_, 'a> {
         }
     }
 
-    /// Flushes what was executed, publishes it, flushes that, and tells it.
+    /// Flushes sealed calls, publishes them, flushes again, and reports them.
     fn publish(&self, executed: Vec<Executed<'a>>) -> Result<(), StorageError> {
         let storage = &self.evaluator.evaluation.storage;
         let ids: Vec<CallId> = executed.iter().map(|executed| executed.id).collect();

@@ -1,4 +1,4 @@
-//! The steps of a call: what each ends with, and what the next one needs.
+//! The steps of a call: their results, and the data that they pass on.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::plan::CallId;
 use crate::storage::{Call, Holder, Lease, ResultName, Sealed, Stage, StorageError, Stored};
 use crate::task::workflow::Computation;
 
-/// How far a call has come after a step.
+/// The state of a call after a step.
 pub(super) enum CallStep<'a> {
     /// It is over.
     Ended(Outcome),
@@ -19,11 +19,11 @@ pub(super) enum CallStep<'a> {
     Executed(Executed<'a>),
     /// Another run computes it; it is to be looked for again when that is over.
     Held(ResultName, Holder),
-    /// Its outputs are there without a record, and may still be written; it is to be looked for again.
+    /// It has outputs without a record, which may still be written to. It must be looked up again.
     Unsettled(ResultName),
 }
 
-/// A call of which the outputs are to be flushed and published.
+/// A call whose outputs must be flushed and published.
 pub(super) struct Executed<'a> {
     pub(super) id: CallId,
     pub(super) name: ResultName,
@@ -48,11 +48,11 @@ pub(super) struct Pending<'a> {
     pub(super) sources: Vec<Stored>,
     /// Something is remembered of it.
     pub(super) remembered: bool,
-    /// How often it is executed again if it fails.
+    /// The number of retries if it fails.
     pub(super) retries: u32,
-    /// How often it is executed again if it is lost.
+    /// The number of retries if it is lost.
     pub(super) replacements: u32,
-    /// How often it is executed again if another run replaces the export that it runs from.
+    /// The number of retries if another run replaces its export.
     pub(super) exports: usize,
     pub(super) lease: Lease<'a>,
 }
@@ -62,7 +62,7 @@ pub(super) struct Running<'a> {
     pub(super) pending: Pending<'a>,
     /// The directory that it runs from.
     pub(super) tree: VerifiedPath,
-    /// Where its outputs are written.
+    /// The stage of its outputs.
     pub(super) stage: Stage<'a>,
 }
 

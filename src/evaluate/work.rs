@@ -27,9 +27,9 @@ pub(super) struct WorkQueue {
 struct State {
     ready: VecDeque<CallId>,
     completed: VecDeque<(CallId, Result<Ended, ExecuteError>)>,
-    /// How many more calls may begin.
+    /// The number of calls that may still begin.
     slots: usize,
-    /// How many workers wait.
+    /// The number of waiting workers.
     idle: usize,
     /// There will be no more work.
     closed: bool,

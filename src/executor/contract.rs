@@ -1,4 +1,4 @@
-//! The contract of executors: what they do for whoever submits invocations.
+//! The contract between executors and callers that submit invocations.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -10,14 +10,15 @@ use super::sandbox::error::SandboxError;
 
 /// An executor: starts processes for invocations.
 ///
-/// It delivers the end of each execution when that has come, in any order and from any thread. A cluster
-/// does so long after [`submit`](Self::submit) has returned. An executor that needs a thread for each execution may
-/// use the one that submits, and deliver before it returns: so whoever submits to it brings the threads.
+/// It delivers the end of each execution when that has come, in any order and from any thread. A
+/// cluster does so long after [`submit`](Self::submit) has returned. An executor that needs a
+/// thread for each execution may use the one that submits, and deliver before it returns, so
+/// callers must submit from threads of their own.
 pub trait Executor: Send + Sync {
     /// Takes an invocation, to be started as soon as possible.
     fn submit(&self, invocation: Invocation, completion: Completion);
 
-    /// How many executions may run at once. Whoever submits more reserves what others could use.
+    /// The number of executions that may run at once. Submitting more keeps others waiting.
     fn capacity(&self) -> NonZeroUsize;
 
     /// Whether it takes invocations that are to be isolated; it refuses them otherwise.
@@ -25,7 +26,7 @@ pub trait Executor: Send + Sync {
         false
     }
 
-    /// Why it isolates nothing although it was to, if that has turned out.
+    /// The reason why it does not isolate although it should, if that is known.
     fn exposed(&self) -> Option<&SandboxError> {
         None
     }
@@ -41,10 +42,10 @@ pub trait Executor: Send + Sync {
         Err(ExecuteError::Refused(format!("{program} cannot be run by this executor")))
     }
 
-    /// Starts nothing any more, and asks what is running to end.
+    /// Starts no further execution, and asks the running ones to end.
     fn cancel(&self) {}
 
-    /// Starts nothing any more, and ends what is running.
+    /// Starts no further execution, and kills the running ones.
     fn kill(&self) {}
 
     /// Whether nothing is started any more.
@@ -58,7 +59,7 @@ pub trait Executor: Send + Sync {
 
 /// Delivers the end of one execution, once.
 ///
-/// If it is dropped before, the execution counts as lost: nobody waits for an end that never comes.
+/// Dropping it reports the execution as lost, so no caller waits forever.
 pub struct Completion(Option<Deliver>);
 
 type Deliver = Box<dyn FnOnce(Result<Ended, ExecuteError>) + Send>;

@@ -1,4 +1,4 @@
-//! How executions end.
+//! Ends of executions.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::sandbox::error::SandboxError;
 use crate::task::access::Rule;
 
-/// How an execution ended that was started.
+/// The end of an execution that was started.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ended {
     /// `exec` ended with exit status 0.
@@ -26,7 +26,7 @@ pub enum Ended {
 /// An execution that ended without success.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failed {
-    /// How `exec` ended.
+    /// The end of `exec`.
     pub status: Status,
     /// Its use of time and memory.
     pub usage: Usage,
@@ -50,7 +50,7 @@ pub struct Usage {
     pub peak: u64,
     /// A process may be left that can still write to the files of this execution, or of another.
     pub left_behind: bool,
-    /// How it was isolated.
+    /// Its isolation.
     pub isolation: Isolation,
 }
 
@@ -68,13 +68,13 @@ impl Usage {
         }
     }
 
-    /// How long the execution took, in seconds.
+    /// The duration of the execution, in seconds.
     pub fn seconds(&self) -> f64 {
         self.end.duration_since(self.start).as_secs_f64()
     }
 }
 
-/// How an execution was isolated.
+/// The isolation of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
     /// It was not.
@@ -83,14 +83,14 @@ pub enum Isolation {
     Namespaces,
 }
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// By itself, with this status; zero is success.
     Exited(i32),
     /// By this signal.
     Killed(i32),
-    /// By this signal, after so long a time that it was told to.
+    /// By this signal, which it got after this time limit.
     TimedOut(i32, Duration),
 }
 
@@ -104,7 +104,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// Why something did not run to its end.
+/// The reason why an execution did not run to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecuteError {
     /// It could not be started.
@@ -112,7 +112,7 @@ pub enum ExecuteError {
     Start {
         /// The file.
         exec: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
         /// Lines of `access` that would grant its interpreter, which its sandbox does not show.
         lacking: Vec<Rule>,
@@ -123,12 +123,12 @@ pub enum ExecuteError {
     /// A path does not lead to the file or directory any more that it led to when it was verified.
     #[error("{} was replaced while it was needed", .0.display())]
     Replaced(PathBuf),
-    /// The file for what it prints could not be made.
+    /// The log file could not be created.
     #[error("its log cannot be written")]
     Log {
         /// The file.
         log: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// It was started and cannot be waited for.
@@ -136,7 +136,7 @@ pub enum ExecuteError {
     Wait {
         /// The file.
         exec: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The user asked to stop.

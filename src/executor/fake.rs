@@ -8,7 +8,7 @@ use super::contract::{Completion, Executor};
 use super::ended::{Ended, Failed, Status, Usage};
 use super::invocation::Invocation;
 
-/// Calls a function in place of a process, in the thread that submits; what it returns is the exit
+/// Calls a function in place of a process, in the thread that submits. Its result is the exit
 /// status.
 #[derive(Debug)]
 pub struct Fake<F>(pub F);

@@ -1,4 +1,4 @@
-//! Invocations: what is to be executed, with paths that were verified on this host.
+//! Invocations: requests for executions, with paths that were verified on this host.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,13 +29,13 @@ pub struct Invocation {
     pub outbox: VerifiedPath,
     /// The directory in which the log is made.
     pub stage: VerifiedPath,
-    /// The name of the file that takes what it prints: an empty file, or one that is yet to be made.
+    /// The name of the log file, which is empty or does not exist.
     pub log: String,
     /// Access that it has beyond all that, in a sandbox.
     pub access: Access,
     /// Whether it is executed in a sandbox. An executor that has none refuses it then.
     pub isolate: bool,
-    /// How long it may take.
+    /// Its time limit.
     pub limit: Option<Duration>,
 }
 

@@ -1,9 +1,10 @@
-//! Signals: which are blocked and ignored is inherited, by this program and by what it executes.
+//! Signals: processes inherit which of them are blocked and ignored.
 //!
-//! A program that ignores SIGCHLD cannot wait for its children, and one that blocks SIGTERM cannot be
-//! asked to end. So both are put in order when a program starts, once for all processes that it starts:
-//! nothing is blocked, and what was ignored is caught by a handler that does nothing. Such a signal still
-//! has no effect here, so `nohup` works, and a handler becomes the default action with `exec`.
+//! A program that ignores SIGCHLD cannot wait for its children, and one that blocks SIGTERM cannot
+//! be asked to end. So both are reset when this program starts, for all processes that it starts:
+//! all signals are unblocked, and ignored ones are caught by a handler that does nothing. They
+//! still have no effect here, so `nohup` works, and a handler becomes the default action with
+//! `exec`.
 
 use std::fs;
 use std::sync::{Arc, OnceLock};
@@ -23,7 +24,7 @@ static IGNORED: OnceLock<u64> = OnceLock::new();
 pub fn put_in_order() {
     // Neither can fail for a signal that there is.
     let _unblocked = SigSet::empty().thread_set_mask();
-    // The standard library has SIGPIPE ignored, and what it starts has the default action.
+    // The standard library ignores SIGPIPE, and restores the default action in its children.
     let settled = |signal: &i32| *signal == SIGPIPE || FORBIDDEN.contains(signal);
     for signal in (1..=LAST).filter(|signal| was_ignored(*signal) && !settled(signal)) {
         let _caught = flag::register(signal, Arc::default());

@@ -1,8 +1,8 @@
-//! Invocations as they are written down: what another process, on another host, needs to execute
+//! Tickets: serialised invocations, with everything that a process on another host needs to execute
 //! them.
 //!
-//! Paths are names relative to the storage, which may be mounted elsewhere there, and inodes are left
-//! out. So whoever reads a ticket verifies everything anew: a ticket is a claim, not a proof.
+//! Paths are names relative to the storage, which may be mounted elsewhere there, and inodes are
+//! left out. So the reader of a ticket verifies everything again: a ticket is a claim, not a proof.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -21,7 +21,7 @@ use crate::task::access::Access;
 /// The format of tickets that this program writes and reads.
 const FORMAT: u32 = 1;
 
-/// How much of a file is hashed at once, in bytes.
+/// The number of bytes that are hashed at once.
 const PIECE: usize = 64 << 10;
 
 /// An invocation as it is written down.
@@ -82,13 +82,13 @@ impl Ticket {
         })
     }
 
-    /// Verifies everything that a ticket names in this storage, and returns what is to be executed.
-    /// `is_tree` says whether a directory has exactly the files of a Git tree.
+    /// Verifies everything that a ticket names in this storage, and returns the invocation.
+    /// `is_tree` returns whether a directory has exactly the files of a Git tree.
     ///
     /// # Errors
     ///
-    /// Refuses a ticket of another format, or with names that lead out of the storage. Fails if
-    /// something is not there, is reached through a symbolic link, or is not what the ticket says.
+    /// Refuses a ticket of another format, or with names that lead out of the storage. Fails if a
+    /// file does not exist, is behind a symbolic link, or differs from the ticket.
     pub fn verify(
         &self,
         storage: &Path,
@@ -147,7 +147,7 @@ fn plain(name: &str) -> Result<&Path, ExecuteError> {
     Err(ExecuteError::Refused(format!("its ticket names {name:?}, which is not in the storage")))
 }
 
-/// Finds what a name leads to, through directories only.
+/// Finds the file of a name, through directories only.
 fn verify(storage: &Path, name: &str, kind: FileType) -> Result<VerifiedPath, ExecuteError> {
     let mut path = storage.to_owned();
     let mut parts = plain(name)?.components().peekable();

@@ -9,8 +9,8 @@ use rustix::io::Errno;
 
 /// An absolute path without symbolic links, and the file or directory that it leads to.
 ///
-/// Somebody may put something else, or a link to it, in the place of any directory on the way.
-/// Whoever uses the path makes sure that the inode is the same.
+/// Any directory on the way may be replaced meanwhile, by a link or another directory. The user of
+/// the path must check that the inode is the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedPath {
     /// The path.

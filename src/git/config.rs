@@ -15,11 +15,11 @@ const SECTION: &str = "compeval";
 #[derive(Debug)]
 pub struct Config {
     repository: gix::Repository,
-    /// Where relative paths begin: the top of the work tree, as seen from the user's place.
+    /// The base of relative paths: the top of the work tree, relative to the current directory.
     top: PathBuf,
 }
 
-/// Why a setting cannot be told.
+/// The reason why a setting is unknown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -93,11 +93,11 @@ impl Config {
         }
     }
 
-    /// How many computations run at the same time: `compeval.jobs`.
+    /// The number of computations that run at the same time: `compeval.jobs`.
     ///
     /// # Errors
     ///
-    /// Fails if it is no number from 1.
+    /// Fails if it is not a number from 1.
     pub fn jobs(&self) -> Result<Option<NonZeroUsize>, ConfigError> {
         let Some(value) = self.value("jobs") else { return Ok(None) };
         let number = self.repository.config_snapshot().try_integer("compeval.jobs");

@@ -1,4 +1,4 @@
-//! The difference between two trees, file by file, as `git diff --stat` tells it.
+//! The difference between two trees by file, as in `git diff --stat`.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::trees::{FileEntry, Trees, blob, listing};
 use super::{GitResult, from};
 use crate::digest;
 
-/// How far a file is searched for what no text has, in bytes: as far as Git does.
+/// The number of bytes that are searched for zero bytes, as by Git.
 const LOOKED_AT: usize = 8000;
 
 /// A file that differs between two trees.
@@ -16,11 +16,11 @@ const LOOKED_AT: usize = 8000;
 pub struct FileChange {
     /// Its path in the trees.
     pub path: PathBuf,
-    /// How many lines came and went; `None` if it is no text.
+    /// The numbers of inserted and deleted lines; `None` if it is not a text.
     pub lines: Option<LineCounts>,
 }
 
-/// How many lines came and went.
+/// The numbers of inserted and deleted lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineCounts {
     /// Lines that only the new file has.
@@ -64,7 +64,7 @@ impl Trees {
     }
 }
 
-/// How many lines come and go between two texts; `None` if one is no text.
+/// Counts the inserted and deleted lines between two texts; `None` if one is not a text.
 fn lines(old: &[u8], new: &[u8]) -> Option<LineCounts> {
     let binary = |contents: &[u8]| contents.iter().take(LOOKED_AT).any(|byte| *byte == 0);
     if binary(old) || binary(new) {

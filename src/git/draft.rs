@@ -27,10 +27,10 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Makes the tree of a directory. `recorded` is the tree that HEAD has there, if any; what is
-    /// changed is relative to the directory.
+    /// Makes the tree of a directory. `recorded` is its tree at HEAD, if there is one; changed
+    /// paths are relative to the directory.
     ///
-    /// Each changed file is read once: the blob that its id names is what was read.
+    /// Each changed file is read once, so its blob has exactly the contents that were read.
     pub(super) fn new<'a>(
         repository: &Repository,
         dir: &Path,
@@ -51,7 +51,7 @@ impl Draft {
             let parts = || inside.iter().map(|part| part.as_bytes().as_bstr());
             let path = dir.join(inside);
             let full = top(&memory).join(&path);
-            // A directory in the place of a file is told by its files.
+            // A directory in the place of a file is represented by its files.
             let here = fs::symlink_metadata(&full).ok();
             let Some(metadata) = here.filter(|it| !it.is_dir() || is_repository(&full)) else {
                 editor.remove(parts())?;

@@ -1,7 +1,8 @@
 //! External filters: programs that Git's configuration names, and attributes give to files. None is
 //! ever started here.
 //!
-//! Without its filter nobody can tell what Git would record of a file. It counts as what it contains.
+//! Without its filter, the blob that Git would record of a file is unknown. Its own contents are
+//! used.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -58,7 +59,7 @@ pub(super) struct Drivers<'a> {
 }
 
 impl<'a> Drivers<'a> {
-    /// Those of a repository, if it has any.
+    /// The filters of a repository, if it has any.
     pub(super) fn of(repository: &'a Repository, index: &State) -> GitResult<Option<Self>> {
         let config = repository.config_snapshot();
         let sections = config.plumbing().sections_by_name(SECTION).into_iter().flatten();
@@ -83,7 +84,7 @@ impl<'a> Drivers<'a> {
     }
 }
 
-/// Whether a file contains just what a blob does.
+/// Whether a file has the contents of a blob.
 pub(super) fn is_blob(repository: &Repository, path: &Path, id: ObjectId) -> GitResult<bool> {
     let mut file = File::open(path)?;
     // The contents that a filter keeps elsewhere are large, and the blob is not.

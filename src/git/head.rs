@@ -1,7 +1,7 @@
-//! Which commit holds a directory.
+//! The commit of a directory.
 //!
-//! The commit of a directory is what `git rev-parse HEAD` says inside it, the HEAD of the
-//! innermost repository.
+//! The commit of a directory is the result of `git rev-parse HEAD` in it: the HEAD of the innermost
+//! repository.
 
 use std::collections::{BTreeSet, HashMap};
 use std::error::Error;
@@ -26,7 +26,7 @@ pub struct Head {
     pub tree: ObjectId,
 }
 
-/// Why the commit of a directory cannot be told.
+/// The reason why the commit of a directory is unknown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeadError {
@@ -41,19 +41,19 @@ pub enum HeadError {
     NotCommitted {
         /// The first digits of the commit at HEAD.
         commit: String,
-        /// Where the repository is.
+        /// The path of the repository.
         repository: PathBuf,
     },
     /// The directory belongs to a submodule of which nothing is checked out.
     #[error("is a submodule that is not checked out")]
     NotCheckedOut,
-    /// The repository belongs to another user, and nobody said that it can be trusted.
+    /// The repository belongs to another user, and is not trusted.
     #[error("the repository at {} belongs to another user", .0.display())]
     Untrusted(PathBuf),
     /// Git's data could not be read.
     #[error("the repository at {} cannot be read: {source}", repository.display())]
     Git {
-        /// Where the repository is.
+        /// The path of the repository.
         repository: PathBuf,
         /// The error of gix.
         source: Box<dyn Error + Send + Sync>,
@@ -126,7 +126,7 @@ impl Heads {
         Ok(self.entry(place)?.1.is_some())
     }
 
-    /// Returns the commit at HEAD of the innermost repository, and what it has at a place.
+    /// Returns the commit at HEAD of the innermost repository, and its entry for a path.
     fn entry(
         &mut self,
         place: &Path,
@@ -153,10 +153,10 @@ impl Heads {
         object_id(opened.commit).map_err(|source| HeadError::Git { repository: top, source })
     }
 
-    /// Returns what is not committed below a directory, in absolute paths.
+    /// Returns the uncommitted changes below a directory, as absolute paths.
     ///
-    /// All of the scope, a directory around it, is looked at together, as far as one repository
-    /// holds both: it is much cheaper to do so once.
+    /// The whole scope, a directory above it, is checked at once if it is in the same repository,
+    /// which is much cheaper.
     ///
     /// # Errors
     ///
@@ -198,7 +198,7 @@ impl Heads {
             Some((id, EntryKind::Tree | EntryKind::Commit)) => Some(id),
             _ => None,
         };
-        // Without its filter, a file is what it contains.
+        // Without its filter, a file counts with its own contents.
         let filtered = changes.filtered.iter().map(|it| &it.path);
         let changed: BTreeSet<&PathBuf> = changes.changed.iter().chain(filtered).collect();
         let changed = changed.into_iter().filter_map(|path| path.strip_prefix(dir).ok());
@@ -229,7 +229,7 @@ impl Heads {
         Ok(None)
     }
 
-    /// Returns where all repositories stand that were met so far; `None` if that cannot be told.
+    /// Returns the states of all repositories that were opened; `None` if one is unknown.
     pub fn standings(&self) -> Option<Vec<RepoState>> {
         self.opened
             .iter()

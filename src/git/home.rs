@@ -1,4 +1,4 @@
-//! Which repository a directory belongs to, whichever of its work trees that is in.
+//! The repository of a directory, whichever of its work trees that is in.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::snapshot::SnapshotError;
 use super::{GitResult, open, top};
 
-/// Where a repository is at home, and what tells it from another one at that path.
+/// The location of a repository, and its identity there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
     /// The real path of its main work tree, or of the repository itself if it is bare.

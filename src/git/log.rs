@@ -1,4 +1,4 @@
-//! Which commits between two touched a directory: what `git log FROM..TO -- PATH` tells.
+//! The commits between two that touched a directory, as in `git log FROM..TO -- PATH`.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -17,7 +17,7 @@ use crate::digest;
 pub struct ChangeLog {
     /// The newest of them.
     pub commits: Vec<LogLine>,
-    /// How many more there are.
+    /// The number of further commits.
     pub more: usize,
 }
 
@@ -31,10 +31,10 @@ pub struct LogLine {
 }
 
 impl Trees {
-    /// Returns the commits that `new` reaches and `old` does not, and that touched what has a path
-    /// in their repository; at most so many, the newest first. `None` if a commit is not there.
+    /// Returns the commits reachable from `new` but not from `old` that touched a path in their
+    /// repository: the newest ones, up to a number. `None` if a commit does not exist.
     ///
-    /// Of a merge that took all from one side the other side is left out, as Git does.
+    /// If a merge took everything from one side, the other side is left out, as by Git.
     ///
     /// # Errors
     ///

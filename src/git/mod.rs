@@ -1,7 +1,7 @@
 //! Reading Git repositories: the only folder that names gix.
 //!
-//! Nothing in them is changed. Knows nothing of tasks and the storage, but for
-//! where a task's repository keeps the names that its workflows read.
+//! Repositories are never changed. Tasks and the storage are unknown here, except for the place of
+//! the names that workflows read.
 
 mod config;
 mod diff;

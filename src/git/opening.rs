@@ -11,8 +11,8 @@ use gix::sec::identity::is_path_owned_by_current_user;
 
 use super::{GitResult, drivers, parameters};
 
-/// Settings that hold whatever else is configured: an id is what it names, not what `git replace`
-/// put in its place, and all that a file's metadata tells of a change is believed.
+/// Settings that override the configuration: objects are not replaced by `git replace`, and all
+/// metadata of files is trusted.
 const SETTINGS: [&str; 4] = [
     "core.useReplaceRefs=false",
     "core.checkStat=default",
@@ -20,22 +20,21 @@ const SETTINGS: [&str; 4] = [
     "gitoxide.objects.allocLimitIfReducedTrust=0",
 ];
 
-/// A repository that belongs to somebody else, and that `safe.directory` does not name.
+/// A repository of another user that `safe.directory` does not name.
 #[derive(Debug, thiserror::Error)]
 #[error("{} belongs to another user", .0.display())]
 pub(super) struct Untrusted(PathBuf);
 
 /// Opens a repository, given by the top of its work tree or by its own directory.
 ///
-/// It is opened with the user's configuration, and not if it belongs to somebody else whom
-/// `safe.directory` does not name. The work tree is the directory that holds `.git`, wherever
-/// `core.worktree` says it is. Drivers of filters are known by name, and cannot be started.
+/// It is opened with the user's configuration, but not if it belongs to another user and
+/// `safe.directory` does not name it. The work tree is the directory with `.git`, regardless of
+/// `core.worktree`. Filters are known by name, and cannot be started.
 pub(super) fn open(path: &Path) -> GitResult<Repository> {
     opened(path, false)
 }
 
-/// The same with one that is a submodule of a repository that was opened: whoever trusts that trusts
-/// its submodules.
+/// Opens a submodule of an open repository, which is trusted like that.
 pub(super) fn open_submodule(path: &Path) -> GitResult<Repository> {
     opened(path, true)
 }
@@ -57,7 +56,7 @@ fn opened(path: &Path, is_trusted: bool) -> GitResult<Repository> {
     Ok(repository)
 }
 
-/// Where the index of a repository is, wherever the environment says it is.
+/// The path of the index of a repository, regardless of the environment.
 pub(super) fn index_path(repository: &Repository) -> PathBuf {
     repository.git_dir().join("index")
 }

@@ -25,13 +25,13 @@ pub struct Commit {
 /// The commits that are reachable from a bad commit and not from a good one.
 #[derive(Debug)]
 pub struct Range {
-    /// Where the submodule is in the task's repository, if it is one.
+    /// The path of the submodule in the task's repository, if it is one.
     pub submodule: Option<PathBuf>,
     /// The good commit.
     pub good: digest::ObjectId,
     /// The bad commit.
     pub bad: digest::ObjectId,
-    /// Where the two part, if the good one is no ancestor of the bad one.
+    /// The merge bases of the two, if the good one is not an ancestor of the bad one.
     pub bases: Vec<digest::ObjectId>,
     /// The commits, in any order.
     pub commits: Vec<Commit>,

@@ -28,7 +28,7 @@ pub struct ReachableSet {
     literals: HashSet<StorageName>,
 }
 
-/// Why it cannot be told what a repository reaches.
+/// The reason why the reachable commits of a repository are unknown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReachError {
@@ -69,11 +69,11 @@ impl ReachError {
 }
 
 impl ReachableSet {
-    /// Adds what a repository reaches, given by any directory in it.
+    /// Adds the reachable commits of a repository, given by any directory in it.
     ///
     /// # Errors
     ///
-    /// Fails if not everything that it reaches can be told.
+    /// Fails if one of them is unknown.
     pub fn add(&mut self, dir: &Path) -> Result<(), ReachError> {
         let git = |source| ReachError::Git { repository: dir.to_owned(), source };
         let repositories = Rc::new(Repositories::open(dir).map_err(git)?);
@@ -176,7 +176,8 @@ impl<'a> Walk<'a> {
         Self { repositories, reach, linked: HashMap::new(), commits: Vec::new() }
     }
 
-    /// Notes what a commit records; returns the commit of a library that is not cloned, if so.
+    /// Adds the entries of a commit. Returns the commit of a library that is not cloned, if there
+    /// is one.
     fn commit(&mut self, commit: ObjectId) -> GitResult<Option<ObjectId>> {
         let task = OpenedCommit { id: commit, opened: OnceCell::new() };
         self.commits = vec![(PathBuf::new(), commit)];
@@ -220,7 +221,7 @@ impl<'a> Walk<'a> {
         let place = || way.iter().fold(place.to_owned(), |place, open| place.join(&open.name));
         for (name, id) in &open.submodules {
             self.reach.commits.insert(object_id(*id)?);
-            // Those of the library are computations, which need not be cloned.
+            // Submodules of the library are computations, which need not be cloned.
             if name == LIBRARY || self.repositories.having(*id)?.is_some() {
                 self.commits.push((place().join(name), *id));
             }

@@ -1,4 +1,4 @@
-//! Where a repository stands: at which commit, and with which index.
+//! The state of a repository: its commit and its index.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -19,7 +19,7 @@ pub struct RepoState {
 }
 
 impl RepoState {
-    /// Where a repository stands that was opened before.
+    /// The state of an open repository.
     pub(super) fn of(
         top: &Path,
         repository: &gix::Repository,
@@ -29,7 +29,7 @@ impl RepoState {
         Ok(Self { top: top.to_owned(), commit: object_id(commit)?, index })
     }
 
-    /// Where the top of its work tree is.
+    /// The top of its work tree.
     pub fn top(&self) -> &Path {
         &self.top
     }

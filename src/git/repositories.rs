@@ -55,14 +55,14 @@ impl Repositories {
     pub(super) fn needed(&self, id: ObjectId) -> GitResult<&Repository> {
         match self.having(id) {
             Ok(found) => Ok(found.ok_or(AbsentObject(id))?),
-            // Where so much is missing that not even the submodules are known.
+            // Even the submodules may be unknown if objects are missing.
             Err(why) => Err(format!("{} ({why})", AbsentObject(id)).into()),
         }
     }
 }
 
-/// Reads an object of a repository, and hashes it: what has another id than it was asked by is
-/// damaged, or was written over.
+/// Reads an object of a repository, and verifies its hash: an object with another id is damaged, or
+/// was overwritten.
 pub(super) fn object(repository: &Repository, id: ObjectId) -> GitResult<gix::Object<'_>> {
     let damaged = |why: String| {
         let repository = repository.git_dir().to_owned();
@@ -110,8 +110,8 @@ struct Damaged {
 )]
 struct AbsentObject(ObjectId);
 
-/// Those that the repository keeps in `modules/`, recorded now or not, and those that are checked
-/// out with a repository of their own.
+/// Returns the submodules in `modules/`, even if they are not recorded now, and those that are
+/// checked out with their own repository.
 fn find(task: &Repository) -> GitResult<Vec<Repository>> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();

@@ -55,7 +55,7 @@ fn parsed(repository: &Repository, rev: &str) -> GitResult<ObjectId> {
 
 fn asked(dir: &Path, rev: &str) -> Option<ObjectId> {
     let mut git = Command::new("git");
-    // The repository is the one that was given, and all that it takes is there.
+    // The repository and all objects exist.
     for name in LOCAL {
         git.env_remove(name);
     }

@@ -1,5 +1,5 @@
-//! Which directories of a commit are the same: those at the same place, and if they hold no links,
-//! those of the same tree.
+//! Identical directories of a commit: those at the same path, and those of the same tree if they
+//! have no links.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -26,7 +26,7 @@ impl Snapshot {
             let first = self.linked.borrow().is_empty();
             step.plain.set(!self.look_for_links(step.id)?);
             if first && step.plain.get() {
-                // Nobody asks of what is below any more: it is plain as well.
+                // Directories below it are not visited any more: it is plain as well.
                 self.linked.take();
             }
         }

@@ -19,7 +19,7 @@ use super::tree_path::{PathStep, TreePath};
 use super::{GitResult, from, object_id, top};
 use crate::digest;
 
-/// How many links are followed before there are too many.
+/// The greatest number of links that are followed.
 const LINKS: usize = 40;
 
 /// A commit, and the directory in it that paths are relative to.
@@ -43,13 +43,13 @@ pub struct Snapshot {
 /// The entries of a tree, sorted by name.
 pub(super) type TreeEntries = Vec<(OsString, EntryKind, ObjectId)>;
 
-/// How many trees are kept in memory beside those on the way to where somebody is.
+/// The number of trees kept in memory, besides those above the current one.
 const TREES: usize = 4096;
 
-/// How many bytes a file may have that is kept in memory.
+/// The greatest size of a file that is kept in memory, in bytes.
 const WORD: usize = 128;
 
-/// Why something is not to be had from a commit.
+/// The reason why an entry of a commit cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
@@ -63,7 +63,7 @@ pub enum SnapshotError {
         /// The error of gix.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Nothing has this path.
+    /// There is no entry with this path.
     #[error("does not exist")]
     Missing,
     /// A file stands on the way.
@@ -75,12 +75,12 @@ pub enum SnapshotError {
     /// Links lead to links without end.
     #[error("has too many levels of links")]
     Links,
-    /// Nothing tells which submodule is meant.
+    /// The submodule is ambiguous.
     #[error("there is no submodule that holds {}", path.display())]
     Submodule {
         /// The path that it should hold.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Box<Self>,
     },
     /// The task's own repository holds this.
@@ -164,20 +164,20 @@ impl Snapshot {
         object_id(self.commit).map_err(SnapshotError::Git)
     }
 
-    /// Tells what has this path, following links.
+    /// Finds the entry with this path, following links.
     ///
     /// # Errors
     ///
-    /// Fails if nothing has it, or Git's data cannot be read.
+    /// Fails if there is none, or Git's data cannot be read.
     pub fn find(&self, path: &Path) -> Result<TreePath, SnapshotError> {
         Ok(TreePath { step: self.way(path)?, directory: Rc::clone(&self.directory) })
     }
 
-    /// Tells what has this name in a directory, following links.
+    /// Finds the entry with this name in a directory, following links.
     ///
     /// # Errors
     ///
-    /// Fails if nothing has it, or Git's data cannot be read.
+    /// Fails if there is none, or Git's data cannot be read.
     pub fn entry(&self, directory: &TreePath, name: &OsStr) -> Result<TreePath, SnapshotError> {
         let step = self.follow(Rc::clone(&directory.step), name, &mut 0)?;
         Ok(TreePath { step, directory: Rc::clone(&self.directory) })
@@ -339,7 +339,7 @@ fn parts(path: &Path) -> impl Iterator<Item = &OsStr> {
     parts.map(Component::as_os_str)
 }
 
-/// Where an entry of a directory leads.
+/// The target of an entry of a directory.
 enum EntryTarget {
     PathStep(Rc<PathStep>),
     Link(PathBuf),

@@ -18,15 +18,16 @@ use super::drivers::{Drivers, is_blob};
 use super::opening::index_path;
 use super::{GitResult, to_path};
 
-/// How a directory differs from the commit at HEAD: files relative to the top of the work tree.
+/// The differences of a directory from the commit at HEAD: files relative to the top of the work
+/// tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Paths that are modified, staged, deleted, or neither tracked nor ignored; sorted.
     pub changed: Vec<PathBuf>,
     /// Ignored files, and directories of which everything is ignored; sorted.
     pub ignored: Vec<PathBuf>,
-    /// Files that have an external filter and do not contain what is recorded; sorted. They are
-    /// changed, too, unless the index says that Git has made them so.
+    /// Files with an external filter that differ from the recorded ones; sorted. They are changed,
+    /// too, unless the index says that Git has made them so.
     pub filtered: Vec<Filtered>,
 }
 
@@ -48,7 +49,7 @@ impl Changes {
         Self { changed: join(self.changed), ignored: join(self.ignored), filtered }
     }
 
-    /// Those in a directory.
+    /// The changes in a directory.
     pub(super) fn within(&self, dir: &Path) -> Self {
         let within = |paths: &[PathBuf]| {
             paths.iter().filter(|path| path.starts_with(dir)).cloned().collect::<Vec<_>>()
@@ -104,7 +105,7 @@ pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes>
                 Status::Untracked => changes.changed.push(path),
                 Status::Pruned | Status::Tracked => {}
             },
-            // Nothing but the index would change.
+            // Only the index would change.
             Item::IndexWorktree(change) if change.summary().is_none() => {}
             Item::IndexWorktree(_) | Item::TreeIndex(_) => changes.changed.push(path),
         }
@@ -120,7 +121,7 @@ pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes>
     Ok(changes)
 }
 
-/// Reads the index, which is large where a workflow is: nobody else has this one.
+/// Reads the index into a private copy, which may be large.
 pub(super) fn own_index(repository: &Repository) -> GitResult<gix::index::File> {
     let (path, hash) = (index_path(repository), repository.object_hash());
     if path.exists() {

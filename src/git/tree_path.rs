@@ -1,4 +1,4 @@
-//! Where something is in a commit, and what it is.
+//! Paths in a commit, with the objects there.
 
 use std::cell::{Cell, OnceCell};
 use std::ffi::OsString;
@@ -31,7 +31,7 @@ pub(super) struct PathStep {
     pub(super) entries: OnceCell<Rc<TreeEntries>>,
     /// It is known to hold neither links nor submodules, itself or anywhere below.
     pub(super) plain: Cell<bool>,
-    /// The number of its place, once somebody has asked for it.
+    /// The number of its path, once that was requested.
     pub(super) number: Cell<Option<u32>>,
 }
 
@@ -76,7 +76,7 @@ impl PathStep {
 }
 
 impl Drop for PathStep {
-    /// Drops what is above it in a loop: there is no limit to how deep it is.
+    /// Drops the steps above it in a loop, since there may be any number.
     fn drop(&mut self) {
         let mut above = self.above.take();
         while let Some(mut step) = above.and_then(Rc::into_inner) {
@@ -124,12 +124,12 @@ impl TreePath {
         }
     }
 
-    /// Where it really is, without links.
+    /// Its real path, without links.
     pub fn place(&self) -> PathBuf {
         relative(&self.step.place(), &self.directory)
     }
 
-    /// Where it is in the innermost repository.
+    /// Its path in the innermost repository.
     pub fn inside(&self) -> PathBuf {
         path(self.step.upwards().take_while(|step| !step.root))
     }
@@ -148,7 +148,7 @@ impl TreePath {
         object_id(self.step.commit).map_err(SnapshotError::Git)
     }
 
-    /// Which tree a directory is.
+    /// The identity of a directory's tree.
     pub fn tree(&self) -> TreeId {
         TreeId(self.step.id)
     }

@@ -1,4 +1,4 @@
-//! The files of trees, for whoever wants them somewhere else than in a work tree.
+//! Reading the files of trees, to write them somewhere else than into a work tree.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -48,7 +48,7 @@ pub enum TreeFileKind {
     Link(PathBuf),
 }
 
-/// A directory is not what it was.
+/// A directory has changed.
 #[derive(Debug, thiserror::Error)]
 #[error("{} has changed since the task was loaded: run it again", .0.display())]
 pub struct Changed(PathBuf);
@@ -68,11 +68,12 @@ impl Trees {
         Self { draft: Some(tree.clone()), ..Self::new(dir) }
     }
 
-    /// Tells all files of a tree, and of the submodules in it, in the order of their paths.
+    /// Passes all files of a tree, and of the submodules in it, to a function, in the order of
+    /// their paths.
     ///
     /// # Errors
     ///
-    /// Fails if Git's data cannot be read, or whoever is told does.
+    /// Fails if Git's data cannot be read, or the function fails.
     pub fn files(
         &self,
         tree: &digest::ObjectId,
@@ -109,7 +110,7 @@ impl Trees {
     pub fn are_in(&self, dir: &Path, tree: &digest::ObjectId) -> GitResult<bool> {
         let id = from(tree)?;
         let Some(found) = entries_in(dir, id.kind())? else { return Ok(false) };
-        // Where there are submodules, each is a directory, of which the tree knows the commit.
+        // Each submodule is a directory, and the tree has its commit.
         Ok(id_of(&found, id.kind())? == id || found == self.with(|it| listing(it, tree))?)
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-/// How long a process that was asked to end has to do so.
+/// The time that a process has to end after it was asked to.
 pub const GRACE: Duration = Duration::from_secs(5);
 
 /// The process groups that are running, by their leaders.
@@ -43,8 +43,8 @@ impl Groups {
         self.lock().cancelled
     }
 
-    /// Waits for the end of what a process leads, which may be asked to end meanwhile; tells whether
-    /// it took longer than a limit.
+    /// Waits for the end of a process group, which may be asked to end meanwhile. Returns whether
+    /// it exceeded a time limit.
     pub(super) fn wait<T>(
         &self,
         leader: Pid,
@@ -71,7 +71,7 @@ impl Groups {
     }
 }
 
-/// Waits for what a process leads, and makes it end after a time; tells whether it had to.
+/// Waits for a process group, and ends it after a time limit. Returns whether it did.
 fn wait_at_most<T>(leader: Pid, limit: Duration, wait: impl FnOnce() -> T) -> (T, bool) {
     let (sender, ended) = channel::<()>();
     thread::scope(|scope| {

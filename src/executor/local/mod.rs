@@ -1,9 +1,8 @@
 //! Processes of this host.
 //!
-//! Each `exec` leads a process group of its own. Whatever of the group is left when `exec` ends is
-//! killed, so that nobody goes on writing to what is then published. Who has left the group is told
-//! of (see `orphans`), and killed when nothing is executed any more. With a sandbox, nothing at all
-//! is left.
+//! Each `exec` leads its own process group. The rest of the group is killed when `exec` ends, so
+//! that published outputs are not written any more. Processes that have left the group are reported
+//! (see `orphans`), and killed at the end. With a sandbox, no process is left.
 //!
 //! The thread that submits an invocation waits for its process. Handing it to a thread of the executor
 //! would wake two threads for each call, one of them after the process has ended.

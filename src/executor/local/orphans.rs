@@ -1,9 +1,9 @@
 //! Processes that outlive the execution that started them.
 //!
-//! A process that has left its group cannot be killed with it. But the kernel gives a process whose
-//! parent has ended to the nearest ancestor that asks for it, which is this program: such an orphan
-//! is a child of its main thread, which starts nothing itself. So one look at that thread's list of
-//! children tells whether any process has escaped.
+//! A process that has left its group cannot be killed with it. But the kernel makes it a child of
+//! the nearest ancestor that asks for orphans, which is this program, when its parent ends. The
+//! main thread starts no process itself, so its list of children shows whether any process has
+//! escaped.
 
 use std::fs::{self, File};
 use std::io;
@@ -24,11 +24,11 @@ const POLL: Duration = Duration::from_millis(1);
 /// The orphans of this process.
 #[derive(Debug)]
 pub(super) struct Orphans {
-    /// The kernel's list of them. Whoever has the lock may reap: a number in the list stays the
-    /// number of an orphan as long as nobody does.
+    /// The kernel's list of orphans. Its lock is needed to reap one: a number in the list remains
+    /// that of an orphan until then.
     ///
-    /// `None` if the kernel has no such list, or if there were children before: then who is an
-    /// orphan cannot be told.
+    /// `None` if the kernel has no such list, or if there were children before, which cannot be
+    /// distinguished from orphans.
     list: Option<Mutex<File>>,
 }
 
@@ -44,10 +44,11 @@ impl Default for Orphans {
 }
 
 impl Orphans {
-    /// Waits until what is left of a killed group is gone; tells whether anybody else may be left.
+    /// Waits until the rest of a killed group has ended. Returns whether other processes may be
+    /// left.
     ///
-    /// The group's leader must have ended and be a zombie still, so that the group's number is
-    /// nobody else's, and the leader's children are orphans.
+    /// The group's leader must have ended and still be a zombie, so that the number of the group is
+    /// not reused and the leader's children are orphans.
     pub(super) fn outlive(&self, group: Pid) -> bool {
         while let Some(left) = self.left() {
             if !left.iter().any(|pid| getpgid(Some(*pid)) == Ok(group)) {
@@ -74,7 +75,7 @@ impl Orphans {
         }
     }
 
-    /// Reaps the orphans that have ended; returns the others, or `None` if that cannot be told.
+    /// Reaps ended orphans. Returns the others, or `None` if they are unknown.
     fn left(&self) -> Option<Vec<Pid>> {
         let list = self.list.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         let mut left = numbers(&list).ok()?;

@@ -19,7 +19,7 @@ use crate::executor::invocation::Invocation;
 use crate::executor::log::open_log;
 use crate::executor::verified::is_replaced;
 
-/// How often, a millisecond apart, a file that is just being written elsewhere is tried again.
+/// The number of attempts, a millisecond apart, to execute a file that another process is writing.
 const BUSY: usize = 1000;
 
 /// Executes, and waits for the end of the process group.
@@ -64,7 +64,7 @@ fn wait(
     let pid = Pid::from_child(&child);
     let (waited, late) = groups.wait(pid, limit, || wait_for(pid));
     waited?;
-    // It is a zombie still: its number, and so its group's, is nobody else's.
+    // It is still a zombie, so its number, which is also that of its group, is not reused.
     signal(pid, Signal::KILL);
     let left_behind = orphans.outlive(pid);
     let used = child.wait4()?;

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::executor::ended::{Ended, Failed, Isolation, Status, Usage};
 use crate::task::access::Rule;
 
-/// An execution that is over, as the system tells it.
+/// An ended execution, as the system reports it.
 pub(super) struct Over {
     /// Its exit status.
     pub(super) code: Option<i32>,
@@ -25,7 +25,7 @@ pub(super) struct Over {
 }
 
 impl Over {
-    /// How it ended by itself.
+    /// The exit status or signal.
     pub(super) fn status(&self) -> Status {
         match self.code {
             Some(code) => Status::Exited(code),
@@ -33,7 +33,7 @@ impl Over {
         }
     }
 
-    /// How it ended, given when it was started and how long it might take.
+    /// The end of the execution, by its start and its time limit.
     pub(super) fn ended(self, start: Timestamp, limit: Option<Duration>) -> Ended {
         let status = match (self.status(), limit) {
             (Status::Exited(0), _) => None,

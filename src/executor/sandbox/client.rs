@@ -84,8 +84,8 @@ impl Launcher {
         }
     }
 
-    /// Gives the number of the group back, waits until nothing of the execution runs any more, and
-    /// returns what it used.
+    /// Lets the launcher reap the group's leader, waits for the end of all processes of the
+    /// execution, and returns their resource usage.
     pub(in crate::executor) fn end(&mut self) -> Result<Used, SandboxError> {
         self.input.write_all(b"a").map_err(SandboxError::Lost)?;
         match self.reply()? {
@@ -104,7 +104,7 @@ impl Launcher {
 }
 
 impl Drop for Launcher {
-    /// Ends it, and what it executes if nobody waits for that.
+    /// Ends the launcher, and an execution that is not waited for.
     fn drop(&mut self) {
         let _gone = self.child.kill();
         let _gone = self.child.wait();

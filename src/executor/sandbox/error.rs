@@ -1,11 +1,11 @@
-//! Why something cannot be isolated.
+//! The reason why an execution cannot be isolated.
 
 use std::io;
 use std::path::PathBuf;
 
 use super::wire::Reply;
 
-/// Why something cannot be isolated.
+/// The reason why an execution cannot be isolated.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// A step failed.
@@ -15,7 +15,7 @@ pub enum SandboxError {
         doing: String,
         /// The path it was about; empty if there is none.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// The launcher cannot be started, or has ended.

@@ -1,12 +1,12 @@
 //! The system calls that are refused: a program in the kernel's filter language (seccomp).
 //!
-//! Namespaces do not divide everything. Keyrings, performance events, the kernel's log, and sockets to the
-//! host of a virtual machine are shared by all, and some interfaces reach deep into the kernel. A
-//! computation gets the answers of a kernel that was built without them. What needs a capability, such
-//! as to mount, needs no filter: there are none.
+//! Namespaces do not separate everything. Keyrings, performance events, the kernel's log, and
+//! sockets to the host of a virtual machine are shared by all, and some interfaces reach deep into
+//! the kernel. To a computation, the kernel seems to be built without them. System calls that need
+//! a capability, such as to mount, need no filter, since a computation has none.
 //!
-//! The launcher installs it once; what it forks inherits it. All else is answered by the kernel's own
-//! table without running the program, but for the few calls whose arguments count.
+//! The launcher installs the filter once, and its children inherit it. The kernel allows all other
+//! calls by a table, without running the program, except for the few whose arguments matter.
 
 use std::io;
 
@@ -17,9 +17,9 @@ use seccompiler::sock_filter as Instruction;
 
 /// The system calls of an architecture, by their numbers.
 struct Calls {
-    /// As the kernel tells it: `AUDIT_ARCH_*`.
+    /// As in the kernel: `AUDIT_ARCH_*`.
     architecture: u32,
-    /// The bits of a number that count. On x86-64 another one tells the x32 variant.
+    /// The significant bits of a number. On x86-64, another bit marks the x32 variant.
     mask: u32,
     /// The calls that are not there.
     refused: [u32; 11],
@@ -107,8 +107,8 @@ const FAMILIES: [AddressFamily; 4] =
 /// The first argument of `socketcall` that makes a socket.
 const SYS_SOCKET: u32 = 1;
 
-/// Where the kernel puts what a filter may look at: the number, the architecture, the first argument,
-/// of which the lower half comes first.
+/// The offsets of the data for a filter: the number, the architecture, and the first argument, its
+/// lower half first.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const ARGUMENT: u32 = 16;

@@ -45,7 +45,7 @@ pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode 
 fn prepare(alone: bool, devices: &[PathBuf]) -> Result<Ready, StepError> {
     // Files that were open when this program was started would be a way out.
     close_fds::set_fds_cloexec(3, &[]);
-    // Ctrl-C is for whoever started the launcher, and no execution has a terminal.
+    // Ctrl-C is handled by the parent of the launcher, and executions have no terminal.
     setsid().map_err(at("leave the session", ""))?;
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let mut flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNS | UnshareFlags::NEWUTS;
@@ -58,7 +58,7 @@ fn prepare(alone: bool, devices: &[PathBuf]) -> Result<Ready, StepError> {
     // In a user namespace of its own a process would have all capabilities. Where /proc/sys cannot be
     // written, as in containers, the filter refuses them.
     let _filtered = fs::write("/proc/sys/user/max_user_namespaces", "0");
-    // The names of control groups tell who runs. Older kernels have no namespaces of them.
+    // The names of control groups identify the user. Older kernels have no namespaces for them.
     let _older_kernel = unshare(UnshareFlags::NEWCGROUP);
     rustix::system::sethostname(b"sandbox").map_err(at("change the name of the host", ""))?;
     if alone {
@@ -67,7 +67,7 @@ fn prepare(alone: bool, devices: &[PathBuf]) -> Result<Ready, StepError> {
         let _older_kernel = fs::write("/proc/sys/net/ipv4/tcp_max_tw_buckets", "0");
     }
     let ready = Ready::with(system::prepare(devices)?)?;
-    // Without it more of the kernel can be reached, but nothing of the file system. `ce doctor` tells.
+    // Without it more of the kernel can be reached, but no files. `ce doctor` reports that.
     let _older_kernel = filter::install(alone);
     Ok(ready)
 }
@@ -86,7 +86,7 @@ fn serve(mut root: Ready) -> Result<(), End> {
         send(&Reply::Started(exec.as_raw_nonzero().get()));
         send(&Reply::Ended(follow(exec)?));
         input.read_exact(&mut [0]).map_err(at("read", "standard input"))?;
-        // Reaped only now that nobody sends signals any more: its number was nobody else's.
+        // Reaped only after the last signal was sent, so that its number was not reused.
         let used = reap(exec)?;
         match init.end_all()? {
             None => send(&Reply::Used(used)),
@@ -99,7 +99,7 @@ fn serve(mut root: Ready) -> Result<(), End> {
     Ok(())
 }
 
-/// Forks a process that becomes `exec`. If it cannot, tells why, and there is none.
+/// Forks a process that becomes `exec`. If that fails, it reports why and ends.
 fn begin(root: &Ready, spec: &SandboxSpec) -> Result<Option<Pid>, End> {
     let (replies, sender) = pipe_with(PipeFlags::CLOEXEC).map_err(at("make", "a pipe"))?;
     let Some(exec) = forked()? else {
@@ -118,8 +118,8 @@ fn begin(root: &Ready, spec: &SandboxSpec) -> Result<Option<Pid>, End> {
     Ok(None)
 }
 
-/// Waits for the end of a child, and leaves it a zombie; returns how it ended: an exit status, or
-/// minus a signal. If whoever started the launcher is gone, so is the launcher.
+/// Waits for the end of a child, and leaves it a zombie. Returns its exit status, or minus a
+/// signal. Ends this process if its parent has ended.
 fn follow(child: Pid) -> Result<i32, StepError> {
     let ended = pidfd_open(child, PidfdFlags::empty()).map_err(at("watch a process", ""))?;
     let input = io::stdin();

@@ -1,12 +1,12 @@
-//! Isolation: executions see and touch what is theirs, and nothing else.
+//! Isolation: executions can access their own files only.
 //!
 //! A launcher, which is this program started again with a hidden argument, prepares namespaces once
 //! and forks executions in them. Imports go one way, from the first to the last of these lines:
 //!
-//! - `pool`, `client`: who starts launchers and asks them; `explain` says what an execution may have missed.
-//! - `launcher`, with `execution` and `namespace_init`: the other side; `process` is what they share.
-//! - `root`, `system`, `loopback`, `privileges`, `filter`: what an execution is put into.
-//! - `spec`: a value that says what an execution sees. `mounts`, `error` and `wire` are used by all.
+//! - `pool`, `client`: starting launchers and sending requests; `explain` finds paths that an execution may lack.
+//! - `launcher`, with `execution` and `namespace_init`: the launcher's side, with `process` for all its processes.
+//! - `root`, `system`, `loopback`, `privileges`, `filter`: the environment of an execution.
+//! - `spec`: the visible files and the environment of an execution, as a value. `mounts`, `error` and `wire` are used by all.
 
 mod client;
 pub(super) mod error;

@@ -16,19 +16,19 @@ use super::wire::Reply;
 /// Neither set-user-id programs nor devices.
 pub(super) const QUIET: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
-/// Where the launcher has the host's file system.
+/// The directory of the host's file system in the launcher.
 pub(super) const OLD: &str = "/old";
 
-/// Where the launcher has a root for executions.
+/// The directory of the root for executions in the launcher.
 pub(super) const SYSTEM: &str = "/system";
 
-/// Where other things are mounted.
+/// The directory for other mounts.
 pub(super) const NEW: &str = "/new";
 
 /// The step that fails if a path leads elsewhere than when it was verified.
 pub(super) const VERIFY: &str = "find again";
 
-/// A step that failed: what was being done to which path.
+/// A failed step: the operation and the path.
 #[derive(Debug)]
 pub(super) struct StepError {
     pub(super) doing: &'static str,
@@ -44,7 +44,7 @@ impl StepError {
     }
 }
 
-/// Says what was being done to which path when something failed.
+/// Adds the operation and the path to an error.
 pub(super) fn at<E: Into<io::Error>>(
     doing: &'static str,
     path: impl Into<PathBuf>,

@@ -27,12 +27,12 @@ use super::root::enter;
 use super::system::{self, PROC};
 use super::wire::Used;
 
-/// It is ready, and nobody else is in its namespace.
+/// It is ready, and the only process in its namespace.
 const ALONE: u8 = b'a';
-/// Others are there, all of whom are killed, and children of the launcher.
+/// It has killed all other processes, and children of the launcher are among them.
 const OTHERS: u8 = b'o';
-/// Nobody else is there, and it ends: it has reaped, so what it used tells what they used, or somebody
-/// has limited it.
+/// It is the only process, and ends: it has reaped others, so its resource usage includes theirs,
+/// or it was limited by one of them.
 const LAST: u8 = b'l';
 
 /// Limits that a process can lower for another one of the same user without any privilege.
@@ -80,8 +80,8 @@ impl NamespaceInit {
         init.hear().map(|_| init).map_err(|_| End::Over)
     }
 
-    /// Ends what is left of an execution of which `exec` was reaped. Returns what that used if
-    /// anything was left; then this has ended as well.
+    /// Ends the remaining processes of an execution after `exec` was reaped. Returns their resource
+    /// usage if there were any; then the init has ended as well.
     pub(super) fn end_all(&mut self) -> Result<Option<Used>, StepError> {
         loop {
             self.asks.write_all(b"e").map_err(at("ask", "number one"))?;
@@ -124,8 +124,8 @@ fn show_processes() -> Result<Option<File>, StepError> {
             unmount(NEW, UnmountFlags::DETACH).map_err(at("let go of", "/proc"))?;
             numbers
         }
-        // A container that covers parts of its own /proc lets nobody see another one whole. Of the
-        // host's, processes can be seen, and nothing be done to them.
+        // A container that covers parts of its own `/proc` allows no complete other one. Processes
+        // of the host are visible in the host's, but cannot be affected.
         Err(Errno::PERM) => {
             let host = below(OLD, Path::new("/proc"));
             bind_read_only(&host, Path::new(PROC), flags)?;
@@ -185,7 +185,7 @@ fn serve(mut asked: &File, mut tells: &File, numbers: Option<&File>) -> Result<(
     }
 }
 
-/// Ends all other processes of the namespace; tells whether none is there any more.
+/// Ends all other processes of the namespace. Returns whether none is left.
 fn end_all(reaped: &mut bool) -> Result<bool, StepError> {
     let nobody = Err(Errno::SRCH);
     if kill_process_group(Pid::INIT, Signal::KILL) == nobody {
@@ -195,7 +195,7 @@ fn end_all(reaped: &mut bool) -> Result<bool, StepError> {
     Ok(test_kill_process_group(Pid::INIT) == nobody)
 }
 
-/// Reaps those who have ended, or waits for all; tells whether there was any.
+/// Reaps ended children, or waits for all. Returns whether there was any.
 fn reap_all(options: WaitOptions) -> Result<bool, StepError> {
     let mut any = false;
     loop {

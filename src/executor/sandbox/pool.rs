@@ -88,7 +88,7 @@ pub(in crate::executor) fn specify(invocation: &Invocation) -> Result<SandboxSpe
     })
 }
 
-/// Returns the lines that may be missing in `access`, as far as what was printed tells.
+/// Returns the lines that may be missing in `access`, as far as the log shows.
 pub(in crate::executor) fn lacking(spec: &SandboxSpec) -> Vec<Rule> {
     let log = tail(&spec.log(), TAIL).unwrap_or_default();
     explain::lacking(spec, &String::from_utf8_lossy(&log), Path::exists)

@@ -8,8 +8,8 @@ use rustix::thread::{
 
 use super::mounts::{StepError, at};
 
-/// Gives up all capabilities but some: neither this process nor what it starts can get any other,
-/// not even as root.
+/// Gives up all capabilities but some: neither this process nor its children can get any other, not
+/// even as root.
 pub(super) fn give_up(but: CapabilitySet) -> Result<(), StepError> {
     let bits = CapabilitiesSecureBits::NO_ROOT
         | CapabilitiesSecureBits::NO_ROOT_LOCKED

@@ -10,12 +10,12 @@ use wait4::try_wait4_pid;
 use super::mounts::{StepError, at};
 use super::wire::{Reply, Used};
 
-/// Why a process ends that is, or was forked from, a launcher.
+/// The reason for the end of a launcher, or of a process forked from one.
 #[derive(Debug)]
 pub(super) enum End {
     /// Something failed.
     Failed(StepError),
-    /// It has done its work, or another process has told why that is not possible.
+    /// It has done its work, or another process has reported the failure.
     Over,
 }
 
@@ -27,7 +27,7 @@ impl From<StepError> for End {
 
 /// Sends a message to the process that started the launcher. What was forked uses the same pipe: a frame is one write.
 pub(super) fn send(reply: &Reply) {
-    // If this fails nobody is left to read it.
+    // If this fails, the reader has ended.
     let _gone = rustix::io::write(io::stdout(), &reply.frame());
 }
 
@@ -50,7 +50,8 @@ pub(super) fn forked() -> Result<Option<Pid>, StepError> {
     }
 }
 
-/// Waits for a child and reaps it; returns what it and the processes that it has reaped used.
+/// Waits for a child and reaps it. Returns the resource usage of it and of the processes that it
+/// has reaped.
 pub(super) fn reap(child: Pid) -> Result<Used, StepError> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     waitid(WaitId::Pid(child), options).map_err(at("wait", ""))?;

@@ -1,7 +1,7 @@
-//! The root of one execution: nothing but what is mounted in it.
+//! The root file system of an execution, which has only its mounts.
 //!
-//! The launcher has one that is ready but for what differs between executions. An execution that is
-//! granted more than others builds its own: its mount points are for nobody else to see.
+//! The launcher prepares one with everything that all executions share. An execution with further
+//! grants builds its own, since its mount points must not be visible to others.
 
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -23,7 +23,7 @@ use crate::executor::verified::open_verified;
 #[derive(Debug)]
 pub(super) struct Ready {
     parts: Vec<Part>,
-    /// How many inputs it has mount points for.
+    /// The number of inputs with mount points.
     inputs: usize,
 }
 

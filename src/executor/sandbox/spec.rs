@@ -10,18 +10,19 @@ use crate::executor::invocation::Invocation;
 use crate::executor::verified::VerifiedPath;
 use crate::task::access::{Access, Rule};
 
-/// Where the directory of the computation is shown.
+/// The path of the computation's directory in the sandbox.
 pub(crate) const COMPUTATION: &str = "/computation";
-/// Where the inputs are shown, by their numbers.
+/// The directory of the inputs in the sandbox, named by number.
 pub(crate) const INPUTS: &str = "/inputs";
-/// Where the outputs are written, by their numbers.
+/// The directory of the outputs in the sandbox, named by number.
 pub(super) const OUTPUTS: &str = "/outputs";
 /// The working directory, which is all that can be written else.
 pub(super) const TMP: &str = "/tmp";
 /// An empty directory.
 pub(super) const HOME: &str = "/home/compeval";
 
-/// How many directories every execution has of its own: the computation's, for outputs, to work in.
+/// The number of directories of every execution: the computation's, the outbox, and the working
+/// directory.
 const OWN: usize = 3;
 
 /// The environment, but for what `access` passes on.
@@ -33,7 +34,7 @@ const ENVIRONMENT: [(&str, &str); 5] = [
     ("TZ", "UTC"),
 ];
 
-/// How a path of the host is shown.
+/// The access to a path of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// It can be read and executed.
@@ -178,7 +179,7 @@ impl Bind {
         Self { mode, source: source.path.clone(), id: Some(source.id), target }
     }
 
-    /// Shows what a line of `access` grants, under its own name.
+    /// Binds a path granted by a line of `access`, under its own name.
     fn granted(mode: Mode, path: &Path) -> Result<Self, (PathBuf, io::Error)> {
         let source = path.canonicalize().map_err(|error| (path.to_owned(), error))?;
         Ok(Self { mode, source, id: None, target: path.to_owned() })
@@ -206,7 +207,7 @@ pub(super) fn name(dir: &str, number: usize) -> PathBuf {
     Path::new(dir).join(format!("{number:02}"))
 }
 
-/// Where names of hosts are looked up, if that is elsewhere than in `/etc`.
+/// The configuration of the name resolver, if it is not in `/etc`.
 fn resolver() -> Option<Bind> {
     let source = Path::new("/etc/resolv.conf").canonicalize().ok()?;
     let elsewhere = !source.starts_with("/etc") && !source.starts_with("/usr");

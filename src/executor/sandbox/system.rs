@@ -1,7 +1,7 @@
 //! The files that all executions of a launcher share: the host's programs and libraries, read-only.
 //!
-//! A launcher lives in a file system of its own in memory: `/old` is the host's, `/system` is the root
-//! of an execution but for what it has of its own, and on `/new` other things are mounted.
+//! A launcher has its own file system in memory: `/old` is the host's, `/system` is the common part
+//! of the root of executions, and `/new` is for other mounts.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -17,10 +17,11 @@ use super::mounts::{
 };
 use super::spec::TMP;
 
-/// Where number one shows the processes of its namespace.
+/// The `/proc` of the namespace's init.
 pub(super) const PROC: &str = "/system/proc";
 
-/// Where programs, libraries and their configuration are. What is a link on the host is one inside.
+/// The directories of programs, libraries and their configuration. A link on the host is a link in
+/// the sandbox.
 pub(super) const PROGRAMS: [&str; 13] = [
     "/usr",
     "/bin",
@@ -40,7 +41,7 @@ pub(super) const PROGRAMS: [&str; 13] = [
 /// The devices that do no harm.
 pub(crate) const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 
-/// Files of `/proc` that tell of all processes of the host, or of what keyrings hold.
+/// Files of `/proc` with data on all processes of the host, or on keyrings.
 pub(crate) const TELLING: [&str; 4] = ["keys", "key-users", "sched_debug", "timer_list"];
 
 /// A part of the system, by its name.
@@ -48,9 +49,9 @@ pub(crate) const TELLING: [&str; 4] = ["keys", "key-users", "sched_debug", "time
 pub(super) enum Part {
     /// A symbolic link.
     Link {
-        /// Where it is.
+        /// Its path.
         name: PathBuf,
-        /// Where it leads to, relative to that.
+        /// Its target, relative to that.
         to: PathBuf,
     },
     /// A mount in the launcher's root for executions.
@@ -94,7 +95,7 @@ pub(super) fn prepare(devices: &[PathBuf]) -> Result<Vec<Part>, StepError> {
     Ok(parts)
 }
 
-/// Where a link leads to, in words that mean the same below another root.
+/// The target of a link, in a form that means the same below another root.
 fn relative(name: &Path, to: &Path) -> PathBuf {
     let Ok(to) = to.strip_prefix("/") else {
         return to.to_owned();
@@ -159,7 +160,7 @@ fn hide_secrets(etc: &Path) -> Result<(), StepError> {
     Ok(())
 }
 
-/// Covers files of `/proc` that tell of others, and those that only root may read.
+/// Covers files of `/proc` with data on others, and those that only root may read.
 pub(super) fn cover_proc() -> Result<(), StepError> {
     let (telling, mut secret) = (TELLING.map(|name| Path::new(PROC).join(name)), Vec::new());
     if geteuid().is_root() {

@@ -20,11 +20,11 @@ pub(super) const HOST_NETWORK: &str = "host";
 pub(super) enum Reply {
     /// It can isolate.
     Ready,
-    /// A step failed: what was being done, with which path, and the error number.
+    /// A step failed: the operation, the path, and the error number.
     Failed(String, PathBuf, i32),
     /// `exec` was started, and leads this process group.
     Started(i32),
-    /// `exec` ended: an exit status, or minus a signal. The number of its group is nobody else's yet.
+    /// `exec` ended: an exit status, or minus a signal. The number of its group is not reused yet.
     Ended(i32),
     /// An execution could not begin.
     Over,
@@ -140,7 +140,7 @@ impl Frame {
 pub(super) struct Parts(std::vec::IntoIter<u8>);
 
 impl Parts {
-    /// Receives a message; `None` if nobody sends one any more.
+    /// Receives a message; `None` if all senders are closed.
     pub(super) fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
         let mut size = [0; 8];
         match from.read_exact(&mut size) {
