@@ -105,12 +105,12 @@ fn between(
         }
     }
     let bases = repository.merge_bases_many(good, &[bad])?;
-    let bases = bases.into_iter().map(gix::Id::detach).filter(|base| *base != good);
+    let others = bases.into_iter().map(gix::Id::detach).filter(|base| *base != good);
     Ok(Range {
         submodule,
         good: object_id(good)?,
         bad: object_id(bad)?,
-        bases: bases.map(object_id).collect::<GitResult<_>>()?,
+        bases: others.map(object_id).collect::<GitResult<_>>()?,
         commits,
     })
 }

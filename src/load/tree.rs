@@ -76,8 +76,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
 
     /// Reads the whole workflow. Returns the expression unless there are problems.
     pub(super) fn load(mut self) -> Option<Workflow> {
-        let task = self.library.source.task();
-        let task = self.findings.note(Path::new(""), task)?;
+        let task = self.findings.note(Path::new(""), self.library.source.task())?;
         let mut entered = self.enter(&task, "workflow");
         loop {
             let node = match entered {

@@ -195,10 +195,8 @@ fn sorted(commits: Vec<Commit>, last: &ObjectId) -> Vec<Commit> {
 fn parents(commits: &[Commit]) -> Vec<Vec<usize>> {
     let places: HashMap<&ObjectId, usize> =
         commits.iter().enumerate().map(|(at, commit)| (&commit.id, at)).collect();
-    let known = |commit: &Commit| {
-        commit.parents.iter().filter_map(|parent| places.get(parent).copied()).collect()
-    };
-    commits.iter().map(known).collect()
+    let parents = commits.iter().map(|commit| commit.parents.iter());
+    parents.map(|parents| parents.filter_map(|it| places.get(it).copied()).collect()).collect()
 }
 
 #[cfg(test)]

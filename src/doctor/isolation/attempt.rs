@@ -168,9 +168,9 @@ fn privileges(_: &Targets) -> Option<String> {
 }
 
 fn mounting(_: &Targets) -> Option<String> {
-    let nowhere = || mount("tmpfs", "/tmp", "tmpfs", MountFlags::empty(), None);
+    let mounted = mount("tmpfs", "/tmp", "tmpfs", MountFlags::empty(), None);
     let writable = || mount_remount(COMPUTATION, MountFlags::BIND, "");
-    let tried = possible(nowhere(), "something can be mounted")
+    let tried = possible(mounted, "something can be mounted")
         .or_else(|| possible(writable(), "the computation can be made writable"))
         .or_else(|| possible(unmount("/usr", UnmountFlags::DETACH), "the system can be removed"));
     // If there is a user namespace already, a mount namespace is enough.

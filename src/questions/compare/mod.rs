@@ -176,13 +176,11 @@ fn pairs(
             alike.then(|| pairs.map(|(a, b)| (b.label.to_string(), [a.node, b.node])).collect())
         }
         (Node::Input(a), Node::Input(b)) => {
-            let same = one.task.inputs[a.index()] == other.task.inputs[b.index()];
-            same.then(Vec::new)
+            (one.task.inputs[a.index()] == other.task.inputs[b.index()]).then(Vec::new)
         }
         (Node::Literal(a), Node::Literal(b)) => (a == b).then(Vec::new),
         (Node::File(a), Node::File(b)) => {
-            let same = one.task.files[a.index()].path == other.task.files[b.index()].path;
-            same.then(Vec::new)
+            (one.task.files[a.index()].path == other.task.files[b.index()].path).then(Vec::new)
         }
         _ => None,
     }

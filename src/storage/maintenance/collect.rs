@@ -90,8 +90,7 @@ impl<'a> Maintenance<'a> {
                 Entry::Call(name) => self.storage.leases().acquire(name).ok(),
                 Entry::Job(_) | Entry::TaskInput(_) => None,
             };
-            let is_call = matches!(entry, Entry::Call(_));
-            if is_call && lease.is_none() || self.exists(&entry.record())? {
+            if matches!(entry, Entry::Call(_)) && lease.is_none() || self.exists(&entry.record())? {
                 continue;
             }
             let mut files = 0..entry.expected_files(&record).len();
