@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::problems::{LoadFault, Problems};
 use super::source::{Located, TaskSource};
 use super::{DEFAULTS, nearest};
-use crate::task::name::InputName;
+use crate::task::name::{InputName, TaskPath};
 use crate::task::workflow::{FileContents, TaskFile, TaskFileId};
 
 /// The files found so far.
@@ -36,11 +36,7 @@ impl OwnFiles {
         if let Some(known) = self.known.get(path) {
             return Ok(*known);
         }
-        if path.split('/').any(|part| matches!(part, "" | "." | ".."))
-            || path.contains(char::is_control)
-        {
-            return Err(LoadFault::FilePath(path.to_owned()));
-        }
+        let name: TaskPath = path.parse().map_err(LoadFault::Name)?;
         let contents = match contents(source, path) {
             Err(LoadFault::Missing | LoadFault::NotADirectory) => {
                 return Err(LoadFault::NoFile(path.to_owned()));
@@ -48,7 +44,7 @@ impl OwnFiles {
             contents => findings.note(path.as_ref(), contents),
         };
         let id = contents.map(|contents| {
-            self.found.push(TaskFile { path: path.to_owned(), contents });
+            self.found.push(TaskFile { path: name, contents });
             TaskFileId::at(self.found.len() - 1)
         });
         self.known.insert(path.to_owned(), id);

@@ -148,9 +148,6 @@ pub enum LoadFault {
     /// The task has no file with this path.
     #[error("the task has no file {0:?}")]
     NoFile(String),
-    /// The value of a node `file` is not a path in the task.
-    #[error("{0:?} is not a path in the task")]
-    FilePath(String),
     /// A computation has uncommitted changes.
     #[error("has uncommitted changes: {}", listed(.0))]
     Uncommitted(Vec<PathBuf>),
@@ -262,7 +259,6 @@ impl LoadFault {
             Self::NoOutput => "remove the file to pass up all outputs",
             Self::Outside(_) => "link only to what is committed with the task",
             Self::Elsewhere => "commit a file there that does the same, instead of the link",
-            Self::FilePath(_) => "write it relative to the task, without . and .. and empty parts",
             Self::UncommittedFile => "git add and git commit it, or evaluate with --dirty",
             Self::Uncommitted(_) => "git add and git commit them, or evaluate with --dirty",
             Self::Filtered { .. } => {

@@ -50,7 +50,7 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
         }
         Cause::File(id, old) => {
             let new = &evaluation.files.own[id.index()].file.digest;
-            let path = harmless(&evaluation.task.files[id.index()].path);
+            let path = harmless(evaluation.task.files[id.index()].path.as_str());
             format!("the task's file {path} differs: {}", from(old, new))
         }
         Cause::Literal(id, old) => match &evaluation.files.literals[id.index()] {

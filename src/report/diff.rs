@@ -6,6 +6,7 @@ use super::harmless;
 use crate::evaluate::Evaluation;
 use crate::plan::Source;
 use crate::questions::compare::{self, ComparedOutput, Difference, OutputVerdict};
+use crate::task::expression::written_leaf;
 use crate::task::workflow::{Node, NodeId};
 use crate::words::size;
 
@@ -130,7 +131,7 @@ impl Evaluation {
         let name = match source {
             Source::Input(id) => self.task.inputs[id.index()].to_string(),
             Source::Literal(id) => self.plan.literals()[id.index()].to_string(),
-            Source::File(id) => self.task.files[id.index()].path.clone(),
+            Source::File(id) => self.task.files[id.index()].path.to_string(),
             Source::Output { call, number } => {
                 let outputs = &self.computation(call).outputs;
                 outputs.get(usize::from(number)).cloned().unwrap_or_default()
@@ -165,7 +166,7 @@ impl Evaluation {
                     outputs.numbers().map(|number| format!("{number:02}")).collect();
                 format!("{name}[{}]", numbers.join(", "))
             }
-            leaf => self.task.leaf(leaf).unwrap_or_default(),
+            _ => written_leaf(&self.task, node),
         }
     }
 }

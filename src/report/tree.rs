@@ -12,6 +12,7 @@ use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::exit::Exit;
 use crate::plan::{CallId, Source, Step};
 use crate::storage::ResultName;
+use crate::task::expression::written_leaf;
 use crate::task::workflow::{Node, NodeId};
 
 /// Up to this depth a level is shown by four spaces, deeper ones by a number.
@@ -83,7 +84,7 @@ impl<'a> TreePrinter<'a> {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let Evaluation { task, .. } = self.evaluation;
-        let text = task.leaf(&task.workflow[node]).unwrap_or_default();
+        let text = written_leaf(task, node);
         let name = self.evaluation.name(source).unwrap_or_default();
         let status = if self.evaluation.is_there(source) { "ok" } else { "MISSING!!!" };
         indent(self.stack.len(), out)?;

@@ -317,7 +317,7 @@ pub fn own_file(trees: &Trees, file: &TaskFile) -> Result<InputSource, Error> {
         FileContents::Uncommitted(path) => Ok(InputSource::File(path.clone())),
         FileContents::Blob(id) => match trees.blob(id) {
             Ok(contents) => Ok(InputSource::Bytes(contents)),
-            Err(source) => Err(Error::OwnFile { path: file.path.clone(), source }),
+            Err(source) => Err(Error::OwnFile { path: file.path.to_string(), source }),
         },
     }
 }

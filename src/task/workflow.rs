@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::{ObjectId, shown_version};
 use crate::task::access::Access;
-use crate::task::name::{ComputationName, InputName, StorageName, TaskName};
+use crate::task::name::{ComputationName, InputName, StorageName, TaskName, TaskPath};
 use crate::task::slice::Slice;
 
 /// The directory of a task that holds its computations.
@@ -87,16 +87,6 @@ impl Task {
         self.inputs.iter().zip(used).filter_map(|(name, used)| (!used).then_some(name))
     }
 
-    /// A leaf of the workflow in the notation of expressions; `None` for a computation.
-    pub fn leaf(&self, node: &Node) -> Option<String> {
-        match node {
-            Node::Computation { .. } => None,
-            Node::Input(id) => Some(format!("INPUT('{}')", self.inputs[id.index()])),
-            Node::Literal(name) => Some(format!("FILE('{name}')")),
-            Node::File(id) => Some(format!("OWN('{}')", self.files[id.index()].path)),
-        }
-    }
-
     /// Whether another version of the task has the same expression, and the same trees of all
     /// computations: from the same inputs it makes the same outputs.
     pub fn means_the_same(&self, other: &Self) -> bool {
@@ -119,7 +109,7 @@ impl Task {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskFile {
     /// Its path, relative to the task.
-    pub path: String,
+    pub path: TaskPath,
     /// Its contents.
     pub contents: FileContents,
 }

@@ -15,6 +15,7 @@ mod printer;
 use std::ops::Index;
 
 pub use self::grammar::NodeKind;
+use self::grammar::QuotedName;
 pub use self::layout::{
     LayoutEntry, LayoutEntryKind, Signature, Signatures, WorkflowLayout, drop_default_labels,
 };
@@ -136,6 +137,12 @@ impl From<&Task> for Text {
         }
         Self { inputs: Some(task.inputs.clone()), expression }
     }
+}
+
+/// Returns a node of a task that reads nothing, as it is written in the text: `INPUT('x')`.
+pub fn written_leaf(task: &Task, id: NodeId) -> String {
+    let ExpressionNode { kind, value, .. } = leaf(task, id);
+    format!("{}({})", kind.word(), QuotedName(&value))
 }
 
 /// A node of a task that reads nothing.
