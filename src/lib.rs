@@ -51,7 +51,7 @@
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let (dir, storage) = (Path::new("tasks/arith"), Path::new("../results"));
-//!     let inputs = [Path::new("x").into(), Path::new("y").into()];
+//!     let inputs = ["x", "y"].map(|file| Some(Path::new(file).into()));
 //!     let task = load::task(dir, Uncommitted::Refuse, None)?.task;
 //!     let session = Session::open(dir, storage, &RunOptions::default())?;
 //!     let evaluation = session.prepare(task, &inputs, false)?;

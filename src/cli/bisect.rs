@@ -78,12 +78,11 @@ impl Tool for Bisect {
             isolate: options.isolate,
         };
         let task = criterion.load(&range.bad)?;
-        let given = self.typed.resolve(&self.task, &task, &config)?;
+        let given = self.typed.resolve(&task, &config)?;
         Storage::existing(&given.storage)?;
         let session = Session::open(&self.task, &given.storage, &options)?;
-        let prepared = session.prepare(task, &given.inputs, true)?;
-        let (task, inputs) = (prepared.task, prepared.files.inputs);
-        let mut judge = Judge::new(&session, criterion, task, inputs);
+        let bad = session.prepare(task, &given.inputs, true)?;
+        let mut judge = Judge::new(&session, criterion, bad);
         match judge.search(&range, &mut bisection, &mut print_step) {
             _ if let Some(signal) = session.interrupted_by() => Ok(Exit::Interrupted(signal)),
             result => {

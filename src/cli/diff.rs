@@ -75,7 +75,7 @@ impl Tool for Diff {
         let titles = [one.as_str(), other.as_deref().unwrap_or("work tree")];
         let tasks = [self.load(Some(one))?, self.load(other.as_ref())?];
         let config = TaskDir { task: self.task.clone(), at: None }.config()?;
-        let given = typed.resolve(&self.task, &tasks[1], &config)?;
+        let given = typed.resolve(&tasks[1], &config)?;
         let options = self.how.options(&config)?;
         if !self.dry_run && options.isolate {
             tasks.iter().try_for_each(|task| load::check_access(&self.task, task))?;
@@ -87,7 +87,7 @@ impl Tool for Diff {
         };
         let [older, newer] = tasks;
         let newer = session.prepare(newer, &given.inputs, true)?;
-        let older = session.prepare_like(older, &newer.task, &newer.files.inputs, titles)?;
+        let older = session.prepare_like(older, &newer, titles)?;
         for (title, evaluation) in titles.into_iter().zip([&older, &newer]) {
             session.evaluate_quietly(evaluation)?;
             say("ce", &format_args!("{title}: {}", evaluation.tally()));

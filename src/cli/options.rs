@@ -17,7 +17,7 @@ use jiff::{Span, Timestamp};
 use super::say;
 use crate::cache::Cache;
 use crate::evaluate::Evaluation;
-use crate::git::{self, Config, Trees};
+use crate::git::{self, Config};
 use crate::load::{self, Loaded, Uncommitted};
 use crate::session::{self, Error, RunOptions};
 use crate::storage::{Durability, Finding, InputSource, Storage, Survey, Unrecorded};
@@ -207,7 +207,8 @@ pub(super) struct PathArgs {
 /// Where the results are, and what the task is given.
 pub(super) struct ResolvedPaths {
     pub(super) storage: PathBuf,
-    pub(super) inputs: Vec<InputSource>,
+    /// `None` for an input that is its default.
+    pub(super) inputs: Vec<Option<InputSource>>,
 }
 
 fn named_text(text: &str) -> Result<(String, String), String> {
@@ -244,7 +245,7 @@ impl PathArgs {
         let typed: Vec<&Path> = self.typed().collect();
         let resolved = |storage: &Path, files: &[&Path]| ResolvedPaths {
             storage: storage.to_owned(),
-            inputs: files.iter().map(|file| InputSource::from(*file)).collect(),
+            inputs: files.iter().map(|file| Some(InputSource::from(*file))).collect(),
         };
         let first = typed.split_first().map(|(storage, files)| resolved(storage, files));
         let configured = config.storage()?.map(|storage| resolved(&storage, &typed));
@@ -258,7 +259,7 @@ impl PathArgs {
         task: Task,
         strict: &Strict,
     ) -> Result<Evaluation, Error> {
-        let ResolvedPaths { storage, inputs } = self.resolve(&dir.task, &task, &dir.config()?)?;
+        let ResolvedPaths { storage, inputs } = self.resolve(&task, &dir.config()?)?;
         session::look_up(&dir.task, task, &storage, &inputs, strict.unrecorded())
     }
 
@@ -267,12 +268,7 @@ impl PathArgs {
     /// configuration has one and there are just as many as inputs that are not given by name.
     ///
     /// An input with a default is given by name only.
-    pub(super) fn resolve(
-        &self,
-        dir: &Path,
-        task: &Task,
-        config: &Config,
-    ) -> Result<ResolvedPaths, Error> {
+    pub(super) fn resolve(&self, task: &Task, config: &Config) -> Result<ResolvedPaths, Error> {
         let mut named: Vec<Option<InputSource>> = vec![None; task.inputs.len()];
         let mut name = |at: usize, source| match named[at].replace(source) {
             None => Ok(()),
@@ -292,33 +288,31 @@ impl PathArgs {
                 InputSource::Bytes(format!("{text}\n").into_bytes()),
             )?;
         }
-        let trees = &Trees::new(dir);
         let is_named = named.iter().any(Option::is_some);
-        for (source, default) in named.iter_mut().zip(&task.defaults) {
-            if let (None, Some(file)) = (&source, default) {
-                *source = Some(session::own_file(trees, &task.files[file.index()])?);
-            }
-        }
-        let open = named.iter().filter(|source| source.is_none()).count();
+        // The inputs that are given by position.
+        let open: Vec<usize> = (0..named.len())
+            .filter(|at| named[*at].is_none() && task.defaults[*at].is_none())
+            .collect();
         let (storage, files) = match (config.storage()?, rest.split_first()) {
-            (Some(storage), _) if rest.len() == open => (storage, rest.as_slice()),
-            (_, Some((storage, files))) if files.len() == open => ((*storage).to_owned(), files),
+            (Some(storage), _) if rest.len() == open.len() => (storage, rest.as_slice()),
+            (_, Some((storage, files))) if files.len() == open.len() => {
+                ((*storage).to_owned(), files)
+            }
             (None, None) => return Err(Error::NoStorage),
             (configured, _) => {
-                let is_open = |(name, source): (_, &_)| Option::is_none(source).then_some(name);
-                let names = task.inputs.iter().map(ToString::to_string).zip(&named);
                 return Err(Error::Inputs {
                     task: task.name.to_string(),
-                    names: names.filter_map(is_open).collect(),
+                    names: open.iter().map(|at| task.inputs[*at].to_string()).collect(),
                     given: rest.len() - usize::from(configured.is_none()),
                     named: is_named,
                     configured: configured.is_some(),
                 });
             }
         };
-        let mut files = files.iter().map(|file| InputSource::from(*file));
-        let inputs: Vec<_> =
-            named.into_iter().filter_map(|it| it.or_else(|| files.next())).collect();
+        let mut inputs = named;
+        for (at, file) in open.into_iter().zip(files) {
+            inputs[at] = Some(InputSource::from(*file));
+        }
         check_inputs(task, &inputs)?;
         Ok(ResolvedPaths { storage, inputs })
     }
@@ -340,9 +334,9 @@ fn unknown_input(task: &Task, name: &str) -> Error {
 }
 
 /// Sees to it that each input of the task that is a file can be read.
-fn check_inputs(task: &Task, sources: &[InputSource]) -> Result<(), Error> {
+fn check_inputs(task: &Task, sources: &[Option<InputSource>]) -> Result<(), Error> {
     for (name, source) in task.inputs.iter().zip(sources) {
-        let InputSource::File(path) = source else { continue };
+        let Some(InputSource::File(path)) = source else { continue };
         readable(path).map_err(|source| Error::Input {
             name: name.to_string(),
             path: path.display().to_string(),

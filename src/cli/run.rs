@@ -10,11 +10,12 @@ use super::Tool;
 use super::options::{Dirty, PathArgs, ResolvedPaths, RunArgs, TaskDir};
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
+use crate::git::Trees;
 use crate::load::{self, listed};
 use crate::questions::explain::Explanation;
 use crate::report::{EventPrinter, Json, Quiet, Reporter, TreePrinter, reasons, say};
-use crate::session::{Error, Kept, RunOptions, Session, find_job};
-use crate::storage::{ResultName, Site, Storage, TaskVersion};
+use crate::session::{Error, Kept, RunOptions, Session, find_job, with_defaults};
+use crate::storage::{InputSource, ResultName, Site, Storage, TaskVersion};
 
 const PROGRAM: &str = "ce-run";
 
@@ -70,18 +71,20 @@ impl Tool for Run {
             && let version = TaskVersion::new(&name, &commit, &place)
         {
             // How many inputs the task has is not known: a job of another number is another one.
-            for paths in self.typed.candidates(&self.task.config()?)? {
-                if self.print_cached_job(version, &paths, out)? {
+            for ResolvedPaths { storage, inputs } in self.typed.candidates(&self.task.config()?)? {
+                let inputs: Vec<InputSource> = inputs.into_iter().flatten().collect();
+                if self.print_cached_job(version, &storage, &inputs, out)? {
                     return Ok(Exit::Done);
                 }
             }
         }
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
         let config = self.task.config()?;
-        let given = self.typed.resolve(dir, &task, &config)?;
+        let given = self.typed.resolve(&task, &config)?;
         if short_cut
             && task.changed.is_empty()
-            && self.print_cached_job(TaskVersion::from(&task), &given, out)?
+            && let inputs = with_defaults(&Trees::new(dir), &task, &given.inputs)?
+            && self.print_cached_job(TaskVersion::from(&task), &given.storage, &inputs, out)?
         {
             return Ok(Exit::Done);
         }
@@ -154,7 +157,8 @@ impl Run {
     fn print_cached_job(
         &self,
         task: TaskVersion<'_>,
-        ResolvedPaths { storage, inputs }: &ResolvedPaths,
+        storage: &Path,
+        inputs: &[InputSource],
         out: &mut dyn Write,
     ) -> Result<bool, Error> {
         let Some(job) = find_job(task, storage, inputs, self.how.unrecorded())? else {

@@ -23,6 +23,8 @@ pub struct Files {
     pub literals: Vec<Option<Stored>>,
     /// The task's own files, in order.
     pub own: Vec<Input>,
+    /// For each input, whether it was not given and is the task's default.
+    pub defaulted: Vec<bool>,
 }
 
 /// An evaluation of a task, which may still go on: outcomes are added by other threads, each once.
@@ -193,7 +195,8 @@ impl Files {
         };
         let own = found.split_off(inputs.len());
         let literals = plan.literals().iter().map(|name| storage.inputs().literal(name.as_str()));
-        Ok(Self { inputs: found, literals: literals.collect::<Result<_, _>>()?, own })
+        let literals = literals.collect::<Result<_, _>>()?;
+        Ok(Self { defaulted: vec![false; found.len()], inputs: found, literals, own })
     }
 }
 

@@ -13,7 +13,6 @@ use crate::exit::Exit;
 use crate::git::{Commit, Range};
 use crate::load::{self, LoadError};
 use crate::questions::bisect::{BisectError, Bisection, Judgement};
-use crate::storage::Input;
 use crate::task::workflow::Task;
 
 /// The criterion by which commits are judged.
@@ -50,9 +49,8 @@ type CommitVerdict = (Judgement, Option<String>);
 pub struct Judge<'a> {
     session: &'a Session,
     criterion: Criterion<'a>,
-    /// The task as it is at the bad commit, and the inputs that it gets.
-    task: Arc<Task>,
-    inputs: Vec<Input>,
+    /// The task as it is at the bad commit, with the inputs that it gets.
+    bad: Evaluation,
     /// The outputs at the good commit, if there is no test.
     right: Option<Vec<Digest>>,
     /// Tasks that were judged: a task that means the same is not judged again.
@@ -79,13 +77,8 @@ impl Criterion<'_> {
 
 impl<'a> Judge<'a> {
     /// Judges by the inputs that the task at the bad commit gets.
-    pub const fn new(
-        session: &'a Session,
-        criterion: Criterion<'a>,
-        task: Arc<Task>,
-        inputs: Vec<Input>,
-    ) -> Self {
-        Self { session, criterion, task, inputs, right: None, known: Vec::new() }
+    pub const fn new(session: &'a Session, criterion: Criterion<'a>, bad: Evaluation) -> Self {
+        Self { session, criterion, bad, right: None, known: Vec::new() }
     }
 
     /// Judges the ends, and then the commits that halve the rest, until one is left or the session is
@@ -153,7 +146,7 @@ impl<'a> Judge<'a> {
             return Ok(verdict.clone());
         }
         let titles = [commit.short(), self.criterion.ends[1]];
-        let evaluation = match self.session.prepare_like(task, &self.task, &self.inputs, titles) {
+        let evaluation = match self.session.prepare_like(task, &self.bad, titles) {
             Err(error @ Error::NoInput { .. }) => {
                 return Ok((Judgement::Skipped, Some(error.to_string())));
             }

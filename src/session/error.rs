@@ -93,6 +93,9 @@ pub enum Error {
         /// The name of an input that the task takes and may be meant.
         nearest: Option<String>,
     },
+    /// An input is not given, and has no default.
+    #[error("the input {0} is not given, and has no default")]
+    NotGiven(String),
     /// An input is given by its name more than once.
     #[error("the input {0} is given twice")]
     InputTwice(String),
@@ -205,6 +208,7 @@ impl Error {
             | Self::UnknownInput { .. }
             | Self::OwnFile { .. }
             | Self::InputTwice(_)
+            | Self::NotGiven(_)
             | Self::NoInput { .. }
             | Self::RevisionOrPath { .. }
             | Self::Commits(_)

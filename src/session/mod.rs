@@ -6,6 +6,7 @@
 
 mod bisect;
 mod error;
+mod inputs;
 mod interrupt;
 mod job;
 
@@ -23,6 +24,8 @@ use std::time::Duration;
 
 pub use self::bisect::{BisectStep, Criterion, Judge};
 pub use self::error::Error;
+pub use self::inputs::with_defaults;
+use self::inputs::{own_files, with_inputs_of};
 use self::interrupt::Interrupts;
 pub use self::interrupt::Stop;
 pub use self::job::{FinishedJob, Kept, find_job};
@@ -35,10 +38,8 @@ pub use crate::exit::Exit;
 use crate::git::Trees;
 use crate::plan::Plan;
 use crate::report::{EventPrinter, reading};
-use crate::storage::{
-    Durability, Input, InputSource, ResultName, Storage, StorageError, Unrecorded,
-};
-use crate::task::workflow::{FileContents, Task, TaskFile};
+use crate::storage::{Durability, InputSource, ResultName, Storage, StorageError, Unrecorded};
+use crate::task::workflow::Task;
 
 /// Options for the execution and publication of missing calls.
 #[derive(Clone, Copy, Debug)]
@@ -157,38 +158,38 @@ impl Session {
     pub fn prepare(
         &self,
         task: Task,
-        inputs: &[InputSource],
+        given: &[Option<InputSource>],
         visible: bool,
     ) -> Result<Evaluation, Error> {
         let plan = self.plan(&task);
-        let own = self.own_files(&task)?;
+        let inputs = &with_defaults(&self.trees, &task, given)?;
+        let own = &own_files(&self.trees, &task)?;
         let (storage, store) = (&self.storage, self.executor.is_some());
-        let read = || Files::new(&task, &plan, [inputs, &own], storage, store);
+        let read = || Files::new(&task, &plan, [inputs, own], storage, store);
         let files =
             self.unless_interrupted(reading(visible, || storage.inputs().taken_in(), read))?;
+        let defaulted = given.iter().map(Option::is_none).collect();
+        let files = Files { defaulted, ..files };
         Ok(Evaluation::new(task, plan, files, Arc::clone(storage)))
     }
 
-    /// Plans another version of a task: its inputs are those of the same names that another version
-    /// got.
+    /// Plans another version of a task, with the inputs of the same names that a version was given.
     ///
     /// # Errors
     ///
-    /// Fails if it has an input that the other version has not, or the storage cannot be read.
-    /// `titles` names both versions for that error.
+    /// Fails if it has an input that was not given, and no default for it, or the storage cannot be
+    /// read. `titles` names both versions for that error.
     pub fn prepare_like(
         &self,
         task: Task,
-        other: &Task,
-        given: &[Input],
+        other: &Evaluation,
         titles: [&str; 2],
     ) -> Result<Evaluation, Error> {
-        let inputs = same_inputs(titles, [&task, other], given)?;
         let plan = self.plan(&task);
-        let own = self.own_files(&task)?;
+        let own = own_files(&self.trees, &task)?;
         let store = self.executor.is_some();
         let files = Files::new(&task, &plan, [&[], &own], &self.storage, store);
-        let files = Files { inputs, ..self.unless_interrupted(files)? };
+        let files = with_inputs_of(other, &task, self.unless_interrupted(files)?, titles)?;
         Ok(Evaluation::new(task, plan, files, Arc::clone(&self.storage)))
     }
 
@@ -199,10 +200,6 @@ impl Session {
             self.storage.load_record_cache(&task.name);
             plan.join().unwrap_or_else(|panic| resume_unwind(panic))
         })
-    }
-
-    fn own_files(&self, task: &Task) -> Result<Vec<InputSource>, Error> {
-        task.files.iter().map(|file| own_file(&self.trees, file)).collect()
     }
 
     fn unless_interrupted<T>(&self, read: Result<T, StorageError>) -> Result<T, Error> {
@@ -295,7 +292,7 @@ pub fn look_up(
     dir: &Path,
     task: Task,
     storage: &Path,
-    inputs: &[InputSource],
+    inputs: &[Option<InputSource>],
     unrecorded: Unrecorded,
 ) -> Result<Evaluation, Error> {
     Storage::existing(storage)?;
@@ -304,38 +301,4 @@ pub fn look_up(
     let evaluator = Evaluator { evaluation: &evaluation, execution: None, observe: &|_| {} };
     evaluator.evaluate(NonZeroUsize::MIN)?;
     Ok(evaluation)
-}
-
-/// Returns where the contents of a task's own file come from: the repository, or the work tree if the
-/// file has changes that are not committed.
-///
-/// # Errors
-///
-/// Fails if Git's data cannot be read.
-pub fn own_file(trees: &Trees, file: &TaskFile) -> Result<InputSource, Error> {
-    match &file.contents {
-        FileContents::Uncommitted(path) => Ok(InputSource::File(path.clone())),
-        FileContents::Blob(id) => match trees.blob(id) {
-            Ok(contents) => Ok(InputSource::Bytes(contents)),
-            Err(source) => Err(Error::OwnFile { path: file.path.to_string(), source }),
-        },
-    }
-}
-
-/// The inputs of one version of a task that were given to another one, by name.
-fn same_inputs(
-    [takes, lacks]: [&str; 2],
-    [task, other]: [&Task; 2],
-    given: &[Input],
-) -> Result<Vec<Input>, Error> {
-    let input = |name| {
-        let at = other.inputs.iter().position(|known| known == name);
-        let input = at.and_then(|at| given.get(at)).cloned();
-        input.ok_or_else(|| Error::NoInput {
-            name: ToString::to_string(name),
-            takes: takes.to_owned(),
-            lacks: lacks.to_owned(),
-        })
-    };
-    task.inputs.iter().map(input).collect()
 }

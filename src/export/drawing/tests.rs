@@ -106,8 +106,12 @@ fn files_have_the_names_that_the_user_sees() {
     let name: StorageName = "tinputs/00/0123456789".parse().unwrap();
     let (name, digest) = (name.to_string(), Digest::of(b"17"));
     let file = Stored { name, digest, modified_ns: 0 };
-    let files =
-        Files { inputs: vec![Input { file, there: true }], literals: vec![None], own: Vec::new() };
+    let files = Files {
+        inputs: vec![Input { file, there: true }],
+        literals: vec![None],
+        own: Vec::new(),
+        defaulted: vec![false],
+    };
     let storage = Storage::inspect(Path::new("no/such/storage"), Unrecorded::Adopt).unwrap();
     let evaluation = Evaluation::new(task, plan, files, storage);
     Evaluator { evaluation: &evaluation, execution: None, observe: &|_| {} }

@@ -68,6 +68,22 @@ fn a_file_counts_as_the_commit_has_it() {
 }
 
 #[test]
+fn versions_are_compared_with_their_own_defaults() {
+    let lab = lab();
+    output(&lab, &[]);
+    let lab = lab.file("defaults/x", "other\n").commit_again();
+    output(&lab, &[]);
+    let diff = |given: &[&str]| {
+        lab.run("ce", &[&["diff", "HEAD~1", "HEAD", "../storage"], given].concat())
+    };
+    diff(&[]).exit(0).shows("-default").shows("+other");
+    assert!(!diff(&["-px=1"]).exit(0).stdout.contains("other"));
+    let bisect = ["bisect", "--good", "HEAD~1", "--bad", "HEAD", "../storage"];
+    let ran = lab.run("ce", &bisect).exit(0);
+    assert_eq!(ran.stdout.split(' ').next().unwrap(), lab.git("task", &["rev-parse", "HEAD"]));
+}
+
+#[test]
 fn a_default_that_is_added_changed_or_removed_is_noticed() {
     let lab = lab().without("defaults");
     lab.run("ce-run", &["../storage"]).exit(2).says("takes 1 input (x), and 0 are given");
