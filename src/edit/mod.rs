@@ -11,6 +11,7 @@ mod init;
 mod library;
 mod replace;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,7 +44,7 @@ pub struct Edited {
     pub workflow: Option<WorkflowLayout>,
     /// The new names of the task's inputs, unless they are the same.
     pub inputs: Option<Vec<InputName>>,
-    /// What is odd: computations that do not exist yet.
+    /// What is odd: computations and files that do not exist yet.
     pub warnings: Vec<Mistake>,
 }
 
@@ -125,17 +126,25 @@ impl NewWorkflow {
     }
 }
 
-/// The computations that a text names and the task does not have, each where it stands first.
+/// The computations and files that a text names and the task does not have, each where it stands
+/// first.
 fn unknown(task: &Path, parsed: &Parsed<'_>) -> Vec<Mistake> {
     let mut unknown = Vec::new();
-    let expression = &parsed.text.expression;
-    let names: Vec<&ExpressionNode> =
-        expression.nodes().iter().filter(|node| node.kind == NodeKind::Computation).collect();
-    for (name, nearest) in library::missing(task, names.iter().map(|node| &*node.value)) {
-        let fault = Fault::NoComputation { name: name.to_owned(), nearest };
-        let is_here =
-            |node: &ExpressionNode| node.kind == NodeKind::Computation && *node.value == *name;
+    let mut note = |kind: NodeKind, value: &str, fault: Fault| {
+        let is_here = |node: &ExpressionNode| node.kind == kind && *node.value == *value;
         unknown.extend(parsed.first(is_here).map(|node| parsed.mistake(node, fault)));
+    };
+    let values = |kind: NodeKind| {
+        let nodes = parsed.text.expression.nodes().iter();
+        nodes.filter(move |node| node.kind == kind).map(|node| &*node.value)
+    };
+    for (name, nearest) in library::missing(task, values(NodeKind::Computation)) {
+        let fault = Fault::NoComputation { name: name.to_owned(), nearest };
+        note(NodeKind::Computation, name, fault);
+    }
+    let files: BTreeSet<&str> = values(NodeKind::File).collect();
+    for path in files.into_iter().filter(|path| !task.join(path).is_file()) {
+        note(NodeKind::File, path, Fault::NoFile(path.to_owned()));
     }
     unknown.sort_by_key(|mistake| mistake.position);
     unknown

@@ -170,6 +170,9 @@ pub enum Fault {
         /// The name in the library that is most like it.
         nearest: Option<String>,
     },
+    /// No file with this path in the task.
+    #[error("the task has no file {0:?}")]
+    NoFile(String),
     /// No such input of the task.
     #[error("the task has no input {name:?}")]
     NoInput {

@@ -110,9 +110,9 @@ fn a_workflow_that_is_wrong_or_a_link_is_replaced_once_it_is_committed() {
 }
 
 #[test]
-fn computations_that_do_not_exist_yet_are_told() {
+fn computations_and_files_that_do_not_exist_yet_are_told() {
     let lab = Lab::task(TASK).commit();
-    let text = "(ad (later INPUT('x'))[00, 01]\n    (mul INPUT('x') (later)[00]))[00]";
+    let text = "(ad (later INPUT('x'))[00, 01]\n    (mul OWN('data/later') (later OWN('inputs'))[00]))[00]";
     let ran = write(&lab, text, &[]).exit(0);
     ran.complains("text/not-yet.txt");
     assert!(lab.path("task/workflow/inputs/00_01-later/inputs/00-x").exists());
