@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::snapshot::SnapshotError;
+use super::snapshot_error::SnapshotError;
 use super::{GitResult, open, top};
 
 /// The location of a repository, and its identity there.

@@ -7,7 +7,8 @@ use gix::{ObjectId, Repository};
 
 use super::repositories::Repositories;
 use super::revision;
-use super::snapshot::{Snapshot, SnapshotError};
+use super::snapshot::Snapshot;
+use super::snapshot_error::SnapshotError;
 use super::{GitResult, object_id};
 use crate::digest;
 

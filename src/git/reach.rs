@@ -14,7 +14,8 @@ use gix::objs::tree::EntryKind;
 use gix::{ObjectId, Repository};
 
 use super::repositories::{self, Repositories, object, tree_of};
-use super::snapshot::{Snapshot, SnapshotError};
+use super::snapshot::Snapshot;
+use super::snapshot_error::SnapshotError;
 use super::{GitResult, object_id};
 use crate::digest;
 use crate::task::name::StorageName;

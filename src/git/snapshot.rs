@@ -14,8 +14,9 @@ use gix::objs::tree::EntryKind;
 
 use super::repositories::{self, Repositories, object, tree_of};
 use super::revision;
-use super::same::Places;
-use super::tree_path::{PathStep, TreePath};
+use super::same::SameDirectories;
+use super::snapshot_error::SnapshotError;
+use super::tree_path::{PathStep, TreeEntries, TreePath};
 use super::{GitResult, from, object_id, top};
 use crate::digest;
 
@@ -34,81 +35,14 @@ pub struct Snapshot {
     trees: RefCell<HashMap<ObjectId, Rc<TreeEntries>>>,
     /// The small files that were read: most are the same word again.
     words: RefCell<HashMap<ObjectId, Vec<u8>>>,
-    /// Whether trees hold links or submodules, themselves or anywhere below.
-    pub(super) linked: RefCell<HashMap<ObjectId, bool>>,
-    /// The numbers of places, by that of the directory around and the name in it.
-    pub(super) places: RefCell<Places>,
+    same: SameDirectories,
 }
-
-/// The entries of a tree, sorted by name.
-pub(super) type TreeEntries = Vec<(OsString, EntryKind, ObjectId)>;
 
 /// The number of trees kept in memory, besides those above the current one.
 const TREES: usize = 4096;
 
 /// The greatest size of a file that is kept in memory, in bytes.
 const WORD: usize = 128;
-
-/// The reason why an entry of a commit cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SnapshotError {
-    /// No commit is called so.
-    #[error("there is no commit {rev} in {}", repository.display())]
-    Revision {
-        /// The revision.
-        rev: String,
-        /// The repository.
-        repository: PathBuf,
-        /// The error of gix.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// There is no entry with this path.
-    #[error("does not exist")]
-    Missing,
-    /// A file stands on the way.
-    #[error("is not a directory")]
-    NotADirectory,
-    /// A link leads out of the repository.
-    #[error("leads out of the repository, to {}", .0.display())]
-    Outside(PathBuf),
-    /// Links lead to links without end.
-    #[error("has too many levels of links")]
-    Links,
-    /// The submodule is ambiguous.
-    #[error("there is no submodule that holds {}", path.display())]
-    Submodule {
-        /// The path that it should hold.
-        path: PathBuf,
-        /// The cause.
-        source: Box<Self>,
-    },
-    /// The task's own repository holds this.
-    #[error("it is the task's own")]
-    Own,
-    /// The submodule is not there.
-    #[error("is a submodule of which the commit {commit} is not cloned")]
-    NotCloned {
-        /// The first digits of its commit.
-        commit: String,
-    },
-    /// Git's data could not be read.
-    #[error("the repository cannot be read: {0}")]
-    Git(Box<dyn std::error::Error + Send + Sync>),
-}
-
-impl SnapshotError {
-    /// Returns advice for the user, unless it is obvious.
-    pub const fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::Revision { .. } => Some("git log lists the commits"),
-            Self::NotCloned { .. } => {
-                Some("git submodule update --init --recursive, or git fetch in the submodule")
-            }
-            _ => None,
-        }
-    }
-}
 
 impl Snapshot {
     /// Opens a revision of the repository that a directory is in, or is.
@@ -140,8 +74,7 @@ impl Snapshot {
             moved: None,
             trees: RefCell::default(),
             words: RefCell::default(),
-            linked: RefCell::default(),
-            places: RefCell::default(),
+            same: SameDirectories::default(),
         }
     }
 
@@ -257,6 +190,21 @@ impl Snapshot {
         })))
     }
 
+    /// Whether a directory holds links or submodules, itself or anywhere below. One that holds none
+    /// means the same wherever it is.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Git's data cannot be read.
+    pub fn is_linked(&self, directory: &TreePath) -> Result<bool, SnapshotError> {
+        self.same.is_linked(&directory.step, |id| self.read_tree(id))
+    }
+
+    /// The number of a directory's place: no other place has it.
+    pub fn number(&self, directory: &TreePath) -> u32 {
+        self.same.number(&directory.step)
+    }
+
     /// Lists the names in a directory, in any order.
     ///
     /// # Errors
@@ -285,7 +233,7 @@ impl Snapshot {
         Ok(Rc::clone(step.entries.get_or_init(|| entries)))
     }
 
-    pub(super) fn read_tree(&self, id: ObjectId) -> Result<Rc<TreeEntries>, SnapshotError> {
+    fn read_tree(&self, id: ObjectId) -> Result<Rc<TreeEntries>, SnapshotError> {
         if let Some(known) = self.trees.borrow().get(&id) {
             return Ok(Rc::clone(known));
         }

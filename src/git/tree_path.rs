@@ -9,8 +9,11 @@ use gix::ObjectId;
 use gix::objs::tree::EntryKind;
 
 use super::object_id;
-use super::snapshot::{SnapshotError, TreeEntries};
+use super::snapshot_error::SnapshotError;
 use crate::digest;
+
+/// The entries of a tree, sorted by name.
+pub(super) type TreeEntries = Vec<(OsString, EntryKind, ObjectId)>;
 
 /// A step of the way to something. Steps share those before them.
 #[derive(Debug)]

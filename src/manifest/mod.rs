@@ -12,7 +12,9 @@
 //! so directories may be nested as deep as the file system allows. The module knows neither
 //! workflows nor the storage.
 
+mod check;
 mod descent;
+mod entry;
 mod error;
 mod format;
 mod parse;
@@ -20,8 +22,9 @@ mod path;
 mod read;
 mod scan;
 
+pub use self::check::{ManifestError, ManifestFault};
+pub use self::entry::{EntryKind, HEADER, ManifestEntry};
 pub use self::error::{DirectoryError, Refusal, Refused};
-pub use self::format::{EntryKind, HEADER, Manifest, ManifestEntry};
-pub use self::parse::{ManifestError, ManifestFault};
+pub use self::format::Manifest;
 pub use self::path::{LinkFault, PathFault, check_link, check_path, shown};
 pub use self::scan::Scan;

@@ -9,8 +9,9 @@ use rustix::fs::{Mode, OFlags, fstat, openat};
 use rustix::io::{Errno, read};
 
 use super::descent::Descent;
+use super::entry::{EntryKind, ManifestEntry};
 use super::error::DirectoryError;
-use super::format::{EntryKind, Manifest, ManifestEntry};
+use super::format::Manifest;
 use super::scan::Scan;
 use crate::cache::FileStat;
 use crate::digest::{Digest, Hasher};

@@ -9,8 +9,9 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, openat, rea
 use rustix::io::Errno;
 
 use super::descent::Descent;
+use super::entry::{EntryKind, ManifestEntry};
 use super::error::{DirectoryError, Refusal, Refused};
-use super::format::{EntryKind, ManifestEntry, digest};
+use super::format::digest;
 use super::path::check_link;
 use crate::cache::FileStat;
 use crate::digest::Blake3;

@@ -1,0 +1,64 @@
+//! The errors of reading a commit.
+
+use std::path::PathBuf;
+
+/// The reason why an entry of a commit cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// No commit is called so.
+    #[error("there is no commit {rev} in {}", repository.display())]
+    Revision {
+        /// The revision.
+        rev: String,
+        /// The repository.
+        repository: PathBuf,
+        /// The error of gix.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// There is no entry with this path.
+    #[error("does not exist")]
+    Missing,
+    /// A file stands on the way.
+    #[error("is not a directory")]
+    NotADirectory,
+    /// A link leads out of the repository.
+    #[error("leads out of the repository, to {}", .0.display())]
+    Outside(PathBuf),
+    /// Links lead to links without end.
+    #[error("has too many levels of links")]
+    Links,
+    /// The submodule is ambiguous.
+    #[error("there is no submodule that holds {}", path.display())]
+    Submodule {
+        /// The path that it should hold.
+        path: PathBuf,
+        /// The cause.
+        source: Box<Self>,
+    },
+    /// The task's own repository holds this.
+    #[error("it is the task's own")]
+    Own,
+    /// The submodule is not there.
+    #[error("is a submodule of which the commit {commit} is not cloned")]
+    NotCloned {
+        /// The first digits of its commit.
+        commit: String,
+    },
+    /// Git's data could not be read.
+    #[error("the repository cannot be read: {0}")]
+    Git(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl SnapshotError {
+    /// Returns advice for the user, unless it is obvious.
+    pub const fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Revision { .. } => Some("git log lists the commits"),
+            Self::NotCloned { .. } => {
+                Some("git submodule update --init --recursive, or git fetch in the submodule")
+            }
+            _ => None,
+        }
+    }
+}
