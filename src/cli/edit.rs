@@ -47,7 +47,7 @@ fn edit(editing: &Editing) -> Result<Edited, EditError> {
     editing.write_back()
 }
 
-/// Asks somebody at a terminal whether to edit a text again that is wrong.
+/// Asks the user, if there is a terminal, whether to edit a wrong text again.
 fn asks_again() -> Result<bool, Error> {
     let (input, mut output) = (io::stdin(), io::stderr());
     if !input.is_terminal() || !output.is_terminal() {

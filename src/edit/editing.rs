@@ -126,7 +126,7 @@ fn layout(task: &Path, text: &crate::task::expression::Text) -> Option<WorkflowL
     WorkflowLayout::of_expression(&text.expression, &inputs, &signatures)
 }
 
-/// What stands above the text.
+/// The comment above the text.
 const HEAD: &str = "\
 ; What is changed here is written to the workflow/ and inputs of the task.
 ; Inputs may have labels, as in (add :left INPUT('x') :right INPUT('y')). Those that are

@@ -15,7 +15,7 @@ pub enum EditError {
     /// Something is wrong with the text.
     #[error("{name} has {}", counted(mistakes.len(), "mistake"))]
     Text {
-        /// What the text is called.
+        /// The name of the text.
         name: String,
         /// All that is wrong, in the order of the text.
         mistakes: Vec<Mistake>,
@@ -26,16 +26,16 @@ pub enum EditError {
     /// The present workflow cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// What would be replaced is in no commit.
+    /// Files that would be replaced are in no commit.
     #[error("nothing is written: these have uncommitted changes: {}", listed(.0))]
     Uncommitted(Vec<PathBuf>),
-    /// What would be removed is not a part of the expression.
+    /// Files that would be removed are no part of the expression.
     #[error("nothing is written: no text says what is in {}", listed(.0))]
     Unread(Vec<PathBuf>),
     /// The workflow was changed while its text was edited.
     #[error("nothing is written: the workflow has changed since its text was opened")]
     Changed,
-    /// What was made could not be moved to its place.
+    /// The new workflow or list of inputs could not be moved to its place.
     #[error("cannot replace {}: see {}", path.display(), aside.display())]
     Replace {
         /// The place.
@@ -48,7 +48,7 @@ pub enum EditError {
     /// The computation that a new task should call cannot be called.
     #[error("computations/{0} has no valid lists inputs and outputs")]
     Computation(String),
-    /// What would be made is there already.
+    /// Parts of a task exist already.
     #[error("nothing is written: there already is {}", listed(.0))]
     Exists(Vec<PathBuf>),
     /// The directory cannot hold a task of this name.
@@ -59,7 +59,7 @@ pub enum EditError {
         /// Why.
         source: crate::task::name::NameError,
     },
-    /// What Git has recorded cannot be told.
+    /// Git's record of the task cannot be read.
     #[error("it cannot be told what is committed: {0}")]
     Head(#[source] HeadError),
     /// A repository could not be made, or its configuration could not be read.
@@ -86,7 +86,7 @@ pub enum EditError {
         /// Why.
         source: io::Error,
     },
-    /// Nobody says which editor to use.
+    /// No editor is configured.
     #[error("there is no editor: the terminal is dumb, and none is configured")]
     NoEditor,
     /// The editor could not be started, or ended with an error.
@@ -100,7 +100,7 @@ pub enum EditError {
 }
 
 impl EditError {
-    /// Whether the system failed, and not what the user gave.
+    /// Whether the system failed, rather than the user's text or task.
     pub const fn is_of_system(&self) -> bool {
         matches!(self, Self::Write { .. } | Self::Replace { .. } | Self::Editor { .. })
     }

@@ -1,5 +1,7 @@
 //! What a task reads that no call makes: its inputs, given or by default, and its own files.
 
+use std::iter;
+
 use super::Error;
 use crate::evaluate::{Evaluation, Files};
 use crate::git::Trees;
@@ -43,31 +45,34 @@ fn own_file(trees: &Trees, file: &TaskFile) -> Result<InputSource, Error> {
     }
 }
 
-/// Returns the files of a version of a task, of which only its own were found, with the inputs that
-/// another version was given, by name. An input that was not given there is this version's default.
+/// Completes the files of a task, of which its own and its literals were found, with its inputs: those that were
+/// given, in order, and its defaults for the others.
 ///
 /// # Errors
 ///
-/// Fails if an input was not given there and has no default here. `titles` names both versions.
-pub(super) fn with_inputs_of(
-    other: &Evaluation,
+/// Fails with what `missing` returns for an input that was not given and has no default.
+pub(super) fn fill_in(
     task: &Task,
-    own: Files,
-    [takes, lacks]: [&str; 2],
+    files: Files,
+    given: Vec<Option<Input>>,
+    missing: impl Fn(String) -> Error,
 ) -> Result<Files, Error> {
     let mut inputs = Vec::with_capacity(task.inputs.len());
     let mut defaulted = Vec::with_capacity(task.inputs.len());
-    for (name, default) in task.inputs.iter().zip(&task.defaults) {
-        let at = other.task.inputs.iter().position(|known| known == name);
-        let given = at.filter(|at| !other.files.defaulted[*at]).map(|at| &other.files.inputs[at]);
-        let default = default.map(|file| &own.own[file.index()]);
-        let input: &Input = given.or(default).ok_or_else(|| Error::NoInput {
-            name: name.to_string(),
-            takes: takes.to_owned(),
-            lacks: lacks.to_owned(),
-        })?;
-        inputs.push(input.clone());
+    let given = given.into_iter().chain(iter::repeat(None));
+    for ((name, default), given) in task.inputs.iter().zip(&task.defaults).zip(given) {
         defaulted.push(given.is_none());
+        let default = || default.map(|file| files.own[file.index()].clone());
+        inputs.push(given.or_else(default).ok_or_else(|| missing(name.to_string()))?);
     }
-    Ok(Files { inputs, defaulted, ..own })
+    Ok(Files { inputs, defaulted, ..files })
+}
+
+/// Returns, for each input of a version of a task, what another version was given for that name.
+pub(super) fn given_to(other: &Evaluation, task: &Task) -> Vec<Option<Input>> {
+    let given = |name| {
+        let at = other.task.inputs.iter().position(|known| known == name)?;
+        (!other.files.defaulted[at]).then(|| other.files.inputs[at].clone())
+    };
+    task.inputs.iter().map(given).collect()
 }

@@ -14,6 +14,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::error::Error as _;
 use std::io;
+use std::mem;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::Path;
@@ -25,7 +26,7 @@ use std::time::Duration;
 pub use self::bisect::{BisectStep, Criterion, Judge};
 pub use self::error::Error;
 pub use self::inputs::with_defaults;
-use self::inputs::{own_files, with_inputs_of};
+use self::inputs::{fill_in, given_to, own_files};
 use self::interrupt::Interrupts;
 pub use self::interrupt::Stop;
 pub use self::job::{FinishedJob, Kept, find_job};
@@ -162,14 +163,15 @@ impl Session {
         visible: bool,
     ) -> Result<Evaluation, Error> {
         let plan = self.plan(&task);
-        let inputs = &with_defaults(&self.trees, &task, given)?;
+        let inputs: &Vec<InputSource> = &given.iter().flatten().cloned().collect();
         let own = &own_files(&self.trees, &task)?;
         let (storage, store) = (&self.storage, self.executor.is_some());
         let read = || Files::new(&task, &plan, [inputs, own], storage, store);
-        let files =
+        let mut files =
             self.unless_interrupted(reading(visible, || storage.inputs().taken_in(), read))?;
-        let defaulted = given.iter().map(Option::is_none).collect();
-        let files = Files { defaulted, ..files };
+        let mut found = mem::take(&mut files.inputs).into_iter();
+        let given = given.iter().map(|it| it.as_ref().and_then(|_| found.next())).collect();
+        let files = fill_in(&task, files, given, Error::NotGiven)?;
         Ok(Evaluation::new(task, plan, files, Arc::clone(storage)))
     }
 
@@ -189,7 +191,10 @@ impl Session {
         let own = own_files(&self.trees, &task)?;
         let store = self.executor.is_some();
         let files = Files::new(&task, &plan, [&[], &own], &self.storage, store);
-        let files = with_inputs_of(other, &task, self.unless_interrupted(files)?, titles)?;
+        let [takes, lacks] = titles.map(str::to_owned);
+        let missing = |name| Error::NoInput { name, takes: takes.clone(), lacks: lacks.clone() };
+        let files = self.unless_interrupted(files)?;
+        let files = fill_in(&task, files, given_to(other, &task), missing)?;
         Ok(Evaluation::new(task, plan, files, Arc::clone(&self.storage)))
     }
 
