@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha1::Digest as _;
 
 /// The number of hexadecimal digits of a digest or commit id in a file name.
@@ -20,15 +20,54 @@ pub struct Sha1(#[serde(with = "digits")] [u8; 20]);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Blake3(#[serde(with = "digits")] [u8; 32]);
 
-/// The hashes and the size that identify the contents of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The identity of a value: of the contents of a file, or of a directory by its manifest.
+///
+/// A directory differs from a file that holds the text of its manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Digest {
-    /// The SHA-1 of the contents.
+    /// The SHA-1 of the contents or the manifest.
     pub sha1: Sha1,
-    /// The BLAKE3 of the contents.
+    /// The BLAKE3 of the contents or the manifest.
     pub blake3: Blake3,
-    /// The size, in bytes.
+    /// The size of the contents or the manifest, in bytes.
     pub size: u64,
+    /// The size of all files of a directory together, in bytes; `None` for a file.
+    pub bytes: Option<u64>,
+}
+
+/// A digest in text formats: the record of a file has no field for directories.
+#[derive(Serialize, Deserialize)]
+struct DigestFields {
+    sha1: Sha1,
+    blake3: Blake3,
+    size: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { sha1, blake3, size, bytes } = *self;
+        match serializer.is_human_readable() {
+            true => DigestFields { sha1, blake3, size, bytes }.serialize(serializer),
+            // Without names of fields, none can be left out.
+            false => (sha1, blake3, size, bytes).serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (sha1, blake3, size, bytes) = match deserializer.is_human_readable() {
+            true => {
+                let DigestFields { sha1, blake3, size, bytes } =
+                    DigestFields::deserialize(deserializer)?;
+                (sha1, blake3, size, bytes)
+            }
+            false => Deserialize::deserialize(deserializer)?,
+        };
+        Ok(Self { sha1, blake3, size, bytes })
+    }
 }
 
 /// Serialises a hash: as hexadecimal digits in text formats, as bytes in others.
@@ -123,6 +162,16 @@ impl Digest {
         hasher.update(contents);
         hasher.finish()
     }
+
+    /// Whether it is a directory's.
+    pub const fn is_directory(&self) -> bool {
+        self.bytes.is_some()
+    }
+
+    /// The size of the file, or of all files of the directory, in bytes.
+    pub fn total(&self) -> u64 {
+        self.bytes.unwrap_or(self.size)
+    }
 }
 
 /// Takes contents piece by piece and ends in their [`Digest`].
@@ -160,6 +209,7 @@ impl Hasher {
             sha1: Sha1(self.sha1.finalize().into()),
             blake3: Blake3(*self.blake3.finalize().as_bytes()),
             size: self.size,
+            bytes: None,
         }
     }
 }

@@ -1,13 +1,14 @@
-//! The cache of digests: what large files contain, by their [`FileStat`]. All programs share it.
+//! The cache of digests: the contents of large files, by their [`FileStat`], and of directories, by their exact
+//! stamps. All programs share it.
 
 use super::{Cache, FileStat, Table};
-use crate::digest::Digest;
+use crate::digest::{Blake3, Digest};
 
 /// The size of the smallest files whose digests are cached, in bytes. Smaller ones are hashed as fast
 /// as an entry is read.
 pub const MIN_SIZE: u64 = 128 << 10;
 
-/// The number of digests in a table. There are 256 tables, so that none is slow to list.
+/// The number of digests in a table. There are 256 tables of each kind, so that none is slow to list.
 const MAX_DIGESTS: usize = 64;
 
 /// Looks up the digest of a file with this stat.
@@ -17,6 +18,20 @@ pub fn look_up(cache: &Cache, stat: &FileStat) -> Option<Digest> {
     }
     let digest = table(cache, stat).look_up(&[&key(stat)], |then: &FileStat| then == stat).hit();
     digest.filter(|digest: &Digest| digest.size == stat.size)
+}
+
+/// Looks up the digest of a directory with this exact stamp.
+pub fn look_up_directory(cache: &Cache, stamp: &Blake3) -> Option<Digest> {
+    directories(cache, stamp).look_up(&[stamp.bytes()], |()| true).hit()
+}
+
+/// Inserts the digest of a directory with this exact stamp, which must not be racy.
+pub fn insert_directory(cache: &Cache, stamp: &Blake3, digest: Digest) {
+    directories(cache, stamp).insert(&[stamp.bytes()], &(), &digest);
+}
+
+fn directories(cache: &Cache, stamp: &Blake3) -> Table {
+    Table::open(cache, &format!("directories/{:02x}", stamp.bytes()[0]), MAX_DIGESTS)
 }
 
 /// Inserts the digest of a file with this stat, which must not be racy.

@@ -20,8 +20,8 @@ use serde::de::DeserializeOwned;
 use super::{Cache, FileStat};
 use crate::digest::{Blake3, Digest};
 
-/// The format of entries. Format 1 was JSON.
-const FORMAT: u32 = 2;
+/// The format of entries.
+const FORMAT: u32 = 3;
 
 /// The beginning of an entry: the format, and the program that wrote it unless any may read it.
 type Header = (u32, Option<FileStat>);

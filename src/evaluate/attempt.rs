@@ -112,6 +112,7 @@ impl<'a> Evaluator<'a> {
         self.evaluation.storage.prepare(&pending.name, outputs)?;
         let tree = settings.exports.directory(computation, settings.executor.isolates())?;
         let stage = self.evaluation.storage.stage(outputs)?;
+        stage.make_directories(&computation.outputs, settings.executor.isolates())?;
         Ok((self.invocation(settings, tree, &stage, pending)?, stage))
     }
 
@@ -124,8 +125,7 @@ impl<'a> Evaluator<'a> {
     ) -> Result<Invocation, StorageError> {
         let Computation { tree: tree_id, access, .. } = self.evaluation.computation(pending.id);
         let input = |file: &Stored| {
-            let id = self.evaluation.storage.inputs().verify_unchanged(file)?;
-            let path = self.evaluation.storage.path(&file.name);
+            let (path, id) = self.evaluation.storage.inputs().verify_unchanged(file)?;
             Ok(InputFile { file: VerifiedPath { path, id }, digest: file.digest })
         };
         let own = |path: PathBuf| {
@@ -166,7 +166,7 @@ impl<'a> Evaluator<'a> {
                 limit_reach(&mut stage, &usage);
                 let execution = execution(&usage, computation, argv(call, name, sources));
                 stage
-                    .seal(call, &computation.outputs, execution)
+                    .seal(call, execution)
                     .map_err(|(stage, error)| fail(stage, call, name, error.into(), scene))
             }
             Ok(Ended::Failed(failed)) => {
@@ -203,7 +203,7 @@ fn limit_reach(stage: &mut Stage<'_>, usage: &Usage) {
 /// Returns the arguments of `exec`, in the storage's names.
 fn argv(call: Call<'_>, name: &ResultName, sources: &[Stored]) -> Vec<String> {
     let exec = format!("{LIBRARY}/{}/exec", call.version.computation);
-    let outputs = (0..call.outputs).map(|number| name.output(number));
+    let outputs = (0..call.outputs.len()).map(|number| name.output(number));
     let sources = sources.iter().map(|file| file.name.clone());
     std::iter::once(exec).chain(sources).chain(outputs).collect()
 }

@@ -147,8 +147,8 @@ impl Evaluation {
             Source::Literal(id) => self.files.literals[id.index()].clone(),
             Source::Output { call, number } => {
                 let outputs = self.outcome(call)?.outputs()?;
-                let Published { digest, modified_ns } = *outputs.files.get(usize::from(number))?;
-                Some(Stored { name: outputs.name.output(number.into()), digest, modified_ns })
+                let Published { digest, stamp } = *outputs.files.get(usize::from(number))?;
+                Some(Stored { name: outputs.name.output(number.into()), digest, stamp })
             }
         }
     }

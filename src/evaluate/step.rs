@@ -75,5 +75,5 @@ impl Executed<'_> {
 
 /// Returns the key by which the storage knows a call.
 pub(super) fn call_of<'a>(computation: &'a Computation, inputs: &'a [Digest]) -> Call<'a> {
-    Call { version: computation.into(), inputs, outputs: computation.outputs.len() }
+    Call { version: computation.into(), inputs, outputs: &computation.outputs }
 }

@@ -19,9 +19,9 @@ pub struct Invocation {
     pub tree: VerifiedPath,
     /// The Git tree that this directory is an export of.
     pub tree_id: ObjectId,
-    /// The files that it reads, in order.
+    /// The values that it reads, in order.
     pub inputs: Vec<InputFile>,
-    /// The files that it makes, in order.
+    /// The files and directories that it makes, in order. The directories exist, and are empty.
     pub outputs: Vec<PathBuf>,
     /// The directory that it works in, which is empty.
     pub work: VerifiedPath,
@@ -39,12 +39,12 @@ pub struct Invocation {
     pub limit: Option<Duration>,
 }
 
-/// A file that an execution reads.
+/// A file or directory that an execution reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputFile {
-    /// The file.
+    /// The file or directory.
     pub file: VerifiedPath,
-    /// The digest of its contents.
+    /// Its digest, which tells whether it is a directory.
     pub digest: Digest,
 }
 

@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, lstat, open};
@@ -16,6 +17,7 @@ use super::ended::ExecuteError;
 use super::invocation::{InputFile, Invocation};
 use super::verified::VerifiedPath;
 use crate::digest::{Digest, Hasher, ObjectId};
+use crate::manifest::Scan;
 use crate::task::access::Access;
 
 /// The format of tickets that this program writes and reads.
@@ -43,7 +45,7 @@ pub struct Ticket {
     limit: Option<Duration>,
 }
 
-/// A file that an execution reads.
+/// A value that an execution reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TicketInput {
@@ -104,8 +106,11 @@ impl Ticket {
             return Err(ExecuteError::Replaced(tree.path));
         }
         let input = |input: &TicketInput| {
-            let file = verify(&storage, &input.name, FileType::RegularFile)?;
-            match digest(&file) {
+            let is_dir = input.digest.is_directory();
+            let kind = if is_dir { FileType::Directory } else { FileType::RegularFile };
+            let file = verify(&storage, &input.name, kind)?;
+            let found = if is_dir { directory_digest(&file) } else { digest(&file) };
+            match found {
                 Ok(digest) if digest == input.digest => Ok(InputFile { file, digest }),
                 _ => Err(ExecuteError::Replaced(file.path)),
             }
@@ -160,6 +165,14 @@ fn verify(storage: &Path, name: &str, kind: FileType) -> Result<VerifiedPath, Ex
         }
     }
     VerifiedPath::of(path.clone()).map_err(|_| missing(&path))
+}
+
+/// Hashes a directory that was just found.
+fn directory_digest(directory: &VerifiedPath) -> io::Result<Digest> {
+    let opened = directory.open()?;
+    let never = AtomicBool::new(false);
+    let read = Scan::of(opened, &never).and_then(|scan| scan.read(&never, &AtomicU64::new(0)));
+    Ok(read.map_err(io::Error::other)?.digest())
 }
 
 /// Hashes a file that was just found.

@@ -4,7 +4,7 @@ use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{Mode, OFlags, fstat, openat};
+use rustix::fs::{Mode, OFlags, fstat, mkdirat, openat};
 use rustix::io::Errno;
 
 use super::error::DirectoryError;
@@ -48,6 +48,30 @@ impl Descent {
         let here =
             here.map_err(|error| DirectoryError::Io { path: [].into(), source: error.into() })?;
         Ok(Self { path: Vec::new(), here: Arc::new(here), above: Vec::new() })
+    }
+
+    /// Visits the top directory and all below it, each before those in it. `visit` gets the descent in a
+    /// directory, and returns the names of the directories in it that are visited next, in this order.
+    pub(super) fn walk(
+        top: impl AsFd,
+        mut visit: impl FnMut(&Self) -> Result<Vec<Box<[u8]>>, DirectoryError>,
+    ) -> Result<(), DirectoryError> {
+        let mut descent = Self::new(top)?;
+        // The directories that are still to be entered, at each level; the next one is the last.
+        let mut pending = vec![visit(&descent)?];
+        pending[0].reverse();
+        while let Some(directories) = pending.last_mut() {
+            if let Some(name) = directories.pop() {
+                descent.enter(&name)?;
+                let mut inner = visit(&descent)?;
+                inner.reverse();
+                pending.push(inner);
+            } else {
+                pending.pop();
+                descent.leave()?;
+            }
+        }
+        Ok(())
     }
 
     /// The current directory.
@@ -113,6 +137,21 @@ impl Descent {
         }
         let rest = path[self.path.len()..].split(|byte| *byte == b'/');
         rest.filter(|name| !name.is_empty()).try_for_each(|name| self.enter(name))
+    }
+
+    /// Moves to the directory with this path, and makes the directories on the way that do not exist.
+    pub(super) fn make(&mut self, path: &[u8]) -> Result<(), DirectoryError> {
+        while !is_within(path, &self.path) {
+            self.leave()?;
+        }
+        let rest = path[self.path.len()..].split(|byte| *byte == b'/');
+        for name in rest.filter(|name| !name.is_empty()) {
+            match mkdirat(&self.here, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => self.enter(name)?,
+                Err(error) => return Err(DirectoryError::of(&self.join(name), error)),
+            }
+        }
+        Ok(())
     }
 }
 

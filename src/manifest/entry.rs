@@ -56,6 +56,6 @@ impl<C> ManifestEntry<C> {
 }
 
 /// Writes the contents of a file as a manifest does.
-pub(super) fn contents(Digest { size, sha1, blake3 }: &Digest) -> String {
+pub(super) fn contents(Digest { size, sha1, blake3, .. }: &Digest) -> String {
     format!("{size} {} {}", sha1.full(), blake3.full())
 }

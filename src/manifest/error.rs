@@ -21,6 +21,14 @@ pub enum DirectoryError {
         /// Why it failed.
         source: io::Error,
     },
+    /// The operating system refused to write a copy of it.
+    #[error("cannot write the copy of {}", place(path))]
+    Write {
+        /// The path; empty for the directory itself.
+        path: Box<[u8]>,
+        /// Why it failed.
+        source: io::Error,
+    },
     /// Entries that cannot be part of a value, sorted by their paths.
     #[error("{}", Refused::list(.0))]
     Refused(Vec<Refused>),
@@ -73,10 +81,24 @@ impl DirectoryError {
         }
     }
 
+    /// A failure to write the copy of an entry.
+    pub(super) fn write(path: &[u8], source: io::Error) -> Self {
+        Self::Write { path: path.into(), source }
+    }
+
+    /// The same error of the copy.
+    pub(super) fn writing(self) -> Self {
+        match self {
+            Self::Io { path, source } => Self::Write { path, source },
+            Self::Changed(path) => Self::Write { path, source: Errno::STALE.into() },
+            other => other,
+        }
+    }
+
     /// A hint what the user can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Io { .. } | Self::Interrupted => None,
+            Self::Io { .. } | Self::Write { .. } | Self::Interrupted => None,
             Self::Changed(_) => Some("wait until nothing writes to it, then run this again"),
             Self::Refused(refused) => refused.first().map(|first| match first.why {
                 Refusal::Repository => "use a copy without .git: git archive HEAD | tar -x -C COPY",

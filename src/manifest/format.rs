@@ -88,6 +88,6 @@ impl Manifest {
 
     /// Returns the digest of the text: the identity of the directory.
     pub fn digest(&self) -> Digest {
-        digest(HEADER, &self.entries, contents)
+        Digest { bytes: Some(self.bytes()), ..digest(HEADER, &self.entries, contents) }
     }
 }

@@ -14,6 +14,7 @@
 
 mod check;
 mod descent;
+mod difference;
 mod entry;
 mod error;
 mod format;
@@ -21,10 +22,13 @@ mod parse;
 mod path;
 mod read;
 mod scan;
+mod seal;
 
 pub use self::check::{ManifestError, ManifestFault};
+pub use self::difference::EntryDifference;
 pub use self::entry::{EntryKind, HEADER, ManifestEntry};
 pub use self::error::{DirectoryError, Refusal, Refused};
 pub use self::format::Manifest;
 pub use self::path::{LinkFault, PathFault, check_link, check_path, shown};
 pub use self::scan::Scan;
+pub use self::seal::seal;

@@ -1,11 +1,14 @@
-//! Hashes the files of a scanned directory: each is read once, and all cores do it.
+//! Hashes the files of a scanned directory, and copies them: each is read once, and all cores do it.
 
+use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
-use rustix::fs::{Mode, OFlags, fstat, openat};
+use rustix::fs::{Mode, OFlags, fstat, ioctl_ficlone, mkdirat, openat, symlinkat};
 use rustix::io::{Errno, read};
 
 use super::descent::Descent;
@@ -33,11 +36,20 @@ const LARGE: u64 = 8 << 20;
 /// Some entries that are hashed together.
 #[derive(Default)]
 struct Batch<'a> {
-    entries: Vec<(&'a ManifestEntry<FileStat>, Option<Arc<OwnedFd>>)>,
+    entries: Vec<BatchEntry<'a>>,
     /// How many directories are open for it, or more.
     directories: usize,
     /// The last one.
     directory: Option<Arc<OwnedFd>>,
+}
+
+/// An entry of a batch.
+struct BatchEntry<'a> {
+    entry: &'a ManifestEntry<FileStat>,
+    /// The directory of a file.
+    directory: Option<Arc<OwnedFd>>,
+    /// The directory of the file's copy, if it is copied.
+    to: Option<Arc<OwnedFd>>,
 }
 
 /// What threads that read have in common.
@@ -50,8 +62,16 @@ struct Watch<'a> {
 /// A file that is being read.
 struct OpenFile<'a> {
     file: OwnedFd,
+    copy: Option<FileCopy>,
     watch: Watch<'a>,
     read: u64,
+}
+
+/// A copy of a file that is being written.
+struct FileCopy {
+    file: File,
+    /// It ends in zeros that were not written.
+    is_short: bool,
 }
 
 impl Scan {
@@ -65,7 +85,31 @@ impl Scan {
     ///
     /// Fails if a file cannot be read or has changed since the scan, and once `stop` is set.
     pub fn read(&self, stop: &AtomicBool, done: &AtomicU64) -> Result<Manifest, DirectoryError> {
-        let watch = Watch { stop, done };
+        self.process(Watch { stop, done }, None)
+    }
+
+    /// Copies everything into an empty directory, and returns the manifest of the copy, like
+    /// [`Scan::read`]. Files of the copy are read-only. They share their blocks with the originals where
+    /// the file system can do that, and zeros take no space.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Scan::read`], and if the copy cannot be written.
+    pub fn copy(
+        &self,
+        to: &OwnedFd,
+        stop: &AtomicBool,
+        done: &AtomicU64,
+    ) -> Result<Manifest, DirectoryError> {
+        let mut to = Descent::new(to).map_err(DirectoryError::writing)?;
+        self.process(Watch { stop, done }, Some(&mut to))
+    }
+
+    fn process(
+        &self,
+        watch: Watch<'_>,
+        mut to: Option<&mut Descent>,
+    ) -> Result<Manifest, DirectoryError> {
         let mut descent = Descent::new(&self.top)?;
         let mut batch = Batch::default();
         let mut hashed = Vec::with_capacity(self.entries.len());
@@ -74,11 +118,32 @@ impl Scan {
             if batch.is_full() {
                 batch.hash(watch, &mut hashed)?;
             }
-            batch.add(entry, &mut descent)?;
+            let to = match &mut to {
+                Some(to) => Some(make_way(to, entry).map_err(DirectoryError::writing)?),
+                None => None,
+            };
+            batch.add(entry, &mut descent, to)?;
         }
         batch.hash(watch, &mut hashed)?;
         Ok(Manifest::of_sorted(hashed))
     }
+}
+
+/// Makes the directories above the copy of an entry, and the entry itself unless it is a file.
+/// Returns the directory that it is in.
+fn make_way(
+    to: &mut Descent,
+    entry: &ManifestEntry<FileStat>,
+) -> Result<Arc<OwnedFd>, DirectoryError> {
+    let (directory, name) = split(&entry.path);
+    to.make(directory)?;
+    let made = match &entry.kind {
+        EntryKind::File { .. } => Ok(()),
+        EntryKind::Link { target } => symlinkat(&**target, to.directory(), name),
+        EntryKind::Empty => mkdirat(to.directory(), name, Mode::from_raw_mode(0o777)),
+    };
+    made.map_err(|error| DirectoryError::of(&entry.path, error))?;
+    Ok(Arc::clone(to.directory()))
 }
 
 impl<'a> Batch<'a> {
@@ -90,6 +155,7 @@ impl<'a> Batch<'a> {
         &mut self,
         entry: &'a ManifestEntry<FileStat>,
         descent: &mut Descent,
+        to: Option<Arc<OwnedFd>>,
     ) -> Result<(), DirectoryError> {
         let directory = match entry.kind {
             EntryKind::File { .. } => {
@@ -101,10 +167,10 @@ impl<'a> Batch<'a> {
         if let Some(directory) = &directory
             && !self.directory.as_ref().is_some_and(|last| Arc::ptr_eq(last, directory))
         {
-            self.directories += 1;
+            self.directories += 1 + usize::from(to.is_some());
             self.directory = Some(Arc::clone(directory));
         }
-        self.entries.push((entry, directory));
+        self.entries.push(BatchEntry { entry, directory, to });
         Ok(())
     }
 
@@ -114,19 +180,21 @@ impl<'a> Batch<'a> {
         watch: Watch<'_>,
         hashed: &mut Vec<ManifestEntry<Digest>>,
     ) -> Result<(), DirectoryError> {
-        let large = self.entries.iter().filter(|(entry, _)| is_large(entry)).count();
+        let large = self.entries.iter().filter(|it| is_large(it.entry)).count();
         // Were there several, one thread could begin the next while it waits for the other half of one.
         let halve = large == 1;
-        let batch = self.entries.par_iter().with_max_len(1).map(|(entry, directory)| {
-            let kind = match (&entry.kind, directory) {
+        let batch = self.entries.par_iter().with_max_len(1).map(|it| {
+            let kind = match (&it.entry.kind, &it.directory) {
                 (EntryKind::File { contents, executable }, Some(directory)) => {
-                    let contents = hash(directory, &entry.path, contents, halve, watch)?;
-                    EntryKind::File { contents, executable: *executable }
+                    let executable = *executable;
+                    let file = OpenFile::open(directory, it, executable, watch)?;
+                    let contents = file.digest(&it.entry.path, contents, halve)?;
+                    EntryKind::File { contents, executable }
                 }
                 (EntryKind::Link { target }, _) => EntryKind::Link { target: target.clone() },
                 _ => EntryKind::Empty,
             };
-            Ok(ManifestEntry { path: entry.path.clone(), kind })
+            Ok(ManifestEntry { path: it.entry.path.clone(), kind })
         });
         // Of several errors, the first in the order of the paths is returned.
         let batch: Vec<Result<_, DirectoryError>> = batch.collect();
@@ -143,39 +211,62 @@ fn is_large(entry: &ManifestEntry<FileStat>) -> bool {
 }
 
 /// The path of the directory that something is in, and its name there.
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
+pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(at) => (&path[..at], &path[at + 1..]),
         None => (b"", path),
     }
 }
 
-/// Hashes a file, which must have this stat before and after.
-fn hash(
-    directory: impl AsFd,
-    path: &[u8],
-    stat: &FileStat,
-    halve: bool,
-    watch: Watch<'_>,
-) -> Result<Digest, DirectoryError> {
-    let wrong = |error| DirectoryError::of(path, error);
-    // Should it be a FIFO by now, opening it does not wait.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(directory, split(path).1, flags, Mode::empty()).map_err(wrong)?;
-    let mut file = OpenFile { file, watch, read: 0 };
-    let digest = match halve && stat.size >= LARGE {
-        true => file.hash_in_halves(path)?,
-        false => file.hash(path, stat.size)?,
-    };
-    // The stat was taken before the file was opened.
-    let after = FileStat::from(&fstat(&file.file).map_err(wrong)?);
-    if after != *stat || digest.size != stat.size {
-        return Err(DirectoryError::Changed(path.into()));
+impl<'a> OpenFile<'a> {
+    /// Opens a file, and makes its copy if it is copied.
+    fn open(
+        directory: &OwnedFd,
+        entry: &BatchEntry<'_>,
+        executable: bool,
+        watch: Watch<'a>,
+    ) -> Result<Self, DirectoryError> {
+        let path = &entry.entry.path;
+        // Should it be a FIFO by now, opening it does not wait.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(directory, split(path).1, flags, Mode::empty());
+        let file = file.map_err(|error| DirectoryError::of(path, error))?;
+        let copy = match &entry.to {
+            Some(to) => Some(FileCopy::new(to, path, executable)?),
+            None => None,
+        };
+        Ok(Self { file, copy, watch, read: 0 })
     }
-    Ok(digest)
-}
 
-impl OpenFile<'_> {
+    /// Hashes the file, which must have this stat before and after.
+    fn digest(
+        mut self,
+        path: &[u8],
+        stat: &FileStat,
+        halve: bool,
+    ) -> Result<Digest, DirectoryError> {
+        let wrong = |error| DirectoryError::of(path, error);
+        let original = match self.copy.take_if(|copy| copy.clone_of(&self.file)) {
+            // The clone is what is kept, so it is what is hashed.
+            Some(clone) => Some(std::mem::replace(&mut self.file, clone.file.into())),
+            None => None,
+        };
+        let digest = match halve && stat.size >= LARGE {
+            true => self.hash_in_halves(path)?,
+            false => self.hash(path, stat.size)?,
+        };
+        if let Some(copy) = &self.copy {
+            copy.finish(digest.size).map_err(|source| DirectoryError::write(path, source))?;
+        }
+        // The stat was taken before the file was opened.
+        let original = original.as_ref().unwrap_or(&self.file);
+        let after = FileStat::from(&fstat(original).map_err(wrong)?);
+        if after != *stat || digest.size != stat.size {
+            return Err(DirectoryError::Changed(path.into()));
+        }
+        Ok(digest)
+    }
+
     /// Hashes a file that should have this size.
     fn hash(&mut self, path: &[u8], size: u64) -> Result<Digest, DirectoryError> {
         // One more byte shows the end without another look.
@@ -225,11 +316,42 @@ impl OpenFile<'_> {
                 }
                 Err(error) => return Err(DirectoryError::of(path, error)),
                 Ok(count) => {
+                    if let Some(copy) = &mut self.copy {
+                        let written = copy.write(&piece[..count], self.read);
+                        written.map_err(|source| DirectoryError::write(path, source))?;
+                    }
                     self.watch.done.fetch_add(count as u64, Ordering::Relaxed);
                     self.read += count as u64;
                     return Ok(count);
                 }
             }
         }
+    }
+}
+
+impl FileCopy {
+    /// Makes an empty file with the path of an original, below this directory.
+    fn new(to: impl AsFd, path: &[u8], executable: bool) -> Result<Self, DirectoryError> {
+        let mode = if executable { 0o555 } else { 0o444 };
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        match openat(to, split(path).1, flags, Mode::from_raw_mode(mode)) {
+            Ok(file) => Ok(Self { file: file.into(), is_short: false }),
+            Err(error) => Err(DirectoryError::write(path, error.into())),
+        }
+    }
+
+    /// Lets the copy share its blocks with the original, if the file system can do that.
+    fn clone_of(&self, original: &OwnedFd) -> bool {
+        ioctl_ficlone(&self.file, original).is_ok()
+    }
+
+    /// Writes a piece at this place, unless it is all zeros: then it takes no space.
+    fn write(&mut self, piece: &[u8], at: u64) -> io::Result<()> {
+        self.is_short = piece.iter().all(|byte| *byte == 0);
+        if self.is_short { Ok(()) } else { self.file.write_all_at(piece, at) }
+    }
+
+    fn finish(&self, size: u64) -> io::Result<()> {
+        if self.is_short { self.file.set_len(size) } else { Ok(()) }
     }
 }

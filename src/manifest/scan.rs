@@ -1,11 +1,14 @@
 //! The walk through a directory that reads no file.
 
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, openat, readlinkat, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, fstat, openat, readlinkat, statat,
+};
 use rustix::io::Errno;
 
 use super::descent::Descent;
@@ -17,7 +20,7 @@ use crate::cache::FileStat;
 use crate::digest::Blake3;
 
 /// How many bytes of a listing the kernel gives at a time.
-const LISTING: usize = 64 << 10;
+pub(super) const LISTING: usize = 64 << 10;
 
 /// What a directory held when it was walked through: every entry, with the stats of files.
 ///
@@ -28,6 +31,7 @@ pub struct Scan {
     /// Sorted by the bytes of the paths.
     pub(super) entries: Vec<ManifestEntry<FileStat>>,
     taken: SystemTime,
+    changed_ns: i64,
 }
 
 impl Scan {
@@ -53,31 +57,20 @@ impl Scan {
     /// the error names all of them. Fails once `stop` is set.
     pub fn of(top: OwnedFd, stop: &AtomicBool) -> Result<Self, DirectoryError> {
         let taken = SystemTime::now();
-        let descent = Descent::new(&top)?;
         let mut walk = DirectoryWalk {
-            descent,
             listing: Vec::with_capacity(LISTING),
             entries: Vec::new(),
             refused: Vec::new(),
+            changed_ns: i64::MIN,
         };
-        // The directories that are still to be entered, at each level.
-        let mut pending = vec![walk.list(stop)?];
-        while let Some(directories) = pending.last_mut() {
-            if let Some(name) = directories.pop() {
-                walk.descent.enter(&name)?;
-                pending.push(walk.list(stop)?);
-            } else {
-                pending.pop();
-                walk.descent.leave()?;
-            }
-        }
-        let DirectoryWalk { mut entries, mut refused, .. } = walk;
+        Descent::walk(&top, |descent| walk.list(descent, stop))?;
+        let DirectoryWalk { mut entries, mut refused, changed_ns, .. } = walk;
         if !refused.is_empty() {
             refused.sort_by(|one, other| one.path.cmp(&other.path));
             return Err(DirectoryError::Refused(refused));
         }
         entries.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(Self { top, entries, taken })
+        Ok(Self { top, entries, taken, changed_ns })
     }
 
     /// The entries, sorted by the bytes of their paths.
@@ -118,6 +111,22 @@ impl Scan {
         self.stats().any(|stat| stat.is_racy(self.taken))
     }
 
+    /// The time of the last change of any file or directory, in nanoseconds since 1970: of its time of
+    /// modification and that of its change of anything, the earlier one counts.
+    pub fn changed_ns(&self) -> i64 {
+        self.changed_ns
+    }
+
+    /// The device and inode of the directory itself.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be looked at any more.
+    pub fn id(&self) -> io::Result<(u64, u64)> {
+        let stat = fstat(&self.top)?;
+        Ok((stat.st_dev, stat.st_ino))
+    }
+
     fn stats(&self) -> impl Iterator<Item = &FileStat> {
         self.entries.iter().filter_map(|entry| match &entry.kind {
             EntryKind::File { contents, .. } => Some(contents),
@@ -128,20 +137,25 @@ impl Scan {
 
 /// A walk, and what it has found so far.
 struct DirectoryWalk {
-    descent: Descent,
     listing: Vec<u8>,
     entries: Vec<ManifestEntry<FileStat>>,
     refused: Vec<Refused>,
+    changed_ns: i64,
 }
 
 impl DirectoryWalk {
-    /// Takes in what is in the current directory. Returns the names of the directories in it, of which
-    /// the first is the last.
-    fn list(&mut self, stop: &AtomicBool) -> Result<Vec<Box<[u8]>>, DirectoryError> {
-        let names = names(self.descent.directory(), &mut self.listing);
-        let mut names = names.map_err(|error| DirectoryError::of(self.descent.path(), error))?;
-        if names.is_empty() && !self.descent.path().is_empty() {
-            let path = self.descent.path().into();
+    /// Takes in what is in the current directory. Returns the names of the directories in it, sorted.
+    fn list(
+        &mut self,
+        descent: &Descent,
+        stop: &AtomicBool,
+    ) -> Result<Vec<Box<[u8]>>, DirectoryError> {
+        let wrong = |error| DirectoryError::of(descent.path(), error);
+        let own = FileStat::from(&fstat(descent.directory()).map_err(wrong)?);
+        self.note_change(&own);
+        let mut names = names(descent.directory(), &mut self.listing).map_err(wrong)?;
+        if names.is_empty() && !descent.path().is_empty() {
+            let path = descent.path().into();
             self.entries.push(ManifestEntry { path, kind: EntryKind::Empty });
         }
         // Whatever order the file system has: errors are the same each time.
@@ -151,16 +165,24 @@ impl DirectoryWalk {
             if stop.load(Ordering::Relaxed) {
                 return Err(DirectoryError::Interrupted);
             }
-            let path = self.descent.join(&name);
-            let looked = look(self.descent.directory(), &name, &path);
+            let path = descent.join(&name);
+            let looked = look(descent.directory(), &name, &path);
             match looked.map_err(|error| DirectoryError::of(&path, error))? {
-                Looked::Entry(kind) => self.entries.push(ManifestEntry { path, kind }),
+                Looked::Entry(kind) => {
+                    if let EntryKind::File { contents, .. } = &kind {
+                        self.note_change(contents);
+                    }
+                    self.entries.push(ManifestEntry { path, kind });
+                }
                 Looked::Directory => directories.push(name),
                 Looked::Refused(why) => self.refused.push(Refused { path, why }),
             }
         }
-        directories.reverse();
         Ok(directories)
+    }
+
+    fn note_change(&mut self, stat: &FileStat) {
+        self.changed_ns = self.changed_ns.max(stat.modified_ns.min(stat.changed_ns));
     }
 }
 
@@ -200,7 +222,7 @@ fn file(stat: &Stat) -> EntryKind<FileStat> {
 }
 
 /// The names in an open directory that was not listed before.
-fn names(directory: impl AsFd, listing: &mut Vec<u8>) -> Result<Vec<Box<[u8]>>, Errno> {
+pub(super) fn names(directory: impl AsFd, listing: &mut Vec<u8>) -> Result<Vec<Box<[u8]>>, Errno> {
     let mut entries = RawDir::new(directory, listing.spare_capacity_mut());
     let mut names = Vec::new();
     while let Some(entry) = entries.next() {

@@ -140,6 +140,11 @@ names! {
     StorageName: inside;
 }
 
+/// Whether an output with this symbolic name is a directory: the name ends in a slash.
+pub fn is_directory(output: &str) -> bool {
+    output.ends_with('/')
+}
+
 /// Returns the name that a user may have meant.
 pub fn nearest(wanted: &str, names: &[String]) -> Option<String> {
     near(wanted, names).first().map(|name| (*name).clone())

@@ -107,7 +107,7 @@ mod tests {
             environment: Vec::new(),
             stage: VerifiedPath { path: "/".into(), id: (0, 0) },
             log: "log".into(),
-            inputs: 1,
+            inputs: vec![false],
             binds: vec![
                 bind(Mode::Read, "/data"),
                 bind(Mode::Write, "/data/out"),

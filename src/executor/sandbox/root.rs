@@ -23,29 +23,35 @@ use crate::executor::verified::open_verified;
 #[derive(Debug)]
 pub(super) struct Ready {
     parts: Vec<Part>,
-    /// The number of inputs with mount points.
-    inputs: usize,
+    /// The inputs with mount points: whether each is a directory.
+    inputs: Vec<bool>,
 }
 
 impl Ready {
     /// Makes the mount points of what each execution has, beside parts of the system.
     pub(super) fn with(parts: Vec<Part>) -> Result<Self, StepError> {
         furnish(SYSTEM, &parts)?;
-        Ok(Self { parts, inputs: 0 })
+        Ok(Self { parts, inputs: Vec::new() })
     }
 
-    /// Makes mount points for as many inputs as an execution has, and no more.
+    /// Makes mount points for the inputs that an execution has, and no more.
     pub(super) fn fit(&mut self, spec: &SandboxSpec) -> Result<(), StepError> {
         let input = |number| below(SYSTEM, &spec::name(INPUTS, number));
-        while self.inputs < spec.inputs {
-            let point = input(self.inputs);
-            File::create_new(&point).map_err(at("make", point))?;
-            self.inputs += 1;
+        while !spec.inputs.starts_with(&self.inputs)
+            && let Some(is_dir) = self.inputs.pop()
+        {
+            let point = input(self.inputs.len());
+            let removed = if is_dir { fs::remove_dir(&point) } else { fs::remove_file(&point) };
+            removed.map_err(at("remove", point))?;
         }
-        while self.inputs > spec.inputs {
-            let point = input(self.inputs - 1);
-            fs::remove_file(&point).map_err(at("remove", point))?;
-            self.inputs -= 1;
+        for &is_dir in &spec.inputs[self.inputs.len()..] {
+            let point = input(self.inputs.len());
+            let made = match is_dir {
+                true => fs::create_dir(&point),
+                false => File::create_new(&point).map(drop),
+            };
+            made.map_err(at("make", point))?;
+            self.inputs.push(is_dir);
         }
         Ok(())
     }

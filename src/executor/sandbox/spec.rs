@@ -65,7 +65,8 @@ pub(in crate::executor) struct SandboxSpec {
     pub(super) stage: VerifiedPath,
     /// The name of the log.
     pub(super) log: OsString,
-    pub(super) inputs: usize,
+    /// Whether each input is a directory.
+    pub(super) inputs: Vec<bool>,
     /// In the order of their targets.
     pub(super) binds: Vec<Bind>,
 }
@@ -111,14 +112,14 @@ impl SandboxSpec {
             environment,
             stage: stage.clone(),
             log: log.into(),
-            inputs: inputs.len(),
+            inputs: inputs.iter().map(|input| input.digest.is_directory()).collect(),
             binds,
         })
     }
 
     /// Whether it shows nothing but what every execution sees: its own directories and its inputs.
     pub(super) fn is_plain(&self) -> bool {
-        self.binds.len() == self.inputs + OWN
+        self.binds.len() == self.inputs.len() + OWN
     }
 
     /// The log, as a path of the host.
@@ -136,7 +137,7 @@ impl SandboxSpec {
         frame.put(self.stage.path.as_os_str().as_bytes());
         frame.put(&bytes(Some(self.stage.id)));
         frame.put(self.log.as_bytes());
-        frame.put(&(self.inputs as u64).to_le_bytes());
+        frame.put(&self.inputs.iter().map(|is_dir| u8::from(*is_dir)).collect::<Vec<_>>());
         let mode = |bind: &Bind| OsStr::new(if bind.mode == Mode::Read { "r" } else { "w" });
         frame.put_all(self.binds.iter().map(mode));
         frame.put_all(self.binds.iter().map(|bind| bind.source.as_os_str()));
@@ -158,7 +159,7 @@ impl SandboxSpec {
         let id = read_id(&parts.bytes()?)?.ok_or(io::ErrorKind::InvalidData)?;
         let stage = VerifiedPath { path, id };
         let log = parts.name()?;
-        let inputs = u64::from_le_bytes(parts.array()?) as usize;
+        let inputs = parts.bytes()?.iter().map(|is_dir| *is_dir != 0).collect();
         let modes = parts.names()?.into_iter();
         let (sources, ids, targets) = (parts.names()?, parts.names()?, parts.names()?);
         let mut binds = Vec::with_capacity(targets.len());
@@ -242,7 +243,7 @@ mod tests {
             environment: vec![("A".into(), "b\nc".into())],
             stage: VerifiedPath { path: "/stage".into(), id: (1, u64::MAX) },
             log: "log".into(),
-            inputs: 7,
+            inputs: vec![false, true],
             binds: vec![bind(Mode::Read, None), bind(Mode::Write, Some((2, 3)))],
         };
         let mut sent = Vec::new();

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::*;
 use crate::digest::Digest;
 use crate::evaluate::{Evaluator, Files};
+use crate::storage::records::Stamp;
 use crate::storage::{Input, Storage, Stored, Unrecorded};
 use crate::task::name::StorageName;
 use crate::task::slice::Slice;
@@ -105,7 +106,7 @@ fn files_have_the_names_that_the_user_sees() {
     let plan = Plan::new(&task.workflow);
     let name: StorageName = "tinputs/00/0123456789".parse().unwrap();
     let (name, digest) = (name.to_string(), Digest::of(b"17"));
-    let file = Stored { name, digest, modified_ns: 0 };
+    let file = Stored { name, digest, stamp: Stamp::Modified(0) };
     let files = Files {
         inputs: vec![Input { file, there: true }],
         literals: vec![None],

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{NotOwn, advice};
+use crate::manifest::DirectoryError;
 
 /// An error of an operation on the storage.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +26,14 @@ pub enum StorageError {
         path: PathBuf,
         /// The reason.
         source: Box<NoStorage>,
+    },
+    /// A directory cannot be a value.
+    #[error("{} cannot be a value", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The reason.
+        source: Box<DirectoryError>,
     },
     /// A record was written by a newer version of this program.
     #[error("{} has format {format}, and this version reads up to {newest}", path.display())]
@@ -122,7 +131,7 @@ impl StorageError {
 
     /// Whether an operation failed on a path, or on one below it.
     pub(in crate::storage) fn is_about(&self, place: &Path) -> bool {
-        matches!(self, Self::Io { path, .. } if path.starts_with(place))
+        matches!(self, Self::Io { path, .. } | Self::Directory { path, .. } if path.starts_with(place))
     }
 
     /// Whether the disk or the quota is full.
@@ -135,6 +144,7 @@ impl StorageError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Io { doing, source, .. } => advice(doing, source),
+            Self::Directory { source, .. } => source.hint(),
             Self::Vanished(_) => Some(
                 "check whether it was moved, removed or unmounted; it still has all finished calls",
             ),

@@ -183,7 +183,7 @@ impl Disk {
             let (from, to) = (self.spot(from)?, self.spot(to)?);
             Ok(renameat(&from.directory, from.name, &to.directory, to.name)?)
         };
-        let moved = attempt("move to", to, || found(self.again(&[from, to], rename)));
+        let moved = attempt("move to", to, || found(self.moving(from, to, rename)));
         self.close_moved(&[from]);
         Ok(moved?.is_some())
     }
@@ -207,9 +207,28 @@ impl Disk {
             }
             Ok(true)
         };
-        let moved = attempt("move to", to, || found(self.again(&[from, to], rename)));
+        let moved = attempt("move to", to, || found(self.moving(from, to, rename)));
         self.close_moved(&[from]);
         Ok(moved?.unwrap_or(true))
+    }
+
+    /// Moves something. A read-only directory is made writable for that, since its entry for the
+    /// directory above it changes.
+    fn moving<T>(&self, from: &Path, to: &Path, act: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        match self.again(&[from, to], &act) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                let mode = Metadata::from(&self.at(from, stat)?);
+                if !mode.is_dir() || mode.mode() & 0o200 != 0 {
+                    return Err(error);
+                }
+                self.at(from, |dir, name| allow(dir, name, 0o200))?;
+                let moved = act();
+                let now = if moved.is_ok() { to } else { from };
+                self.at(now, |dir, name| set_mode(dir, name, |_| mode.mode()))?;
+                moved
+            }
+            moved => moved,
+        }
     }
 
     /// Exchanges two files or directories. Returns false if one does not exist, or the file system
@@ -300,18 +319,28 @@ impl Disk {
 
 /// Adds rights to those of a file or directory, unless it has them.
 pub(super) fn allow(dir: &OwnedFd, name: &OsStr, rights: u32) -> io::Result<()> {
+    set_mode(dir, name, |mode| mode | rights)
+}
+
+/// Changes the mode of a file or directory, if the new one differs.
+pub(super) fn set_mode(
+    dir: &OwnedFd,
+    name: &OsStr,
+    new: impl FnOnce(u32) -> u32,
+) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(openat(dir, name, flags, Mode::empty())?);
     let metadata = Metadata::of(&file)?;
     if metadata.kind() == FileType::Symlink {
         return Err(NotOwn::Link.into());
     }
-    if metadata.mode() & rights == rights {
+    let mode = new(metadata.mode());
+    if mode == metadata.mode() {
         return Ok(());
     }
     // The path leads to the open file, whatever has its name now.
     let open = format!("/proc/self/fd/{}", file.as_raw_fd());
-    fs::set_permissions(open, Permissions::from_mode(metadata.mode() | rights))
+    fs::set_permissions(open, Permissions::from_mode(mode))
 }
 
 /// Returns the last lines of a text, at most `bytes` bytes.

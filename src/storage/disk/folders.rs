@@ -126,13 +126,24 @@ impl Disk {
     /// A directory with a name that ends in `.json` stands in the place of a record, and is listed
     /// like a file. Names that are not UTF-8 are not the storage's, and left out.
     pub(crate) fn walk(&self, dir: &Path) -> Result<Vec<String>> {
+        self.walk_unless(dir, |_| false)
+    }
+
+    /// Does the same, but lists a directory like a file if `is_value` accepts its name.
+    pub(in crate::storage) fn walk_unless(
+        &self,
+        dir: &Path,
+        is_value: impl Fn(&OsStr) -> bool,
+    ) -> Result<Vec<String>> {
         let mut files = Vec::new();
         let mut directories = vec![dir.to_owned()];
         while let Some(next) = directories.pop() {
             let mut unknown = Vec::new();
             self.each_entry(&next, |name, kind| {
                 match kind {
-                    _ if name.as_bytes().ends_with(b".json") => files.push(next.join(name)),
+                    _ if name.as_bytes().ends_with(b".json") || is_value(name) => {
+                        files.push(next.join(name));
+                    }
                     FileType::Directory => directories.push(next.join(name)),
                     FileType::Unknown => unknown.push(next.join(name)),
                     _ => files.push(next.join(name)),
@@ -219,7 +230,7 @@ fn open_listed(dir: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     }
 }
 
-fn open_stat(dir: &OwnedFd, name: &OsStr) -> io::Result<(OwnedFd, Stat)> {
+pub(super) fn open_stat(dir: &OwnedFd, name: &OsStr) -> io::Result<(OwnedFd, Stat)> {
     let directory = open_listed(dir, name)?;
     let stat = fstat(&directory)?;
     Ok((directory, stat))

@@ -19,6 +19,7 @@ mod folders;
 mod metadata;
 pub(super) mod reading;
 mod root;
+mod value;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -41,6 +42,7 @@ pub(crate) use self::folders::make_dirs;
 pub use self::metadata::FileId;
 pub(crate) use self::metadata::Metadata;
 pub(super) use self::root::Root;
+pub(super) use self::value::SeenValue;
 
 /// The result of an operation of the storage.
 pub(crate) type Result<T, E = StorageError> = std::result::Result<T, E>;

@@ -1,6 +1,7 @@
 //! The directory of a storage as one run uses it: names, private names, directories made on demand.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -171,9 +172,26 @@ impl Root {
         Ok(files.into_iter().map(|file| format!("{directory}/{file}")).collect())
     }
 
+    /// Returns the names of all values below a directory, relative to the storage. A directory that is a
+    /// value is not entered.
+    pub(in crate::storage) fn values(
+        &self,
+        directory: &str,
+        is_value: fn(&str) -> bool,
+    ) -> Result<Vec<String>> {
+        let is_value = |name: &OsStr| name.to_str().is_some_and(is_value);
+        let values = self.disk.walk_unless(&self.path(directory), is_value)?;
+        Ok(values.into_iter().map(|value| format!("{directory}/{value}")).collect())
+    }
+
     /// Waits until a file is on the disk, if writes are flushed.
     pub(in crate::storage) fn sync(&self, path: &Path) -> Result<()> {
         if self.unsynced.is_synced() { self.disk.sync(path) } else { Ok(()) }
+    }
+
+    /// Waits until the file system of the storage is on the disk, if writes are flushed.
+    pub(in crate::storage) fn sync_all(&self) -> Result<()> {
+        if self.unsynced.is_synced() { self.disk.sync_all() } else { Ok(()) }
     }
 
     /// Waits until everything written so far is on the disk.

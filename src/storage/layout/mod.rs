@@ -10,7 +10,9 @@ mod version;
 
 pub use self::entry::Entry;
 pub use self::result::ResultName;
-pub(super) use self::result::{DIGITS, Digits, task_input, task_input_record};
+pub(super) use self::result::{
+    DIGITS, Digits, is_value, link_to, linked, manifest, task_input, task_input_record,
+};
 pub(crate) use self::result::{LONGEST_FILE, longest_record};
 pub(super) use self::run::{RunName, roots_file};
 pub use self::stage::LOG;
@@ -24,6 +26,9 @@ pub(super) const TASK_INPUTS: &str = "tinputs";
 /// The directory of trees of computations.
 pub(super) const TREES: &str = "trees";
 
+/// The directory of the manifests of directories that are values.
+pub(super) const MANIFESTS: &str = "manifests";
+
 /// The directory of quarantined files and trees.
 pub(super) const QUARANTINE: &str = "aside";
 
@@ -34,7 +39,7 @@ pub(super) const REPOSITORIES: &str = "repositories";
 pub(crate) const RUNS: &str = "tmp";
 
 /// The directories of the layout, besides those of computations and tasks.
-pub(super) const ROOMS: [&str; 4] = [TASK_INPUTS, TREES, REPOSITORIES, RUNS];
+pub(super) const ROOMS: [&str; 5] = [TASK_INPUTS, TREES, MANIFESTS, REPOSITORIES, RUNS];
 
 /// The room of the records of present results.
 pub(super) const RECORDS: &str = "record";

@@ -10,9 +10,10 @@
 //! Pure functions from values to names.
 
 use crate::digest::{Digest, SHORT};
+use crate::task::name::StorageName;
 use crate::task::slice::MAX_ARITY;
 
-use super::{QUARANTINE, RECORDS};
+use super::{MANIFESTS, QUARANTINE, RECORDS};
 
 /// The greatest length of a file name that every file system takes, in bytes.
 pub(crate) const LONGEST_FILE: usize = 255;
@@ -25,7 +26,7 @@ const LONGEST: usize = LONGEST_FILE - ".json".len();
 pub(in crate::storage) enum Digits {
     /// Twelve, as in the specification.
     Short,
-    /// All forty, for a result whose short name is taken by another.
+    /// All forty, and a `d` after those of a directory, for a result whose short name is taken by another.
     Full,
 }
 
@@ -158,6 +159,32 @@ pub(in crate::storage) fn task_input_record(digest: &Digest, digits: Digits) -> 
     format!("tinputs/record/{}.json", task_input_place(digest, digits))
 }
 
+/// The name of the file with the manifest of a directory.
+pub(in crate::storage) fn manifest(digest: &Digest) -> String {
+    let text = digest.sha1.short();
+    format!("{MANIFESTS}/{}/{}", &text[..2], &text[2..])
+}
+
+/// The target of the symbolic link with this name to a directory that another computation, or another
+/// version, has made: relative, so that the storage can be moved.
+pub(in crate::storage) fn link_to(name: &str, maker: &str) -> String {
+    "../".repeat(name.matches('/').count()) + maker
+}
+
+/// The name in the storage that a link with this name and target leads to; `None` if this program does
+/// not make such links.
+pub(in crate::storage) fn linked<'a>(name: &str, target: &'a str) -> Option<&'a str> {
+    let maker = target.trim_start_matches("../");
+    let is_name = maker.parse::<StorageName>().is_ok();
+    (is_name && link_to(name, maker) == target).then_some(maker)
+}
+
+/// Whether a directory with this name is a value, and not one that names go on in: see [`join`].
+pub(in crate::storage) fn is_value(name: &str) -> bool {
+    let last = name.rsplit('/').next().unwrap_or(name);
+    last == "_" || !last.ends_with('_')
+}
+
 fn task_input_place(digest: &Digest, digits: Digits) -> String {
     let text = shown(digest, digits);
     format!("{}/{}", &text[..2], &text[2..])
@@ -166,6 +193,8 @@ fn task_input_place(digest: &Digest, digits: Digits) -> String {
 fn shown(digest: &Digest, digits: Digits) -> String {
     match digits {
         Digits::Short => digest.sha1.short(),
+        // The text of its manifest, as a file, has the same SHA-1.
+        Digits::Full if digest.is_directory() => digest.sha1.full() + "d",
         Digits::Full => digest.sha1.full(),
     }
 }

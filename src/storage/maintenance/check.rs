@@ -32,7 +32,7 @@ impl Maintenance<'_> {
         let places = [Some(&expected.name), expected.waiting.as_ref(), Some(&expected.name)];
         let mut defect = Some(Defect::Missing);
         for name in places.into_iter().flatten() {
-            defect = Defect::of_file(&self.storage.root, name, &expected.digest, stop)
+            defect = Defect::of_value(&self.storage.root, name, &expected.digest, stop)
                 .unwrap_or_else(|e| Some(Defect::Unreadable(e)));
             if !matches!(defect, Some(Defect::Missing)) {
                 break;

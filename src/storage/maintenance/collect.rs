@@ -161,7 +161,7 @@ impl Retired<'_> {
         if disk.rename_new(&retired, &self.storage.path(&self.entry.file(0)))? {
             return Ok(());
         }
-        disk.remove(&retired)
+        disk.remove_tree(&retired)
     }
 
     /// Removes its files and its log.
@@ -171,7 +171,7 @@ impl Retired<'_> {
     /// Fails if the storage cannot be written.
     pub fn discard(mut self) -> Result<()> {
         if let Some(retired) = self.retired.take() {
-            return self.storage.root.disk.remove(&retired);
+            return self.storage.root.disk.remove_tree(&retired);
         }
         let Self { storage, entry, record, .. } = &self;
         if storage.root.disk.exists(&storage.path(&entry.record()))? {
@@ -190,7 +190,7 @@ impl Retired<'_> {
             paths.push(storage.path(&name.room(LOGS)));
         }
         for path in paths {
-            storage.root.disk.remove(&path)?;
+            storage.root.disk.remove_tree(&path)?;
             storage.root.unsynced.note_entry(&path);
         }
         match (entry, record) {
@@ -266,9 +266,9 @@ impl Maintenance<'_> {
     ) -> Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
         for (number, file) in files {
-            let path = self.storage.path(&entry.file(number));
-            if self.storage.is_published(&path, &file)? {
-                paths.push(path);
+            let name = entry.file(number);
+            if self.storage.is_published(&name, &file)? {
+                paths.push(self.storage.path(&name));
             }
         }
         Ok(paths)

@@ -25,7 +25,7 @@ impl<'a> Pins<'a> {
     ///
     /// Fails if the storage cannot be written, or the result has just been collected.
     pub fn add(&self, entry: &Entry, note: Option<String>) -> Result<()> {
-        let pin = PinRecord { format: Format, note, recorded: Provenance::now() };
+        let pin = PinRecord { format: Format::FILES, note, recorded: Provenance::now() };
         self.storage.records().put(&entry.room(PINS), &pin)?;
         // The pin is written before this check, and a collector works in the opposite order: one of
         // the two notices the other.

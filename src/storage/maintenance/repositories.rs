@@ -60,7 +60,7 @@ impl<'a> KnownRepositories<'a> {
             return Ok(());
         }
         let repository = RepositoryRecord {
-            format: Format,
+            format: Format::FILES,
             path: path.to_owned(),
             inode,
             recorded: Provenance::now(),

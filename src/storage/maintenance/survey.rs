@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use crate::storage::disk::{NotOwn, Result, StorageError};
 use crate::storage::layout::{
-    Entry, FAILED, LEASES, PINS, RECORDS, ROOMS, RUNS, ResultName, RunName, TASK_INPUTS,
+    Entry, FAILED, LEASES, PINS, RECORDS, ROOMS, RUNS, ResultName, RunName, TASK_INPUTS, is_value,
 };
 use crate::storage::records::{Defect, FailureRecord, Finding, Read};
 use crate::storage::store::Storage;
@@ -112,7 +112,7 @@ impl<'a> Survey<'a> {
         for (prefix, entry) in [("c_", Entry::Call as fn(_) -> _), ("t_", Entry::Job)] {
             for directory in self.directories(prefix)? {
                 for room in root.own_names(&directory)?.iter().filter(|room| is_number(room)) {
-                    for name in root.files(&format!("{directory}/{room}"))? {
+                    for name in root.values(&format!("{directory}/{room}"), is_value)? {
                         if let Some(result) = ResultName::of_output(&name) {
                             note(name, &entry(result))?;
                         }
@@ -121,7 +121,7 @@ impl<'a> Survey<'a> {
             }
         }
         for room in root.own_names(TASK_INPUTS)?.iter().filter(|room| room.len() == 2) {
-            for name in root.files(&format!("{TASK_INPUTS}/{room}"))? {
+            for name in root.values(&format!("{TASK_INPUTS}/{room}"), is_value)? {
                 let place = name[TASK_INPUTS.len() + 1..].to_owned();
                 note(name, &Entry::TaskInput(place))?;
             }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use super::place::differences;
 use super::{CallRecord, InputRecord, Origin, Record};
 use crate::digest::Digest;
 use crate::storage::disk::{Result, Root, StorageError};
@@ -16,6 +17,9 @@ pub enum Defect {
     /// Something other than a file stands where a file belongs.
     #[error("it is not a file")]
     NotAFile,
+    /// Something other than a directory stands where a directory belongs.
+    #[error("it is not a directory")]
+    NotADirectory,
     /// A file has grown or been cut.
     #[error("it has {found} bytes, and {recorded} are recorded")]
     Size {
@@ -24,6 +28,9 @@ pub enum Defect {
         /// The recorded size, in bytes.
         recorded: u64,
     },
+    /// Something in a directory is not as recorded.
+    #[error("it is not the recorded directory: {0}")]
+    Entries(String),
     /// A file has the right size and other contents.
     #[error("its contents are not the recorded ones")]
     Contents,
@@ -64,12 +71,24 @@ impl Defect {
         self.is_harm() && !matches!(self, Self::Unreadable(_) | Self::Link)
     }
 
-    /// Reads a file to its end. Returns its damage, if any.
+    /// Reads a value to its end. Returns its damage, if any.
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be read, or if `stop` was set meanwhile.
-    pub(in crate::storage) fn of_file(
+    /// Fails if it cannot be read, or if `stop` was set meanwhile.
+    pub(in crate::storage) fn of_value(
+        root: &Root,
+        name: &str,
+        digest: &Digest,
+        stop: &AtomicBool,
+    ) -> Result<Option<Self>> {
+        match digest.is_directory() {
+            true => Self::of_directory(root, name, digest, stop),
+            false => Self::of_file(root, name, digest, stop),
+        }
+    }
+
+    fn of_file(
         root: &Root,
         name: &str,
         digest: &Digest,
@@ -88,6 +107,33 @@ impl Defect {
         }
         let found = root.disk.reading(&path)?.until(stop).digest()?;
         Ok((found != *digest).then_some(Self::Contents))
+    }
+
+    fn of_directory(
+        root: &Root,
+        name: &str,
+        digest: &Digest,
+        stop: &AtomicBool,
+    ) -> Result<Option<Self>> {
+        let path = root.value(name, digest)?;
+        match root.disk.metadata(&path)? {
+            Some(metadata) if metadata.is_dir() => {}
+            Some(_) => return Ok(Some(Self::NotADirectory)),
+            None => return Ok(Some(Self::Missing)),
+        }
+        let found = match root.read_manifest(name, stop) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(Some(Self::Missing)),
+            Err(StorageError::Directory { source, .. }) => {
+                return Ok(Some(Self::Entries(source.to_string())));
+            }
+            Err(error) => return Err(error),
+        };
+        if found.digest() == *digest {
+            return Ok(None);
+        }
+        let recorded = root.manifest(digest)?;
+        Ok(Some(recorded.map_or(Self::Contents, |it| Self::Entries(differences(&it, &found)))))
     }
 }
 

@@ -30,7 +30,7 @@ impl VersionRecord {
     pub(in crate::storage) fn now(version: ComputationVersion<'_>) -> Self {
         let ComputationVersion { computation, commit, tree, dirty } = version;
         Self {
-            format: Format,
+            format: Format::FILES,
             computation: computation.clone(),
             commit: commit.clone(),
             tree: tree.clone(),

@@ -5,6 +5,7 @@
 mod expected;
 mod files;
 mod housekeeping;
+mod place;
 mod provenance;
 
 use jiff::Timestamp;
@@ -17,42 +18,69 @@ pub use self::housekeeping::{PinRecord, RepositoryRecord, Tombstone, VersionReco
 pub use self::provenance::Provenance;
 pub(super) use self::provenance::host;
 use super::layout::{ComputationVersion, TaskVersion};
-use crate::digest::{Digest, ObjectId};
+use crate::digest::{Blake3, Digest, ObjectId};
 use crate::task::name::{ComputationName, InputName, StorageName, TaskName};
 use crate::task::slice::MAX_ARITY;
 
-/// The format of the records that this program writes, and the newest that it reads.
-pub const FORMAT: u32 = 1;
+/// The newest format of records that this program reads.
+pub const FORMAT: u32 = 2;
 
 /// The format of a record. Reading a record of an unknown format fails.
+///
+/// Format 2 is that of records that name a directory; all others have format 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Format;
+pub struct Format(u32);
+
+impl Format {
+    /// The format of a record that names no directory.
+    pub(in crate::storage) const FILES: Self = Self(1);
+
+    /// The format of a record that names these values.
+    pub(in crate::storage) fn of<'a>(values: impl IntoIterator<Item = &'a Digest>) -> Self {
+        match values.into_iter().any(Digest::is_directory) {
+            true => Self(2),
+            false => Self::FILES,
+        }
+    }
+}
 
 impl Serialize for Format {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u32(FORMAT)
+        serializer.serialize_u32(self.0)
     }
 }
 
 impl<'de> Deserialize<'de> for Format {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match u32::deserialize(deserializer)? {
-            1..=FORMAT => Ok(Self),
+            known @ 1..=FORMAT => Ok(Self(known)),
             other => Err(D::Error::custom(format_args!("format {other} is not known"))),
         }
     }
 }
 
-/// A file that was published, and the time stamp it had.
+/// A value that was published, and the stamp that it had.
 ///
-/// A file with another size or time stamp is read and hashed again before it is used.
+/// A value with another stamp is read and hashed again before it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Published {
-    /// The digest of its contents.
+    /// Its digest.
     #[serde(flatten)]
     pub digest: Digest,
-    /// The time of its last write, in nanoseconds since 1970.
-    pub modified_ns: i64,
+    /// Its stamp.
+    #[serde(flatten)]
+    pub stamp: Stamp,
+}
+
+/// The state of a value that can be compared without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stamp {
+    /// The time of the last write to a file, in nanoseconds since 1970.
+    #[serde(rename = "modified_ns")]
+    Modified(i64),
+    /// The stamp of a directory: see [`Scan::stamp`](crate::manifest::Scan::stamp).
+    #[serde(rename = "stamp")]
+    Scanned(Blake3),
 }
 
 /// An execution of `exec`.

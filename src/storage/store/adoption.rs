@@ -12,9 +12,11 @@ use super::call::{Call, CallState, Damage};
 use super::run::lease_timeout;
 use super::{Storage, Unrecorded};
 use crate::cache::FileStat;
-use crate::storage::disk::{Result, lock};
+use crate::digest::Blake3;
+use crate::storage::disk::{Result, SeenValue, StorageError, lock};
 use crate::storage::layout::{COLLECTED, ResultName};
-use crate::storage::records::{Defect, Origin, Published};
+use crate::storage::records::{Defect, Origin};
+use crate::task::name::is_directory;
 
 impl Storage {
     /// Adopts outputs without a record, if all of them exist and have settled.
@@ -23,22 +25,25 @@ impl Storage {
         name: &ResultName,
         call: Call<'_>,
     ) -> Result<CallState> {
-        let mut there = Vec::with_capacity(call.outputs);
-        for number in 0..call.outputs {
+        let mut there = Vec::with_capacity(call.outputs.len());
+        for (number, output) in call.outputs.iter().enumerate() {
             let file = name.output(number);
-            match self.root.disk.metadata(&self.path(&file))? {
-                Some(metadata) if metadata.is_file() => there.push((file, metadata.stat())),
-                Some(_) => {
-                    let damage = Damage { file, what: Defect::NotAFile.to_string() };
+            match (self.root.disk.see(&self.path(&file), &self.ingest.stop), is_directory(output)) {
+                (Ok(None), _) => {}
+                (Ok(Some(seen @ SeenValue::File(_))), false)
+                | (Ok(Some(seen @ SeenValue::Directory(..))), true) => there.push((file, seen)),
+                (Ok(Some(_)) | Err(StorageError::Directory { .. }), directory) => {
+                    let defect = if directory { Defect::NotADirectory } else { Defect::NotAFile };
+                    let damage = Damage { file, what: defect.to_string() };
                     return Ok(CallState::Incomplete(None, Some(damage)));
                 }
-                None => {}
+                (Err(error), _) => return Err(error),
             }
         }
         if there.is_empty() {
             return Ok(CallState::Vacant);
         }
-        if there.len() < call.outputs
+        if there.len() < call.outputs.len()
             || self.unrecorded == Unrecorded::Refuse
             // They are being collected.
             || self.root.disk.exists(&self.path(&name.record_in(COLLECTED)))?
@@ -46,16 +51,17 @@ impl Storage {
             return Ok(CallState::Incomplete(None, None));
         }
         let mut outputs = Vec::with_capacity(there.len());
-        for (file, stat) in &there {
+        for (file, seen) in &there {
             let path = self.path(file);
-            if !self.has_settled(file, stat) {
+            if !self.has_settled(file, seen) {
                 return Ok(CallState::Unsettled);
             }
-            let digest = self.ingest.stored_digest(&self.root.disk, &path)?;
-            if self.root.disk.metadata(&path)?.map(|metadata| metadata.stat()) != Some(*stat) {
+            let output = self.ingest.stored_value(&self.root.disk, &path, seen)?;
+            let now = self.root.disk.see(&path, &self.ingest.stop)?;
+            if now.is_none_or(|now| state(&now) != state(seen)) {
                 return Ok(CallState::Unsettled);
             }
-            outputs.push(Published { digest, modified_ns: stat.modified_ns });
+            outputs.push(output);
         }
         let hit = CallState::hit(name, &outputs);
         // If the record cannot be written, they are only hashed again the next time.
@@ -71,21 +77,42 @@ impl Storage {
         Ok(hit)
     }
 
-    /// Whether a file is no longer being written: it was last changed at least a minute ago.
+    /// Whether a value is no longer being written: it was last changed at least a minute ago.
     ///
-    /// A copying tool sets an earlier time at its end. Where clocks differ, a file has settled if
+    /// A copying tool sets an earlier time at its end. Where clocks differ, a value has settled if
     /// it was watched for a minute and did not change.
-    fn has_settled(&self, file: &str, stat: &FileStat) -> bool {
-        let changed = stat.modified_ns.min(stat.changed_ns);
+    fn has_settled(&self, name: &str, seen: &SeenValue) -> bool {
+        let changed = match seen {
+            SeenValue::File(metadata) => {
+                let FileStat { modified_ns, changed_ns, .. } = metadata.stat();
+                modified_ns.min(changed_ns)
+            }
+            SeenValue::Directory(scan, _) => scan.changed_ns(),
+            SeenValue::Other => return false,
+        };
         let age = Timestamp::now().as_nanosecond() - i128::from(changed);
         if age >= lease_timeout().as_nanos().cast_signed() {
             return true;
         }
-        let mut seen = lock(&self.unsettled);
-        let known = seen.entry(file.to_owned()).or_insert_with(|| (*stat, Instant::now()));
-        if known.0 != *stat {
-            *known = (*stat, Instant::now());
+        let state = state(seen);
+        let mut watched = lock(&self.unsettled);
+        let known = watched.entry(name.to_owned()).or_insert_with(|| (state, Instant::now()));
+        if known.0 != state {
+            *known = (state, Instant::now());
         }
         known.1.elapsed() >= lease_timeout()
+    }
+}
+
+/// The state of a value that is looked at, and not read.
+fn state(seen: &SeenValue) -> Blake3 {
+    match seen {
+        SeenValue::File(metadata) => {
+            let FileStat { device, inode, size, modified_ns, changed_ns } = metadata.stat();
+            let text = format!("{device} {inode} {size} {modified_ns} {changed_ns}");
+            Blake3::of(text.as_bytes())
+        }
+        SeenValue::Directory(scan, _) => scan.exact_stamp(),
+        SeenValue::Other => Blake3::of(b""),
     }
 }

@@ -7,6 +7,7 @@ use crate::digest::Digest;
 use crate::storage::disk::{FileId, lock};
 use crate::storage::layout::{ComputationVersion, ResultName};
 use crate::storage::records::{CallRecord, Format, Origin, Provenance, Published};
+use crate::task::name::is_directory;
 
 /// A call to look up: a version of a computation and the digests of its inputs.
 #[derive(Clone, Copy, Debug)]
@@ -15,8 +16,8 @@ pub struct Call<'a> {
     pub version: ComputationVersion<'a>,
     /// Its inputs, in order.
     pub inputs: &'a [Digest],
-    /// The number of its outputs.
-    pub outputs: usize,
+    /// The names of its outputs, in order: that of a directory ends in a slash.
+    pub outputs: &'a [String],
 }
 
 /// The outputs of a call, in order.
@@ -108,11 +109,17 @@ impl Claims {
 }
 
 impl Call<'_> {
+    /// Whether recorded outputs are as many as the call's, and of the same kinds.
+    pub(super) fn has(&self, recorded: &[Published]) -> bool {
+        let kinds = self.outputs.iter().map(|name| is_directory(name));
+        kinds.eq(recorded.iter().map(|output| output.digest.is_directory()))
+    }
+
     /// The record of the call, made now.
     pub(super) fn record(&self, outputs: Vec<Published>, origin: Origin) -> CallRecord {
         let ComputationVersion { computation, commit, tree, dirty } = self.version;
         CallRecord {
-            format: Format,
+            format: Format::of(self.inputs.iter().chain(outputs.iter().map(|it| &it.digest))),
             computation: computation.clone(),
             commit: commit.clone(),
             tree: tree.clone(),

@@ -9,8 +9,10 @@ use std::path::Path;
 use super::call::{Call, CallState, Outputs};
 use super::{Sealed, Storage};
 use crate::storage::disk::Result;
-use crate::storage::layout::{ComputationVersion, DIGITS, LOGS, RECORDS, ResultName, note};
-use crate::storage::records::{CallRecord, Execution, Origin, Published};
+use crate::storage::layout::{
+    ComputationVersion, DIGITS, LOGS, RECORDS, ResultName, link_to, note, waiting,
+};
+use crate::storage::records::{CallRecord, Execution, Origin, Published, Stamp};
 
 /// A result of the same call under another version.
 #[derive(Debug)]
@@ -108,8 +110,8 @@ impl Storage {
         let stage = self.stage(source.record.outputs.len())?;
         let mut outputs = Vec::with_capacity(source.record.outputs.len());
         for (number, output) in source.record.outputs.iter().enumerate() {
-            let from = self.path(&source.outputs.name.output(number));
-            let Some(output) = link_or_copy(self, &from, &stage.output(number), output)? else {
+            let from = source.outputs.name.output(number);
+            let Some(output) = take_one(self, &from, &waiting(&stage.name, number), output)? else {
                 return Ok(None);
             };
             self.root.unsynced.note(&stage.output(number));
@@ -142,21 +144,29 @@ fn serves(record: &CallRecord, call: Call<'_>) -> bool {
         && record.inputs == call.inputs
 }
 
-/// Gives a published file another name, or copies it. Returns `None` if it is not the published one
-/// any more.
-fn link_or_copy(
+/// Gives a published value another name. Returns `None` if it is not the published one any more.
+///
+/// A file is linked to, or copied. A directory gets a symbolic link, since it has only one name.
+fn take_one(
     storage: &Storage,
-    from: &Path,
-    to: &Path,
-    file: &Published,
+    from: &str,
+    to: &str,
+    value: &Published,
 ) -> Result<Option<Published>> {
-    if storage.root.disk.link(from, to).unwrap_or(false) {
-        return Ok(storage.is_published(to, file)?.then_some(*file));
+    let root = &storage.root;
+    let (source, place) = (root.path(from), root.path(to));
+    if value.digest.is_directory() {
+        let target = link_to(to, &root.maker(from)?);
+        root.disk.symbolic_link(Path::new(&target), &place)?;
+        return Ok(storage.is_published(to, value)?.then_some(*value));
     }
-    if storage.root.disk.metadata(from)?.is_none() {
+    if root.disk.link(&source, &place).unwrap_or(false) {
+        return Ok(storage.is_published(to, value)?.then_some(*value));
+    }
+    if root.disk.metadata(&source)?.is_none() {
         return Ok(None);
     }
-    let digest = storage.root.disk.copy(from, to)?;
-    let modified_ns = storage.root.disk.seal(to)?;
-    Ok((digest == file.digest).then_some(Published { digest, modified_ns }))
+    let digest = root.disk.copy(&source, &place)?;
+    let stamp = Stamp::Modified(root.disk.seal(&place)?);
+    Ok((digest == value.digest).then_some(Published { digest, stamp }))
 }

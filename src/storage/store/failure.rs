@@ -75,7 +75,7 @@ impl Stage<'_> {
         });
         let Failure { reason, exit_status, signal, seconds } = failure;
         let record = FailureRecord {
-            format: Format,
+            format: Format::of(call.inputs),
             computation: call.version.computation.clone(),
             commit: call.version.commit.clone(),
             inputs: call.inputs.to_vec(),

@@ -1,6 +1,5 @@
 //! Looking up a call: its record and all its outputs, made from the requested inputs.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
@@ -92,7 +91,7 @@ impl Storage {
             let collides = fits && record.version() == call.version;
             return if collides { Ok(CallState::Collision) } else { incomplete(Defect::Misplaced) };
         }
-        if record.outputs.len() != call.outputs {
+        if !call.has(&record.outputs) {
             return incomplete(Defect::Spoiled);
         }
         if self.unrecorded == Unrecorded::Refuse && record.origin == Origin::Adopted {
@@ -102,15 +101,15 @@ impl Storage {
         self.recorded(name, &record, stat.id())
     }
 
-    /// Whether a file exists and is still the published one.
-    pub(in crate::storage) fn is_published(&self, path: &Path, file: &Published) -> Result<bool> {
-        self.ingest.is_published(&self.root.disk, path, file)
+    /// Whether a value exists and is still the published one.
+    pub(in crate::storage) fn is_published(&self, name: &str, value: &Published) -> Result<bool> {
+        self.ingest.is_published(&self.root, name, value)
     }
 
     /// Whether all outputs exist and are still the published ones.
     fn are_published(&self, name: &ResultName, outputs: &[Published]) -> Result<bool> {
         for (number, output) in outputs.iter().enumerate() {
-            if !self.is_published(&self.path(&name.output(number)), output)? {
+            if !self.is_published(&name.output(number), output)? {
                 return Ok(false);
             }
         }
@@ -119,14 +118,13 @@ impl Storage {
 
     fn recorded(&self, name: &ResultName, record: &CallRecord, id: FileId) -> Result<CallState> {
         for (number, output) in record.outputs.iter().enumerate() {
-            let path = self.path(&name.output(number));
-            if !self.is_published(&path, output)? {
+            let file = name.output(number);
+            if !self.is_published(&file, output)? {
                 // It may still be in the stage, or be moved from there just now.
                 self.roll_forward(name, number, record);
-                if !self.is_published(&path, output)? {
-                    let file = name.output(number);
+                if !self.is_published(&file, output)? {
                     let stop = AtomicBool::new(false);
-                    let defect = Defect::of_file(&self.root, &file, &output.digest, &stop)?
+                    let defect = Defect::of_value(&self.root, &file, &output.digest, &stop)?
                         .unwrap_or(Defect::Contents);
                     // A deleted output is no damage: the user wants it computed again.
                     let damage = (!matches!(defect, Defect::Missing))
@@ -145,11 +143,11 @@ impl Storage {
             && self.root.writable
             && is_stage(stage)
         {
-            let waiting = self.path(&waiting(stage, number));
+            let waiting = waiting(stage, number);
             // Another file was not staged for this record. A file that cannot be moved is found
             // missing next.
             if self.is_published(&waiting, &record.outputs[number]).unwrap_or(false) {
-                drop(self.reveal(&waiting, name, number));
+                drop(self.reveal(&waiting, name, number, &record.outputs[number]));
             }
         }
     }

@@ -8,10 +8,11 @@ use std::time::SystemTime;
 
 use crate::cache::{Cache, FileStat, digests};
 use crate::digest::Digest;
+use crate::manifest::Scan;
 use crate::storage::disk::reading::Reading;
-use crate::storage::disk::{Disk, Metadata, Result, Root, lock};
-use crate::storage::layout::TASK_INPUTS;
-use crate::storage::records::Published;
+use crate::storage::disk::{Disk, Result, Root, SeenValue, StorageError, lock};
+use crate::storage::layout::{TASK_INPUTS, is_value};
+use crate::storage::records::{Published, Stamp};
 
 /// State shared by all threads that hash inputs.
 #[derive(Debug, Default)]
@@ -59,12 +60,29 @@ impl Original<'_> {
     pub(super) fn is_cheap(&self) -> bool {
         self.cached.is_some() || self.reading.is_file() && !self.reading.is_large()
     }
+
+    /// Whether it is a directory, which is read in another way.
+    pub(super) fn is_directory(&self) -> bool {
+        self.reading.metadata().is_dir()
+    }
 }
 
 impl Ingest {
-    /// Returns the digest of a user's file. Reads it unless the digest is cached.
+    /// Returns the digest of a user's file or directory. Reads it unless the digest is cached.
     pub(super) fn read_to_digest(&self, path: &Path) -> Result<Digest> {
-        self.digest_of(&mut self.original(path)?)
+        let mut original = self.original(path)?;
+        match original.is_directory() {
+            true => self.directory_digest(path, &self.scan(path)?),
+            false => self.digest_of(&mut original),
+        }
+    }
+
+    /// Walks through a user's directory.
+    pub(super) fn scan(&self, path: &Path) -> Result<Scan> {
+        let scan = Scan::at(path, &self.stop);
+        let scan = scan.map_err(|error| StorageError::of_directory(path, error))?;
+        self.expect(scan.bytes());
+        Ok(scan)
     }
 
     /// Opens a user's file.
@@ -80,30 +98,104 @@ impl Ingest {
         self.digest_of(&mut self.begin(reading, taken))
     }
 
-    /// Whether a file exists and is still the published one.
-    pub(super) fn is_published(&self, disk: &Disk, path: &Path, file: &Published) -> Result<bool> {
-        match disk.metadata(path)? {
-            Some(metadata) => self.unchanged(disk, path, &metadata, file),
-            None => Ok(false),
+    /// Whether a value exists and is still the published one.
+    pub(super) fn is_published(&self, root: &Root, name: &str, value: &Published) -> Result<bool> {
+        let path = root.value(name, &value.digest)?;
+        match root.disk.see(&path, &self.stop) {
+            Ok(Some(seen)) => {
+                if let SeenValue::Directory(_, metadata) = &seen
+                    && root.writable
+                    && metadata.mode() & 0o222 != 0
+                {
+                    // The run that has moved it here had no time to do that.
+                    drop(root.disk.seal_top(&path));
+                }
+                self.unchanged(&root.disk, &path, &seen, value)
+            }
+            Ok(None) => Ok(false),
+            // Something was put into it that no value has.
+            Err(StorageError::Directory { .. }) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
-    /// Whether a file is still the published one.
+    /// Whether a value is still the published one.
     ///
-    /// Size and time stamp decide. A file is read only if its time stamp differs, and a large file
-    /// only once. Copying tools may cut a time stamp to whole seconds, a clock may be wrong, and a
-    /// user may `touch` a file.
+    /// Its stamp decides: size and time stamp of a file, or those of all files of a directory. A value
+    /// is read only if its stamp differs, and a large one only once. Copying tools may cut a
+    /// time stamp to whole seconds, a clock may be wrong, and a user may `touch` a file.
     pub(super) fn unchanged(
         &self,
         disk: &Disk,
         path: &Path,
-        metadata: &Metadata,
-        file: &Published,
+        seen: &SeenValue,
+        value: &Published,
     ) -> Result<bool> {
-        Ok(metadata.is_file()
-            && metadata.len() == file.digest.size
-            && (metadata.modified_ns() == file.modified_ns
-                || self.stored_digest(disk, path)? == file.digest))
+        Ok(match (seen, value.stamp) {
+            (SeenValue::File(metadata), Stamp::Modified(modified_ns)) => {
+                metadata.len() == value.digest.size
+                    && (metadata.modified_ns() == modified_ns
+                        || self.stored_digest(disk, path)? == value.digest)
+            }
+            (SeenValue::Directory(scan, _), Stamp::Scanned(stamp)) => {
+                scan.stamp() == stamp || self.directory_digest(path, scan)? == value.digest
+            }
+            _ => false,
+        })
+    }
+
+    /// Returns the digest and the stamp of a value of the storage. Reads it unless the digest is cached.
+    pub(super) fn stored_value(
+        &self,
+        disk: &Disk,
+        path: &Path,
+        seen: &SeenValue,
+    ) -> Result<Published> {
+        Ok(match seen {
+            SeenValue::File(metadata) => {
+                let digest = self.stored_digest(disk, path)?;
+                Published { digest, stamp: Stamp::Modified(metadata.modified_ns()) }
+            }
+            SeenValue::Directory(scan, _) => {
+                let digest = self.directory_digest(path, scan)?;
+                Published { digest, stamp: Stamp::Scanned(scan.stamp()) }
+            }
+            // Reading it fails with the reason.
+            SeenValue::Other => Published { digest: disk.digest(path)?, stamp: Stamp::Modified(0) },
+        })
+    }
+
+    /// Returns the digest of a directory. Reads it unless the digest is cached.
+    pub(super) fn directory_digest(&self, path: &Path, scan: &Scan) -> Result<Digest> {
+        if let Some(digest) = self.cached_directory(scan) {
+            self.done.fetch_add(scan.bytes(), Ordering::Relaxed);
+            return Ok(digest);
+        }
+        let read = scan.read(&self.stop, &self.done);
+        let digest = read.map_err(|error| StorageError::of_directory(path, error))?.digest();
+        self.cache_directory(scan, digest);
+        Ok(digest)
+    }
+
+    /// Returns the digest of a directory if it is cached.
+    pub(super) fn cached_directory(&self, scan: &Scan) -> Option<Digest> {
+        let cache = self.cache.as_ref().filter(|_| is_worth_caching(scan))?;
+        digests::look_up_directory(cache, &scan.exact_stamp())
+    }
+
+    /// Caches the digest of a directory that was read, unless it is small or racy.
+    pub(super) fn cache_directory(&self, scan: &Scan, digest: Digest) {
+        if let Some(cache) = &self.cache
+            && is_worth_caching(scan)
+            && !scan.is_racy()
+        {
+            digests::insert_directory(cache, &scan.exact_stamp(), digest);
+        }
+    }
+
+    /// The number of bytes of expected files that were read.
+    pub(super) const fn done(&self) -> &AtomicU64 {
+        &self.done
     }
 
     fn begin<'a>(&'a self, mut reading: Reading<'a>, taken: SystemTime) -> Original<'a> {
@@ -155,10 +247,11 @@ impl Ingest {
         if let Some(sizes) = self.sizes.get() {
             return Ok(sizes.contains(&original.stat.size));
         }
-        let dir = root.path(TASK_INPUTS);
         let mut sizes = HashSet::new();
-        for file in root.disk.walk(&dir)? {
-            sizes.extend(root.disk.metadata(&dir.join(file))?.map(|metadata| metadata.len()));
+        for room in root.own_names(TASK_INPUTS)? {
+            for file in root.values(&format!("{TASK_INPUTS}/{room}"), is_value)? {
+                sizes.extend(root.disk.metadata(&root.path(&file))?.map(|metadata| metadata.len()));
+            }
         }
         Ok(self.sizes.get_or_init(|| sizes).contains(&original.stat.size))
     }
@@ -178,6 +271,12 @@ impl Ingest {
         }
         Ok(())
     }
+}
+
+/// Whether a look into the cache is faster than hashing a directory.
+fn is_worth_caching(scan: &Scan) -> bool {
+    const MIN_ENTRIES: usize = 64;
+    scan.bytes() >= digests::MIN_SIZE || scan.entries().len() >= MIN_ENTRIES
 }
 
 #[cfg(test)]

@@ -2,18 +2,21 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use super::{Storage, Stored};
 use crate::cache::digests;
 use crate::digest::Digest;
-use crate::storage::disk::{FileId, Result, StorageError};
-use crate::storage::layout::{DIGITS, Digits, task_input, task_input_record};
-use crate::storage::records::{Format, InputRecord, Provenance, Published, Read};
+use crate::storage::disk::{FileId, Result, SeenValue, StorageError};
+use crate::storage::layout::{
+    DIGITS, Digits, QUARANTINE, TASK_INPUTS, task_input, task_input_record,
+};
+use crate::storage::records::{Format, InputRecord, Provenance, Published, Read, Stamp};
 
 /// The source of the contents of a task input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputSource {
-    /// A user's file, or something else that can be read, such as a pipe.
+    /// A user's file or directory, or something else that can be read, such as a pipe.
     File(PathBuf),
     /// The contents themselves.
     Bytes(Vec<u8>),
@@ -36,8 +39,8 @@ pub struct Input {
 
 /// The state of the file under the name of a task input.
 enum InputState {
-    /// The same contents, written at this time.
-    Same(i64),
+    /// The same contents, with this stamp.
+    Same(Stamp),
     /// Other contents with the same digits.
     Collision,
     /// No file, or one with contents that do not fit the name.
@@ -94,6 +97,9 @@ impl<'a> Inputs<'a> {
 
     fn store_file(&self, path: &Path) -> Result<Input> {
         let mut original = self.storage.ingest.original(path)?;
+        if original.is_directory() {
+            return self.store_directory(path);
+        }
         if original.is_cheap() || self.storage.ingest.may_have(&self.storage.root, &original)? {
             let digest = self.storage.ingest.digest_of(&mut original)?;
             let input = self.known(digest)?;
@@ -107,12 +113,32 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Publishes a file that a function writes under a private name. Removes it after a failure.
+    fn store_directory(&self, path: &Path) -> Result<Input> {
+        let Storage { root, ingest, .. } = self.storage;
+        let scan = ingest.scan(path)?;
+        if let Some(digest) = ingest.cached_directory(&scan) {
+            let input = self.known(digest)?;
+            if input.there {
+                ingest.done().fetch_add(scan.bytes(), Ordering::Relaxed);
+                return Ok(input);
+            }
+        }
+        self.publish(|copy| {
+            let manifest = root.disk.copy_directory(&scan, copy, &ingest.stop, ingest.done());
+            let manifest = manifest.map_err(|error| blame(error, path, copy))?;
+            let digest = manifest.digest();
+            ingest.cache_directory(&scan, digest);
+            root.keep_manifest(&digest, &manifest)?;
+            Ok(digest)
+        })
+    }
+
+    /// Publishes a value that a function writes under a private name. Removes it after a failure.
     fn publish(&self, write: impl FnOnce(&Path) -> Result<Digest>) -> Result<Input> {
         let copy = self.storage.root.private_path()?;
         let published = write(&copy).and_then(|digest| self.publish_copy(digest, &copy));
         if published.is_err() {
-            drop(self.storage.root.disk.remove(&copy));
+            drop(self.storage.root.disk.remove_tree(&copy));
         }
         published
     }
@@ -121,8 +147,8 @@ impl<'a> Inputs<'a> {
         self.announce_input(&digest);
         let (digits, found) = self.find_contents(&digest)?;
         let name = task_input(&digest, digits);
-        let modified_ns = found.unwrap_or_default();
-        Ok(Input { file: Stored { name, digest, modified_ns }, there: found.is_some() })
+        let stamp = found.unwrap_or(Stamp::Modified(0));
+        Ok(Input { file: Stored { name, digest, stamp }, there: found.is_some() })
     }
 
     fn publish_copy(&self, digest: Digest, copy: &Path) -> Result<Input> {
@@ -132,31 +158,52 @@ impl<'a> Inputs<'a> {
         let (digits, found) = self.find_contents(&digest)?;
         let name = task_input(&digest, digits);
         let root = &self.storage.root;
-        let modified_ns = if let Some(modified_ns) = found {
-            root.disk.remove(copy)?;
-            modified_ns
+        let stamp = if let Some(stamp) = found {
+            root.disk.remove_tree(copy)?;
+            stamp
         } else {
-            let modified_ns = root.disk.seal(copy)?;
-            root.sync(copy)?;
             let place = root.place(&name)?;
-            root.disk.rename(copy, &place)?;
+            let stamp = match digest.is_directory() {
+                true => self.place_directory(copy, &name, &place)?,
+                false => {
+                    let modified_ns = root.disk.seal(copy)?;
+                    root.sync(copy)?;
+                    root.disk.rename(copy, &place)?;
+                    Stamp::Modified(modified_ns)
+                }
+            };
             root.unsynced.note_entry(&place);
-            self.record_input(digits, Published { digest, modified_ns })?;
-            modified_ns
+            self.record_input(digits, Published { digest, stamp })?;
+            stamp
         };
-        Ok(Input { file: Stored { name, digest, modified_ns }, there: true })
+        Ok(Input { file: Stored { name, digest, stamp }, there: true })
+    }
+
+    /// Moves a copied directory to its place. A damaged one goes to quarantine.
+    fn place_directory(&self, copy: &Path, name: &str, place: &Path) -> Result<Stamp> {
+        let Storage { root, ingest, .. } = self.storage;
+        let scan = root.disk.scan(copy, &ingest.stop)?;
+        let scan = scan.ok_or_else(|| StorageError::Moved(copy.to_owned()))?;
+        root.sync_all()?;
+        if !root.disk.rename_new(copy, place)? {
+            let aside = name.replacen(TASK_INPUTS, &format!("{TASK_INPUTS}/{QUARANTINE}"), 1);
+            let room = root.quarantine_room(&aside);
+            root.disk.quarantine(place, &root.place(&format!("{room}/00"))?)?;
+            root.disk.rename(copy, place)?;
+        }
+        root.disk.seal_top(place)?;
+        Ok(Stamp::Scanned(scan.stamp()))
     }
 
     fn announce_input(&self, digest: &Digest) {
         self.storage.announce_roots(DIGITS.map(|digits| task_input(digest, digits)));
     }
 
-    /// Returns the number of digits in the name of these contents, and the time of the last write
-    /// if the file exists.
-    fn find_contents(&self, digest: &Digest) -> Result<(Digits, Option<i64>)> {
+    /// Returns the number of digits in the name of these contents, and the stamp if it exists.
+    fn find_contents(&self, digest: &Digest) -> Result<(Digits, Option<Stamp>)> {
         for digits in DIGITS {
             match self.input_state(digest, digits)? {
-                InputState::Same(modified_ns) => return Ok((digits, Some(modified_ns))),
+                InputState::Same(stamp) => return Ok((digits, Some(stamp))),
                 InputState::Vacant => return Ok((digits, None)),
                 InputState::Collision => {}
             }
@@ -167,33 +214,35 @@ impl<'a> Inputs<'a> {
     fn input_state(&self, digest: &Digest, digits: Digits) -> Result<InputState> {
         let Storage { root, ingest, .. } = self.storage;
         let path = root.path(&task_input(digest, digits));
-        let Some(metadata) = root.disk.metadata(&path)? else {
-            return Ok(InputState::Vacant);
+        let seen = match root.disk.see(&path, &ingest.stop) {
+            Ok(Some(seen)) => seen,
+            Ok(None) | Err(StorageError::Directory { .. }) => return Ok(InputState::Vacant),
+            Err(error) => return Err(error),
         };
-        let modified_ns = metadata.modified_ns();
-        let same = |found| {
-            if found == *digest { InputState::Same(modified_ns) } else { InputState::Collision }
+        let same = |found: Digest, stamp| {
+            if found == *digest { InputState::Same(stamp) } else { InputState::Collision }
         };
         let record =
             self.storage.records().read::<InputRecord>(&task_input_record(digest, digits))?;
         if let Read::Record(InputRecord { file: known, .. }) = record
-            && ingest.unchanged(&root.disk, &path, &metadata, &known)?
+            && ingest.unchanged(&root.disk, &path, &seen, &known)?
         {
-            return Ok(same(known.digest));
+            return Ok(same(known.digest, known.stamp));
         }
-        let found = root.disk.digest(&path)?;
-        if task_input(&found, digits) != task_input(digest, digits) {
+        let found = ingest.stored_value(&root.disk, &path, &seen)?;
+        if task_input(&found.digest, digits) != task_input(digest, digits) {
             return Ok(InputState::Vacant);
         }
         if root.writable {
-            // If the record cannot be written, the file is only hashed again the next time.
-            drop(self.record_input(digits, Published { digest: found, modified_ns }));
+            // If the record cannot be written, the value is only hashed again the next time.
+            drop(self.record_input(digits, found));
         }
-        Ok(same(found))
+        Ok(same(found.digest, found.stamp))
     }
 
     fn record_input(&self, digits: Digits, file: Published) -> Result<()> {
-        let record = InputRecord { format: Format, file, recorded: Provenance::now() };
+        let format = Format::of([&file.digest]);
+        let record = InputRecord { format, file, recorded: Provenance::now() };
         self.storage.records().put(&task_input_record(&file.digest, digits), &record)
     }
 
@@ -203,35 +252,44 @@ impl<'a> Inputs<'a> {
     ///
     /// Fails if the file exists and cannot be read.
     pub fn literal(&self, name: &str) -> Result<Option<Stored>> {
-        let disk = &self.storage.root.disk;
-        let path = self.storage.path(name);
-        match disk.metadata(&path)? {
-            Some(metadata) if metadata.is_file() => {
-                self.storage.ingest.expect(metadata.len());
-                let digest = self.storage.ingest.stored_digest(disk, &path)?;
-                let modified_ns = metadata.modified_ns();
-                Ok(Some(Stored { name: name.to_owned(), digest, modified_ns }))
-            }
-            _ => Ok(None),
-        }
+        let Storage { root, ingest, .. } = self.storage;
+        let path = root.path(name);
+        let seen = match root.disk.see(&path, &ingest.stop)? {
+            None | Some(SeenValue::Other) => return Ok(None),
+            Some(seen) => seen,
+        };
+        ingest.expect(match &seen {
+            SeenValue::File(metadata) => metadata.len(),
+            SeenValue::Directory(scan, _) => scan.bytes(),
+            SeenValue::Other => 0,
+        });
+        let Published { digest, stamp } = ingest.stored_value(&root.disk, &path, &seen)?;
+        Ok(Some(Stored { name: name.to_owned(), digest, stamp }))
     }
 
-    /// Returns the device and inode of a file that was found before, if it still has the same
-    /// contents: size and time stamp decide, as when it was found.
+    /// Returns the path, the device and the inode of a value that was found before, if it still has the
+    /// same contents: its stamp decides, as when it was found.
     ///
     /// # Errors
     ///
-    /// Fails if the file was changed or replaced meanwhile, or the storage cannot be read.
-    pub fn verify_unchanged(&self, file: &Stored) -> Result<FileId> {
-        let Stored { ref name, digest, modified_ns } = *file;
-        let published = Published { digest, modified_ns };
-        let disk = &self.storage.root.disk;
-        let path = self.storage.path(name);
-        match disk.metadata(&path)? {
-            Some(found) if self.storage.ingest.unchanged(disk, &path, &found, &published)? => {
-                Ok(found.id())
-            }
-            _ => Err(StorageError::Changed(path)),
+    /// Fails if the value was changed or replaced meanwhile, or the storage cannot be read.
+    pub fn verify_unchanged(&self, value: &Stored) -> Result<(PathBuf, FileId)> {
+        let Storage { root, ingest, .. } = self.storage;
+        let Stored { ref name, digest, stamp } = *value;
+        let path = root.value(name, &digest)?;
+        let changed = || StorageError::Changed(root.path(name));
+        let seen = match root.disk.see(&path, &ingest.stop) {
+            Ok(seen) => seen.ok_or_else(changed)?,
+            Err(StorageError::Directory { .. }) => return Err(changed()),
+            Err(error) => return Err(error),
+        };
+        if !ingest.unchanged(&root.disk, &path, &seen, &Published { digest, stamp })? {
+            return Err(changed());
+        }
+        match seen {
+            SeenValue::File(metadata) => Ok((path, metadata.id())),
+            SeenValue::Directory(_, metadata) => Ok((path, metadata.id())),
+            SeenValue::Other => Err(changed()),
         }
     }
 
@@ -258,5 +316,19 @@ impl<'a> Inputs<'a> {
     /// far as it is known.
     pub fn taken_in(&self) -> (u64, u64) {
         self.storage.ingest.progress()
+    }
+}
+
+/// Lets an error name the directory that the user has, and not its copy.
+fn blame(error: StorageError, path: &Path, copy: &Path) -> StorageError {
+    match error {
+        StorageError::Directory { path: of, source } if of == copy => {
+            StorageError::Directory { path: path.to_owned(), source }
+        }
+        StorageError::Io { doing: "read", path: of, source } => {
+            let inner = of.strip_prefix(copy).map(|inner| path.join(inner));
+            StorageError::Io { doing: "read", path: inner.unwrap_or(of), source }
+        }
+        error => error,
     }
 }

@@ -1,5 +1,6 @@
 //! Jobs: the outputs of a whole task, under the commit of the task.
 
+use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -8,7 +9,7 @@ use serde::de::IgnoredAny;
 use super::{InputSource, Storage, Stored, Unrecorded};
 use crate::digest::{Digest, ObjectId};
 use crate::storage::disk::{Result, StorageError};
-use crate::storage::layout::{COLLECTED, Entry, RECORDS, ResultName, TaskVersion};
+use crate::storage::layout::{COLLECTED, Entry, RECORDS, ResultName, TaskVersion, link_to};
 use crate::storage::records::{
     CallRecord, Format, JobInput, JobOutput, JobRecord, Provenance, Read,
 };
@@ -74,6 +75,11 @@ impl Job<'_> {
     }
 }
 
+/// Whether a user's input can be read more than once.
+fn is_read_again(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() || metadata.is_dir())
+}
+
 /// The jobs of a storage.
 #[derive(Clone, Copy, Debug)]
 pub struct Jobs<'a> {
@@ -114,10 +120,10 @@ impl<'a> Jobs<'a> {
         for input in inputs {
             digests.push(match input {
                 InputSource::Bytes(contents) => Digest::of(contents),
-                InputSource::File(path) if path.is_file() => {
+                InputSource::File(path) if is_read_again(path) => {
                     self.storage.ingest.read_to_digest(path)?
                 }
-                // Anything but a regular file, such as a pipe, can be read only once, and not here.
+                // A pipe can be read only once, and not here.
                 InputSource::File(_) => return Ok(None),
             });
         }
@@ -159,8 +165,7 @@ impl<'a> Jobs<'a> {
             }
             match record.outputs.get(usize::from(number)) {
                 Some(known)
-                    if known.digest == digest
-                        && self.storage.is_published(&self.storage.path(&file), known)? =>
+                    if known.digest == digest && self.storage.is_published(&file, known)? =>
                 {
                     names.push(file);
                 }
@@ -202,8 +207,10 @@ impl<'a> Jobs<'a> {
                 }
                 Read::Record(_) | Read::Spoiled | Read::Absent => {
                     self.link_outputs(name, job.outputs)?;
+                    let named = inputs.iter().map(|it| &it.digest);
+                    let named = named.chain(outputs.iter().chain(&literals).map(|it| &it.digest));
                     let record = JobRecord {
-                        format: Format,
+                        format: Format::of(named),
                         task: job.task.name.clone(),
                         commit: job.task.commit.clone(),
                         place: job.task.place.map(str::to_owned),
@@ -227,8 +234,13 @@ impl<'a> Jobs<'a> {
     fn link_outputs(&self, name: &ResultName, outputs: &[Stored]) -> Result<()> {
         let disk = &self.storage.root.disk;
         for (number, output) in outputs.iter().enumerate() {
-            let from = self.storage.path(&output.name);
             let place = self.storage.root.place(&name.output(number))?;
+            if output.digest.is_directory() {
+                self.link_directory(name, number, &output.name)?;
+                self.storage.root.unsynced.note_entry(&place);
+                continue;
+            }
+            let from = self.storage.path(&output.name);
             // If the link fails for another reason, a copy may succeed.
             let linked = disk.link(&from, &place).unwrap_or(false)
                 || disk.id(&place)?.is_some_and(|place| disk.id(&from).ok() == Some(Some(place)));
@@ -238,6 +250,26 @@ impl<'a> Jobs<'a> {
             self.storage.root.unsynced.note_new(&place);
         }
         Ok(())
+    }
+
+    /// Makes a symbolic link to a directory. Another link in its place is replaced; anything else goes to
+    /// quarantine.
+    fn link_directory(&self, job: &ResultName, number: usize, output: &str) -> Result<()> {
+        let root = &self.storage.root;
+        let name = job.output(number);
+        let (place, target) = (root.path(&name), link_to(&name, &root.maker(output)?));
+        match root.disk.link_target(&place)? {
+            Some(found) if *found == *target => return Ok(()),
+            Some(_) => {}
+            None if root.disk.exists(&place)? => {
+                let room = root.quarantine_room(&job.quarantine());
+                root.disk.quarantine(&place, &root.place(&format!("{room}/{number:02}"))?)?;
+            }
+            None => {}
+        }
+        let link = root.private_path()?;
+        root.disk.symbolic_link(Path::new(&target), &link)?;
+        root.disk.rename(&link, &place).map(drop)
     }
 
     fn is_the_output(&self, place: &Path, digest: &Digest) -> Result<bool> {

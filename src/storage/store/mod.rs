@@ -15,6 +15,7 @@ mod record_cache;
 mod recovery;
 mod roots;
 pub(crate) mod run;
+mod seal;
 mod site;
 mod stage;
 mod tree;
@@ -39,26 +40,27 @@ use self::record_cache::RecordCache;
 pub use self::roots::GcRoots;
 use self::run::OwnRun;
 pub use self::run::{Holder, LEASE_TIMEOUT};
+pub use self::seal::PublishError;
 use self::site::Absent;
 pub use self::site::Site;
-pub use self::stage::{PublishError, Sealed, Stage, WritableArea};
+pub use self::stage::{Sealed, Stage, WritableArea};
 pub use self::tree::{FoundTree, NewTree, OpenTree, StoredTrees};
 use self::versions::Versions;
 use super::disk::{self, Disk, Doing, Durability, FileId, Result, Root, StorageError};
 use super::layout::TASK_INPUTS;
-use super::records::Records;
-use crate::cache::{Cache, FileStat};
-use crate::digest::Digest;
+use super::records::{Records, Stamp};
+use crate::cache::Cache;
+use crate::digest::{Blake3, Digest};
 
-/// A file in the storage, and its digest.
+/// A value in the storage: a file or a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// Its name, relative to the storage.
     pub name: String,
     /// Its digest.
     pub digest: Digest,
-    /// The time of its last write, in nanoseconds since 1970; meaningless if it does not exist.
-    pub modified_ns: i64,
+    /// Its stamp; meaningless if it does not exist.
+    pub stamp: Stamp,
 }
 
 /// The treatment of outputs without a record, such as those of the first implementation.
@@ -80,9 +82,9 @@ pub struct Storage {
     record_cache: RwLock<Option<RecordCache>>,
     versions: Versions,
     claims: Claims,
-    /// Outputs without a record that had not settled: their stat, and the time since when it is the
+    /// Outputs without a record that had not settled: their state, and the time since when it is the
     /// same.
-    unsettled: Mutex<HashMap<String, (FileStat, Instant)>>,
+    unsettled: Mutex<HashMap<String, (Blake3, Instant)>>,
     /// Directories that were found writable.
     writable_dirs: Mutex<HashSet<PathBuf>>,
     /// Private directories that are not in use.

@@ -10,7 +10,8 @@ use std::path::Path;
 use super::call::{Call, CallState, Found, Outputs};
 use super::{Sealed, Storage};
 use crate::storage::disk::{FileId, Result, StorageError, lock};
-use crate::storage::layout::{LOGS, ResultName};
+use crate::storage::layout::{LOGS, ResultName, link_to, waiting};
+use crate::storage::records::Published;
 
 /// The number of attempts to read a result that others change.
 const MAX_ATTEMPTS: usize = 10;
@@ -91,7 +92,8 @@ impl Sealed<'_> {
     fn reveal(&mut self, name: ResultName) -> Result<Outputs> {
         self.stage.awaited = true;
         for number in 0..self.stage.outputs {
-            self.stage.storage.reveal(&self.stage.output(number), &name, number)?;
+            let waiting = waiting(&self.stage.name, number);
+            self.stage.storage.reveal(&waiting, &name, number, &self.files[number])?;
         }
         self.stage.awaited = false;
         self.stage.keep_log(&name, LOGS)?;
@@ -119,20 +121,33 @@ impl Storage {
         Ok(())
     }
 
-    /// Moves a staged output to its place. An existing file goes to quarantine.
+    /// Moves a staged output to its place. Whatever is there goes to quarantine.
     ///
     /// If it is not staged any more, another run that read the record has moved it.
     pub(in crate::storage) fn reveal(
         &self,
-        waiting: &Path,
+        waiting: &str,
         name: &ResultName,
         number: usize,
+        value: &Published,
     ) -> Result<()> {
-        let place = self.root.place(&name.output(number))?;
-        if !self.root.disk.rename_new(waiting, &place)? {
+        let file = name.output(number);
+        let place = self.root.place(&file)?;
+        let mut staged = self.root.path(waiting);
+        if value.digest.is_directory()
+            && let maker = self.root.maker(waiting)?
+            && maker != waiting
+        {
+            staged = self.root.private_path()?;
+            self.root.disk.symbolic_link(Path::new(&link_to(&file, &maker)), &staged)?;
+        }
+        if !self.root.disk.rename_new(&staged, &place)? {
             let room = self.root.quarantine_room(&name.quarantine());
             self.root.disk.quarantine(&place, &self.root.place(&format!("{room}/{number:02}"))?)?;
-            self.root.disk.rename(waiting, &place)?;
+            self.root.disk.rename(&staged, &place)?;
+        }
+        if value.digest.is_directory() {
+            self.root.disk.seal_top(&place)?;
         }
         self.root.unsynced.note_entry(&place);
         Ok(())
@@ -154,8 +169,10 @@ mod tests {
     /// Their SHA-1s are the same in the digits that names show.
     const COLLIDING: [&str; 2] = ["input 11405692\n", "input 27966124\n"];
 
+    static NAMES: [String; 1] = [String::new()];
+
     fn call(inputs: &[Digest]) -> Call<'_> {
-        Call { version: ComputationVersion::example(), inputs, outputs: 1 }
+        Call { version: ComputationVersion::example(), inputs, outputs: &NAMES }
     }
 
     fn open(path: &Path) -> Storage {
@@ -183,7 +200,7 @@ mod tests {
             exit_status: 0,
             taken_over: None,
         };
-        let sealed = stage.seal(call, &[], execution).map_err(|(_, error)| error).unwrap();
+        let sealed = stage.seal(call, execution).map_err(|(_, error)| error).unwrap();
         sealed.publish(call, name, false).unwrap();
     }
 

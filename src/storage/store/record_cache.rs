@@ -18,7 +18,7 @@ use crate::cache::{FileStat, Table};
 use crate::digest::{Blake3, Digest};
 use crate::storage::disk::{Result, lock};
 use crate::storage::layout::ComputationVersion;
-use crate::storage::records::{CallRecord, Published};
+use crate::storage::records::{CallRecord, Published, Stamp};
 use crate::task::name::TaskName;
 
 /// The least number of found records that are cached. Reading fewer is as fast as reading an entry.
@@ -54,8 +54,8 @@ type Key = Blake3;
 struct CachedRecord {
     /// The stat of the record when it was read.
     stat: FileStat,
-    /// The digest of each output, and the time of its last write.
-    outputs: Box<[(Digest, i64)]>,
+    /// The digest and the stamp of each output.
+    outputs: Box<[(Digest, Stamp)]>,
     /// Whether it was a hit.
     #[serde(skip)]
     used: AtomicBool,
@@ -144,7 +144,7 @@ impl Storage {
         }
         used.store(true, Ordering::Relaxed);
         let outputs = outputs.iter();
-        Ok(Some(outputs.map(|&(digest, modified_ns)| Published { digest, modified_ns }).collect()))
+        Ok(Some(outputs.map(|&(digest, stamp)| Published { digest, stamp }).collect()))
     }
 
     /// Whether the stat of a record's directory is the cached one. It is read once.
@@ -170,7 +170,7 @@ impl Storage {
     ) {
         let current = self.record_cache.read().unwrap_or_else(PoisonError::into_inner);
         let Some(current) = current.as_ref().filter(|_| !stat.is_racy(taken)) else { return };
-        let outputs = record.outputs.iter().map(|it| (it.digest, it.modified_ns)).collect();
+        let outputs = record.outputs.iter().map(|it| (it.digest, it.stamp)).collect();
         let key = key(name, record.version(), &record.inputs);
         let record = CachedRecord { stat, outputs, used: AtomicBool::new(true) };
         lock(&current.read).insert(key, record);
@@ -193,10 +193,11 @@ fn key(name: &str, version: ComputationVersion<'_>, inputs: &[Digest]) -> Key {
     // The computation is part of the name.
     bytes.extend_from_slice(if dirty { b"dirty" } else { commit.full().as_bytes() });
     bytes.extend_from_slice(tree.full().as_bytes());
-    for Digest { sha1, blake3, size } in inputs {
+    for Digest { sha1, blake3, size, bytes: directory } in inputs {
         bytes.extend_from_slice(sha1.bytes());
         bytes.extend_from_slice(blake3.bytes());
         bytes.extend_from_slice(&size.to_le_bytes());
+        bytes.push(u8::from(directory.is_some()));
     }
     bytes.extend_from_slice(name.as_bytes());
     Blake3::of(&bytes)

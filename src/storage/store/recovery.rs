@@ -9,6 +9,7 @@ use std::path::Path;
 use super::Storage;
 use super::call::Call;
 use super::run;
+use crate::digest::Digest;
 use crate::storage::layout::{DIGITS, RECORD, RUNS, ResultName, RunName};
 use crate::storage::records::CallRecord;
 
@@ -47,7 +48,8 @@ impl Storage {
             return;
         };
         let version = record.version();
-        let call = Call { version, inputs: &record.inputs, outputs: record.outputs.len() };
+        let names: Vec<String> = record.outputs.iter().map(|it| kind(&it.digest)).collect();
+        let call = Call { version, inputs: &record.inputs, outputs: &names };
         for directory in version.directories() {
             for digits in DIGITS {
                 let name = ResultName::new(&directory, call.inputs, digits);
@@ -56,6 +58,11 @@ impl Storage {
             }
         }
     }
+}
+
+/// A name for an output that says whether it is a directory.
+fn kind(digest: &Digest) -> String {
+    if digest.is_directory() { "/".to_owned() } else { String::new() }
 }
 
 fn is_record(path: &Path) -> bool {

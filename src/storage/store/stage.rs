@@ -1,14 +1,12 @@
 //! Stages: private directories of executions, until their outputs are sealed.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::Storage;
-use super::call::Call;
-use crate::storage::disk::reading::{self, Reading};
-use crate::storage::disk::{NotOwn, Result, StorageError, lock};
+use crate::storage::disk::{Result, lock};
 use crate::storage::layout::{LOG, OUTBOX, RECORD, WORK, waiting};
-use crate::storage::records::{CallRecord, Execution, Origin, Published};
+use crate::storage::records::{CallRecord, Published};
+use crate::task::name::is_directory;
 
 /// The private directory of an execution. Dropping it releases the directory for the next call.
 ///
@@ -28,7 +26,7 @@ pub struct Stage<'a> {
     /// Other processes may still write to the files, so only copies are used.
     in_doubt: bool,
     /// The area where `exec` may have left files.
-    writable_area: WritableArea,
+    pub(in crate::storage) writable_area: WritableArea,
     /// All outputs are in their places.
     pub(in crate::storage) published: bool,
     /// The log is empty.
@@ -51,30 +49,6 @@ pub enum WritableArea {
     Stage,
     /// The outbox only: a sandbox makes everything else read-only.
     Outbox,
-}
-
-/// The reason why outputs were not published.
-#[derive(Debug, thiserror::Error)]
-pub enum PublishError {
-    /// `exec` did not create an output.
-    #[error("it made no output {number:02} ({output})")]
-    NoOutput {
-        /// The number of the output.
-        number: usize,
-        /// Its symbolic name.
-        output: String,
-    },
-    /// An output is something other than a file.
-    #[error("its output {number:02} ({output}) is not a file")]
-    NotAFile {
-        /// The number of the output.
-        number: usize,
-        /// Its symbolic name.
-        output: String,
-    },
-    /// The storage could not be written.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
 }
 
 impl Storage {
@@ -124,6 +98,25 @@ impl<'a> Stage<'a> {
         self.storage.path(&format!("{}{RECORD}", self.name))
     }
 
+    /// Makes the directories that are outputs, where `exec` writes them: in the outbox if a sandbox
+    /// shows it that.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn make_directories(&self, outputs: &[String], sandboxed: bool) -> Result<()> {
+        for (number, _) in outputs.iter().enumerate().filter(|(_, name)| is_directory(name)) {
+            let place = if sandboxed { self.made(number) } else { self.output(number) };
+            self.storage.root.disk.make_dir(&place)?;
+        }
+        Ok(())
+    }
+
+    /// The path of an output in the outbox.
+    pub(in crate::storage) fn made(&self, number: usize) -> PathBuf {
+        self.outbox().join(format!("{number:02}"))
+    }
+
     /// The path of a temporary copy.
     pub(in crate::storage) fn copy(&self) -> PathBuf {
         self.storage.path(&format!("{}.copy", self.name))
@@ -160,52 +153,6 @@ impl<'a> Stage<'a> {
         self.writable_area = writable_area;
     }
 
-    /// Hashes the outputs, makes them read-only, and writes the record. `names` are their symbolic
-    /// names.
-    ///
-    /// # Errors
-    ///
-    /// Returns the stage with the reason, if an output is missing or is not a file, or if the
-    /// storage cannot be written.
-    pub fn seal(
-        self,
-        call: Call<'_>,
-        names: &[String],
-        execution: Execution,
-    ) -> Result<Sealed<'a>, (Self, PublishError)> {
-        let collected = self.collect().map_err(PublishError::from);
-        let stage = match collected.and_then(|()| self.copied(names)) {
-            Ok(copied) => copied.unwrap_or(self),
-            Err(error) => return Err((self, error)),
-        };
-        match stage.take(call, names, execution) {
-            Ok(files) => Ok(Sealed { stage, files }),
-            Err(error) => Err((stage, error)),
-        }
-    }
-
-    /// Moves the outputs here from the outbox, if `exec` wrote them there.
-    fn collect(&self) -> Result<()> {
-        if self.writable_area == WritableArea::Outbox {
-            for number in 0..self.outputs {
-                let made = self.outbox().join(format!("{number:02}"));
-                // A missing output is reported later.
-                self.storage.root.disk.rename(&made, &self.output(number))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Copies the outputs and the log to a stage unknown to `exec`, if this one is in doubt.
-    fn copied(&self, names: &[String]) -> Result<Option<Self>, PublishError> {
-        let Some(copy) = self.doubtless()? else { return Ok(None) };
-        for number in 0..self.outputs {
-            let path = self.output(number);
-            self.open(names, number, &path)?.copy(&self.storage.root.disk, &copy.output(number))?;
-        }
-        Ok(Some(copy))
-    }
-
     /// Returns a stage with a copy of the log only, if this one is in doubt.
     pub(in crate::storage) fn doubtless(&self) -> Result<Option<Self>> {
         if !self.in_doubt {
@@ -218,58 +165,6 @@ impl<'a> Stage<'a> {
             self.storage.root.disk.rename(&other.copy(), &other.log())?;
         }
         Ok(Some(other))
-    }
-
-    /// Opens an output. Fails unless it is a plain file.
-    fn open<'p>(
-        &self,
-        names: &[String],
-        number: usize,
-        path: &'p Path,
-    ) -> Result<Reading<'p>, PublishError> {
-        let output = || names.get(number).cloned().unwrap_or_default();
-        self.storage.root.disk.reading_made(path).map_err(|error| match &error {
-            StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                PublishError::NoOutput { number, output: output() }
-            }
-            StorageError::Io { source, .. } if NotOwn::of(source).is_some() => {
-                PublishError::NotAFile { number, output: output() }
-            }
-            _ => error.into(),
-        })
-    }
-
-    fn take(
-        &self,
-        call: Call<'_>,
-        names: &[String],
-        execution: Execution,
-    ) -> Result<Box<[Published]>, PublishError> {
-        let disk = &self.storage.root.disk;
-        let paths: Vec<PathBuf> = self.outputs().collect();
-        let mut files = Vec::new();
-        let mut times = Vec::new();
-        for (number, path) in paths.iter().enumerate() {
-            let mut file = self.open(names, number, path)?;
-            if file.metadata().links() > 1 {
-                // The file has another name, through which it could be changed.
-                let copy = self.copy();
-                file.copy(disk, &copy)?;
-                disk.rename(&copy, path)?;
-                file = self.open(names, number, path)?;
-            }
-            times.push(disk.seal_open(&file)?);
-            self.storage.root.unsynced.note(path);
-            files.push(file);
-        }
-        let outputs: Vec<Published> = reading::digests(files)?
-            .iter()
-            .zip(times)
-            .map(|(&digest, modified_ns)| Published { digest, modified_ns })
-            .collect();
-        let origin = Origin::Executed { stage: self.name.clone(), execution };
-        self.write_record(&call.record(outputs.clone(), origin))?;
-        Ok(outputs.into())
     }
 
     /// Writes the record into the stage.

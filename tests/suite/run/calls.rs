@@ -1,7 +1,7 @@
 //! Which calls are executed, and what they are given.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
 use crate::fifo::{Fifo, Never};
@@ -145,9 +145,10 @@ fn a_literal_is_a_file_in_the_storage() {
         .called(vec![])
         .prints("run/no-literal.txt")
         .complains("run/no-literal.err");
-    fs::create_dir_all(lab.path("storage/by hand/number")).unwrap();
+    fs::create_dir_all(lab.path("storage/by hand")).unwrap();
+    symlink("/etc/hostname", lab.path("storage/by hand/number")).unwrap();
     lab.ce_run(&[]).exit(3).shows("MISSING!!!");
-    fs::remove_dir(lab.path("storage/by hand/number")).unwrap();
+    fs::remove_file(lab.path("storage/by hand/number")).unwrap();
     fs::write(lab.path("storage/by hand/number"), "4\n").unwrap();
     lab.ce_run(&[]).exit(0).called(vec!["add"]).prints("run/literal.txt");
     assert_eq!(lab.output(), "21\n");

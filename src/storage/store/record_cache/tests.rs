@@ -27,7 +27,7 @@ fn place(calls: usize) -> CachedResults {
         fs::create_dir_all(output.parent().unwrap()).unwrap();
         fs::write(&output, "text").unwrap();
         let modified_ns = FileStat::of(&output).unwrap().modified_ns;
-        let outputs = vec![Published { digest, modified_ns }];
+        let outputs = vec![Published { digest, stamp: Stamp::Modified(modified_ns) }];
         let record = place.call(at).record(outputs, Origin::Adopted);
         storage.records().put(&place.name(at).record(), &record).unwrap();
     }
@@ -37,6 +37,8 @@ fn place(calls: usize) -> CachedResults {
     place
 }
 
+static NAMES: [String; 1] = [String::new()];
+
 impl CachedResults {
     fn open(&self, caching: bool) -> Storage {
         let cache = caching.then(|| Cache::at(self.dir.path().join("cache")));
@@ -45,7 +47,7 @@ impl CachedResults {
     }
 
     fn call(&self, at: usize) -> Call<'_> {
-        Call { version: ComputationVersion::example(), inputs: &self.inputs[at], outputs: 1 }
+        Call { version: ComputationVersion::example(), inputs: &self.inputs[at], outputs: &NAMES }
     }
 
     fn name(&self, at: usize) -> ResultName {

@@ -1,0 +1,127 @@
+//! Directories as values: each is walked through, hashed, copied, sealed and moved as a whole.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use rustix::fs::readlinkat;
+
+use super::files::{allow, set_mode};
+use super::folders::open_stat;
+use super::{Disk, Doing, Metadata, NotOwn, Result, StorageError, attempt, found};
+use crate::manifest::{self, DirectoryError, Manifest, Scan};
+
+/// A file or directory that was looked at, and not read.
+#[derive(Debug)]
+pub(in crate::storage) enum SeenValue {
+    /// A plain file.
+    File(Metadata),
+    /// A directory, with everything in it.
+    Directory(Scan, Metadata),
+    /// Something else, which is no value.
+    Other,
+}
+
+impl StorageError {
+    /// The error of an operation on a directory at this path.
+    pub(in crate::storage) fn of_directory(path: &Path, error: DirectoryError) -> Self {
+        let inner = |inner: &[u8]| match inner {
+            [] => path.to_owned(),
+            inner => path.join(OsStr::from_bytes(inner)),
+        };
+        match error {
+            DirectoryError::Io { path, source } => {
+                Self::Io { doing: "read", path: inner(&path), source }
+            }
+            DirectoryError::Write { path, source } => {
+                Self::Io { doing: "write", path: inner(&path), source }
+            }
+            DirectoryError::Interrupted => Self::Interrupted,
+            source => Self::Directory { path: path.to_owned(), source: Box::new(source) },
+        }
+    }
+}
+
+impl Disk {
+    /// Looks at a file, or at a directory with everything in it. Returns `None` if nothing has that name.
+    pub(in crate::storage) fn see(
+        &self,
+        path: &Path,
+        stop: &AtomicBool,
+    ) -> Result<Option<SeenValue>> {
+        match self.metadata(path)? {
+            None => Ok(None),
+            Some(metadata) if metadata.is_file() => Ok(Some(SeenValue::File(metadata))),
+            Some(metadata) if metadata.is_dir() => {
+                let scan = self.scan(path, stop)?;
+                Ok(scan.map(|scan| SeenValue::Directory(scan, metadata)))
+            }
+            Some(_) => Ok(Some(SeenValue::Other)),
+        }
+    }
+
+    /// Walks through a directory; returns `None` if there is no directory of that name.
+    pub(in crate::storage) fn scan(&self, path: &Path, stop: &AtomicBool) -> Result<Option<Scan>> {
+        let Some((top, _)) = self.open_directory(path)? else { return Ok(None) };
+        Scan::of(top, stop).map(Some).map_err(|error| StorageError::of_directory(path, error))
+    }
+
+    /// Makes a directory that a computation made read-only, but not its top, so that it can be moved.
+    pub(in crate::storage) fn seal_directory(&self, path: &Path) -> Result<()> {
+        attempt("make read-only", path, || self.at(path, |dir, name| allow(dir, name, 0o700)))?;
+        let Some((top, _)) = self.open_directory(path)? else {
+            return Err(io::Error::from(io::ErrorKind::NotFound)).doing("make read-only", path);
+        };
+        manifest::seal(&top, self.shared.unwrap_or(0))
+            .map_err(|error| StorageError::of_directory(path, error))
+    }
+
+    /// Copies a directory into a new one. Returns the manifest of the copy, of which all but the top is
+    /// read-only.
+    pub(in crate::storage) fn copy_directory(
+        &self,
+        scan: &Scan,
+        to: &Path,
+        stop: &AtomicBool,
+        done: &AtomicU64,
+    ) -> Result<Manifest> {
+        self.make_dir(to)?;
+        let copied = attempt("write", to, || {
+            let (top, _) = self.at(to, open_stat)?;
+            Ok(scan.copy(&top, stop, done))
+        });
+        let manifest = copied?.map_err(|error| StorageError::of_directory(to, error))?;
+        self.seal_directory(to)?;
+        Ok(manifest)
+    }
+
+    /// Makes a directory itself read-only, once it is in its place.
+    pub(in crate::storage) fn seal_top(&self, path: &Path) -> Result<()> {
+        let sealed = |mode| mode & 0o555 | 0o500 | self.shared.unwrap_or(0) & 0o055;
+        attempt("make read-only", path, || {
+            // Another run may have moved it.
+            match self.at(path, |dir, name| set_mode(dir, name, sealed)) {
+                // It is a link to a directory that was made elsewhere.
+                Err(error) if NotOwn::of(&error) == Some(NotOwn::Link) => Ok(()),
+                set => found(set).map(drop),
+            }
+        })
+    }
+
+    /// Returns the target of a symbolic link; `None` if none has that name.
+    pub(in crate::storage) fn link_target(&self, path: &Path) -> Result<Option<PathBuf>> {
+        let read = || self.at(path, |dir, name| Ok(readlinkat(dir, name, Vec::new())?));
+        match attempt("read the link", path, || found(read())) {
+            Ok(target) => Ok(target.map(|it| OsStr::from_bytes(it.as_bytes()).into())),
+            // It is something else.
+            Err(StorageError::Io { source, .. })
+                if source.kind() == io::ErrorKind::InvalidInput =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
