@@ -348,9 +348,6 @@ fn check_inputs(task: &Task, sources: &[Option<InputSource>]) -> Result<(), Erro
 
 fn readable(path: &Path) -> io::Result<()> {
     let metadata = fs::metadata(path)?;
-    if metadata.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
     // Opening a pipe would wait for its writer.
     if metadata.is_file() { fs::File::open(path).map(drop) } else { Ok(()) }
 }

@@ -37,9 +37,15 @@ impl Ancestry<'_> {
     pub fn text(&self, out: &mut dyn Write) -> io::Result<()> {
         let Subject { promise, record, number, .. } = self.subject;
         writeln!(out, "{}", self.shown(&promise.name))?;
-        let Digest { sha1, size, .. } = &promise.digest;
+        let Digest { sha1, size, bytes, .. } = &promise.digest;
         field(out, "SHA-1", &sha1.full())?;
-        field(out, "size", &format!("{size} bytes"))?;
+        match bytes {
+            Some(bytes) => {
+                field(out, "directory", "the SHA-1 is that of its manifest: see ce manifest")?;
+                field(out, "size", &format!("{bytes} bytes in all files"))?;
+            }
+            None => field(out, "size", &format!("{size} bytes"))?,
+        }
         field(out, "state", &self.state())?;
         match record {
             Record::Call(call) => self.call(call, number, out)?,

@@ -3,12 +3,17 @@
 use std::io::{self, Write};
 
 use super::harmless;
+use crate::digest::Digest;
 use crate::evaluate::Evaluation;
+use crate::manifest::{EntryDifference, Manifest};
 use crate::plan::Source;
 use crate::questions::compare::{self, ComparedOutput, Difference, OutputVerdict};
 use crate::task::expression::written_leaf;
 use crate::task::workflow::{Node, NodeId};
-use crate::words::size;
+use crate::words::{counted, size};
+
+/// The greatest number of differences of two directories that are printed.
+const MAX_ENTRIES: usize = 20;
 
 /// Two evaluations, and the user's name of each.
 #[derive(Clone, Copy)]
@@ -104,7 +109,12 @@ impl DiffReport<'_> {
         else {
             return Ok(());
         };
-        let [one, other] = [(0, one), (1, other)].map(|(at, source)| self.sides[at].path(source));
+        let sources = [(0, one), (1, other)];
+        let manifests = sources.map(|(at, source)| self.sides[at].manifest(source));
+        if let [Some(one), Some(other)] = &manifests {
+            return entries(name, &one.differences(other), out);
+        }
+        let [one, other] = sources.map(|(at, source)| self.sides[at].path(source));
         let difference = one.zip(other).map(|(one, other)| compare::difference(&one, &other));
         writeln!(out)?;
         match difference {
@@ -125,7 +135,23 @@ impl DiffReport<'_> {
     }
 }
 
+/// Prints the entries in which two directories differ.
+fn entries(name: &str, differences: &[EntryDifference<'_>], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\noutput {name}: {}", counted(differences.len(), "difference"))?;
+    differences.iter().take(MAX_ENTRIES).try_for_each(|entry| writeln!(out, "  {entry}"))?;
+    match differences.len().saturating_sub(MAX_ENTRIES) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {more} more"),
+    }
+}
+
 impl Evaluation {
+    /// The manifest of a directory.
+    fn manifest(&self, source: Source) -> Option<Manifest> {
+        let digest = self.digest(source).filter(Digest::is_directory)?;
+        self.storage.manifest(&self.name(source)?, &digest).ok()?
+    }
+
     /// The symbolic name of a file in the task or computation.
     fn symbol(&self, source: Source) -> String {
         let name = match source {
@@ -145,7 +171,7 @@ impl Evaluation {
         let name = self.name(source).unwrap_or_default();
         match self.digest(source) {
             Some(digest) => {
-                let (size, sha1) = (size(digest.size), digest.sha1.short());
+                let (size, sha1) = (size(digest.total()), digest.sha1.short());
                 format!("{}  {size}  {sha1}", self.shown(&name))
             }
             None => format!("{}  MISSING", self.shown(&name)),

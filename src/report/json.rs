@@ -6,10 +6,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Reporter, Tally};
+use crate::digest::Digest;
 use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::exit::Exit;
 use crate::plan::{CallId, Source};
-use crate::storage::{Holder, Input, PriorAttempt, ResultName};
+use crate::storage::{Holder, Input, PriorAttempt, ResultName, Stored};
 use crate::task::name::InputName;
 
 /// Prints events.
@@ -107,7 +108,16 @@ struct JsonFile<'a> {
     file: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     sha1: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    directory: bool,
     there: bool,
+}
+
+impl<'a> JsonFile<'a> {
+    fn new(name: Option<&'a str>, file: String, digest: Option<Digest>, there: bool) -> Self {
+        let directory = digest.is_some_and(|digest| digest.is_directory());
+        Self { name, file, sha1: digest.map(|digest| digest.sha1.full()), directory, there }
+    }
 }
 
 impl<'a> Json<'a> {
@@ -119,19 +129,15 @@ impl<'a> Json<'a> {
     pub fn begin(evaluation: &'a Evaluation, out: &mut dyn Write) -> io::Result<Self> {
         let Evaluation { task, plan, files, .. } = evaluation;
         let json = Self(evaluation);
-        let named = |(name, input): (&'a str, &Input)| JsonFile {
-            name: Some(name),
-            file: input.file.name.clone(),
-            sha1: Some(input.file.digest.sha1.full()),
-            there: input.there,
+        let named = |(name, input): (&'a str, &Input)| {
+            let Stored { name: file, digest, .. } = &input.file;
+            JsonFile::new(Some(name), file.clone(), Some(*digest), input.there)
         };
         let inputs = task.inputs.iter().map(InputName::as_str).zip(&files.inputs);
         let own = task.files.iter().map(|file| file.path.as_str()).zip(&files.own);
-        let literals = plan.literals().iter().zip(&files.literals).map(|(name, file)| JsonFile {
-            name: None,
-            file: name.to_string(),
-            sha1: file.as_ref().map(|file| file.digest.sha1.full()),
-            there: file.is_some(),
+        let literals = plan.literals().iter().zip(&files.literals).map(|(name, file)| {
+            let digest = file.as_ref().map(|file| file.digest);
+            JsonFile::new(None, name.to_string(), digest, file.is_some())
         });
         let line = EventLine::Run {
             task: task.name.as_str(),
@@ -157,8 +163,7 @@ impl<'a> Json<'a> {
     }
 
     fn file(&self, name: Option<&'a str>, file: String, source: Source) -> JsonFile<'a> {
-        let sha1 = self.0.digest(source).map(|digest| digest.sha1.full());
-        JsonFile { name, file, sha1, there: self.0.is_there(source) }
+        JsonFile::new(name, file, self.0.digest(source), self.0.is_there(source))
     }
 }
 

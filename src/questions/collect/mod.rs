@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use jiff::Timestamp;
 
 pub use self::repositories::{Presence, RepositoryError, forget, not_kept, reach_of_recorded};
+use crate::digest::Digest;
 use crate::git::ReachableSet;
 use crate::questions::history::History;
 use crate::storage::{
@@ -120,11 +121,11 @@ fn bytes(record: &Record) -> u64 {
     match record {
         Record::Call(call) => {
             // The sizes in a spoiled record may be arbitrarily large.
-            call.outputs.iter().map(|output| output.digest.size).fold(0, u64::saturating_add)
+            call.outputs.iter().map(|output| output.digest.total()).fold(0, u64::saturating_add)
         }
         // Its outputs are links to those of its calls.
         Record::Job(_) => 0,
-        Record::TaskInput(input) => input.file.digest.size,
+        Record::TaskInput(input) => input.file.digest.total(),
     }
 }
 
@@ -170,6 +171,12 @@ pub fn collect(
             roots.add_job(&job);
         }
     }
+    for one in &retired {
+        // The directories of a result that stays may be links to those of others.
+        if one.is_wanted(&roots)? {
+            roots.add(history.linked(one.entry()));
+        }
+    }
     while let Some(one) = retired.pop_front() {
         let entry = one.entry().clone();
         if one.is_wanted(&roots)? {
@@ -181,16 +188,27 @@ pub fn collect(
         }
     }
     Maintenance::new(storage).remove_unused_trees(&trees(history, candidates))?;
+    let kept = kept(history, candidates).flat_map(|(entry, record)| entry.expected_files(record));
+    let digests: Vec<Digest> = kept.map(|file| file.digest).collect();
+    let directories = digests.iter().filter(|digest| digest.is_directory());
+    Maintenance::new(storage).remove_unused_manifests(directories)?;
     storage.flush()
 }
 
 /// The trees of computations with results that are not candidates.
 fn trees<'a>(history: &'a History, candidates: &[Candidate<'_>]) -> HashSet<&'a str> {
-    let gone: HashSet<&Entry> = candidates.iter().map(|candidate| candidate.entry).collect();
-    let kept = history.results().iter().filter(|(entry, _)| !gone.contains(entry));
-    kept.filter_map(|(_, record)| match record {
+    let trees = kept(history, candidates).filter_map(|(_, record)| match record {
         Record::Call(call) => Some(call.tree.full()),
         Record::Job(_) | Record::TaskInput(_) => None,
-    })
-    .collect()
+    });
+    trees.collect()
+}
+
+/// The results that are not candidates.
+fn kept<'a>(
+    history: &'a History,
+    candidates: &[Candidate<'_>],
+) -> impl Iterator<Item = &'a (Entry, Record)> {
+    let gone: HashSet<Entry> = candidates.iter().map(|it| it.entry.clone()).collect();
+    history.results().iter().filter(move |(entry, _)| !gone.contains(entry))
 }

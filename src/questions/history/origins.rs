@@ -22,16 +22,32 @@ impl History {
         found
     }
 
+    /// Returns the results that the directories of a result are links to, directly or by way of others.
+    pub fn linked(&self, entry: &Entry) -> Vec<Entry> {
+        let mut linked: Vec<Entry> = Vec::new();
+        let mut next = Some(entry.clone());
+        while let Some(entry) = next.take() {
+            let subject = self.subject(&entry.file(0));
+            if let Some(Record::Call(call)) = subject.map(|subject| subject.record)
+                && let Some(source) = call.linked()
+                && !linked.contains(&source)
+            {
+                linked.push(source.clone());
+                next = Some(source);
+            }
+        }
+        linked
+    }
+
     /// The results that a result was made from directly. For a job, all its calls.
     fn origins(&self, entry: &Entry, record: &Record) -> Vec<Entry> {
         match record {
             Record::TaskInput(_) => Vec::new(),
             Record::Call(call) => {
                 let inputs = call.inputs.iter().enumerate();
-                inputs
-                    .filter_map(|(number, digest)| self.input(entry, call, number, digest))
-                    .map(|subject| subject.entry.clone())
-                    .collect()
+                let inputs =
+                    inputs.filter_map(|(number, digest)| self.input(entry, call, number, digest));
+                inputs.map(|subject| subject.entry.clone()).chain(call.linked()).collect()
             }
             Record::Job(job) => {
                 let calls = job.calls.iter().filter_map(|call| Entry::of_call(call));

@@ -53,6 +53,14 @@ impl Entry {
         }
     }
 
+    /// The name of the whole result: without a room, or that of the only file.
+    pub fn short(&self) -> String {
+        match self {
+            Self::Call(name) | Self::Job(name) => name.short(),
+            Self::TaskInput(_) => self.file(0),
+        }
+    }
+
     /// The name of one of its files. A task input has only one.
     pub fn file(&self, number: usize) -> String {
         match self {

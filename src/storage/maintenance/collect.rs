@@ -12,8 +12,11 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{Maintenance, Pins, Survey};
+use crate::digest::Digest;
 use crate::storage::disk::Result;
-use crate::storage::layout::{COLLECTED, Entry, LOGS, QUARANTINE, ResultName, TREES};
+use crate::storage::layout::{
+    COLLECTED, Entry, LOGS, MANIFESTS, QUARANTINE, ResultName, TREES, manifest,
+};
 use crate::storage::records::{CallRecord, Provenance, Published, Record, Tombstone};
 use crate::storage::store::{GcRoots, Lease, Storage};
 
@@ -254,6 +257,24 @@ impl Maintenance<'_> {
                 }
                 root.disk.remove_tree(&removed)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Removes the manifests of directories that are not in `keep`. A directory is read again where its
+    /// manifest is needed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn remove_unused_manifests<'k>(
+        &self,
+        keep: impl Iterator<Item = &'k Digest>,
+    ) -> Result<()> {
+        let root = &self.storage.root;
+        let keep: HashSet<String> = keep.map(manifest).collect();
+        for name in root.files(MANIFESTS)?.iter().filter(|name| !keep.contains(*name)) {
+            root.disk.remove(&root.path(name))?;
         }
         Ok(())
     }

@@ -145,7 +145,7 @@ pub fn verify(
     let promises = || jobs.iter().filter_map(|job| job.promise);
     verdict.promised = promises().count();
     // The sizes in a spoiled record may be arbitrarily large.
-    let bytes = promises().map(|promise| promise.digest.size).fold(0, u64::saturating_add);
+    let bytes = promises().map(|promise| promise.digest.total()).fold(0, u64::saturating_add);
     observe(VerifyEvent::Begun { bytes });
     let mut damaged = Vec::new();
     // The damage of the files of one record, and the next job.
@@ -155,8 +155,8 @@ pub fn verify(
         let FileCheck { part, promise } = jobs[number];
         if let Some(ExpectedFile { name, digest, .. }) = promise {
             verdict.files += 1;
-            verdict.bytes = verdict.bytes.saturating_add(digest.size);
-            observe(VerifyEvent::Checked { bytes: digest.size });
+            verdict.bytes = verdict.bytes.saturating_add(digest.total());
+            observe(VerifyEvent::Checked { bytes: digest.total() });
             found.extend(defect.map(|defect| Finding { name: name.clone(), defect }));
         }
         if jobs.get(number + 1).is_some_and(|next| next.part == part) {

@@ -17,7 +17,7 @@ pub use self::files::{Read, Record, Records};
 pub use self::housekeeping::{PinRecord, RepositoryRecord, Tombstone, VersionRecord};
 pub use self::provenance::Provenance;
 pub(super) use self::provenance::host;
-use super::layout::{ComputationVersion, TaskVersion};
+use super::layout::{ComputationVersion, Entry, TaskVersion};
 use crate::digest::{Blake3, Digest, ObjectId};
 use crate::task::name::{ComputationName, InputName, StorageName, TaskName};
 use crate::task::slice::MAX_ARITY;
@@ -193,6 +193,13 @@ impl CallRecord {
             Origin::Executed { execution, .. } => Some(execution),
             Origin::Adopted => None,
         }
+    }
+
+    /// The result that its directories are links to, if they were taken over. It is kept with this one.
+    pub fn linked(&self) -> Option<Entry> {
+        let linked = self.outputs.iter().any(|output| output.digest.is_directory());
+        let source = self.execution().filter(|_| linked)?.taken_over.as_ref()?;
+        Entry::of_call(source)
     }
 
     /// The duration of the execution, in seconds, unless the outputs were adopted.

@@ -107,6 +107,9 @@ impl Storage {
 
     fn link_source(&self, call: Call<'_>, source: &Equivalent) -> Result<Option<Sealed<'_>>> {
         let Origin::Executed { execution, .. } = &source.record.origin else { return Ok(None) };
+        if !self.keeps(source)? {
+            return Ok(None);
+        }
         let stage = self.stage(source.record.outputs.len())?;
         let mut outputs = Vec::with_capacity(source.record.outputs.len());
         for (number, output) in source.record.outputs.iter().enumerate() {
@@ -114,7 +117,9 @@ impl Storage {
             let Some(output) = take_one(self, &from, &waiting(&stage.name, number), output)? else {
                 return Ok(None);
             };
-            self.root.unsynced.note(&stage.output(number));
+            if !output.digest.is_directory() {
+                self.root.unsynced.note(&stage.output(number));
+            }
             outputs.push(output);
         }
         // The log is not necessary.
@@ -133,6 +138,27 @@ impl Storage {
         let origin = Origin::Executed { stage: stage.name.clone(), execution };
         stage.write_record(&call.record(outputs.clone(), origin))?;
         Ok(Some(Sealed { stage, files: outputs.into() }))
+    }
+}
+
+impl Storage {
+    /// Announces the makers of directories, which become links to them. Returns whether they have
+    /// records still: then no collection removes them.
+    fn keeps(&self, source: &Equivalent) -> Result<bool> {
+        let name = &source.outputs.name;
+        for (number, output) in source.record.outputs.iter().enumerate() {
+            if output.digest.is_directory() {
+                let maker = self.root.maker(&name.output(number))?;
+                let Some((maker, ..)) = ResultName::maker(&maker) else { return Ok(false) };
+                self.announce_roots([maker.short(), name.short()]);
+                for result in [&maker, name] {
+                    if !self.root.disk.exists(&self.path(&result.record()))? {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        Ok(true)
     }
 }
 

@@ -188,7 +188,7 @@ impl<'a> Inputs<'a> {
         if !root.disk.rename_new(copy, place)? {
             let aside = name.replacen(TASK_INPUTS, &format!("{TASK_INPUTS}/{QUARANTINE}"), 1);
             let room = root.quarantine_room(&aside);
-            root.disk.quarantine(place, &root.place(&format!("{room}/00"))?)?;
+            root.disk.rename(place, &root.place(&format!("{room}/00"))?)?;
             root.disk.rename(copy, place)?;
         }
         root.disk.seal_top(place)?;

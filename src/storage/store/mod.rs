@@ -51,6 +51,7 @@ use super::layout::TASK_INPUTS;
 use super::records::{Records, Stamp};
 use crate::cache::Cache;
 use crate::digest::{Blake3, Digest};
+use crate::manifest::Manifest;
 
 /// A value in the storage: a file or a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -208,6 +209,20 @@ impl Storage {
     /// Fails if the disk does; then none of it may have reached the disk.
     pub fn flush(&self) -> Result<()> {
         self.root.flush()
+    }
+
+    /// Returns the manifest of a directory with this name: the kept one, or by reading the directory.
+    /// `None` if there is no such directory any more.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory cannot be read.
+    pub fn manifest(&self, name: &str, digest: &Digest) -> Result<Option<Manifest>> {
+        if let Some(kept) = self.root.manifest(digest)? {
+            return Ok(Some(kept));
+        }
+        let read = self.root.read_manifest(name, &self.ingest.stop)?;
+        Ok(read.filter(|manifest| manifest.digest() == *digest))
     }
 
     /// The records.

@@ -143,7 +143,12 @@ impl Storage {
         }
         if !self.root.disk.rename_new(&staged, &place)? {
             let room = self.root.quarantine_room(&name.quarantine());
-            self.root.disk.quarantine(&place, &self.root.place(&format!("{room}/{number:02}"))?)?;
+            let aside = self.root.place(&format!("{room}/{number:02}"))?;
+            match value.digest.is_directory() {
+                // A directory cannot take the place of anything else.
+                true => drop(self.root.disk.rename(&place, &aside)?),
+                false => self.root.disk.quarantine(&place, &aside)?,
+            }
             self.root.disk.rename(&staged, &place)?;
         }
         if value.digest.is_directory() {

@@ -53,6 +53,11 @@ impl Storage {
 }
 
 impl GcRoots {
+    /// Adds results as a whole.
+    pub fn add(&mut self, entries: impl IntoIterator<Item = Entry>) {
+        self.0.extend(entries.into_iter().map(|entry| entry.short()));
+    }
+
     /// Adds the calls and the inputs of a job.
     pub fn add_job(&mut self, job: &JobRecord) {
         self.0.extend(job.calls.iter().cloned());
@@ -62,11 +67,7 @@ impl GcRoots {
 
     /// Whether a result with this number of files, or one of its files, is in use.
     pub fn has(&self, entry: &Entry, files: usize) -> bool {
-        let whole = match entry {
-            Entry::Call(name) | Entry::Job(name) => name.short(),
-            Entry::TaskInput(_) => entry.file(0),
-        };
-        self.0.contains(&whole)
+        self.0.contains(&entry.short())
             || (0..files).map(|number| entry.file(number)).any(|file| self.has_file(&file))
     }
 
