@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::check::{ManifestError, PathOrder, check_entry};
 use super::entry::{EntryKind, HEADER, ManifestEntry, contents};
-use crate::digest::{Digest, Hasher};
+use crate::digest::{Blake3, Digest, Hasher};
 
 /// How much of a text is hashed at a time, in bytes.
 const PIECE: usize = 64 << 10;
@@ -35,6 +35,17 @@ pub(super) fn digest<C>(
     }
     hasher.update(text.as_bytes());
     hasher.finish()
+}
+
+/// Returns the hash of a text that begins with this line and has a line for each entry.
+pub(super) fn hash<C>(
+    header: &str,
+    entries: &[ManifestEntry<C>],
+    contents: impl Fn(&C) -> String,
+) -> Blake3 {
+    let mut text = format!("{header}\n");
+    entries.iter().for_each(|entry| entry.write(&contents, &mut text));
+    Blake3::of(text.as_bytes())
 }
 
 impl Manifest {

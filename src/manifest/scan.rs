@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, fstat, openat, readlinkat, statat,
 };
@@ -14,13 +15,16 @@ use rustix::io::Errno;
 use super::descent::Descent;
 use super::entry::{EntryKind, ManifestEntry};
 use super::error::{DirectoryError, Refusal, Refused};
-use super::format::digest;
+use super::format::hash;
 use super::path::check_link;
 use crate::cache::FileStat;
 use crate::digest::Blake3;
 
 /// How many bytes of a listing the kernel gives at a time.
 pub(super) const LISTING: usize = 64 << 10;
+
+/// From so many names on, all cores look at the entries of a directory.
+const MANY: usize = 1024;
 
 /// What a directory held when it was walked through: every entry, with the stats of files.
 ///
@@ -91,7 +95,7 @@ impl Scan {
     /// modification, in nanoseconds since 1970, and no hashes.
     pub fn stamp(&self) -> Blake3 {
         let times = |stat: &FileStat| format!("{} {}", stat.size, stat.modified_ns);
-        digest("compeval stamp 1", &self.entries, times).blake3
+        hash("compeval stamp 1", &self.entries, times)
     }
 
     /// Returns the stamp of the very files: it also covers the device and inode of each, and the time of
@@ -102,7 +106,7 @@ impl Scan {
             let FileStat { device, inode, size, modified_ns, changed_ns } = stat;
             format!("{size} {modified_ns} {changed_ns} {device} {inode}")
         };
-        digest("compeval exact stamp 1", &self.entries, all).blake3
+        hash("compeval exact stamp 1", &self.entries, all)
     }
 
     /// Returns whether a file may have changed since without another stamp, see [`FileStat::is_racy`].
@@ -160,14 +164,24 @@ impl DirectoryWalk {
         }
         // Whatever order the file system has: errors are the same each time.
         names.sort_unstable();
-        let mut directories = Vec::new();
-        for name in names {
+        let look = |name: &[u8]| {
             if stop.load(Ordering::Relaxed) {
                 return Err(DirectoryError::Interrupted);
             }
-            let path = descent.join(&name);
-            let looked = look(descent.directory(), &name, &path);
-            match looked.map_err(|error| DirectoryError::of(&path, error))? {
+            let path = descent.join(name);
+            let looked = look(descent.directory(), name, &path);
+            looked
+                .map(|looked| (looked, path))
+                .map_err(|error| DirectoryError::of(&descent.join(name), error))
+        };
+        let looked: Vec<_> = match names.len() < MANY {
+            true => names.iter().map(|name| look(name)).collect(),
+            false => names.par_iter().with_min_len(MANY / 4).map(|name| look(name)).collect(),
+        };
+        let mut directories = Vec::new();
+        for (name, looked) in names.into_iter().zip(looked) {
+            let (looked, path) = looked?;
+            match looked {
                 Looked::Entry(kind) => {
                     if let EntryKind::File { contents, .. } = &kind {
                         self.note_change(contents);

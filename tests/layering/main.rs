@@ -63,7 +63,7 @@ const OWNERS: [(&str, &[&str]); 24] = [
         &[
             "storage/maintenance/verify.rs",
             "cache/fingerprint.rs",
-            "manifest/read.rs",
+            "manifest/",
             "evaluate/",
             "questions/",
         ],
