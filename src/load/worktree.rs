@@ -28,7 +28,7 @@ pub(super) struct WorkTree {
     changed: Vec<PathBuf>,
     /// Ignored files that an `exec` could read, relative to the task.
     ignored: Vec<PathBuf>,
-    /// Targets of links in the repository: real paths.
+    /// Links, and their targets in the repository: real paths.
     linked: BTreeSet<PathBuf>,
 }
 
@@ -132,11 +132,18 @@ impl TaskSource for WorkTree {
         if outside {
             return Err(LoadFault::Outside(self.inside(&real)));
         }
-        let scope = real.parent().unwrap_or(&real);
-        let is_changed = self.uncommitted != Uncommitted::Ignore
-            && self.heads.changes(&real, scope)?.changed.contains(&real);
+        let mut is_changed = false;
+        // Another target of a link is a change, too.
+        for path in [dir.path.join(name), real.clone()] {
+            let scope = path.parent().unwrap_or(&path);
+            if self.uncommitted != Uncommitted::Ignore
+                && self.heads.changes(&path, scope)?.changed.contains(&path)
+            {
+                is_changed = true;
+                self.changed.push(path);
+            }
+        }
         if is_changed {
-            self.changed.push(real.clone());
             match self.uncommitted {
                 Uncommitted::Refuse => return Err(LoadFault::UncommittedFile),
                 Uncommitted::Evaluate => return Ok(FileContents::Uncommitted(real)),
@@ -239,7 +246,7 @@ impl WorkTree {
         let real = dir.path.join(name).canonicalize().map_err(LoadFault::read)?;
         let outside = !real.starts_with(&self.repository);
         if !outside {
-            self.linked.insert(real.clone());
+            self.linked.extend([dir.path.join(name), real.clone()]);
         }
         Ok((real, outside))
     }

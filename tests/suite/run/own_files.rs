@@ -68,6 +68,32 @@ fn a_file_counts_as_the_commit_has_it() {
 }
 
 #[test]
+fn a_link_with_another_target_is_a_change() {
+    for (link, targets, node) in
+        [("link", ["sheet.tsv", "other.tsv"], "link"), ("way", ["one", "two"], "way/sheet.tsv")]
+    {
+        let lab = lab().link(link, targets[0]);
+        let lab = ["other.tsv", "one/sheet.tsv", "two/sheet.tsv"]
+            .into_iter()
+            .fold(lab, |lab, file| lab.file(file, file));
+        let inputs = fs::read_dir(lab.path("task/workflow/inputs")).unwrap();
+        let mut inputs: Vec<_> = inputs.map(|it| it.unwrap().path()).collect();
+        inputs.sort();
+        fs::write(inputs[1].join("value"), node).unwrap();
+        let lab = lab.commit_again();
+        output(&lab, &[]);
+        let lab = lab.without(link).link(link, targets[1]);
+        let ran = lab.run("ce-run", &["../storage"]);
+        match link {
+            "link" => ran.exit(2).says("link: has uncommitted changes"),
+            _ => ran.exit(0).says("the job's outputs were not stored: way has uncommitted changes"),
+        };
+        let dirty = lab.run("ce-run", &["--dirty", "../storage"]).exit(0);
+        dirty.says(&format!("not stored: {link} has uncommitted changes"));
+    }
+}
+
+#[test]
 fn versions_are_compared_with_their_own_defaults() {
     let lab = lab();
     output(&lab, &[]);
