@@ -127,7 +127,7 @@ impl Planner {
             Node::Input(input) => Step::Leaf(Source::Input(*input)),
             Node::File(file) => Step::Leaf(Source::File(*file)),
             Node::Literal(name) => {
-                self.literals.push(name.clone());
+                self.literals.push(name.written().clone());
                 Step::Leaf(Source::Literal(LiteralId::at(self.literals.len() - 1)))
             }
             Node::Computation { computation, inputs, .. } => {
@@ -254,7 +254,7 @@ mod tests {
     fn a_workflow_may_be_a_single_leaf() {
         let mut builder = Builder::default();
         let name: StorageName = "tinputs/ad/48103e4fc7".parse().unwrap();
-        let root = builder.intern(Node::Literal(name.clone()));
+        let root = builder.intern(Node::Literal(name.clone().into()));
         let plan = Plan::new(&builder.finish(root));
         assert_eq!(plan.literals(), [name]);
         assert_eq!(plan.outputs(), [Source::Literal(LiteralId::at(0))]);

@@ -11,6 +11,8 @@ use crate::load::Uncommitted;
 use crate::plan::Plan;
 use crate::report::say;
 use crate::session::Error;
+use crate::task::expression::written_leaf;
+use crate::task::name::nearest;
 use crate::words::counted;
 
 /// Load a task and report every problem, without evaluating anything
@@ -26,6 +28,17 @@ impl Tool for Check {
         let task = self.task.load("ce", Uncommitted::Warn)?;
         for name in task.unused_inputs() {
             say("ce", &format_args!("warning: inputs: nothing reads the input {name}"));
+        }
+        for (node, name) in task.unknown_names().filter(|(_, name)| !name.is_empty()) {
+            let inputs: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
+            let nearest = nearest(name, &inputs).map(|it| format!("; did you mean {{{it}}}?"));
+            let (value, nearest) = (written_leaf(&task, node), nearest.unwrap_or_default());
+            say(
+                "ce",
+                &format_args!(
+                    "warning: {value}: {{{name}}} is the name of no input, and stays{nearest}"
+                ),
+            );
         }
         let plan = Plan::new(&task.workflow);
         let (name, commit) = (&task.name, task.commit.short());

@@ -14,7 +14,7 @@ use crate::git::Trees;
 use crate::load::{self, listed};
 use crate::questions::explain::Explanation;
 use crate::report::{EventPrinter, Json, Quiet, Reporter, TreePrinter, reasons, say};
-use crate::session::{Error, Kept, RunOptions, Session, find_job, with_defaults};
+use crate::session::{Error, Kept, RunOptions, Session, bind, find_job, with_defaults};
 use crate::storage::{InputSource, ResultName, Site, Storage, TaskVersion};
 
 const PROGRAM: &str = "ce-run";
@@ -80,11 +80,13 @@ impl Tool for Run {
         }
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
         let config = self.task.config()?;
-        let given = self.typed.resolve(&task, &config)?;
+        let ResolvedPaths { storage, inputs } = self.typed.resolve(&task, &config)?;
+        let trees = Trees::new(dir);
+        let (task, inputs) = bind(&trees, task, &inputs)?;
         if short_cut
             && task.changed.is_empty()
-            && let inputs = with_defaults(&Trees::new(dir), &task, &given.inputs)?
-            && self.print_cached_job(TaskVersion::from(&task), &given.storage, &inputs, out)?
+            && let inputs = with_defaults(&trees, &task, &inputs)?
+            && self.print_cached_job(TaskVersion::from(&task), &storage, &inputs, out)?
         {
             return Ok(Exit::Done);
         }
@@ -92,10 +94,10 @@ impl Tool for Run {
         if !self.dry_run && options.isolate {
             load::check_access(dir, &task)?;
         }
-        let session = self.session(&options, &given.storage)?;
+        let session = self.session(&options, &storage)?;
         let forced = self.forced(session.storage())?;
         let session = session.forcing(forced.clone());
-        let evaluation = session.prepare(task, &given.inputs, !self.quiet)?;
+        let evaluation = session.prepare(task, &inputs, !self.quiet)?;
         let mut printer = self.printer(&evaluation, &session, out)?;
         session.evaluate(&evaluation, &mut printer)?;
         let job = if self.dry_run { None } else { publish_job(&session, &evaluation)? };

@@ -26,6 +26,7 @@ use crate::task::expression::{
     ExpressionNode, Fault, Mistake, NodeKind, Parsed, Text, WorkflowLayout, parse,
 };
 use crate::task::name::InputName;
+use crate::task::template::Template;
 use crate::task::text;
 
 /// What becomes of a workflow that Git has not recorded, or of which a text cannot say everything.
@@ -105,7 +106,7 @@ impl NewWorkflow {
         };
         let signatures = library::signatures(task, &parsed.text.expression);
         let layout = WorkflowLayout::new(&parsed, &inputs, &signatures).map_err(wrong)?;
-        let warnings = unknown(task, &parsed);
+        let warnings = unknown(task, &parsed, &inputs);
         let new_inputs = (present.as_ref() != Some(&inputs)).then(|| inputs.clone());
         Ok(Self { layout, inputs, new_inputs, warnings })
     }
@@ -128,7 +129,7 @@ impl NewWorkflow {
 
 /// The computations and files that a text names and the task does not have, each where it stands
 /// first.
-fn unknown(task: &Path, parsed: &Parsed<'_>) -> Vec<Mistake> {
+fn unknown(task: &Path, parsed: &Parsed<'_>, inputs: &[InputName]) -> Vec<Mistake> {
     let mut unknown = Vec::new();
     let mut note = |kind: NodeKind, value: &str, fault: Fault| {
         let is_here = |node: &ExpressionNode| node.kind == kind && *node.value == *value;
@@ -143,7 +144,10 @@ fn unknown(task: &Path, parsed: &Parsed<'_>) -> Vec<Mistake> {
         note(NodeKind::Computation, name, fault);
     }
     let files: BTreeSet<&str> = values(NodeKind::File).collect();
-    for path in files.into_iter().filter(|path| !task.join(path).is_file()) {
+    // A path with the text of an input is known when the task is evaluated.
+    let is_known = |path: &&str| !Template::new(path, inputs, Path::new("")).is_open();
+    let is_here = |path: &&str| task.join(path).is_file();
+    for path in files.into_iter().filter(is_known).filter(|path| !is_here(path)) {
         note(NodeKind::File, path, Fault::NoFile(path.to_owned()));
     }
     unknown.sort_by_key(|mistake| mistake.position);

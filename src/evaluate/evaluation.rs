@@ -23,8 +23,8 @@ pub struct Files {
     pub literals: Vec<Option<Stored>>,
     /// The task's own files, in order.
     pub own: Vec<Input>,
-    /// For each input, whether it was not given and is the task's default.
-    pub defaulted: Vec<bool>,
+    /// The source of each input; `None` for one that was not given and is the task's default.
+    pub given: Vec<Option<InputSource>>,
 }
 
 /// An evaluation of a task, which may still go on: outcomes are added by other threads, each once.
@@ -182,6 +182,7 @@ impl Files {
         storage: &Storage,
         store: bool,
     ) -> Result<Self, StorageError> {
+        debug_assert!(task.is_bound(), "a value with free names is none");
         announce(task, plan, storage);
         let sources: Vec<&InputSource> = inputs.iter().chain(own).collect();
         let input = |source: &&InputSource| -> Result<Input, StorageError> {
@@ -196,7 +197,8 @@ impl Files {
         let own = found.split_off(inputs.len());
         let literals = plan.literals().iter().map(|name| storage.inputs().literal(name.as_str()));
         let literals = literals.collect::<Result<_, _>>()?;
-        Ok(Self { defaulted: vec![false; found.len()], inputs: found, literals, own })
+        let given = inputs.iter().cloned().map(Some).collect();
+        Ok(Self { inputs: found, literals, own, given })
     }
 }
 

@@ -105,7 +105,8 @@ impl ReachableSet {
         self.commits.contains(commit)
     }
 
-    /// The names in the storage that workflows read at these commits.
+    /// The names in the storage that workflows read at these commits, as they are written: a name in
+    /// braces may stand for any text.
     pub fn literals(&self) -> impl Iterator<Item = &str> {
         self.literals.iter().map(StorageName::as_str)
     }

@@ -68,6 +68,11 @@ impl Trees {
         Self { draft: Some(tree.clone()), ..Self::new(dir) }
     }
 
+    /// The directory that they were given by.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// Passes all files of a tree, and of the submodules in it, to a function, in the order of
     /// their paths.
     ///

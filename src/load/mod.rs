@@ -5,6 +5,7 @@
 //! node, and a link may not lead out of the repository. Does not know the storage.
 
 mod access;
+mod bind;
 mod branch;
 mod commit;
 mod dir_handle;
@@ -15,6 +16,7 @@ mod source;
 mod task_cache;
 mod text;
 mod tree;
+mod words;
 mod worktree;
 mod written;
 
@@ -25,13 +27,15 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::SystemTime;
 
+pub use self::bind::bind;
 use self::library::Library;
 use self::own_files::OwnFiles;
 use self::problems::Problems;
-pub use self::problems::{LoadFault, Problem, Warning, WarningKind, listed};
+pub use self::problems::{LoadFault, Problem, Warning, WarningKind};
 use self::source::TaskSource;
 use self::task_cache::Dependencies;
 use self::tree::WorkflowWalk;
+pub use self::words::listed;
 use self::worktree::WorkTree;
 pub use self::written::{Written, written};
 use crate::cache::{Cache, Lookup};
@@ -39,7 +43,8 @@ use crate::digest::ObjectId;
 use crate::git::{self, Changes, Kind, Snapshot, SnapshotError};
 use crate::task::name::{InputName, TaskName, nearest};
 use crate::task::text::TextError;
-use crate::task::workflow::{LIBRARY, Task};
+pub use crate::task::workflow::Uncommitted;
+use crate::task::workflow::{LIBRARY, LoadedFrom, Task};
 
 /// The parts of a task that belong to the task itself, besides its defaults.
 const OWN: [&str; 2] = ["workflow", "inputs"];
@@ -54,19 +59,6 @@ pub struct Loaded {
     pub task: Task,
     /// The warnings, in the order of the files.
     pub warnings: Vec<Warning>,
-}
-
-/// The treatment of uncommitted changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Uncommitted {
-    /// A changed computation is an error: the commit in the names of its results would be wrong.
-    Refuse,
-    /// A changed computation is identified by its current tree instead of a commit.
-    Evaluate,
-    /// They are reported.
-    Warn,
-    /// They are not looked for: only the expression matters.
-    Ignore,
 }
 
 /// A task that cannot be evaluated.
@@ -123,7 +115,10 @@ pub fn task(
     let real = real(dir)?;
     let cached = cache.map_or(Lookup::Miss, |cache| task_cache::look_up(cache, &real, None));
     let was_large = match cached {
-        Lookup::Hit(task) => return Ok(Loaded { task, warnings: Vec::new() }),
+        Lookup::Hit(task) => {
+            let task = Task { loaded_from: LoadedFrom::WorkTree(uncommitted), ..task };
+            return Ok(Loaded { task, warnings: Vec::new() });
+        }
         Lookup::Stale => uncommitted != Uncommitted::Ignore,
         Lookup::Miss => false,
     };
@@ -136,7 +131,7 @@ pub fn task(
         // Taking the fingerprint of a large task takes as long as reading it.
         let taking = was_large.then(|| scope.spawn(own));
         let mut source = WorkTree::new(&real, uncommitted);
-        let loaded = read(dir, &real, &mut source, uncommitted)?;
+        let loaded = read(dir, &real, &mut source, LoadedFrom::WorkTree(uncommitted))?;
         // Without a search for changes, it is unknown whether there are any.
         if let Some(cache) = cache
             && uncommitted != Uncommitted::Ignore
@@ -169,7 +164,7 @@ pub fn task_at(dir: &Path, rev: &str, cache: Option<&Cache>) -> Result<Loaded, L
     {
         return Ok(Loaded { task, warnings: Vec::new() });
     }
-    let loaded = task_in(dir, rev, snapshot)?;
+    let loaded = task_in(dir, rev, snapshot, LoadedFrom::Commit(None))?;
     if let Some(cache) = cache {
         task_cache::insert(cache, &real, Some(&commit), &loaded, || Some(Dependencies::default()));
     }
@@ -183,15 +178,20 @@ pub fn task_at(dir: &Path, rev: &str, cache: Option<&Cache>) -> Result<Loaded, L
 ///
 /// Fails if the repository cannot be read. Returns all problems of the task at once.
 pub fn task_with(dir: &Path, submodule: &Path, commit: &ObjectId) -> Result<Loaded, LoadError> {
-    task_in(dir, "HEAD", Snapshot::open(&real(dir)?, "HEAD")?.with(submodule, commit)?)
+    let snapshot = Snapshot::open(&real(dir)?, "HEAD")?.with(submodule, commit)?;
+    let loaded_from = LoadedFrom::Commit(Some((submodule.to_owned(), commit.clone())));
+    task_in(dir, "HEAD", snapshot, loaded_from)
 }
 
-fn task_in(dir: &Path, rev: &str, mut snapshot: Snapshot) -> Result<Loaded, LoadError> {
+fn task_in(
+    dir: &Path,
+    rev: &str,
+    mut snapshot: Snapshot,
+    loaded_from: LoadedFrom,
+) -> Result<Loaded, LoadError> {
     let real = real(dir)?;
     match snapshot.find(Path::new("workflow")) {
-        Ok(spot) if spot.kind() == Kind::Directory => {
-            read(dir, &real, &mut snapshot, Uncommitted::Ignore)
-        }
+        Ok(spot) if spot.kind() == Kind::Directory => read(dir, &real, &mut snapshot, loaded_from),
         Err(error @ SnapshotError::Git(_)) => Err(error.into()),
         _ => Err(LoadError::NoTaskAt { path: dir.to_owned(), rev: rev.to_owned() }),
     }
@@ -233,7 +233,7 @@ fn read(
     dir: &Path,
     real: &Path,
     source: &mut impl TaskSource,
-    uncommitted: Uncommitted,
+    loaded_from: LoadedFrom,
 ) -> Result<Loaded, LoadError> {
     let mut findings = Problems::default();
     let here = Path::new("");
@@ -250,7 +250,7 @@ fn read(
     let changes = commit.as_ref().and_then(|_| findings.note(here, source.changes()));
     let Changes { changed, ignored, .. } = changes.unwrap_or_default();
     ignored.iter().for_each(|path| findings.warning(path, WarningKind::Ignored));
-    if uncommitted == Uncommitted::Warn && !changed.is_empty() {
+    if loaded_from == LoadedFrom::WorkTree(Uncommitted::Warn) && !changed.is_empty() {
         findings.warning(here, WarningKind::Uncommitted(changed.clone()));
     }
     findings.sort();
@@ -262,6 +262,7 @@ fn read(
                 name,
                 commit,
                 place: place(real),
+                loaded_from,
                 changed,
                 inputs,
                 defaults,

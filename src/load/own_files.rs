@@ -7,13 +7,14 @@ use super::problems::{LoadFault, Problems};
 use super::source::{Located, TaskSource};
 use super::{DEFAULTS, nearest};
 use crate::task::name::{InputName, TaskPath};
+use crate::task::template::Template;
 use crate::task::workflow::{FileContents, TaskFile, TaskFileId};
 
 /// The files found so far.
 #[derive(Default)]
 pub(super) struct OwnFiles {
     found: Vec<TaskFile>,
-    known: HashMap<String, Option<TaskFileId>>,
+    known: HashMap<Template<TaskPath>, Option<TaskFileId>>,
 }
 
 impl OwnFiles {
@@ -21,8 +22,18 @@ impl OwnFiles {
         self.found
     }
 
+    /// Adds a file that was found before, unless it is there.
+    pub(super) fn add(&mut self, file: &TaskFile) -> Option<TaskFileId> {
+        let found = &mut self.found;
+        let add = || {
+            found.push(file.clone());
+            Some(TaskFileId::at(found.len() - 1))
+        };
+        *self.known.entry(file.path.clone()).or_insert_with(add)
+    }
+
     /// Returns the file with this path in the task, or `None` if it has a problem, which is
-    /// reported once.
+    /// reported once. If the path has free names, the file is yet to be found.
     ///
     /// # Errors
     ///
@@ -30,25 +41,26 @@ impl OwnFiles {
     pub(super) fn find(
         &mut self,
         source: &mut impl TaskSource,
-        path: &str,
+        path: Template<TaskPath>,
         findings: &mut Problems,
     ) -> Result<Option<TaskFileId>, LoadFault> {
-        if let Some(known) = self.known.get(path) {
+        if let Some(known) = self.known.get(&path) {
             return Ok(*known);
         }
-        let name: TaskPath = path.parse().map_err(LoadFault::Name)?;
-        let contents = match contents(source, path) {
-            Err(LoadFault::Missing | LoadFault::NotADirectory) => {
-                return Err(LoadFault::NoFile(path.to_owned()));
-            }
-            contents => findings.note(path.as_ref(), contents),
+        let name = path.as_str();
+        let contents = match path.is_open() {
+            true => Some(FileContents::Unbound),
+            false => match contents(source, name) {
+                Err(LoadFault::Missing | LoadFault::NotADirectory) => {
+                    return Err(LoadFault::NoFile(name.to_owned()));
+                }
+                contents => findings.note(name.as_ref(), contents),
+            },
         };
-        let id = contents.map(|contents| {
-            self.found.push(TaskFile { path: name, contents });
-            TaskFileId::at(self.found.len() - 1)
-        });
-        self.known.insert(path.to_owned(), id);
-        Ok(id)
+        Ok(match contents {
+            Some(contents) => self.add(&TaskFile { path, contents }),
+            None => *self.known.entry(path).or_insert(None),
+        })
     }
 
     /// Returns the default of each input: the file with its name in `defaults/`.
@@ -73,7 +85,11 @@ impl OwnFiles {
                 continue;
             }
             let default = match inputs.iter().position(|input| input.as_str() == name) {
-                Some(at) => self.find(source, &path, findings).map(|file| defaults[at] = file),
+                Some(at) => path
+                    .parse::<TaskPath>()
+                    .map_err(LoadFault::Name)
+                    .and_then(|path| self.find(source, path.into(), findings))
+                    .map(|file| defaults[at] = file),
                 None => {
                     let names: Vec<String> = inputs.iter().map(ToString::to_string).collect();
                     let nearest = nearest(&name, &names);

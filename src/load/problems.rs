@@ -4,12 +4,13 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::words::{files, inputs, listed, outputs, place, range};
 use crate::git::{HeadError, SnapshotError};
 use crate::task::access::RuleError;
 use crate::task::name::NameError;
 use crate::task::slice::{MAX_ARITY, SliceError};
+use crate::task::template::NoText;
 use crate::task::text::TextError;
-use crate::words::counted;
 
 /// A problem at a place in the task.
 #[derive(Debug)]
@@ -148,6 +149,29 @@ pub enum LoadFault {
     /// The task has no file with this path.
     #[error("the task has no file {0:?}")]
     NoFile(String),
+    /// The value of a node is wrong with the texts of its free names.
+    #[error("{value:?} where {}: {fault}", texts.join(", "))]
+    Bound {
+        /// The value as it is written.
+        value: String,
+        /// The names with their texts, in words.
+        texts: Vec<String>,
+        /// The fault.
+        fault: Box<Self>,
+    },
+    /// An input has no text that could stand in the value of a node.
+    #[error("{value:?} cannot have the text of the input {name}: {fault}")]
+    InputText {
+        /// The value as it is written.
+        value: String,
+        /// The name of the input.
+        name: String,
+        /// The fault.
+        fault: NoText,
+    },
+    /// The repository of the task has another HEAD than before.
+    #[error("is at another commit than it was when the task was loaded: run it again")]
+    Moved,
     /// A computation has uncommitted changes.
     #[error("has uncommitted changes: {}", listed(.0))]
     Uncommitted(Vec<PathBuf>),
@@ -188,39 +212,6 @@ pub enum LoadFault {
     Head(#[from] HeadError),
 }
 
-/// The greatest number of files that are named.
-const MAX_NAMED: usize = 10;
-
-/// Lists the first files, and counts the others.
-pub fn listed(paths: &[PathBuf]) -> String {
-    let mut names: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
-    if names.len() > MAX_NAMED {
-        let more = names.split_off(MAX_NAMED - 1).len();
-        names.push(format!("and {more} more"));
-    }
-    names.join(", ")
-}
-
-fn files(count: usize) -> String {
-    counted(count, "file")
-}
-
-fn inputs(count: usize) -> String {
-    counted(count, "input")
-}
-
-fn outputs(count: usize) -> String {
-    counted(count, "output")
-}
-
-fn range(first: usize, last: usize) -> String {
-    if first == last {
-        format!("input {first:02}")
-    } else {
-        format!("inputs {first:02} to {last:02}")
-    }
-}
-
 impl LoadFault {
     /// The fault of a file that is much larger than it should be.
     pub(super) fn too_large() -> Self {
@@ -256,6 +247,10 @@ impl LoadFault {
             Self::Name(NameError::Absolute(_) | NameError::Climbs(_)) => {
                 "give the name of a file in the storage, such as tinputs/ad/48103e4fc7"
             }
+            Self::NoFile(path) if path.contains('{') => {
+                "in braces, only the name of an input of the task stands for a text"
+            }
+            Self::Bound { fault, .. } => return fault.hint(),
             Self::NoOutput => "remove the file to pass up all outputs",
             Self::Outside(_) => "link only to what is committed with the task",
             Self::Elsewhere => "commit a file there that does the same, instead of the link",
@@ -314,14 +309,6 @@ pub enum WarningKind {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", place(&self.path, None), self.oddity)
-    }
-}
-
-fn place(path: &Path, line: Option<usize>) -> String {
-    let path = if path.as_os_str().is_empty() { Path::new("the task") } else { path };
-    match line {
-        Some(line) => format!("{}:{line}", path.display()),
-        None => path.display().to_string(),
     }
 }
 

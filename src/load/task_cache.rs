@@ -87,7 +87,9 @@ impl Dependencies {
     ) -> Option<Self> {
         let library = task.join(LIBRARY);
         let computations = loaded.task.computations.iter().map(|it| library.join(it.name.as_str()));
-        let files = loaded.task.files.iter().map(|it| task.join(it.path.as_str()));
+        // The others are looked for by each evaluation, as they are then.
+        let found = loaded.task.files.iter().filter(|it| !it.path.is_open());
+        let files = found.map(|it| task.join(it.path.as_str()));
         let fingerprints = [own, Fingerprint::take(computations.chain(files), began)?];
         let is_known = |top: &PathBuf| repositories.iter().any(|it| it.top() == top);
         if repositories.iter().any(|it| it.is_racy(began))

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use super::branch::{self, Branch};
 use super::library::Library;
@@ -13,8 +14,9 @@ use super::own_files::OwnFiles;
 use super::problems::{LoadFault, Problems, WarningKind};
 use super::source::{Identity, Located, TaskSource};
 use super::text;
-use crate::task::name::InputName;
+use crate::task::name::{InputName, NameError};
 use crate::task::slice::{MAX_ARITY, Slice};
+use crate::task::template::Template;
 use crate::task::workflow::{Argument, Builder, ComputationId, InputId, Node, NodeId, Workflow};
 
 /// The loading of one workflow.
@@ -160,11 +162,8 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
                 }
                 let node = match kind.as_str() {
                     "input" => self.input(&value),
-                    "file" => {
-                        let file = self.files.find(self.library.source, &value, self.findings);
-                        file.map(|file| file.map(Node::File))
-                    }
-                    _ => literal(&value),
+                    "file" => self.file(&dir, &value),
+                    _ => self.template(&dir, &value).map(|name| name.map(Node::Literal)),
                 };
                 let node = self.note(&dir, "value", node).flatten();
                 let node = node.map(|node| self.builder.intern(node));
@@ -241,6 +240,26 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         }
         let names: Vec<String> = inputs.iter().map(ToString::to_string).collect();
         Err(LoadFault::NoInput { name: name.to_owned(), nearest: nearest(name, &names) })
+    }
+
+    fn file(&mut self, dir: &S::Dir, path: &str) -> Result<Option<Node>, LoadFault> {
+        let Some(path) = self.template(dir, path)? else { return Ok(None) };
+        let file = self.files.find(self.library.source, path, self.findings)?;
+        Ok(file.map(Node::File))
+    }
+
+    /// Parses a value in which names of inputs stand for their texts. Returns `None` if it may have some,
+    /// and the task's inputs are not known.
+    fn template<T>(&self, dir: &S::Dir, value: &str) -> Result<Option<Template<T>>, LoadFault>
+    where
+        T: AsRef<str> + FromStr<Err = NameError>,
+    {
+        let written: T = value.parse().map_err(LoadFault::Name)?;
+        if self.inputs.is_none() && value.contains('{') {
+            return Ok(None);
+        }
+        let place = self.library.source.place(dir);
+        Ok(Some(Template::new(written, self.inputs.unwrap_or_default(), &place)))
     }
 
     /// Begins to read a node of a computation, whose name may be unknown.
@@ -337,10 +356,6 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         let inputs = arguments.into();
         Some(self.builder.intern(Node::Computation { computation, inputs, outputs }))
     }
-}
-
-fn literal(name: &str) -> Result<Option<Node>, LoadFault> {
-    name.parse().map(|name| Some(Node::Literal(name))).map_err(LoadFault::Name)
 }
 
 /// The entries of a workflow directory.

@@ -135,17 +135,19 @@ impl<'a> Judge<'a> {
 
     /// Judges a commit.
     fn judge(&mut self, commit: &ObjectId) -> Result<CommitVerdict, Error> {
-        let task = match self.criterion.load(commit) {
-            Err(Error::Load(error @ (LoadError::Problems { .. } | LoadError::NoTaskAt { .. }))) => {
-                return Ok((Judgement::Skipped, Some(error.to_string())));
-            }
+        let titles = [commit.short(), self.criterion.ends[1]];
+        let task = self.criterion.load(commit);
+        let task = match task.and_then(|task| self.session.bind_like(task, &self.bad, titles)) {
+            Err(
+                error @ (Error::Load(LoadError::Problems { .. } | LoadError::NoTaskAt { .. })
+                | Error::NoInput { .. }),
+            ) => return Ok((Judgement::Skipped, Some(error.to_string()))),
             task => task?,
         };
         let known = self.known.iter().find(|(known, _)| task.means_the_same(known));
         if let Some((_, verdict)) = known {
             return Ok(verdict.clone());
         }
-        let titles = [commit.short(), self.criterion.ends[1]];
         let evaluation = match self.session.prepare_like(task, &self.bad, titles) {
             Err(error @ Error::NoInput { .. }) => {
                 return Ok((Judgement::Skipped, Some(error.to_string())));

@@ -1,12 +1,105 @@
 //! What a task reads that no call makes: its inputs, given or by default, and its own files.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::iter;
 
 use super::Error;
 use crate::evaluate::{Evaluation, Files};
 use crate::git::Trees;
+use crate::load;
 use crate::storage::{Input, InputSource};
-use crate::task::workflow::{FileContents, Task, TaskFile};
+use crate::task::name::InputName;
+use crate::task::template::MAX_TEXT;
+use crate::task::workflow::{FileContents, InputId, Task, TaskFile};
+
+/// Returns a task without free names, and its given inputs: those whose texts were read have their contents
+/// in place of a file, since a pipe can be read only once.
+///
+/// # Errors
+///
+/// Fails if an input whose text is needed is not given and has no default, or cannot be read, or if a value
+/// of the task is wrong with these texts.
+pub fn bind(
+    trees: &Trees,
+    task: Task,
+    given: &[Option<InputSource>],
+) -> Result<(Task, Vec<Option<InputSource>>), Error> {
+    let mut given = given.to_vec();
+    let contents = named_contents(trees, &task, &given, Error::NotGiven)?;
+    for (source, contents) in given.iter_mut().zip(&contents) {
+        if let (Some(source), Some(contents)) = (source, contents) {
+            *source = InputSource::Bytes(contents.clone());
+        }
+    }
+    Ok((load::bind(trees.dir(), task, &contents)?, given))
+}
+
+/// Does the same for a version of a task, with what another version was given.
+pub(super) fn bind_like(
+    trees: &Trees,
+    task: Task,
+    other: &Evaluation,
+    missing: impl Fn(String) -> Error,
+) -> Result<Task, Error> {
+    if task.is_bound() {
+        return Ok(task);
+    }
+    let source = |(source, input): (InputSource, Input)| match source {
+        InputSource::File(_) if input.there => {
+            InputSource::File(other.storage.path(&input.file.name))
+        }
+        source => source,
+    };
+    let given: Vec<_> = given_to(other, &task).into_iter().map(|it| it.map(source)).collect();
+    for (name, source) in task.free_names().map(|id| (&task.inputs[id.index()], &given[id.index()]))
+    {
+        if let Some(InputSource::File(path)) = source
+            && !path.is_file()
+        {
+            let source = io::Error::other("it can be read only once");
+            let path = path.display().to_string();
+            return Err(Error::Input { name: name.to_string(), path, source });
+        }
+    }
+    let contents = named_contents(trees, &task, &given, missing)?;
+    Ok(load::bind(trees.dir(), task, &contents)?)
+}
+
+/// Returns the contents of the inputs that values of a task name, as far as they may be texts.
+fn named_contents(
+    trees: &Trees,
+    task: &Task,
+    given: &[Option<InputSource>],
+    missing: impl Fn(String) -> Error,
+) -> Result<Vec<Option<Vec<u8>>>, Error> {
+    let mut contents = vec![None; task.inputs.len()];
+    for at in task.free_names().map(InputId::index) {
+        if contents[at].is_none() {
+            let name = &task.inputs[at];
+            let source = match (given.get(at), task.defaults[at]) {
+                (Some(Some(given)), _) => given.clone(),
+                (_, Some(file)) => own_file(trees, &task.files[file.index()])?,
+                (_, None) => return Err(missing(name.to_string())),
+            };
+            contents[at] = Some(read(name, source)?);
+        }
+    }
+    Ok(contents)
+}
+
+/// Reads an input, but not much more than a text may have.
+fn read(name: &InputName, source: InputSource) -> Result<Vec<u8>, Error> {
+    let path = match source {
+        InputSource::Bytes(contents) => return Ok(contents),
+        InputSource::File(path) => path,
+    };
+    let mut contents = Vec::new();
+    let file = File::open(&path);
+    let read = file.and_then(|it| it.take(MAX_TEXT as u64 + 2).read_to_end(&mut contents));
+    let (name, path) = (name.to_string(), path.display().to_string());
+    read.map(|_| contents).map_err(|source| Error::Input { name, path, source })
+}
 
 /// Returns where the contents of a task's inputs come from: an input that is not given is its default.
 ///
@@ -42,6 +135,11 @@ fn own_file(trees: &Trees, file: &TaskFile) -> Result<InputSource, Error> {
             Ok(contents) => Ok(InputSource::Bytes(contents)),
             Err(source) => Err(Error::OwnFile { path: file.path.to_string(), source }),
         },
+        FileContents::Unbound => {
+            debug_assert!(false, "a task is bound before its files are read");
+            let source = "the texts of its names are unknown".into();
+            Err(Error::OwnFile { path: file.path.to_string(), source })
+        }
     }
 }
 
@@ -54,25 +152,26 @@ fn own_file(trees: &Trees, file: &TaskFile) -> Result<InputSource, Error> {
 pub(super) fn fill_in(
     task: &Task,
     files: Files,
-    given: Vec<Option<Input>>,
+    given: Vec<Option<(InputSource, Input)>>,
     missing: impl Fn(String) -> Error,
 ) -> Result<Files, Error> {
     let mut inputs = Vec::with_capacity(task.inputs.len());
-    let mut defaulted = Vec::with_capacity(task.inputs.len());
+    let mut sources = Vec::with_capacity(task.inputs.len());
     let given = given.into_iter().chain(iter::repeat(None));
     for ((name, default), given) in task.inputs.iter().zip(&task.defaults).zip(given) {
-        defaulted.push(given.is_none());
+        let (source, input) = given.unzip();
         let default = || default.map(|file| files.own[file.index()].clone());
-        inputs.push(given.or_else(default).ok_or_else(|| missing(name.to_string()))?);
+        inputs.push(input.or_else(default).ok_or_else(|| missing(name.to_string()))?);
+        sources.push(source);
     }
-    Ok(Files { inputs, defaulted, ..files })
+    Ok(Files { inputs, given: sources, ..files })
 }
 
 /// Returns, for each input of a version of a task, what another version was given for that name.
-pub(super) fn given_to(other: &Evaluation, task: &Task) -> Vec<Option<Input>> {
+pub(super) fn given_to(other: &Evaluation, task: &Task) -> Vec<Option<(InputSource, Input)>> {
     let given = |name| {
         let at = other.task.inputs.iter().position(|known| known == name)?;
-        (!other.files.defaulted[at]).then(|| other.files.inputs[at].clone())
+        Some((other.files.given[at].clone()?, other.files.inputs[at].clone()))
     };
     task.inputs.iter().map(given).collect()
 }

@@ -25,8 +25,8 @@ use std::time::Duration;
 
 pub use self::bisect::{BisectStep, Criterion, Judge};
 pub use self::error::Error;
-pub use self::inputs::with_defaults;
-use self::inputs::{fill_in, given_to, own_files};
+pub use self::inputs::{bind, with_defaults};
+use self::inputs::{bind_like, fill_in, given_to, own_files};
 use self::interrupt::Interrupts;
 pub use self::interrupt::Stop;
 pub use self::job::{FinishedJob, Kept, find_job};
@@ -150,18 +150,20 @@ impl Session {
         self.executor.as_ref().and_then(|(_, interrupts)| interrupts.caught())
     }
 
-    /// Plans a task, and finds or stores its inputs and other leaves. If that takes a while,
+    /// Binds and plans a task, and finds or stores its inputs and other leaves. If that takes a while,
     /// progress is shown on a terminal if `visible`.
     ///
     /// # Errors
     ///
-    /// Fails if an input cannot be read, or the storage not be read or written.
+    /// Fails if an input cannot be read, if a value of the task is wrong with the texts of inputs, or if the
+    /// storage cannot be read or written.
     pub fn prepare(
         &self,
         task: Task,
         given: &[Option<InputSource>],
         visible: bool,
     ) -> Result<Evaluation, Error> {
+        let (task, given) = bind(&self.trees, task, given)?;
         let plan = self.plan(&task);
         let inputs: &Vec<InputSource> = &given.iter().flatten().cloned().collect();
         let own = &own_files(&self.trees, &task)?;
@@ -170,7 +172,7 @@ impl Session {
         let mut files =
             self.unless_interrupted(reading(visible, || storage.inputs().taken_in(), read))?;
         let mut found = mem::take(&mut files.inputs).into_iter();
-        let given = given.iter().map(|it| it.as_ref().and_then(|_| found.next())).collect();
+        let given = given.into_iter().map(|source| Some((source?, found.next()?))).collect();
         let files = fill_in(&task, files, given, Error::NotGiven)?;
         Ok(Evaluation::new(task, plan, files, Arc::clone(storage)))
     }
@@ -187,15 +189,19 @@ impl Session {
         other: &Evaluation,
         titles: [&str; 2],
     ) -> Result<Evaluation, Error> {
+        let task = self.bind_like(task, other, titles)?;
         let plan = self.plan(&task);
         let own = own_files(&self.trees, &task)?;
         let store = self.executor.is_some();
         let files = Files::new(&task, &plan, [&[], &own], &self.storage, store);
-        let [takes, lacks] = titles.map(str::to_owned);
-        let missing = |name| Error::NoInput { name, takes: takes.clone(), lacks: lacks.clone() };
         let files = self.unless_interrupted(files)?;
-        let files = fill_in(&task, files, given_to(other, &task), missing)?;
+        let files = fill_in(&task, files, given_to(other, &task), no_input(titles))?;
         Ok(Evaluation::new(task, plan, files, Arc::clone(&self.storage)))
+    }
+
+    /// Binds another version of a task, with the texts of the inputs that a version was given.
+    fn bind_like(&self, task: Task, other: &Evaluation, titles: [&str; 2]) -> Result<Task, Error> {
+        bind_like(&self.trees, task, other, no_input(titles))
     }
 
     /// Plans a task, and loads the record cache meanwhile.
@@ -286,6 +292,11 @@ impl Session {
             None => Err(ExecuteError::Interrupted),
         }
     }
+}
+
+/// The error of an input that only the first of two versions takes.
+fn no_input([takes, lacks]: [&str; 2]) -> impl Fn(String) -> Error {
+    move |name| Error::NoInput { name, takes: takes.to_owned(), lacks: lacks.to_owned() }
 }
 
 /// Looks for the results of all calls of a task in a storage that exists. Computes and writes nothing.

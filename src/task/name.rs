@@ -91,6 +91,12 @@ macro_rules! names {
             }
         }
 
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
         impl FromStr for $name {
             type Err = NameError;
 

@@ -14,6 +14,7 @@ use crate::digest::{ObjectId, shown_version};
 use crate::task::access::Access;
 use crate::task::name::{ComputationName, InputName, StorageName, TaskName, TaskPath};
 use crate::task::slice::Slice;
+use crate::task::template::Template;
 
 /// The directory of a task that holds its computations.
 pub const LIBRARY: &str = "computations";
@@ -61,6 +62,8 @@ pub struct Task {
     pub commit: ObjectId,
     /// The path of the task in its repository; empty if the task is the whole repository.
     pub place: String,
+    /// The version that it was loaded from.
+    pub loaded_from: LoadedFrom,
     /// Its files with uncommitted changes, relative to the task.
     pub changed: Vec<PathBuf>,
     /// The symbolic names of the task's inputs, in the order in which they are given.
@@ -75,7 +78,62 @@ pub struct Task {
     pub workflow: Workflow,
 }
 
+/// The version of its repository that a task is loaded from. The commit is [`Task::commit`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LoadedFrom {
+    /// The work tree, of which HEAD is the commit.
+    WorkTree(Uncommitted),
+    /// The commit; with a submodule at another commit than it records, given by its place, if there is one.
+    Commit(Option<(PathBuf, ObjectId)>),
+}
+
+/// The treatment of uncommitted changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Uncommitted {
+    /// A changed computation is an error: the commit in the names of its results would be wrong.
+    Refuse,
+    /// A changed computation is identified by its current tree instead of a commit.
+    Evaluate,
+    /// They are reported.
+    Warn,
+    /// They are not looked for: only the expression matters.
+    Ignore,
+}
+
 impl Task {
+    /// Returns the inputs whose texts values of nodes depend on, as often as they do.
+    pub fn free_names(&self) -> impl Iterator<Item = InputId> {
+        let literals = self.workflow.nodes().filter_map(|(_, node)| match node {
+            Node::Literal(name) => Some(name.names()),
+            _ => None,
+        });
+        let names = literals.flatten().chain(self.files.iter().flat_map(|file| file.path.names()));
+        names.map(InputId::at)
+    }
+
+    /// Returns the names in braces that are no names of inputs, and the nodes with these values. They stay as
+    /// they are, so nothing is wrong with those in the path of a file that exists.
+    pub fn unknown_names(&self) -> impl Iterator<Item = (NodeId, &str)> {
+        self.workflow.nodes().flat_map(|(id, node)| {
+            let (literal, file) = match node {
+                Node::Literal(name) => (Some(name.unknown()), None),
+                Node::File(file) => (None, Some(&self.files[file.index()].path)),
+                Node::Input(_) | Node::Computation { .. } => (None, None),
+            };
+            let file = file.filter(|path| path.is_open()).map(Template::unknown);
+            literal
+                .into_iter()
+                .flatten()
+                .chain(file.into_iter().flatten())
+                .map(move |name| (id, name))
+        })
+    }
+
+    /// Whether no value depends on the text of an input, so that the task can be evaluated.
+    pub fn is_bound(&self) -> bool {
+        self.free_names().next().is_none()
+    }
+
     /// Returns the inputs that no node of the workflow reads.
     pub fn unused_inputs(&self) -> impl Iterator<Item = &InputName> {
         let mut used = vec![false; self.inputs.len()];
@@ -84,6 +142,7 @@ impl Task {
                 used[id.index()] = true;
             }
         }
+        self.free_names().for_each(|id| used[id.index()] = true);
         self.inputs.iter().zip(used).filter_map(|(name, used)| (!used).then_some(name))
     }
 
@@ -109,7 +168,7 @@ impl Task {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskFile {
     /// Its path, relative to the task.
-    pub path: TaskPath,
+    pub path: Template<TaskPath>,
     /// Its contents.
     pub contents: FileContents,
 }
@@ -121,6 +180,8 @@ pub enum FileContents {
     Blob(ObjectId),
     /// In the work tree: the file has changes that are not committed.
     Uncommitted(PathBuf),
+    /// Unknown, since the path has free names.
+    Unbound,
 }
 
 /// A named executable that turns inputs into outputs, at one commit.
@@ -166,7 +227,7 @@ pub enum Node {
     /// An input of the task.
     Input(InputId),
     /// A file that is in the storage.
-    Literal(StorageName),
+    Literal(Template<StorageName>),
     /// A file of the task itself.
     File(TaskFileId),
 }
@@ -241,7 +302,7 @@ pub struct Builder {
 enum NodeKey {
     Computation(ComputationId, Box<[NodeId]>, Slice),
     Input(InputId),
-    Literal(StorageName),
+    Literal(Template<StorageName>),
     File(TaskFileId),
 }
 

@@ -15,7 +15,16 @@ const GROUPS: [&str; 2] = ["task", "questions"];
 
 /// The modules from the ground up. A module imports what stands in lines before its own.
 const LAYERS: [&[&str]; 11] = [
-    &["task::access", "task::name", "task::slice", "task::text", "digest", "exit", "words"],
+    &[
+        "task::access",
+        "task::name",
+        "task::slice",
+        "task::template",
+        "task::text",
+        "digest",
+        "exit",
+        "words",
+    ],
     &["task", "task::workflow", "cache"],
     &["git", "manifest", "task::expression"],
     &["load", "plan", "storage", "executor"],

@@ -181,6 +181,24 @@ fn a_cached_commit_is_not_read_again() {
 }
 
 #[test]
+fn a_cached_task_has_no_text_of_an_input() {
+    let lab = chain(300).file("chain/0/kind", "file\n").file("chain/0/value", "notes/{x}\n");
+    let lab = lab.file("notes/a", "a\n").file("notes/b", "b\n").commit_again();
+    settle(&lab.path("task/.git/index"));
+    let run = |text: &str| lab.run("ce-run", &["-n", "../storage", "-p", &format!("x={text}")]);
+    run("a").exit(3).shows("OWN('notes/a')");
+    assert_eq!(files(&lab.path("cache/compeval/tasks")).len(), 1, "it is cached");
+    run("b").exit(3).shows("OWN('notes/b')");
+    run("c").exit(2).says("the task has no file \"notes/c\"");
+    fs::write(lab.path("task/notes/a"), "other\n").unwrap();
+    run("a").exit(2).says("notes/a: has uncommitted changes");
+    run("b").exit(3);
+    let dirty = lab.run("ce-run", &["-n", "--dirty", "../storage", "-px=a"]).exit(3);
+    assert_ne!(dirty.stdout, run("b").stdout);
+    dirty.shows("OWN('notes/a')");
+}
+
+#[test]
 fn cached_records_are_used_until_they_are_taken_away() {
     let lab = chain(300);
     lab.ce_run(&["-q", "--no-sync"]).exit(0);

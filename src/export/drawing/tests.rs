@@ -10,7 +10,7 @@ use crate::storage::records::Stamp;
 use crate::storage::{Input, Storage, Stored, Unrecorded};
 use crate::task::name::StorageName;
 use crate::task::slice::Slice;
-use crate::task::workflow::{Argument, Builder, ComputationId, InputId, Workflow};
+use crate::task::workflow::{Argument, Builder, ComputationId, InputId, LoadedFrom, Workflow};
 
 fn task(workflow: Workflow) -> Task {
     let id = "ab".repeat(20);
@@ -28,6 +28,7 @@ fn task(workflow: Workflow) -> Task {
         name: "t".parse().unwrap(),
         place: String::new(),
         commit: id.parse().unwrap(),
+        loaded_from: LoadedFrom::Commit(None),
         changed: vec![],
         inputs: vec!["n".parse().unwrap(), "unused".parse().unwrap()],
         defaults: vec![None, None],
@@ -59,7 +60,8 @@ fn call(builder: &mut Builder, at: usize, inputs: &[(&str, NodeId)], slice: &[&s
 fn shared() -> Task {
     let mut builder = Builder::default();
     let n = builder.intern(Node::Input(InputId::at(0)));
-    let d = builder.intern(Node::Literal("tinputs/ad/48103e4fc7".parse().unwrap()));
+    let name: StorageName = "tinputs/ad/48103e4fc7".parse().unwrap();
+    let d = builder.intern(Node::Literal(name.into()));
     let both = call(&mut builder, 0, &[("n", n), ("d", d)], &["01", "00"]);
     let one = call(&mut builder, 0, &[("x", n), ("y", d)], &["0"]);
     let inputs = [("both parts", both), ("", one), ("in", n)];
@@ -111,7 +113,7 @@ fn files_have_the_names_that_the_user_sees() {
         inputs: vec![Input { file, there: true }],
         literals: vec![None],
         own: Vec::new(),
-        defaulted: vec![false],
+        given: vec![None],
     };
     let storage = Storage::inspect(Path::new("no/such/storage"), Unrecorded::Adopt).unwrap();
     let evaluation = Evaluation::new(task, plan, files, storage);

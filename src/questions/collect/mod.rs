@@ -14,8 +14,9 @@ use crate::digest::Digest;
 use crate::git::ReachableSet;
 use crate::questions::history::History;
 use crate::storage::{
-    Entry, Maintenance, Pins, Read, Record, Retired, Storage, StorageError, Survey,
+    Entry, ExpectedFile, Maintenance, Pins, Read, Record, Retired, Storage, StorageError, Survey,
 };
+use crate::task::template::may_be;
 
 /// The results to keep. A result is a candidate if neither condition holds.
 #[derive(Debug, Default)]
@@ -72,9 +73,17 @@ pub fn candidates<'a>(
 ) -> Result<Vec<Candidate<'a>>, StorageError> {
     let pinned: Vec<Entry> =
         Pins::new(storage).all()?.into_iter().map(|(entry, _)| entry).collect();
-    let literals: Vec<Entry> =
-        request.reach.iter().flat_map(ReachableSet::literals).filter_map(Entry::of_file).collect();
-    let requested = history.results().iter().filter(|(_, record)| request.keeps(record));
+    let names = || request.reach.iter().flat_map(ReachableSet::literals);
+    let literals: Vec<Entry> = names().filter_map(Entry::of_file).collect();
+    // The texts of names in braces are those of any job that was or will be evaluated.
+    let open: Vec<&str> = names().filter(|name| name.contains('{')).collect();
+    let may_be_read = |entry: &Entry, record: &Record| {
+        let is_named = |file: &ExpectedFile| open.iter().any(|name| may_be(name, &file.name));
+        !open.is_empty() && entry.expected_files(record).iter().any(is_named)
+    };
+    let keeps =
+        |(entry, record): &&(Entry, Record)| request.keeps(record) || may_be_read(entry, record);
+    let requested = history.results().iter().filter(keeps);
     let kept =
         history.with_origins(requested.map(|(entry, _)| entry).chain(&pinned).chain(&literals));
     let mut candidates = Vec::new();

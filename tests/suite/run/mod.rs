@@ -21,5 +21,6 @@ mod own_files;
 mod signals;
 mod storage;
 mod takeover;
+mod templates;
 mod trust;
 mod uncommitted;

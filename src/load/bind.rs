@@ -1,0 +1,187 @@
+//! Binding: the texts of a task's inputs take the place of their names in the values of its nodes.
+//!
+//! A file of the task that is named so is found like any other, in the version that the task was loaded
+//! from. So it is refused if it has uncommitted changes, unless they are to be evaluated.
+
+use std::mem;
+use std::path::Path;
+use std::str::FromStr;
+
+use super::own_files::OwnFiles;
+use super::problems::{LoadFault, Problems};
+use super::source::TaskSource;
+use super::worktree::WorkTree;
+use super::{LoadError, real};
+use crate::git::Snapshot;
+use crate::task::name::{InputName, NameError};
+use crate::task::template::{self, Template};
+use crate::task::workflow::{
+    Argument, Builder, LoadedFrom, Node, NodeId, Task, TaskFile, TaskFileId,
+};
+
+/// Returns a task in a directory without free names, given the contents of the inputs that its values name.
+/// Expressions that become equal are one.
+///
+/// # Errors
+///
+/// Returns all problems at once: contents that are no texts, and values that are wrong with their texts.
+pub fn bind(dir: &Path, task: Task, contents: &[Option<Vec<u8>>]) -> Result<Task, LoadError> {
+    if task.is_bound() {
+        return Ok(task);
+    }
+    let real = real(dir)?;
+    let binder = Binder::new(&task, contents);
+    let bound = match &task.loaded_from {
+        LoadedFrom::WorkTree(uncommitted) => {
+            let mut source = WorkTree::new(&real, *uncommitted);
+            binder.bind(task, &mut source)
+        }
+        LoadedFrom::Commit(moved) => {
+            let mut snapshot = Snapshot::open(&real, task.commit.full())?;
+            if let Some((submodule, commit)) = moved {
+                snapshot = snapshot.with(submodule, commit)?;
+            }
+            binder.bind(task, &mut snapshot)
+        }
+    };
+    bound.map_err(|mut findings| {
+        findings.sort();
+        let Problems { problems, warnings } = findings;
+        LoadError::Problems { path: dir.to_owned(), problems, warnings }
+    })
+}
+
+/// The texts of a task's inputs.
+struct Binder {
+    inputs: Vec<InputName>,
+    /// `None` for an input that no value names, or whose contents are no text.
+    texts: Vec<Option<String>>,
+    findings: Problems,
+}
+
+impl Binder {
+    /// Takes the texts from the contents of inputs. Contents that are none are a problem of the first
+    /// value that names the input.
+    fn new(task: &Task, contents: &[Option<Vec<u8>>]) -> Self {
+        let inputs = task.inputs.clone();
+        let texts = vec![None; inputs.len()];
+        let mut binder = Self { inputs, texts, findings: Problems::default() };
+        let mut contents = contents.to_vec();
+        for (_, node) in task.workflow.nodes() {
+            match node {
+                Node::Literal(name) => binder.read(name, &mut contents),
+                Node::File(id) => binder.read(&task.files[id.index()].path, &mut contents),
+                Node::Input(_) | Node::Computation { .. } => {}
+            }
+        }
+        binder
+    }
+
+    /// Takes the texts that a value names, if they were not taken before.
+    fn read<T: AsRef<str>>(&mut self, value: &Template<T>, contents: &mut [Option<Vec<u8>>]) {
+        for at in value.names() {
+            let Some(contents) = contents[at].take() else { continue };
+            let text = template::text(&contents).map_err(|fault| {
+                let (value, name) = (value.as_str().to_owned(), self.inputs[at].to_string());
+                LoadFault::InputText { value, name, fault }
+            });
+            let text = text.map(str::to_owned);
+            self.texts[at] = self.findings.note(&value.place().join("value"), text);
+        }
+    }
+
+    /// Returns the task with the texts, or all problems.
+    fn bind(mut self, mut task: Task, source: &mut impl TaskSource) -> Result<Task, Problems> {
+        let files = mem::take(&mut task.files);
+        let mut own = OwnFiles::default();
+        let ids: Vec<Option<TaskFileId>> =
+            files.iter().map(|file| self.file(file, source, &mut own)).collect();
+        if files.iter().any(|file| file.path.is_open()) {
+            self.add_changes(&mut task, source);
+        }
+        let mut builder = Builder::default();
+        let mut nodes: Vec<Option<NodeId>> = Vec::with_capacity(task.workflow.nodes().len());
+        for (_, node) in task.workflow.nodes() {
+            let node = match node {
+                Node::Literal(name) => self.value(name).map(|name| Node::Literal(name.into())),
+                Node::File(file) => ids[file.index()].map(Node::File),
+                Node::Input(input) => Some(Node::Input(*input)),
+                Node::Computation { computation, inputs, outputs } => {
+                    let argument = |it: &Argument| {
+                        Some(Argument { node: nodes[it.node.index()]?, ..it.clone() })
+                    };
+                    let inputs: Option<_> = inputs.iter().map(argument).collect();
+                    let (computation, outputs) = (*computation, outputs.clone());
+                    inputs.map(|inputs| Node::Computation { computation, inputs, outputs })
+                }
+            };
+            nodes.push(node.map(|node| builder.intern(node)));
+        }
+        match nodes[task.workflow.root().index()] {
+            Some(root) if self.findings.problems.is_empty() => {
+                let defaults = task.defaults.iter().map(|file| ids[(*file)?.index()]).collect();
+                let (files, workflow) = (own.into_files(), builder.finish(root));
+                Ok(Task { files, defaults, workflow, ..task })
+            }
+            _ => Err(self.findings),
+        }
+    }
+
+    /// Finds a file of the task.
+    fn file(
+        &mut self,
+        file: &TaskFile,
+        source: &mut impl TaskSource,
+        own: &mut OwnFiles,
+    ) -> Option<TaskFileId> {
+        if !file.path.is_open() {
+            return own.add(file);
+        }
+        let path = self.value(&file.path)?;
+        let found = own.find(source, path.into(), &mut self.findings);
+        self.note(&file.path, found).flatten()
+    }
+
+    /// Adds the uncommitted changes of the files that were found to those of the task.
+    fn add_changes(&mut self, task: &mut Task, source: &mut impl TaskSource) {
+        let here = Path::new("");
+        if self.findings.note(here, source.commit()).is_some_and(|commit| commit != task.commit) {
+            self.findings.problem(here, LoadFault::Moved);
+        }
+        let changes = self.findings.note(here, source.changes()).unwrap_or_default();
+        task.changed.extend(changes.changed);
+        task.changed.sort_unstable();
+        task.changed.dedup();
+    }
+
+    /// Returns a value with the texts of its names, or adds the problem that it has with them.
+    fn value<T>(&mut self, value: &Template<T>) -> Option<T>
+    where
+        T: AsRef<str> + FromStr<Err = NameError>,
+    {
+        if value.names().any(|at| self.texts[at].is_none()) {
+            return None;
+        }
+        let bound = value.bind(|at| self.texts[at].as_deref().unwrap_or_default());
+        self.note(value, bound.map_err(LoadFault::Name))
+    }
+
+    /// Returns the value of a result, or adds the problem of a node's value with its texts.
+    fn note<T, V: AsRef<str>>(
+        &mut self,
+        value: &Template<V>,
+        result: Result<T, LoadFault>,
+    ) -> Option<T> {
+        let result = result.map_err(|fault| {
+            let mut texts: Vec<String> = Vec::new();
+            for at in value.names() {
+                let text = self.texts[at].as_deref().unwrap_or_default();
+                texts.push(format!("{} is {text:?}", self.inputs[at]));
+            }
+            texts.sort_unstable();
+            texts.dedup();
+            LoadFault::Bound { value: value.as_str().to_owned(), texts, fault: Box::new(fault) }
+        });
+        self.findings.note(&value.place().join("value"), result)
+    }
+}
