@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::harmless;
 use crate::digest::{Digest, ObjectId};
 use crate::questions::history::{Ancestor, Subject, TakenOver};
 use crate::storage::records::{CallRecord, Execution, JobRecord, Origin, Provenance};
@@ -111,13 +112,16 @@ impl Ancestry<'_> {
 
     /// Prints an ancestor, indented more than the result that it is an input of.
     fn line(&self, ancestor: &Ancestor<'_>, out: &mut dyn Write) -> io::Result<()> {
-        let Ancestor { depth, number, digest, subject, again } = ancestor;
+        let Ancestor { depth, number, digest, subject, member, again } = ancestor;
         super::tree::indent(*depth, out)?;
         write!(out, "{number:02}: ")?;
         let Some(Subject { promise, record, number, .. }) = subject else {
             return writeln!(out, "{} (no record of its origin)", digest.sha1.full());
         };
-        let path = self.shown(&promise.name);
+        let mut path = self.shown(&promise.name);
+        if let Some(member) = member {
+            path = format!("{path}/{}", harmless(member));
+        }
         let again = if *again { ", see above" } else { "" };
         match record {
             Record::Call(call) => {
@@ -144,6 +148,9 @@ impl Ancestry<'_> {
                 "file": it.subject.map(|subject| &*subject.promise.name),
                 "again": it.again,
             });
+            if let Some(member) = it.member {
+                line["member"] = member.into();
+            }
             if let (Some(subject), false) = (it.subject, it.again) {
                 line["record"] = value(subject)?;
             }

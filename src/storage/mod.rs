@@ -20,7 +20,7 @@ pub mod records;
 pub(crate) mod store;
 
 pub use self::disk::{Durability, FileId, NoStorage, StorageError, advice};
-pub use self::layout::{ComputationVersion, Entry, LOG, ResultName, TaskVersion};
+pub use self::layout::{ComputationVersion, Entry, LOG, ResultName, TaskVersion, split_member};
 pub use self::maintenance::{
     KnownRepositories, KnownRepository, Maintenance, PastCall, Pins, Retired, Survey, Trace,
 };
@@ -30,7 +30,7 @@ pub use self::records::{
 };
 pub use self::store::{
     Attempts, Call, Damage, Equivalent, Failure, Found, FoundTree, GcRoots, Holder, Input,
-    InputSource, Inputs, Job, Jobs, LEASE_TIMEOUT, Lease, Leases, LogTail, NewTree, OpenTree,
-    Outputs, PriorAttempt, PublishError, Sealed, Site, Stage, Storage, Stored, StoredTrees,
-    Unrecorded, WritableArea,
+    InputSource, Inputs, Job, Jobs, LEASE_TIMEOUT, Lease, Leases, LogTail, MemberError, NewTree,
+    OpenTree, Outputs, PriorAttempt, PublishError, Sealed, Site, Stage, Storage, Stored,
+    StoredTrees, Unrecorded, WritableArea,
 };

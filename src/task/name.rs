@@ -25,8 +25,8 @@ pub enum NameError {
     /// A storage name that begins at the root of the file system.
     #[error("{0:?} is absolute; names are relative to the storage")]
     Absolute(String),
-    /// A path that is none of a file in the task.
-    #[error("{0:?} is not a path in the task: no part of it may be empty, . or ..")]
+    /// A path that leads out, or is not the plainest one.
+    #[error("{0:?} is not a plain relative path: no part of it may be empty, . or ..")]
     Path(String),
     /// A storage name that climbs.
     #[error("{0:?} leads out of the storage")]
@@ -142,6 +142,8 @@ names! {
     InputName: line;
     /// The path of a file in the task, relative to its root, with `/` between components.
     TaskPath: within;
+    /// The path of a file or directory within a directory that is a value.
+    MemberPath: within;
     /// The name of a file in the storage, relative to its root, with `/` between components.
     StorageName: inside;
 }

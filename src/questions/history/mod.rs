@@ -21,7 +21,7 @@ pub use self::takeover::TakenOver;
 use crate::digest::Digest;
 use crate::storage::records::{CallRecord, Provenance};
 use crate::storage::{
-    Entry, ExpectedFile, Maintenance, Read, Record, Storage, StorageError, Survey,
+    Entry, ExpectedFile, Maintenance, Read, Record, Storage, StorageError, Survey, split_member,
 };
 
 /// The least number of digits that identify a content.
@@ -69,6 +69,8 @@ pub struct Ancestor<'a> {
     pub digest: Digest,
     /// The file, if its maker is known.
     pub subject: Option<Subject<'a>>,
+    /// The path within the subject, if that is a directory of which only a member was read.
+    pub member: Option<&'a str>,
     /// Its own inputs are listed at an earlier occurrence.
     pub again: bool,
 }
@@ -192,13 +194,16 @@ impl History {
 
     /// Returns the inputs of a file's result, the last one first.
     fn inputs<'a>(&'a self, subject: Subject<'a>, depth: usize) -> Vec<Ancestor<'a>> {
-        let ancestor =
-            |number, digest, subject| Ancestor { depth, number, digest, subject, again: false };
+        let ancestor = |number, digest, subject, name: Option<&'a str>| {
+            let member = name.and_then(|name| split_member(name).1);
+            Ancestor { depth, number, digest, subject, member, again: false }
+        };
         match subject.record {
             Record::TaskInput(_) => Vec::new(),
             Record::Job(job) => {
                 let output = job.outputs.get(subject.number).map(|output| {
-                    ancestor(subject.number, output.digest, self.subject(&output.file))
+                    let file = &output.file;
+                    ancestor(subject.number, output.digest, self.subject(file), Some(file))
                 });
                 output.into_iter().collect()
             }
@@ -206,7 +211,9 @@ impl History {
                 let inputs = call.inputs.iter().enumerate().rev();
                 inputs
                     .map(|(number, digest)| {
-                        ancestor(number, *digest, self.input(subject.entry, call, number, digest))
+                        let input = self.input(subject.entry, call, number, digest);
+                        let name = call.execution().and_then(|it| it.argv.get(number + 1));
+                        ancestor(number, *digest, input, name.map(String::as_str))
                     })
                     .collect()
             }
@@ -226,8 +233,10 @@ impl History {
 
     /// The file that an execution read as an input, if it is still recorded with the same contents.
     fn named(&self, call: &CallRecord, number: usize, digest: &Digest) -> Option<Subject<'_>> {
-        let subject = self.subject(call.execution()?.argv.get(number + 1)?)?;
-        Some(subject).filter(|subject| subject.promise.digest == *digest)
+        let (value, member) = split_member(call.execution()?.argv.get(number + 1)?);
+        let subject = self.subject(value)?;
+        // What a member of it contained is not recorded.
+        Some(subject).filter(|subject| member.is_some() || subject.promise.digest == *digest)
     }
 
     /// The first file with some contents: a task input, or else the output of a call. It is not one
@@ -243,8 +252,9 @@ impl History {
         others.min_by_key(|file| (rank(file.entry), file.record.at(), file.number))
     }
 
+    /// The file of this name, or the directory that a file of this name is a member of.
     fn subject(&self, name: &str) -> Option<Subject<'_>> {
-        let RecordedFile { result, number, promise } = self.files.get(name)?;
+        let RecordedFile { result, number, promise } = self.files.get(split_member(name).0)?;
         let (entry, record) = &self.results[*result];
         Some(Subject { promise, number: *number, entry, record })
     }

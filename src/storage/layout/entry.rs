@@ -1,6 +1,6 @@
 //! Results that have records, whatever their kind.
 
-use super::{RECORDS, ResultName, TASK_INPUTS};
+use super::{RECORDS, ResultName, TASK_INPUTS, split_member};
 
 /// A result that has a record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,8 +32,9 @@ impl Entry {
         ResultName::of_short(short).map(Self::Call)
     }
 
-    /// The result that a file of this name belongs to.
+    /// The result that a file of this name, or a member of one, belongs to.
     pub fn of_file(file: &str) -> Option<Self> {
+        let (file, _member) = split_member(file);
         if let Some(place) = file.strip_prefix(TASK_INPUTS) {
             return Some(Self::TaskInput(place.strip_prefix('/')?.to_owned()));
         }

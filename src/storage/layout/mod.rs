@@ -9,11 +9,11 @@ mod stage;
 mod version;
 
 pub use self::entry::Entry;
-pub use self::result::ResultName;
 pub(super) use self::result::{
     DIGITS, Digits, is_value, link_to, linked, manifest, task_input, task_input_record,
 };
 pub(crate) use self::result::{LONGEST_FILE, longest_record};
+pub use self::result::{ResultName, split_member};
 pub(super) use self::run::{RunName, roots_file};
 pub use self::stage::LOG;
 pub(super) use self::stage::{OUTBOX, RECORD, WORK, is_stage, waiting};

@@ -70,8 +70,9 @@ impl ResultName {
         Some(Self { directory: directory.into(), file: file.into() })
     }
 
-    /// Parses the name of an output.
+    /// Parses the name of an output, or of a member of it.
     pub(in crate::storage) fn of_output(file: &str) -> Option<Self> {
+        let (file, _member) = split_member(file);
         let [owner, commit, _number, file] = file.splitn(4, '/').collect::<Vec<_>>()[..] else {
             return None;
         };
@@ -179,6 +180,21 @@ pub(in crate::storage) fn linked<'a>(name: &str, target: &'a str) -> Option<&'a 
     (is_name && link_to(name, maker) == target).then_some(maker)
 }
 
+/// Splits the name of a file or directory into that of a value, and a path within that if it is a member:
+/// a name of a task input has three parts, and one of an output ends at the first part that does not go on.
+pub fn split_member(name: &str) -> (&str, Option<&str>) {
+    let mut ends = name.match_indices('/').map(|(at, _)| at);
+    let end = match name.get(..2) {
+        _ if name.starts_with("tinputs/") => ends.nth(2),
+        Some("c_" | "t_") => ends.skip(3).find(|end| is_value(&name[..*end])),
+        _ => None,
+    };
+    match end {
+        Some(end) => (&name[..end], Some(&name[end + 1..])),
+        None => (name, None),
+    }
+}
+
 /// Whether a directory with this name is a value, and not one that names go on in: see [`join`].
 pub(in crate::storage) fn is_value(name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
@@ -255,6 +271,22 @@ mod tests {
         assert_eq!(task_input(&x, Digits::Short), "tinputs/ad/48103e4fc7");
         let guess = ResultName::guess(DIRECTORY, [Some(x), None].into_iter());
         assert_eq!(guess.output(0), "c_add/567526d1f10f/00/ad48103e4fc7_???");
+    }
+
+    #[test]
+    fn the_name_of_a_member_goes_on_after_that_of_its_directory() {
+        for (value, member) in [
+            ("c_add/567526d1f10f/00/ad48103e4fc7_5d9474c0309b", "x/y"),
+            ("c_add/567526d1f10f/00/_", "x"),
+            ("c_add/567526d1f10f/00/a_b_/c", "d_/e"),
+            ("tinputs/ad/48103e4fc7", "00/a_/b"),
+        ] {
+            let whole = format!("{value}/{member}");
+            assert_eq!(split_member(&whole), (value, Some(member)));
+            assert_eq!(split_member(value), (value, None));
+            assert_eq!(ResultName::of_output(&whole), ResultName::of_output(value));
+        }
+        assert_eq!(split_member("by hand/a/b/c/d/e"), ("by hand/a/b/c/d/e", None));
     }
 
     #[test]

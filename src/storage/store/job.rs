@@ -9,9 +9,11 @@ use serde::de::IgnoredAny;
 use super::{InputSource, Storage, Stored, Unrecorded};
 use crate::digest::{Digest, ObjectId};
 use crate::storage::disk::{Result, StorageError};
-use crate::storage::layout::{COLLECTED, Entry, RECORDS, ResultName, TaskVersion, link_to};
+use crate::storage::layout::{
+    COLLECTED, Entry, RECORDS, ResultName, TaskVersion, link_to, split_member,
+};
 use crate::storage::records::{
-    CallRecord, Format, JobInput, JobOutput, JobRecord, Provenance, Read,
+    CallRecord, Format, JobInput, JobOutput, JobRecord, Provenance, Published, Read,
 };
 use crate::task::name::{InputName, TaskName};
 
@@ -164,15 +166,23 @@ impl<'a> Jobs<'a> {
                 return Ok(None);
             }
             match record.outputs.get(usize::from(number)) {
-                Some(known)
-                    if known.digest == digest && self.storage.is_published(&file, known)? =>
-                {
-                    names.push(file);
-                }
+                Some(known) if self.has(&file, known, &digest)? => names.push(file),
                 _ => return Ok(None),
             }
         }
         Ok(Some(names))
+    }
+
+    /// Whether a published value, or a member of it, is there with this digest.
+    fn has(&self, file: &str, published: &Published, digest: &Digest) -> Result<bool> {
+        let (value, member) = split_member(file);
+        if !self.storage.is_published(value, published)? {
+            return Ok(false);
+        }
+        let Some(member) = member else { return Ok(published.digest == *digest) };
+        let manifest = self.storage.manifest(value, &published.digest)?;
+        let found = manifest.and_then(|it| it.member(member.as_bytes()).ok()?);
+        Ok(found.is_some_and(|found| found.digest == *digest))
     }
 
     /// Stores the outputs of a job under its own name, with its record. Returns that name.

@@ -10,6 +10,7 @@ mod ingest;
 mod input;
 mod job;
 mod lease;
+mod member;
 mod publish;
 mod record_cache;
 mod recovery;
@@ -36,6 +37,7 @@ use self::ingest::Ingest;
 pub use self::input::{Input, InputSource, Inputs};
 pub use self::job::{Job, Jobs};
 pub use self::lease::{Lease, Leases};
+pub use self::member::MemberError;
 use self::record_cache::RecordCache;
 pub use self::roots::GcRoots;
 use self::run::OwnRun;
@@ -222,7 +224,12 @@ impl Storage {
             return Ok(Some(kept));
         }
         let read = self.root.read_manifest(name, &self.ingest.stop)?;
-        Ok(read.filter(|manifest| manifest.digest() == *digest))
+        let read = read.filter(|manifest| manifest.digest() == *digest);
+        if let Some(manifest) = read.as_ref().filter(|_| self.root.writable) {
+            // If it cannot be kept, the directory is read again the next time.
+            drop(self.root.keep_manifest(digest, manifest));
+        }
+        Ok(read)
     }
 
     /// The records.

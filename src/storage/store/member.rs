@@ -1,0 +1,83 @@
+//! Members: files and directories within a directory that is a value.
+
+use std::path::PathBuf;
+
+use super::{Storage, Stored};
+use crate::manifest::{Manifest, ManifestError, ManifestMember};
+use crate::storage::disk::{Result, SeenValue, StorageError};
+use crate::storage::records::Stamp;
+use crate::task::name::MemberPath;
+
+/// The reason why a value has no such member.
+#[derive(Debug, thiserror::Error)]
+pub enum MemberError {
+    /// Nothing has that path.
+    #[error("there is no {path} in the directory {}", directory.display())]
+    Missing {
+        /// The path.
+        path: MemberPath,
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// The value is a file.
+    #[error("there is no {path} in {}, which is a file", file.display())]
+    NotADirectory {
+        /// The path.
+        path: MemberPath,
+        /// The file.
+        file: PathBuf,
+    },
+    /// It is a directory that cannot be a value.
+    #[error("{} cannot be a value for itself: {source}", directory.display())]
+    Refused {
+        /// The directory.
+        directory: PathBuf,
+        /// The reason.
+        source: ManifestError,
+    },
+    /// Its name cannot be one in the storage: it is not UTF-8.
+    #[error("the path of {path} in {} is not UTF-8", directory.display())]
+    Name {
+        /// The path that was asked for.
+        path: MemberPath,
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// The storage cannot be read.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl Storage {
+    /// Returns a member of a value that was found, by the manifest of that. Symbolic links on the way are
+    /// followed within it. The name of the member goes on after that of the directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such member, or it cannot be a value.
+    pub fn member(
+        &self,
+        value: &Stored,
+        manifest: &Manifest,
+        path: &MemberPath,
+    ) -> Result<Stored, MemberError> {
+        let maker = self.root.maker(&value.name)?;
+        let found = manifest.member(path.as_str().as_bytes()).map_err(|source| {
+            MemberError::Refused { directory: self.shown(&maker).join(path.as_str()), source }
+        })?;
+        let directory = || self.shown(&maker);
+        let Some(ManifestMember { path: own, digest }) = found else {
+            return Err(MemberError::Missing { path: path.clone(), directory: directory() });
+        };
+        let own = std::str::from_utf8(&own);
+        let own = own.map_err(|_| MemberError::Name { path: path.clone(), directory: directory() });
+        let name = format!("{maker}/{}", own?);
+        let place = self.root.path(&name);
+        let stamp = match self.root.disk.see(&place, &self.ingest.stop)? {
+            Some(SeenValue::File(metadata)) => Stamp::Modified(metadata.modified_ns()),
+            Some(SeenValue::Directory(scan, _)) => Stamp::Scanned(scan.stamp()),
+            None | Some(SeenValue::Other) => return Err(StorageError::Changed(place).into()),
+        };
+        Ok(Stored { name, digest, stamp })
+    }
+}
