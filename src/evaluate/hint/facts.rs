@@ -12,6 +12,7 @@ use crate::executor::{
 };
 use crate::storage::{PublishError, Stage};
 use crate::task::access::Rule;
+use crate::task::name::is_directory;
 use crate::task::workflow::{Computation, LIBRARY};
 
 /// How many lines at the end of a log are searched: as many as are shown.
@@ -30,6 +31,8 @@ pub(super) enum Ending {
     Exited,
     /// `exec` ended with status zero, and an output is missing.
     NoOutput(MissingOutput),
+    /// `exec` ended with status zero, and made a directory that should be a file: the output of this name.
+    DirectoryMade(String),
     /// In another way.
     Other,
 }
@@ -87,6 +90,8 @@ pub(super) struct FailureFacts {
     pub(super) environment: Option<PathBuf>,
     /// The files in the working directory, sorted.
     pub(super) left: Vec<String>,
+    /// An output that is a directory, of which the log says that it exists: its number and name.
+    pub(super) existing: Option<(usize, String)>,
 }
 
 impl FailureFacts {
@@ -99,7 +104,7 @@ impl FailureFacts {
         let interpreter = interpreter(&begin).map(|path| links(&path)).unwrap_or_default();
         let link = match ending {
             Ending::Exited | Ending::NoOutput(_) => outward(scene, &log),
-            Ending::NotStarted | Ending::Other => None,
+            Ending::NotStarted | Ending::DirectoryMade(_) | Ending::Other => None,
         };
         let left = match ending {
             Ending::NoOutput(_) => names_in(&stage.work()),
@@ -119,6 +124,7 @@ impl FailureFacts {
             program: log::missing_program(&log).map(|name| program(name, computation)),
             environment: active.map(PathBuf::from).filter(|path| path.join("bin/python").exists()),
             left,
+            existing: existing(stage, computation, &log),
             ending,
             log,
         }
@@ -144,8 +150,28 @@ fn ending(stage: &Stage<'_>, computation: &Computation, error: &CallError) -> En
                 is_alone: places.iter().all(|path| path.symlink_metadata().is_err()),
             })
         }
+        CallError::Publish(PublishError::NotAFile { number, output }) => {
+            let place = stage.outputs().nth(*number);
+            match place.is_some_and(|it| it.symlink_metadata().is_ok_and(|it| it.is_dir())) {
+                true => Ending::DirectoryMade(output.clone()),
+                false => Ending::Other,
+            }
+        }
         _ => Ending::Other,
     }
+}
+
+/// The first output that is a directory and of which the log says that it exists.
+fn existing(stage: &Stage<'_>, computation: &Computation, log: &str) -> Option<(usize, String)> {
+    if !log.contains("File exists") && !log.contains("already exists") {
+        return None;
+    }
+    let mut outputs = computation.outputs.iter().zip(stage.outputs()).enumerate();
+    let (number, (name, _)) = outputs.find(|(number, (name, place))| {
+        let (inside, outside) = (format!("/outputs/{number:02}"), place.to_string_lossy());
+        is_directory(name) && (log.contains(&inside) || log.contains(&*outside))
+    })?;
+    Some((number, name.clone()))
 }
 
 /// What a file has after the name of an output, where that belongs or where a sandbox shows it.

@@ -18,7 +18,7 @@ use crate::task::workflow::Computation;
 use crate::words::size;
 
 /// The known cases, the surest first.
-const CASES: [fn(&FailureFacts) -> Option<String>; 11] = [
+const CASES: [fn(&FailureFacts) -> Option<String>; 13] = [
     carriage_return,
     link,
     unseen,
@@ -27,6 +27,8 @@ const CASES: [fn(&FailureFacts) -> Option<String>; 11] = [
     program,
     package,
     network,
+    existing,
+    slash,
     suffix,
     elsewhere,
     printed,
@@ -186,6 +188,30 @@ fn network(facts: &FailureFacts) -> Option<String> {
          computation's file access"
             .to_owned()
     })
+}
+
+/// `exec` makes a directory that is there when it starts.
+fn existing(facts: &FailureFacts) -> Option<String> {
+    let (number, name) = facts.existing.as_ref()?;
+    let wanted = matches!(facts.ending, Ending::Exited);
+    wanted.then(|| {
+        format!(
+            "the directory of output {number:02} ({name}) exists and is empty when exec starts; let it write into \
+             that, or make it with mkdir -p"
+        )
+    })
+}
+
+/// An output is a directory that is not declared as one.
+fn slash(facts: &FailureFacts) -> Option<String> {
+    match &facts.ending {
+        Ending::DirectoryMade(name) => Some(format!(
+            "it is a directory; if it should be one, write \"{name}/\" in {}/outputs: it exists when exec starts \
+             then",
+            facts.directory
+        )),
+        _ => None,
+    }
 }
 
 /// A library has added to the path that it was given.

@@ -259,6 +259,22 @@ fn an_output_was_written_elsewhere() {
 }
 
 #[test]
+fn a_directory_is_declared_with_a_slash_and_exists_when_exec_starts() {
+    same(
+        || task(r#"mkdir "$2""#),
+        "it is a directory; if it should be one, write \"words/\" in computations/make/outputs: it exists when \
+         exec starts then",
+    );
+    same(
+        || task(r#"mkdir "$2""#).file("computations/make/outputs", "words/\n"),
+        "the directory of output 00 (words/) exists and is empty when exec starts; let it write into that, or \
+         make it with mkdir -p",
+    );
+    let other = || task("mkdir a a").file("computations/make/outputs", "words/\n");
+    assert_eq!(both(other), [None, None]);
+}
+
+#[test]
 fn an_unrelated_failure_gets_no_hint() {
     for script in [
         "echo working; echo 'no luck' >&2; exit 3",
