@@ -1,6 +1,9 @@
 //! The cache of digests: the contents of large files, by their [`FileStat`], and of directories, by their exact
 //! stamps. All programs share it.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use super::{Cache, FileStat, Table};
 use crate::digest::{Blake3, Digest};
 
@@ -28,6 +31,20 @@ pub fn look_up_directory(cache: &Cache, stamp: &Blake3) -> Option<Digest> {
 /// Inserts the digest of a directory with this exact stamp, which must not be racy.
 pub fn insert_directory(cache: &Cache, stamp: &Blake3, digest: Digest) {
     directories(cache, stamp).insert(&[stamp.bytes()], &(), &digest);
+}
+
+/// Looks up the digest that a user's directory had when it was stored: the paths of a storage and of it.
+pub fn look_up_version(cache: &Cache, paths: [&Path; 2]) -> Option<Digest> {
+    versions(cache).look_up(&paths.map(|path| path.as_os_str().as_bytes()), |()| true).hit()
+}
+
+/// Inserts the digest of a user's directory that was stored.
+pub fn insert_version(cache: &Cache, paths: [&Path; 2], digest: &Digest) {
+    versions(cache).insert(&paths.map(|path| path.as_os_str().as_bytes()), &(), digest);
+}
+
+fn versions(cache: &Cache) -> Table {
+    Table::open(cache, "versions", MAX_DIGESTS)
 }
 
 fn directories(cache: &Cache, stamp: &Blake3) -> Table {

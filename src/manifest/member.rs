@@ -42,7 +42,8 @@ impl Manifest {
         Ok(Some(ManifestMember { path: path.into(), digest }))
     }
 
-    fn entry(&self, path: &[u8]) -> Option<&EntryKind<Digest>> {
+    /// The entry with this path.
+    pub(super) fn entry(&self, path: &[u8]) -> Option<&EntryKind<Digest>> {
         let at = self.entries().binary_search_by(|entry| (*entry.path).cmp(path)).ok()?;
         Some(&self.entries()[at].kind)
     }

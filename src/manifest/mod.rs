@@ -13,6 +13,7 @@
 //! workflows nor the storage.
 
 mod check;
+mod copy;
 mod descent;
 mod difference;
 mod entry;

@@ -83,6 +83,14 @@ pub fn check_link(path: &[u8], target: &[u8]) -> Result<(), LinkFault> {
     Ok(())
 }
 
+/// The path of the directory that something is in, and its name there.
+pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (b"", path),
+    }
+}
+
 /// Writes a path or target as manifests do: in a message, it then commands no terminal.
 pub fn shown(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());

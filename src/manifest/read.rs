@@ -1,21 +1,20 @@
-//! Hashes the files of a scanned directory, and copies them: each is read once, and all cores do it.
+//! Hashes the files of a scanned directory, and copies them if asked to: each is read once, and all cores do it.
 
-use std::fs::File;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileExt;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
-use rustix::fs::{Mode, OFlags, fstat, ioctl_ficlone, mkdirat, openat, symlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, linkat, openat};
 use rustix::io::{Errno, read};
 
+use super::copy::{EqualFiles, FileCopy, make_way};
 use super::descent::Descent;
 use super::entry::{EntryKind, ManifestEntry};
 use super::error::DirectoryError;
 use super::format::Manifest;
-use super::scan::Scan;
+use super::path::split;
+use super::scan::{Scan, Watch};
 use crate::cache::FileStat;
 use crate::digest::{Digest, Hasher};
 
@@ -50,13 +49,8 @@ struct BatchEntry<'a> {
     directory: Option<Arc<OwnedFd>>,
     /// The directory of the file's copy, if it is copied.
     to: Option<Arc<OwnedFd>>,
-}
-
-/// What threads that read have in common.
-#[derive(Clone, Copy)]
-struct Watch<'a> {
-    stop: &'a AtomicBool,
-    done: &'a AtomicU64,
+    /// The directory of an equal file, which the copy may be a hard link to, and its digest.
+    equal: Option<(Arc<OwnedFd>, Digest)>,
 }
 
 /// A file that is being read.
@@ -65,13 +59,6 @@ struct OpenFile<'a> {
     copy: Option<FileCopy>,
     watch: Watch<'a>,
     read: u64,
-}
-
-/// A copy of a file that is being written.
-struct FileCopy {
-    file: File,
-    /// It ends in zeros that were not written.
-    is_short: bool,
 }
 
 impl Scan {
@@ -85,30 +72,14 @@ impl Scan {
     ///
     /// Fails if a file cannot be read or has changed since the scan, and once `stop` is set.
     pub fn read(&self, stop: &AtomicBool, done: &AtomicU64) -> Result<Manifest, DirectoryError> {
-        self.process(Watch { stop, done }, None)
+        self.process(Watch { stop, done }, None, None)
     }
 
-    /// Copies everything into an empty directory, and returns the manifest of the copy, like
-    /// [`Scan::read`]. Files of the copy are read-only. They share their blocks with the originals where
-    /// the file system can do that, and zeros take no space.
-    ///
-    /// # Errors
-    ///
-    /// Fails like [`Scan::read`], and if the copy cannot be written.
-    pub fn copy(
-        &self,
-        to: &OwnedFd,
-        stop: &AtomicBool,
-        done: &AtomicU64,
-    ) -> Result<Manifest, DirectoryError> {
-        let mut to = Descent::new(to).map_err(DirectoryError::writing)?;
-        self.process(Watch { stop, done }, Some(&mut to))
-    }
-
-    fn process(
+    pub(super) fn process(
         &self,
         watch: Watch<'_>,
         mut to: Option<&mut Descent>,
+        mut sharing: Option<&mut EqualFiles<'_>>,
     ) -> Result<Manifest, DirectoryError> {
         let mut descent = Descent::new(&self.top)?;
         let mut batch = Batch::default();
@@ -122,28 +93,15 @@ impl Scan {
                 Some(to) => Some(make_way(to, entry).map_err(DirectoryError::writing)?),
                 None => None,
             };
-            batch.add(entry, &mut descent, to)?;
+            let equal = match &mut sharing {
+                Some(sharing) => sharing.equal(entry)?,
+                None => None,
+            };
+            batch.add(entry, &mut descent, to, equal)?;
         }
         batch.hash(watch, &mut hashed)?;
         Ok(Manifest::of_sorted(hashed))
     }
-}
-
-/// Makes the directories above the copy of an entry, and the entry itself unless it is a file.
-/// Returns the directory that it is in.
-fn make_way(
-    to: &mut Descent,
-    entry: &ManifestEntry<FileStat>,
-) -> Result<Arc<OwnedFd>, DirectoryError> {
-    let (directory, name) = split(&entry.path);
-    to.make(directory)?;
-    let made = match &entry.kind {
-        EntryKind::File { .. } => Ok(()),
-        EntryKind::Link { target } => symlinkat(&**target, to.directory(), name),
-        EntryKind::Empty => mkdirat(to.directory(), name, Mode::from_raw_mode(0o777)),
-    };
-    made.map_err(|error| DirectoryError::of(&entry.path, error))?;
-    Ok(Arc::clone(to.directory()))
 }
 
 impl<'a> Batch<'a> {
@@ -156,6 +114,7 @@ impl<'a> Batch<'a> {
         entry: &'a ManifestEntry<FileStat>,
         descent: &mut Descent,
         to: Option<Arc<OwnedFd>>,
+        equal: Option<(Arc<OwnedFd>, Digest)>,
     ) -> Result<(), DirectoryError> {
         let directory = match entry.kind {
             EntryKind::File { .. } => {
@@ -170,7 +129,7 @@ impl<'a> Batch<'a> {
             self.directories += 1 + usize::from(to.is_some());
             self.directory = Some(Arc::clone(directory));
         }
-        self.entries.push(BatchEntry { entry, directory, to });
+        self.entries.push(BatchEntry { entry, directory, to, equal });
         Ok(())
     }
 
@@ -187,8 +146,14 @@ impl<'a> Batch<'a> {
             let kind = match (&it.entry.kind, &it.directory) {
                 (EntryKind::File { contents, executable }, Some(directory)) => {
                     let executable = *executable;
-                    let file = OpenFile::open(directory, it, executable, watch)?;
-                    let contents = file.digest(&it.entry.path, contents, halve)?;
+                    let contents = match it.link() {
+                        Some(digest) => digest,
+                        None => OpenFile::open(directory, it, executable, watch)?.digest(
+                            &it.entry.path,
+                            contents,
+                            halve,
+                        )?,
+                    };
                     EntryKind::File { contents, executable }
                 }
                 (EntryKind::Link { target }, _) => EntryKind::Link { target: target.clone() },
@@ -206,16 +171,19 @@ impl<'a> Batch<'a> {
     }
 }
 
-fn is_large(entry: &ManifestEntry<FileStat>) -> bool {
-    matches!(&entry.kind, EntryKind::File { contents, .. } if contents.size >= LARGE)
+impl BatchEntry<'_> {
+    /// Makes the copy a link to an equal file, if there is one and the file system can do that. Returns its
+    /// digest.
+    fn link(&self) -> Option<Digest> {
+        let (Some(to), Some((from, digest))) = (&self.to, &self.equal) else { return None };
+        let name = split(&self.entry.path).1;
+        linkat(from, name, to, name, AtFlags::empty()).ok()?;
+        Some(*digest)
+    }
 }
 
-/// The path of the directory that something is in, and its name there.
-pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
-        Some(at) => (&path[..at], &path[at + 1..]),
-        None => (b"", path),
-    }
+fn is_large(entry: &ManifestEntry<FileStat>) -> bool {
+    matches!(&entry.kind, EntryKind::File { contents, .. } if contents.size >= LARGE)
 }
 
 impl<'a> OpenFile<'a> {
@@ -326,32 +294,5 @@ impl<'a> OpenFile<'a> {
                 }
             }
         }
-    }
-}
-
-impl FileCopy {
-    /// Makes an empty file with the path of an original, below this directory.
-    fn new(to: impl AsFd, path: &[u8], executable: bool) -> Result<Self, DirectoryError> {
-        let mode = if executable { 0o555 } else { 0o444 };
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        match openat(to, split(path).1, flags, Mode::from_raw_mode(mode)) {
-            Ok(file) => Ok(Self { file: file.into(), is_short: false }),
-            Err(error) => Err(DirectoryError::write(path, error.into())),
-        }
-    }
-
-    /// Lets the copy share its blocks with the original, if the file system can do that.
-    fn clone_of(&self, original: &OwnedFd) -> bool {
-        ioctl_ficlone(&self.file, original).is_ok()
-    }
-
-    /// Writes a piece at this place, unless it is all zeros: then it takes no space.
-    fn write(&mut self, piece: &[u8], at: u64) -> io::Result<()> {
-        self.is_short = piece.iter().all(|byte| *byte == 0);
-        if self.is_short { Ok(()) } else { self.file.write_all_at(piece, at) }
-    }
-
-    fn finish(&self, size: u64) -> io::Result<()> {
-        if self.is_short { self.file.set_len(size) } else { Ok(()) }
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
@@ -13,12 +13,12 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::descent::Descent;
-use super::entry::{EntryKind, ManifestEntry};
+use super::entry::{EntryKind, HEADER, ManifestEntry, contents};
 use super::error::{DirectoryError, Refusal, Refused};
 use super::format::hash;
 use super::path::check_link;
 use crate::cache::FileStat;
-use crate::digest::Blake3;
+use crate::digest::{Blake3, Digest};
 
 /// How many bytes of a listing the kernel gives at a time.
 pub(super) const LISTING: usize = 64 << 10;
@@ -115,6 +115,16 @@ impl Scan {
         self.stats().any(|stat| stat.is_racy(self.taken))
     }
 
+    /// The size of the manifest, in bytes: it can be told without reading files.
+    pub fn manifest_size(&self) -> u64 {
+        // The hashes take the same room whatever they are.
+        let any = Digest::of(b"");
+        let room = |stat: &FileStat| contents(&Digest { size: stat.size, ..any });
+        let mut text = format!("{HEADER}\n");
+        self.entries.iter().for_each(|entry| entry.write(room, &mut text));
+        text.len() as u64
+    }
+
     /// The time of the last change of any file or directory, in nanoseconds since 1970: of its time of
     /// modification and that of its change of anything, the earlier one counts.
     pub fn changed_ns(&self) -> i64 {
@@ -137,6 +147,13 @@ impl Scan {
             EntryKind::Link { .. } | EntryKind::Empty => None,
         })
     }
+}
+
+/// What threads that read have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Watch<'a> {
+    pub(super) stop: &'a AtomicBool,
+    pub(super) done: &'a AtomicU64,
 }
 
 /// A walk, and what it has found so far.

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::descent::Descent;
 use super::error::DirectoryError;
-use super::read::split;
+use super::path::split;
 use super::scan::{LISTING, names};
 
 /// The name of the copy of a file that has names elsewhere.
@@ -20,12 +20,13 @@ const COPY: &str = ".compeval-copy";
 
 /// Makes all files and directories in a directory read-only, but not the directory itself: then it can
 /// still be moved. A file that has a name elsewhere, through which it could be changed, is replaced
-/// by a copy of it. `shared` are the rights of the group and of others that are added.
+/// by a copy of it, unless `trusted` says that it cannot. `shared` are the rights of the group and of others
+/// that are added.
 ///
 /// # Errors
 ///
 /// Fails if an entry cannot be looked at or changed.
-pub fn seal(top: &OwnedFd, shared: u32) -> Result<(), DirectoryError> {
+pub fn seal(top: &OwnedFd, shared: u32, trusted: bool) -> Result<(), DirectoryError> {
     let mut found = SealWalk::default();
     let mut listing = Vec::with_capacity(LISTING);
     Descent::walk(top, |descent| {
@@ -41,7 +42,8 @@ pub fn seal(top: &OwnedFd, shared: u32) -> Result<(), DirectoryError> {
     })?;
     let SealWalk { mut directories, linked } = found;
     let mut descent = Descent::new(top)?;
-    let outside = linked.into_values().filter(|file| file.links > file.paths.len() as u64);
+    let linked = linked.into_values().filter(|_| !trusted);
+    let outside = linked.filter(|file| file.links > file.paths.len() as u64);
     let mut copied: Vec<_> = outside.flat_map(|file| file.paths).collect();
     copied.sort_unstable();
     for path in copied {

@@ -74,7 +74,7 @@ impl Disk {
         let Some((top, _)) = self.open_directory(path)? else {
             return Err(io::Error::from(io::ErrorKind::NotFound)).doing("make read-only", path);
         };
-        manifest::seal(&top, self.shared.unwrap_or(0))
+        manifest::seal(&top, self.shared.unwrap_or(0), false)
             .map_err(|error| StorageError::of_directory(path, error))
     }
 
@@ -95,6 +95,27 @@ impl Disk {
         let manifest = copied?.map_err(|error| StorageError::of_directory(to, error))?;
         self.seal_directory(to)?;
         Ok(manifest)
+    }
+
+    /// Does the same for a directory with this manifest. Files that are equal to those of an earlier directory
+    /// of the storage become links to them.
+    pub(in crate::storage) fn copy_sharing(
+        &self,
+        (scan, manifest): (&Scan, &Manifest),
+        (path, earlier): (&Path, &Manifest),
+        to: &Path,
+        (stop, done): (&AtomicBool, &AtomicU64),
+    ) -> Result<Manifest> {
+        self.make_dir(to)?;
+        let opened =
+            attempt("write", to, || Ok((self.at(to, open_stat)?.0, self.at(path, open_stat)?.0)));
+        let (top, directory) = opened?;
+        let wrong = |error| StorageError::of_directory(to, error);
+        let copied = scan
+            .copy_sharing(&top, manifest, (&directory, earlier), (stop, done))
+            .map_err(wrong)?;
+        manifest::seal(&top, self.shared.unwrap_or(0), true).map_err(wrong)?;
+        Ok(copied)
     }
 
     /// Makes a directory itself read-only, once it is in its place.

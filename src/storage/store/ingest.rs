@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use crate::cache::{Cache, FileStat, digests};
 use crate::digest::Digest;
-use crate::manifest::Scan;
+use crate::manifest::{Manifest, Scan};
 use crate::storage::disk::reading::Reading;
 use crate::storage::disk::{Disk, Result, Root, SeenValue, StorageError, lock};
 use crate::storage::layout::{TASK_INPUTS, is_value};
@@ -171,22 +171,30 @@ impl Ingest {
             self.done.fetch_add(scan.bytes(), Ordering::Relaxed);
             return Ok(digest);
         }
+        Ok(self.read_directory(path, scan)?.digest())
+    }
+
+    /// Reads a directory.
+    pub(super) fn read_directory(&self, path: &Path, scan: &Scan) -> Result<Manifest> {
         let read = scan.read(&self.stop, &self.done);
-        let digest = read.map_err(|error| StorageError::of_directory(path, error))?.digest();
-        self.cache_directory(scan, digest);
-        Ok(digest)
+        let manifest = read.map_err(|error| StorageError::of_directory(path, error))?;
+        self.cache_directory(scan, manifest.digest());
+        Ok(manifest)
+    }
+
+    /// The cache, for a directory that is worth it.
+    pub(super) fn cache_for(&self, scan: &Scan) -> Option<&Cache> {
+        self.cache.as_ref().filter(|_| is_worth_caching(scan))
     }
 
     /// Returns the digest of a directory if it is cached.
     pub(super) fn cached_directory(&self, scan: &Scan) -> Option<Digest> {
-        let cache = self.cache.as_ref().filter(|_| is_worth_caching(scan))?;
-        digests::look_up_directory(cache, &scan.exact_stamp())
+        digests::look_up_directory(self.cache_for(scan)?, &scan.exact_stamp())
     }
 
     /// Caches the digest of a directory that was read, unless it is small or racy.
     pub(super) fn cache_directory(&self, scan: &Scan, digest: Digest) {
-        if let Some(cache) = &self.cache
-            && is_worth_caching(scan)
+        if let Some(cache) = self.cache_for(scan)
             && !scan.is_racy()
         {
             digests::insert_directory(cache, &scan.exact_stamp(), digest);

@@ -2,15 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 use super::{Storage, Stored};
 use crate::cache::digests;
 use crate::digest::Digest;
 use crate::storage::disk::{FileId, Result, SeenValue, StorageError};
-use crate::storage::layout::{
-    DIGITS, Digits, QUARANTINE, TASK_INPUTS, task_input, task_input_record,
-};
+use crate::storage::layout::{DIGITS, Digits, task_input, task_input_record};
 use crate::storage::records::{Format, InputRecord, Provenance, Published, Read, Stamp};
 
 /// The source of the contents of a task input.
@@ -50,7 +47,7 @@ enum InputState {
 /// The task inputs of a storage.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
-    storage: &'a Storage,
+    pub(super) storage: &'a Storage,
 }
 
 impl<'a> Inputs<'a> {
@@ -113,28 +110,8 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    fn store_directory(&self, path: &Path) -> Result<Input> {
-        let Storage { root, ingest, .. } = self.storage;
-        let scan = ingest.scan(path)?;
-        if let Some(digest) = ingest.cached_directory(&scan) {
-            let input = self.known(digest)?;
-            if input.there {
-                ingest.done().fetch_add(scan.bytes(), Ordering::Relaxed);
-                return Ok(input);
-            }
-        }
-        self.publish(|copy| {
-            let manifest = root.disk.copy_directory(&scan, copy, &ingest.stop, ingest.done());
-            let manifest = manifest.map_err(|error| blame(error, path, copy))?;
-            let digest = manifest.digest();
-            ingest.cache_directory(&scan, digest);
-            root.keep_manifest(&digest, &manifest)?;
-            Ok(digest)
-        })
-    }
-
     /// Publishes a value that a function writes under a private name. Removes it after a failure.
-    fn publish(&self, write: impl FnOnce(&Path) -> Result<Digest>) -> Result<Input> {
+    pub(super) fn publish(&self, write: impl FnOnce(&Path) -> Result<Digest>) -> Result<Input> {
         let copy = self.storage.root.private_path()?;
         let published = write(&copy).and_then(|digest| self.publish_copy(digest, &copy));
         if published.is_err() {
@@ -143,7 +120,7 @@ impl<'a> Inputs<'a> {
         published
     }
 
-    fn known(&self, digest: Digest) -> Result<Input> {
+    pub(super) fn known(&self, digest: Digest) -> Result<Input> {
         self.announce_input(&digest);
         let (digits, found) = self.find_contents(&digest)?;
         let name = task_input(&digest, digits);
@@ -177,22 +154,6 @@ impl<'a> Inputs<'a> {
             stamp
         };
         Ok(Input { file: Stored { name, digest, stamp }, there: true })
-    }
-
-    /// Moves a copied directory to its place. A damaged one goes to quarantine.
-    fn place_directory(&self, copy: &Path, name: &str, place: &Path) -> Result<Stamp> {
-        let Storage { root, ingest, .. } = self.storage;
-        let scan = root.disk.scan(copy, &ingest.stop)?;
-        let scan = scan.ok_or_else(|| StorageError::Moved(copy.to_owned()))?;
-        root.sync_all()?;
-        if !root.disk.rename_new(copy, place)? {
-            let aside = name.replacen(TASK_INPUTS, &format!("{TASK_INPUTS}/{QUARANTINE}"), 1);
-            let room = root.quarantine_room(&aside);
-            root.disk.rename(place, &root.place(&format!("{room}/00"))?)?;
-            root.disk.rename(copy, place)?;
-        }
-        root.disk.seal_top(place)?;
-        Ok(Stamp::Scanned(scan.stamp()))
     }
 
     fn announce_input(&self, digest: &Digest) {
@@ -316,19 +277,5 @@ impl<'a> Inputs<'a> {
     /// far as it is known.
     pub fn taken_in(&self) -> (u64, u64) {
         self.storage.ingest.progress()
-    }
-}
-
-/// Lets an error name the directory that the user has, and not its copy.
-fn blame(error: StorageError, path: &Path, copy: &Path) -> StorageError {
-    match error {
-        StorageError::Directory { path: of, source } if of == copy => {
-            StorageError::Directory { path: path.to_owned(), source }
-        }
-        StorageError::Io { doing: "read", path: of, source } => {
-            let inner = of.strip_prefix(copy).map(|inner| path.join(inner));
-            StorageError::Io { doing: "read", path: inner.unwrap_or(of), source }
-        }
-        error => error,
     }
 }

@@ -3,6 +3,7 @@
 mod adoption;
 mod attempt;
 mod call;
+mod directory_input;
 mod equivalent;
 mod failure;
 mod find;

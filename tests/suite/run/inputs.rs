@@ -2,8 +2,8 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use compeval::cache::{Cache, FileStat, digests};
@@ -176,4 +176,48 @@ fn a_pipe_that_is_opened_before_anybody_writes_is_read_to_its_end() {
     let ran = Ran::new(&lab, running.output()).exit(0);
     writer.join().unwrap();
     assert!(ran.stdout.contains(&name(b'y')), "{}", ran.stdout);
+}
+
+/// A laboratory with a task that lists a directory, which has more than 128 KiB.
+fn lab_of_a_directory() -> Lab {
+    let lab = Lab::task("Inputs: 'd'\n(list INPUT('d'))")
+        .computation("list", "d", "names", r#"ls "$1" >"$2""#)
+        .commit();
+    fs::remove_file(lab.path("data/d")).unwrap();
+    for (name, byte) in [("a", b'a'), ("b", b'b'), ("sub/c", b'c')] {
+        let path = lab.path("data/d").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, vec![byte; 128 << 10]).unwrap();
+    }
+    lab
+}
+
+/// The directories that are task inputs, sorted by the time of their records.
+fn stored_directories(lab: &Lab) -> Vec<PathBuf> {
+    let records = walkdir::WalkDir::new(lab.path("storage/tinputs/record")).into_iter();
+    let mut records: Vec<_> = records.map(|it| it.unwrap().into_path()).collect();
+    records.retain(|path| path.is_file());
+    records.sort_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
+    let place = |path: &PathBuf| {
+        let name = path.strip_prefix(lab.path("storage/tinputs/record")).unwrap();
+        lab.path("storage/tinputs").join(name.with_extension(""))
+    };
+    records.iter().map(place).collect()
+}
+
+#[test]
+fn a_directory_shares_unchanged_files_with_its_earlier_version() {
+    let lab = lab_of_a_directory();
+    lab.ce_run(&[]).exit(0);
+    fs::write(lab.path("data/d/b"), "other").unwrap();
+    fs::set_permissions(lab.path("data/d/a"), fs::Permissions::from_mode(0o755)).unwrap();
+    lab.ce_run(&[]).exit(0).called(vec!["list", "list"]);
+    let [one, other] = stored_directories(&lab).try_into().unwrap();
+    let inode = |dir: &Path, name| fs::metadata(dir.join(name)).unwrap().ino();
+    assert_eq!(inode(&one, "sub/c"), inode(&other, "sub/c"));
+    for differs in ["a", "b"] {
+        assert_ne!(inode(&one, differs), inode(&other, differs), "{differs}");
+    }
+    assert_eq!(fs::read(other.join("b")).unwrap(), b"other");
+    lab.run("ce", &["verify", "../storage"]).exit(0);
 }
