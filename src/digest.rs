@@ -4,7 +4,10 @@
 //! contents are the same. Knows nothing of files.
 
 use std::fmt;
+use std::panic::resume_unwind;
 use std::str::FromStr;
+use std::sync::mpsc;
+use std::thread;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha1::Digest as _;
@@ -192,17 +195,6 @@ impl Hasher {
         self.size += piece.len() as u64;
     }
 
-    /// Returns functions that add pieces to each of the two hashes, the slower one first. Two
-    /// threads can call them; each must add all pieces in order.
-    pub fn halves(&mut self) -> (impl FnMut(&[u8]) + Send, impl FnMut(&[u8]) + Send) {
-        let Self { sha1, blake3, size } = self;
-        let fast = |piece: &[u8]| {
-            blake3.update(piece);
-            *size += piece.len() as u64;
-        };
-        (|piece: &[u8]| sha1.update(piece), fast)
-    }
-
     /// Returns the digest of all pieces together.
     pub fn finish(self) -> Digest {
         Digest {
@@ -212,6 +204,63 @@ impl Hasher {
             bytes: None,
         }
     }
+}
+
+/// The least size of a file that two threads hash faster than one, in bytes.
+pub const LARGE: u64 = 8 << 20;
+
+/// The size of a buffer that one thread reads and hashes, in bytes: large enough to be cheap, small enough for
+/// the CPU's cache.
+pub const PIECE: usize = 64 << 10;
+
+/// The size of a buffer that is passed between threads, which takes some time, in bytes.
+const LARGE_PIECE: usize = 512 << 10;
+
+/// The number of such buffers.
+const PIECES: usize = 4;
+
+/// Hashes contents in two threads: another one computes the SHA-1, which is by far the slowest step and cannot
+/// be divided. `fill` reads the next piece into a buffer, and returns its size, or 0 at the end. `None` if no
+/// thread can be started; then nothing was read.
+///
+/// # Errors
+///
+/// Fails with what `fill` returns.
+pub fn hash_by_two<E>(
+    mut fill: impl FnMut(&mut [u8]) -> Result<usize, E>,
+) -> Result<Option<Digest>, E> {
+    let Hasher { mut sha1, mut blake3, mut size } = Hasher::default();
+    let (full, filled) = mpsc::channel::<(Vec<u8>, usize)>();
+    let (empty, free) = mpsc::channel();
+    let sha1 = thread::scope(|scope| {
+        let hash = || {
+            // The other thread may have failed, so a send may fail.
+            let (filled, empty) = (filled, empty);
+            (0..PIECES).for_each(|_| drop(empty.send(vec![0; LARGE_PIECE])));
+            for (piece, count) in filled {
+                sha1.update(&piece[..count]);
+                drop(empty.send(piece));
+            }
+            sha1
+        };
+        let Ok(other) = thread::Builder::new().name("sha1".to_owned()).spawn_scoped(scope, hash)
+        else {
+            return Ok(None);
+        };
+        let full = full;
+        while let Ok(mut piece) = free.recv() {
+            let count = fill(&mut piece)?;
+            if count == 0 {
+                break;
+            }
+            blake3.update(&piece[..count]);
+            size += count as u64;
+            drop(full.send((piece, count)));
+        }
+        drop(full);
+        Ok(Some(other.join().unwrap_or_else(|panic| resume_unwind(panic))))
+    })?;
+    Ok(sha1.map(|sha1| Hasher { sha1, blake3, size }.finish()))
 }
 
 /// The id of a Git object, in hexadecimal: 40 digits, or 64 in a SHA-256 repository.
@@ -275,6 +324,8 @@ impl From<ObjectId> for String {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     #[test]
@@ -307,13 +358,23 @@ mod tests {
     }
 
     #[test]
-    fn halves_make_the_same_digest_as_the_whole() {
-        let mut hasher = Hasher::default();
-        let (mut one, mut other) = hasher.halves();
-        ["a", "bc"].into_iter().for_each(|piece| one(piece.as_bytes()));
-        ["ab", "c"].into_iter().for_each(|piece| other(piece.as_bytes()));
-        drop((one, other));
-        assert_eq!(hasher.finish(), Digest::of(b"abc"));
+    fn two_threads_make_the_same_digest_as_one() {
+        for size in [0, 1, LARGE_PIECE, 10 * LARGE_PIECE + 1] {
+            let contents: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
+            let mut rest = contents.as_slice();
+            let digest = hash_by_two(|piece| io::Read::read(&mut rest, piece)).unwrap();
+            assert_eq!(digest, Some(Digest::of(&contents)));
+        }
+    }
+
+    #[test]
+    fn an_error_of_one_thread_ends_both() {
+        let mut left = 20;
+        let read = hash_by_two(|piece| {
+            left -= 1;
+            if left > 0 { Ok(piece.len()) } else { Err("no more") }
+        });
+        assert_eq!(read, Err("no more"));
     }
 
     #[test]

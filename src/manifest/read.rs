@@ -16,21 +16,12 @@ use super::format::Manifest;
 use super::path::split;
 use super::scan::{Scan, Watch};
 use crate::cache::FileStat;
-use crate::digest::{Digest, Hasher};
+use crate::digest::{Digest, Hasher, LARGE, PIECE, hash_by_two};
 
 /// How many directories and entries a batch has at most: each directory stays open until its files are
 /// read.
 const DIRECTORIES: usize = 64;
 const ENTRIES: usize = 4096;
-
-/// How much is read at a time, in bytes: large enough to be cheap, small enough for the cache.
-const PIECE: usize = 64 << 10;
-
-/// The same where a piece goes from one thread to the other, which takes some time.
-const LARGE_PIECE: usize = 512 << 10;
-
-/// From so many bytes on, two threads hash a file faster than one.
-const LARGE: u64 = 8 << 20;
 
 /// Some entries that are hashed together.
 #[derive(Default)]
@@ -219,9 +210,13 @@ impl<'a> OpenFile<'a> {
             Some(clone) => Some(std::mem::replace(&mut self.file, clone.file.into())),
             None => None,
         };
-        let digest = match halve && stat.size >= LARGE {
-            true => self.hash_in_halves(path)?,
-            false => self.hash(path, stat.size)?,
+        let by_two = match halve && stat.size >= LARGE {
+            true => hash_by_two(|piece| self.fill(piece, path))?,
+            false => None,
+        };
+        let digest = match by_two {
+            Some(digest) => digest,
+            None => self.hash(path, stat.size)?,
         };
         if let Some(copy) = &self.copy {
             copy.finish(digest.size).map_err(|source| DirectoryError::write(path, source))?;
@@ -248,27 +243,6 @@ impl<'a> OpenFile<'a> {
                 return Ok(hasher.finish());
             }
         }
-    }
-
-    /// Does the same in two threads: while one takes the SHA-1 of a piece, which is the slowest step, the
-    /// other one takes its BLAKE3 and reads the next.
-    fn hash_in_halves(&mut self, path: &[u8]) -> Result<Digest, DirectoryError> {
-        let mut hasher = Hasher::default();
-        let (mut slow, mut fast) = hasher.halves();
-        let (mut piece, mut next) = (vec![0; LARGE_PIECE], vec![0; LARGE_PIECE]);
-        let mut count = self.fill(&mut piece, path)?;
-        while count > 0 {
-            let current = &piece[..count];
-            let others = || {
-                fast(current);
-                self.fill(&mut next, path)
-            };
-            let ((), filled) = rayon::join(|| slow(current), others);
-            count = filled?;
-            std::mem::swap(&mut piece, &mut next);
-        }
-        drop((slow, fast));
-        Ok(hasher.finish())
     }
 
     /// Reads the next piece; returns how much there was, or 0 at the end.

@@ -1,7 +1,6 @@
 //! Reading a file to its end once: hashing it and, optionally, copying it.
 //!
-//! The SHA-1 of a large file is computed by a thread of its own: it is by far the slowest step, and
-//! cannot be divided. doc/performance.md has measurements.
+//! The SHA-1 of a large file is computed by a thread of its own. doc/performance.md has measurements.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind::{Interrupted, WouldBlock};
@@ -11,8 +10,8 @@ use std::num::NonZeroUsize;
 use std::os::unix::fs::OpenOptionsExt;
 use std::panic::resume_unwind;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, mpsc};
 use std::thread;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -20,23 +19,10 @@ use rustix::fs::{OFlags, ioctl_ficlone};
 use rustix::io::Errno;
 
 use super::{Disk, Doing, Metadata, Result, StorageError, attempt, fault, lock};
-use crate::digest::{Digest, Hasher};
-
-/// The least size of a large file, in bytes: a second thread helps, and reading it twice is
-/// noticed.
-pub(in crate::storage) const LARGE: u64 = 8 << 20;
-
-/// The size of a buffer, in bytes: large enough to be cheap, small enough for the CPU's cache.
-const PIECE: usize = 64 << 10;
+use crate::digest::{Digest, Hasher, LARGE, PIECE, hash_by_two};
 
 /// The least size of a buffer, in bytes: the sizes of files in `/proc` are 0.
 const SMALL_PIECE: usize = 4 << 10;
-
-/// The size of a buffer that is passed between threads, which takes some time, in bytes.
-const LARGE_PIECE: usize = 512 << 10;
-
-/// The number of such buffers.
-const PIECES: usize = 4;
 
 /// The time to wait for a pipe before checking for an interruption.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -151,10 +137,15 @@ impl<'a> Reading<'a> {
 
     /// Reads the file to its end, piece by piece. Returns the digest.
     fn pieces(&mut self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Digest> {
-        if self.is_large()
-            && let Some(digest) = self.pieces_for_two(each)?
-        {
-            return Ok(digest);
+        if self.is_large() {
+            let fill = |piece: &mut [u8]| {
+                let count = self.fill(piece)?;
+                each(&piece[..count])?;
+                Ok(count)
+            };
+            if let Some(digest) = hash_by_two(fill)? {
+                return Ok(digest);
+            }
         }
         let mut hasher = Hasher::default();
         let mut piece = vec![0; self.piece()];
@@ -166,46 +157,6 @@ impl<'a> Reading<'a> {
             hasher.update(&piece[..count]);
             each(&piece[..count])?;
         }
-    }
-
-    /// Reads the file in two threads; `None` if no second one can be started.
-    fn pieces_for_two(
-        &mut self,
-        each: &mut dyn FnMut(&[u8]) -> Result<()>,
-    ) -> Result<Option<Digest>> {
-        let mut hasher = Hasher::default();
-        let (mut slow, mut fast) = hasher.halves();
-        let (full, filled) = mpsc::channel::<(Vec<u8>, usize)>();
-        let (empty, free) = mpsc::channel();
-        let helped = thread::scope(|scope| {
-            let hash = || {
-                // The other thread may have failed, so a send may fail.
-                let (filled, empty) = (filled, empty);
-                (0..PIECES).for_each(|_| drop(empty.send(vec![0; LARGE_PIECE])));
-                for (piece, count) in filled {
-                    slow(&piece[..count]);
-                    drop(empty.send(piece));
-                }
-            };
-            let Ok(_) = thread::Builder::new().name("sha1".to_owned()).spawn_scoped(scope, hash)
-            else {
-                return Ok(false);
-            };
-            let full = full;
-            // A panic of the other thread is a panic of the scope.
-            while let Ok(mut piece) = free.recv() {
-                let count = self.fill(&mut piece)?;
-                if count == 0 {
-                    break;
-                }
-                fast(&piece[..count]);
-                each(&piece[..count])?;
-                drop(full.send((piece, count)));
-            }
-            Ok(true)
-        })?;
-        drop((slow, fast));
-        Ok(helped.then(|| hasher.finish()))
     }
 
     /// Reads the next piece. Returns its size in bytes, 0 at the end.
@@ -287,7 +238,7 @@ mod tests {
         let disk = Disk::open(dir.path()).unwrap();
         let (file, copy) = (dir.path().join("file"), dir.path().join("copy"));
         let large = usize::try_from(LARGE).unwrap();
-        for size in [0, 1, PIECE, PIECE + 1, large - 1, large, large + LARGE_PIECE + 1] {
+        for size in [0, 1, PIECE, PIECE + 1, large - 1, large, large + PIECE + 1] {
             let contents = contents(size);
             fs::write(&file, &contents).unwrap();
             let mut reading = disk.reading(&file).unwrap();
