@@ -2,14 +2,13 @@
 //! The work tree is not used, since it may change at any time.
 
 use std::collections::HashMap;
-use std::io;
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::CallError;
+use super::tree::{TreeError, each_file};
 use crate::digest::ObjectId;
 use crate::executor::VerifiedPath;
-use crate::git::{TreeFileKind, Trees};
+use crate::git::{TreeFile, TreeFileKind, Trees};
 use crate::storage::{FoundTree, NewTree, Storage, StorageError};
 use crate::task::name::ComputationName;
 use crate::task::workflow::Computation;
@@ -104,23 +103,13 @@ impl<'a> Exports<'a> {
 
 /// Fills a new directory with the files of a tree.
 fn fill(new: &NewTree<'_>, trees: &Trees, tree: &ObjectId) -> Result<(), CallError> {
-    let mut failed = None;
-    let filled = trees.files(tree, &mut |file| {
-        write(new, &file.path, file.kind).map_err(|error| {
-            failed = Some(error);
-            io::ErrorKind::Other.into()
-        })
-    });
-    match failed {
-        Some(error) => Err(error.into()),
-        None => filled.map_err(CallError::Tree),
-    }
-}
-
-fn write(new: &NewTree<'_>, path: &Path, kind: TreeFileKind) -> Result<(), StorageError> {
-    match kind {
-        TreeFileKind::Plain(contents) => new.file(path, &contents, false),
-        TreeFileKind::Executable(contents) => new.file(path, &contents, true),
-        TreeFileKind::Link(target) => new.link(path, &target),
-    }
+    each_file(trees, tree, &|TreeFile { path, kind }| match kind {
+        TreeFileKind::Plain(contents) => new.file(&path, &contents, false),
+        TreeFileKind::Executable(contents) => new.file(&path, &contents, true),
+        TreeFileKind::Link(target) => new.link(&path, &target),
+    })
+    .map_err(|error| match error {
+        TreeError::Storage(error) => error.into(),
+        error => CallError::Tree(error.into()),
+    })
 }

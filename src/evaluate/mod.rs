@@ -13,6 +13,7 @@ mod hint;
 mod outcome;
 mod scheduler;
 mod step;
+mod tree;
 mod version;
 mod work;
 
@@ -23,6 +24,7 @@ use std::time::Duration;
 pub use self::evaluation::{Evaluation, Files};
 pub use self::exports::Exports;
 pub use self::outcome::{CallError, EvaluateError, Event, Outcome, Unfinished};
+pub use self::tree::{TreeError, export_tree};
 use crate::executor::Executor;
 use crate::storage::ResultName;
 

@@ -12,7 +12,7 @@ use super::GitResult;
 use super::opening::{open, open_submodule};
 
 /// A repository with its submodules, which are opened when one is asked for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Repositories {
     pub(super) task: Repository,
     /// Some in its work tree that are no submodules.

@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
+use std::num::NonZeroUsize;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use gix::ObjectId;
 use gix::bstr::ByteSlice;
@@ -73,28 +77,52 @@ impl Trees {
         &self.dir
     }
 
-    /// Passes all files of a tree, and of the submodules in it, to a function, in the order of
-    /// their paths.
+    /// Passes all files of a tree, and of the submodules in it, to a function, in any order. Several threads read a
+    /// large tree, and call the function at the same time.
+    ///
+    /// The files are as Git records them: nothing converts or replaces their contents. Empty directories
+    /// are left out.
     ///
     /// # Errors
     ///
-    /// Fails if Git's data cannot be read, or the function fails.
+    /// Fails if Git's data cannot be read, a submodule is not cloned, or the function fails.
     pub fn files(
         &self,
         tree: &digest::ObjectId,
-        tell: &mut dyn FnMut(TreeFile) -> io::Result<()>,
+        tell: &(dyn Fn(TreeFile) -> io::Result<()> + Sync),
     ) -> GitResult<()> {
-        self.with(|repositories| {
-            for (path, (kind, id)) in listing(repositories, tree)? {
-                let contents = blob(repositories, id)?;
-                let kind = match kind {
-                    EntryKind::Link => TreeFileKind::Link(OsString::from_vec(contents).into()),
-                    EntryKind::BlobExecutable => TreeFileKind::Executable(contents),
-                    _ => TreeFileKind::Plain(contents),
-                };
-                tell(TreeFile { path, kind })?;
+        let (files, repositories) = self.with(|it| Ok((listing(it, tree)?, it.clone())))?;
+        let files: Vec<(PathBuf, FileEntry)> = files.into_iter().collect();
+        let next = &AtomicUsize::new(0);
+        let tell_parts = |repositories: Repositories| -> GitResult<()> {
+            let next = || files.chunks(PART).nth(next.fetch_add(1, Ordering::Relaxed));
+            while let Some(part) = next() {
+                for (path, (kind, id)) in part {
+                    tell(file(&repositories, path, *kind, *id)?)?;
+                }
             }
             Ok(())
+        };
+        let stopping = |repositories| {
+            let told = tell_parts(repositories);
+            if told.is_err() {
+                next.store(files.len(), Ordering::Relaxed);
+            }
+            told
+        };
+        let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        thread::scope(|scope| {
+            // Without another thread, this one does all of it.
+            let spawn = |_| {
+                let repositories = repositories.clone();
+                thread::Builder::new().spawn_scoped(scope, || stopping(repositories)).ok()
+            };
+            let others = (1..cores.min(files.len().div_ceil(PART))).map_while(spawn);
+            let others: Vec<_> = others.collect();
+            let own = stopping(repositories.clone());
+            let others =
+                others.into_iter().map(|it| it.join().unwrap_or_else(|it| resume_unwind(it)));
+            others.fold(own, Result::and)
         })
     }
 
@@ -140,6 +168,9 @@ impl Trees {
         Ok(Repositories::of(task, draft.repositories))
     }
 }
+
+/// How many files a thread reads before it looks for more.
+const PART: usize = 64;
 
 /// From so many bytes on, a file is none of a tree that Git keeps: 4 GiB.
 const TOO_LARGE: u64 = 1 << 32;
@@ -189,6 +220,21 @@ fn id_of(files: &BTreeMap<PathBuf, FileEntry>, hash: gix::hash::Kind) -> GitResu
     })
 }
 
+fn file(
+    repositories: &Repositories,
+    path: &Path,
+    kind: EntryKind,
+    id: ObjectId,
+) -> GitResult<TreeFile> {
+    let contents = blob(repositories, id)?;
+    let kind = match kind {
+        EntryKind::Link => TreeFileKind::Link(OsString::from_vec(contents).into()),
+        EntryKind::BlobExecutable => TreeFileKind::Executable(contents),
+        _ => TreeFileKind::Plain(contents),
+    };
+    Ok(TreeFile { path: path.to_owned(), kind })
+}
+
 pub(super) fn listing(
     repositories: &Repositories,
     tree: &digest::ObjectId,
@@ -199,7 +245,11 @@ pub(super) fn listing(
         let repository = repositories.needed(id)?;
         for entry in object(repository, id)?.try_into_tree()?.iter() {
             let entry = entry?;
-            let path = dir.join(OsStr::from_bytes(entry.filename()));
+            let name = OsStr::from_bytes(entry.filename());
+            if !is_file_name(name) {
+                return Err(format!("the tree {id} has an entry {name:?}, which is no name").into());
+            }
+            let path = dir.join(name);
             match entry.kind() {
                 EntryKind::Tree => trees.push((path, entry.object_id())),
                 EntryKind::Commit => {
@@ -215,6 +265,12 @@ pub(super) fn listing(
         }
     }
     Ok(files)
+}
+
+/// Whether a directory can have an entry with this name. Git checks out no other, but keeps any.
+fn is_file_name(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    !matches!(name, b"" | b"." | b".." | b".git") && !name.contains(&b'/')
 }
 
 pub(super) fn blob(repositories: &Repositories, id: ObjectId) -> GitResult<Vec<u8>> {

@@ -3,12 +3,17 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use compeval::digest::ObjectId;
+use compeval::evaluate::{TreeError, export_tree};
 use compeval::git::{TreeFile, TreeFileKind, Trees};
+use compeval::manifest::{DirectoryError, Scan};
 
 use super::world::{World, edit};
 use super::{git, items, line};
@@ -91,6 +96,19 @@ fn tree(dir: &Path, commit: &str) -> ObjectId {
     line(dir, &["rev-parse", &format!("{commit}^{{tree}}")]).parse().unwrap()
 }
 
+/// All files of a tree, sorted.
+fn files(trees: &Trees, tree: &ObjectId) -> Vec<TreeFile> {
+    let files = Mutex::new(Vec::new());
+    let tell = |file| {
+        files.lock().unwrap().push(file);
+        Ok(())
+    };
+    trees.files(tree, &tell).unwrap();
+    let mut files = files.into_inner().unwrap();
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    files
+}
+
 #[test]
 fn an_export_is_the_tree_that_git_lists() {
     let (mut links, mut executable, mut deepest) = (0, 0, 0);
@@ -101,12 +119,7 @@ fn an_export_is_the_tree_that_git_lists() {
         for (commit, dir) in &oracle.commits {
             let mut expected = BTreeMap::new();
             oracle.files(commit, Path::new(""), &mut expected);
-            let mut files = Vec::new();
-            let mut tell = |file| {
-                files.push(file);
-                Ok(())
-            };
-            trees.files(&tree(dir, commit), &mut tell).unwrap();
+            let files = files(&trees, &tree(dir, commit));
             for file in &files {
                 match file.kind {
                     TreeFileKind::Link(_) => links += 1,
@@ -154,14 +167,94 @@ fn a_directory_is_as_exported_if_git_archive_made_it() {
         let tree = tree(&world.top(), &head);
         archive(&oracle, &head, &dir);
         assert!(trees.are_in(&dir, &tree).unwrap(), "CE_SEED={seed}");
-        let mut before = 0;
-        trees
-            .files(&tree, &mut |_| {
-                before += 1;
-                Ok(())
-            })
-            .unwrap();
+        let before = files(&trees, &tree).len();
         fs::write(dir.join(format!("one of {}", before + 1)), "").unwrap();
         assert!(!trees.are_in(&dir, &tree).unwrap(), "CE_SEED={seed}");
     }
+}
+
+#[test]
+fn the_manifest_of_an_export_is_that_of_what_git_archive_made() {
+    let (mut values, mut refused) = (0, 0);
+    for seed in seeds(12) {
+        let (mut world, mut random) = (World::new(), Random::new(seed));
+        history(&mut world, &mut random, 2);
+        let (oracle, trees) = (Oracle::new(&world), Trees::new(&world.top()));
+        let (head, dir) = (repository::head(&world.top()), world.root().join("archive"));
+        archive(&oracle, &head, &dir);
+        // A submodule without files, in an archive a directory, is nothing in a tree.
+        remove_empty(&dir);
+        let stop = &AtomicBool::new(false);
+        let expected = Scan::at(&dir, stop).and_then(|scan| scan.read(stop, &AtomicU64::new(0)));
+        match (export_tree(&trees, &tree(&world.top(), &head), &|_| Ok(())), expected) {
+            (Ok(found), Ok(expected)) => {
+                assert_eq!(found, expected, "CE_SEED={seed}");
+                values += 1;
+            }
+            (Err(TreeError::Entry { .. }), Err(DirectoryError::Refused(_))) => refused += 1,
+            other => panic!("CE_SEED={seed}: {other:?}"),
+        }
+    }
+    assert!(values > 0 && refused > 0, "{values} {refused}");
+}
+
+/// Removes the directories that hold no files.
+fn remove_empty(dir: &Path) {
+    for entry in walkdir::WalkDir::new(dir).min_depth(1).contents_first(true) {
+        // Directories with entries stay.
+        drop(fs::remove_dir(entry.unwrap().path()));
+    }
+}
+
+#[test]
+fn a_large_tree_is_read_by_several_threads_and_an_error_ends_it() {
+    let dir = tempfile::tempdir().unwrap();
+    for number in 0..1000 {
+        let file = dir.path().join(format!("d{}/{number}", number % 7));
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, format!("{number}\n")).unwrap();
+    }
+    let commit = repository::commit(dir.path(), LAB, "many\n");
+    let (trees, tree) = (Trees::new(dir.path()), tree(dir.path(), &commit));
+    let found = files(&trees, &tree);
+    assert_eq!(found.len(), 1000);
+    assert!(found.is_sorted_by(|one, other| one.path < other.path), "each file once");
+    let told = AtomicU64::new(0);
+    let failing = trees.files(&tree, &|file| {
+        told.fetch_add(1, Ordering::Relaxed);
+        if file.path.ends_with("500") { Err(io::Error::other("full")) } else { Ok(()) }
+    });
+    assert_eq!(failing.unwrap_err().to_string(), "full");
+    assert!(told.into_inner() < 1000);
+}
+
+#[test]
+fn a_name_that_leads_elsewhere_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    repository::init(dir.path());
+    let blob = git_with(dir.path(), &["hash-object", "-w", "--stdin"], b"text");
+    for name in ["..", ".", ".git", "../a", "a/b", "/a"] {
+        let mut data = format!("100644 {name}\0").into_bytes();
+        data.extend(hex_bytes(&blob));
+        let arguments = ["hash-object", "-t", "tree", "-w", "--literally", "--stdin"];
+        let tree: ObjectId = git_with(dir.path(), &arguments, &data).parse().unwrap();
+        let error = Trees::new(dir.path()).files(&tree, &|_| Ok(())).unwrap_err().to_string();
+        assert!(error.ends_with(&format!("has an entry {name:?}, which is no name")), "{error}");
+    }
+}
+
+/// What Git prints if it is given a text.
+fn git_with(dir: &Path, arguments: &[&str], text: &[u8]) -> String {
+    let mut git = Command::new("git");
+    git.current_dir(dir).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut git = git.spawn().unwrap();
+    git.stdin.take().unwrap().write_all(text).unwrap();
+    let output = git.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn hex_bytes(digits: &str) -> Vec<u8> {
+    let digits: Vec<u8> = digits.chars().map(|c| c.to_digit(16).unwrap() as u8).collect();
+    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }

@@ -1,0 +1,91 @@
+//! Git trees as directories: their files, and the manifests of those that are values.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use crate::digest::{Digest, ObjectId};
+use crate::git::{TreeFile, TreeFileKind, Trees};
+use crate::manifest::{EntryKind, Manifest, ManifestEntry, ManifestFault};
+use crate::storage::StorageError;
+
+/// The reason why a tree is not to be had as a directory.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// Git's data cannot be read.
+    #[error(transparent)]
+    Git(Box<dyn std::error::Error + Send + Sync>),
+    /// The tree has an entry that no value has.
+    #[error("the tree {tree} cannot be a value: {fault}")]
+    Entry {
+        /// The first digits of its id.
+        tree: String,
+        /// What is wrong.
+        fault: ManifestFault,
+    },
+    /// A file could not be written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// Passes all files of a tree to a function, in any order, from several threads.
+///
+/// # Errors
+///
+/// Fails if Git's data cannot be read, or with what the function returns.
+pub(super) fn each_file(
+    trees: &Trees,
+    tree: &ObjectId,
+    act: &(dyn Fn(TreeFile) -> Result<(), StorageError> + Sync),
+) -> Result<(), TreeError> {
+    let failed = Mutex::new(None);
+    let passed = trees.files(tree, &|file| {
+        act(file).map_err(|error| {
+            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            io::ErrorKind::Other.into()
+        })
+    });
+    match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error.into()),
+        None => passed.map_err(TreeError::Git),
+    }
+}
+
+/// Passes all files of a tree to a function, and returns the manifest of the directory that has them. The
+/// threads that read the files also hash them: nothing is read again.
+///
+/// # Errors
+///
+/// Fails if Git's data cannot be read, or with what the function returns. Fails at the end if the tree has an
+/// entry that no value has, such as a link that leads out.
+pub fn export_tree(
+    trees: &Trees,
+    tree: &ObjectId,
+    act: &(dyn Fn(TreeFile) -> Result<(), StorageError> + Sync),
+) -> Result<Manifest, TreeError> {
+    let entries = Mutex::new(Vec::new());
+    each_file(trees, tree, &|file| {
+        let entry = entry(&file);
+        act(file)?;
+        entries.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
+        Ok(())
+    })?;
+    let entries = entries.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Manifest::new(entries)
+        .map_err(|error| TreeError::Entry { tree: tree.short().to_owned(), fault: error.fault })
+}
+
+fn entry(TreeFile { path, kind }: &TreeFile) -> ManifestEntry<Digest> {
+    let bytes = |path: &Path| path.as_os_str().as_bytes().into();
+    let file = |contents: &[u8], executable| {
+        let contents = Digest::of(contents);
+        EntryKind::File { contents, executable }
+    };
+    let kind = match kind {
+        TreeFileKind::Plain(contents) => file(contents, false),
+        TreeFileKind::Executable(contents) => file(contents, true),
+        TreeFileKind::Link(target) => EntryKind::Link { target: bytes(target) },
+    };
+    ManifestEntry { path: bytes(path), kind }
+}
