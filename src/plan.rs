@@ -7,13 +7,17 @@
 use std::collections::HashMap;
 
 use crate::task::name::StorageName;
-use crate::task::workflow::{ComputationId, InputId, Node, NodeId, TaskFileId, Workflow, ids};
+use crate::task::workflow::{
+    ComputationId, InputId, Node, NodeId, TaskFileId, TaskTreeId, Workflow, ids,
+};
 
 ids! {
     /// A call of a [`Plan`].
     CallId
     /// A literal of a [`Plan`].
     LiteralId
+    /// A Git tree of a [`Plan`].
+    PlannedTreeId
 }
 
 /// The source of a file.
@@ -32,6 +36,22 @@ pub enum Source {
         /// The number of the output.
         number: u8,
     },
+    /// A Git tree, or the id of its commit.
+    Tree {
+        /// The tree.
+        tree: PlannedTreeId,
+        /// 0 for the directory, 1 for its commit's id.
+        number: u8,
+    },
+}
+
+/// A Git tree that is a value, and the source of its revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PlannedTree {
+    /// The repository, and the path in it.
+    pub tree: TaskTreeId,
+    /// The source of the revision, unless it is the recorded one.
+    pub revision: Option<Source>,
 }
 
 /// A computation to be called, and the sources of its inputs.
@@ -44,12 +64,14 @@ pub struct Planned {
 }
 
 /// A node of the workflow in the plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// The node takes its files from a call.
     Call(CallId),
     /// The node is a file that exists before any call.
     Leaf(Source),
+    /// The node takes its values from a Git tree.
+    Tree(PlannedTreeId),
 }
 
 /// The unique calls of a workflow, each after those that it reads from.
@@ -58,6 +80,7 @@ pub struct Plan {
     calls: Vec<Planned>,
     dependents: Dependents,
     literals: Vec<StorageName>,
+    trees: Vec<PlannedTree>,
     steps: Vec<Step>,
     outputs: Vec<Source>,
 }
@@ -72,9 +95,9 @@ impl Plan {
         }
         let mut outputs = Vec::new();
         plan.sources(workflow, workflow.root(), &mut outputs);
-        let Planner { calls, literals, steps, .. } = plan;
-        let dependents = Dependents::new(&calls);
-        Self { calls, dependents, literals, steps, outputs }
+        let Planner { calls, literals, trees, steps, .. } = plan;
+        let dependents = Dependents::new(&calls, &trees);
+        Self { calls, dependents, literals, trees, steps, outputs }
     }
 
     /// All calls, each after those that it reads from.
@@ -92,6 +115,26 @@ impl Plan {
         &self.literals
     }
 
+    /// The Git trees that are values, each after those that its revision depends on.
+    pub fn trees(&self) -> impl ExactSizeIterator<Item = (PlannedTreeId, &PlannedTree)> {
+        self.trees.iter().enumerate().map(|(at, tree)| (PlannedTreeId::at(at), tree))
+    }
+
+    /// The Git tree with this id.
+    pub fn tree(&self, id: PlannedTreeId) -> &PlannedTree {
+        &self.trees[id.index()]
+    }
+
+    /// The call that must end before a source is known, if there is one.
+    pub fn awaited(&self, source: Source) -> Option<CallId> {
+        awaited(&self.trees, source)
+    }
+
+    /// The source that decides when this one is known: of a tree, what its revision comes from in the end.
+    pub fn origin(&self, source: Source) -> Source {
+        origin(&self.trees, source)
+    }
+
     /// The step of a node of the workflow.
     pub fn step(&self, node: NodeId) -> Step {
         self.steps[node.index()]
@@ -102,14 +145,14 @@ impl Plan {
         &self.outputs
     }
 
-    /// The calls that read an output of this one, once for each input that does.
+    /// The calls that wait for this one, once for each input that does.
     pub fn dependents(&self, id: CallId) -> &[CallId] {
         self.dependents.of(id)
     }
 
-    /// The number of inputs that are outputs of other calls.
+    /// The number of inputs that are not known until another call has ended.
     pub fn pending_inputs(&self, id: CallId) -> usize {
-        self.call(id).inputs.iter().filter(|source| matches!(source, Source::Output { .. })).count()
+        self.call(id).inputs.iter().filter(|source| self.awaited(**source).is_some()).count()
     }
 }
 
@@ -118,6 +161,8 @@ struct Planner {
     calls: Vec<Planned>,
     known: HashMap<(ComputationId, Box<[Source]>), CallId>,
     literals: Vec<StorageName>,
+    trees: Vec<PlannedTree>,
+    known_trees: HashMap<PlannedTree, PlannedTreeId>,
     steps: Vec<Step>,
 }
 
@@ -141,6 +186,17 @@ impl Planner {
                 }
                 Step::Call(id)
             }
+            Node::Tree { tree, inputs, .. } => {
+                let mut sources = Vec::new();
+                inputs.iter().for_each(|input| self.sources(workflow, input.node, &mut sources));
+                let planned = PlannedTree { tree: *tree, revision: sources.first().copied() };
+                let next = PlannedTreeId::at(self.trees.len());
+                let id = *self.known_trees.entry(planned).or_insert(next);
+                if id == next {
+                    self.trees.push(planned);
+                }
+                Step::Tree(id)
+            }
         }
     }
 
@@ -150,8 +206,11 @@ impl Planner {
             (Step::Call(call), Node::Computation { outputs, .. }) => {
                 sources.extend(outputs.numbers().map(|number| Source::Output { call, number }));
             }
+            (Step::Tree(tree), Node::Tree { outputs, .. }) => {
+                sources.extend(outputs.numbers().map(|number| Source::Tree { tree, number }));
+            }
             (Step::Leaf(source), _) => sources.push(source),
-            (Step::Call(_), _) => {}
+            (Step::Call(_) | Step::Tree(_), _) => {}
         }
     }
 }
@@ -164,9 +223,9 @@ struct Dependents {
 }
 
 impl Dependents {
-    fn new(calls: &[Planned]) -> Self {
+    fn new(calls: &[Planned], trees: &[PlannedTree]) -> Self {
         let mut begins = vec![0_u32; calls.len() + 1];
-        for call in edges(calls).map(|(_, from)| from) {
+        for call in edges(calls, trees).map(|(_, from)| from) {
             begins[call.index() + 1] += 1;
         }
         for at in 1..begins.len() {
@@ -174,7 +233,7 @@ impl Dependents {
         }
         let mut next = begins.clone();
         let mut dependents = vec![CallId::at(0); begins.last().map_or(0, |all| *all as usize)];
-        for (dependent, from) in edges(calls) {
+        for (dependent, from) in edges(calls, trees) {
             let place = &mut next[from.index()];
             dependents[*place as usize] = dependent;
             *place += 1;
@@ -187,13 +246,27 @@ impl Dependents {
     }
 }
 
-fn edges(calls: &[Planned]) -> impl Iterator<Item = (CallId, CallId)> {
+fn edges(calls: &[Planned], trees: &[PlannedTree]) -> impl Iterator<Item = (CallId, CallId)> {
     calls.iter().enumerate().flat_map(|(at, call)| {
-        call.inputs.iter().filter_map(move |source| match source {
-            Source::Output { call, .. } => Some((CallId::at(at), *call)),
-            Source::Input(_) | Source::Literal(_) | Source::File(_) => None,
-        })
+        let from = call.inputs.iter().filter_map(|source| awaited(trees, *source));
+        from.map(move |from| (CallId::at(at), from))
     })
+}
+
+fn awaited(trees: &[PlannedTree], source: Source) -> Option<CallId> {
+    match origin(trees, source) {
+        Source::Output { call, .. } => Some(call),
+        _ => None,
+    }
+}
+
+fn origin(trees: &[PlannedTree], mut source: Source) -> Source {
+    while let Source::Tree { tree, .. } = source
+        && let Some(revision) = trees[tree.index()].revision
+    {
+        source = revision;
+    }
+    source
 }
 
 #[cfg(test)]
@@ -248,6 +321,28 @@ mod tests {
         }
         let plan = Plan::new(&builder.finish(node));
         assert_eq!(plan.calls().len(), 60);
+    }
+
+    #[test]
+    fn a_call_waits_for_the_revisions_of_its_trees() {
+        let mut builder = Builder::default();
+        let x = builder.intern(Node::Input(InputId::at(0)));
+        let revision = call(&mut builder, 0, &[x], &["0"]);
+        let mut tree = |revision: NodeId, slice| {
+            let inputs = [Argument { label: "".into(), first: 0, last: 0, node: revision }].into();
+            let outputs = Slice::parse([slice]).0;
+            builder.intern(Node::Tree { tree: TaskTreeId::at(0), inputs, outputs })
+        };
+        let commit = tree(revision, "01");
+        let trees = [tree(revision, "00"), tree(commit, "00"), tree(x, "00")];
+        let root = call(&mut builder, 1, &trees, &["0"]);
+        let plan = Plan::new(&builder.finish(root));
+        assert_eq!(plan.trees().len(), 3, "one for each revision");
+        let [first, root] = [0, 1].map(CallId::at);
+        let awaited = plan.call(root).inputs.iter().map(|source| plan.awaited(*source));
+        assert_eq!(awaited.collect::<Vec<_>>(), [Some(first), Some(first), None]);
+        assert_eq!(plan.pending_inputs(root), 2);
+        assert_eq!(plan.dependents(first), [root; 2]);
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! The cache of digests: the contents of large files, by their [`FileStat`], and of directories, by their exact
-//! stamps. All programs share it.
+//! The cache of digests: the contents of large files, by their [`FileStat`], of directories, by their exact
+//! stamps, and of Git trees, by their ids. All programs share it.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::{Cache, FileStat, Table};
-use crate::digest::{Blake3, Digest};
+use crate::digest::{Blake3, Digest, ObjectId};
 
 /// The size of the smallest files whose digests are cached, in bytes. Smaller ones are hashed as fast
 /// as an entry is read.
@@ -49,6 +49,20 @@ fn versions(cache: &Cache) -> Table {
 
 fn directories(cache: &Cache, stamp: &Blake3) -> Table {
     Table::open(cache, &format!("directories/{:02x}", stamp.bytes()[0]), MAX_DIGESTS)
+}
+
+/// Looks up the digest of the directory that a Git tree is.
+pub fn look_up_tree(cache: &Cache, tree: &ObjectId) -> Option<Digest> {
+    trees(cache, tree).look_up(&[tree.full().as_bytes()], |()| true).hit()
+}
+
+/// Inserts the digest of the directory that a Git tree is.
+pub fn insert_tree(cache: &Cache, tree: &ObjectId, digest: Digest) {
+    trees(cache, tree).insert(&[tree.full().as_bytes()], &(), &digest);
+}
+
+fn trees(cache: &Cache, tree: &ObjectId) -> Table {
+    Table::open(cache, &format!("trees/{}", &tree.full()[..2]), MAX_DIGESTS)
 }
 
 /// Inserts the digest of a file with this stat, which must not be racy.

@@ -81,6 +81,7 @@ impl Tool for Bisect {
         let given = self.typed.resolve(&task, &config)?;
         Storage::existing(&given.storage)?;
         let session = Session::open(&self.task, &given.storage, &options)?;
+        let session = session.reading(&self.task, &given.repositories);
         let bad = session.prepare(task, &given.inputs, true)?;
         let mut judge = Judge::new(&session, criterion, bad);
         match judge.search(&range, &mut bisection, &mut print_step) {

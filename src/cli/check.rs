@@ -11,7 +11,7 @@ use crate::load::Uncommitted;
 use crate::plan::Plan;
 use crate::report::say;
 use crate::session::Error;
-use crate::task::expression::written_leaf;
+use crate::task::expression::written_alone;
 use crate::task::name::nearest;
 use crate::words::counted;
 
@@ -32,7 +32,7 @@ impl Tool for Check {
         for (node, name) in task.unknown_names().filter(|(_, name)| !name.is_empty()) {
             let inputs: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
             let nearest = nearest(name, &inputs).map(|it| format!("; did you mean {{{it}}}?"));
-            let (value, nearest) = (written_leaf(&task, node), nearest.unwrap_or_default());
+            let (value, nearest) = (written_alone(&task, node), nearest.unwrap_or_default());
             say(
                 "ce",
                 &format_args!(

@@ -85,6 +85,7 @@ impl Tool for Diff {
             true => Session::inspect(&self.task, &given.storage, &options)?,
             false => Session::open(&self.task, &given.storage, &options)?,
         };
+        let session = session.reading(&self.task, &given.repositories);
         let [older, newer] = tasks;
         let newer = session.prepare(newer, &given.inputs, true)?;
         let older = session.prepare_like(older, &newer, titles)?;

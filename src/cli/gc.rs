@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use clap::Parser;
 use jiff::Timestamp;
 
-use super::options::{time, warn_of_links, writable};
+use super::options::{warn_of_links, writable};
+use super::times::time;
 use super::{Tool, say};
 use crate::exit::Exit;
 use crate::git::ReachableSet;

@@ -18,6 +18,7 @@ mod pin;
 mod run;
 mod show;
 mod sym;
+mod times;
 mod verify;
 mod viz;
 mod write;

@@ -10,16 +10,14 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
-use jiff::{Span, Timestamp};
 
 use super::say;
+use super::times::duration;
 use crate::cache::Cache;
 use crate::evaluate::Evaluation;
 use crate::git::{self, Config};
 use crate::load::{self, Loaded, Uncommitted};
-use crate::session::{self, Error, RunOptions};
+use crate::session::{self, Error, Given, RunOptions};
 use crate::storage::{Durability, Finding, InputSource, Storage, Survey, Unrecorded};
 use crate::task::name::nearest;
 use crate::task::workflow::{LIBRARY, Task};
@@ -165,12 +163,6 @@ impl RunArgs {
     }
 }
 
-/// Reads a duration with its unit.
-fn duration(text: &str) -> Result<Duration, String> {
-    let duration: jiff::SignedDuration = text.parse().map_err(|error| format!("{error}"))?;
-    Duration::try_from(duration).map_err(|_| "it is negative".to_owned())
-}
-
 /// Opens a storage that is there, for reading and writing.
 pub(super) fn writable(path: &Path) -> Result<Storage, Error> {
     Storage::existing(path)?;
@@ -202,13 +194,10 @@ pub(super) struct PathArgs {
     /// Give an input as a text: the file that `echo TEXT` would make
     #[arg(short, long = "param", value_name = "NAME=TEXT", value_parser = named_text)]
     params: Vec<(String, String)>,
-}
 
-/// Where the results are, and what the task is given.
-pub(super) struct ResolvedPaths {
-    pub(super) storage: PathBuf,
-    /// `None` for an input that is its default.
-    pub(super) inputs: Vec<Option<InputSource>>,
+    /// Read the repository that the task calls SOURCE from here: a work tree, or a bare repository
+    #[arg(short, long = "repository", value_name = "SOURCE=REPO", value_parser = named_repository, value_hint = clap::ValueHint::DirPath)]
+    repositories: Vec<(String, PathBuf)>,
 }
 
 fn named_text(text: &str) -> Result<(String, String), String> {
@@ -218,17 +207,26 @@ fn named_text(text: &str) -> Result<(String, String), String> {
     }
 }
 
+fn named_repository(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+            Ok((name.to_owned(), path.into()))
+        }
+        _ => Err("write SOURCE=REPO".to_owned()),
+    }
+}
+
 impl PathArgs {
     /// Whether nothing was typed.
     pub(super) const fn is_nothing(&self) -> bool {
-        self.storage.is_none() && self.params.is_empty()
+        self.storage.is_none() && self.params.is_empty() && self.repositories.is_empty()
     }
 
     /// The first argument, and the others as if they had been typed without it.
     pub(super) fn split_first(&self) -> Option<(&Path, Self)> {
         let mut inputs = self.inputs.clone().into_iter();
-        let (storage, params) = (inputs.next(), self.params.clone());
-        Some((self.storage.as_deref()?, Self { storage, inputs: inputs.collect(), params }))
+        let storage = inputs.next();
+        Some((self.storage.as_deref()?, Self { storage, inputs: inputs.collect(), ..self.clone() }))
     }
 
     fn typed(&self) -> impl Iterator<Item = &Path> {
@@ -237,15 +235,16 @@ impl PathArgs {
 
     /// Returns the storage, and the inputs of a task that is not loaded, in each way in which they may be
     /// told apart. There is none if inputs may be given by name: then the task is needed.
-    pub(super) fn candidates(&self, config: &Config) -> Result<Vec<ResolvedPaths>, Error> {
+    pub(super) fn candidates(&self, config: &Config) -> Result<Vec<Given>, Error> {
         let may_be_named = |path: &Path| path.as_os_str().as_encoded_bytes().contains(&b'=');
         if !self.params.is_empty() || self.typed().any(may_be_named) {
             return Ok(Vec::new());
         }
         let typed: Vec<&Path> = self.typed().collect();
-        let resolved = |storage: &Path, files: &[&Path]| ResolvedPaths {
+        let resolved = |storage: &Path, files: &[&Path]| Given {
             storage: storage.to_owned(),
             inputs: files.iter().map(|file| Some(InputSource::from(*file))).collect(),
+            repositories: self.repositories.clone(),
         };
         let first = typed.split_first().map(|(storage, files)| resolved(storage, files));
         let configured = config.storage()?.map(|storage| resolved(&storage, &typed));
@@ -259,8 +258,8 @@ impl PathArgs {
         task: Task,
         strict: &Strict,
     ) -> Result<Evaluation, Error> {
-        let ResolvedPaths { storage, inputs } = self.resolve(&task, &dir.config()?)?;
-        session::look_up(&dir.task, task, &storage, &inputs, strict.unrecorded())
+        let given = self.resolve(&task, &dir.config()?)?;
+        session::look_up(&dir.task, task, &given, strict.unrecorded())
     }
 
     /// Tells the storage from the inputs, and which input each of these is: `NAME=FILE` is the input of
@@ -268,7 +267,7 @@ impl PathArgs {
     /// configuration has one and there are just as many as inputs that are not given by name.
     ///
     /// An input with a default is given by name only.
-    pub(super) fn resolve(&self, task: &Task, config: &Config) -> Result<ResolvedPaths, Error> {
+    pub(super) fn resolve(&self, task: &Task, config: &Config) -> Result<Given, Error> {
         let mut named: Vec<Option<InputSource>> = vec![None; task.inputs.len()];
         let mut name = |at: usize, source| match named[at].replace(source) {
             None => Ok(()),
@@ -314,7 +313,8 @@ impl PathArgs {
             inputs[at] = Some(InputSource::from(*file));
         }
         check_inputs(task, &inputs)?;
-        Ok(ResolvedPaths { storage, inputs })
+        check_repositories(task, &self.repositories)?;
+        Ok(Given { storage, inputs, repositories: self.repositories.clone() })
     }
 }
 
@@ -331,6 +331,24 @@ fn unknown_input(task: &Task, name: &str) -> Error {
     let names: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
     let (task, nearest) = (task.name.to_string(), nearest(name, &names));
     Error::UnknownInput { task, name: name.to_owned(), nearest }
+}
+
+/// Sees to it that the task reads each repository that is named, and that none is named twice.
+fn check_repositories(task: &Task, named: &[(String, PathBuf)]) -> Result<(), Error> {
+    // Texts of inputs may be parts of names.
+    let is_open = task.trees.iter().any(|tree| tree.name.is_open());
+    let known = task.trees.iter().map(|tree| tree.name.written().source().to_owned());
+    let known: Vec<String> = known.collect();
+    for (at, (name, _)) in named.iter().enumerate() {
+        if named[..at].iter().any(|(other, _)| other == name) {
+            return Err(Error::RepositoryTwice(name.clone()));
+        }
+        if !is_open && !known.contains(name) {
+            let (task, nearest) = (task.name.to_string(), nearest(name, &known));
+            return Err(Error::UnknownRepository { task, name: name.clone(), nearest });
+        }
+    }
+    Ok(())
 }
 
 /// Sees to it that each input of the task that is a file can be read.
@@ -350,35 +368,4 @@ fn readable(path: &Path) -> io::Result<()> {
     let metadata = fs::metadata(path)?;
     // Opening a pipe would wait for its writer.
     if metadata.is_file() { fs::File::open(path).map(drop) } else { Ok(()) }
-}
-
-/// Reads a time in the past: a date, which begins at midnight UTC, a time with its zone, or how
-/// long ago it was.
-pub(super) fn time(text: &str) -> Result<Timestamp, String> {
-    if let Ok(time) = text.parse::<Timestamp>() {
-        return Ok(time);
-    }
-    if let Ok(date) = text.parse::<Date>() {
-        let midnight = date.to_zoned(TimeZone::UTC).map_err(|error| error.to_string())?;
-        return Ok(midnight.timestamp());
-    }
-    let span = text.parse::<Span>().and_then(|span| {
-        let now = Timestamp::now().to_zoned(TimeZone::UTC);
-        Ok(now.checked_sub(span)?.timestamp())
-    });
-    span.map_err(|_| "write a date, a time such as 2026-07-31T12:00:00Z, or 7d, 12h".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_is_a_date_a_time_or_a_span() {
-        assert_eq!(time("2026-07-31"), time("2026-07-31T00:00:00Z"));
-        assert_eq!(time("2026-07-31T02:00:00+02:00"), time("2026-07-31T00:00:00Z"));
-        assert!(time("7d").unwrap() < time("12h").unwrap());
-        assert!(time("yesterday").is_err());
-        assert!(time("1y").unwrap() < time("11mo").unwrap());
-    }
 }

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 
 use super::Tool;
-use super::options::{Dirty, PathArgs, ResolvedPaths, RunArgs, TaskDir};
+use super::options::{Dirty, PathArgs, RunArgs, TaskDir};
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
 use crate::git::Trees;
 use crate::load::{self, listed};
 use crate::questions::explain::Explanation;
-use crate::report::{EventPrinter, Json, Quiet, Reporter, TreePrinter, reasons, say};
-use crate::session::{Error, Kept, RunOptions, Session, bind, find_job, with_defaults};
+use crate::report::{EventPrinter, Json, Quiet, Reporter, TreePrinter, harmless, reasons, say};
+use crate::session::{Error, Given, Kept, RunOptions, Session, bind, find_job, with_defaults};
 use crate::storage::{InputSource, ResultName, Site, Storage, TaskVersion};
 
 const PROGRAM: &str = "ce-run";
@@ -71,7 +71,7 @@ impl Tool for Run {
             && let version = TaskVersion::new(&name, &commit, &place)
         {
             // How many inputs the task has is not known: a job of another number is another one.
-            for ResolvedPaths { storage, inputs } in self.typed.candidates(&self.task.config()?)? {
+            for Given { storage, inputs, .. } in self.typed.candidates(&self.task.config()?)? {
                 let inputs: Vec<InputSource> = inputs.into_iter().flatten().collect();
                 if self.print_cached_job(version, &storage, &inputs, out)? {
                     return Ok(Exit::Done);
@@ -80,7 +80,7 @@ impl Tool for Run {
         }
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
         let config = self.task.config()?;
-        let ResolvedPaths { storage, inputs } = self.typed.resolve(&task, &config)?;
+        let Given { storage, inputs, repositories } = self.typed.resolve(&task, &config)?;
         let trees = Trees::new(dir);
         let (task, inputs) = bind(&trees, task, &inputs)?;
         if short_cut
@@ -94,7 +94,7 @@ impl Tool for Run {
         if !self.dry_run && options.isolate {
             load::check_access(dir, &task)?;
         }
-        let session = self.session(&options, &storage)?;
+        let session = self.session(&options, &storage)?.reading(dir, &repositories);
         let forced = self.forced(session.storage())?;
         let session = session.forcing(forced.clone());
         let evaluation = session.prepare(task, &inputs, !self.quiet)?;
@@ -209,6 +209,16 @@ fn publish_job(session: &Session, evaluation: &Evaluation) -> Result<Option<Resu
             let have = if changed.len() == 1 { "has" } else { "have" };
             let changed = listed(changed);
             say(PROGRAM, &format_args!("{NOT_STORED}: {changed} {have} uncommitted changes"));
+        }
+        Kept::Revisions(revisions) => {
+            for (name, revision) in revisions {
+                let why = "may name another commit later: it is no full commit id";
+                let (name, revision) = (name.as_str(), harmless(&revision));
+                say(
+                    PROGRAM,
+                    &format_args!("{NOT_STORED}: the revision {revision} of {name} {why}"),
+                );
+            }
         }
         Kept::ReadOnly => {
             say(PROGRAM, &format_args!("warning: {NOT_STORED}: the storage is read-only"));

@@ -7,7 +7,7 @@ use std::time::Instant;
 use clap::Parser;
 use jiff::Timestamp;
 
-use super::options::time;
+use super::times::time;
 use super::{Tool, say};
 use crate::exit::Exit;
 use crate::report::Bar;

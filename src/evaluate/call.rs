@@ -6,7 +6,7 @@ use super::exports::MAX_TRIES;
 use super::step::{CallStep, Executed, Pending, call_of};
 use super::{Evaluator, Event, Outcome};
 use crate::digest::Digest;
-use crate::plan::{CallId, Planned, Source};
+use crate::plan::{CallId, Planned};
 use crate::storage::{
     Call, Damage, Found, Maintenance, PriorAttempt, ResultName, Sealed, StorageError, Stored,
 };
@@ -32,13 +32,9 @@ impl<'a> Evaluator<'a> {
         let computation = evaluation.computation(id);
         let known = || planned.inputs.iter().map(|source| evaluation.digest(*source));
         let guess = || storage.guess(computation.into(), known());
-        let Some(inputs) = known().collect::<Option<Vec<Digest>>>() else {
-            let name = guess();
-            return CallStep::Ended(match self.execution {
-                Some(_) if self.awaits_interrupted(planned) => Outcome::Interrupted(name),
-                Some(_) => Outcome::Blocked(name),
-                None => Outcome::Missing(name, None),
-            });
+        let inputs = match self.inputs(planned, guess) {
+            Ok(inputs) => inputs,
+            Err(outcome) => return CallStep::Ended(outcome),
         };
         let call = call_of(computation, &inputs);
         let (name, damage) = match storage.find(call) {
@@ -97,6 +93,26 @@ impl<'a> Evaluator<'a> {
             }
             Err(error) => CallStep::Ended(Outcome::failed(name, error)),
         }
+    }
+
+    /// Returns the digests of the inputs of a call, or its outcome if one is not to be had.
+    fn inputs(
+        &self,
+        planned: &Planned,
+        name: impl Fn() -> ResultName,
+    ) -> Result<Vec<Digest>, Outcome> {
+        let sources = planned.inputs.iter().copied();
+        match self.evaluation.make_trees(sources.clone(), self.execution.is_some()) {
+            Err(error) if error.is_interrupted() => return Err(Outcome::Interrupted(name())),
+            Err(error) => return Err(Outcome::failed(name(), error)),
+            Ok(()) => {}
+        }
+        let inputs: Option<_> = sources.map(|source| self.evaluation.digest(source)).collect();
+        inputs.ok_or_else(|| match self.execution {
+            Some(_) if self.awaits_interrupted(planned) => Outcome::Interrupted(name()),
+            Some(_) => Outcome::Blocked(name()),
+            None => Outcome::Missing(name(), None),
+        })
     }
 
     /// Whether a call is executed even if it has outputs.
@@ -163,12 +179,9 @@ impl<'a> Evaluator<'a> {
 
     /// Whether an input is missing only because the user asked to stop.
     fn awaits_interrupted(&self, planned: &Planned) -> bool {
-        planned.inputs.iter().any(|source| match source {
-            Source::Output { call, .. } => {
-                matches!(self.evaluation.outcome(*call), Some(Outcome::Interrupted(_)))
-            }
-            Source::Input(_) | Source::Literal(_) | Source::File(_) => false,
-        })
+        let awaited = planned.inputs.iter().filter_map(|it| self.evaluation.plan.awaited(*it));
+        let mut outcomes = awaited.filter_map(|call| self.evaluation.outcome(call));
+        outcomes.any(|outcome| matches!(outcome, Outcome::Interrupted(_)))
     }
 
     /// The files that a call reads.

@@ -1,12 +1,15 @@
 //! An evaluation: a task, its plan, its leaf files, the storage, and the outcome of each call so
 //! far. All output of a run is derived from this value.
 
+use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::Outcome;
+use super::{Outcome, TreeError, TreeValues};
 use crate::digest::Digest;
+use crate::git::SourceRepositories;
 use crate::plan::{CallId, Plan, Source, Step};
 use crate::storage::records::Published;
 use crate::storage::{
@@ -38,10 +41,22 @@ pub struct Evaluation {
     pub files: Files,
     /// The storage that holds the results.
     pub storage: Arc<Storage>,
+    /// The repositories that the task reads.
+    pub(super) sources: Arc<SourceRepositories>,
+    /// The contents of small inputs that need not be in the storage.
+    pub(super) texts: Texts,
+    /// The values of the plan's trees, once they were made.
+    pub(super) trees: Box<[OnceLock<MadeTree>]>,
     outcomes: Box<[OnceLock<Outcome>]>,
     /// The first occurrence of each call; `None` for the root.
     first_uses: OnceLock<Box<[Option<ArgumentPlace>]>>,
 }
+
+/// The values of a Git tree, or why it has none.
+type MadeTree = Result<TreeValues, Arc<TreeError>>;
+
+/// The contents of small files.
+pub type Texts = HashMap<Digest, Vec<u8>>;
 
 /// A node of the workflow, and the number of one of its arguments.
 type ArgumentPlace = (NodeId, usize);
@@ -57,12 +72,27 @@ impl Evaluation {
         let plan = plan.into();
         Self {
             task: task.into(),
+            sources: Arc::new(SourceRepositories::new(Path::new(""), Vec::new())),
+            texts: Texts::new(),
+            trees: plan.trees().map(|_| OnceLock::new()).collect(),
             outcomes: plan.calls().map(|_| OnceLock::new()).collect(),
             plan,
             files,
             storage: storage.into(),
             first_uses: OnceLock::new(),
         }
+    }
+
+    /// The same with the repositories that the task reads, and the contents of inputs that may name
+    /// revisions of them and need not be in the storage.
+    #[must_use]
+    pub fn reading(self, sources: Arc<SourceRepositories>, texts: Texts) -> Self {
+        Self { sources, texts, ..self }
+    }
+
+    /// The contents of inputs that need not be in the storage.
+    pub const fn texts(&self) -> &Texts {
+        &self.texts
     }
 
     /// Records the outcome of a call. Returns true unless it had one.
@@ -106,7 +136,9 @@ impl Evaluation {
     /// Returns the digest of a source, if it is known.
     pub fn digest(&self, source: Source) -> Option<Digest> {
         match source {
-            Source::Input(_) | Source::File(_) => Some(self.files.input(source)?.file.digest),
+            Source::Input(_) | Source::File(_) | Source::Tree { .. } => {
+                Some(self.input(source)?.file.digest)
+            }
             Source::Literal(id) => self.files.literals[id.index()].as_ref().map(|file| file.digest),
             Source::Output { call, number } => {
                 let outputs = self.outcome(call)?.outputs()?;
@@ -118,7 +150,9 @@ impl Evaluation {
     /// Returns the name of a source's file, which need not exist.
     pub fn name(&self, source: Source) -> Option<String> {
         Some(match source {
-            Source::Input(_) | Source::File(_) => self.files.input(source)?.file.name.clone(),
+            Source::Input(_) | Source::File(_) | Source::Tree { .. } => {
+                self.input(source)?.file.name.clone()
+            }
             Source::Literal(id) => self.plan.literals()[id.index()].to_string(),
             Source::Output { call, number } => self.outcome(call)?.name().output(number.into()),
         })
@@ -127,8 +161,8 @@ impl Evaluation {
     /// Whether a source's file is in the storage.
     pub fn is_there(&self, source: Source) -> bool {
         match source {
-            Source::Input(_) | Source::File(_) => {
-                self.files.input(source).is_some_and(|input| input.there)
+            Source::Input(_) | Source::File(_) | Source::Tree { .. } => {
+                self.input(source).is_some_and(|input| input.there)
             }
             Source::Literal(id) => self.files.literals[id.index()].is_some(),
             Source::Output { call, .. } => {
@@ -140,8 +174,8 @@ impl Evaluation {
     /// Returns a source's file, if it is in the storage.
     pub fn stored(&self, source: Source) -> Option<Stored> {
         match source {
-            Source::Input(_) | Source::File(_) => {
-                let input = self.files.input(source)?;
+            Source::Input(_) | Source::File(_) | Source::Tree { .. } => {
+                let input = self.input(source)?;
                 input.there.then(|| input.file.clone())
             }
             Source::Literal(id) => self.files.literals[id.index()].clone(),
@@ -153,6 +187,16 @@ impl Evaluation {
         }
     }
 
+    /// The task input, file of the task, or value of a tree that a source is.
+    fn input(&self, source: Source) -> Option<&Input> {
+        match source {
+            Source::Input(id) => self.files.inputs.get(id.index()),
+            Source::File(id) => self.files.own.get(id.index()),
+            Source::Tree { .. } => self.tree_input(source),
+            Source::Literal(_) | Source::Output { .. } => None,
+        }
+    }
+
     /// Returns the files of the task's outputs, if all of them exist.
     pub fn outputs(&self) -> Option<Vec<Stored>> {
         self.plan.outputs().iter().map(|source| self.stored(*source)).collect()
@@ -160,15 +204,6 @@ impl Evaluation {
 }
 
 impl Files {
-    /// The task input, or file of the task, that a source is.
-    fn input(&self, source: Source) -> Option<&Input> {
-        match source {
-            Source::Input(id) => self.inputs.get(id.index()),
-            Source::File(id) => self.own.get(id.index()),
-            Source::Literal(_) | Source::Output { .. } => None,
-        }
-    }
-
     /// Finds the leaf files; with `store`, copies inputs and the task's own files into the storage.
     /// Large inputs are read on all cores.
     ///

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::CallError;
-use super::tree::{TreeError, each_file};
+use super::tree::{TreeError, each_file, write};
 use crate::digest::ObjectId;
 use crate::executor::VerifiedPath;
-use crate::git::{TreeFile, TreeFileKind, Trees};
+use crate::git::Trees;
 use crate::storage::{FoundTree, NewTree, Storage, StorageError};
 use crate::task::name::ComputationName;
 use crate::task::workflow::Computation;
@@ -103,12 +103,7 @@ impl<'a> Exports<'a> {
 
 /// Fills a new directory with the files of a tree.
 fn fill(new: &NewTree<'_>, trees: &Trees, tree: &ObjectId) -> Result<(), CallError> {
-    each_file(trees, tree, &|TreeFile { path, kind }| match kind {
-        TreeFileKind::Plain(contents) => new.file(&path, &contents, false),
-        TreeFileKind::Executable(contents) => new.file(&path, &contents, true),
-        TreeFileKind::Link(target) => new.link(&path, &target),
-    })
-    .map_err(|error| match error {
+    each_file(trees, tree, &|file| write(new, file)).map_err(|error| match error {
         TreeError::Storage(error) => error.into(),
         error => CallError::Tree(error.into()),
     })

@@ -14,6 +14,7 @@ mod outcome;
 mod scheduler;
 mod step;
 mod tree;
+mod tree_values;
 mod version;
 mod work;
 
@@ -21,10 +22,11 @@ use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-pub use self::evaluation::{Evaluation, Files};
+pub use self::evaluation::{Evaluation, Files, Texts};
 pub use self::exports::Exports;
 pub use self::outcome::{CallError, EvaluateError, Event, Outcome, Unfinished};
 pub use self::tree::{TreeError, export_tree};
+pub use self::tree_values::TreeValues;
 use crate::executor::Executor;
 use crate::storage::ResultName;
 
@@ -69,6 +71,9 @@ impl Evaluator<'_> {
             in_place = storage.check_in_place();
         }
         storage.save_record_cache();
-        carried_out.and(in_place.map_err(EvaluateError::from))
+        carried_out.and(in_place.map_err(EvaluateError::from))?;
+        // What is passed up may be a tree whose revision is known by now.
+        let outputs = self.evaluation.plan.outputs().iter().copied();
+        Ok(self.evaluation.make_trees(outputs, self.execution.is_some())?)
     }
 }

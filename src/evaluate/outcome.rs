@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::TreeError;
 use crate::executor::{self, ExecuteError};
 use crate::plan::CallId;
 use crate::storage::{
@@ -64,6 +65,9 @@ pub enum CallError {
     /// The computation is not to be had from the repository.
     #[error("the computation cannot be taken from the repository")]
     Tree(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// An input of it, a Git tree, is not to be had.
+    #[error(transparent)]
+    Input(#[from] Arc<TreeError>),
     /// Its outputs could not be published.
     #[error(transparent)]
     Publish(#[from] PublishError),
@@ -77,25 +81,28 @@ pub enum CallError {
 
 impl CallError {
     /// Whether the storage is to blame, rather than the computation.
-    pub const fn is_storage(&self) -> bool {
+    pub fn is_storage(&self) -> bool {
         match self {
             Self::Storage(_) | Self::Flush(_) | Self::Publish(PublishError::Storage(_)) => true,
             Self::Execute(error) => {
                 matches!(error, ExecuteError::Log { .. } | ExecuteError::Replaced(_))
             }
+            Self::Input(error) => error.is_storage(),
             Self::Ended(_) | Self::Tree(_) | Self::Publish(_) => false,
         }
     }
 
     /// Returns advice for the user that depends on nothing but the error, unless it is obvious.
-    pub(super) fn hint(&self) -> Option<&str> {
-        match self {
+    pub(super) fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Input(error) => return error.hint(),
             Self::Execute(ExecuteError::Log { source, .. }) => storage::advice("write", source),
             Self::Execute(error) => error.hint(),
             Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => error.hint(),
             Self::Flush(error) => error.hint(),
             Self::Ended(_) | Self::Tree(_) | Self::Publish(_) => None,
-        }
+        };
+        hint.map(str::to_owned)
     }
 }
 
@@ -103,7 +110,7 @@ impl Outcome {
     /// A call that failed before it could print anything.
     pub(super) fn failed(name: ResultName, error: impl Into<CallError>) -> Self {
         let error = Box::new(error.into());
-        let hint = error.hint().map(str::to_owned);
+        let hint = error.hint();
         Self::Failed { name, error, log: None, hint }
     }
 
@@ -160,4 +167,7 @@ pub enum EvaluateError {
     /// Published results may be lost with the power.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// An output of the task, a Git tree, is not to be had.
+    #[error(transparent)]
+    Output(#[from] Arc<TreeError>),
 }

@@ -6,13 +6,28 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use crate::digest::{Digest, ObjectId};
-use crate::git::{TreeFile, TreeFileKind, Trees};
+use crate::git::{SourceError, TreeFile, TreeFileKind, Trees};
 use crate::manifest::{EntryKind, Manifest, ManifestEntry, ManifestFault};
-use crate::storage::StorageError;
+use crate::storage::{NewTree, StorageError};
+use crate::task::template::NoText;
 
 /// The reason why a tree is not to be had as a directory.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
+    /// The repository has no such commit or directory, or there is no such repository.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The value that should say which commit is wanted is no text.
+    #[error("the revision of {name} cannot be used: {fault}")]
+    Revision {
+        /// The tree, as the task names it.
+        name: String,
+        /// What is wrong with it.
+        fault: NoText,
+    },
+    /// The value that should say which commit is wanted is a directory.
+    #[error("the revision of {0} cannot be used: it is a directory")]
+    Directory(String),
     /// Git's data cannot be read.
     #[error(transparent)]
     Git(Box<dyn std::error::Error + Send + Sync>),
@@ -24,9 +39,45 @@ pub enum TreeError {
         /// What is wrong.
         fault: ManifestFault,
     },
-    /// A file could not be written.
+    /// The storage could not be read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
+}
+
+impl TreeError {
+    /// Whether the storage is to blame.
+    pub const fn is_storage(&self) -> bool {
+        matches!(self, Self::Storage(_))
+    }
+
+    /// Whether the user asked to stop.
+    pub const fn is_interrupted(&self) -> bool {
+        matches!(self, Self::Storage(StorageError::Interrupted))
+    }
+
+    /// Returns advice for the user, unless it is obvious.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Source(error) => error.hint(),
+            Self::Storage(error) => error.hint().map(str::to_owned),
+            Self::Revision { .. } | Self::Directory(_) => {
+                Some("write a commit id, a tag or a branch".to_owned())
+            }
+            Self::Git(_) | Self::Entry { .. } => None,
+        }
+    }
+}
+
+/// Writes a file of a tree into a new directory.
+pub(super) fn write(
+    new: &NewTree<'_>,
+    TreeFile { path, kind }: TreeFile,
+) -> Result<(), StorageError> {
+    match kind {
+        TreeFileKind::Plain(contents) => new.file(&path, &contents, false),
+        TreeFileKind::Executable(contents) => new.file(&path, &contents, true),
+        TreeFileKind::Link(target) => new.link(&path, &target),
+    }
 }
 
 /// Passes all files of a tree to a function, in any order, from several threads.

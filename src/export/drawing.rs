@@ -5,8 +5,8 @@
 //! Knows no format and no positions.
 
 use crate::evaluate::Evaluation;
-use crate::plan::{CallId, Plan, Source, Step};
-use crate::task::workflow::{Computation, Node, NodeId, Task};
+use crate::plan::{Plan, Source, Step};
+use crate::task::workflow::{Node, NodeId, TREE_INPUTS, TREE_OUTPUTS, Task};
 
 /// A workflow as shapes and arrows.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -69,12 +69,14 @@ impl Drawing {
         let artist = Artist { task, plan, evaluation };
         let mut drawing = Self::default();
         let mut calls: Vec<Option<usize>> = vec![None; plan.calls().len()];
+        let mut trees: Vec<Option<usize>> = vec![None; plan.trees().len()];
         // The place of each node's shape.
         let mut places = Vec::with_capacity(task.workflow.nodes().len());
         for (id, node) in task.workflow.nodes() {
             let next = drawing.shapes.len();
             let place = match plan.step(id) {
                 Step::Call(call) => *calls[call.index()].get_or_insert(next),
+                Step::Tree(tree) => *trees[tree.index()].get_or_insert(next),
                 Step::Leaf(_) => next,
             };
             places.push(place);
@@ -132,10 +134,15 @@ impl<'a> Artist<'a> {
                 let computation = &self.task.computations[computation.index()];
                 (ShapeKind::Computation, computation.name.to_string())
             }
+            Node::Tree { tree, .. } => {
+                (ShapeKind::Literal, format!("TREE {}", self.task.trees[tree.index()].name))
+            }
         };
+        let count = self.made(id).len() as u8;
         let sources = match self.plan.step(id) {
             Step::Leaf(source) => vec![source],
-            Step::Call(call) => self.outputs(call).collect(),
+            Step::Call(call) => (0..count).map(|number| Source::Output { call, number }).collect(),
+            Step::Tree(tree) => (0..count).map(|number| Source::Tree { tree, number }).collect(),
         };
         self.with_files(kind, label, &sources)
     }
@@ -143,9 +150,10 @@ impl<'a> Artist<'a> {
     /// The shape of the task's outputs.
     fn output(&self) -> Shape {
         let mut label = "OUTPUT".to_owned();
-        if let Some((computation, numbers)) = self.carried(self.task.workflow.root()) {
+        let root = self.task.workflow.root();
+        if let Some(outputs) = self.task.workflow[root].slice() {
             label.push(' ');
-            list(&mut label, &computation.outputs, numbers);
+            list(&mut label, &self.made(root), outputs.numbers());
         }
         self.with_files(ShapeKind::Output, label, self.plan.outputs())
     }
@@ -166,40 +174,38 @@ impl<'a> Artist<'a> {
         }
     }
 
-    /// Everything that a call makes.
-    fn outputs(&self, call: CallId) -> impl Iterator<Item = Source> + use<> {
-        let computation = self.plan.call(call).computation;
-        let count = self.task.computations[computation.index()].outputs.len();
-        (0..count).map(move |number| Source::Output { call, number: number as u8 })
-    }
-
-    /// The computation that makes what a node passes up, and the numbers of the outputs passed up.
-    fn carried(&self, id: NodeId) -> Option<(&'a Computation, impl Iterator<Item = u8> + use<'a>)> {
+    /// The names of everything that a node makes; none if it is a single file.
+    fn made(&self, id: NodeId) -> Vec<&'a str> {
         match &self.task.workflow[id] {
-            Node::Computation { computation, outputs, .. } => {
+            Node::Computation { computation, .. } => {
                 let computation = &self.task.computations[computation.index()];
-                Some((computation, outputs.numbers()))
+                computation.outputs.iter().map(String::as_str).collect()
             }
-            Node::Input(_) | Node::Literal(_) | Node::File(_) => None,
+            Node::Tree { .. } => TREE_OUTPUTS.to_vec(),
+            Node::Input(_) | Node::Literal(_) | Node::File(_) => Vec::new(),
         }
     }
 
     /// Adds the arrows to the node's shape, the last of those that have a place.
     fn arrows(&self, node: &Node, places: &[usize], arrows: &mut Vec<Arrow>) {
-        let (Node::Computation { computation, .. }, Some(&to)) = (node, places.last()) else {
-            return;
+        let Some(&to) = places.last() else { return };
+        let read = match node {
+            Node::Computation { computation, .. } => {
+                let reader = &self.task.computations[computation.index()];
+                reader.inputs.iter().map(String::as_str).collect()
+            }
+            _ => TREE_INPUTS.to_vec(),
         };
-        let reader = &self.task.computations[computation.index()];
         for input in node.inputs() {
             let mut label = String::new();
-            list(&mut label, &reader.inputs, input.first..=input.last);
+            list(&mut label, &read, input.first..=input.last);
             if !input.label.is_empty() {
                 label.push_str(" : ");
                 label.push_str(&input.label);
             }
-            if let Some((computation, numbers)) = self.carried(input.node) {
+            if let Some(outputs) = self.task.workflow[input.node].slice() {
                 label.push_str(" [");
-                list(&mut label, &computation.outputs, numbers);
+                list(&mut label, &self.made(input.node), outputs.numbers());
                 label.push(']');
             }
             let from = places[input.node.index()];
@@ -209,10 +215,10 @@ impl<'a> Artist<'a> {
 }
 
 /// Adds the names that have these numbers: `quotient, remainder`.
-fn list(text: &mut String, names: &[String], numbers: impl Iterator<Item = u8>) {
+fn list(text: &mut String, names: &[&str], numbers: impl Iterator<Item = u8>) {
     for (at, number) in numbers.enumerate() {
         text.push_str(if at == 0 { "" } else { ", " });
-        let name = names.get(usize::from(number)).cloned();
+        let name = names.get(usize::from(number)).map(|name| (*name).to_owned());
         text.push_str(&name.unwrap_or_else(|| format!("{number:02}")));
     }
 }

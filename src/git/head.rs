@@ -126,6 +126,27 @@ impl Heads {
         Ok(self.entry(place)?.1.is_some())
     }
 
+    /// Returns the commit of a submodule, given by its place, that HEAD of the repository around it
+    /// records. `None` if there is no submodule.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no commit, or Git's data cannot be read.
+    pub fn submodule(&mut self, place: &Path) -> Result<Option<ObjectId>, HeadError> {
+        let top = place.parent().and_then(top).ok_or(HeadError::NoRepository)?;
+        let opened = self.open(&top)?;
+        let git = |source| HeadError::Git { repository: top.clone(), source };
+        let inside = place.strip_prefix(&top).unwrap_or(Path::new(""));
+        // What is in a submodule that is not checked out has the entry of that.
+        let around = opened.entry(inside.parent().unwrap_or(inside)).map_err(git)?;
+        match (around, opened.entry(inside).map_err(git)?) {
+            (Some((_, EntryKind::Tree)), Some((id, EntryKind::Commit))) => {
+                object_id(id).map(Some).map_err(git)
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// Returns the commit at HEAD of the innermost repository, and its entry for a path.
     fn entry(
         &mut self,

@@ -125,6 +125,23 @@ impl Snapshot {
         }
     }
 
+    /// Returns the commit of the submodule with this path, as the commit records it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is none, or Git's data cannot be read.
+    pub fn submodule_commit(&self, path: &Path) -> Result<digest::ObjectId, SnapshotError> {
+        let name = path.file_name().ok_or(SnapshotError::NotASubmodule)?;
+        let around = self.way(path.parent().unwrap_or(Path::new("")))?;
+        match self.entry_of(&around, name)? {
+            (EntryKind::Commit, id) => {
+                let commit = self.commit_at(&around.place().join(name), id);
+                object_id(commit).map_err(SnapshotError::Git)
+            }
+            _ => Err(SnapshotError::NotASubmodule),
+        }
+    }
+
     fn way(&self, path: &Path) -> Result<Rc<PathStep>, SnapshotError> {
         let root = PathStep::root(None, OsString::new(), self.tree(self.commit)?, self.commit);
         let mut here = Rc::new(root);
@@ -168,12 +185,7 @@ impl Snapshot {
             let above = here.above.clone().ok_or_else(|| SnapshotError::Outside("..".into()))?;
             return Ok(EntryTarget::PathStep(above));
         }
-        if here.kind != EntryKind::Tree {
-            return Err(SnapshotError::NotADirectory);
-        }
-        let entries = self.entries(here)?;
-        let at = entries.binary_search_by(|(name, ..)| name.as_os_str().cmp(part));
-        let (_, kind, id) = entries[at.map_err(|_| SnapshotError::Missing)?];
+        let (kind, id) = self.entry_of(here, part)?;
         let (above, name) = (Rc::clone(here), part.to_owned());
         Ok(EntryTarget::PathStep(Rc::new(match kind {
             EntryKind::Link => {
@@ -181,13 +193,32 @@ impl Snapshot {
                 return Ok(EntryTarget::Link(OsString::from_vec(target).into()));
             }
             EntryKind::Commit => {
-                let place = here.place().join(part);
-                let moved = self.moved.as_ref().filter(|(moved, _)| *moved == place);
-                let commit = moved.map_or(id, |(_, commit)| *commit);
+                let commit = self.commit_at(&here.place().join(part), id);
                 PathStep::root(Some(above), name, self.tree(commit)?, commit)
             }
             kind => PathStep::entry(above, name, kind, id),
         })))
+    }
+
+    /// The entry with this name in a directory.
+    fn entry_of(
+        &self,
+        here: &PathStep,
+        name: &OsStr,
+    ) -> Result<(EntryKind, ObjectId), SnapshotError> {
+        if here.kind != EntryKind::Tree {
+            return Err(SnapshotError::NotADirectory);
+        }
+        let entries = self.entries(here)?;
+        let at = entries.binary_search_by(|(other, ..)| other.as_os_str().cmp(name));
+        let (_, kind, id) = entries[at.map_err(|_| SnapshotError::Missing)?];
+        Ok((kind, id))
+    }
+
+    /// The commit of the submodule at this place, for which this one is recorded.
+    fn commit_at(&self, place: &Path, recorded: ObjectId) -> ObjectId {
+        let moved = self.moved.as_ref().filter(|(moved, _)| *moved == place);
+        moved.map_or(recorded, |(_, commit)| *commit)
     }
 
     /// Whether a directory holds links or submodules, itself or anywhere below. One that holds none

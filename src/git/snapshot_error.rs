@@ -22,6 +22,9 @@ pub enum SnapshotError {
     /// A file stands on the way.
     #[error("is not a directory")]
     NotADirectory,
+    /// Something other than a submodule stands there.
+    #[error("is not a submodule")]
+    NotASubmodule,
     /// A link leads out of the repository.
     #[error("leads out of the repository, to {}", .0.display())]
     Outside(PathBuf),

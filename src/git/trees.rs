@@ -77,6 +77,11 @@ impl Trees {
         &self.dir
     }
 
+    /// The trees of repositories that are open.
+    pub(super) fn of(place: PathBuf, repositories: Repositories) -> Self {
+        Self { dir: place, draft: None, repositories: Mutex::new(Some(repositories)) }
+    }
+
     /// Passes all files of a tree, and of the submodules in it, to a function, in any order. Several threads read a
     /// large tree, and call the function at the same time.
     ///

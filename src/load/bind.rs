@@ -10,13 +10,15 @@ use std::str::FromStr;
 use super::own_files::OwnFiles;
 use super::problems::{LoadFault, Problems};
 use super::source::TaskSource;
+use super::task_trees::TaskTrees;
 use super::worktree::WorkTree;
 use super::{LoadError, real};
 use crate::git::Snapshot;
 use crate::task::name::{InputName, NameError};
 use crate::task::template::{self, Template};
 use crate::task::workflow::{
-    Argument, Builder, LoadedFrom, Node, NodeId, Task, TaskFile, TaskFileId,
+    Argument, Builder, LoadedFrom, Node, NodeId, Task, TaskFile, TaskFileId, TaskTree, TaskTreeId,
+    TreeCommit,
 };
 
 /// Returns a task in a directory without free names, given the contents of the inputs that its values name.
@@ -71,6 +73,9 @@ impl Binder {
             match node {
                 Node::Literal(name) => binder.read(name, &mut contents),
                 Node::File(id) => binder.read(&task.files[id.index()].path, &mut contents),
+                Node::Tree { tree, .. } => {
+                    binder.read(&task.trees[tree.index()].name, &mut contents);
+                }
                 Node::Input(_) | Node::Computation { .. } => {}
             }
         }
@@ -96,23 +101,31 @@ impl Binder {
         let mut own = OwnFiles::default();
         let ids: Vec<Option<TaskFileId>> =
             files.iter().map(|file| self.file(file, source, &mut own)).collect();
-        if files.iter().any(|file| file.path.is_open()) {
+        let trees = mem::take(&mut task.trees);
+        let mut own_trees = TaskTrees::default();
+        let tree_ids: Vec<Option<TaskTreeId>> =
+            trees.iter().map(|tree| self.tree(tree, source, &mut own_trees)).collect();
+        let is_unbound = |tree: &TaskTree| tree.commit == TreeCommit::Unbound;
+        if files.iter().any(|file| file.path.is_open()) || trees.iter().any(is_unbound) {
             self.add_changes(&mut task, source);
         }
         let mut builder = Builder::default();
         let mut nodes: Vec<Option<NodeId>> = Vec::with_capacity(task.workflow.nodes().len());
         for (_, node) in task.workflow.nodes() {
+            let argument =
+                |it: &Argument| Some(Argument { node: nodes[it.node.index()]?, ..it.clone() });
+            let inputs: Option<_> = node.inputs().iter().map(argument).collect();
             let node = match node {
                 Node::Literal(name) => self.value(name).map(|name| Node::Literal(name.into())),
                 Node::File(file) => ids[file.index()].map(Node::File),
                 Node::Input(input) => Some(Node::Input(*input)),
-                Node::Computation { computation, inputs, outputs } => {
-                    let argument = |it: &Argument| {
-                        Some(Argument { node: nodes[it.node.index()]?, ..it.clone() })
-                    };
-                    let inputs: Option<_> = inputs.iter().map(argument).collect();
+                Node::Computation { computation, outputs, .. } => {
                     let (computation, outputs) = (*computation, outputs.clone());
                     inputs.map(|inputs| Node::Computation { computation, inputs, outputs })
+                }
+                Node::Tree { tree, outputs, .. } => {
+                    let (tree, outputs) = (tree_ids[tree.index()], outputs.clone());
+                    tree.zip(inputs).map(|(tree, inputs)| Node::Tree { tree, inputs, outputs })
                 }
             };
             nodes.push(node.map(|node| builder.intern(node)));
@@ -120,8 +133,8 @@ impl Binder {
         match nodes[task.workflow.root().index()] {
             Some(root) if self.findings.problems.is_empty() => {
                 let defaults = task.defaults.iter().map(|file| ids[(*file)?.index()]).collect();
-                let (files, workflow) = (own.into_files(), builder.finish(root));
-                Ok(Task { files, defaults, workflow, ..task })
+                let (files, trees) = (own.into_files(), own_trees.into_trees());
+                Ok(Task { files, trees, defaults, workflow: builder.finish(root), ..task })
             }
             _ => Err(self.findings),
         }
@@ -142,7 +155,23 @@ impl Binder {
         self.note(&file.path, found).flatten()
     }
 
-    /// Adds the uncommitted changes of the files that were found to those of the task.
+    /// Finds the commit of a tree, if the task records it.
+    fn tree(
+        &mut self,
+        tree: &TaskTree,
+        source: &mut impl TaskSource,
+        own: &mut TaskTrees,
+    ) -> Option<TaskTreeId> {
+        if !tree.name.is_open() {
+            return own.add(tree);
+        }
+        let is_recorded = tree.commit != TreeCommit::OfRevision;
+        let name = self.value(&tree.name)?;
+        let found = own.find(source, name.into(), is_recorded, &mut self.findings);
+        self.note(&tree.name, found).flatten()
+    }
+
+    /// Adds the uncommitted changes of the files and trees that were found to those of the task.
     fn add_changes(&mut self, task: &mut Task, source: &mut impl TaskSource) {
         let here = Path::new("");
         if self.findings.note(here, source.commit()).is_some_and(|commit| commit != task.commit) {

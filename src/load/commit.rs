@@ -7,7 +7,8 @@ use super::problems::LoadFault;
 use super::source::{DirectoryVersion, Identity, Located, MAX_SIZE, TaskSource};
 use crate::digest::ObjectId;
 use crate::git::{Changes, Kind, Snapshot, SnapshotError, TreePath};
-use crate::task::workflow::FileContents;
+use crate::task::name::TreeName;
+use crate::task::workflow::{FileContents, RecordedTree};
 
 impl From<SnapshotError> for LoadFault {
     fn from(error: SnapshotError) -> Self {
@@ -74,6 +75,19 @@ impl TaskSource for Snapshot {
 
     fn contents(&mut self, dir: &TreePath, name: &str) -> Result<FileContents, LoadFault> {
         Ok(FileContents::Blob(self.entry(dir, OsStr::new(name))?.id()?))
+    }
+
+    fn recorded(&mut self, name: &TreeName) -> Result<RecordedTree, LoadFault> {
+        let commit = match name.source() {
+            "." => Self::commit(self)?,
+            place => match self.submodule_commit(Path::new(place)) {
+                Err(error @ (SnapshotError::Git(_) | SnapshotError::NotCloned { .. })) => {
+                    return Err(error.into());
+                }
+                commit => commit.map_err(|_| LoadFault::Missing)?,
+            },
+        };
+        Ok(RecordedTree { commit, uncommitted: None })
     }
 
     fn changes(&mut self) -> Result<Changes, LoadFault> {

@@ -10,10 +10,12 @@ mod branch;
 mod commit;
 mod dir_handle;
 mod library;
+mod maker;
 mod own_files;
 mod problems;
 mod source;
 mod task_cache;
+mod task_trees;
 mod text;
 mod tree;
 mod words;
@@ -34,6 +36,7 @@ use self::problems::Problems;
 pub use self::problems::{LoadFault, Problem, Warning, WarningKind};
 use self::source::TaskSource;
 use self::task_cache::Dependencies;
+use self::task_trees::TaskTrees;
 use self::tree::WorkflowWalk;
 pub use self::words::listed;
 use self::worktree::WorkTree;
@@ -243,7 +246,9 @@ fn read(
     let mut files = OwnFiles::default();
     let defaults = files.defaults(source, inputs.as_deref().unwrap_or_default(), &mut findings);
     let mut library = Library::new(source);
-    let walk = WorkflowWalk::new(inputs.as_deref(), &mut files, &mut library, &mut findings);
+    let mut trees = TaskTrees::default();
+    let leaves = (&mut files, &mut trees);
+    let walk = WorkflowWalk::new(inputs.as_deref(), leaves, &mut library, &mut findings);
     let workflow = walk.load();
     let (files, computations) = (files.into_files(), library.into_computations());
     // Without a commit there is nothing to differ from.
@@ -267,6 +272,7 @@ fn read(
                 inputs,
                 defaults,
                 files,
+                trees: trees.into_trees(),
                 computations,
                 workflow,
             };

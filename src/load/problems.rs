@@ -172,7 +172,10 @@ pub enum LoadFault {
     /// The repository of the task has another HEAD than before.
     #[error("is at another commit than it was when the task was loaded: run it again")]
     Moved,
-    /// A computation has uncommitted changes.
+    /// The task records no commit of a repository.
+    #[error("the task has no submodule {0:?}: no commit of it is recorded")]
+    NoSubmodule(String),
+    /// A computation or another repository has uncommitted changes.
     #[error("has uncommitted changes: {}", listed(.0))]
     Uncommitted(Vec<PathBuf>),
     /// Only an external filter could tell whether files of a computation are as committed.
@@ -229,7 +232,7 @@ impl LoadFault {
     /// A hint for the user, if there is any.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Kind(_) => "write computation, input, literal or file",
+            Self::Kind(_) => "write computation, input, literal, file or tree",
             Self::NoComputation { nearest: Some(name), .. }
             | Self::NoInput { nearest: Some(name), .. } => {
                 return Some(format!("did you mean {name:?}?"));
@@ -254,6 +257,7 @@ impl LoadFault {
             Self::NoOutput => "remove the file to pass up all outputs",
             Self::Outside(_) => "link only to what is committed with the task",
             Self::Elsewhere => "commit a file there that does the same, instead of the link",
+            Self::NoSubmodule(_) => "say which commit is read, with a node in inputs/00-revision",
             Self::UncommittedFile => "git add and git commit it, or evaluate with --dirty",
             Self::Uncommitted(_) => "git add and git commit them, or evaluate with --dirty",
             Self::Filtered { .. } => {

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use super::problems::LoadFault;
 use crate::digest::ObjectId;
 use crate::git::{Changes, TreeId};
-use crate::task::workflow::FileContents;
+use crate::task::name::TreeName;
+use crate::task::workflow::{FileContents, RecordedTree};
 
 /// The greatest size of a file that is read whole, in bytes.
 pub(super) const MAX_SIZE: u64 = 1 << 20;
@@ -90,6 +91,10 @@ pub(super) trait TaskSource {
 
     /// Finds the contents of the file with this name in a directory, following links.
     fn contents(&mut self, dir: &Self::Dir, name: &str) -> Result<FileContents, LoadFault>;
+
+    /// Finds the commit of a repository that the commit of the task records: the task's own, or a
+    /// submodule's. [`LoadFault::Missing`] if there is no such submodule.
+    fn recorded(&mut self, name: &TreeName) -> Result<RecordedTree, LoadFault>;
 
     /// Returns the uncommitted changes of all files that were read, and ignored files beside them.
     fn changes(&mut self) -> Result<Changes, LoadFault>;

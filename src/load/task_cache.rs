@@ -13,7 +13,7 @@ use super::{DEFAULTS, Loaded, OWN};
 use crate::cache::{Cache, Fingerprint, Lookup, Table};
 use crate::digest::ObjectId;
 use crate::git::{self, RepoState};
-use crate::task::workflow::{LIBRARY, Task};
+use crate::task::workflow::{LIBRARY, Task, TreeCommit};
 
 /// The least number of nodes of a cached task. Reading a smaller one is as fast as reading an
 /// entry.
@@ -85,6 +85,10 @@ impl Dependencies {
         loaded: &Loaded,
         own: Fingerprint,
     ) -> Option<Self> {
+        if loaded.task.trees.iter().any(|tree| tree.commit != TreeCommit::OfRevision) {
+            // A change of any file in it would go unnoticed.
+            return None;
+        }
         let library = task.join(LIBRARY);
         let computations = loaded.task.computations.iter().map(|it| library.join(it.name.as_str()));
         // The others are looked for by each evaluation, as they are then.

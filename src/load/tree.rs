@@ -9,25 +9,28 @@ use std::str::FromStr;
 
 use super::branch::{self, Branch};
 use super::library::Library;
+use super::maker::Maker;
 use super::nearest;
 use super::own_files::OwnFiles;
 use super::problems::{LoadFault, Problems, WarningKind};
 use super::source::{Identity, Located, TaskSource};
+use super::task_trees::TaskTrees;
 use super::text;
 use crate::task::name::{InputName, NameError};
 use crate::task::slice::{MAX_ARITY, Slice};
 use crate::task::template::Template;
-use crate::task::workflow::{Argument, Builder, ComputationId, InputId, Node, NodeId, Workflow};
+use crate::task::workflow::{Argument, Builder, InputId, Node, NodeId, Workflow};
 
 /// The loading of one workflow.
 pub(super) struct WorkflowWalk<'a, 'b, S: TaskSource> {
     inputs: Option<&'a [InputName]>,
     files: &'a mut OwnFiles,
+    trees: &'a mut TaskTrees,
     library: &'a mut Library<'b, S>,
     findings: &'a mut Problems,
     builder: Builder,
     visited: HashMap<Identity, Visit>,
-    /// The computations above the current directory.
+    /// The nodes above the current directory.
     stack: Vec<OpenNode<S::Dir>>,
 }
 
@@ -40,13 +43,13 @@ enum Visit {
     Done(Option<NodeId>),
 }
 
-/// A computation whose inputs are being read.
+/// A node whose inputs are being read.
 struct OpenNode<D> {
     dir: D,
     /// The directory of the branches.
     inputs: Option<D>,
     id: Identity,
-    computation: Option<ComputationId>,
+    maker: Option<Maker>,
     slice: Option<Slice>,
     branches: Vec<Branch>,
     nodes: Vec<Option<NodeId>>,
@@ -61,13 +64,14 @@ enum Visited<D> {
 impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
     pub(super) fn new(
         inputs: Option<&'a [InputName]>,
-        files: &'a mut OwnFiles,
+        (files, trees): (&'a mut OwnFiles, &'a mut TaskTrees),
         library: &'a mut Library<'b, S>,
         findings: &'a mut Problems,
     ) -> Self {
         Self {
             inputs,
             files,
+            trees,
             library,
             findings,
             builder: Builder::default(),
@@ -147,13 +151,22 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         let value = self.single(&dir, "value", found.value);
         let (kind, value) = match (kind, value) {
             (Some(kind), Some(value)) => (kind, value),
-            (Some(kind), None) if kind == "computation" => {
+            (Some(kind), None) if matches!(kind.as_str(), "computation" | "tree") => {
                 return self.frame(dir, id, &found, None);
             }
             _ => return self.done(id, None),
         };
         match kind.as_str() {
-            "computation" => self.frame(dir, id, &found, Some(&value)),
+            "computation" => {
+                let computation = self.library.find(&value, self.findings);
+                let computation = self.note(&dir, "value", computation).flatten();
+                self.frame(dir, id, &found, computation.map(Maker::Computation))
+            }
+            "tree" => {
+                let name = self.template(&dir, &value);
+                let name = self.note(&dir, "value", name).flatten();
+                self.frame(dir, id, &found, name.map(Maker::Tree))
+            }
             "input" | "literal" | "file" => {
                 for (name, there) in [("inputs", found.inputs), ("outputs", found.outputs)] {
                     if there {
@@ -262,19 +275,15 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         Ok(Some(Template::new(written, self.inputs.unwrap_or_default(), &place)))
     }
 
-    /// Begins to read a node of a computation, whose name may be unknown.
+    /// Begins to read a node with inputs, of which the maker may be unknown.
     fn frame(
         &mut self,
         dir: S::Dir,
         id: Identity,
         found: &NodeEntries,
-        name: Option<&str>,
+        maker: Option<Maker>,
     ) -> Visited<S::Dir> {
-        let computation = name.and_then(|name| {
-            let computation = self.library.find(name, self.findings);
-            self.note(&dir, "value", computation).flatten()
-        });
-        let slice = self.slice(&dir, found.outputs, computation);
+        let slice = self.slice(&dir, found.outputs, maker.as_ref());
         let mut inputs = None;
         let mut branches = Vec::new();
         if found.inputs {
@@ -286,17 +295,12 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         }
         self.visited.insert(id.clone(), Visit::Open(self.stack.len() as u32));
         let nodes = Vec::with_capacity(branches.len());
-        Visited::OpenNode(OpenNode { dir, inputs, id, computation, slice, branches, nodes })
+        Visited::OpenNode(OpenNode { dir, inputs, id, maker, slice, branches, nodes })
     }
 
-    fn slice(
-        &mut self,
-        dir: &S::Dir,
-        there: bool,
-        computation: Option<ComputationId>,
-    ) -> Option<Slice> {
+    fn slice(&mut self, dir: &S::Dir, there: bool, maker: Option<&Maker>) -> Option<Slice> {
         if !there {
-            return computation.map(|id| Slice::all(self.library.get(id).outputs.len()));
+            return maker.map(|maker| maker.slice(self.library));
         }
         let path = &self.path(dir, "outputs");
         let lines = text::lines(self.library.source.read(dir, "outputs"));
@@ -310,12 +314,12 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         for (at, error) in wrong {
             self.findings.problem_in_line(path, at + 1, LoadFault::Slice(error));
         }
-        let computation = self.library.get(computation?);
-        let count = computation.outputs.len();
+        let maker = maker?;
+        let count = maker.outputs(self.library);
         for (at, line) in lines.iter().enumerate() {
             let number = line.parse::<usize>().unwrap_or_default();
             if (count..MAX_ARITY).contains(&number) {
-                let computation = computation.name.to_string();
+                let computation = maker.title(self.library);
                 let fault = LoadFault::OutOfSlice { computation, count, number };
                 self.findings.problem_in_line(path, at + 1, fault);
             }
@@ -343,18 +347,26 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             let Branch { first, last, ref label, .. } = *branch;
             arguments.push(Argument { label: label.as_str().into(), first, last, node });
         }
-        let computation = frame.computation?;
-        let known = self.library.get(computation);
+        let maker = frame.maker.as_ref()?;
         let given = frame.branches.iter().map(Branch::places).sum();
-        if given != known.inputs.len() {
-            let takes = known.inputs.len();
-            let fault = LoadFault::Arity { computation: known.name.to_string(), takes, given };
+        let takes = maker.takes(self.library, given);
+        if given != takes {
+            let fault = LoadFault::Arity { computation: maker.title(self.library), takes, given };
             self.problem(&frame.dir, "inputs", fault);
         }
         let complete = arguments.len() == frame.branches.len();
         let outputs = frame.slice.clone().filter(|_| complete)?;
         let inputs = arguments.into();
-        Some(self.builder.intern(Node::Computation { computation, inputs, outputs }))
+        let node = match maker {
+            Maker::Computation(id) => Node::Computation { computation: *id, inputs, outputs },
+            Maker::Tree(name) => {
+                let source = &mut *self.library.source;
+                let tree = self.trees.find(source, name.clone(), given == 0, self.findings);
+                let tree = self.note(&frame.dir, "value", tree).flatten()?;
+                Node::Tree { tree, inputs, outputs }
+            }
+        };
+        Some(self.builder.intern(node))
     }
 }
 

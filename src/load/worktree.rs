@@ -14,7 +14,8 @@ use super::source::{DirectoryVersion, Identity, Located, TaskSource};
 use super::{DEFAULTS, OWN, Uncommitted};
 use crate::digest::ObjectId;
 use crate::git::{self, Changes, Filtered, Head, HeadError, Heads, RepoState};
-use crate::task::workflow::FileContents;
+use crate::task::name::TreeName;
+use crate::task::workflow::{FileContents, RecordedTree};
 
 /// A task that is checked out.
 #[derive(Debug)]
@@ -153,6 +154,46 @@ impl TaskSource for WorkTree {
         Ok(FileContents::Blob(self.heads.blob(&real)?))
     }
 
+    fn recorded(&mut self, name: &TreeName) -> Result<RecordedTree, LoadFault> {
+        let place = match name.source() {
+            "." => self.repository.clone(),
+            source => {
+                let place = place(&self.task, source);
+                let inside = place.filter(|place| place.starts_with(&self.repository));
+                inside.ok_or(LoadFault::Missing)?
+            }
+        };
+        let recorded = match name.source() {
+            "." => self.heads.commit(&place)?,
+            _ => self.heads.submodule(&place)?.ok_or(LoadFault::Missing)?,
+        };
+        let is_there = git::top(&place).as_ref() == Some(&place);
+        if self.uncommitted == Uncommitted::Ignore || !is_there {
+            return Ok(RecordedTree { commit: recorded, uncommitted: None });
+        }
+        let (dir, commit) = (place.join(name.path()), self.heads.commit(&place)?);
+        let changes = self.heads.changes(&dir, &dir)?;
+        let moved = (commit != recorded).then(|| place.clone());
+        self.changed.extend(moved.iter().chain(&changes.changed).cloned());
+        match self.uncommitted {
+            Uncommitted::Refuse if moved.is_some() => {
+                Err(LoadFault::Uncommitted(vec![self.inside(&place)]))
+            }
+            Uncommitted::Refuse => {
+                refuse(&place, &changes)?;
+                Ok(RecordedTree { commit, uncommitted: None })
+            }
+            Uncommitted::Evaluate if !changes.changed.is_empty() => {
+                let tree = self.heads.tree_as_it_stands(&dir, &changes)?;
+                Ok(RecordedTree { commit, uncommitted: Some((dir, tree)) })
+            }
+            Uncommitted::Evaluate => Ok(RecordedTree { commit, uncommitted: None }),
+            Uncommitted::Warn | Uncommitted::Ignore => {
+                Ok(RecordedTree { commit: recorded, uncommitted: None })
+            }
+        }
+    }
+
     fn changes(&mut self) -> Result<Changes, LoadFault> {
         if self.uncommitted != Uncommitted::Ignore {
             let defaults = self.task.join(DEFAULTS);
@@ -176,6 +217,19 @@ impl TaskSource for WorkTree {
             ..Changes::default()
         })
     }
+}
+
+/// The place with this path relative to a directory. Only words count: it need not exist.
+fn place(dir: &Path, path: &str) -> Option<PathBuf> {
+    let mut place = dir.to_owned();
+    for part in path.split('/') {
+        if part == ".." {
+            place.pop().then_some(())?;
+        } else {
+            place.push(part);
+        }
+    }
+    Some(place)
 }
 
 /// The files of a computation that are read and have an external filter, so that they may differ

@@ -3,7 +3,7 @@
 use super::harmless;
 use crate::digest::Digest;
 use crate::evaluate::Evaluation;
-use crate::plan::{CallId, LiteralId};
+use crate::plan::{CallId, LiteralId, Source};
 use crate::questions::explain::{Cause, CodeVersion, FirstCause, Why};
 use crate::storage::records::{FailureRecord, Provenance};
 use crate::task::workflow::{Computation, ComputationId};
@@ -52,6 +52,12 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
             let new = &evaluation.files.own[id.index()].file.digest;
             let path = harmless(evaluation.task.files[id.index()].path.as_str());
             format!("the task's file {path} differs: {}", from(old, new))
+        }
+        Cause::Tree(id, old) => {
+            let (title, version) = (evaluation.tree_title(*id, 0), evaluation.tree_version(*id));
+            let new = evaluation.digest(Source::Tree { tree: *id, number: 0 });
+            let digests = new.map_or_else(String::new, |new| format!(": {}", from(old, &new)));
+            format!("{title} differs, now {version}{digests}")
         }
         Cause::Literal(id, old) => match &evaluation.files.literals[id.index()] {
             Some(new) => {

@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
+use super::explanation::log;
 use super::harmless;
 use crate::digest::Digest;
 use crate::evaluate::Evaluation;
 use crate::manifest::{EntryDifference, Manifest};
 use crate::plan::Source;
-use crate::questions::compare::{self, ComparedOutput, Difference, OutputVerdict};
-use crate::task::expression::written_leaf;
+use crate::questions::compare::{self, ComparedOutput, Difference, OutputVerdict, TreeDifference};
+use crate::task::expression::written_alone;
 use crate::task::workflow::{Node, NodeId};
 use crate::words::{counted, size};
 
@@ -46,6 +47,7 @@ impl DiffReport<'_> {
         if outputs.iter().all(|output| output.verdict == OutputVerdict::Same) {
             return Ok(());
         }
+        self.tree_differences(out)?;
         self.divergent_calls(out)?;
         self.workflow_differences(out)?;
         let mut outputs = outputs.iter().enumerate();
@@ -69,6 +71,19 @@ impl DiffReport<'_> {
         for ((evaluation, title), source) in self.sides.iter().zip(self.titles).zip(sources) {
             let text = source.map_or_else(|| "no such output".to_owned(), |it| evaluation.file(it));
             writeln!(out, "    {:width$}  {text}", harmless(title))?;
+        }
+        Ok(())
+    }
+
+    fn tree_differences(&self, out: &mut dyn Write) -> io::Result<()> {
+        let differences = compare::tree_differences(self.sides);
+        if !differences.is_empty() {
+            writeln!(out, "\nother commits of repositories:")?;
+        }
+        for TreeDifference { name, versions: [old, new], came, went } in differences {
+            writeln!(out, "  {}: {old} -> {new}", harmless(name.as_str()))?;
+            log(came.as_ref(), "", out)?;
+            log(went.as_ref(), "without ", out)?;
         }
         Ok(())
     }
@@ -158,6 +173,7 @@ impl Evaluation {
             Source::Input(id) => self.task.inputs[id.index()].to_string(),
             Source::Literal(id) => self.plan.literals()[id.index()].to_string(),
             Source::File(id) => self.task.files[id.index()].path.to_string(),
+            Source::Tree { tree, number } => self.tree_title(tree, number),
             Source::Output { call, number } => {
                 let outputs = &self.computation(call).outputs;
                 outputs.get(usize::from(number)).cloned().unwrap_or_default()
@@ -192,7 +208,7 @@ impl Evaluation {
                     outputs.numbers().map(|number| format!("{number:02}")).collect();
                 format!("{name}[{}]", numbers.join(", "))
             }
-            _ => written_leaf(&self.task, node),
+            _ => written_alone(&self.task, node),
         }
     }
 }

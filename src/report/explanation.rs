@@ -64,24 +64,26 @@ pub fn reasons<'a>(
 }
 
 fn change(change: &Change, out: &mut dyn Write) -> io::Result<()> {
-    let log = |log: &Option<ChangeLog>, word: &str, out: &mut dyn Write| -> io::Result<()> {
-        let Some(ChangeLog { commits, more }) = log else { return Ok(()) };
-        for commit in commits {
-            writeln!(out, "    {word}{} {}", commit.id.short(), harmless(&commit.title))?;
-        }
-        match more {
-            0 => Ok(()),
-            more => writeln!(out, "    {word}and {}", counted(*more, "more commit")),
-        }
-    };
-    log(&change.came, "", out)?;
-    log(&change.went, "without ", out)?;
+    log(change.came.as_ref(), "", out)?;
+    log(change.went.as_ref(), "without ", out)?;
     for path in &change.uncommitted {
         writeln!(out, "    not committed: {}", harmless(&path.to_string_lossy()))?;
     }
     match &change.files {
         Some(files) if !files.is_empty() => stat(files, out),
         Some(_) | None => Ok(()),
+    }
+}
+
+/// Prints the commits of a list, with a word before each.
+pub(super) fn log(log: Option<&ChangeLog>, word: &str, out: &mut dyn Write) -> io::Result<()> {
+    let Some(ChangeLog { commits, more }) = log else { return Ok(()) };
+    for commit in commits {
+        writeln!(out, "    {word}{} {}", commit.id.short(), harmless(&commit.title))?;
+    }
+    match more {
+        0 => Ok(()),
+        more => writeln!(out, "    {word}and {}", counted(*more, "more commit")),
     }
 }
 

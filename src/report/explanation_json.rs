@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::evaluate::Evaluation;
 use crate::git::{ChangeLog, FileChange, LogLine};
+use crate::plan::Source;
 use crate::questions::explain::{Cause, Causes, Change, CodeVersion, Explained, Explanation, Why};
 use crate::storage::ResultName;
 use crate::task::workflow::ComputationId;
@@ -104,6 +105,12 @@ fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
             let new = &evaluation.files.own[id.index()].file.digest;
             let file = &evaluation.task.files[id.index()].path;
             json!({ "cause": "file", "file": file, "old": old, "new": new })
+        }
+        Cause::Tree(id, old) => {
+            let new = evaluation.digest(Source::Tree { tree: *id, number: 0 });
+            let tree = &evaluation.task.trees[evaluation.plan.tree(*id).tree.index()].name;
+            let version = evaluation.tree_version(*id);
+            json!({ "cause": "tree", "tree": tree, "version": version, "old": old, "new": new })
         }
         Cause::Literal(id, old) => {
             let new = evaluation.files.literals[id.index()].as_ref().map(|it| it.digest);

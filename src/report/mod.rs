@@ -38,9 +38,9 @@ pub use self::log::{log, log_json};
 pub use self::progress::{Progress, TICK};
 pub use self::quiet::{Quiet, Silent};
 pub use self::tree::TreePrinter;
-use crate::evaluate::{Evaluation, Event, Outcome};
+use crate::evaluate::{Evaluation, Event, Outcome, TreeValues};
 use crate::exit::Exit;
-use crate::plan::CallId;
+use crate::plan::{CallId, PlannedTreeId};
 use crate::storage::ResultName;
 use crate::words::counted;
 
@@ -78,6 +78,23 @@ impl Evaluation {
     fn title(&self, call: CallId) -> String {
         let label = self.label(call).unwrap_or(ROOT);
         format!("{} ({})", self.computation(call).name, harmless(label))
+    }
+
+    /// A value of a Git tree, as the text of the workflow has it: `TREE('lib')[00]`.
+    fn tree_title(&self, tree: PlannedTreeId, number: u8) -> String {
+        let name = harmless(self.task.trees[self.plan.tree(tree).tree.index()].name.as_str());
+        format!("TREE('{name}')[{number:02}]")
+    }
+
+    /// The commit of a Git tree, with the revision that named it, if it is known.
+    fn tree_version(&self, tree: PlannedTreeId) -> String {
+        match self.tree_values(tree) {
+            Some(Ok(TreeValues { version, revision: Some(revision), .. })) => {
+                format!("{} at {version}", harmless(revision))
+            }
+            Some(Ok(TreeValues { version, .. })) => version.clone(),
+            _ => "an unknown commit".to_owned(),
+        }
     }
 
     /// The exit code of the evaluation as a whole.

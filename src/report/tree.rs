@@ -4,15 +4,16 @@
 //! is unknown, and continues with its event. A call that occurs again shows its outputs but not its
 //! inputs, so the text is linear in the calls. The walk keeps its own stack.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 use super::{ROOT, Reporter, harmless};
 use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::exit::Exit;
-use crate::plan::{CallId, Source, Step};
+use crate::plan::{CallId, PlannedTreeId, Source, Step};
 use crate::storage::ResultName;
-use crate::task::expression::written_leaf;
+use crate::task::expression::written_alone;
+use crate::task::slice::Slice;
 use crate::task::workflow::{Node, NodeId};
 
 /// Up to this depth a level is shown by four spaces, deeper ones by a number.
@@ -21,8 +22,8 @@ const DEEPEST: usize = 25;
 /// Prints the tree.
 pub struct TreePrinter<'a> {
     evaluation: &'a Evaluation,
-    stack: Vec<OpenCall<'a>>,
-    printed: Vec<bool>,
+    stack: Vec<OpenStep<'a>>,
+    printed: HashSet<Step>,
     /// The calls whose end was reported: the evaluation may be ahead of its events.
     ended: Vec<bool>,
     started: HashMap<CallId, ResultName>,
@@ -30,10 +31,10 @@ pub struct TreePrinter<'a> {
     computing: bool,
 }
 
-/// A call whose subtree is being printed.
-struct OpenCall<'a> {
+/// A call or Git tree whose subtree is being printed.
+struct OpenStep<'a> {
     node: NodeId,
-    call: CallId,
+    step: Step,
     label: &'a str,
     next: usize,
 }
@@ -41,13 +42,11 @@ struct OpenCall<'a> {
 impl<'a> TreePrinter<'a> {
     /// Begins at the root.
     pub fn new(evaluation: &'a Evaluation) -> Self {
-        let none = vec![false; evaluation.plan.calls().len()];
-        let (printed, ended) = (none.clone(), none);
         Self {
             evaluation,
             stack: Vec::new(),
-            printed,
-            ended,
+            printed: HashSet::new(),
+            ended: vec![false; evaluation.plan.calls().len()],
             started: HashMap::new(),
             computing: false,
         }
@@ -63,32 +62,35 @@ impl<'a> TreePrinter<'a> {
         self.go_on(out)
     }
 
-    /// Prints a leaf, or begins the subtree of a call.
+    /// Prints a leaf, or begins the subtree of another node.
     fn open(&mut self, node: NodeId, label: &'a str, out: &mut dyn Write) -> io::Result<()> {
         match self.evaluation.plan.step(node) {
-            Step::Leaf(source) => self.leaf(node, source, label, out),
-            Step::Call(call) => {
+            Step::Leaf(source) => {
+                let text = written_alone(&self.evaluation.task, node);
+                self.leaf(self.stack.len(), (label, &text), source, out)
+            }
+            step => {
                 let inputs = self.evaluation.task.workflow[node].inputs().len();
-                let next = if self.printed[call.index()] { inputs } else { 0 };
-                self.stack.push(OpenCall { node, call, label, next });
+                let next = if self.printed.contains(&step) { inputs } else { 0 };
+                self.stack.push(OpenStep { node, step, label, next });
                 Ok(())
             }
         }
     }
 
+    /// Prints a file or directory that no call made.
     fn leaf(
         &self,
-        node: NodeId,
+        depth: usize,
+        (label, text): (&str, &str),
         source: Source,
-        label: &str,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let Evaluation { task, .. } = self.evaluation;
-        let text = written_leaf(task, node);
-        let name = self.evaluation.name(source).unwrap_or_default();
+        let name = self.evaluation.name(source);
+        let path = name.map_or_else(|| "???".to_owned(), |name| self.evaluation.shown(&name));
         let status = if self.evaluation.is_there(source) { "ok" } else { "MISSING!!!" };
-        indent(self.stack.len(), out)?;
-        writeln!(out, "{}: {text} {} {status}", harmless(label), self.evaluation.shown(&name))
+        indent(depth, out)?;
+        writeln!(out, "{}: {text} {path} {status}", harmless(label))
     }
 
     /// Prints as far as outcomes are known.
@@ -98,20 +100,61 @@ impl<'a> TreePrinter<'a> {
             if let Some(input) = evaluation.task.workflow[open.node].inputs().get(open.next) {
                 open.next += 1;
                 self.open(input.node, &input.label, out)?;
-            } else if !self.close(out)? {
-                break;
+            } else {
+                let step = open.step;
+                if !self.close(step, out)? {
+                    break;
+                }
             }
+        }
+        Ok(())
+    }
+
+    /// Prints the known part of the node at the top of the stack. Returns whether that is all of
+    /// it.
+    fn close(&mut self, step: Step, out: &mut dyn Write) -> io::Result<bool> {
+        let is_all = match step {
+            Step::Call(call) => self.close_call(call, out)?,
+            Step::Tree(tree) => self.is_known(tree),
+            Step::Leaf(_) => true,
+        };
+        if let Step::Tree(tree) = step
+            && is_all
+        {
+            self.close_tree(tree, out)?;
+        }
+        if is_all {
+            self.printed.insert(step);
+            self.stack.pop();
+        }
+        Ok(is_all)
+    }
+
+    /// Whether the values of a tree are known, or will never be.
+    fn is_known(&self, tree: PlannedTreeId) -> bool {
+        let Evaluation { plan, .. } = self.evaluation;
+        let awaited = plan.awaited(Source::Tree { tree, number: 0 });
+        let ended =
+            |call: CallId| self.evaluation.outcome(call).filter(|_| self.ended[call.index()]);
+        self.evaluation.tree_values(tree).is_some()
+            || awaited.is_none_or(|call| ended(call).is_some_and(|it| it.outputs().is_none()))
+    }
+
+    /// Prints the values of the tree at the top of the stack that are passed up.
+    fn close_tree(&self, tree: PlannedTreeId, out: &mut dyn Write) -> io::Result<()> {
+        let Some(OpenStep { node, label, .. }) = self.stack.last() else { return Ok(()) };
+        let numbers = self.evaluation.task.workflow[*node].slice().into_iter();
+        for number in numbers.flat_map(Slice::numbers) {
+            let text = self.evaluation.tree_title(tree, number);
+            let source = Source::Tree { tree, number };
+            self.leaf(self.stack.len() - 1, (label, &text), source, out)?;
         }
         Ok(())
     }
 
     /// Prints the known part of the call at the top of the stack. Returns whether that is all of
     /// it.
-    fn close(&mut self, out: &mut dyn Write) -> io::Result<bool> {
-        let Some(OpenCall { call, .. }) = self.stack.last() else {
-            return Ok(true);
-        };
-        let call = *call;
+    fn close_call(&mut self, call: CallId, out: &mut dyn Write) -> io::Result<bool> {
         let depth = self.stack.len() - 1;
         let ended = self.ended[call.index()];
         let outcome = self.evaluation.outcome(call).filter(|_| ended);
@@ -132,16 +175,14 @@ impl<'a> TreePrinter<'a> {
             return Ok(false);
         };
         self.failure(depth, outcome, out)?;
-        self.printed[call.index()] = true;
         self.started.remove(&call);
         self.computing = false;
-        self.stack.pop();
         Ok(true)
     }
 
     /// Prints the call at the top of the stack: its name, and the outputs that are passed up.
     fn call(&self, name: &ResultName, there: bool, out: &mut dyn Write) -> io::Result<()> {
-        let Some(OpenCall { node, label, .. }) = self.stack.last() else {
+        let Some(OpenStep { node, label, .. }) = self.stack.last() else {
             return Ok(());
         };
         let Node::Computation { computation, outputs, .. } = &self.evaluation.task.workflow[*node]
@@ -190,14 +231,17 @@ impl Reporter for TreePrinter<'_> {
             }
             Event::Retried(..) | Event::Held(..) | Event::Unsettled(..) => return Ok(()),
         };
-        // Only the call at the top of the stack lets the walk continue.
-        match self.stack.last() {
-            Some(open) if open.call == *call => self.go_on(out),
+        // Only the call at the top of the stack lets the walk continue. A tree there may be known by now.
+        match self.stack.last().map(|open| open.step) {
+            Some(step) if step == Step::Call(*call) || matches!(step, Step::Tree(_)) => {
+                self.go_on(out)
+            }
             _ => Ok(()),
         }
     }
 
     fn end(&mut self, _: Option<&ResultName>, _: Exit, out: &mut dyn Write) -> io::Result<()> {
+        self.go_on(out)?;
         writeln!(out, "\nTask outputs are:")?;
         for (path, there) in self.evaluation.shown_outputs() {
             let status = if there { "" } else { " MISSING" };

@@ -1,9 +1,10 @@
 //! Why a program ends early: one variant for each stage, each with its exit code and what to try.
 
 use std::io;
+use std::sync::Arc;
 
 use crate::edit::EditError;
-use crate::evaluate::EvaluateError;
+use crate::evaluate::{EvaluateError, TreeError};
 use crate::executor::ExecuteError;
 use crate::exit::Exit;
 use crate::git::{ConfigError, ReachError, SnapshotError};
@@ -135,6 +136,22 @@ pub enum Error {
         /// The error of Git.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A Git tree is not to be had.
+    #[error(transparent)]
+    Tree(Arc<TreeError>),
+    /// The task reads no repository of this name.
+    #[error("the task {task} reads no repository {name}")]
+    UnknownRepository {
+        /// The name of the task.
+        task: String,
+        /// The name that the user gave.
+        name: String,
+        /// The name of a repository that the task reads and may be meant.
+        nearest: Option<String>,
+    },
+    /// A repository is named more than once.
+    #[error("the repository {0} is given twice")]
+    RepositoryTwice(String),
     /// A directory cannot be a value, or not be read.
     #[error("cannot take the directory {path} as a value")]
     Directory {
@@ -186,11 +203,13 @@ fn inputs(names: &[String]) -> String {
 
 impl Error {
     /// The exit code for it.
-    pub const fn exit(&self) -> Exit {
+    pub fn exit(&self) -> Exit {
         match self {
             Self::Bisect(error) => error.exit(),
             Self::Interrupted(signal) => Exit::Interrupted(*signal),
             Self::Edit(error) if error.is_of_system() => Exit::Storage,
+            Self::Tree(error) if error.is_storage() => Exit::Storage,
+            Self::Evaluate(EvaluateError::Output(error)) if !error.is_storage() => Exit::Failed,
             Self::Load(_)
             | Self::History(_)
             | Self::Reach(_)
@@ -208,6 +227,9 @@ impl Error {
             | Self::UnknownInput { .. }
             | Self::OwnFile { .. }
             | Self::InputTwice(_)
+            | Self::Tree(_)
+            | Self::UnknownRepository { .. }
+            | Self::RepositoryTwice(_)
             | Self::NotGiven(_)
             | Self::NoInput { .. }
             | Self::RevisionOrPath { .. }
@@ -266,7 +288,8 @@ impl Error {
                     _ => format!("give the storage {storage}, and a file for each, in this order"),
                 }
             }),
-            Self::UnknownInput { nearest, .. } => {
+            Self::Tree(error) | Self::Evaluate(EvaluateError::Output(error)) => error.hint(),
+            Self::UnknownInput { nearest, .. } | Self::UnknownRepository { nearest, .. } => {
                 nearest.as_ref().map(|name| format!("did you mean {name}?"))
             }
             Self::RevisionOrPath { one, argument } => {

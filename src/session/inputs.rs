@@ -1,11 +1,12 @@
 //! What a task reads that no call makes: its inputs, given or by default, and its own files.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::iter;
 
 use super::Error;
-use crate::evaluate::{Evaluation, Files};
+use crate::digest::Digest;
+use crate::evaluate::{Evaluation, Files, Texts};
 use crate::git::Trees;
 use crate::load;
 use crate::storage::{Input, InputSource};
@@ -141,6 +142,19 @@ fn own_file(trees: &Trees, file: &TaskFile) -> Result<InputSource, Error> {
             Err(Error::OwnFile { path: file.path.to_string(), source })
         }
     }
+}
+
+/// Returns the contents of small files, which may name revisions. What can be read only once is left out.
+pub(super) fn texts<'a>(sources: impl Iterator<Item = &'a InputSource>) -> Texts {
+    let contents = |source: &InputSource| match source {
+        InputSource::Bytes(contents) => Some(contents.clone()),
+        InputSource::File(path) => {
+            let is_small = |it: &fs::Metadata| it.is_file() && it.len() <= MAX_TEXT as u64 + 1;
+            fs::metadata(path).ok().filter(is_small).and_then(|_| fs::read(path).ok())
+        }
+    };
+    let texts = sources.filter_map(contents).filter(|it| it.len() <= MAX_TEXT + 1);
+    texts.map(|contents| (Digest::of(&contents), contents)).collect()
 }
 
 /// Completes the files of a task, of which its own and its literals were found, with its inputs: those that were

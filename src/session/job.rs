@@ -11,6 +11,7 @@ use crate::storage::{
     Durability, InputSource, Job, KnownRepositories, ResultName, Storage, Stored, TaskVersion,
     Unrecorded,
 };
+use crate::task::name::TreeName;
 
 /// The fate of the outputs of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,9 @@ pub enum Kept {
     Incomplete,
     /// The task has changes that no commit records.
     Uncommitted,
+    /// These revisions are no full commit ids, so they may name other commits later: each with the name
+    /// of its tree.
+    Revisions(Vec<(TreeName, String)>),
     /// The storage is read-only.
     ReadOnly,
 }
@@ -38,7 +42,11 @@ impl Session {
         if !task.changed.is_empty() {
             return Ok(Kept::Uncommitted);
         }
-        let own = files.own.iter().map(|input| &input.file);
+        let revisions = evaluation.loose_revisions();
+        if !revisions.is_empty() {
+            return Ok(Kept::Revisions(revisions));
+        }
+        let own = files.own.iter().map(|input| &input.file).chain(evaluation.tree_files());
         let literals: Vec<Stored> = files.literals.iter().flatten().chain(own).cloned().collect();
         let inputs: Vec<Digest> = files.inputs.iter().map(|input| input.file.digest).collect();
         let job = Job {

@@ -17,7 +17,7 @@ use std::io;
 use std::mem;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -26,18 +26,18 @@ use std::time::Duration;
 pub use self::bisect::{BisectStep, Criterion, Judge};
 pub use self::error::Error;
 pub use self::inputs::{bind, with_defaults};
-use self::inputs::{bind_like, fill_in, given_to, own_files};
+use self::inputs::{bind_like, fill_in, given_to, own_files, texts};
 use self::interrupt::Interrupts;
 pub use self::interrupt::Stop;
 pub use self::job::{FinishedJob, Kept, find_job};
 use crate::cache::Cache;
 use crate::evaluate::{
-    EvaluateError, Evaluation, Evaluator, Event, ExecutionSettings, Exports, Files,
+    EvaluateError, Evaluation, Evaluator, Event, ExecutionSettings, Exports, Files, Texts,
 };
 use crate::executor::{ExecuteError, Executor, Local, Sandbox, Status};
 pub use crate::exit::Exit;
-use crate::git::Trees;
-use crate::plan::Plan;
+use crate::git::{SourceRepositories, Trees};
+use crate::plan::{Plan, Source};
 use crate::report::{EventPrinter, reading};
 use crate::storage::{Durability, InputSource, ResultName, Storage, StorageError, Unrecorded};
 use crate::task::workflow::Task;
@@ -73,10 +73,23 @@ impl Default for RunOptions {
     }
 }
 
+/// Where the results are, and what the task is given.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// The directory of the storage.
+    pub storage: PathBuf,
+    /// The inputs, in the task's order; `None` for one that is its default.
+    pub inputs: Vec<Option<InputSource>>,
+    /// The repositories that the user names, and where they are.
+    pub repositories: Vec<(String, PathBuf)>,
+}
+
 /// A storage, and whatever is needed to evaluate tasks of one repository with it.
 pub struct Session {
     storage: Arc<Storage>,
     trees: Trees,
+    /// The repositories that tasks read as values.
+    sources: Arc<SourceRepositories>,
     jobs: NonZeroUsize,
     retries: u32,
     limit: Option<Duration>,
@@ -125,6 +138,7 @@ impl Session {
         Self {
             storage: Arc::new(storage),
             trees: Trees::new(dir),
+            sources: Arc::new(SourceRepositories::new(dir, Vec::new())),
             jobs: options.jobs,
             retries: options.retries,
             limit: options.timeout,
@@ -132,6 +146,13 @@ impl Session {
             executor,
             warned: Cell::new(false),
         }
+    }
+
+    /// Reads these repositories, of a task in this directory, in place of those that it records.
+    #[must_use]
+    pub fn reading(self, dir: &Path, repositories: &[(String, PathBuf)]) -> Self {
+        let sources = Arc::new(SourceRepositories::new(dir, repositories.to_vec()));
+        Self { sources, ..self }
     }
 
     /// Executes these calls even if they have outputs.
@@ -174,7 +195,9 @@ impl Session {
         let mut found = mem::take(&mut files.inputs).into_iter();
         let given = given.into_iter().map(|source| Some((source?, found.next()?))).collect();
         let files = fill_in(&task, files, given, Error::NotGiven)?;
-        Ok(Evaluation::new(task, plan, files, Arc::clone(storage)))
+        let texts =
+            if task.trees.is_empty() { Texts::new() } else { texts(inputs.iter().chain(own)) };
+        self.with_trees(Evaluation::new(task, plan, files, Arc::clone(storage)), texts)
     }
 
     /// Plans another version of a task, with the inputs of the same names that a version was given.
@@ -196,7 +219,20 @@ impl Session {
         let files = Files::new(&task, &plan, [&[], &own], &self.storage, store);
         let files = self.unless_interrupted(files)?;
         let files = fill_in(&task, files, given_to(other, &task), no_input(titles))?;
-        Ok(Evaluation::new(task, plan, files, Arc::clone(&self.storage)))
+        let mut texts = texts(own.iter());
+        texts.extend(other.texts().clone());
+        self.with_trees(Evaluation::new(task, plan, files, Arc::clone(&self.storage)), texts)
+    }
+
+    /// Makes the values of all Git trees that wait for no call.
+    fn with_trees(&self, evaluation: Evaluation, texts: Texts) -> Result<Evaluation, Error> {
+        let evaluation = evaluation.reading(Arc::clone(&self.sources), texts);
+        let trees = evaluation.plan.trees().map(|(tree, _)| Source::Tree { tree, number: 0 });
+        let known = trees.filter(|tree| evaluation.plan.awaited(*tree).is_none());
+        match (evaluation.make_trees(known, self.executor.is_some()), self.interrupted_by()) {
+            (Err(error), Some(signal)) if error.is_interrupted() => Err(Error::Interrupted(signal)),
+            (made, _) => made.map(|()| evaluation).map_err(Error::Tree),
+        }
     }
 
     /// Binds another version of a task, with the texts of the inputs that a version was given.
@@ -307,13 +343,14 @@ fn no_input([takes, lacks]: [&str; 2]) -> impl Fn(String) -> Error {
 pub fn look_up(
     dir: &Path,
     task: Task,
-    storage: &Path,
-    inputs: &[Option<InputSource>],
+    given: &Given,
     unrecorded: Unrecorded,
 ) -> Result<Evaluation, Error> {
+    let Given { storage, inputs, repositories } = given;
     Storage::existing(storage)?;
     let options = RunOptions { unrecorded, ..RunOptions::default() };
-    let evaluation = Session::inspect(dir, storage, &options)?.prepare(task, inputs, true)?;
+    let session = Session::inspect(dir, storage, &options)?.reading(dir, repositories);
+    let evaluation = session.prepare(task, inputs, true)?;
     let evaluator = Evaluator { evaluation: &evaluation, execution: None, observe: &|_| {} };
     evaluator.evaluate(NonZeroUsize::MIN)?;
     Ok(evaluation)

@@ -28,6 +28,9 @@ pub enum NameError {
     /// A path that leads out, or is not the plainest one.
     #[error("{0:?} is not a plain relative path: no part of it may be empty, . or ..")]
     Path(String),
+    /// A text that names no Git tree.
+    #[error("{0:?} is not SOURCE or SOURCE:PATH; PATH is relative, without empty parts, . and ..")]
+    Tree(String),
     /// A storage name that climbs.
     #[error("{0:?} leads out of the storage")]
     Climbs(String),
@@ -70,11 +73,26 @@ fn inside(text: &str) -> Result<Box<str>, NameError> {
 }
 
 fn within(text: &str) -> Result<Box<str>, NameError> {
-    let is_wrong = |part: &str| matches!(part, "" | "." | "..");
-    if text.split('/').any(is_wrong) {
+    if !text.split('/').all(is_normal) {
         return Err(NameError::Path(text.to_owned()));
     }
     line(text)
+}
+
+/// A repository, and a path in it if there is a colon.
+fn tree(text: &str) -> Result<Box<str>, NameError> {
+    let (source, path) = text.split_once(':').unwrap_or((text, "a"));
+    let mut parts = source.split('/').skip_while(|part| *part == "..").peekable();
+    let is_source = source == "." || parts.peek().is_some() && parts.all(is_normal);
+    if !is_source || !path.split('/').all(is_normal) {
+        return Err(NameError::Tree(text.to_owned()));
+    }
+    line(text)
+}
+
+/// Whether a part of a path is a name.
+fn is_normal(part: &str) -> bool {
+    !matches!(part, "" | "." | "..")
 }
 
 macro_rules! names {
@@ -146,6 +164,21 @@ names! {
     MemberPath: within;
     /// The name of a file in the storage, relative to its root, with `/` between components.
     StorageName: inside;
+    /// A Git repository, or `SOURCE:PATH` for a directory in it. The repository is the task's own, `.`, a submodule, by its
+    /// path relative to the task, or one that the user names.
+    TreeName: tree;
+}
+
+impl TreeName {
+    /// The repository.
+    pub fn source(&self) -> &str {
+        self.0.split_once(':').map_or(&self.0, |(source, _)| source)
+    }
+
+    /// The path in the repository; empty for its top.
+    pub fn path(&self) -> &str {
+        self.0.split_once(':').map_or("", |(_, path)| path)
+    }
 }
 
 /// Whether an output with this symbolic name is a directory: the name ends in a slash.
@@ -191,6 +224,27 @@ mod tests {
         assert!("data/a b..c".parse::<TaskPath>().is_ok());
         for wrong in ["", "/a", "a//b", "a/", "./a", "a/../b", "..", "a\nb"] {
             assert!(wrong.parse::<TaskPath>().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_tree_is_a_repository_or_a_path_in_one() {
+        let parts = |text: &str| {
+            let name: TreeName = text.parse().unwrap();
+            (name.source().to_owned(), name.path().to_owned())
+        };
+        for (text, source, path) in [
+            (".", ".", ""),
+            (".:src", ".", "src"),
+            ("lib/a", "lib/a", ""),
+            ("../../lib:a/b:c", "../../lib", "a/b:c"),
+        ] {
+            assert_eq!(parts(text), (source.to_owned(), path.to_owned()));
+        }
+        let wrong =
+            ["", ":", ":a", "a:", "..", "/a", "a/", "a/../b", "./a", "a:/b", "a:../b", "a\n"];
+        for wrong in wrong {
+            assert!(wrong.parse::<TreeName>().is_err(), "{wrong:?}");
         }
     }
 

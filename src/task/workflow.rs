@@ -10,9 +10,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::digest::{ObjectId, shown_version};
+use crate::digest::{DIRTY, ObjectId, shown_version};
 use crate::task::access::Access;
-use crate::task::name::{ComputationName, InputName, StorageName, TaskName, TaskPath};
+use crate::task::name::{ComputationName, InputName, StorageName, TaskName, TaskPath, TreeName};
 use crate::task::slice::Slice;
 use crate::task::template::Template;
 
@@ -51,6 +51,8 @@ ids! {
     InputId
     /// A file of a [`Task`] itself.
     TaskFileId
+    /// A Git tree that a [`Task`] reads.
+    TaskTreeId
 }
 
 /// A whole program: a workflow and the inputs that all of it may read.
@@ -72,6 +74,8 @@ pub struct Task {
     pub defaults: Vec<Option<TaskFileId>>,
     /// The files of the task that are values: nodes and defaults of inputs.
     pub files: Vec<TaskFile>,
+    /// The Git trees that are values.
+    pub trees: Vec<TaskTree>,
     /// The computations that the workflow uses.
     pub computations: Vec<Computation>,
     /// The expression.
@@ -108,24 +112,21 @@ impl Task {
             _ => None,
         });
         let names = literals.flatten().chain(self.files.iter().flat_map(|file| file.path.names()));
-        names.map(InputId::at)
+        names.chain(self.trees.iter().flat_map(|tree| tree.name.names())).map(InputId::at)
     }
 
     /// Returns the names in braces that are no names of inputs, and the nodes with these values. They stay as
     /// they are, so nothing is wrong with those in the path of a file that exists.
     pub fn unknown_names(&self) -> impl Iterator<Item = (NodeId, &str)> {
         self.workflow.nodes().flat_map(|(id, node)| {
-            let (literal, file) = match node {
-                Node::Literal(name) => (Some(name.unknown()), None),
-                Node::File(file) => (None, Some(&self.files[file.index()].path)),
-                Node::Input(_) | Node::Computation { .. } => (None, None),
+            let path = |file: &TaskFileId| &self.files[file.index()].path;
+            let names: Vec<&str> = match node {
+                Node::Literal(name) => name.unknown().collect(),
+                Node::Tree { tree, .. } => self.trees[tree.index()].name.unknown().collect(),
+                Node::File(file) if path(file).is_open() => path(file).unknown().collect(),
+                Node::File(_) | Node::Input(_) | Node::Computation { .. } => Vec::new(),
             };
-            let file = file.filter(|path| path.is_open()).map(Template::unknown);
-            literal
-                .into_iter()
-                .flatten()
-                .chain(file.into_iter().flatten())
-                .map(move |name| (id, name))
+            names.into_iter().map(move |name| (id, name))
         })
     }
 
@@ -159,6 +160,7 @@ impl Task {
         };
         self.inputs == other.inputs
             && files(self) == files(other)
+            && self.trees == other.trees
             && self.workflow == other.workflow
             && trees(self) == trees(other)
     }
@@ -183,6 +185,51 @@ pub enum FileContents {
     /// Unknown, since the path has free names.
     Unbound,
 }
+
+/// A Git repository, or a directory in it, that the task reads at some commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskTree {
+    /// The repository, and the path in it.
+    pub name: Template<TreeName>,
+    /// Which commit it is.
+    pub commit: TreeCommit,
+}
+
+/// The commit of a repository that a task reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TreeCommit {
+    /// The one that the commit of the task records.
+    Recorded(RecordedTree),
+    /// The recorded one, which is not known as long as the name of the tree is open.
+    Unbound,
+    /// The one that a value names: the revision.
+    OfRevision,
+}
+
+/// The commit of a repository that the commit of a task records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedTree {
+    /// The commit.
+    pub commit: ObjectId,
+    /// The directory as it stands, and its Git tree, if that has changes that are not committed.
+    pub uncommitted: Option<(PathBuf, ObjectId)>,
+}
+
+impl RecordedTree {
+    /// Its version in full: the commit, or the tree of uncommitted changes.
+    pub fn version(&self) -> String {
+        match &self.uncommitted {
+            Some((_, tree)) => format!("{DIRTY}{}", tree.full()),
+            None => self.commit.full().to_owned(),
+        }
+    }
+}
+
+/// What a Git tree passes up: the directory, and the id of its commit.
+pub const TREE_OUTPUTS: [&str; 2] = ["directory", "commit"];
+
+/// What a Git tree reads, unless it is at the recorded commit.
+pub const TREE_INPUTS: [&str; 1] = ["revision"];
 
 /// A named executable that turns inputs into outputs, at one commit.
 #[derive(Debug, Serialize, Deserialize)]
@@ -230,6 +277,15 @@ pub enum Node {
     Literal(Template<StorageName>),
     /// A file of the task itself.
     File(TaskFileId),
+    /// A Git repository at a commit.
+    Tree {
+        /// The repository, and the path in it.
+        tree: TaskTreeId,
+        /// The revision, unless it is the recorded one.
+        inputs: Box<[Argument]>,
+        /// What is passed up: 0 is the directory, 1 its commit's id.
+        outputs: Slice,
+    },
 }
 
 /// A sub-workflow in its place among a reader's inputs.
@@ -248,16 +304,21 @@ pub struct Argument {
 impl Node {
     /// The number of files that the node passes up.
     pub fn width(&self) -> usize {
+        self.slice().map_or(1, Slice::len)
+    }
+
+    /// The outputs that the node passes up, if it has a choice.
+    pub const fn slice(&self) -> Option<&Slice> {
         match self {
-            Self::Computation { outputs, .. } => outputs.len(),
-            Self::Input(_) | Self::Literal(_) | Self::File(_) => 1,
+            Self::Computation { outputs, .. } | Self::Tree { outputs, .. } => Some(outputs),
+            Self::Input(_) | Self::Literal(_) | Self::File(_) => None,
         }
     }
 
     /// The sub-workflows that the node reads.
     pub fn inputs(&self) -> &[Argument] {
         match self {
-            Self::Computation { inputs, .. } => inputs,
+            Self::Computation { inputs, .. } | Self::Tree { inputs, .. } => inputs,
             Self::Input(_) | Self::Literal(_) | Self::File(_) => &[],
         }
     }
@@ -304,6 +365,7 @@ enum NodeKey {
     Input(InputId),
     Literal(Template<StorageName>),
     File(TaskFileId),
+    Tree(TaskTreeId, Box<[NodeId]>, Slice),
 }
 
 impl Builder {
@@ -311,11 +373,12 @@ impl Builder {
     ///
     /// The nodes that it reads are ids that this builder gave.
     pub fn intern(&mut self, node: Node) -> NodeId {
+        let read = || node.inputs().iter().map(|argument| argument.node).collect();
         let key = match &node {
-            Node::Computation { computation, inputs, outputs } => {
-                let inputs = inputs.iter().map(|argument| argument.node).collect();
-                NodeKey::Computation(*computation, inputs, outputs.clone())
+            Node::Computation { computation, outputs, .. } => {
+                NodeKey::Computation(*computation, read(), outputs.clone())
             }
+            Node::Tree { tree, outputs, .. } => NodeKey::Tree(*tree, read(), outputs.clone()),
             Node::Input(input) => NodeKey::Input(*input),
             Node::Literal(name) => NodeKey::Literal(name.clone()),
             Node::File(file) => NodeKey::File(*file),

@@ -148,6 +148,20 @@ fn whatever_was_changed_is_seen() {
 }
 
 #[test]
+fn a_task_that_reads_its_work_tree_as_a_value_is_not_cached() {
+    let lab = wide(Library::Plain)
+        .file("workflow/inputs/00-file/kind", "tree\n")
+        .file("workflow/inputs/00-file/value", ".:sheets\n")
+        .commit_again();
+    settle(&lab.path("task/.git/index"));
+    let cache = Cache::at(lab.path("cache"));
+    let first = load(&lab, Some(&cache));
+    assert!(first.starts_with("Ok"), "{first}");
+    let lab = lab.file("sheets/1", "3\n");
+    assert!(load(&lab, Some(&cache)).contains("Uncommitted"), "a change in it is seen");
+}
+
+#[test]
 fn a_cached_task_is_not_read_again() {
     let lab = wide(Library::Plain);
     settle(&lab.path("task/.git/index"));

@@ -44,7 +44,7 @@ pub(super) struct Scene<'a> {
 
 /// Returns what to try after a call has failed, before its stage is emptied.
 pub(super) fn hint(stage: &Stage<'_>, scene: &Scene<'_>, error: &CallError) -> Option<String> {
-    first(&FailureFacts::gather(stage, scene, error)).or_else(|| error.hint().map(str::to_owned))
+    first(&FailureFacts::gather(stage, scene, error)).or_else(|| error.hint())
 }
 
 fn first(facts: &FailureFacts) -> Option<String> {

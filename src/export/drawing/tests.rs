@@ -10,7 +10,9 @@ use crate::storage::records::Stamp;
 use crate::storage::{Input, Storage, Stored, Unrecorded};
 use crate::task::name::StorageName;
 use crate::task::slice::Slice;
-use crate::task::workflow::{Argument, Builder, ComputationId, InputId, LoadedFrom, Workflow};
+use crate::task::workflow::{
+    Argument, Builder, Computation, ComputationId, InputId, LoadedFrom, Workflow,
+};
 
 fn task(workflow: Workflow) -> Task {
     let id = "ab".repeat(20);
@@ -33,6 +35,7 @@ fn task(workflow: Workflow) -> Task {
         inputs: vec!["n".parse().unwrap(), "unused".parse().unwrap()],
         defaults: vec![None, None],
         files: vec![],
+        trees: Vec::new(),
         computations: vec![
             computation("divmod", &["dividend", "divisor"], &["quotient", "remainder"]),
             computation("join", &["a", "b", "c", "d"], &["all", "log"]),

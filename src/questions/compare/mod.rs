@@ -5,13 +5,15 @@
 
 mod text;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 
 pub use self::text::{Difference, difference};
 use crate::digest::Digest;
 use crate::evaluate::Evaluation;
-use crate::plan::{CallId, Source, Step};
-use crate::task::name::ComputationName;
+use crate::git::ChangeLog;
+use crate::plan::{CallId, PlannedTree, Source, Step};
+use crate::task::name::{ComputationName, TreeName};
 use crate::task::workflow::{Argument, Node, NodeId};
 
 /// The comparison of two outputs of the same number.
@@ -52,7 +54,31 @@ pub struct WorkflowDifference {
     pub nodes: [NodeId; 2],
 }
 
+/// A repository that the two sides read at different commits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeDifference {
+    /// The repository, and the path in it.
+    pub name: TreeName,
+    /// The version on each side: a commit, or uncommitted changes.
+    pub versions: [String; 2],
+    /// The commits that only the newer side has and that touch the path, if the repository has both sides.
+    pub came: Option<ChangeLog>,
+    /// The commits that only the older side has and that touch the path.
+    pub went: Option<ChangeLog>,
+}
+
+/// The greatest number of commits in a list.
+const MAX_COMMITS: usize = 10;
+
 impl Evaluation {
+    /// The versions of the Git trees with this name, in the order of the plan.
+    fn tree_versions(&self, name: &TreeName) -> impl Iterator<Item = &str> {
+        let is_it =
+            move |tree: &PlannedTree| self.task.trees[tree.tree.index()].name.written() == name;
+        let trees = self.plan.trees().filter(move |(_, tree)| is_it(tree));
+        trees.filter_map(|(id, _)| Some(self.tree_values(id)?.ok()?.version.as_str()))
+    }
+
     /// The outputs of a call, if they exist.
     fn made(&self, call: CallId) -> Option<Vec<Digest>> {
         let outputs = self.outcome(call)?.outputs()?;
@@ -66,8 +92,11 @@ impl Evaluation {
                 .numbers()
                 .map(|number| self.digest(Source::Output { call, number }))
                 .collect(),
+            (Step::Tree(tree), Node::Tree { outputs, .. }) => {
+                outputs.numbers().map(|number| self.digest(Source::Tree { tree, number })).collect()
+            }
             (Step::Leaf(source), _) => vec![self.digest(source)],
-            (Step::Call(_), _) => Vec::new(),
+            (Step::Call(_) | Step::Tree(_), _) => Vec::new(),
         }
     }
 
@@ -100,6 +129,31 @@ pub fn outputs([one, other]: [&Evaluation; 2]) -> Vec<ComparedOutput> {
         ComparedOutput { sources, verdict }
     };
     (0..count).map(compare).collect()
+}
+
+/// Returns the repositories that the two tasks read at different commits. Trees of one name are compared in
+/// the order of the plan.
+pub fn tree_differences([one, other]: [&Evaluation; 2]) -> Vec<TreeDifference> {
+    let mut differences = Vec::new();
+    let names: BTreeSet<&TreeName> =
+        other.task.trees.iter().map(|tree| tree.name.written()).collect();
+    for name in names {
+        for (old, new) in one.tree_versions(name).zip(other.tree_versions(name)) {
+            if old == new {
+                continue;
+            }
+            let log = |old: &str, new: &str| {
+                let repository = other.repository(name)?;
+                let range = [&old.parse().ok()?, &new.parse().ok()?];
+                repository.trees().log(Path::new(name.path()), range, MAX_COMMITS).ok().flatten()
+            };
+            let (came, went) = (log(old, new), log(new, old));
+            let versions = [old, new].map(str::to_owned);
+            differences.push(TreeDifference { name: name.clone(), versions, came, went });
+        }
+    }
+    differences.dedup();
+    differences
 }
 
 /// Returns the calls with different outputs from the same inputs, in the order of the plan.
@@ -162,18 +216,24 @@ fn pairs(
     [one, other]: [&Evaluation; 2],
     [a, b]: [NodeId; 2],
 ) -> Option<Vec<(String, [NodeId; 2])>> {
-    match (&one.task.workflow[a], &other.task.workflow[b]) {
-        (
-            Node::Computation { computation: a, inputs: of_a, outputs: slice },
-            Node::Computation { computation: b, inputs: of_b, outputs },
-        ) => {
+    let nodes = [&one.task.workflow[a], &other.task.workflow[b]];
+    let inputs = || {
+        let ends = |it: &Argument| (it.first, it.last);
+        let numbers = |node: &Node| node.slice().map(|slice| slice.numbers().collect::<Vec<_>>());
+        let [of_a, of_b] = nodes.map(Node::inputs);
+        let alike = numbers(nodes[0]) == numbers(nodes[1])
+            && of_a.iter().map(ends).eq(of_b.iter().map(ends));
+        let pairs = of_a.iter().zip(of_b);
+        alike.then(|| pairs.map(|(a, b)| (b.label.to_string(), [a.node, b.node])).collect())
+    };
+    match (nodes[0], nodes[1]) {
+        (Node::Computation { computation: a, .. }, Node::Computation { computation: b, .. }) => {
             let names = [&one.task.computations[a.index()], &other.task.computations[b.index()]];
-            let ends = |it: &Argument| (it.first, it.last);
-            let alike = names[0].name == names[1].name
-                && slice.numbers().eq(outputs.numbers())
-                && of_a.iter().map(ends).eq(of_b.iter().map(ends));
-            let pairs = of_a.iter().zip(of_b);
-            alike.then(|| pairs.map(|(a, b)| (b.label.to_string(), [a.node, b.node])).collect())
+            (names[0].name == names[1].name).then(inputs).flatten()
+        }
+        (Node::Tree { tree: a, .. }, Node::Tree { tree: b, .. }) => {
+            let names = [&one.task.trees[a.index()], &other.task.trees[b.index()]];
+            (names[0].name == names[1].name).then(inputs).flatten()
         }
         (Node::Input(a), Node::Input(b)) => {
             (one.task.inputs[a.index()] == other.task.inputs[b.index()]).then(Vec::new)

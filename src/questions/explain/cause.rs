@@ -109,6 +109,7 @@ impl<'a> Tracing<'a> {
                     (Source::Input(input), _) => Cause::Input(input, *old),
                     (Source::Literal(literal), _) => Cause::Literal(literal, *old),
                     (Source::File(file), _) => Cause::File(file, *old),
+                    (Source::Tree { tree, .. }, _) => Cause::Tree(tree, *old),
                     (Source::Output { call, .. }, earlier) => {
                         let archive = &self.comparison.archive;
                         if let Some(maker) = earlier.and_then(|it| archive.maker(it, *at)) {

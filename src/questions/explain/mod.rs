@@ -14,7 +14,7 @@ use self::cause::Tracing;
 use self::nearest::{Archive, Ingredient, is_same_version};
 use crate::digest::{Digest, ObjectId, shown_version};
 use crate::evaluate::{Evaluation, Outcome};
-use crate::plan::{CallId, LiteralId, Source};
+use crate::plan::{CallId, LiteralId, PlannedTreeId, Source};
 use crate::questions::history;
 use crate::storage::records::{FailureRecord, Provenance};
 use crate::storage::{PastCall, PriorAttempt, ResultName};
@@ -100,6 +100,8 @@ pub enum Cause {
     Literal(LiteralId, Digest),
     /// A file of the task has other contents.
     File(TaskFileId, Digest),
+    /// A Git tree is another one, or at another commit.
+    Tree(PlannedTreeId, Digest),
     /// A literal is not in the storage.
     NoLiteral(LiteralId),
     /// The input of a computation with this number has another source.
@@ -263,7 +265,7 @@ impl Comparison<'_> {
                 let earlier = &self.archive.calls[self.nearest[call.index()]?];
                 Some(earlier.record.outputs.get(usize::from(number))?.digest)
             }
-            Source::Input(_) | Source::Literal(_) | Source::File(_) => None,
+            Source::Input(_) | Source::Literal(_) | Source::File(_) | Source::Tree { .. } => None,
         };
         Ingredient { source, digest: self.evaluation.digest(source).or_else(before) }
     }
@@ -275,10 +277,11 @@ impl Comparison<'_> {
             if self.evaluation.digest(source).is_some() {
                 continue;
             }
-            match source {
-                Source::Output { call, .. } => absent.push(Why::Waits { at, call }),
-                Source::Literal(literal) => absent.push(Why::NoLiteral { at, literal }),
-                Source::Input(_) | Source::File(_) => {}
+            let plan = &self.evaluation.plan;
+            match (plan.awaited(source), plan.origin(source)) {
+                (Some(call), _) => absent.push(Why::Waits { at, call }),
+                (None, Source::Literal(literal)) => absent.push(Why::NoLiteral { at, literal }),
+                (None, _) => {}
             }
         }
         absent

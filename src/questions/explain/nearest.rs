@@ -121,7 +121,9 @@ impl<'a> Archive<'a> {
         let Some(file) = self.calls[earlier].input(number) else { return true };
         let Evaluation { task, plan, .. } = self.evaluation;
         match source {
-            Source::Input(_) | Source::File(_) => file.starts_with("tinputs/"),
+            Source::Input(_) | Source::File(_) | Source::Tree { .. } => {
+                file.starts_with("tinputs/")
+            }
             Source::Literal(id) => plan.literals()[id.index()].as_str() == file,
             Source::Output { call, number } => {
                 let computation = &task.computations[plan.call(call).computation.index()];

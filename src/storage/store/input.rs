@@ -111,9 +111,12 @@ impl<'a> Inputs<'a> {
     }
 
     /// Publishes a value that a function writes under a private name. Removes it after a failure.
-    pub(super) fn publish(&self, write: impl FnOnce(&Path) -> Result<Digest>) -> Result<Input> {
+    pub(super) fn publish<E: From<StorageError>>(
+        &self,
+        write: impl FnOnce(&Path) -> Result<Digest, E>,
+    ) -> Result<Input, E> {
         let copy = self.storage.root.private_path()?;
-        let published = write(&copy).and_then(|digest| self.publish_copy(digest, &copy));
+        let published = write(&copy).and_then(|digest| Ok(self.publish_copy(digest, &copy)?));
         if published.is_err() {
             drop(self.storage.root.disk.remove_tree(&copy));
         }

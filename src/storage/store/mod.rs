@@ -21,6 +21,7 @@ mod seal;
 mod site;
 mod stage;
 mod tree;
+mod tree_input;
 mod versions;
 
 use std::collections::{HashMap, HashSet};

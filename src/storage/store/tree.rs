@@ -105,7 +105,12 @@ impl<'a> StoredTrees<'a> {
     }
 }
 
-impl NewTree<'_> {
+impl<'a> NewTree<'a> {
+    /// A private directory that exists and is empty.
+    pub(super) fn private(root: &'a Root, room: &Path) -> Self {
+        Self { root, room: room.to_owned(), shared: false }
+    }
+
     /// Adds a file.
     ///
     /// # Errors

@@ -18,7 +18,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::task::name::{ComputationName, InputName, NameError, StorageName, TaskPath};
+use crate::task::name::{ComputationName, InputName, NameError, StorageName, TaskPath, TreeName};
 
 /// What begins the names of the task's inputs.
 pub(super) const INPUTS: &str = "Inputs:";
@@ -34,6 +34,8 @@ pub enum NodeKind {
     Literal,
     /// A file of the task itself.
     File,
+    /// A Git repository at a commit.
+    Tree,
 }
 
 /// How a kind of node is written.
@@ -47,11 +49,12 @@ struct Spelling {
     is_call: bool,
 }
 
-const SPELLINGS: [Spelling; 4] = [
+const SPELLINGS: [Spelling; 5] = [
     Spelling { kind: NodeKind::Computation, kind_file: "computation", word: "", is_call: true },
     Spelling { kind: NodeKind::Input, kind_file: "input", word: "INPUT", is_call: false },
     Spelling { kind: NodeKind::Literal, kind_file: "literal", word: "FILE", is_call: false },
     Spelling { kind: NodeKind::File, kind_file: "file", word: "OWN", is_call: false },
+    Spelling { kind: NodeKind::Tree, kind_file: "tree", word: "TREE", is_call: true },
 ];
 
 impl NodeKind {
@@ -61,6 +64,7 @@ impl NodeKind {
             Self::Input => &SPELLINGS[1],
             Self::Literal => &SPELLINGS[2],
             Self::File => &SPELLINGS[3],
+            Self::Tree => &SPELLINGS[4],
         }
     }
 
@@ -105,6 +109,7 @@ impl NodeKind {
             Self::Input => text.parse::<InputName>()?.into(),
             Self::Literal => text.parse::<StorageName>()?.into(),
             Self::File => text.parse::<TaskPath>()?.into(),
+            Self::Tree => text.parse::<TreeName>()?.into(),
         };
         Ok(String::into_boxed_str(value))
     }
@@ -192,6 +197,6 @@ mod tests {
             assert_eq!(NodeKind::of_file(form.kind_file), Some(form.kind));
             assert_eq!(NodeKind::of_word(form.word), Some(form.kind));
         }
-        assert_eq!(NodeKind::words().collect::<Vec<_>>(), ["INPUT", "FILE", "OWN"]);
+        assert_eq!(NodeKind::words().collect::<Vec<_>>(), ["INPUT", "FILE", "OWN", "TREE"]);
     }
 }

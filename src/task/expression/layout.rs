@@ -1,24 +1,11 @@
 //! The directories that an expression becomes: `workflow/kind`, `workflow/inputs/00-text/kind`, ...
 
-use std::collections::BTreeMap;
-
+use super::signature::{Signature, Signatures, default_label, signature, width};
 use super::{Expression, ExpressionNode, Fault, Mistake, NodeKind, Parsed};
 use crate::task::name::{InputName, nearest};
 use crate::task::slice::{MAX_ARITY, Slice};
 use crate::task::text;
 use crate::task::workflow::NodeId;
-
-/// What a computation takes and makes, as far as that is known.
-#[derive(Clone, Debug, Default)]
-pub struct Signature {
-    /// The names of its inputs.
-    pub inputs: Option<Vec<String>>,
-    /// How many outputs it has.
-    pub outputs: Option<usize>,
-}
-
-/// The computations that are known, by their names.
-pub type Signatures = BTreeMap<String, Signature>;
 
 /// What an expression is as directories. Paths are relative to the directory `workflow`, which is the
 /// empty path; each directory stands after the one that it is in.
@@ -60,9 +47,6 @@ const LONGEST_PATH: usize = 4095;
 
 /// The longest name of a file.
 const LONGEST_NAME: usize = 255;
-
-/// The longest label that is made up, in bytes.
-const LONGEST_LABEL: usize = 100;
 
 impl WorkflowLayout {
     /// Lays out an expression. Labels that are not written are the names of the inputs that they
@@ -125,57 +109,6 @@ impl WorkflowLayout {
     }
 }
 
-/// Takes all labels out of an expression that it would have without them.
-pub fn drop_default_labels(expression: &mut Expression, signatures: &Signatures) {
-    for id in (0..expression.nodes.len()).map(NodeId::at) {
-        let mut filled = 0;
-        for at in 0..expression[id].inputs.len() {
-            let argument = &expression[id].inputs[at];
-            let width = width(expression, argument.node, signatures).unwrap_or(1);
-            let reader = signature(&expression[id], signatures);
-            let label = default_label(&expression[argument.node], reader, filled, width);
-            if argument.label.as_deref() == Some(&label) {
-                expression.nodes[id.index()].inputs[at].label = None;
-            }
-            filled += width;
-        }
-    }
-}
-
-/// How many files a node passes up; `None` if that cannot be told.
-fn width(expression: &Expression, id: NodeId, signatures: &Signatures) -> Option<usize> {
-    let node = &expression[id];
-    match &node.outputs {
-        Some(outputs) => Some(outputs.len()),
-        None if node.kind.is_call() => signature(node, signatures)?.outputs,
-        None => Some(1),
-    }
-}
-
-/// What is known of the computation that a node calls.
-fn signature<'a>(node: &ExpressionNode, signatures: &'a Signatures) -> Option<&'a Signature> {
-    if node.kind == NodeKind::Computation { signatures.get(&*node.value) } else { None }
-}
-
-/// The label that an input has if none is written: the names of the inputs that it fills.
-fn default_label(
-    node: &ExpressionNode,
-    reader: Option<&Signature>,
-    first: usize,
-    width: usize,
-) -> String {
-    let names = reader.and_then(|signature| signature.inputs.as_ref());
-    let names = names.and_then(|names| names.get(first..first + width));
-    let label = match (names, node.kind) {
-        (Some(names), _) => names.join("-"),
-        (None, NodeKind::Literal | NodeKind::File) => "file".to_owned(),
-        (None, _) => node.value.to_string(),
-    };
-    let label = label.replace(|c: char| c == '/' || c.is_control(), "-");
-    let end = (0..=LONGEST_LABEL.min(label.len())).rev().find(|at| label.is_char_boundary(*at));
-    label[..end.unwrap_or_default()].to_owned()
-}
-
 struct LayoutWalk<'a> {
     expression: &'a Expression,
     inputs: &'a [InputName],
@@ -221,6 +154,7 @@ impl<'a> LayoutWalk<'a> {
         let Some((id, next, filled)) = self.stack.pop() else { return false };
         let node = &self.expression[id];
         let signature = signature(node, self.signatures);
+        let signature = signature.as_deref();
         let Some(argument) = node.inputs.get(next) else {
             self.check_inputs(id, filled, signature);
             return true;

@@ -204,7 +204,7 @@ impl Fault {
             }
             Self::Word { .. } => {
                 "write (COMPUTATION ...), INPUT('NAME') for an input of the task, FILE('NAME') for a file in \
-                 the storage, or OWN('PATH') for a file of the task"
+                 the storage, OWN('PATH') for a file of the task, or TREE('SOURCE') for a Git repository"
             }
             Self::NoInput { nearest: None, .. } => {
                 "name it in the line Inputs: of the text, or in the file inputs of the task"

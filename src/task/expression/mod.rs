@@ -11,17 +11,17 @@ mod layout;
 mod mistake;
 mod parser;
 mod printer;
+mod signature;
 
 use std::ops::Index;
 
 pub use self::grammar::NodeKind;
-use self::grammar::QuotedName;
-pub use self::layout::{
-    LayoutEntry, LayoutEntryKind, Signature, Signatures, WorkflowLayout, drop_default_labels,
-};
+use self::grammar::{BareName, QuotedName};
+pub use self::layout::{LayoutEntry, LayoutEntryKind, WorkflowLayout};
 pub use self::mistake::{Fault, Mistake, Position};
 pub use self::parser::{Parsed, parse};
 pub use self::printer::{Labels, Sharing, Style};
+pub use self::signature::{Signature, Signatures, drop_default_labels};
 use crate::task::name::InputName;
 use crate::task::slice::Slice;
 use crate::task::workflow::{Node, NodeId, Task};
@@ -107,54 +107,62 @@ impl Index<NodeId> for Expression {
 }
 
 impl From<&Task> for Text {
-    /// Equal calls of a workflow are one node, and are shared. Leaves are not: they are short.
+    /// Equal nodes of a workflow that read others are one, and are shared. Leaves are not: they are short.
     fn from(task: &Task) -> Self {
         let mut expression = Expression::default();
-        let mut calls: Vec<Option<NodeId>> = Vec::with_capacity(task.workflow.nodes().len());
-        for (_, node) in task.workflow.nodes() {
-            let Node::Computation { computation, inputs, outputs } = node else {
-                calls.push(None);
+        let mut shared: Vec<Option<NodeId>> = Vec::with_capacity(task.workflow.nodes().len());
+        for (id, node) in task.workflow.nodes() {
+            if is_leaf(node) {
+                shared.push(None);
                 continue;
-            };
-            let mut arguments = Vec::with_capacity(inputs.len());
-            for input in inputs {
-                let node = match calls[input.node.index()] {
-                    Some(call) => call,
-                    None => expression.push(leaf(task, input.node)),
+            }
+            let mut arguments = Vec::with_capacity(node.inputs().len());
+            for input in node.inputs() {
+                let node = match shared[input.node.index()] {
+                    Some(node) => node,
+                    None => expression.push(without_inputs(task, input.node)),
                 };
                 arguments.push(ExpressionInput { label: Some(input.label.clone()), node });
             }
-            let name = task.computations[computation.index()].name.as_str();
-            calls.push(Some(expression.push(ExpressionNode {
-                kind: NodeKind::Computation,
-                value: name.into(),
-                inputs: arguments,
-                outputs: Some(outputs.clone()),
-            })));
+            let node = ExpressionNode { inputs: arguments, ..without_inputs(task, id) };
+            shared.push(Some(expression.push(node)));
         }
-        if calls.get(task.workflow.root().index()).is_none_or(Option::is_none) {
-            expression.push(leaf(task, task.workflow.root()));
+        let root = task.workflow.root();
+        if shared.get(root.index()).is_none_or(Option::is_none) {
+            expression.push(without_inputs(task, root));
         }
         Self { inputs: Some(task.inputs.clone()), expression }
     }
 }
 
-/// Returns a node of a task that reads nothing, as it is written in the text: `INPUT('x')`.
-pub fn written_leaf(task: &Task, id: NodeId) -> String {
-    let ExpressionNode { kind, value, .. } = leaf(task, id);
-    format!("{}({})", kind.word(), QuotedName(&value))
+/// Whether a node reads no other and no files of others.
+fn is_leaf(node: &Node) -> bool {
+    !matches!(node, Node::Computation { .. }) && node.inputs().is_empty()
 }
 
-/// A node of a task that reads nothing.
-fn leaf(task: &Task, id: NodeId) -> ExpressionNode {
-    let (kind, value) = match &task.workflow[id] {
-        Node::Computation { computation, .. } => {
-            debug_assert!(false, "a call is no leaf");
-            (NodeKind::Computation, task.computations[computation.index()].name.as_str())
-        }
-        Node::Input(input) => (NodeKind::Input, task.inputs[input.index()].as_str()),
-        Node::Literal(name) => (NodeKind::Literal, name.as_str()),
-        Node::File(file) => (NodeKind::File, task.files[file.index()].path.as_str()),
+/// Returns a node of a task as it is written in the text, without what it reads: `INPUT('x')`.
+pub fn written_alone(task: &Task, id: NodeId) -> String {
+    let ExpressionNode { kind, value, outputs, .. } = without_inputs(task, id);
+    let value = match kind {
+        NodeKind::Computation => BareName(&value).to_string(),
+        _ => format!("{}({})", kind.word(), QuotedName(&value)),
     };
-    ExpressionNode { kind, value: value.into(), inputs: Vec::new(), outputs: None }
+    format!("{value}{}", outputs.map(|outputs| outputs.to_string()).unwrap_or_default())
+}
+
+/// A node of a task, without what it reads.
+fn without_inputs(task: &Task, id: NodeId) -> ExpressionNode {
+    let (kind, value, outputs) = match &task.workflow[id] {
+        Node::Computation { computation, outputs, .. } => {
+            let name = task.computations[computation.index()].name.as_str();
+            (NodeKind::Computation, name, Some(outputs))
+        }
+        Node::Input(input) => (NodeKind::Input, task.inputs[input.index()].as_str(), None),
+        Node::Literal(name) => (NodeKind::Literal, name.as_str(), None),
+        Node::File(file) => (NodeKind::File, task.files[file.index()].path.as_str(), None),
+        Node::Tree { tree, outputs, .. } => {
+            (NodeKind::Tree, task.trees[tree.index()].name.as_str(), Some(outputs))
+        }
+    };
+    ExpressionNode { kind, value: value.into(), inputs: Vec::new(), outputs: outputs.cloned() }
 }

@@ -52,6 +52,27 @@ const CHANGES: &[(&str, &str, &[&str])] = &[
         &["workflow/inputs/00-mul/kind = compuation", "workflow/inputs/01-x/kind = Input"],
     ),
     (
+        "tree",
+        BASE,
+        &[
+            "workflow/inputs/00-mul/kind = tree",
+            "workflow/inputs/00-mul/value = lib:",
+            "workflow/inputs/01-x/kind = tree",
+            "workflow/inputs/01-x/value = lib",
+            "workflow/inputs/01-x/outputs = 0\n2\n",
+        ],
+    ),
+    (
+        "tree-without-commit",
+        BASE,
+        &["workflow/inputs/01-x/kind = tree", "workflow/inputs/01-x/value = lib"],
+    ),
+    (
+        "revisions",
+        BASE,
+        &["workflow/inputs/00-mul/kind = tree", "workflow/inputs/00-mul/value = lib"],
+    ),
+    (
         "file",
         BASE,
         &[

@@ -22,5 +22,6 @@ mod signals;
 mod storage;
 mod takeover;
 mod templates;
+mod trees;
 mod trust;
 mod uncommitted;

@@ -1,0 +1,49 @@
+//! What a node with inputs makes its values with, as far as it is read.
+
+use super::library::Library;
+use super::source::TaskSource;
+use crate::task::name::TreeName;
+use crate::task::slice::Slice;
+use crate::task::template::Template;
+use crate::task::workflow::{ComputationId, TREE_INPUTS, TREE_OUTPUTS};
+
+/// What a node with inputs makes its values with.
+#[derive(Clone)]
+pub(super) enum Maker {
+    Computation(ComputationId),
+    Tree(Template<TreeName>),
+}
+
+impl Maker {
+    /// The number of inputs that it takes if so many are given.
+    pub(super) fn takes<S: TaskSource>(&self, library: &Library<'_, S>, given: usize) -> usize {
+        match self {
+            Self::Computation(id) => library.get(*id).inputs.len(),
+            Self::Tree(_) => TREE_INPUTS.len().min(given),
+        }
+    }
+
+    /// The number of its outputs.
+    pub(super) fn outputs<S: TaskSource>(&self, library: &Library<'_, S>) -> usize {
+        match self {
+            Self::Computation(id) => library.get(*id).outputs.len(),
+            Self::Tree(_) => TREE_OUTPUTS.len(),
+        }
+    }
+
+    /// What is passed up unless the node says it.
+    pub(super) fn slice<S: TaskSource>(&self, library: &Library<'_, S>) -> Slice {
+        match self {
+            Self::Computation(_) => Slice::all(self.outputs(library)),
+            Self::Tree(_) => Slice::all(1),
+        }
+    }
+
+    /// Its name in messages.
+    pub(super) fn title<S: TaskSource>(&self, library: &Library<'_, S>) -> String {
+        match self {
+            Self::Computation(id) => library.get(*id).name.to_string(),
+            Self::Tree(name) => format!("the tree {name}"),
+        }
+    }
+}

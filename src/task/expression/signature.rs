@@ -1,0 +1,84 @@
+//! What nodes take and pass up, and the labels that follow from it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::{Expression, ExpressionNode, NodeKind};
+use crate::task::workflow::{NodeId, TREE_INPUTS, TREE_OUTPUTS};
+
+/// What a computation takes and makes, as far as that is known.
+#[derive(Clone, Debug, Default)]
+pub struct Signature {
+    /// The names of its inputs.
+    pub inputs: Option<Vec<String>>,
+    /// How many outputs it has.
+    pub outputs: Option<usize>,
+}
+
+/// The computations that are known, by their names.
+pub type Signatures = BTreeMap<String, Signature>;
+
+/// The longest label that is made up, in bytes.
+const LONGEST_LABEL: usize = 100;
+
+/// Takes all labels out of an expression that it would have without them.
+pub fn drop_default_labels(expression: &mut Expression, signatures: &Signatures) {
+    for id in (0..expression.nodes.len()).map(NodeId::at) {
+        let mut filled = 0;
+        for at in 0..expression[id].inputs.len() {
+            let argument = &expression[id].inputs[at];
+            let width = width(expression, argument.node, signatures).unwrap_or(1);
+            let reader = signature(&expression[id], signatures);
+            let label = default_label(&expression[argument.node], reader.as_deref(), filled, width);
+            if argument.label.as_deref() == Some(&label) {
+                expression.nodes[id.index()].inputs[at].label = None;
+            }
+            filled += width;
+        }
+    }
+}
+
+/// How many files a node passes up; `None` if that cannot be told.
+pub(super) fn width(expression: &Expression, id: NodeId, signatures: &Signatures) -> Option<usize> {
+    let node = &expression[id];
+    match &node.outputs {
+        Some(outputs) => Some(outputs.len()),
+        None if node.kind == NodeKind::Computation => signature(node, signatures)?.outputs,
+        None => Some(1),
+    }
+}
+
+/// What is known of what a node reads and passes up.
+pub(super) fn signature<'a>(
+    node: &ExpressionNode,
+    signatures: &'a Signatures,
+) -> Option<Cow<'a, Signature>> {
+    match node.kind {
+        NodeKind::Computation => signatures.get(&*node.value).map(Cow::Borrowed),
+        NodeKind::Tree => {
+            let inputs = TREE_INPUTS.iter().take(node.inputs.len());
+            let inputs = Some(inputs.map(|name| (*name).to_owned()).collect());
+            Some(Cow::Owned(Signature { inputs, outputs: Some(TREE_OUTPUTS.len()) }))
+        }
+        NodeKind::Input | NodeKind::Literal | NodeKind::File => None,
+    }
+}
+
+/// The label that an input has if none is written: the names of the inputs that it fills.
+pub(super) fn default_label(
+    node: &ExpressionNode,
+    reader: Option<&Signature>,
+    first: usize,
+    width: usize,
+) -> String {
+    let names = reader.and_then(|signature| signature.inputs.as_ref());
+    let names = names.and_then(|names| names.get(first..first + width));
+    let label = match (names, node.kind) {
+        (Some(names), _) => names.join("-"),
+        (None, NodeKind::Literal | NodeKind::File) => "file".to_owned(),
+        (None, _) => node.value.to_string(),
+    };
+    let label = label.replace(|c: char| c == '/' || c.is_control(), "-");
+    let end = (0..=LONGEST_LABEL.min(label.len())).rev().find(|at| label.is_char_boundary(*at));
+    label[..end.unwrap_or_default()].to_owned()
+}

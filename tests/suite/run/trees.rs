@@ -1,0 +1,299 @@
+//! Git trees as values: nodes of kind `tree`, and `-r`.
+
+use std::fs;
+
+use crate::lab::Lab;
+use crate::repository::{self, LAB};
+
+/// Prints the second input, and all files of the first.
+const LIST: &str = r#"{ cat "$2"; cd "$1"; find . -type f | sort | xargs -r grep -H ''; } >"$3""#;
+
+/// A task with a submodule `lib`, which has two commits and a tag of the first.
+fn lab(text: &str) -> Lab {
+    let lab = Lab::task(text)
+        .computation("list", "dir text", "list", LIST)
+        .computation("copy", "a", "b", r#"cat "$1" >"$2""#)
+        .file("lib/top", "top\n")
+        .file("lib/src/file", "one\n")
+        .mode("lib/src/file", 0o755);
+    let lib = lab.path("task/lib");
+    repository::commit(&lib, LAB, "one\n");
+    lab.git("task/lib", &["tag", "-a", "v1", "-m", "first"]);
+    let lab = lab.file("lib/src/file", "two\n");
+    repository::commit(&lib, LAB, "two\n");
+    repository::init(&lab.path("task"));
+    repository::absorb(&lab.path("task"), "lib", "../lib");
+    lab.commit_again()
+}
+
+/// What the task's only output contains, after a run with these arguments.
+#[track_caller]
+fn output(lab: &Lab, arguments: &[&str]) -> String {
+    let ran = lab.run("ce-run", &[&["-q", "../storage"], arguments].concat()).exit(0);
+    fs::read_to_string(lab.path("task").join(ran.stdout.trim_end())).unwrap()
+}
+
+const AT_REVISION: &str = "Inputs: 'rev'\n(list TREE('lib' INPUT('rev'))[00, 01])[00]";
+
+const RECORDED: &str = "Inputs:\n(list TREE('lib:src')[00, 01])[00]";
+
+#[test]
+fn a_submodule_is_at_its_recorded_commit() {
+    let lab = lab(RECORDED);
+    let head = lab.git("task/lib", &["rev-parse", "HEAD"]);
+    assert_eq!(output(&lab, &[]), format!("{head}\n./file:two\n"));
+    lab.run("ce-run", &["../storage"]).exit(0).says("job output 00").says("1 call: 1 found");
+    lab.run("ce-run", &["-n", "../storage"]).exit(0).prints("run/trees/recorded.txt");
+    lab.run("ce-sym", &[]).exit(0).shows("(list TREE('lib:src')[00, 01])[00]");
+    lab.run("ce-viz", &["../storage"]).exit(0).shows("TREE lib:src");
+    lab.run("ce", &["check"]).exit(0);
+    lab.run("ce", &["verify", "../storage"]).exit(0);
+    // Another commit of the task is another version of the submodule.
+    lab.git("task/lib", &["checkout", "-q", "v1"]);
+    let refused = lab.run("ce-run", &["../storage"]).exit(2);
+    refused.says("lib: has uncommitted changes: lib").says("--dirty");
+    let lab = lab.commit_again();
+    let v1 = lab.git("task/lib", &["rev-parse", "v1^{commit}"]);
+    assert_eq!(output(&lab, &[]), format!("{v1}\n./file:one\n"));
+    assert_eq!(output(&lab, &["--at", "HEAD~1"]), format!("{head}\n./file:two\n"));
+}
+
+#[test]
+fn what_git_records_of_a_file_is_kept() {
+    let lab = lab(RECORDED).link("lib/src/link", "file").mode("lib/src/file", 0o755);
+    repository::commit(&lab.path("task/lib"), LAB, "three\n");
+    let lab = lab.commit_again();
+    output(&lab, &[]);
+    let ran = lab.run("ce-run", &["-n", "../storage"]).exit(0);
+    let line = ran.stdout.lines().find(|line| line.contains("[00]")).unwrap();
+    let directory = line.split(' ').find(|word| word.starts_with("../storage")).unwrap();
+    let manifest = lab.run("ce", &["manifest", directory]).exit(0);
+    manifest.shows("exec 4 ").shows("link file\tlink");
+    // A second storage gets the same without reading the tree, or with it.
+    for cache in ["cache", "none"] {
+        let mut command = lab.command("ce-run");
+        command.env("XDG_CACHE_HOME", lab.path(cache)).args(["-n", "../storage"]);
+        lab.finish(&mut command).exit(0).shows(&format!("{line}\n"));
+    }
+}
+
+#[test]
+fn a_revision_is_any_expression_and_a_job_is_kept_only_for_a_full_commit_id() {
+    let lab = lab(AT_REVISION);
+    let v1 = lab.git("task/lib", &["rev-parse", "v1^{commit}"]);
+    let expected = format!("{v1}\n./src/file:one\n./top:top\n");
+    for revision in ["v1", "HEAD~1", "v1^{commit}", "main~1", &v1[..9]] {
+        assert_eq!(output(&lab, &[&format!("-prev={revision}")]), expected, "{revision}");
+        let again = lab.run("ce-run", &["../storage", "-p", &format!("rev={revision}")]).exit(0);
+        let why = format!("the job's outputs were not stored: the revision {revision} of lib may");
+        again.says(&why).says("1 call: 1 found");
+    }
+    assert!(!lab.path("storage/t_task").exists());
+    let full = format!("-prev={v1}");
+    lab.run("ce-run", &["../storage", &full]).exit(0).says("job output 00: ../storage/t_task/");
+    assert_eq!(output(&lab, &[&full]), expected);
+    assert_eq!(lab.called().len(), 1, "equal trees are one value");
+    // Whoever has the job needs no repository.
+    fs::rename(lab.path("task/lib"), lab.path("away")).unwrap();
+    assert_eq!(output(&lab, &[&full]), expected);
+    fs::rename(lab.path("away"), lab.path("task/lib")).unwrap();
+    // A tag that has moved is looked up again.
+    lab.git("task/lib", &["tag", "-f", "v1", "HEAD"]);
+    let expected = expected.replace("one", "two");
+    let head = lab.git("task/lib", &["rev-parse", "HEAD"]);
+    assert_eq!(output(&lab, &["-prev=v1"]), expected.replace(&v1, &head));
+}
+
+#[test]
+fn a_revision_may_be_computed() {
+    let text = "Inputs: 'rev'\n(list TREE('lib' (copy INPUT('rev'))[00])[00, 01])[00]";
+    let lab = lab(text);
+    let missing = lab.run("ce-run", &["-n", "../storage", "-prev=v1"]).exit(3);
+    missing.prints("run/trees/computed-missing.txt");
+    let ran = lab.run("ce-run", &["../storage", "-prev=v1"]).exit(0);
+    ran.says("2 calls: 2 executed").prints("run/trees/computed.txt");
+    lab.run("ce-run", &["../storage", "-prev=v1"]).exit(0).says("2 calls: 2 found");
+    let wrong = lab.run("ce-run", &["../storage", "-prev=v9"]).exit(1);
+    wrong.says("has no commit v9").says("git -C ./lib fetch --tags").shows("MISSING!!!");
+    let wrong = lab.run("ce-run", &["../storage", "-prev=two\nlines"]).exit(1);
+    wrong.says("the revision of lib cannot be used: it is not one line");
+    lab.run("ce", &["explain", "../storage", "-prev=main"]).exit(3).shows("(dir) waits for copy");
+}
+
+#[test]
+fn texts_of_inputs_are_parts_of_names() {
+    let lab = lab("Inputs: 'dir', 'repo'\n(list TREE('{repo}:{dir}')[00, 01])[00]");
+    let head = lab.git("task/lib", &["rev-parse", "HEAD"]);
+    let expected = format!("{head}\n./file:two\n");
+    assert_eq!(output(&lab, &["-prepo=lib", "-pdir=src"]), expected);
+    lab.run("ce-run", &["../storage", "-prepo=lib", "-pdir=src"]).exit(0).says("1 found");
+    let own = lab.git("task", &["rev-parse", "HEAD"]);
+    assert_eq!(output(&lab, &["-prepo=.", "-pdir=lib/src"]), format!("{own}\n./file:two\n"));
+    lab.run("ce-run", &["../storage", "-prepo=lib", "-pdir=none"]).exit(2).says("none does not");
+    let refused = lab.run("ce-run", &["../storage", "-prepo=lib", "-pdir=../src"]).exit(2);
+    refused.says(r#""{repo}:{dir}" where dir is "../src", repo is "lib": "#);
+    let refused = lab.run("ce-run", &["../storage", "-prepo=bil", "-pdir=src"]).exit(2);
+    refused.says("the task has no submodule \"bil\"");
+    lab.run("ce", &["check"]).exit(0);
+    let lab = lab.file("lib/src/file", "three\n");
+    lab.run("ce-run", &["../storage", "-prepo=lib", "-pdir=src"]).exit(2).says("src/file");
+    let dirty = output(&lab, &["--dirty", "-prepo=lib", "-pdir=src"]);
+    assert!(dirty.starts_with("dirty-") && dirty.ends_with("\n./file:three\n"), "{dirty}");
+    let ran = lab.run("ce-run", &["--dirty", "../storage", "-prepo=lib", "-pdir=src"]).exit(0);
+    ran.says("lib/src/file has uncommitted changes");
+}
+
+#[test]
+fn a_commit_may_be_a_revision_and_a_tree_an_output() {
+    let text = "Inputs:\nTREE('lib:src' TREE('lib')[01])[00, 01]";
+    let lab = lab(text);
+    let ran = lab.run("ce-run", &["../storage"]).exit(0).prints("run/trees/only.txt");
+    ran.says("0 calls").says("job output 01");
+    let job = fs::read_dir(lab.path("storage/t_task")).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(fs::read_to_string(job.join("00/_/file")).unwrap(), "two\n");
+    let head = lab.git("task/lib", &["rev-parse", "HEAD"]);
+    assert_eq!(fs::read_to_string(job.join("01/_")).unwrap(), format!("{head}\n"));
+    let text = "Inputs: 'rev'\nTREE('lib' (copy INPUT('rev'))[00])[00]";
+    let lab = self::lab(text);
+    lab.run("ce-run", &["../storage", "-prev=none"]).exit(1).says("has no commit none");
+    lab.run("ce-run", &["../storage", "-prev=v1"]).exit(0).shows("ok").says("1 call: 1 executed");
+}
+
+#[test]
+fn the_own_repository_is_read_like_a_submodule() {
+    let lab = Lab::task("Inputs:\n(list TREE('.:data')[00, 01])[00]")
+        .computation("list", "dir text", "list", LIST)
+        .file("data/file", "one\n")
+        .commit();
+    let head = |lab: &Lab| lab.git("task", &["rev-parse", "HEAD"]);
+    assert_eq!(output(&lab, &[]), format!("{}\n./file:one\n", head(&lab)));
+    let lab = lab.file("README", "");
+    assert_eq!(output(&lab, &[]), format!("{}\n./file:one\n", head(&lab)), "it is elsewhere");
+    let lab = lab.file("data/file", "two\n").file("data/new", "new\n");
+    let refused = lab.run("ce-run", &["../storage"]).exit(2);
+    refused.says(".: has uncommitted changes: data/file, data/new").says("--dirty");
+    let dirty = output(&lab, &["--dirty"]);
+    let (version, files) = dirty.split_once('\n').unwrap();
+    assert_eq!(files, "./file:two\n./new:new\n");
+    assert!(version.starts_with("dirty-") && version.len() == 46, "{version}");
+    let ran = lab.run("ce-run", &["--dirty", "../storage"]).exit(0).says("were not stored");
+    ran.says("data/file, data/new have uncommitted changes");
+    let old = head(&lab);
+    let lab = lab.commit_again();
+    assert_eq!(output(&lab, &["--at", &old]), format!("{old}\n./file:one\n"));
+    assert_eq!(output(&lab, &[]), format!("{}\n./file:two\n./new:new\n", head(&lab)));
+}
+
+#[test]
+fn a_dirty_submodule_is_taken_as_it_stands() {
+    let lab = lab(RECORDED).file("lib/src/file", "three\n");
+    let refused = lab.run("ce-run", &["../storage"]).exit(2);
+    refused.says("lib: has uncommitted changes: src/file");
+    assert!(output(&lab, &["--dirty"]).ends_with("\n./file:three\n"));
+    // What is committed there is a commit.
+    repository::commit(&lab.path("task/lib"), LAB, "three\n");
+    lab.run("ce-run", &["../storage"]).exit(2).says("lib: has uncommitted changes: lib");
+    let head = lab.git("task/lib", &["rev-parse", "HEAD"]);
+    assert_eq!(output(&lab, &["--dirty"]), format!("{head}\n./file:three\n"));
+    lab.run("ce-run", &["--dirty", "../storage"]).exit(0).says("lib has uncommitted changes");
+}
+
+#[test]
+fn the_user_may_name_repositories() {
+    let text = "Inputs: 'rev'\n(list TREE('upstream' INPUT('rev'))[00, 01])[00]";
+    let lab = lab(text);
+    let unknown = lab.run("ce-run", &["../storage", "-prev=v1"]).exit(2);
+    unknown.complains("run/trees/unknown.err");
+    lab.git("", &["clone", "-q", "--bare", "task/lib", "lib.git"]);
+    let v1 = lab.git("lib.git", &["rev-parse", "v1^{commit}"]);
+    for repository in ["../lib.git", "lib", "lib/src"] {
+        let named = format!("-rupstream={repository}");
+        let expected = format!("{v1}\n./src/file:one\n./top:top\n");
+        assert_eq!(output(&lab, &[&named, "-prev=v1"]), expected, "{repository}");
+    }
+    let missing = "0123456789012345678901234567890123456789";
+    let ran = lab
+        .run("ce-run", &["../storage", "-rupstream=../lib.git", "-p", &format!("rev={missing}")]);
+    ran.exit(2)
+        .says(&format!("has no commit {missing}"))
+        .says("try: git -C LAB/lib.git fetch --tags");
+    for (named, told) in [
+        ("upstream=../nowhere", "cannot read the repository upstream at ../nowhere"),
+        ("upstream=../data", "../data is not a Git repository"),
+        ("upstrem=../lib.git", "did you mean upstream?"),
+        ("upstream", "write SOURCE=REPO"),
+    ] {
+        lab.run("ce-run", &["../storage", "-prev=v1", "-r", named]).exit(2).says(told);
+    }
+    let twice = ["../storage", "-prev=v1", "-r", "upstream=a", "-r", "upstream=b"];
+    lab.run("ce-run", &twice).exit(2).says("the repository upstream is given twice");
+}
+
+#[test]
+fn a_named_repository_hides_a_submodule() {
+    let lab = lab(RECORDED);
+    let head = lab.git("task/lib", &["rev-parse", "HEAD"]);
+    lab.git("", &["clone", "-q", "--bare", "task/lib", "lib.git"]);
+    lab.git("task", &["submodule", "-q", "deinit", "-f", "lib"]);
+    fs::remove_dir_all(lab.path("task/.git/modules")).unwrap();
+    let absent = lab.run("ce-run", &["../storage"]).exit(2);
+    absent.says("the submodule lib is not cloned").says("git submodule update --init lib");
+    let expected = format!("{head}\n./file:two\n");
+    assert_eq!(output(&lab, &["-rlib=../lib.git"]), expected);
+    fs::remove_dir_all(lab.path("storage")).unwrap();
+    fs::remove_dir_all(lab.path("lib.git")).unwrap();
+    lab.git("", &["init", "-q", "--bare", "lib.git"]);
+    let other = lab.run("ce-run", &["../storage", "-rlib=../lib.git"]).exit(2);
+    other.says(&format!("has no commit {head}")).says("fetch");
+}
+
+#[test]
+fn what_is_wrong_with_a_tree_is_told() {
+    for (value, told) in [
+        ("other", "the task has no submodule \"other\""),
+        ("lib/src", "the task has no submodule \"lib/src\""),
+        ("../lib", "the task has no submodule \"../lib\""),
+        ("lib:none", "none does not exist in the commit"),
+        ("lib:top", "top is a file in the commit"),
+        ("lib:link/x", "link/x is a link, or behind one, in the commit"),
+        ("lib:", "is not SOURCE or SOURCE:PATH"),
+        ("lib:../src", "is not SOURCE or SOURCE:PATH"),
+        (".:lib/none", "lib/none does not exist in the commit"),
+    ] {
+        let lab = lab(RECORDED).link("lib/link", "src");
+        repository::commit(&lab.path("task/lib"), LAB, "link\n");
+        let node = fs::read_dir(lab.path("task/workflow/inputs")).unwrap().next().unwrap();
+        let node = node.unwrap().file_name().into_string().unwrap();
+        let lab = lab.file(&format!("workflow/inputs/{node}/value"), value).commit_again();
+        lab.run("ce-run", &["../storage"]).exit(2).says(told);
+        assert!(!lab.path("storage/c_list").exists());
+    }
+}
+
+#[test]
+fn a_tree_with_a_link_that_leads_out_is_no_value() {
+    let lab = lab(RECORDED).link("lib/src/out", "../top");
+    repository::commit(&lab.path("task/lib"), LAB, "out\n");
+    let lab = lab.commit_again();
+    let refused = lab.run("ce-run", &["../storage"]).exit(2);
+    refused.says("the link out leads to ../top, which is outside of the directory");
+    assert!(lab.is_tidy());
+}
+
+#[test]
+fn explanations_and_comparisons_name_commits() {
+    let lab = lab(AT_REVISION);
+    output(&lab, &["-prev=v1"]);
+    let head = lab.git("task/lib", &["rev-parse", "HEAD"]);
+    let explained = lab.run("ce", &["explain", "../storage", "-prev=HEAD"]).exit(3);
+    explained.shows(&format!("TREE('lib')[00] differs, now HEAD at {head}: was"));
+    let json = lab.run("ce", &["explain", "--json", "../storage", "-prev=HEAD"]).exit(3);
+    json.shows(r#""cause":"tree""#).shows(&format!(r#""version":"HEAD at {head}""#));
+    let lab = self::lab(RECORDED);
+    output(&lab, &[]);
+    lab.git("task/lib", &["checkout", "-q", "v1"]);
+    let lab = lab.commit_again();
+    let v1 = lab.git("task/lib", &["rev-parse", "HEAD"]);
+    let compared = lab.run("ce", &["diff", "HEAD~1", "HEAD", "../storage"]).exit(0);
+    compared.shows(&format!("  lib:src: {head} -> {v1}")).shows(" two\n");
+}
