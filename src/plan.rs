@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 
-use crate::task::name::StorageName;
+use crate::task::name::{MemberPath, StorageName};
 use crate::task::workflow::{
-    ComputationId, InputId, Node, NodeId, TaskFileId, TaskTreeId, Workflow, ids,
+    Argument, ComputationId, InputId, Node, NodeId, TaskFileId, TaskTreeId, Workflow, ids,
 };
 
 ids! {
@@ -16,8 +16,8 @@ ids! {
     CallId
     /// A literal of a [`Plan`].
     LiteralId
-    /// A Git tree of a [`Plan`].
-    PlannedTreeId
+    /// A derived value of a [`Plan`].
+    DerivedId
 }
 
 /// The source of a file.
@@ -36,22 +36,32 @@ pub enum Source {
         /// The number of the output.
         number: u8,
     },
-    /// A Git tree, or the id of its commit.
-    Tree {
-        /// The tree.
-        tree: PlannedTreeId,
-        /// 0 for the directory, 1 for its commit's id.
+    /// A value that is derived without a call.
+    Derived {
+        /// The value.
+        value: DerivedId,
+        /// 0; or 1 for the id of the commit of a Git tree.
         number: u8,
     },
 }
 
-/// A Git tree that is a value, and the source of its revision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PlannedTree {
-    /// The repository, and the path in it.
-    pub tree: TaskTreeId,
-    /// The source of the revision, unless it is the recorded one.
-    pub revision: Option<Source>,
+/// A value that is derived without a call, once that from which it is derived is known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Derived {
+    /// How it is derived.
+    pub how: Derivation,
+    /// The source that it is derived from: the revision of a tree, unless it is the recorded one, or the
+    /// directory of a member.
+    pub from: Option<Source>,
+}
+
+/// How a value is derived.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Derivation {
+    /// It is a Git tree.
+    Tree(TaskTreeId),
+    /// It is the file or directory with this path in a directory.
+    Member(MemberPath),
 }
 
 /// A computation to be called, and the sources of its inputs.
@@ -70,8 +80,8 @@ pub enum Step {
     Call(CallId),
     /// The node is a file that exists before any call.
     Leaf(Source),
-    /// The node takes its values from a Git tree.
-    Tree(PlannedTreeId),
+    /// The node has derived values.
+    Derived(DerivedId),
 }
 
 /// The unique calls of a workflow, each after those that it reads from.
@@ -80,7 +90,7 @@ pub struct Plan {
     calls: Vec<Planned>,
     dependents: Dependents,
     literals: Vec<StorageName>,
-    trees: Vec<PlannedTree>,
+    derived: Vec<Derived>,
     steps: Vec<Step>,
     outputs: Vec<Source>,
 }
@@ -95,9 +105,9 @@ impl Plan {
         }
         let mut outputs = Vec::new();
         plan.sources(workflow, workflow.root(), &mut outputs);
-        let Planner { calls, literals, trees, steps, .. } = plan;
-        let dependents = Dependents::new(&calls, &trees);
-        Self { calls, dependents, literals, trees, steps, outputs }
+        let Planner { calls, literals, derived, steps, .. } = plan;
+        let dependents = Dependents::new(&calls, &derived);
+        Self { calls, dependents, literals, derived, steps, outputs }
     }
 
     /// All calls, each after those that it reads from.
@@ -115,24 +125,44 @@ impl Plan {
         &self.literals
     }
 
-    /// The Git trees that are values, each after those that its revision depends on.
-    pub fn trees(&self) -> impl ExactSizeIterator<Item = (PlannedTreeId, &PlannedTree)> {
-        self.trees.iter().enumerate().map(|(at, tree)| (PlannedTreeId::at(at), tree))
+    /// The derived values, each after those that it is derived from.
+    pub fn derived(&self) -> impl ExactSizeIterator<Item = (DerivedId, &Derived)> {
+        self.derived.iter().enumerate().map(|(at, value)| (DerivedId::at(at), value))
     }
 
-    /// The Git tree with this id.
-    pub fn tree(&self, id: PlannedTreeId) -> &PlannedTree {
-        &self.trees[id.index()]
+    /// The derived value with this id.
+    pub fn value(&self, id: DerivedId) -> &Derived {
+        &self.derived[id.index()]
+    }
+
+    /// The Git tree that a derived value is, if it is one.
+    pub fn tree(&self, id: DerivedId) -> Option<TaskTreeId> {
+        match self.value(id).how {
+            Derivation::Tree(tree) => Some(tree),
+            Derivation::Member(_) => None,
+        }
+    }
+
+    /// The source itself; or the directory that it is a member of, and the path in that.
+    pub fn whole(&self, mut source: Source) -> (Source, Option<String>) {
+        let mut path: Option<String> = None;
+        while let Source::Derived { value, .. } = source
+            && let Derived { how: Derivation::Member(inner), from: Some(from) } = self.value(value)
+        {
+            path = Some(path.map_or_else(|| inner.to_string(), |path| format!("{inner}/{path}")));
+            source = *from;
+        }
+        (source, path)
     }
 
     /// The call that must end before a source is known, if there is one.
     pub fn awaited(&self, source: Source) -> Option<CallId> {
-        awaited(&self.trees, source)
+        awaited(&self.derived, source)
     }
 
-    /// The source that decides when this one is known: of a tree, what its revision comes from in the end.
+    /// The source that decides when this one is known: what it is derived from in the end.
     pub fn origin(&self, source: Source) -> Source {
-        origin(&self.trees, source)
+        origin(&self.derived, source)
     }
 
     /// The step of a node of the workflow.
@@ -161,8 +191,8 @@ struct Planner {
     calls: Vec<Planned>,
     known: HashMap<(ComputationId, Box<[Source]>), CallId>,
     literals: Vec<StorageName>,
-    trees: Vec<PlannedTree>,
-    known_trees: HashMap<PlannedTree, PlannedTreeId>,
+    derived: Vec<Derived>,
+    known_derived: HashMap<Derived, DerivedId>,
     steps: Vec<Step>,
 }
 
@@ -187,17 +217,24 @@ impl Planner {
                 Step::Call(id)
             }
             Node::Tree { tree, inputs, .. } => {
-                let mut sources = Vec::new();
-                inputs.iter().for_each(|input| self.sources(workflow, input.node, &mut sources));
-                let planned = PlannedTree { tree: *tree, revision: sources.first().copied() };
-                let next = PlannedTreeId::at(self.trees.len());
-                let id = *self.known_trees.entry(planned).or_insert(next);
-                if id == next {
-                    self.trees.push(planned);
-                }
-                Step::Tree(id)
+                self.derive(Derivation::Tree(*tree), workflow, inputs)
+            }
+            Node::Member { path, inputs } => {
+                self.derive(Derivation::Member(path.written().clone()), workflow, inputs)
             }
         }
+    }
+
+    fn derive(&mut self, how: Derivation, workflow: &Workflow, inputs: &[Argument]) -> Step {
+        let mut sources = Vec::new();
+        inputs.iter().for_each(|input| self.sources(workflow, input.node, &mut sources));
+        let value = Derived { how, from: sources.first().copied() };
+        let next = DerivedId::at(self.derived.len());
+        let id = *self.known_derived.entry(value.clone()).or_insert(next);
+        if id == next {
+            self.derived.push(value);
+        }
+        Step::Derived(id)
     }
 
     /// Adds the sources of the files that a planned node passes up.
@@ -206,11 +243,11 @@ impl Planner {
             (Step::Call(call), Node::Computation { outputs, .. }) => {
                 sources.extend(outputs.numbers().map(|number| Source::Output { call, number }));
             }
-            (Step::Tree(tree), Node::Tree { outputs, .. }) => {
-                sources.extend(outputs.numbers().map(|number| Source::Tree { tree, number }));
+            (Step::Derived(value), node) => {
+                sources.extend(node.numbers().map(|number| Source::Derived { value, number }));
             }
             (Step::Leaf(source), _) => sources.push(source),
-            (Step::Call(_) | Step::Tree(_), _) => {}
+            (Step::Call(_), _) => {}
         }
     }
 }
@@ -223,9 +260,9 @@ struct Dependents {
 }
 
 impl Dependents {
-    fn new(calls: &[Planned], trees: &[PlannedTree]) -> Self {
+    fn new(calls: &[Planned], derived: &[Derived]) -> Self {
         let mut begins = vec![0_u32; calls.len() + 1];
-        for call in edges(calls, trees).map(|(_, from)| from) {
+        for call in edges(calls, derived).map(|(_, from)| from) {
             begins[call.index() + 1] += 1;
         }
         for at in 1..begins.len() {
@@ -233,7 +270,7 @@ impl Dependents {
         }
         let mut next = begins.clone();
         let mut dependents = vec![CallId::at(0); begins.last().map_or(0, |all| *all as usize)];
-        for (dependent, from) in edges(calls, trees) {
+        for (dependent, from) in edges(calls, derived) {
             let place = &mut next[from.index()];
             dependents[*place as usize] = dependent;
             *place += 1;
@@ -246,25 +283,25 @@ impl Dependents {
     }
 }
 
-fn edges(calls: &[Planned], trees: &[PlannedTree]) -> impl Iterator<Item = (CallId, CallId)> {
+fn edges(calls: &[Planned], derived: &[Derived]) -> impl Iterator<Item = (CallId, CallId)> {
     calls.iter().enumerate().flat_map(|(at, call)| {
-        let from = call.inputs.iter().filter_map(|source| awaited(trees, *source));
+        let from = call.inputs.iter().filter_map(|source| awaited(derived, *source));
         from.map(move |from| (CallId::at(at), from))
     })
 }
 
-fn awaited(trees: &[PlannedTree], source: Source) -> Option<CallId> {
-    match origin(trees, source) {
+fn awaited(derived: &[Derived], source: Source) -> Option<CallId> {
+    match origin(derived, source) {
         Source::Output { call, .. } => Some(call),
         _ => None,
     }
 }
 
-fn origin(trees: &[PlannedTree], mut source: Source) -> Source {
-    while let Source::Tree { tree, .. } = source
-        && let Some(revision) = trees[tree.index()].revision
+fn origin(derived: &[Derived], mut source: Source) -> Source {
+    while let Source::Derived { value, .. } = source
+        && let Some(from) = derived[value.index()].from
     {
-        source = revision;
+        source = from;
     }
     source
 }
@@ -273,7 +310,7 @@ fn origin(trees: &[PlannedTree], mut source: Source) -> Source {
 mod tests {
     use super::*;
     use crate::task::slice::Slice;
-    use crate::task::workflow::{Argument, Builder};
+    use crate::task::workflow::Builder;
 
     fn call(
         builder: &mut Builder,
@@ -337,7 +374,7 @@ mod tests {
         let trees = [tree(revision, "00"), tree(commit, "00"), tree(x, "00")];
         let root = call(&mut builder, 1, &trees, &["0"]);
         let plan = Plan::new(&builder.finish(root));
-        assert_eq!(plan.trees().len(), 3, "one for each revision");
+        assert_eq!(plan.derived().len(), 3, "one for each revision");
         let [first, root] = [0, 1].map(CallId::at);
         let awaited = plan.call(root).inputs.iter().map(|source| plan.awaited(*source));
         assert_eq!(awaited.collect::<Vec<_>>(), [Some(first), Some(first), None]);

@@ -102,7 +102,7 @@ impl<'a> Evaluator<'a> {
         name: impl Fn() -> ResultName,
     ) -> Result<Vec<Digest>, Outcome> {
         let sources = planned.inputs.iter().copied();
-        match self.evaluation.make_trees(sources.clone(), self.execution.is_some()) {
+        match self.evaluation.derive(sources.clone(), self.execution.is_some()) {
             Err(error) if error.is_interrupted() => return Err(Outcome::Interrupted(name())),
             Err(error) => return Err(Outcome::failed(name(), error)),
             Ok(()) => {}

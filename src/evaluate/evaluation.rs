@@ -3,13 +3,15 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::{Outcome, TreeError, TreeValues};
+use super::derived::DerivedValue;
+use super::{Outcome, ValueError};
 use crate::digest::Digest;
 use crate::git::SourceRepositories;
+use crate::manifest::Manifest;
 use crate::plan::{CallId, Plan, Source, Step};
 use crate::storage::records::Published;
 use crate::storage::{
@@ -45,15 +47,17 @@ pub struct Evaluation {
     pub(super) sources: Arc<SourceRepositories>,
     /// The contents of small inputs that need not be in the storage.
     pub(super) texts: Texts,
-    /// The values of the plan's trees, once they were made.
-    pub(super) trees: Box<[OnceLock<MadeTree>]>,
+    /// The plan's derived values, once they were made.
+    pub(super) derived: Box<[OnceLock<MadeValue>]>,
+    /// The manifests of directories of which members are read.
+    pub(super) manifests: Mutex<HashMap<Digest, Arc<Manifest>>>,
     outcomes: Box<[OnceLock<Outcome>]>,
     /// The first occurrence of each call; `None` for the root.
     first_uses: OnceLock<Box<[Option<ArgumentPlace>]>>,
 }
 
-/// The values of a Git tree, or why it has none.
-type MadeTree = Result<TreeValues, Arc<TreeError>>;
+/// A derived value, or why there is none.
+type MadeValue = Result<DerivedValue, Arc<ValueError>>;
 
 /// The contents of small files.
 pub type Texts = HashMap<Digest, Vec<u8>>;
@@ -74,7 +78,8 @@ impl Evaluation {
             task: task.into(),
             sources: Arc::new(SourceRepositories::new(Path::new(""), Vec::new())),
             texts: Texts::new(),
-            trees: plan.trees().map(|_| OnceLock::new()).collect(),
+            derived: plan.derived().map(|_| OnceLock::new()).collect(),
+            manifests: Mutex::default(),
             outcomes: plan.calls().map(|_| OnceLock::new()).collect(),
             plan,
             files,
@@ -136,7 +141,7 @@ impl Evaluation {
     /// Returns the digest of a source, if it is known.
     pub fn digest(&self, source: Source) -> Option<Digest> {
         match source {
-            Source::Input(_) | Source::File(_) | Source::Tree { .. } => {
+            Source::Input(_) | Source::File(_) | Source::Derived { .. } => {
                 Some(self.input(source)?.file.digest)
             }
             Source::Literal(id) => self.files.literals[id.index()].as_ref().map(|file| file.digest),
@@ -150,7 +155,7 @@ impl Evaluation {
     /// Returns the name of a source's file, which need not exist.
     pub fn name(&self, source: Source) -> Option<String> {
         Some(match source {
-            Source::Input(_) | Source::File(_) | Source::Tree { .. } => {
+            Source::Input(_) | Source::File(_) | Source::Derived { .. } => {
                 self.input(source)?.file.name.clone()
             }
             Source::Literal(id) => self.plan.literals()[id.index()].to_string(),
@@ -161,7 +166,7 @@ impl Evaluation {
     /// Whether a source's file is in the storage.
     pub fn is_there(&self, source: Source) -> bool {
         match source {
-            Source::Input(_) | Source::File(_) | Source::Tree { .. } => {
+            Source::Input(_) | Source::File(_) | Source::Derived { .. } => {
                 self.input(source).is_some_and(|input| input.there)
             }
             Source::Literal(id) => self.files.literals[id.index()].is_some(),
@@ -174,7 +179,7 @@ impl Evaluation {
     /// Returns a source's file, if it is in the storage.
     pub fn stored(&self, source: Source) -> Option<Stored> {
         match source {
-            Source::Input(_) | Source::File(_) | Source::Tree { .. } => {
+            Source::Input(_) | Source::File(_) | Source::Derived { .. } => {
                 let input = self.input(source)?;
                 input.there.then(|| input.file.clone())
             }
@@ -192,7 +197,7 @@ impl Evaluation {
         match source {
             Source::Input(id) => self.files.inputs.get(id.index()),
             Source::File(id) => self.files.own.get(id.index()),
-            Source::Tree { .. } => self.tree_input(source),
+            Source::Derived { value, number } => self.derived_input(value, number),
             Source::Literal(_) | Source::Output { .. } => None,
         }
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::CallError;
-use super::tree::{TreeError, each_file, write};
+use super::tree::{ValueError, each_file, write};
 use crate::digest::ObjectId;
 use crate::executor::VerifiedPath;
 use crate::git::Trees;
@@ -104,7 +104,7 @@ impl<'a> Exports<'a> {
 /// Fills a new directory with the files of a tree.
 fn fill(new: &NewTree<'_>, trees: &Trees, tree: &ObjectId) -> Result<(), CallError> {
     each_file(trees, tree, &|file| write(new, file)).map_err(|error| match error {
-        TreeError::Storage(error) => error.into(),
+        ValueError::Storage(error) => error.into(),
         error => CallError::Tree(error.into()),
     })
 }

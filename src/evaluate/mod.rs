@@ -7,6 +7,7 @@
 
 mod attempt;
 mod call;
+mod derived;
 mod evaluation;
 mod exports;
 mod hint;
@@ -25,7 +26,7 @@ use std::time::Duration;
 pub use self::evaluation::{Evaluation, Files, Texts};
 pub use self::exports::Exports;
 pub use self::outcome::{CallError, EvaluateError, Event, Outcome, Unfinished};
-pub use self::tree::{TreeError, export_tree};
+pub use self::tree::{ValueError, export_tree};
 pub use self::tree_values::TreeValues;
 use crate::executor::Executor;
 use crate::storage::ResultName;
@@ -72,8 +73,8 @@ impl Evaluator<'_> {
         }
         storage.save_record_cache();
         carried_out.and(in_place.map_err(EvaluateError::from))?;
-        // What is passed up may be a tree whose revision is known by now.
+        // What is passed up may be derived from what is known by now.
         let outputs = self.evaluation.plan.outputs().iter().copied();
-        Ok(self.evaluation.make_trees(outputs, self.execution.is_some())?)
+        Ok(self.evaluation.derive(outputs, self.execution.is_some())?)
     }
 }

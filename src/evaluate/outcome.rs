@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::TreeError;
+use super::ValueError;
 use crate::executor::{self, ExecuteError};
 use crate::plan::CallId;
 use crate::storage::{
@@ -67,7 +67,7 @@ pub enum CallError {
     Tree(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// An input of it, a Git tree, is not to be had.
     #[error(transparent)]
-    Input(#[from] Arc<TreeError>),
+    Input(#[from] Arc<ValueError>),
     /// Its outputs could not be published.
     #[error(transparent)]
     Publish(#[from] PublishError),
@@ -169,5 +169,5 @@ pub enum EvaluateError {
     Storage(#[from] StorageError),
     /// An output of the task, a Git tree, is not to be had.
     #[error(transparent)]
-    Output(#[from] Arc<TreeError>),
+    Output(#[from] Arc<ValueError>),
 }

@@ -8,12 +8,12 @@ use std::sync::{Mutex, PoisonError};
 use crate::digest::{Digest, ObjectId};
 use crate::git::{SourceError, TreeFile, TreeFileKind, Trees};
 use crate::manifest::{EntryKind, Manifest, ManifestEntry, ManifestFault};
-use crate::storage::{NewTree, StorageError};
+use crate::storage::{MemberError, NewTree, StorageError};
 use crate::task::template::NoText;
 
-/// The reason why a tree is not to be had as a directory.
+/// The reason why a value that no call makes is not to be had.
 #[derive(Debug, thiserror::Error)]
-pub enum TreeError {
+pub enum ValueError {
     /// The repository has no such commit or directory, or there is no such repository.
     #[error(transparent)]
     Source(#[from] SourceError),
@@ -39,12 +39,15 @@ pub enum TreeError {
         /// What is wrong.
         fault: ManifestFault,
     },
+    /// A directory has no such member.
+    #[error(transparent)]
+    Member(MemberError),
     /// The storage could not be read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
-impl TreeError {
+impl ValueError {
     /// Whether the storage is to blame.
     pub const fn is_storage(&self) -> bool {
         matches!(self, Self::Storage(_))
@@ -63,7 +66,7 @@ impl TreeError {
             Self::Revision { .. } | Self::Directory(_) => {
                 Some("write a commit id, a tag or a branch".to_owned())
             }
-            Self::Git(_) | Self::Entry { .. } => None,
+            Self::Git(_) | Self::Entry { .. } | Self::Member(_) => None,
         }
     }
 }
@@ -89,7 +92,7 @@ pub(super) fn each_file(
     trees: &Trees,
     tree: &ObjectId,
     act: &(dyn Fn(TreeFile) -> Result<(), StorageError> + Sync),
-) -> Result<(), TreeError> {
+) -> Result<(), ValueError> {
     let failed = Mutex::new(None);
     let passed = trees.files(tree, &|file| {
         act(file).map_err(|error| {
@@ -99,7 +102,7 @@ pub(super) fn each_file(
     });
     match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error.into()),
-        None => passed.map_err(TreeError::Git),
+        None => passed.map_err(ValueError::Git),
     }
 }
 
@@ -114,7 +117,7 @@ pub fn export_tree(
     trees: &Trees,
     tree: &ObjectId,
     act: &(dyn Fn(TreeFile) -> Result<(), StorageError> + Sync),
-) -> Result<Manifest, TreeError> {
+) -> Result<Manifest, ValueError> {
     let entries = Mutex::new(Vec::new());
     each_file(trees, tree, &|file| {
         let entry = entry(&file);
@@ -124,7 +127,7 @@ pub fn export_tree(
     })?;
     let entries = entries.into_inner().unwrap_or_else(PoisonError::into_inner);
     Manifest::new(entries)
-        .map_err(|error| TreeError::Entry { tree: tree.short().to_owned(), fault: error.fault })
+        .map_err(|error| ValueError::Entry { tree: tree.short().to_owned(), fault: error.fault })
 }
 
 fn entry(TreeFile { path, kind }: &TreeFile) -> ManifestEntry<Digest> {

@@ -6,7 +6,7 @@
 
 use crate::evaluate::Evaluation;
 use crate::plan::{Plan, Source, Step};
-use crate::task::workflow::{Node, NodeId, TREE_INPUTS, TREE_OUTPUTS, Task};
+use crate::task::workflow::{MEMBER_INPUTS, Node, NodeId, TREE_INPUTS, TREE_OUTPUTS, Task};
 
 /// A workflow as shapes and arrows.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -69,14 +69,14 @@ impl Drawing {
         let artist = Artist { task, plan, evaluation };
         let mut drawing = Self::default();
         let mut calls: Vec<Option<usize>> = vec![None; plan.calls().len()];
-        let mut trees: Vec<Option<usize>> = vec![None; plan.trees().len()];
+        let mut trees: Vec<Option<usize>> = vec![None; plan.derived().len()];
         // The place of each node's shape.
         let mut places = Vec::with_capacity(task.workflow.nodes().len());
         for (id, node) in task.workflow.nodes() {
             let next = drawing.shapes.len();
             let place = match plan.step(id) {
                 Step::Call(call) => *calls[call.index()].get_or_insert(next),
-                Step::Tree(tree) => *trees[tree.index()].get_or_insert(next),
+                Step::Derived(tree) => *trees[tree.index()].get_or_insert(next),
                 Step::Leaf(_) => next,
             };
             places.push(place);
@@ -137,12 +137,15 @@ impl<'a> Artist<'a> {
             Node::Tree { tree, .. } => {
                 (ShapeKind::Literal, format!("TREE {}", self.task.trees[tree.index()].name))
             }
+            Node::Member { path, .. } => (ShapeKind::Literal, format!("MEMBER {path}")),
         };
         let count = self.made(id).len() as u8;
         let sources = match self.plan.step(id) {
             Step::Leaf(source) => vec![source],
             Step::Call(call) => (0..count).map(|number| Source::Output { call, number }).collect(),
-            Step::Tree(tree) => (0..count).map(|number| Source::Tree { tree, number }).collect(),
+            Step::Derived(tree) => {
+                (0..count.max(1)).map(|number| Source::Derived { value: tree, number }).collect()
+            }
         };
         self.with_files(kind, label, &sources)
     }
@@ -182,7 +185,7 @@ impl<'a> Artist<'a> {
                 computation.outputs.iter().map(String::as_str).collect()
             }
             Node::Tree { .. } => TREE_OUTPUTS.to_vec(),
-            Node::Input(_) | Node::Literal(_) | Node::File(_) => Vec::new(),
+            Node::Input(_) | Node::Literal(_) | Node::File(_) | Node::Member { .. } => Vec::new(),
         }
     }
 
@@ -194,6 +197,7 @@ impl<'a> Artist<'a> {
                 let reader = &self.task.computations[computation.index()];
                 reader.inputs.iter().map(String::as_str).collect()
             }
+            Node::Member { .. } => MEMBER_INPUTS.to_vec(),
             _ => TREE_INPUTS.to_vec(),
         };
         for input in node.inputs() {

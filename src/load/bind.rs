@@ -76,6 +76,7 @@ impl Binder {
                 Node::Tree { tree, .. } => {
                     binder.read(&task.trees[tree.index()].name, &mut contents);
                 }
+                Node::Member { path, .. } => binder.read(path, &mut contents),
                 Node::Input(_) | Node::Computation { .. } => {}
             }
         }
@@ -126,6 +127,10 @@ impl Binder {
                 Node::Tree { tree, outputs, .. } => {
                     let (tree, outputs) = (tree_ids[tree.index()], outputs.clone());
                     tree.zip(inputs).map(|(tree, inputs)| Node::Tree { tree, inputs, outputs })
+                }
+                Node::Member { path, .. } => {
+                    let path = self.value(path).map(Template::from);
+                    path.zip(inputs).map(|(path, inputs)| Node::Member { path, inputs })
                 }
             };
             nodes.push(node.map(|node| builder.intern(node)));

@@ -2,16 +2,17 @@
 
 use super::library::Library;
 use super::source::TaskSource;
-use crate::task::name::TreeName;
+use crate::task::name::{MemberPath, TreeName};
 use crate::task::slice::Slice;
 use crate::task::template::Template;
-use crate::task::workflow::{ComputationId, TREE_INPUTS, TREE_OUTPUTS};
+use crate::task::workflow::{ComputationId, MEMBER_INPUTS, TREE_INPUTS, TREE_OUTPUTS};
 
 /// What a node with inputs makes its values with.
 #[derive(Clone)]
 pub(super) enum Maker {
     Computation(ComputationId),
     Tree(Template<TreeName>),
+    Member(Template<MemberPath>),
 }
 
 impl Maker {
@@ -20,6 +21,7 @@ impl Maker {
         match self {
             Self::Computation(id) => library.get(*id).inputs.len(),
             Self::Tree(_) => TREE_INPUTS.len().min(given),
+            Self::Member(_) => MEMBER_INPUTS.len(),
         }
     }
 
@@ -28,6 +30,7 @@ impl Maker {
         match self {
             Self::Computation(id) => library.get(*id).outputs.len(),
             Self::Tree(_) => TREE_OUTPUTS.len(),
+            Self::Member(_) => 1,
         }
     }
 
@@ -35,7 +38,7 @@ impl Maker {
     pub(super) fn slice<S: TaskSource>(&self, library: &Library<'_, S>) -> Slice {
         match self {
             Self::Computation(_) => Slice::all(self.outputs(library)),
-            Self::Tree(_) => Slice::all(1),
+            Self::Tree(_) | Self::Member(_) => Slice::all(1),
         }
     }
 
@@ -44,6 +47,7 @@ impl Maker {
         match self {
             Self::Computation(id) => library.get(*id).name.to_string(),
             Self::Tree(name) => format!("the tree {name}"),
+            Self::Member(path) => format!("the member {path}"),
         }
     }
 }

@@ -151,7 +151,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         let value = self.single(&dir, "value", found.value);
         let (kind, value) = match (kind, value) {
             (Some(kind), Some(value)) => (kind, value),
-            (Some(kind), None) if matches!(kind.as_str(), "computation" | "tree") => {
+            (Some(kind), None) if matches!(kind.as_str(), "computation" | "tree" | "member") => {
                 return self.frame(dir, id, &found, None);
             }
             _ => return self.done(id, None),
@@ -166,6 +166,15 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
                 let name = self.template(&dir, &value);
                 let name = self.note(&dir, "value", name).flatten();
                 self.frame(dir, id, &found, name.map(Maker::Tree))
+            }
+            "member" => {
+                if found.outputs {
+                    self.warning(&dir, "outputs", WarningKind::Unread);
+                }
+                let path = self.template(&dir, &value);
+                let path = self.note(&dir, "value", path).flatten();
+                let found = NodeEntries { outputs: false, ..found };
+                self.frame(dir, id, &found, path.map(Maker::Member))
             }
             "input" | "literal" | "file" => {
                 for (name, there) in [("inputs", found.inputs), ("outputs", found.outputs)] {
@@ -365,6 +374,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
                 let tree = self.note(&frame.dir, "value", tree).flatten()?;
                 Node::Tree { tree, inputs, outputs }
             }
+            Maker::Member(path) => Node::Member { path: path.clone(), inputs },
         };
         Some(self.builder.intern(node))
     }

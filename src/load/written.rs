@@ -176,14 +176,13 @@ impl<S: TaskSource> Reader<'_, S> {
             let value = kind.value(&value).map_err(LoadFault::Name);
             self.findings.note(&place.join("value"), value)
         });
-        let is_call = kind.is_some_and(NodeKind::is_call);
         let listed = self.source.list(dir);
         let mut outputs = None;
         for name in self.findings.note(&place, listed).unwrap_or_default() {
             match name.as_encoded_bytes() {
                 b"kind" | b"value" => {}
-                b"outputs" if is_call => outputs = self.slice(dir),
-                b"inputs" if is_call => {
+                b"outputs" if kind.is_some_and(NodeKind::has_slice) => outputs = self.slice(dir),
+                b"inputs" if kind.is_some_and(NodeKind::has_inputs) => {
                     let inputs = self.source.enter(dir, "inputs");
                     open.inputs = self.findings.note(&place.join("inputs"), inputs);
                 }

@@ -54,10 +54,19 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
             format!("the task's file {path} differs: {}", from(old, new))
         }
         Cause::Tree(id, old) => {
-            let (title, version) = (evaluation.tree_title(*id, 0), evaluation.tree_version(*id));
-            let new = evaluation.digest(Source::Tree { tree: *id, number: 0 });
+            let (title, version) = (evaluation.derived_title(*id, 0), evaluation.tree_version(*id));
+            let new = evaluation.digest(Source::Derived { value: *id, number: 0 });
             let digests = new.map_or_else(String::new, |new| format!(": {}", from(old, &new)));
             format!("{title} differs, now {version}{digests}")
+        }
+        Cause::Member(id, old) => {
+            let new = evaluation.digest(Source::Derived { value: *id, number: 0 });
+            let digests = new.map_or_else(String::new, |new| format!(": {}", from(old, &new)));
+            let of = evaluation.plan.whole(Source::Derived { value: *id, number: 0 }).0;
+            let of = evaluation
+                .name(of)
+                .map_or_else(String::new, |it| format!(" of {}", evaluation.shown(&it)));
+            format!("{}{of} differs{digests}", evaluation.derived_title(*id, 0))
         }
         Cause::Literal(id, old) => match &evaluation.files.literals[id.index()] {
             Some(new) => {

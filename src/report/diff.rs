@@ -173,7 +173,7 @@ impl Evaluation {
             Source::Input(id) => self.task.inputs[id.index()].to_string(),
             Source::Literal(id) => self.plan.literals()[id.index()].to_string(),
             Source::File(id) => self.task.files[id.index()].path.to_string(),
-            Source::Tree { tree, number } => self.tree_title(tree, number),
+            Source::Derived { value: tree, number } => self.derived_title(tree, number),
             Source::Output { call, number } => {
                 let outputs = &self.computation(call).outputs;
                 outputs.get(usize::from(number)).cloned().unwrap_or_default()

@@ -107,10 +107,17 @@ fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
             json!({ "cause": "file", "file": file, "old": old, "new": new })
         }
         Cause::Tree(id, old) => {
-            let new = evaluation.digest(Source::Tree { tree: *id, number: 0 });
-            let tree = &evaluation.task.trees[evaluation.plan.tree(*id).tree.index()].name;
+            let new = evaluation.digest(Source::Derived { value: *id, number: 0 });
+            let tree =
+                evaluation.plan.tree(*id).map(|tree| &evaluation.task.trees[tree.index()].name);
             let version = evaluation.tree_version(*id);
             json!({ "cause": "tree", "tree": tree, "version": version, "old": old, "new": new })
+        }
+        Cause::Member(id, old) => {
+            let (of, path) = evaluation.plan.whole(Source::Derived { value: *id, number: 0 });
+            let new = evaluation.digest(Source::Derived { value: *id, number: 0 });
+            let of = evaluation.name(of);
+            json!({ "cause": "member", "member": path, "directory": of, "old": old, "new": new })
         }
         Cause::Literal(id, old) => {
             let new = evaluation.files.literals[id.index()].as_ref().map(|it| it.digest);

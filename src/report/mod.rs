@@ -40,7 +40,7 @@ pub use self::quiet::{Quiet, Silent};
 pub use self::tree::TreePrinter;
 use crate::evaluate::{Evaluation, Event, Outcome, TreeValues};
 use crate::exit::Exit;
-use crate::plan::{CallId, PlannedTreeId};
+use crate::plan::{CallId, Derivation, DerivedId};
 use crate::storage::ResultName;
 use crate::words::counted;
 
@@ -80,14 +80,19 @@ impl Evaluation {
         format!("{} ({})", self.computation(call).name, harmless(label))
     }
 
-    /// A value of a Git tree, as the text of the workflow has it: `TREE('lib')[00]`.
-    fn tree_title(&self, tree: PlannedTreeId, number: u8) -> String {
-        let name = harmless(self.task.trees[self.plan.tree(tree).tree.index()].name.as_str());
-        format!("TREE('{name}')[{number:02}]")
+    /// A derived value, as the text of the workflow has it: `TREE('lib')[00]`.
+    fn derived_title(&self, value: DerivedId, number: u8) -> String {
+        match &self.plan.value(value).how {
+            Derivation::Tree(tree) => {
+                let name = harmless(self.task.trees[tree.index()].name.as_str());
+                format!("TREE('{name}')[{number:02}]")
+            }
+            Derivation::Member(path) => format!("MEMBER('{}')", harmless(path.as_str())),
+        }
     }
 
     /// The commit of a Git tree, with the revision that named it, if it is known.
-    fn tree_version(&self, tree: PlannedTreeId) -> String {
+    fn tree_version(&self, tree: DerivedId) -> String {
         match self.tree_values(tree) {
             Some(Ok(TreeValues { version, revision: Some(revision), .. })) => {
                 format!("{} at {version}", harmless(revision))

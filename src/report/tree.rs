@@ -10,10 +10,9 @@ use std::io::{self, Write};
 use super::{ROOT, Reporter, harmless};
 use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::exit::Exit;
-use crate::plan::{CallId, PlannedTreeId, Source, Step};
+use crate::plan::{CallId, DerivedId, Source, Step};
 use crate::storage::ResultName;
 use crate::task::expression::written_alone;
-use crate::task::slice::Slice;
 use crate::task::workflow::{Node, NodeId};
 
 /// Up to this depth a level is shown by four spaces, deeper ones by a number.
@@ -115,13 +114,13 @@ impl<'a> TreePrinter<'a> {
     fn close(&mut self, step: Step, out: &mut dyn Write) -> io::Result<bool> {
         let is_all = match step {
             Step::Call(call) => self.close_call(call, out)?,
-            Step::Tree(tree) => self.is_known(tree),
+            Step::Derived(value) => self.is_known(value),
             Step::Leaf(_) => true,
         };
-        if let Step::Tree(tree) = step
+        if let Step::Derived(value) = step
             && is_all
         {
-            self.close_tree(tree, out)?;
+            self.close_derived(value, out)?;
         }
         if is_all {
             self.printed.insert(step);
@@ -130,23 +129,22 @@ impl<'a> TreePrinter<'a> {
         Ok(is_all)
     }
 
-    /// Whether the values of a tree are known, or will never be.
-    fn is_known(&self, tree: PlannedTreeId) -> bool {
+    /// Whether a derived value is known, or will never be.
+    fn is_known(&self, value: DerivedId) -> bool {
         let Evaluation { plan, .. } = self.evaluation;
-        let awaited = plan.awaited(Source::Tree { tree, number: 0 });
+        let awaited = plan.awaited(Source::Derived { value, number: 0 });
         let ended =
             |call: CallId| self.evaluation.outcome(call).filter(|_| self.ended[call.index()]);
-        self.evaluation.tree_values(tree).is_some()
+        self.evaluation.is_derived(value)
             || awaited.is_none_or(|call| ended(call).is_some_and(|it| it.outputs().is_none()))
     }
 
-    /// Prints the values of the tree at the top of the stack that are passed up.
-    fn close_tree(&self, tree: PlannedTreeId, out: &mut dyn Write) -> io::Result<()> {
+    /// Prints the derived values at the top of the stack that are passed up.
+    fn close_derived(&self, value: DerivedId, out: &mut dyn Write) -> io::Result<()> {
         let Some(OpenStep { node, label, .. }) = self.stack.last() else { return Ok(()) };
-        let numbers = self.evaluation.task.workflow[*node].slice().into_iter();
-        for number in numbers.flat_map(Slice::numbers) {
-            let text = self.evaluation.tree_title(tree, number);
-            let source = Source::Tree { tree, number };
+        for number in self.evaluation.task.workflow[*node].numbers() {
+            let text = self.evaluation.derived_title(value, number);
+            let source = Source::Derived { value, number };
             self.leaf(self.stack.len() - 1, (label, &text), source, out)?;
         }
         Ok(())
@@ -233,7 +231,7 @@ impl Reporter for TreePrinter<'_> {
         };
         // Only the call at the top of the stack lets the walk continue. A tree there may be known by now.
         match self.stack.last().map(|open| open.step) {
-            Some(step) if step == Step::Call(*call) || matches!(step, Step::Tree(_)) => {
+            Some(step) if step == Step::Call(*call) || matches!(step, Step::Derived(_)) => {
                 self.go_on(out)
             }
             _ => Ok(()),

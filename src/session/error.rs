@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::edit::EditError;
-use crate::evaluate::{EvaluateError, TreeError};
+use crate::evaluate::{EvaluateError, ValueError};
 use crate::executor::ExecuteError;
 use crate::exit::Exit;
 use crate::git::{ConfigError, ReachError, SnapshotError};
@@ -138,7 +138,7 @@ pub enum Error {
     },
     /// A Git tree is not to be had.
     #[error(transparent)]
-    Tree(Arc<TreeError>),
+    Tree(Arc<ValueError>),
     /// The task reads no repository of this name.
     #[error("the task {task} reads no repository {name}")]
     UnknownRepository {

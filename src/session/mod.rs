@@ -227,9 +227,10 @@ impl Session {
     /// Makes the values of all Git trees that wait for no call.
     fn with_trees(&self, evaluation: Evaluation, texts: Texts) -> Result<Evaluation, Error> {
         let evaluation = evaluation.reading(Arc::clone(&self.sources), texts);
-        let trees = evaluation.plan.trees().map(|(tree, _)| Source::Tree { tree, number: 0 });
+        let trees = evaluation.plan.derived().filter(|(id, _)| evaluation.plan.tree(*id).is_some());
+        let trees = trees.map(|(value, _)| Source::Derived { value, number: 0 });
         let known = trees.filter(|tree| evaluation.plan.awaited(*tree).is_none());
-        match (evaluation.make_trees(known, self.executor.is_some()), self.interrupted_by()) {
+        match (evaluation.derive(known, self.executor.is_some()), self.interrupted_by()) {
             (Err(error), Some(signal)) if error.is_interrupted() => Err(Error::Interrupted(signal)),
             (made, _) => made.map(|()| evaluation).map_err(Error::Tree),
         }

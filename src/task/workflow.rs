@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::{DIRTY, ObjectId, shown_version};
 use crate::task::access::Access;
-use crate::task::name::{ComputationName, InputName, StorageName, TaskName, TaskPath, TreeName};
+use crate::task::name::{
+    ComputationName, InputName, MemberPath, StorageName, TaskName, TaskPath, TreeName,
+};
 use crate::task::slice::Slice;
 use crate::task::template::Template;
 
@@ -107,11 +109,12 @@ pub enum Uncommitted {
 impl Task {
     /// Returns the inputs whose texts values of nodes depend on, as often as they do.
     pub fn free_names(&self) -> impl Iterator<Item = InputId> {
-        let literals = self.workflow.nodes().filter_map(|(_, node)| match node {
-            Node::Literal(name) => Some(name.names()),
-            _ => None,
+        let nodes = self.workflow.nodes().flat_map(|(_, node)| match node {
+            Node::Literal(name) => name.names().collect(),
+            Node::Member { path, .. } => path.names().collect(),
+            _ => Vec::new(),
         });
-        let names = literals.flatten().chain(self.files.iter().flat_map(|file| file.path.names()));
+        let names = nodes.chain(self.files.iter().flat_map(|file| file.path.names()));
         names.chain(self.trees.iter().flat_map(|tree| tree.name.names())).map(InputId::at)
     }
 
@@ -123,8 +126,11 @@ impl Task {
             let names: Vec<&str> = match node {
                 Node::Literal(name) => name.unknown().collect(),
                 Node::Tree { tree, .. } => self.trees[tree.index()].name.unknown().collect(),
+                Node::Member { path, .. } if path.is_open() => path.unknown().collect(),
                 Node::File(file) if path(file).is_open() => path(file).unknown().collect(),
-                Node::File(_) | Node::Input(_) | Node::Computation { .. } => Vec::new(),
+                Node::File(_) | Node::Input(_) | Node::Member { .. } | Node::Computation { .. } => {
+                    Vec::new()
+                }
             };
             names.into_iter().map(move |name| (id, name))
         })
@@ -228,6 +234,9 @@ impl RecordedTree {
 /// What a Git tree passes up: the directory, and the id of its commit.
 pub const TREE_OUTPUTS: [&str; 2] = ["directory", "commit"];
 
+/// What a member reads.
+pub const MEMBER_INPUTS: [&str; 1] = ["directory"];
+
 /// What a Git tree reads, unless it is at the recorded commit.
 pub const TREE_INPUTS: [&str; 1] = ["revision"];
 
@@ -286,6 +295,13 @@ pub enum Node {
         /// What is passed up: 0 is the directory, 1 its commit's id.
         outputs: Slice,
     },
+    /// A file or directory within a directory.
+    Member {
+        /// The path in the directory.
+        path: Template<MemberPath>,
+        /// The directory: one.
+        inputs: Box<[Argument]>,
+    },
 }
 
 /// A sub-workflow in its place among a reader's inputs.
@@ -311,14 +327,22 @@ impl Node {
     pub const fn slice(&self) -> Option<&Slice> {
         match self {
             Self::Computation { outputs, .. } | Self::Tree { outputs, .. } => Some(outputs),
-            Self::Input(_) | Self::Literal(_) | Self::File(_) => None,
+            Self::Input(_) | Self::Literal(_) | Self::File(_) | Self::Member { .. } => None,
         }
+    }
+
+    /// The numbers of the outputs that the node passes up, in order.
+    pub fn numbers(&self) -> impl Iterator<Item = u8> {
+        let one = self.slice().is_none().then_some(0);
+        self.slice().into_iter().flat_map(Slice::numbers).chain(one)
     }
 
     /// The sub-workflows that the node reads.
     pub fn inputs(&self) -> &[Argument] {
         match self {
-            Self::Computation { inputs, .. } | Self::Tree { inputs, .. } => inputs,
+            Self::Computation { inputs, .. }
+            | Self::Tree { inputs, .. }
+            | Self::Member { inputs, .. } => inputs,
             Self::Input(_) | Self::Literal(_) | Self::File(_) => &[],
         }
     }
@@ -366,6 +390,7 @@ enum NodeKey {
     Literal(Template<StorageName>),
     File(TaskFileId),
     Tree(TaskTreeId, Box<[NodeId]>, Slice),
+    Member(Template<MemberPath>, Box<[NodeId]>),
 }
 
 impl Builder {
@@ -379,6 +404,7 @@ impl Builder {
                 NodeKey::Computation(*computation, read(), outputs.clone())
             }
             Node::Tree { tree, outputs, .. } => NodeKey::Tree(*tree, read(), outputs.clone()),
+            Node::Member { path, .. } => NodeKey::Member(path.clone(), read()),
             Node::Input(input) => NodeKey::Input(*input),
             Node::Literal(name) => NodeKey::Literal(name.clone()),
             Node::File(file) => NodeKey::File(*file),

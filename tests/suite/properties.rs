@@ -72,7 +72,7 @@ fn reference(expression: &Expression) -> Vec<String> {
         let inputs: Vec<String> = inputs.collect();
         let slice = node.outputs.clone().unwrap_or_else(|| Slice::all(1));
         let output = |number: u8| value(&node.value, number.into(), &inputs);
-        values.push(match node.kind.is_call() {
+        values.push(match node.kind.has_inputs() {
             true => slice.numbers().map(output).collect(),
             false => vec![node.value.to_string()],
         });

@@ -12,7 +12,7 @@ pub use self::text::{Difference, difference};
 use crate::digest::Digest;
 use crate::evaluate::Evaluation;
 use crate::git::ChangeLog;
-use crate::plan::{CallId, PlannedTree, Source, Step};
+use crate::plan::{CallId, Source, Step};
 use crate::task::name::{ComputationName, TreeName};
 use crate::task::workflow::{Argument, Node, NodeId};
 
@@ -73,10 +73,11 @@ const MAX_COMMITS: usize = 10;
 impl Evaluation {
     /// The versions of the Git trees with this name, in the order of the plan.
     fn tree_versions(&self, name: &TreeName) -> impl Iterator<Item = &str> {
-        let is_it =
-            move |tree: &PlannedTree| self.task.trees[tree.tree.index()].name.written() == name;
-        let trees = self.plan.trees().filter(move |(_, tree)| is_it(tree));
-        trees.filter_map(|(id, _)| Some(self.tree_values(id)?.ok()?.version.as_str()))
+        self.plan.derived().filter_map(move |(id, _)| {
+            let tree = &self.task.trees[self.plan.tree(id)?.index()];
+            let values = self.tree_values(id).filter(|_| tree.name.written() == name)?;
+            Some(values.ok()?.version.as_str())
+        })
     }
 
     /// The outputs of a call, if they exist.
@@ -92,11 +93,12 @@ impl Evaluation {
                 .numbers()
                 .map(|number| self.digest(Source::Output { call, number }))
                 .collect(),
-            (Step::Tree(tree), Node::Tree { outputs, .. }) => {
-                outputs.numbers().map(|number| self.digest(Source::Tree { tree, number })).collect()
-            }
+            (Step::Derived(value), node) => node
+                .numbers()
+                .map(|number| self.digest(Source::Derived { value, number }))
+                .collect(),
             (Step::Leaf(source), _) => vec![self.digest(source)],
-            (Step::Call(_) | Step::Tree(_), _) => Vec::new(),
+            (Step::Call(_), _) => Vec::new(),
         }
     }
 

@@ -105,18 +105,23 @@ impl<'a> Tracing<'a> {
             Why::Waits { call, .. } => return Link::Missing(*call),
             Why::InputDiffers { at, old, .. } => {
                 let Evaluation { plan, .. } = self.comparison.evaluation;
-                match (plan.call(call).inputs[*at], earlier) {
-                    (Source::Input(input), _) => Cause::Input(input, *old),
-                    (Source::Literal(literal), _) => Cause::Literal(literal, *old),
-                    (Source::File(file), _) => Cause::File(file, *old),
-                    (Source::Tree { tree, .. }, _) => Cause::Tree(tree, *old),
-                    (Source::Output { call, .. }, earlier) => {
+                let source = plan.call(call).inputs[*at];
+                let whole = plan.whole(source).0;
+                match (source, whole) {
+                    (_, Source::Output { call, .. }) => {
                         let archive = &self.comparison.archive;
                         if let Some(maker) = earlier.and_then(|it| archive.maker(it, *at)) {
                             return Link::Pair(call, maker);
                         }
                         Cause::Unrecorded(self.comparison.evaluation.plan.call(call).computation)
                     }
+                    (Source::Derived { value, .. }, _) if whole != source => {
+                        Cause::Member(value, *old)
+                    }
+                    (_, Source::Input(input)) => Cause::Input(input, *old),
+                    (_, Source::Literal(literal)) => Cause::Literal(literal, *old),
+                    (_, Source::File(file)) => Cause::File(file, *old),
+                    (_, Source::Derived { value, .. }) => Cause::Tree(value, *old),
                 }
             }
             Why::NeverComputed => Cause::NeverComputed(id),

@@ -14,7 +14,7 @@ use self::cause::Tracing;
 use self::nearest::{Archive, Ingredient, is_same_version};
 use crate::digest::{Digest, ObjectId, shown_version};
 use crate::evaluate::{Evaluation, Outcome};
-use crate::plan::{CallId, LiteralId, PlannedTreeId, Source};
+use crate::plan::{CallId, DerivedId, LiteralId, Source};
 use crate::questions::history;
 use crate::storage::records::{FailureRecord, Provenance};
 use crate::storage::{PastCall, PriorAttempt, ResultName};
@@ -101,7 +101,9 @@ pub enum Cause {
     /// A file of the task has other contents.
     File(TaskFileId, Digest),
     /// A Git tree is another one, or at another commit.
-    Tree(PlannedTreeId, Digest),
+    Tree(DerivedId, Digest),
+    /// A member of a directory that no call made has other contents.
+    Member(DerivedId, Digest),
     /// A literal is not in the storage.
     NoLiteral(LiteralId),
     /// The input of a computation with this number has another source.
@@ -265,7 +267,9 @@ impl Comparison<'_> {
                 let earlier = &self.archive.calls[self.nearest[call.index()]?];
                 Some(earlier.record.outputs.get(usize::from(number))?.digest)
             }
-            Source::Input(_) | Source::Literal(_) | Source::File(_) | Source::Tree { .. } => None,
+            Source::Input(_) | Source::Literal(_) | Source::File(_) | Source::Derived { .. } => {
+                None
+            }
         };
         Ingredient { source, digest: self.evaluation.digest(source).or_else(before) }
     }

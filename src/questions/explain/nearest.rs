@@ -6,7 +6,7 @@ use crate::digest::{Digest, shown_version};
 use crate::evaluate::Evaluation;
 use crate::plan::Source;
 use crate::storage::records::Execution;
-use crate::storage::{PastCall, ResultName};
+use crate::storage::{PastCall, ResultName, split_member};
 use crate::task::workflow::{Computation, ComputationId};
 
 /// The greatest number of earlier calls that are compared with a call, so the time is linear in the
@@ -120,11 +120,16 @@ impl<'a> Archive<'a> {
     pub(super) fn fits(&self, earlier: usize, number: usize, source: Source) -> bool {
         let Some(file) = self.calls[earlier].input(number) else { return true };
         let Evaluation { task, plan, .. } = self.evaluation;
+        let (source, path) = plan.whole(source);
+        let (file, member) = split_member(file);
+        if path.as_deref() != member && !matches!(source, Source::Literal(_)) {
+            return false;
+        }
         match source {
-            Source::Input(_) | Source::File(_) | Source::Tree { .. } => {
+            Source::Input(_) | Source::File(_) | Source::Derived { .. } => {
                 file.starts_with("tinputs/")
             }
-            Source::Literal(id) => plan.literals()[id.index()].as_str() == file,
+            Source::Literal(id) => file.starts_with(plan.literals()[id.index()].as_str()),
             Source::Output { call, number } => {
                 let computation = &task.computations[plan.call(call).computation.index()];
                 let maker = ResultName::maker(file).map(|(_, name, number)| (name, number));
@@ -136,11 +141,13 @@ impl<'a> Archive<'a> {
     /// Returns the earlier call that made an input of another one, if it still has a record.
     pub(super) fn maker(&self, earlier: usize, number: usize) -> Option<usize> {
         let call = &self.calls[earlier];
-        let (name, _, output) = ResultName::maker(call.input(number)?)?;
+        let file = call.input(number)?;
+        let (name, _, output) = ResultName::maker(file)?;
         let &maker = self.by_name.get(&name)?;
         let output = self.calls[maker].record.outputs.get(usize::from(output))?;
-        // An output that was computed again may have other contents.
-        (Some(&output.digest) == call.record.inputs.get(number)).then_some(maker)
+        // An output that was computed again may have other contents. Those of members are not recorded.
+        let same = Some(&output.digest) == call.record.inputs.get(number);
+        (same || split_member(file).1.is_some()).then_some(maker)
     }
 
     /// The median duration of calls of a computation, in seconds.

@@ -18,7 +18,9 @@
 
 use std::fmt::{self, Write};
 
-use crate::task::name::{ComputationName, InputName, NameError, StorageName, TaskPath, TreeName};
+use crate::task::name::{
+    ComputationName, InputName, MemberPath, NameError, StorageName, TaskPath, TreeName,
+};
 
 /// What begins the names of the task's inputs.
 pub(super) const INPUTS: &str = "Inputs:";
@@ -36,6 +38,8 @@ pub enum NodeKind {
     File,
     /// A Git repository at a commit.
     Tree,
+    /// A file or directory within a directory.
+    Member,
 }
 
 /// How a kind of node is written.
@@ -45,17 +49,37 @@ struct Spelling {
     kind_file: &'static str,
     /// What stands before the parenthesis. A computation has nothing there, and its name inside.
     word: &'static str,
-    /// It has inputs, and a slice of its outputs.
-    is_call: bool,
+    reads: Reads,
 }
 
-const SPELLINGS: [Spelling; 5] = [
-    Spelling { kind: NodeKind::Computation, kind_file: "computation", word: "", is_call: true },
-    Spelling { kind: NodeKind::Input, kind_file: "input", word: "INPUT", is_call: false },
-    Spelling { kind: NodeKind::Literal, kind_file: "literal", word: "FILE", is_call: false },
-    Spelling { kind: NodeKind::File, kind_file: "file", word: "OWN", is_call: false },
-    Spelling { kind: NodeKind::Tree, kind_file: "tree", word: "TREE", is_call: true },
+/// Whether a node reads others, and may choose what it passes up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// It has no inputs.
+    Nothing,
+    /// It has inputs, and one value.
+    ForOne,
+    /// It has inputs, and a slice of its outputs.
+    ForSlice,
+}
+
+const SPELLINGS: [Spelling; 6] = [
+    row(NodeKind::Computation, "computation", "", Reads::ForSlice),
+    row(NodeKind::Input, "input", "INPUT", Reads::Nothing),
+    row(NodeKind::Literal, "literal", "FILE", Reads::Nothing),
+    row(NodeKind::File, "file", "OWN", Reads::Nothing),
+    row(NodeKind::Tree, "tree", "TREE", Reads::ForSlice),
+    row(NodeKind::Member, "member", "MEMBER", Reads::ForOne),
 ];
+
+const fn row(
+    kind: NodeKind,
+    kind_file: &'static str,
+    word: &'static str,
+    reads: Reads,
+) -> Spelling {
+    Spelling { kind, kind_file, word, reads }
+}
 
 impl NodeKind {
     const fn form(self) -> &'static Spelling {
@@ -65,6 +89,7 @@ impl NodeKind {
             Self::Literal => &SPELLINGS[2],
             Self::File => &SPELLINGS[3],
             Self::Tree => &SPELLINGS[4],
+            Self::Member => &SPELLINGS[5],
         }
     }
 
@@ -93,9 +118,14 @@ impl NodeKind {
         self.form().word
     }
 
-    /// Whether it has inputs, and a slice of its outputs.
-    pub const fn is_call(self) -> bool {
-        self.form().is_call
+    /// Whether it has inputs.
+    pub fn has_inputs(self) -> bool {
+        self.form().reads != Reads::Nothing
+    }
+
+    /// Whether it has a slice of its outputs.
+    pub fn has_slice(self) -> bool {
+        self.form().reads == Reads::ForSlice
     }
 
     /// Returns the value that a node of this kind has if this is written.
@@ -110,6 +140,7 @@ impl NodeKind {
             Self::Literal => text.parse::<StorageName>()?.into(),
             Self::File => text.parse::<TaskPath>()?.into(),
             Self::Tree => text.parse::<TreeName>()?.into(),
+            Self::Member => text.parse::<MemberPath>()?.into(),
         };
         Ok(String::into_boxed_str(value))
     }
@@ -197,6 +228,9 @@ mod tests {
             assert_eq!(NodeKind::of_file(form.kind_file), Some(form.kind));
             assert_eq!(NodeKind::of_word(form.word), Some(form.kind));
         }
-        assert_eq!(NodeKind::words().collect::<Vec<_>>(), ["INPUT", "FILE", "OWN", "TREE"]);
+        assert_eq!(
+            NodeKind::words().collect::<Vec<_>>(),
+            ["INPUT", "FILE", "OWN", "TREE", "MEMBER"]
+        );
     }
 }

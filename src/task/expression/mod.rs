@@ -163,6 +163,7 @@ fn without_inputs(task: &Task, id: NodeId) -> ExpressionNode {
         Node::Tree { tree, outputs, .. } => {
             (NodeKind::Tree, task.trees[tree.index()].name.as_str(), Some(outputs))
         }
+        Node::Member { path, .. } => (NodeKind::Member, path.as_str(), None),
     };
     ExpressionNode { kind, value: value.into(), inputs: Vec::new(), outputs: outputs.cloned() }
 }

@@ -142,8 +142,8 @@ impl<'a> Parser<'a> {
         if self.at == self.source.len() {
             return Err(self.unclosed());
         }
-        let is_call = self.stack.last().is_none_or(|open| open.kind.is_call());
-        if !is_call {
+        let takes = self.stack.last().is_none_or(|open| open.kind.has_inputs());
+        if !takes {
             return Err(self.expected("`)`"));
         }
         if !self.eat(":") {
@@ -220,7 +220,7 @@ impl<'a> Parser<'a> {
             return Err(self.expected("an expression"));
         };
         let UnfinishedNode { kind, value, inputs, at, number, .. } = open;
-        let outputs = if kind.is_call() { self.slice()? } else { None };
+        let outputs = if kind.has_slice() { self.slice()? } else { None };
         let node = self.expression.push(ExpressionNode { kind, value, inputs, outputs });
         self.places.push(at);
         if let Some(number) = number {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{Expression, ExpressionNode, NodeKind};
-use crate::task::workflow::{NodeId, TREE_INPUTS, TREE_OUTPUTS};
+use crate::task::workflow::{MEMBER_INPUTS, NodeId, TREE_INPUTS, TREE_OUTPUTS};
 
 /// What a computation takes and makes, as far as that is known.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +59,10 @@ pub(super) fn signature<'a>(
             let inputs = TREE_INPUTS.iter().take(node.inputs.len());
             let inputs = Some(inputs.map(|name| (*name).to_owned()).collect());
             Some(Cow::Owned(Signature { inputs, outputs: Some(TREE_OUTPUTS.len()) }))
+        }
+        NodeKind::Member => {
+            let inputs = Some(MEMBER_INPUTS.map(str::to_owned).into());
+            Some(Cow::Owned(Signature { inputs, outputs: Some(1) }))
         }
         NodeKind::Input | NodeKind::Literal | NodeKind::File => None,
     }

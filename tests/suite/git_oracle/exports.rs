@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use compeval::digest::ObjectId;
-use compeval::evaluate::{TreeError, export_tree};
+use compeval::evaluate::{ValueError, export_tree};
 use compeval::git::{TreeFile, TreeFileKind, Trees};
 use compeval::manifest::{DirectoryError, Scan};
 
@@ -191,7 +191,7 @@ fn the_manifest_of_an_export_is_that_of_what_git_archive_made() {
                 assert_eq!(found, expected, "CE_SEED={seed}");
                 values += 1;
             }
-            (Err(TreeError::Entry { .. }), Err(DirectoryError::Refused(_))) => refused += 1,
+            (Err(ValueError::Entry { .. }), Err(DirectoryError::Refused(_))) => refused += 1,
             other => panic!("CE_SEED={seed}: {other:?}"),
         }
     }

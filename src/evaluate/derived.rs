@@ -1,0 +1,128 @@
+//! Values that are derived without a call: Git trees, and members of directories. Each is made once, as soon as
+//! that is known which it is derived from.
+
+use std::sync::{Arc, PoisonError};
+
+use super::{Evaluation, TreeValues, ValueError};
+use crate::digest::Digest;
+use crate::manifest::Manifest;
+use crate::plan::{Derivation, Derived, DerivedId, Source};
+use crate::storage::{Input, MemberError, StorageError, Stored};
+use crate::task::name::MemberPath;
+
+/// A derived value.
+#[derive(Debug)]
+pub(super) enum DerivedValue {
+    /// A Git tree and its commit.
+    Tree(TreeValues),
+    /// A file or directory within a directory.
+    Member(Input),
+}
+
+impl Evaluation {
+    /// Makes all derived values among these sources, as far as that is known which they are derived from. With
+    /// `store`, they are stored.
+    ///
+    /// # Errors
+    ///
+    /// Fails, each time, with the first one that cannot be made.
+    pub fn derive(
+        &self,
+        sources: impl Iterator<Item = Source>,
+        store: bool,
+    ) -> Result<(), Arc<ValueError>> {
+        for source in sources {
+            // A value may be derived from another derived one.
+            let mut chain = Vec::new();
+            let mut next = Some(source);
+            while let Some(Source::Derived { value, .. }) = next {
+                chain.push(value);
+                next = self.plan.value(value).from;
+            }
+            for value in chain.into_iter().rev() {
+                self.derive_one(value, store)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A derived value, or why there is none. `None` as long as nothing wanted it.
+    pub(super) fn derived_value(
+        &self,
+        value: DerivedId,
+    ) -> Option<Result<&DerivedValue, &ValueError>> {
+        Some(self.derived[value.index()].get()?.as_ref().map_err(|error| &**error))
+    }
+
+    /// The file or directory of a derived source.
+    pub(super) fn derived_input(&self, value: DerivedId, number: u8) -> Option<&Input> {
+        match self.derived_value(value)?.ok()? {
+            DerivedValue::Tree(values) => values.files.get(usize::from(number)),
+            DerivedValue::Member(input) => Some(input),
+        }
+    }
+
+    /// Whether a derived value is known, or why it will never be.
+    pub fn is_derived(&self, value: DerivedId) -> bool {
+        self.derived[value.index()].get().is_some()
+    }
+
+    fn derive_one(&self, id: DerivedId, store: bool) -> Result<(), Arc<ValueError>> {
+        let known = &self.derived[id.index()];
+        if known.get().is_none() {
+            let Derived { how, from } = self.plan.value(id);
+            let made = match how {
+                Derivation::Tree(tree) => {
+                    let made = self.make_tree(*tree, *from, store);
+                    made.map(|made| made.map(DerivedValue::Tree))
+                }
+                Derivation::Member(path) => {
+                    let directory = from.and_then(|from| self.stored(from));
+                    directory.map(|directory| {
+                        let there = true;
+                        let file = self.member(&directory, path)?;
+                        Ok(DerivedValue::Member(Input { file, there }))
+                    })
+                }
+            };
+            // What is not known now may never be.
+            let Some(made) = made else { return Ok(()) };
+            known.get_or_init(|| made.map_err(Arc::new));
+        }
+        match known.get() {
+            Some(Err(error)) => Err(Arc::clone(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Finds a member of a directory.
+    fn member(&self, directory: &Stored, path: &MemberPath) -> Result<Stored, ValueError> {
+        let wrong = |error| match error {
+            MemberError::Storage(error) => ValueError::Storage(error),
+            error => ValueError::Member(error),
+        };
+        if !directory.digest.is_directory() {
+            let file = self.storage.shown(&directory.name);
+            return Err(wrong(MemberError::NotADirectory { path: path.clone(), file }));
+        }
+        let manifest = self.directory_manifest(&directory.name, &directory.digest)?;
+        self.storage.member(directory, &manifest, path).map_err(wrong)
+    }
+
+    /// Returns the manifest of a directory. It is read once.
+    fn directory_manifest(
+        &self,
+        name: &str,
+        digest: &Digest,
+    ) -> Result<Arc<Manifest>, StorageError> {
+        let mut manifests = self.manifests.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = manifests.get(digest) {
+            return Ok(Arc::clone(known));
+        }
+        let found = self.storage.manifest(name, digest)?;
+        let found = found.ok_or_else(|| StorageError::Changed(self.storage.path(name)))?;
+        let manifest = Arc::new(found);
+        manifests.insert(*digest, Arc::clone(&manifest));
+        Ok(manifest)
+    }
+}
