@@ -100,6 +100,7 @@ impl CallError {
             Self::Execute(error) => error.hint(),
             Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => error.hint(),
             Self::Flush(error) => error.hint(),
+            Self::Publish(PublishError::Directory { why, .. }) => why.hint(),
             Self::Ended(_) | Self::Tree(_) | Self::Publish(_) => None,
         };
         hint.map(str::to_owned)

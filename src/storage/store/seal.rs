@@ -39,14 +39,14 @@ pub enum PublishError {
         output: String,
     },
     /// A directory cannot be a value.
-    #[error("its output {number:02} ({output}) cannot be a value: {source}")]
+    #[error("its output {number:02} ({output}) cannot be a value: {why}")]
     Directory {
         /// The number of the output.
         number: usize,
         /// Its symbolic name.
         output: String,
-        /// The reason.
-        source: Box<DirectoryError>,
+        /// The reason, which is part of the text: the record of the failure has nothing else.
+        why: Box<DirectoryError>,
     },
     /// The storage could not be written.
     #[error(transparent)]
@@ -171,8 +171,8 @@ impl<'p> Made<'p> {
     fn refused(self, error: StorageError) -> PublishError {
         let Self { number, name, .. } = self;
         match error {
-            StorageError::Directory { source, .. } => {
-                PublishError::Directory { number, output: name.to_owned(), source }
+            StorageError::Directory { source: why, .. } => {
+                PublishError::Directory { number, output: name.to_owned(), why }
             }
             error => error.into(),
         }
@@ -213,7 +213,7 @@ impl super::Storage {
         made.check_directory(self)?;
         let scan = root.disk.scan(made.path, &ingest.stop).map_err(|error| made.refused(error))?;
         let scan = scan.ok_or_else(|| StorageError::Moved(made.path.to_owned()))?;
-        root.disk.copy_directory(&scan, to, &ingest.stop, ingest.done())?;
-        Ok(())
+        let copied = root.disk.copy_directory(&scan, to, &ingest.stop, ingest.done());
+        copied.map(drop).map_err(|error| made.refused(error))
     }
 }
