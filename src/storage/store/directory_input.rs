@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use super::input::InputState;
 use super::{Input, Inputs, Storage};
 use crate::cache::digests;
+use crate::digest::Digest;
 use crate::manifest::{Manifest, Scan};
 use crate::storage::disk::{Result, StorageError};
-use crate::storage::layout::{Entry, QUARANTINE, TASK_INPUTS, is_value};
+use crate::storage::layout::{Digits, Entry, TASK_INPUTS, is_value};
 use crate::storage::records::{Record, Stamp};
 
 impl Inputs<'_> {
@@ -100,19 +102,28 @@ impl Inputs<'_> {
         Ok(false)
     }
 
-    /// Moves a copied directory to its place. A damaged one goes to quarantine.
-    pub(super) fn place_directory(&self, copy: &Path, name: &str, place: &Path) -> Result<Stamp> {
+    /// Moves a copied directory to its place, unless another run was faster. A damaged one goes to
+    /// quarantine.
+    pub(super) fn place_directory(
+        &self,
+        copy: &Path,
+        name: &str,
+        (digest, digits): (&Digest, Digits),
+    ) -> Result<Stamp> {
         let Storage { root, ingest, .. } = self.storage;
+        let place = root.place(name)?;
         let scan = root.disk.scan(copy, &ingest.stop)?;
         let scan = scan.ok_or_else(|| StorageError::Moved(copy.to_owned()))?;
         root.sync_all()?;
-        if !root.disk.rename_new(copy, place)? {
-            let aside = name.replacen(TASK_INPUTS, &format!("{TASK_INPUTS}/{QUARANTINE}"), 1);
-            let room = root.quarantine_room(&aside);
-            root.disk.rename(place, &root.place(&format!("{room}/00"))?)?;
-            root.disk.rename(copy, place)?;
+        if !root.disk.rename_new(copy, &place)? {
+            if let InputState::Same(stamp) = self.input_state(digest, digits)? {
+                root.disk.remove_tree(copy)?;
+                return Ok(stamp);
+            }
+            self.set_aside(name)?;
+            root.disk.rename(copy, &place)?;
         }
-        root.disk.seal_top(place)?;
+        root.disk.seal_top(&place)?;
         Ok(Stamp::Scanned(scan.stamp()))
     }
 }

@@ -7,7 +7,9 @@ use super::{Storage, Stored};
 use crate::cache::digests;
 use crate::digest::Digest;
 use crate::storage::disk::{FileId, Result, SeenValue, StorageError};
-use crate::storage::layout::{DIGITS, Digits, task_input, task_input_record};
+use crate::storage::layout::{
+    DIGITS, Digits, Entry, QUARANTINE, TASK_INPUTS, task_input, task_input_record,
+};
 use crate::storage::records::{Format, InputRecord, Provenance, Published, Read, Stamp};
 
 /// The source of the contents of a task input.
@@ -35,7 +37,7 @@ pub struct Input {
 }
 
 /// The state of the file under the name of a task input.
-enum InputState {
+pub(super) enum InputState {
     /// The same contents, with this stamp.
     Same(Stamp),
     /// Other contents with the same digits.
@@ -144,10 +146,13 @@ impl<'a> Inputs<'a> {
         } else {
             let place = root.place(&name)?;
             let stamp = match digest.is_directory() {
-                true => self.place_directory(copy, &name, &place)?,
+                true => self.place_directory(copy, &name, (&digest, digits))?,
                 false => {
                     let modified_ns = root.disk.seal(copy)?;
                     root.sync(copy)?;
+                    if root.disk.metadata(&place)?.is_some_and(|it| it.is_dir()) {
+                        self.set_aside(&name)?;
+                    }
                     root.disk.rename(copy, &place)?;
                     Stamp::Modified(modified_ns)
                 }
@@ -157,6 +162,14 @@ impl<'a> Inputs<'a> {
             stamp
         };
         Ok(Input { file: Stored { name, digest, stamp }, there: true })
+    }
+
+    /// Moves what stands in the place of an input to quarantine.
+    pub(super) fn set_aside(&self, name: &str) -> Result<()> {
+        let root = &self.storage.root;
+        let aside = name.replacen(TASK_INPUTS, &format!("{TASK_INPUTS}/{QUARANTINE}"), 1);
+        let room = root.quarantine_room(&aside);
+        root.disk.rename(&root.path(name), &root.place(&format!("{room}/00"))?).map(drop)
     }
 
     fn announce_input(&self, digest: &Digest) {
@@ -175,7 +188,7 @@ impl<'a> Inputs<'a> {
         Err(StorageError::Collision(self.storage.path(&task_input(digest, Digits::Full))))
     }
 
-    fn input_state(&self, digest: &Digest, digits: Digits) -> Result<InputState> {
+    pub(super) fn input_state(&self, digest: &Digest, digits: Digits) -> Result<InputState> {
         let Storage { root, ingest, .. } = self.storage;
         let path = root.path(&task_input(digest, digits));
         let seen = match root.disk.see(&path, &ingest.stop) {
@@ -217,8 +230,15 @@ impl<'a> Inputs<'a> {
     /// Fails if the file exists and cannot be read.
     pub fn literal(&self, name: &str) -> Result<Option<Stored>> {
         let Storage { root, ingest, .. } = self.storage;
-        let path = root.path(name);
-        let seen = match root.disk.see(&path, &ingest.stop)? {
+        let mut path = root.path(name);
+        let mut seen = root.disk.see(&path, &ingest.stop)?;
+        if let Some(SeenValue::Other) = seen
+            && let Some(maker) = self.linked(name)?
+        {
+            path = root.path(&maker);
+            seen = root.disk.see(&path, &ingest.stop)?;
+        }
+        let seen = match seen {
             None | Some(SeenValue::Other) => return Ok(None),
             Some(seen) => seen,
         };
@@ -229,6 +249,16 @@ impl<'a> Inputs<'a> {
         });
         let Published { digest, stamp } = ingest.stored_value(&root.disk, &path, &seen)?;
         Ok(Some(Stored { name: name.to_owned(), digest, stamp }))
+    }
+
+    /// Returns the name of the directory that the output with this name is a link to. Announces it: a
+    /// collection keeps it, or has removed the record of the link before.
+    fn linked(&self, name: &str) -> Result<Option<String>> {
+        let Storage { root, .. } = self.storage;
+        let maker = root.maker(name)?;
+        let Some(entry) = Entry::of_file(name).filter(|_| maker != name) else { return Ok(None) };
+        self.storage.announce_roots([maker.clone()]);
+        Ok(root.disk.exists(&root.path(&entry.record()))?.then_some(maker))
     }
 
     /// Returns the path, the device and the inode of a value that was found before, if it still has the

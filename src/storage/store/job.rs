@@ -255,6 +255,9 @@ impl<'a> Jobs<'a> {
             let linked = disk.link(&from, &place).unwrap_or(false)
                 || disk.id(&place)?.is_some_and(|place| disk.id(&from).ok() == Some(Some(place)));
             if !linked && !self.is_the_output(&place, &output.digest)? {
+                if disk.metadata(&place)?.is_some_and(|it| it.is_dir()) {
+                    self.set_aside(name, number, &place)?;
+                }
                 self.replace(&from, &place)?;
             }
             self.storage.root.unsynced.note_new(&place);
@@ -271,15 +274,18 @@ impl<'a> Jobs<'a> {
         match root.disk.link_target(&place)? {
             Some(found) if *found == *target => return Ok(()),
             Some(_) => {}
-            None if root.disk.exists(&place)? => {
-                let room = root.quarantine_room(&job.quarantine());
-                root.disk.quarantine(&place, &root.place(&format!("{room}/{number:02}"))?)?;
-            }
+            None if root.disk.exists(&place)? => self.set_aside(job, number, &place)?,
             None => {}
         }
         let link = root.private_path()?;
         root.disk.symbolic_link(Path::new(&target), &link)?;
         root.disk.rename(&link, &place).map(drop)
+    }
+
+    fn set_aside(&self, job: &ResultName, number: usize, place: &Path) -> Result<()> {
+        let root = &self.storage.root;
+        let room = root.quarantine_room(&job.quarantine());
+        root.disk.quarantine(place, &root.place(&format!("{room}/{number:02}"))?)
     }
 
     fn is_the_output(&self, place: &Path, digest: &Digest) -> Result<bool> {

@@ -140,6 +140,10 @@ impl Storage {
         {
             staged = self.root.private_path()?;
             self.root.disk.symbolic_link(Path::new(&link_to(&file, &maker)), &staged)?;
+            if self.is_published(&file, value)? {
+                // Another run was faster.
+                return self.root.disk.remove(&staged);
+            }
         }
         if !self.root.disk.rename_new(&staged, &place)? {
             let room = self.root.quarantine_room(&name.quarantine());
