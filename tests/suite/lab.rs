@@ -361,8 +361,18 @@ fn write(path: &Path, contents: &[u8]) {
 pub(crate) fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = walkdir::WalkDir::new(dir).into_iter().filter_map(Result::ok);
     let files = entries.filter(|entry| !entry.file_type().is_dir());
-    let name = |path: &Path| path.strip_prefix(dir).unwrap().to_str().unwrap().to_owned();
-    files.map(|file| (name(file.path()), fs::read(file.path()).unwrap())).collect()
+    let name = |path: &Path| path.strip_prefix(dir).unwrap().to_string_lossy().into_owned();
+    files.map(|file| (name(file.path()), contents(file.path()))).collect()
+}
+
+/// What is in a file, or where a link leads that is not to a file.
+fn contents(path: &Path) -> Vec<u8> {
+    match fs::read(path) {
+        Err(_) if path.is_symlink() => {
+            fs::read_link(path).unwrap().into_os_string().into_encoded_bytes()
+        }
+        read => read.unwrap(),
+    }
 }
 
 /// Everything that can be told of a directory without changing it, a line for each entry.

@@ -9,6 +9,7 @@ mod collect;
 mod compat;
 mod deep;
 mod diff;
+mod directories;
 mod doctor;
 mod documents;
 mod examples;
