@@ -7,11 +7,12 @@ use serde::Serialize;
 
 use super::{Reporter, Tally};
 use crate::digest::Digest;
-use crate::evaluate::{Evaluation, Event, Outcome};
+use crate::evaluate::{Evaluation, Event, Outcome, TreeValues};
 use crate::exit::Exit;
 use crate::plan::{CallId, Source};
 use crate::storage::{Holder, Input, PriorAttempt, ResultName, Stored};
 use crate::task::name::InputName;
+use crate::task::workflow::TREE_OUTPUTS;
 
 /// Prints events.
 pub struct Json<'a>(&'a Evaluation);
@@ -67,11 +68,23 @@ enum EventLine<'a> {
         remembered: JsonAttempt<'a>,
     },
     End {
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        trees: Vec<JsonTree<'a>>,
         outputs: Vec<JsonFile<'a>>,
         job: Option<Vec<String>>,
         tally: Tally,
         exit: u8,
     },
+}
+
+/// A Git tree that is a value.
+#[derive(Serialize)]
+struct JsonTree<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<&'a str>,
+    version: &'a str,
+    files: Vec<JsonFile<'a>>,
 }
 
 /// The prior attempt at a missing call.
@@ -162,6 +175,21 @@ impl<'a> Json<'a> {
         (computation.name.as_str(), outputs.collect())
     }
 
+    /// The Git trees whose commits are known.
+    fn trees(&self) -> impl Iterator<Item = JsonTree<'a>> {
+        let Self(evaluation) = *self;
+        evaluation.plan.trees().filter_map(|(id, planned)| {
+            let TreeValues { version, revision, .. } = evaluation.tree_values(id)?.ok()?;
+            let name = evaluation.task.trees[planned.tree.index()].name.as_str();
+            let files = TREE_OUTPUTS.iter().zip(0..).filter_map(|(name, number)| {
+                let source = Source::Tree { tree: id, number };
+                Some(self.file(Some(name), evaluation.name(source)?, source))
+            });
+            let files = files.collect();
+            Some(JsonTree { name, revision: revision.as_deref(), version, files })
+        })
+    }
+
     fn file(&self, name: Option<&'a str>, file: String, source: Source) -> JsonFile<'a> {
         JsonFile::new(name, file, self.0.digest(source), self.0.is_there(source))
     }
@@ -248,7 +276,8 @@ impl Reporter for Json<'_> {
         });
         let job = job.map(|name| (0..plan.outputs().len()).map(|at| name.output(at)).collect());
         let (tally, exit) = (self.0.tally(), exit.code());
-        print(&EventLine::End { outputs: outputs.collect(), job, tally, exit }, out)
+        let (trees, outputs) = (self.trees().collect(), outputs.collect());
+        print(&EventLine::End { trees, outputs, job, tally, exit }, out)
     }
 }
 

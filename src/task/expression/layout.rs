@@ -303,6 +303,23 @@ mod tests {
     }
 
     #[test]
+    fn a_tree_may_read_a_revision_and_passes_up_its_directory() {
+        let text = "(add TREE('.') (add TREE('a' INPUT('x'))[00, 01]))";
+        let expected = [
+            "",
+            "inputs/00-left",
+            "inputs/01-right",
+            "inputs/01-right/inputs/00_01-left-right",
+            "inputs/01-right/inputs/00_01-left-right/inputs/00-revision",
+        ];
+        assert_eq!(laid_out(text).unwrap(), expected);
+        assert_eq!(
+            laid_out("TREE('a' INPUT('x') INPUT('y'))[02]").unwrap_err(),
+            ["1:1: a has 2 outputs, so there is no 02", "1:1: a takes 1 input, not 2"]
+        );
+    }
+
+    #[test]
     fn everything_that_is_wrong_is_told_at_once() {
         let text =
             "(add (add INPUT('z'))\n     (divmod INPUT('x') INPUT(' y'))[02]\n :a/b (other))";

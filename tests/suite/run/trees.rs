@@ -112,6 +112,8 @@ fn a_revision_may_be_computed() {
     missing.prints("run/trees/computed-missing.txt");
     let ran = lab.run("ce-run", &["../storage", "-prev=v1"]).exit(0);
     ran.says("2 calls: 2 executed").prints("run/trees/computed.txt");
+    let json = lab.run("ce-run", &["--json", "-n", "../storage", "-prev=v1"]).exit(0);
+    json.shows(r#""trees":[{"name":"lib","revision":"v1","version":""#);
     lab.run("ce-run", &["../storage", "-prev=v1"]).exit(0).says("2 calls: 2 found");
     let wrong = lab.run("ce-run", &["../storage", "-prev=v9"]).exit(1);
     wrong.says("has no commit v9").says("git -C ./lib fetch --tags").shows("MISSING!!!");
