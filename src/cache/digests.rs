@@ -114,6 +114,16 @@ mod tests {
     }
 
     #[test]
+    fn a_git_tree_is_found_by_its_whole_id() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path().to_owned());
+        let id = |end: &str| format!("{:0<39}{end}", "ab").parse().unwrap();
+        insert_tree(&cache, &id("1"), Digest::of(b"tree"));
+        assert_eq!(look_up_tree(&cache, &id("1")), Some(Digest::of(b"tree")));
+        assert_eq!(look_up_tree(&cache, &id("2")), None);
+    }
+
+    #[test]
     fn a_small_file_is_a_miss() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path().to_owned());

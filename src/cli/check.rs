@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::load::Uncommitted;
 use crate::plan::Plan;
 use crate::report::say;
-use crate::session::Error;
+use crate::session::{Error, check_trees};
 use crate::task::expression::written_alone;
 use crate::task::name::nearest;
 use crate::words::counted;
@@ -26,6 +26,7 @@ pub struct Check {
 impl Tool for Check {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let task = self.task.load("ce", Uncommitted::Warn)?;
+        check_trees(&self.task.task, &task)?;
         for name in task.unused_inputs() {
             say("ce", &format_args!("warning: inputs: nothing reads the input {name}"));
         }

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use crate::digest::{Digest, ObjectId};
-use crate::git::{SourceError, TreeFile, TreeFileKind, Trees};
+use crate::git::{NotCloned, SourceError, TreeFile, TreeFileKind, Trees};
 use crate::manifest::{EntryKind, Manifest, ManifestEntry, ManifestFault};
 use crate::storage::{MemberError, NewTree, StorageError};
+use crate::task::name::TreeName;
 use crate::task::template::NoText;
 
 /// The reason why a value that no call makes is not to be had.
@@ -31,8 +32,16 @@ pub enum ValueError {
     /// Git's data cannot be read.
     #[error(transparent)]
     Git(Box<dyn std::error::Error + Send + Sync>),
+    /// The same of a tree that is a value.
+    #[error("the tree {name} cannot be read")]
+    Unreadable {
+        /// The tree, as the task names it.
+        name: String,
+        /// The error of Git.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The tree has an entry that no value has.
-    #[error("the tree {tree} cannot be a value: {fault}")]
+    #[error("the Git tree {tree} cannot be a value: {fault}")]
     Entry {
         /// The first digits of its id.
         tree: String,
@@ -48,6 +57,14 @@ pub enum ValueError {
 }
 
 impl ValueError {
+    /// Names the tree of which Git's data cannot be read.
+    pub(super) fn of(self, name: &TreeName) -> Self {
+        match self {
+            Self::Git(source) => Self::Unreadable { name: name.to_string(), source },
+            other => other,
+        }
+    }
+
     /// Whether the storage is to blame.
     pub const fn is_storage(&self) -> bool {
         matches!(self, Self::Storage(_))
@@ -66,7 +83,12 @@ impl ValueError {
             Self::Revision { .. } | Self::Directory(_) => {
                 Some("write a commit id, a tag or a branch".to_owned())
             }
-            Self::Git(_) | Self::Entry { .. } | Self::Member(_) => None,
+            Self::Unreadable { name, source } if source.is::<NotCloned>() => {
+                let repository = name.split(':').next().unwrap_or(name);
+                let update = "git submodule update --init --recursive";
+                Some(format!("{update} in the repository {repository}"))
+            }
+            Self::Git(_) | Self::Unreadable { .. } | Self::Entry { .. } | Self::Member(_) => None,
         }
     }
 }

@@ -89,7 +89,8 @@ impl Evaluation {
             TreeCommit::Recorded(
                 recorded @ RecordedTree { uncommitted: Some((dir, tree)), .. },
             ) => {
-                let directory = self.directory(&Trees::as_it_stands(dir, tree), tree, store)?;
+                let directory = self.directory(&Trees::as_it_stands(dir, tree), tree, store);
+                let directory = directory.map_err(|error| error.of(name))?;
                 return self.with_version(directory, recorded.version(), None, store);
             }
             TreeCommit::Recorded(RecordedTree { commit, .. }) => commit.full().to_owned(),
@@ -98,7 +99,8 @@ impl Evaluation {
         let repository = self.sources.find(name.source(), &self.task.commit)?;
         let commit = repository.commit(&text)?;
         let tree = repository.tree(&commit, name.path())?;
-        let directory = self.directory(repository.trees(), &tree, store)?;
+        let directory = self.directory(repository.trees(), &tree, store);
+        let directory = directory.map_err(|error| error.of(name))?;
         let revision = Some(text).filter(|text| text != commit.full());
         self.with_version(directory, commit.full().to_owned(), revision, store)
     }

@@ -57,6 +57,11 @@ pub enum TreeFileKind {
 #[error("{} has changed since the task was loaded: run it again", .0.display())]
 pub struct Changed(PathBuf);
 
+/// A submodule in a tree is not cloned.
+#[derive(Debug, thiserror::Error)]
+#[error("{} is a submodule that is not cloned", .0.display())]
+pub struct NotCloned(PathBuf);
+
 /// A file's kind and the id of its contents.
 pub(super) type FileEntry = (EntryKind, ObjectId);
 
@@ -260,9 +265,7 @@ pub(super) fn listing(
                 EntryKind::Commit => {
                     let commit = entry.object_id();
                     let repository = repositories.having(commit)?;
-                    let repository = repository.ok_or_else(|| {
-                        format!("{} is a submodule that is not cloned", path.display())
-                    })?;
+                    let repository = repository.ok_or_else(|| NotCloned(path.clone()))?;
                     trees.push((path, tree_of(repository, commit)?));
                 }
                 kind => drop(files.insert(path, (kind, entry.object_id()))),

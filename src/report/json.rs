@@ -178,11 +178,12 @@ impl<'a> Json<'a> {
     /// The Git trees whose commits are known.
     fn trees(&self) -> impl Iterator<Item = JsonTree<'a>> {
         let Self(evaluation) = *self;
-        evaluation.plan.trees().filter_map(|(id, planned)| {
-            let TreeValues { version, revision, .. } = evaluation.tree_values(id)?.ok()?;
-            let name = evaluation.task.trees[planned.tree.index()].name.as_str();
+        evaluation.plan.derived().filter_map(|(value, _)| {
+            let tree = evaluation.plan.tree(value)?;
+            let TreeValues { version, revision, .. } = evaluation.tree_values(value)?.ok()?;
+            let name = evaluation.task.trees[tree.index()].name.as_str();
             let files = TREE_OUTPUTS.iter().zip(0..).filter_map(|(name, number)| {
-                let source = Source::Tree { tree: id, number };
+                let source = Source::Derived { value, number };
                 Some(self.file(Some(name), evaluation.name(source)?, source))
             });
             let files = files.collect();

@@ -36,11 +36,11 @@ use crate::evaluate::{
 };
 use crate::executor::{ExecuteError, Executor, Local, Sandbox, Status};
 pub use crate::exit::Exit;
-use crate::git::{SourceRepositories, Trees};
+use crate::git::{SourceError, SourceRepositories, Trees};
 use crate::plan::{Plan, Source};
 use crate::report::{EventPrinter, reading};
 use crate::storage::{Durability, InputSource, ResultName, Storage, StorageError, Unrecorded};
-use crate::task::workflow::Task;
+use crate::task::workflow::{RecordedTree, Task, TaskTree, TreeCommit};
 
 /// Options for the execution and publication of missing calls.
 #[derive(Clone, Copy, Debug)]
@@ -334,6 +334,27 @@ impl Session {
 /// The error of an input that only the first of two versions takes.
 fn no_input([takes, lacks]: [&str; 2]) -> impl Fn(String) -> Error {
     move |name| Error::NoInput { name, takes: takes.to_owned(), lacks: lacks.to_owned() }
+}
+
+/// Checks that the directories exist that a task reads at recorded commits. What is not cloned is left out, since
+/// the user may name another repository.
+///
+/// # Errors
+///
+/// Fails with the first one that does not exist.
+pub fn check_trees(dir: &Path, task: &Task) -> Result<(), Error> {
+    let sources = SourceRepositories::new(dir, Vec::new());
+    for TaskTree { name, commit } in &task.trees {
+        let TreeCommit::Recorded(RecordedTree { commit, uncommitted: None }) = commit else {
+            continue;
+        };
+        let repository = sources.find(name.written().source(), &task.commit);
+        match repository.and_then(|it| it.tree(commit, name.written().path())) {
+            Ok(_) | Err(SourceError::NotCloned { .. }) => {}
+            Err(error) => return Err(Error::Tree(Arc::new(error.into()))),
+        }
+    }
+    Ok(())
 }
 
 /// Looks for the results of all calls of a task in a storage that exists. Computes and writes nothing.

@@ -4,17 +4,20 @@
 //! before the node. A tree of 2^40 paths over 40 different subtrees has 40 nodes. Knows nothing of
 //! files.
 
+mod parts;
+
 use std::collections::HashMap;
 use std::ops::Index;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::digest::{DIRTY, ObjectId, shown_version};
-use crate::task::access::Access;
-use crate::task::name::{
-    ComputationName, InputName, MemberPath, StorageName, TaskName, TaskPath, TreeName,
+pub use self::parts::{
+    Computation, FileContents, MEMBER_INPUTS, RecordedTree, TREE_INPUTS, TREE_OUTPUTS, TaskFile,
+    TaskTree, TreeCommit,
 };
+use crate::digest::ObjectId;
+use crate::task::name::{InputName, MemberPath, StorageName, TaskName};
 use crate::task::slice::Slice;
 use crate::task::template::Template;
 
@@ -169,102 +172,6 @@ impl Task {
             && self.trees == other.trees
             && self.workflow == other.workflow
             && trees(self) == trees(other)
-    }
-}
-
-/// A file in the repository of a task, at the commit of the task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskFile {
-    /// Its path, relative to the task.
-    pub path: Template<TaskPath>,
-    /// Its contents.
-    pub contents: FileContents,
-}
-
-/// The location of the contents of a task's file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FileContents {
-    /// In the commit. Whatever filters make of them in a work tree does not count.
-    Blob(ObjectId),
-    /// In the work tree: the file has changes that are not committed.
-    Uncommitted(PathBuf),
-    /// Unknown, since the path has free names.
-    Unbound,
-}
-
-/// A Git repository, or a directory in it, that the task reads at some commit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskTree {
-    /// The repository, and the path in it.
-    pub name: Template<TreeName>,
-    /// Which commit it is.
-    pub commit: TreeCommit,
-}
-
-/// The commit of a repository that a task reads.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum TreeCommit {
-    /// The one that the commit of the task records.
-    Recorded(RecordedTree),
-    /// The recorded one, which is not known as long as the name of the tree is open.
-    Unbound,
-    /// The one that a value names: the revision.
-    OfRevision,
-}
-
-/// The commit of a repository that the commit of a task records.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RecordedTree {
-    /// The commit.
-    pub commit: ObjectId,
-    /// The directory as it stands, and its Git tree, if that has changes that are not committed.
-    pub uncommitted: Option<(PathBuf, ObjectId)>,
-}
-
-impl RecordedTree {
-    /// Its version in full: the commit, or the tree of uncommitted changes.
-    pub fn version(&self) -> String {
-        match &self.uncommitted {
-            Some((_, tree)) => format!("{DIRTY}{}", tree.full()),
-            None => self.commit.full().to_owned(),
-        }
-    }
-}
-
-/// What a Git tree passes up: the directory, and the id of its commit.
-pub const TREE_OUTPUTS: [&str; 2] = ["directory", "commit"];
-
-/// What a member reads.
-pub const MEMBER_INPUTS: [&str; 1] = ["directory"];
-
-/// What a Git tree reads, unless it is at the recorded commit.
-pub const TREE_INPUTS: [&str; 1] = ["revision"];
-
-/// A named executable that turns inputs into outputs, at one commit.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Computation {
-    /// Its name in the library.
-    pub name: ComputationName,
-    /// The commit of the repository that holds it.
-    pub commit: ObjectId,
-    /// The Git tree of its directory.
-    pub tree: ObjectId,
-    /// The tree is not the commit's: the directory has changes that are not committed.
-    pub dirty: bool,
-    /// The symbolic names of its inputs.
-    pub inputs: Vec<String>,
-    /// The symbolic names of its outputs.
-    pub outputs: Vec<String>,
-    /// Its grants of access beyond its own tree.
-    pub access: Access,
-    /// The directory, if it is checked out.
-    pub checked_out: Option<PathBuf>,
-}
-
-impl Computation {
-    /// Its version as in names: the commit, or the tree of uncommitted changes.
-    pub fn version(&self) -> String {
-        shown_version(&self.commit, &self.tree, self.dirty)
     }
 }
 

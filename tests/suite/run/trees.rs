@@ -1,6 +1,7 @@
 //! Git trees as values: nodes of kind `tree`, and `-r`.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use crate::lab::Lab;
 use crate::repository::{self, LAB};
@@ -267,6 +268,7 @@ fn what_is_wrong_with_a_tree_is_told() {
         let node = fs::read_dir(lab.path("task/workflow/inputs")).unwrap().next().unwrap();
         let node = node.unwrap().file_name().into_string().unwrap();
         let lab = lab.file(&format!("workflow/inputs/{node}/value"), value).commit_again();
+        lab.run("ce", &["check"]).exit(2).says(told);
         lab.run("ce-run", &["../storage"]).exit(2).says(told);
         assert!(!lab.path("storage/c_list").exists());
     }
@@ -280,6 +282,58 @@ fn a_tree_with_a_link_that_leads_out_is_no_value() {
     let refused = lab.run("ce-run", &["../storage"]).exit(2);
     refused.says("the link out leads to ../top, which is outside of the directory");
     assert!(lab.is_tidy());
+}
+
+#[test]
+fn submodules_in_a_tree_are_directories() {
+    let lab = lab(RECORDED).file("lib/src/inner/deep", "deep\n");
+    let (lib, inner) = (lab.path("task/lib"), lab.path("task/lib/src/inner"));
+    repository::commit(&inner, LAB, "inner\n");
+    fs::create_dir_all(lab.path("task/.git/modules/lib/modules")).unwrap();
+    fs::rename(inner.join(".git"), lab.path("task/.git/modules/lib/modules/inner")).unwrap();
+    fs::write(inner.join(".git"), "gitdir: ../../../.git/modules/lib/modules/inner\n").unwrap();
+    repository::commit(&lib, LAB, "with inner\n");
+    let lab = lab.commit_again();
+    let listed = output(&lab, &[]);
+    assert!(listed.ends_with("\n./file:two\n./inner/deep:deep\n"), "{listed}");
+    // The value is known, but a new storage needs the files.
+    fs::remove_dir_all(lab.path("task/.git/modules/lib/modules")).unwrap();
+    fs::remove_dir_all(inner).unwrap();
+    fs::create_dir(lab.path("task/lib/src/inner")).unwrap();
+    fs::remove_dir_all(lab.path("storage")).unwrap();
+    let absent = lab.run("ce-run", &["../storage"]).exit(2);
+    let absent = absent.says("the tree lib:src cannot be read");
+    let absent = absent.says("because: inner is a submodule that is not cloned");
+    absent.says("try: git submodule update --init --recursive in the repository lib");
+}
+
+#[test]
+fn a_damaged_value_is_made_again() {
+    let lab = lab(RECORDED);
+    let listed = output(&lab, &[]);
+    let values = fs::read_dir(lab.path("storage/tinputs")).unwrap().map(|it| it.unwrap().path());
+    let values = values.flat_map(|it| fs::read_dir(it).unwrap()).map(|it| it.unwrap().path());
+    let value = values.into_iter().find(|it| it.is_dir() && it.join("file").exists()).unwrap();
+    fs::set_permissions(value.join("file"), fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(value.join("file"), "damaged\n").unwrap();
+    lab.run("ce", &["verify", "../storage"]).exit(5);
+    for result in fs::read_dir(lab.path("storage")).unwrap().map(|it| it.unwrap().path()) {
+        if result.file_name().unwrap().to_str().unwrap().contains("_") {
+            fs::remove_dir_all(result).unwrap();
+        }
+    }
+    assert_eq!(output(&lab, &[]), listed);
+    assert_eq!(fs::read_to_string(value.join("file")).unwrap(), "two\n");
+    lab.run("ce", &["verify", "../storage"]).exit(0);
+}
+
+#[test]
+fn a_commit_of_a_submodule_that_is_read_is_found_by_bisection() {
+    let lab = lab("Inputs:\n(list TREE('lib:src')[00] OWN('inputs'))[00]");
+    output(&lab, &[]);
+    let bisect = ["bisect", "--good", "v1", "--bad", "main", "--in", "lib", "../storage"];
+    let ran = lab.run("ce", &bisect).exit(0);
+    ran.shows(&format!("{} two\n", lab.git("task/lib", &["rev-parse", "main"])));
 }
 
 #[test]
