@@ -78,7 +78,7 @@ fn readings(
         let label = match node.kind {
             _ if !is_first => "again".into(),
             NodeKind::Literal => "file".into(),
-            _ => node.value.clone(),
+            _ => node.value.replace('/', "-").into(),
         };
         order.push((reader, at, label));
         if is_first {

@@ -14,6 +14,7 @@ mod inputs;
 mod interrupt;
 mod limits;
 mod looking;
+mod members;
 mod named;
 mod names;
 mod output;

@@ -1,0 +1,129 @@
+//! Nodes of kind `member`: a file or directory within a directory.
+
+use std::fs;
+
+use crate::lab::Lab;
+use crate::program::Ran;
+
+/// A task that counts the lines of a member of a directory that a call makes: one file for each line of its
+/// input, named by the line, and a link to the first one.
+fn lab(member: &str) -> Lab {
+    let text = format!("Inputs: 'x'\n(count MEMBER('{member}' (split INPUT('x'))))");
+    let split = r#"i=0; mkdir "$2/all"; for l in $(cat "$1"); do echo "$l" >"$2/all/$l"; done; ln -s all/a "$2/first""#;
+    Lab::task(&text)
+        .computation("split", "text", "parts/", split)
+        .computation("count", "file", "lines", r#"cat "$1"/* "$1" 2>/dev/null | wc -l >"$2""#)
+        .data("x", "a\nb\n")
+        .commit()
+}
+
+/// What went wrong, without the storage's names.
+fn complaint(ran: &Ran<'_>) -> String {
+    let line = ran.stderr.lines().find(|line| line.contains(" failed: ")).unwrap();
+    let (_, reason) = line.split_once(" failed: ").unwrap();
+    reason.split(" ../storage").next().unwrap().to_owned()
+}
+
+#[test]
+fn a_call_that_reads_a_member_is_a_hit_when_others_change() {
+    let lab = lab("all/a");
+    lab.ce_run(&[]).exit(0).called(vec!["split", "count"]);
+    fs::write(lab.path("data/x"), "a\nc\nd\n").unwrap();
+    let ran = lab.ce_run(&[]).exit(0).called(vec!["split"]);
+    assert!(ran.stdout.contains("MEMBER('all/a') ../storage/c_split/"), "{}", ran.stdout);
+    lab.run("ce", &["verify", "../storage"]).exit(0);
+    // The quick path finds the job, and notices a member that was changed.
+    lab.ce_run(&["-q"]).exit(0).called(vec![]);
+}
+
+#[test]
+fn a_member_may_be_a_directory_or_behind_links_within() {
+    let directory = lab("all");
+    directory.ce_run(&[]).exit(0);
+    assert_eq!(directory.output(), "2\n");
+    let link = lab("first");
+    let ran = link.ce_run(&[]).exit(0);
+    assert!(ran.stdout.contains("/all/a ok"), "its own name: {}", ran.stdout);
+    assert_eq!(link.output(), "1\n");
+}
+
+#[test]
+fn a_member_that_is_not_there_is_an_error_of_the_call() {
+    for member in ["all/z", "all/a/b", "first/x"] {
+        let lab = lab(member);
+        let ran = lab.ce_run(&[]).exit(1).called(vec!["split"]);
+        assert_eq!(complaint(&ran), format!("there is no {member} in the directory"));
+        let ran = lab.ce_run(&["-n"]).exit(1).called(vec![]);
+        assert_eq!(complaint(&ran), format!("there is no {member} in the directory"));
+    }
+    let lab = Lab::task("Inputs: 'x'\n(add MEMBER('a' INPUT('x')) INPUT('x'))").commit();
+    let ran = lab.ce_run(&[]).exit(1).called(vec![]);
+    assert_eq!(complaint(&ran), "there is no a in");
+}
+
+#[test]
+fn members_of_inputs_and_of_literals_are_read_and_may_be_what_a_task_passes_up() {
+    let lab = Lab::task("Inputs: 'd'\nMEMBER('sub' INPUT('d'))").commit();
+    fs::remove_file(lab.path("data/d")).unwrap();
+    fs::create_dir_all(lab.path("data/d/sub")).unwrap();
+    fs::write(lab.path("data/d/sub/file"), "text\n").unwrap();
+    fs::write(lab.path("data/d/other"), "").unwrap();
+    lab.ce_run(&[]).exit(0);
+    let ran = lab.ce_run(&["-q"]).exit(0);
+    assert_eq!(fs::read(lab.path("task").join(ran.stdout.trim()).join("file")).unwrap(), b"text\n");
+
+    let lab = Lab::task("Inputs:\n(mul MEMBER('a/n' FILE('by hand')) MEMBER('n' FILE('by hand')))");
+    let lab = lab.commit();
+    for (name, number) in [("a/n", "6\n"), ("n", "7\n")] {
+        let path = lab.path("storage/by hand").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, number).unwrap();
+    }
+    fs::create_dir_all(lab.path("storage/tinputs")).unwrap();
+    lab.ce_run(&[]).exit(0).called(vec!["mul"]);
+    assert_eq!(lab.output(), "42\n");
+    fs::write(lab.path("storage/by hand/other"), "").unwrap();
+    lab.ce_run(&[]).exit(0).called(vec![]);
+    fs::write(lab.path("storage/by hand/n"), "8\n").unwrap();
+    lab.ce_run(&[]).exit(0).called(vec!["mul"]);
+    assert_eq!(lab.output(), "48\n");
+}
+
+#[test]
+fn a_member_is_shown_with_its_directory_and_explained_by_it() {
+    let lab = lab("all/a");
+    lab.ce_run(&[]).exit(0);
+    let output = lab.ce_run(&["-q"]).exit(0).stdout.trim().to_owned();
+    let shown = lab.run("ce", &["show", "../storage", &output]).exit(0);
+    assert!(shown.stdout.contains("/all/a (split, output 00)"), "{}", shown.stdout);
+    fs::write(lab.path("data/x"), "a b\n").unwrap();
+    let lab = lab.computation("split", "text", "parts/", r#"mkdir "$2/all"; cat "$1" >"$2/all/a""#);
+    let lab = lab.commit_again();
+    let explained = lab.run("ce", &["explain", "../storage", "../data/x"]).exit(3);
+    assert!(explained.stdout.contains("count"), "{}", explained.stdout);
+}
+
+#[test]
+fn the_path_of_a_member_is_relative_and_plain() {
+    for path in ["/a", "../a", "a//b", "a/", "./a", ""] {
+        let lab = lab("all/a");
+        fs::write(lab.path("task/workflow/inputs/00-all-a/value"), path).unwrap();
+        lab.commit_again().run("ce", &["check"]).exit(2);
+    }
+    let lab = lab("all/a").file("workflow/inputs/00-all-a/inputs/01-more/kind", "input\n");
+    let lab = lab.file("workflow/inputs/00-all-a/inputs/01-more/value", "x\n").commit_again();
+    let ran = lab.run("ce", &["check"]).exit(2);
+    assert!(ran.stderr.contains("the member all/a takes 1"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_text_names_the_member() {
+    let lab = lab("all/{x}");
+    let lab = lab.file("inputs", "x\ny\n");
+    let lab = lab.file("workflow/inputs/00-all-{x}/inputs/00-split/inputs/00-x/value", "y\n");
+    let lab = lab.commit_again();
+    let run =
+        |text: &str| lab.run("ce-run", &["../storage", "-p", &format!("x={text}"), "y=../data/x"]);
+    run("b").exit(0);
+    run("c").exit(1);
+}
