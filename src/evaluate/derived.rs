@@ -4,7 +4,6 @@
 use std::sync::{Arc, PoisonError};
 
 use super::{Evaluation, TreeValues, ValueError};
-use crate::digest::Digest;
 use crate::manifest::Manifest;
 use crate::plan::{Derivation, Derived, DerivedId, Source};
 use crate::storage::{Input, MemberError, StorageError, Stored};
@@ -77,12 +76,8 @@ impl Evaluation {
                     made.map(|made| made.map(DerivedValue::Tree))
                 }
                 Derivation::Member(path) => {
-                    let directory = from.and_then(|from| self.stored(from));
-                    directory.map(|directory| {
-                        let there = true;
-                        let file = self.member(&directory, path)?;
-                        Ok(DerivedValue::Member(Input { file, there }))
-                    })
+                    let made = from.and_then(|from| self.member(from, path));
+                    made.map(|made| made.map(DerivedValue::Member))
                 }
             };
             // What is not known now may never be.
@@ -95,31 +90,45 @@ impl Evaluation {
         }
     }
 
-    /// Finds a member of a directory.
-    fn member(&self, directory: &Stored, path: &MemberPath) -> Result<Stored, ValueError> {
-        let wrong = |error| match error {
+    /// Finds a member of a directory; `None` if that is not known, and may never be.
+    fn member(&self, from: Source, path: &MemberPath) -> Option<Result<Input, ValueError>> {
+        let there = self.is_there(from);
+        let directory = match from {
+            // In a dry run, an input is not stored.
+            Source::Input(id) => self.files.inputs[id.index()].file.clone(),
+            _ => self.stored(from)?,
+        };
+        let find = || {
+            let manifest = self.manifest_of(from, &directory)?;
+            let file = match there {
+                true => self.storage.member(&directory, &manifest, path)?,
+                false => self.storage.future_member(&directory, &manifest, path)?,
+            };
+            Ok(Input { file, there })
+        };
+        Some(find().map_err(|error| match error {
             MemberError::Storage(error) => ValueError::Storage(error),
             error => ValueError::Member(error),
-        };
-        if !directory.digest.is_directory() {
-            let file = self.storage.shown(&directory.name);
-            return Err(wrong(MemberError::NotADirectory { path: path.clone(), file }));
-        }
-        let manifest = self.directory_manifest(&directory.name, &directory.digest)?;
-        self.storage.member(directory, &manifest, path).map_err(wrong)
+        }))
     }
 
-    /// Returns the manifest of a directory. It is read once.
-    fn directory_manifest(
-        &self,
-        name: &str,
-        digest: &Digest,
-    ) -> Result<Arc<Manifest>, StorageError> {
+    /// Returns the manifest of a directory, which is read once; an empty one for a file.
+    fn manifest_of(&self, from: Source, directory: &Stored) -> Result<Arc<Manifest>, StorageError> {
+        let Stored { name, digest, .. } = directory;
+        if !digest.is_directory() {
+            return Ok(Arc::default());
+        }
         let mut manifests = self.manifests.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = manifests.get(digest) {
             return Ok(Arc::clone(known));
         }
-        let found = self.storage.manifest(name, digest)?;
+        let found = match from {
+            Source::Input(id) if !self.is_there(from) => {
+                let source = self.files.given.get(id.index()).and_then(Option::as_ref);
+                source.map(|source| self.storage.inputs().manifest(source)).transpose()?
+            }
+            _ => self.storage.manifest(name, digest)?,
+        };
         let found = found.ok_or_else(|| StorageError::Changed(self.storage.path(name)))?;
         let manifest = Arc::new(found);
         manifests.insert(*digest, Arc::clone(&manifest));

@@ -14,6 +14,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::error::Error as _;
 use std::io;
+use std::iter;
 use std::mem;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
@@ -224,13 +225,21 @@ impl Session {
         self.with_trees(Evaluation::new(task, plan, files, Arc::clone(&self.storage)), texts)
     }
 
-    /// Makes the values of all Git trees that wait for no call.
+    /// Makes all derived values that wait for no call.
     fn with_trees(&self, evaluation: Evaluation, texts: Texts) -> Result<Evaluation, Error> {
         let evaluation = evaluation.reading(Arc::clone(&self.sources), texts);
-        let trees = evaluation.plan.derived().filter(|(id, _)| evaluation.plan.tree(*id).is_some());
-        let trees = trees.map(|(value, _)| Source::Derived { value, number: 0 });
-        let known = trees.filter(|tree| evaluation.plan.awaited(*tree).is_none());
-        match (evaluation.derive(known, self.executor.is_some()), self.interrupted_by()) {
+        let values = evaluation.plan.derived().map(|(id, _)| id);
+        let values = values.map(|value| (value, Source::Derived { value, number: 0 }));
+        let (trees, members): (Vec<_>, Vec<_>) = values
+            .filter(|(_, source)| evaluation.plan.awaited(*source).is_none())
+            .partition(|(value, _)| evaluation.plan.tree(*value).is_some());
+        let store = self.executor.is_some();
+        for (_, member) in members {
+            // The calls that read it have the error.
+            let _remembered = evaluation.derive(iter::once(member), store);
+        }
+        let known = trees.into_iter().map(|(_, tree)| tree);
+        match (evaluation.derive(known, store), self.interrupted_by()) {
             (Err(error), Some(signal)) if error.is_interrupted() => Err(Error::Interrupted(signal)),
             (made, _) => made.map(|()| evaluation).map_err(Error::Tree),
         }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use super::input::InputState;
-use super::{Input, Inputs, Storage};
+use super::{Input, InputSource, Inputs, Storage};
 use crate::cache::digests;
 use crate::digest::Digest;
 use crate::manifest::{Manifest, Scan};
@@ -13,6 +13,17 @@ use crate::storage::layout::{Digits, Entry, TASK_INPUTS, is_value};
 use crate::storage::records::{Record, Stamp};
 
 impl Inputs<'_> {
+    /// Returns the manifest of a user's directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read or be a value, or if reading is interrupted.
+    pub fn manifest(&self, source: &InputSource) -> Result<Manifest> {
+        let InputSource::File(path) = source else { return Ok(Manifest::default()) };
+        let ingest = &self.storage.ingest;
+        ingest.read_directory(path, &ingest.scan(path)?)
+    }
+
     /// Copies a user's directory into the storage, unless it is there already.
     ///
     /// It is read once and copied meanwhile. But if the storage may have it, it is only read first; and if the

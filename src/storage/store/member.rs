@@ -61,23 +61,42 @@ impl Storage {
         manifest: &Manifest,
         path: &MemberPath,
     ) -> Result<Stored, MemberError> {
-        let maker = self.root.maker(&value.name)?;
-        let found = manifest.member(path.as_str().as_bytes()).map_err(|source| {
-            MemberError::Refused { directory: self.shown(&maker).join(path.as_str()), source }
-        })?;
-        let directory = || self.shown(&maker);
-        let Some(ManifestMember { path: own, digest }) = found else {
-            return Err(MemberError::Missing { path: path.clone(), directory: directory() });
-        };
-        let own = std::str::from_utf8(&own);
-        let own = own.map_err(|_| MemberError::Name { path: path.clone(), directory: directory() });
-        let name = format!("{maker}/{}", own?);
-        let place = self.root.path(&name);
+        let name = self.root.maker(&value.name)?;
+        let found = self.future_member(&Stored { name, ..value.clone() }, manifest, path)?;
+        let place = self.root.path(&found.name);
         let stamp = match self.root.disk.see(&place, &self.ingest.stop)? {
             Some(SeenValue::File(metadata)) => Stamp::Modified(metadata.modified_ns()),
             Some(SeenValue::Directory(scan, _)) => Stamp::Scanned(scan.stamp()),
             None | Some(SeenValue::Other) => return Err(StorageError::Changed(place).into()),
         };
-        Ok(Stored { name, digest, stamp })
+        Ok(Stored { stamp, ..found })
+    }
+
+    /// Returns a member of a directory that may not be stored yet. Its stamp is unknown.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Storage::member`].
+    pub fn future_member(
+        &self,
+        value: &Stored,
+        manifest: &Manifest,
+        path: &MemberPath,
+    ) -> Result<Stored, MemberError> {
+        let shown = self.shown(&value.name);
+        if !value.digest.is_directory() {
+            return Err(MemberError::NotADirectory { path: path.clone(), file: shown });
+        }
+        let found = manifest.member(path.as_str().as_bytes()).map_err(|source| {
+            MemberError::Refused { directory: shown.join(path.as_str()), source }
+        })?;
+        let Some(ManifestMember { path: own, digest }) = found else {
+            return Err(MemberError::Missing { path: path.clone(), directory: shown });
+        };
+        let Ok(own) = std::str::from_utf8(&own) else {
+            return Err(MemberError::Name { path: path.clone(), directory: shown });
+        };
+        let name = format!("{}/{own}", value.name);
+        Ok(Stored { name, digest, stamp: Stamp::Modified(0) })
     }
 }

@@ -68,6 +68,8 @@ fn members_of_inputs_and_of_literals_are_read_and_may_be_what_a_task_passes_up()
     fs::create_dir_all(lab.path("data/d/sub")).unwrap();
     fs::write(lab.path("data/d/sub/file"), "text\n").unwrap();
     fs::write(lab.path("data/d/other"), "").unwrap();
+    let ran = lab.ce_run(&["-n"]).exit(3);
+    assert!(ran.stdout.contains("/sub MISSING!!!"), "its name is known: {}", ran.stdout);
     lab.ce_run(&[]).exit(0);
     let ran = lab.ce_run(&["-q"]).exit(0);
     assert_eq!(fs::read(lab.path("task").join(ran.stdout.trim()).join("file")).unwrap(), b"text\n");
