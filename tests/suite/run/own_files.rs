@@ -127,8 +127,8 @@ fn a_default_that_is_added_changed_or_removed_is_noticed() {
 fn what_is_wrong_with_a_file_is_told() {
     let wrong = [
         ("none", "value: the task has no file \"none\""),
-        ("../data/x", "is not a path in the task"),
-        ("/etc/passwd", "is not a path in the task"),
+        ("../data/x", "is not a plain relative path"),
+        ("/etc/passwd", "is not a plain relative path"),
         ("data", "data: is not a file"),
         ("sheet.tsv/x", "the task has no file \"sheet.tsv/x\""),
         ("out", "leads out of the repository"),

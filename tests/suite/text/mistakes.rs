@@ -23,7 +23,7 @@ const TEXTS: [&str; 46] = [
     "INPUT('x' INPUT('y'))",
     "INPUT('x')[00]",
     "INPT('x')",
-    "MEMBER('x' INPUT('x'))",
+    "WHATEVER('x' INPUT('x'))",
     "OWN('../x')",
     "add",
     "()",
