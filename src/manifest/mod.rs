@@ -34,4 +34,4 @@ pub use self::format::Manifest;
 pub use self::member::ManifestMember;
 pub use self::path::{LinkFault, PathFault, check_link, check_path, shown};
 pub use self::scan::Scan;
-pub use self::seal::seal;
+pub use self::seal::{seal, sealed_directory};

@@ -40,7 +40,7 @@ pub fn seal(top: &OwnedFd, shared: u32, trusted: bool) -> Result<(), DirectoryEr
         }
         if !descent.path().is_empty() {
             let mode = fstat(descent.directory()).map_err(wrong)?.st_mode;
-            let mode = sealed(mode, 0o500 | shared & 0o055);
+            let mode = Mode::from_raw_mode(sealed_directory(mode, shared));
             fchmod(descent.directory(), mode).map_err(wrong)?;
         }
         Ok(inner)
@@ -118,6 +118,12 @@ fn seal_file(directory: &OwnedFd, name: &[u8], mode: u32, shared: u32) -> Result
 /// The mode without rights to write, and with these.
 fn sealed(mode: u32, rights: u32) -> Mode {
     Mode::from_raw_mode(mode & 0o555 | rights)
+}
+
+/// Returns the mode of a directory without rights to write, but for those of the group that shares the storage:
+/// its members could neither move nor remove it.
+pub fn sealed_directory(mode: u32, shared: u32) -> u32 {
+    mode & 0o555 | 0o500 | shared & 0o2075
 }
 
 /// Replaces a file in a read-only directory by a read-only copy that has no other name.

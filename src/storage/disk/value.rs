@@ -118,9 +118,15 @@ impl Disk {
         Ok(copied)
     }
 
+    /// Whether a directory itself is read-only.
+    pub(in crate::storage) fn is_sealed(&self, metadata: &Metadata) -> bool {
+        let mode = metadata.mode();
+        manifest::sealed_directory(mode, self.shared.unwrap_or(0)) == mode
+    }
+
     /// Makes a directory itself read-only, once it is in its place.
     pub(in crate::storage) fn seal_top(&self, path: &Path) -> Result<()> {
-        let sealed = |mode| mode & 0o555 | 0o500 | self.shared.unwrap_or(0) & 0o055;
+        let sealed = |mode| manifest::sealed_directory(mode, self.shared.unwrap_or(0));
         attempt("make read-only", path, || {
             // Another run may have moved it.
             match self.at(path, |dir, name| set_mode(dir, name, sealed)) {

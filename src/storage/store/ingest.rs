@@ -105,7 +105,7 @@ impl Ingest {
             Ok(Some(seen)) => {
                 if let SeenValue::Directory(_, metadata) = &seen
                     && root.writable
-                    && metadata.mode() & 0o222 != 0
+                    && !root.disk.is_sealed(metadata)
                 {
                     // The run that has moved it here had no time to do that.
                     drop(root.disk.seal_top(&path));
