@@ -1,11 +1,15 @@
 //! Directories as values: outputs, task inputs and literals, through the programs.
 
+mod adoption;
 mod damage;
+mod faults;
 mod hits;
 mod inputs;
 mod publish;
+mod reading;
 mod refused;
 mod taken_over;
+mod users;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
