@@ -113,6 +113,31 @@ fn a_directory_is_not_the_file_that_describes_it() {
     is_sound(&lab);
 }
 
+/// Their manifests have the same first twelve digits.
+#[test]
+fn directories_whose_names_collide_are_told_apart() {
+    let lab =
+        Lab::task(TASK).computation("tell", "a b", "tree/", r#"cp -r "$1/." "$2/." "$3""#).commit();
+    for (name, inner) in [("x", "1435704"), ("y", "4858024")] {
+        fs::remove_file(lab.path("data").join(name)).unwrap();
+        fs::create_dir_all(lab.path("data").join(name).join(inner)).unwrap();
+    }
+    lab.ce_run(&[]).exit(0).called(vec!["tell"]);
+    let names = values(&lab, "tinputs/");
+    assert!(names[1].starts_with(&names[0]) && names[1].ends_with('d'), "{names:?}");
+    for (order, all) in [(["y", "x"], 2), (["x", "x"], 1), (["y", "y"], 1)] {
+        let [x, y] = order.map(|name| format!("../data/{name}"));
+        let ran = lab.run("ce-run", &["-q", "../storage", &x, &y]).exit(0).called(vec!["tell"]);
+        let made = entries(&stored(&lab, ran.lines()[0].trim_start_matches("../storage/")));
+        assert_eq!(made.len(), all);
+        let first = if order[0] == "x" { "1435704" } else { "4858024" };
+        assert!(made.contains(&format!("dir 555 {first}")), "{order:?} {made:?}");
+        lab.run("ce-run", &["../storage", &x, &y]).exit(0).called(vec![]);
+    }
+    lab.ce_run(&[]).exit(0).called(vec![]);
+    is_sound(&lab);
+}
+
 /// What stands in its place in the storage and is something else is replaced.
 #[test]
 fn a_damaged_copy_is_made_again() {

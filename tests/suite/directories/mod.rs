@@ -1,6 +1,7 @@
 //! Directories as values: outputs, task inputs and literals, through the programs.
 
 mod adoption;
+mod collect;
 mod damage;
 mod faults;
 mod hits;

@@ -1,0 +1,131 @@
+//! Collections that die, and collections while runs go on, with directories and links to them.
+
+use std::fs;
+use std::process::Command;
+
+use super::{is_sound, stored, values};
+use crate::fifo::{Fifo, Never};
+use crate::isolation;
+use crate::lab::Lab;
+use crate::program::{Ran, Running};
+
+const ALL: [&str; 5] = ["gc", "--delete", "--older=2100-01-01", "--no-keep", "../storage"];
+
+/// A laboratory with a task that was evaluated at two commits. `None` where nothing can be isolated.
+fn taken_over() -> Option<Lab> {
+    if !isolation::is_possible() {
+        return None;
+    }
+    let lab = Lab::task("Inputs: 'x'\n(read (make INPUT('x'))[0])[0]")
+        .computation("make", "a", "tree/", r#"cp -r "$1/." "$2""#)
+        .computation("read", "tree", "all/", r#"cp -r "$1" "$2/in""#)
+        .isolated()
+        .commit();
+    fs::remove_file(lab.path("data/x")).unwrap();
+    fs::create_dir_all(lab.path("data/x/d/empty")).unwrap();
+    fs::write(lab.path("data/x/d/f"), "f\n").unwrap();
+    lab.ce_run(&[]).exit(0).says("2 executed");
+    let lab = lab.file("README", "").commit_again();
+    lab.ce_run(&[]).exit(0).says("2 taken over");
+    Some(lab)
+}
+
+fn copy(lab: &Lab, from: &str, to: &str) {
+    drop(fs::remove_dir_all(lab.path(to)));
+    let copied = Command::new("cp").arg("-a").arg(lab.path(from)).arg(lab.path(to)).status();
+    assert!(copied.unwrap().success());
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_collection_that_dies_or_fails_harms_nothing() {
+    let Some(lab) = taken_over() else { return };
+    copy(&lab, "storage", "full");
+    let step = if std::env::var_os("CE_KILLS").is_some() { 1 } else { 5 };
+    for (at, fault) in (1..).step_by(step).zip([":KILL", "+:EIO", ":EACCES"].iter().cycle()) {
+        copy(&lab, "full", "storage");
+        let mut command = lab.command("ce");
+        let fault = format!("{at}{fault}");
+        let ran = lab.finish(command.args(ALL).env("CE_FAULT", &fault));
+        if !ran.stderr.contains("fault at operation") {
+            assert!(at > 100, "{at} operations");
+            return;
+        }
+        let ran = lab.run("ce", &["verify", "../storage"]);
+        assert_eq!(ran.status.code(), Some(0), "{fault} {} {}", ran.stdout, ran.stderr);
+        // Both ways on: a run, and another collection.
+        copy(&lab, "storage", "left");
+        lab.ce_run(&[]).exit(0);
+        lab.ce_run(&[]).exit(0).says("2 found");
+        // What had lost its record may be without one still.
+        lab.run("ce", &["verify", "../storage"]).exit(0);
+        copy(&lab, "left", "storage");
+        lab.run("ce", &ALL).exit(0);
+        let mut left = values(&lab, "");
+        // A task input without a record is nobody's to take away.
+        left.retain(|name| !name.starts_with("tinputs/"));
+        assert_eq!(left, [""; 0], "{fault}");
+        assert!(lab.is_tidy());
+    }
+}
+
+/// A run has found a result that is a link, and reads it: the maker stays, too.
+#[test]
+fn what_a_run_reads_stays_with_its_maker() {
+    let Some(lab) = taken_over() else { return };
+    let meet = lab.path("meet");
+    let access = format!("write {}\nwrite {}\n", meet.display(), lab.path("never").display());
+    let script = format!(
+        r#"exec 3>{}; echo here >&3; cat {}; cp -r "$1" "$2/in""#,
+        meet.display(),
+        lab.path("never").display()
+    );
+    let lab = lab.computation("read", "tree", "all/", &script);
+    let lab = lab.file("computations/read/access", access).commit_again();
+    let fifo = Fifo::new(&meet);
+    let never = Never::new(lab.path("never"));
+    let running = Running::start(&mut lab.evaluation(&[]));
+    assert_eq!(fifo.line(), "here");
+    lab.run("ce", &ALL).exit(0).says("stays: it is in use");
+    drop(never);
+    Ran::new(&lab, running.output()).exit(0).says("1 taken over, 1 executed");
+    let made = values(&lab, "c_make/");
+    assert!(made.iter().any(|name| stored(&lab, name).is_symlink()), "{made:?}");
+    is_sound(&lab);
+    lab.ce_run(&["-q"]).exit(0);
+}
+
+/// A workflow names the output of a job, which is a link, and reads it meanwhile.
+#[test]
+fn what_a_literal_leads_to_stays() {
+    let Some(lab) = taken_over() else { return };
+    for prefix in ["t_task/", "c_make/"] {
+        let links = values(&lab, prefix).into_iter().filter(|it| stored(&lab, it).is_symlink());
+        for link in links {
+            lab.run("ce", &["pin", "../storage", &link]).exit(0);
+            lab.run("ce", &ALL).exit(0);
+            assert!(stored(&lab, &link).is_dir(), "{link}");
+            is_sound(&lab);
+            lab.run("ce", &["pin", "--remove", "../storage", &link]).exit(0);
+            break;
+        }
+        lab.ce_run(&[]).exit(0);
+    }
+}
+
+/// The quick look at a job, at another commit.
+#[test]
+fn a_job_at_a_commit_notices_what_was_changed() {
+    let lab = super::made_by(r#"cp "$1" "$2/f""#).commit();
+    lab.ce_run(&[]).exit(0).called(vec!["make"]);
+    let lab = lab.file("computations/make/exec", "#!/bin/sh\nexit 1\n").commit_again();
+    let first = ["-q", "--at=HEAD^"];
+    lab.ce_run(&first).exit(0).called(vec![]);
+    let dir = stored(&lab, &values(&lab, "c_make/")[0]);
+    super::write_over(&dir.join("f"), "damaged\n");
+    lab.ce_run(&["-n", "-q", "--at=HEAD^"]).exit(3);
+    lab.ce_run(&first).exit(0).called(vec!["make"]);
+    assert_eq!(fs::read_to_string(dir.join("f")).unwrap(), "17\n");
+    lab.ce_run(&first).exit(0).called(vec![]);
+    is_sound(&lab);
+}
