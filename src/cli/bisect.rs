@@ -75,7 +75,7 @@ impl Tool for Bisect {
             ends: [&self.good, &self.bad],
             output: self.output,
             test: &self.test,
-            isolate: options.isolate,
+            options: &options,
         };
         let task = criterion.load(&range.bad)?;
         let given = self.typed.resolve(&task, &config)?;

@@ -10,7 +10,7 @@ use super::options::{Dirty, PathArgs, RunArgs, TaskDir, task_dir};
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
 use crate::git::Snapshot;
-use crate::load::{self, Uncommitted};
+use crate::load::Uncommitted;
 use crate::report::{DiffReport, say};
 use crate::session::{Error, Session};
 use crate::storage::Storage;
@@ -77,8 +77,8 @@ impl Tool for Diff {
         let config = TaskDir { task: self.task.clone(), at: None }.config()?;
         let given = typed.resolve(&tasks[1], &config)?;
         let options = self.how.options(&config)?;
-        if !self.dry_run && options.isolate {
-            tasks.iter().try_for_each(|task| load::check_access(&self.task, task))?;
+        if !self.dry_run {
+            tasks.iter().try_for_each(|task| options.check_access(&self.task, task))?;
         }
         Storage::existing(&given.storage)?;
         let session = match self.dry_run {

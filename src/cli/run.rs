@@ -91,8 +91,8 @@ impl Tool for Run {
             return Ok(Exit::Done);
         }
         let options = self.how.options(&config)?;
-        if !self.dry_run && options.isolate {
-            load::check_access(dir, &task)?;
+        if !self.dry_run {
+            options.check_access(dir, &task)?;
         }
         let session = self.session(&options, &storage)?.reading(dir, &repositories);
         let forced = self.forced(session.storage())?;

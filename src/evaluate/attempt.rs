@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::hint::{self, Scene};
 use super::step::{CallStep, Executed, Pending, Running, call_of};
 use super::{CallError, Evaluator, Event, ExecutionSettings, Outcome, Unfinished};
+use crate::digest::Digest;
 use crate::executor::{
     Ended, ExecuteError, InputFile, Invocation, Isolation, Status, Usage, VerifiedPath,
 };
@@ -13,6 +14,7 @@ use crate::storage::records::{Execution, NOT_ISOLATED};
 use crate::storage::{
     Call, Failure, LOG, ResultName, Sealed, Stage, StorageError, Stored, WritableArea,
 };
+use crate::task::access::{Access, InputLabel, Rule};
 use crate::task::workflow::{Computation, LIBRARY};
 
 impl<'a> Evaluator<'a> {
@@ -55,9 +57,12 @@ impl<'a> Evaluator<'a> {
             drop(stage);
             return self.attempt(settings, pending);
         }
+        let computation = self.evaluation.computation(pending.id);
+        let root = computation.access.root().and_then(|label| pending.sources.get(label.number));
         let scene = Scene {
-            computation: self.evaluation.computation(pending.id),
+            computation,
             tree: &tree.path,
+            root: root.map(|root| self.evaluation.storage.path(&root.name)),
             isolated: settings.executor.isolates(),
         };
         match self.seal(&pending, stage, end, &scene) {
@@ -108,6 +113,7 @@ impl<'a> Evaluator<'a> {
     ) -> Result<(Invocation, Stage<'a>), CallError> {
         let computation = self.evaluation.computation(pending.id);
         let outputs = computation.outputs.len();
+        check_directories(&computation.access, &pending.inputs)?;
         // A call that cannot be published is not executed.
         self.evaluation.storage.prepare(&pending.name, outputs)?;
         let tree = settings.exports.directory(computation, settings.executor.isolates())?;
@@ -189,6 +195,19 @@ impl<'a> Evaluator<'a> {
     }
 }
 
+/// Checks that the inputs that `access` takes as directories are directories.
+fn check_directories(access: &Access, inputs: &[Digest]) -> Result<(), CallError> {
+    for rule in &access.rules {
+        if let Some(InputLabel { name, number }) = rule.input()
+            && inputs.get(*number).is_some_and(|digest| !digest.is_directory())
+        {
+            let (input, line) = (name.clone(), rule.to_string());
+            return Err(CallError::NotADirectory { input, line });
+        }
+    }
+    Ok(())
+}
+
 /// Says where an execution may have left something.
 fn limit_reach(stage: &mut Stage<'_>, usage: &Usage) {
     stage.set_writable_area(match usage.isolation {
@@ -239,11 +258,14 @@ fn fail(
 }
 
 fn execution(usage: &Usage, computation: &Computation, argv: Vec<String>) -> Execution {
-    let rules = computation.access.rules.iter();
-    let (isolation, access) = match usage.isolation {
-        Isolation::None => (NOT_ISOLATED, Vec::new()),
-        Isolation::Namespaces => ("namespaces", rules.map(ToString::to_string).collect()),
+    let isolation = match usage.isolation {
+        Isolation::None => NOT_ISOLATED,
+        Isolation::Namespaces => "namespaces",
     };
+    // Without isolation there is nothing to be granted; only PATH is as it says.
+    let counts = |rule: &&Rule| isolation != NOT_ISOLATED || matches!(rule, Rule::Path(_));
+    let rules = computation.access.rules.iter().filter(counts);
+    let access = rules.map(ToString::to_string).collect();
     Execution {
         argv,
         isolation: isolation.to_owned(),

@@ -62,6 +62,14 @@ pub enum CallError {
     /// `exec` could not be executed.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
+    /// An input is a file, and `access` takes it as a directory.
+    #[error("its input {input} is a file, and the line {line:?} of its access takes a directory")]
+    NotADirectory {
+        /// The name of the input.
+        input: String,
+        /// The line.
+        line: String,
+    },
     /// The computation is not to be had from the repository.
     #[error("the computation cannot be taken from the repository")]
     Tree(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -88,7 +96,7 @@ impl CallError {
                 matches!(error, ExecuteError::Log { .. } | ExecuteError::Replaced(_))
             }
             Self::Input(error) => error.is_storage(),
-            Self::Ended(_) | Self::Tree(_) | Self::Publish(_) => false,
+            Self::Ended(_) | Self::NotADirectory { .. } | Self::Tree(_) | Self::Publish(_) => false,
         }
     }
 
@@ -101,6 +109,9 @@ impl CallError {
             Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => error.hint(),
             Self::Flush(error) => error.hint(),
             Self::Publish(PublishError::Directory { why, .. }) => why.hint(),
+            Self::NotADirectory { .. } => {
+                Some("give it a directory; an output is one if its name in outputs ends in a slash")
+            }
             Self::Ended(_) | Self::Tree(_) | Self::Publish(_) => None,
         };
         hint.map(str::to_owned)

@@ -198,6 +198,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::task::access::Rule;
 
     fn invocation(storage: &Path) -> Invocation {
         for name in ["tree", "tmp/1/work", "tmp/1/out"] {
@@ -216,7 +217,7 @@ mod tests {
             outbox: at("tmp/1/out"),
             stage: at("tmp/1"),
             log: "log".to_owned(),
-            access: Access { rules: vec!["network".parse().unwrap()] },
+            access: Access { rules: vec![Rule::Network] },
             isolate: true,
             limit: Some(Duration::from_millis(1500)),
         }

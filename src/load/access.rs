@@ -4,7 +4,8 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use super::problems::{LoadFault, Problems};
+use super::nearest;
+use super::problems::{Exposed, LoadFault, Problems};
 use super::source::TaskSource;
 use super::text;
 use crate::task::access::{Access, Rule, RuleError};
@@ -12,11 +13,13 @@ use crate::task::access::{Access, Rule, RuleError};
 /// The name of the file.
 pub(super) const FILE: &str = "access";
 
-/// Reads the file `access`; without one, nothing is granted.
+/// Reads the file `access`; without one, nothing is granted. `inputs` are the names of the computation's
+/// inputs, if these are known.
 pub(super) fn read<S: TaskSource>(
     source: &mut S,
     dir: &S::Dir,
     place: &Path,
+    inputs: Option<&[String]>,
     findings: &mut Problems,
 ) -> Option<Access> {
     if matches!(source.find(dir, FILE), Err(LoadFault::Missing)) {
@@ -24,23 +27,45 @@ pub(super) fn read<S: TaskSource>(
     }
     let path = &place.join(FILE);
     let lines = findings.note_lines(path, text::lines(source.read(dir, FILE)))?;
-    let mut rules = Vec::new();
-    let mut right = true;
+    let (mut rules, mut root, mut right) = (Vec::new(), None, true);
     for (at, line) in lines.iter().enumerate().filter(|(_, line)| !line.starts_with('#')) {
-        match line.parse::<Rule>() {
-            Ok(rule) => rules.push(rule),
+        let rule = match (Rule::parse(line, inputs.unwrap_or_default()), root) {
+            (Ok(Rule::Root(_)), Some(line)) => Err(RuleError::TwoRoots(line)),
+            (rule, _) => rule,
+        };
+        match rule {
+            Ok(rule) => {
+                root = root.or(matches!(rule, Rule::Root(_)).then_some(at + 1));
+                rules.push(rule);
+            }
             Err(error) => {
-                findings.problem_in_line(path, at + 1, error);
                 right = false;
+                match (error, inputs) {
+                    (RuleError::NoInput(name), Some(inputs)) => {
+                        let nearest = nearest(&name, inputs);
+                        let fault = LoadFault::NoLabel { name, nearest };
+                        findings.problem_in_line(path, at + 1, fault);
+                    }
+                    // The file `inputs` has a problem, which is reported.
+                    (RuleError::NoInput(_), None) => {}
+                    (error, _) => findings.problem_in_line(path, at + 1, error),
+                }
             }
         }
     }
     right.then_some(Access { rules })
 }
 
-/// Returns a fault for each granted path that does not exist on this host.
-pub(super) fn faults(access: &Access) -> Vec<LoadFault> {
-    access.rules.iter().filter_map(|rule| check_exists(rule).err()).collect()
+/// Returns a fault for each line that this host cannot follow: see [`check_access`](super::check_access).
+pub(super) fn faults(access: &Access, exposed: Option<&Exposed>) -> Vec<LoadFault> {
+    let check = |rule: &Rule| match (rule, exposed) {
+        (Rule::Root(_), Some(exposed)) => {
+            Some(LoadFault::Exposed { line: rule.to_string(), exposed: exposed.clone() })
+        }
+        (_, Some(_)) => None,
+        (_, None) => check_exists(rule).err(),
+    };
+    access.rules.iter().filter_map(check).collect()
 }
 
 /// Checks that a granted path exists on this host.
@@ -70,8 +95,9 @@ mod tests {
 
     #[test]
     fn what_is_granted_is_on_this_host() {
-        let fault =
-            |line: &str| check_exists(&line.parse().unwrap()).err().map(|fault| fault.to_string());
+        let fault = |line: &str| {
+            check_exists(&Rule::parse(line, &[]).unwrap()).err().map(|fault| fault.to_string())
+        };
         for line in ["network", "env NOT_SET", "read /etc/passwd", "device /dev/null"] {
             assert_eq!(fault(line), None, "{line}");
         }

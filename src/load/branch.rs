@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::problems::{LoadFault, Problems, WarningKind};
+use super::problems::{LoadFault, Problems};
 use super::source::{Located, TaskSource};
+use super::warnings::WarningKind;
 use crate::task::text::TextError;
 
 /// A directory that fills inputs of a computation.

@@ -83,7 +83,7 @@ impl<'a, S: TaskSource> Library<'a, S> {
         let inputs = list("inputs");
         let outputs = list("outputs");
         let executable = findings.note(&place.join(EXEC), executable(self.source, dir));
-        let access = access::read(self.source, dir, &place, findings);
+        let access = access::read(self.source, dir, &place, inputs.as_deref(), findings);
         let version = findings.note(&place, self.source.version(dir))?;
         executable?;
         let DirectoryVersion { commit, tree, dirty, checked_out } = version;

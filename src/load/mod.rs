@@ -18,6 +18,7 @@ mod task_cache;
 mod task_trees;
 mod text;
 mod tree;
+mod warnings;
 mod words;
 mod worktree;
 mod written;
@@ -33,11 +34,12 @@ pub use self::bind::bind;
 use self::library::Library;
 use self::own_files::OwnFiles;
 use self::problems::Problems;
-pub use self::problems::{LoadFault, Problem, Warning, WarningKind};
+pub use self::problems::{Exposed, LoadFault, Problem};
 use self::source::TaskSource;
 use self::task_cache::Dependencies;
 use self::task_trees::TaskTrees;
 use self::tree::WorkflowWalk;
+pub use self::warnings::{Warning, WarningKind};
 pub use self::words::listed;
 use self::worktree::WorkTree;
 pub use self::written::{Written, written};
@@ -210,16 +212,18 @@ pub fn job_at(dir: &Path, rev: &str) -> Option<(TaskName, ObjectId, String)> {
     Some((name(&real).ok()?, commit, place(&real)))
 }
 
-/// Checks that all paths granted by the files `access` of a task's computations exist on this host.
+/// Checks that this host has what the files `access` of a task's computations say: all granted paths, and
+/// isolation for those with a root of their own. `exposed` says why computations are not isolated, if
+/// they are not; then the paths do not matter.
 ///
 /// # Errors
 ///
-/// Returns all missing ones at once.
-pub fn check_access(dir: &Path, task: &Task) -> Result<(), LoadError> {
+/// Returns all that is missing at once.
+pub fn check_access(dir: &Path, task: &Task, exposed: Option<&Exposed>) -> Result<(), LoadError> {
     let mut problems = Vec::new();
     for computation in &task.computations {
         let path = Path::new(LIBRARY).join(computation.name.as_str()).join(access::FILE);
-        let faults = access::faults(&computation.access).into_iter();
+        let faults = access::faults(&computation.access, exposed).into_iter();
         problems.extend(faults.map(|fault| Problem { path: path.clone(), line: None, fault }));
     }
     if problems.is_empty() {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::warnings::{Warning, WarningKind};
 use super::words::{files, inputs, listed, outputs, place, range};
 use crate::git::{HeadError, SnapshotError};
 use crate::task::access::RuleError;
@@ -21,6 +22,15 @@ pub struct Problem {
     pub line: Option<usize>,
     /// The fault.
     pub fault: LoadFault,
+}
+
+/// Why computations are not isolated.
+#[derive(Clone, Debug)]
+pub struct Exposed {
+    /// The reason.
+    pub reason: String,
+    /// Advice for the user.
+    pub hint: Option<String>,
 }
 
 /// The kind of a problem.
@@ -207,9 +217,25 @@ pub enum LoadFault {
     /// A line of `access` is not valid.
     #[error("{0}")]
     Rule(#[from] RuleError),
+    /// A line of `access` names an input that the computation does not have.
+    #[error("the computation has no input {name:?}")]
+    NoLabel {
+        /// The name.
+        name: String,
+        /// The most similar name of an input.
+        nearest: Option<String>,
+    },
     /// A path granted by `access` does not exist on this host.
     #[error("{} does not exist on this host", .0.display())]
     NotHere(PathBuf),
+    /// A computation has a root of its own, and is not isolated.
+    #[error("the line {line:?} takes isolation, {}", exposed.reason)]
+    Exposed {
+        /// The line of `access`.
+        line: String,
+        /// Why it is not isolated.
+        exposed: Exposed,
+    },
     /// The commit is unknown.
     #[error("{0}")]
     Head(#[from] HeadError),
@@ -234,7 +260,8 @@ impl LoadFault {
         let hint = match self {
             Self::Kind(_) => "write computation, input, literal, file or tree",
             Self::NoComputation { nearest: Some(name), .. }
-            | Self::NoInput { nearest: Some(name), .. } => {
+            | Self::NoInput { nearest: Some(name), .. }
+            | Self::NoLabel { nearest: Some(name), .. } => {
                 return Some(format!("did you mean {name:?}?"));
             }
             Self::NoComputation { nearest: None, .. } => {
@@ -254,6 +281,7 @@ impl LoadFault {
                 "in braces, only the name of an input of the task stands for a text"
             }
             Self::Bound { fault, .. } => return fault.hint(),
+            Self::Exposed { exposed, .. } => return exposed.hint.clone(),
             Self::NoOutput => "remove the file to pass up all outputs",
             Self::Outside(_) => "link only to what is committed with the task",
             Self::Elsewhere => "commit a file there that does the same, instead of the link",
@@ -268,6 +296,11 @@ impl LoadFault {
             Self::Rule(RuleError::Variable(_)) => {
                 "write a name, as in env OMP_NUM_THREADS or env OMP_*"
             }
+            Self::NoLabel { nearest: None, .. } => "name a line of the computation's file inputs",
+            Self::Rule(RuleError::Ambiguous { .. }) => "give these inputs different names",
+            Self::Rule(RuleError::TwoRoots(_)) => {
+                "keep one root line; more than one path line is fine"
+            }
             Self::NotHere(_) => "install it where the line says, or commit another line",
             Self::Text(TextError::NotText) => "save the file as UTF-8",
             Self::Head(error) => return error.hint(),
@@ -280,39 +313,6 @@ impl LoadFault {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", place(&self.path, self.line), self.fault)
-    }
-}
-
-/// A harmless oddity at a place in the task.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Warning {
-    /// The path, relative to the task.
-    pub path: PathBuf,
-    /// The oddity.
-    pub oddity: WarningKind,
-}
-
-/// The kind of a warning.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-#[non_exhaustive]
-pub enum WarningKind {
-    /// A file is not read where it is.
-    #[error("nothing reads this")]
-    Unread,
-    /// Git ignores a file in the directory of a computation.
-    #[error("is ignored by Git: no commit records it, and no exec sees it")]
-    Ignored,
-    /// Files have uncommitted changes.
-    #[error("has uncommitted changes: {}", listed(.0))]
-    Uncommitted(Vec<PathBuf>),
-    /// There are lines after the first one.
-    #[error("only the first line is read")]
-    MoreLines,
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", place(&self.path, None), self.oddity)
     }
 }
 

@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::branch::{self, Branch};
-use super::problems::{LoadFault, Problems, WarningKind};
+use super::problems::{LoadFault, Problems};
 use super::source::{Identity, Located, TaskSource};
+use super::warnings::WarningKind;
 use super::worktree::WorkTree;
 use super::{LoadError, Uncommitted, inputs, real, text};
 use crate::task::expression::{Expression, ExpressionInput, ExpressionNode, NodeKind, Text};

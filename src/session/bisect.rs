@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use super::{Error, Session};
+use super::{Error, RunOptions, Session};
 use crate::digest::{Digest, ObjectId};
 use crate::evaluate::Evaluation;
 use crate::executor::Status;
@@ -29,8 +29,8 @@ pub struct Criterion<'a> {
     /// A command that gets the paths of the outputs; without it, outputs like the good commit's are
     /// good.
     pub test: &'a [OsString],
-    /// Whether all granted paths must exist.
-    pub isolate: bool,
+    /// How the task is evaluated.
+    pub options: &'a RunOptions,
 }
 
 /// A step of a search.
@@ -68,9 +68,7 @@ impl Criterion<'_> {
             Some(place) => load::task_with(self.dir, place, commit)?,
             None => load::task_at(self.dir, commit.full(), None)?,
         };
-        if self.isolate {
-            load::check_access(self.dir, &loaded.task)?;
-        }
+        self.options.check_access(self.dir, &loaded.task)?;
         Ok(loaded.task)
     }
 }

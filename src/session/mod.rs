@@ -4,6 +4,7 @@
 //! lets it [`prepare`](Session::prepare) a task, which returns an [`Evaluation`], and lets it
 //! [`evaluate`](Session::evaluate) that. Without an executor nothing is computed or written.
 
+mod access;
 mod bisect;
 mod error;
 mod inputs;

@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +20,19 @@ pub enum Rule {
     Env(String),
     /// A device below `/dev`.
     Device(PathBuf),
+    /// An input, a directory, in place of the host's programs, libraries and configuration.
+    Root(InputLabel),
+    /// An input, a directory, whose `bin` comes first in `PATH`.
+    Path(InputLabel),
+}
+
+/// An input that a line of `access` names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct InputLabel {
+    /// Its line in the computation's file `inputs`.
+    pub name: String,
+    /// Its number.
+    pub number: usize,
 }
 
 /// Why a line grants nothing.
@@ -28,7 +40,8 @@ pub enum Rule {
 pub enum RuleError {
     /// It begins with another word.
     #[error(
-        "{0:?} cannot be granted: expected \"network\", \"read PATH\", \"write PATH\", \"env NAME\" or \"device PATH\""
+        "{0:?} cannot be granted: expected \"network\", \"read PATH\", \"write PATH\", \"env NAME\", \
+         \"device PATH\", \"root INPUT\" or \"path INPUT\""
     )]
     Word(String),
     /// Something follows `network`.
@@ -46,12 +59,29 @@ pub enum RuleError {
     /// No name of a variable follows.
     #[error("{0:?} is not the name of a variable, or the beginning of one and *")]
     Variable(String),
+    /// No input has this name.
+    #[error("the computation has no input {0:?}")]
+    NoInput(String),
+    /// Several inputs have this name.
+    #[error("the computation has {count} inputs {name:?}")]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// The number of inputs that have it.
+        count: usize,
+    },
+    /// There is a root already.
+    #[error("line {0} names a root already")]
+    TwoRoots(usize),
 }
 
-impl FromStr for Rule {
-    type Err = RuleError;
-
-    fn from_str(line: &str) -> Result<Self, RuleError> {
+impl Rule {
+    /// Reads a line. `inputs` are the names of the computation's inputs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the line grants nothing.
+    pub fn parse(line: &str, inputs: &[String]) -> Result<Self, RuleError> {
         let (word, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
         let rest = rest.trim();
         match word {
@@ -67,8 +97,20 @@ impl FromStr for Rule {
             },
             "env" if is_variable(rest) => Ok(Self::Env(rest.to_owned())),
             "env" => Err(RuleError::Variable(rest.to_owned())),
+            "root" => label(rest, inputs).map(Self::Root),
+            "path" => label(rest, inputs).map(Self::Path),
             _ => Err(RuleError::Word(word.to_owned())),
         }
+    }
+}
+
+fn label(name: &str, inputs: &[String]) -> Result<InputLabel, RuleError> {
+    let mut numbers = (0..inputs.len()).filter(|number| inputs[*number] == name);
+    let name = name.to_owned();
+    match (numbers.next(), numbers.count()) {
+        (Some(number), 0) => Ok(InputLabel { name, number }),
+        (Some(_), others) => Err(RuleError::Ambiguous { name, count: others + 1 }),
+        (None, _) => Err(RuleError::NoInput(name)),
     }
 }
 
@@ -88,6 +130,16 @@ fn is_variable(name: &str) -> bool {
     begins && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
+impl Rule {
+    /// The input that it takes as a directory.
+    pub fn input(&self) -> Option<&InputLabel> {
+        match self {
+            Self::Root(label) | Self::Path(label) => Some(label),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -96,6 +148,8 @@ impl fmt::Display for Rule {
             Self::Write(path) => write!(f, "write {}", path.display()),
             Self::Env(name) => write!(f, "env {name}"),
             Self::Device(path) => write!(f, "device {}", path.display()),
+            Self::Root(label) => write!(f, "root {}", label.name),
+            Self::Path(label) => write!(f, "path {}", label.name),
         }
     }
 }
@@ -121,6 +175,22 @@ impl Access {
         })
     }
 
+    /// The input that is its root, in place of the host's system.
+    pub fn root(&self) -> Option<&InputLabel> {
+        self.rules.iter().find_map(|rule| match rule {
+            Rule::Root(label) => Some(label),
+            _ => None,
+        })
+    }
+
+    /// The inputs whose programs it finds before others, the first ones first.
+    pub fn path(&self) -> impl Iterator<Item = &InputLabel> {
+        self.rules.iter().filter_map(|rule| match rule {
+            Rule::Path(label) => Some(label),
+            _ => None,
+        })
+    }
+
     /// Whether an environment variable is passed on.
     pub fn passes(&self, name: &OsStr) -> bool {
         self.rules.iter().any(|rule| match rule {
@@ -137,12 +207,32 @@ impl Access {
 mod tests {
     use super::*;
 
+    fn parse(line: &str) -> Result<Rule, RuleError> {
+        Rule::parse(line, &["x", "a b", "tools/", "x"].map(str::to_owned))
+    }
+
     #[test]
     fn a_line_grants_one_thing() {
-        for line in ["network", "read /opt/t", "write /var/x y", "env OMP_*", "device /dev/dri/0"] {
-            assert_eq!(line.parse::<Rule>().map(|rule| rule.to_string()), Ok(line.to_owned()));
+        for line in [
+            "network",
+            "read /opt/t",
+            "write /var/x y",
+            "env OMP_*",
+            "device /dev/dri/0",
+            "root a b",
+            "path tools/",
+        ] {
+            assert_eq!(parse(line).map(|rule| rule.to_string()), Ok(line.to_owned()));
         }
-        assert_eq!("read\t//opt/./t/".parse(), Ok(Rule::Read("/opt/t".into())));
+        assert_eq!(parse("read\t//opt/./t/"), Ok(Rule::Read("/opt/t".into())));
+    }
+
+    #[test]
+    fn a_label_is_the_number_of_one_input() {
+        let rules = ["path tools/", "root a b", "path a b"].map(|line| parse(line).unwrap()).into();
+        let access = Access { rules };
+        assert_eq!(access.root().map(|label| label.number), Some(1));
+        assert_eq!(access.path().map(|label| label.number).collect::<Vec<_>>(), [2, 1]);
     }
 
     #[test]
@@ -159,14 +249,17 @@ mod tests {
             ("device /dev", RuleError::NotInDev(text("/dev"))),
             ("env *", RuleError::Variable(text("*"))),
             ("env A=1", RuleError::Variable(text("A=1"))),
+            ("root tool", RuleError::NoInput(text("tool"))),
+            ("path", RuleError::NoInput(text(""))),
+            ("path x", RuleError::Ambiguous { name: text("x"), count: 2 }),
         ] {
-            assert_eq!(line.parse::<Rule>(), Err(error), "{line}");
+            assert_eq!(parse(line), Err(error), "{line}");
         }
     }
 
     #[test]
     fn variables_are_passed_by_name_or_by_beginning() {
-        let rules = ["env OMP_*", "env LICENSE"].map(|line| line.parse().unwrap()).into();
+        let rules = ["env OMP_*", "env LICENSE"].map(|line| parse(line).unwrap()).into();
         let access = Access { rules };
         for (name, passed) in
             [("OMP_NUM_THREADS", true), ("LICENSE", true), ("LICENSE2", false), ("HOME", false)]

@@ -66,6 +66,8 @@ pub(super) struct MissingProgram {
 pub(super) struct FailureFacts {
     pub(super) ending: Ending,
     pub(super) isolated: bool,
+    /// The name of the input that is its root.
+    pub(super) root: Option<String>,
     /// `access` grants the network.
     pub(super) network: bool,
     /// The computation's directory in the task.
@@ -76,7 +78,7 @@ pub(super) struct FailureFacts {
     pub(super) first_line: String,
     /// The interpreter that it names and where the links lead to that begin there.
     pub(super) interpreter: Vec<PathBuf>,
-    /// The last of these does not exist on this host.
+    /// The last of these does not exist on this host, or in the root.
     pub(super) no_interpreter: bool,
     /// The last lines that were printed.
     pub(super) log: String,
@@ -96,12 +98,12 @@ pub(super) struct FailureFacts {
 
 impl FailureFacts {
     pub(super) fn gather(stage: &Stage<'_>, scene: &Scene<'_>, error: &CallError) -> Self {
-        let Scene { computation, tree, isolated } = *scene;
+        let Scene { computation, tree, isolated, .. } = *scene;
         let log = last_lines(&stage.log());
         let ending = ending(stage, computation, error);
         let begin = head(&tree.join("exec"), HEAD).unwrap_or_default();
         let first = begin.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let interpreter = interpreter(&begin).map(|path| links(&path)).unwrap_or_default();
+        let (interpreter, no_interpreter) = interpreters(&begin, scene.root.as_deref());
         let link = match ending {
             Ending::Exited | Ending::NoOutput(_) => outward(scene, &log),
             Ending::NotStarted | Ending::DirectoryMade(_) | Ending::Other => None,
@@ -113,11 +115,12 @@ impl FailureFacts {
         let active = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().find_map(env::var_os);
         Self {
             isolated,
+            root: scene.root.as_ref().and(computation.access.root()).map(|it| it.name.clone()),
             network: computation.access.network(),
             directory: format!("{LIBRARY}/{}", computation.name),
             lacking: lacking(error),
             first_line: String::from_utf8_lossy(first).into_owned(),
-            no_interpreter: interpreter.last().is_some_and(|path| !path.exists()),
+            no_interpreter,
             interpreter,
             printed: stage.log().symlink_metadata().map_or(0, |log| log.len()),
             link,
@@ -129,6 +132,22 @@ impl FailureFacts {
             log,
         }
     }
+}
+
+/// Returns the interpreter that a script names and where its links lead to, and whether the last of these
+/// does not exist. In a root of its own, links are not followed one by one.
+fn interpreters(script: &[u8], root: Option<&Path>) -> (Vec<PathBuf>, bool) {
+    let named = interpreter(script);
+    let found = match root {
+        None => named.map(|path| links(&path)).unwrap_or_default(),
+        Some(_) => Vec::from_iter(named),
+    };
+    let inside = |path: &Path| match root {
+        None => path.to_owned(),
+        Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
+    };
+    let is_missing = found.last().is_some_and(|path| !inside(path).exists());
+    (found, is_missing)
 }
 
 fn ending(stage: &Stage<'_>, computation: &Computation, error: &CallError) -> Ending {
@@ -227,7 +246,7 @@ fn program(name: &str, computation: &Computation) -> MissingProgram {
 /// The first link in a computation's directory that leads out of it to nothing that `exec` sees, and that
 /// the log mentions; with its target.
 fn outward(scene: &Scene<'_>, log: &str) -> Option<(PathBuf, PathBuf)> {
-    let Scene { computation, tree, isolated } = *scene;
+    let Scene { computation, tree, isolated, .. } = *scene;
     let mut rooms = vec![PathBuf::new()];
     let mut seen = 0;
     while let Some(room) = rooms.pop() {

@@ -7,7 +7,7 @@
 mod facts;
 mod log;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use self::facts::{Ending, FailureFacts, MissingOutput, MissingProgram};
 use self::log::Language;
@@ -18,10 +18,11 @@ use crate::task::workflow::Computation;
 use crate::words::size;
 
 /// The known cases, the surest first.
-const CASES: [fn(&FailureFacts) -> Option<String>; 13] = [
+const CASES: [fn(&FailureFacts) -> Option<String>; 14] = [
     carriage_return,
     link,
     unseen,
+    root,
     interpreter,
     loader,
     program,
@@ -34,11 +35,16 @@ const CASES: [fn(&FailureFacts) -> Option<String>; 13] = [
     printed,
 ];
 
+/// The file that a program names as its loader, for example.
+const LOADER: &str = "such as /lib64/ld-linux-x86-64.so.2";
+
 /// What was executed, and how.
 pub(super) struct Scene<'a> {
     pub(super) computation: &'a Computation,
     /// The directory that it ran from.
     pub(super) tree: &'a Path,
+    /// Its root, if that is an input.
+    pub(super) root: Option<PathBuf>,
     pub(super) isolated: bool,
 }
 
@@ -103,6 +109,25 @@ fn unseen(facts: &FailureFacts) -> Option<String> {
         }
     };
     Some(words + " in the computation's file access")
+}
+
+/// A root of its own lacks what it takes to start `exec`, a program, or a package.
+fn root(facts: &FailureFacts) -> Option<String> {
+    let root = format!("its root, the input {},", facts.root.as_ref()?);
+    if matches!(facts.ending, Ending::NotStarted) {
+        return Some(match facts.interpreter.first().map(|path| path.display()) {
+            Some(named) if facts.no_interpreter => {
+                format!("{root} has no {named}, which the first line of exec names")
+            }
+            Some(named) => format!("{root} lacks the loader of {named}, {LOADER}"),
+            None => format!("{root} lacks the loader of exec, {LOADER}"),
+        });
+    }
+    match (&facts.program, log::missing_package(&facts.log)) {
+        (Some(MissingProgram { name, .. }), _) => Some(format!("{root} has no {name} in PATH")),
+        (None, Some((_, name))) => Some(format!("{root} has no package {name}")),
+        (None, None) => None,
+    }
 }
 
 /// The interpreter that the first line names is not on this host.

@@ -1,5 +1,7 @@
 //! Execution without a sandbox: in a process group, which ends with `exec`.
 
+use std::env::{self, JoinPathsError};
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
@@ -19,6 +21,9 @@ use crate::executor::invocation::Invocation;
 use crate::executor::log::open_log;
 use crate::executor::verified::is_replaced;
 
+/// Where programs are looked for if the environment has no `PATH`.
+const PROGRAMS: &str = "/usr/local/bin:/usr/bin:/bin";
+
 /// The number of attempts, a millisecond apart, to execute a file that another process is writing.
 const BUSY: usize = 1000;
 
@@ -29,6 +34,10 @@ pub(super) fn execute(
     invocation: &Invocation,
 ) -> Result<Over, ExecuteError> {
     let exec = || invocation.tree.path.join("exec");
+    if let Some(label) = invocation.access.root() {
+        let reason = format!("its root is the input {}, and it is not isolated", label.name);
+        return Err(ExecuteError::Refused(reason));
+    }
     let mut command = command(invocation)?;
     check_inputs(invocation)?;
     let child = spawn(&mut command).map_err(|source| ExecuteError::Start {
@@ -124,7 +133,24 @@ fn command(invocation: &Invocation) -> Result<Command, ExecuteError> {
         .stdout(log.try_clone().map_err(wrong)?)
         .stderr(log)
         .process_group(0);
+    if let Some(path) = path(invocation)? {
+        command.env("PATH", path);
+    }
     Ok(command)
+}
+
+/// `PATH` with the programs of the inputs that `access` names, if there are any.
+fn path(invocation: &Invocation) -> Result<Option<OsString>, ExecuteError> {
+    let inputs = invocation.access.path().filter_map(|label| invocation.inputs.get(label.number));
+    let mut path: Vec<PathBuf> = inputs.map(|input| input.file.path.join("bin")).collect();
+    if path.is_empty() {
+        return Ok(None);
+    }
+    path.extend(env::split_paths(&env::var_os("PATH").unwrap_or_else(|| PROGRAMS.into())));
+    let refused = |error: JoinPathsError| {
+        ExecuteError::Refused(format!("the storage cannot be in PATH: {error}"))
+    };
+    env::join_paths(path).map(Some).map_err(refused)
 }
 
 /// Starts a process. A file that another thread's child still holds open for writing is busy for

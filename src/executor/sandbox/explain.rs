@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::mounts::below;
 use super::spec::{COMPUTATION, INPUTS, Mode, OUTPUTS, SandboxSpec, TMP};
-use super::system::PROGRAMS;
+use super::system::{HARDWARE, PROGRAMS};
 use crate::executor::interpreter::{installation, links};
 use crate::task::access::{Access, Rule};
 
@@ -21,9 +22,11 @@ const DEVICES: [&str; 10] =
 pub fn is_shown(access: &Access, path: &Path) -> bool {
     let granted = access.rules.iter().filter_map(|rule| match rule {
         Rule::Read(path) | Rule::Write(path) | Rule::Device(path) => Some(path.as_path()),
-        Rule::Network | Rule::Env(_) => None,
+        Rule::Network | Rule::Env(_) | Rule::Root(_) | Rule::Path(_) => None,
     });
-    PROGRAMS.iter().map(Path::new).chain(granted).any(|part| path.starts_with(part))
+    let programs = if access.root().is_none() { &PROGRAMS[..] } else { &[] };
+    let system = programs.iter().chain(&HARDWARE).map(Path::new);
+    system.chain(granted).any(|part| path.starts_with(part))
 }
 
 /// The lines of `access` that would grant an interpreter that exists outside only, and what its links lead
@@ -70,7 +73,8 @@ fn rule(
     let bound = deepest.max_by_key(|bind| bind.target.as_os_str().len());
     // The directory for temporary files shows nothing of the host's.
     let shown = bound.is_some_and(|bind| bind.target != Path::new(TMP))
-        || PROGRAMS.iter().chain(&OWN).any(|part| path.starts_with(part));
+        || PROGRAMS.iter().chain(&HARDWARE).chain(&OWN).any(|part| path.starts_with(part))
+        || spec.root().is_some_and(|root| below(&root.source, path).symlink_metadata().is_ok());
     let written = bound.is_some_and(|bind| bind.mode == Mode::Write) || path.starts_with(MEMORY);
     let own = [COMPUTATION, INPUTS].iter().any(|part| path.starts_with(part));
     let there = |path: &Path| exists(path).then(|| path.to_owned());
@@ -108,6 +112,7 @@ mod tests {
             stage: VerifiedPath { path: "/".into(), id: (0, 0) },
             log: "log".into(),
             inputs: vec![false],
+            root: None,
             binds: vec![
                 bind(Mode::Read, "/data"),
                 bind(Mode::Write, "/data/out"),

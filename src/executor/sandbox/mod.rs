@@ -5,7 +5,7 @@
 //!
 //! - `pool`, `client`: starting launchers and sending requests; `explain` finds paths that an execution may lack.
 //! - `launcher`, with `execution` and `namespace_init`: the launcher's side, with `process` for all its processes.
-//! - `root`, `system`, `loopback`, `privileges`, `filter`: the environment of an execution.
+//! - `root` with `image`, `system`, `loopback`, `privileges`, `filter`: the environment of an execution.
 //! - `spec`: the visible files and the environment of an execution, as a value. `mounts`, `error` and `wire` are used by all.
 
 mod client;
@@ -13,6 +13,7 @@ pub(super) mod error;
 mod execution;
 mod explain;
 mod filter;
+mod image;
 mod launcher;
 mod loopback;
 mod mounts;

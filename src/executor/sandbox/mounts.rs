@@ -3,6 +3,7 @@
 use std::ffi::{CStr, OsString};
 use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -53,8 +54,13 @@ pub(super) fn at<E: Into<io::Error>>(
 }
 
 /// A path of a root, as it is named outside of it.
-pub(super) fn below(root: &str, path: &Path) -> PathBuf {
-    Path::new(root).join(path.strip_prefix("/").unwrap_or(path))
+pub(super) fn below(root: impl AsRef<Path>, path: &Path) -> PathBuf {
+    root.as_ref().join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// A file or directory that is open, whatever has its name by now.
+pub(super) fn opened(fd: &OwnedFd) -> PathBuf {
+    below(OLD, Path::new(&format!("/proc/self/fd/{}", fd.as_raw_fd())))
 }
 
 /// Returns a directory of a root, made if it is not there.

@@ -104,7 +104,8 @@ pub(in crate::executor) fn refused(
     match error {
         SandboxError::Step { doing, source, .. } if doing == "start" => {
             let script = head(&exec, HEAD).unwrap_or_default();
-            let named = interpreter(&script);
+            // A root of its own has its own interpreters.
+            let named = interpreter(&script).filter(|_| spec.root.is_none());
             let lacking = named.map(|path| explain::installations(spec, &path));
             let lacking = lacking.unwrap_or_default();
             ExecuteError::Start { exec, source, lacking }

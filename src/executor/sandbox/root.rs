@@ -4,20 +4,23 @@
 //! grants builds its own, since its mount points must not be visible to others.
 
 use std::fs::{self, File};
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use rustix::mount::{MountFlags, UnmountFlags, mount_bind_recursive, unmount};
 use rustix::process::{chdir, pivot_root};
 
+use super::image;
 use super::mounts::{
     NEW, OLD, QUIET, SYSTEM, StepError, VERIFY, at, below, bind_read_only, directory, memory,
-    restrict,
+    opened, restrict,
 };
 use super::spec::{self, Bind, COMPUTATION, HOME, INPUTS, Mode, OUTPUTS, SandboxSpec, TMP};
 use super::system::Part;
 use crate::executor::verified::open_verified;
+
+/// The directories that every execution has, beside parts of the system.
+const OWN: [&str; 5] = [COMPUTATION, INPUTS, OUTPUTS, TMP, HOME];
 
 /// The root that is ready, in the launcher's own mount namespace.
 #[derive(Debug)]
@@ -30,7 +33,7 @@ pub(super) struct Ready {
 impl Ready {
     /// Makes the mount points of what each execution has, beside parts of the system.
     pub(super) fn with(parts: Vec<Part>) -> Result<Self, StepError> {
-        furnish(SYSTEM, &parts)?;
+        furnish(SYSTEM, parts.iter())?;
         Ok(Self { parts, inputs: Vec::new() })
     }
 
@@ -63,10 +66,15 @@ impl Ready {
             SYSTEM
         } else {
             memory(NEW, c"mode=0755")?;
-            furnish(NEW, &self.parts)?;
-            for name in mounted(&self.parts) {
+            let has_root = spec.root.is_some();
+            let parts = || self.parts.iter().filter(|part| !has_root || !part.is_program());
+            furnish(NEW, parts())?;
+            for name in mounted(parts()) {
                 let (source, target) = (below(SYSTEM, name), below(NEW, name));
                 mount_bind_recursive(source, &target).map_err(at("bind", target))?;
+            }
+            if has_root {
+                image::show(spec, OWN.into_iter().map(Path::new).chain(parts().map(Part::name)))?;
             }
             NEW
         };
@@ -78,9 +86,8 @@ impl Ready {
 }
 
 /// Makes the links of a root, and the directories where something is mounted.
-fn furnish(root: &str, parts: &[Part]) -> Result<(), StepError> {
-    let own = [COMPUTATION, INPUTS, OUTPUTS, TMP, HOME].map(Path::new);
-    for name in own.into_iter().chain(mounted(parts)) {
+fn furnish<'a>(root: &str, parts: impl Iterator<Item = &'a Part> + Clone) -> Result<(), StepError> {
+    for name in OWN.into_iter().map(Path::new).chain(mounted(parts.clone())) {
         directory(root, name)?;
     }
     for part in parts {
@@ -93,8 +100,8 @@ fn furnish(root: &str, parts: &[Part]) -> Result<(), StepError> {
     Ok(())
 }
 
-fn mounted(parts: &[Part]) -> impl Iterator<Item = &Path> {
-    parts.iter().filter_map(|part| match part {
+fn mounted<'a>(parts: impl Iterator<Item = &'a Part>) -> impl Iterator<Item = &'a Path> {
+    parts.filter_map(|part| match part {
         Part::Mounted(name) => Some(name.as_path()),
         Part::Link { .. } => None,
     })
@@ -103,11 +110,9 @@ fn mounted(parts: &[Part]) -> impl Iterator<Item = &Path> {
 /// Shows a path of the host.
 fn bind(root: &str, bind: &Bind) -> Result<(), StepError> {
     let (path, target) = (below(OLD, &bind.source), below(root, &bind.target));
-    let verified =
-        bind.id.map(|id| open_verified(&path, id)).transpose().map_err(at(VERIFY, &bind.source))?;
-    // The file that is open, whatever has its name by now.
-    let open = |fd: &OwnedFd| below(OLD, Path::new(&format!("/proc/self/fd/{}", fd.as_raw_fd())));
-    let source = verified.as_ref().map_or_else(|| path.clone(), open);
+    let verified = bind.id.map(|id| open_verified(&path, id)).transpose();
+    let verified = verified.map_err(at(VERIFY, &bind.source))?;
+    let source = verified.as_ref().map_or_else(|| path.clone(), opened);
     if fs::symlink_metadata(&target).is_err() {
         let about = source.metadata().map_err(at("find", &bind.source))?;
         if about.is_dir() {

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
+use std::mem;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -67,6 +68,8 @@ pub(in crate::executor) struct SandboxSpec {
     pub(super) log: OsString,
     /// Whether each input is a directory.
     pub(super) inputs: Vec<bool>,
+    /// The number of the input that is the root, in place of the host's programs and libraries.
+    pub(super) root: Option<usize>,
     /// In the order of their targets.
     pub(super) binds: Vec<Bind>,
 }
@@ -85,6 +88,7 @@ impl SandboxSpec {
             Bind::verified(Mode::Write, work, TMP.into()),
         ];
         let mut binds = Vec::from(own);
+        let root = access.root().map(|label| label.number);
         let names =
             |dir: &str, count| -> Vec<PathBuf> { (0..count).map(|at| name(dir, at)).collect() };
         let inside = names(INPUTS, inputs.len());
@@ -96,9 +100,9 @@ impl SandboxSpec {
             match rule {
                 Rule::Read(path) => binds.push(Bind::granted(Mode::Read, path)?),
                 Rule::Write(path) => binds.push(Bind::granted(Mode::Write, path)?),
-                Rule::Network => binds.extend(resolver()),
-                // The launcher has them.
-                Rule::Env(_) | Rule::Device(_) => {}
+                Rule::Network => binds.extend(resolver(root.is_some())),
+                // The launcher has the devices. The others are in the environment, and in the root.
+                Rule::Device(_) | Rule::Env(_) | Rule::Path(_) | Rule::Root(_) => {}
             }
         }
         binds.sort_by(|a, b| a.target.cmp(&b.target));
@@ -113,13 +117,20 @@ impl SandboxSpec {
             stage: stage.clone(),
             log: log.into(),
             inputs: inputs.iter().map(|input| input.digest.is_directory()).collect(),
+            root,
             binds,
         })
     }
 
     /// Whether it shows nothing but what every execution sees: its own directories and its inputs.
     pub(super) fn is_plain(&self) -> bool {
-        self.binds.len() == self.inputs.len() + OWN
+        self.binds.len() == self.inputs.len() + OWN && self.root.is_none()
+    }
+
+    /// The input that is the root.
+    pub(super) fn root(&self) -> Option<&Bind> {
+        let target = name(INPUTS, self.root?);
+        self.binds.iter().find(|bind| bind.target == target)
     }
 
     /// The log, as a path of the host.
@@ -138,6 +149,7 @@ impl SandboxSpec {
         frame.put(&bytes(Some(self.stage.id)));
         frame.put(self.log.as_bytes());
         frame.put(&self.inputs.iter().map(|is_dir| u8::from(*is_dir)).collect::<Vec<_>>());
+        frame.put(self.root.map(|number| number.to_string()).unwrap_or_default().as_bytes());
         let mode = |bind: &Bind| OsStr::new(if bind.mode == Mode::Read { "r" } else { "w" });
         frame.put_all(self.binds.iter().map(mode));
         frame.put_all(self.binds.iter().map(|bind| bind.source.as_os_str()));
@@ -160,6 +172,7 @@ impl SandboxSpec {
         let stage = VerifiedPath { path, id };
         let log = parts.name()?;
         let inputs = parts.bytes()?.iter().map(|is_dir| *is_dir != 0).collect();
+        let root = parts.name()?.to_str().and_then(|number| number.parse().ok());
         let modes = parts.names()?.into_iter();
         let (sources, ids, targets) = (parts.names()?, parts.names()?, parts.names()?);
         let mut binds = Vec::with_capacity(targets.len());
@@ -171,7 +184,7 @@ impl SandboxSpec {
                 target: target.into(),
             });
         }
-        Ok(Some(Self { exec, arguments, environment, stage, log, inputs, binds }))
+        Ok(Some(Self { exec, arguments, environment, stage, log, inputs, root, binds }))
     }
 }
 
@@ -208,11 +221,15 @@ pub(super) fn name(dir: &str, number: usize) -> PathBuf {
     Path::new(dir).join(format!("{number:02}"))
 }
 
-/// The configuration of the name resolver, if it is not in `/etc`.
-fn resolver() -> Option<Bind> {
-    let source = Path::new("/etc/resolv.conf").canonicalize().ok()?;
-    let elsewhere = !source.starts_with("/etc") && !source.starts_with("/usr");
-    elsewhere.then(|| Bind { mode: Mode::Read, target: source.clone(), id: None, source })
+/// The host's configuration of the name resolver: in a root of its own, and where `/etc` has a link to it.
+fn resolver(has_root: bool) -> Vec<Bind> {
+    let find = |name: &str| {
+        let source = Path::new(name).canonicalize().ok()?;
+        let target = if has_root { name.into() } else { source.clone() };
+        let is_shown = target.starts_with("/etc") || target.starts_with("/usr");
+        (has_root || !is_shown).then_some(Bind { mode: Mode::Read, source, id: None, target })
+    };
+    ["/etc/resolv.conf", "/etc/hosts"].into_iter().filter_map(find).collect()
 }
 
 /// The whole environment of an execution.
@@ -225,6 +242,14 @@ fn environment(
         if !passed.iter().any(|(other, _)| other == name) {
             passed.push((name.into(), value.into()));
         }
+    }
+    let path = access.path().map(|label| name(INPUTS, label.number).join("bin"));
+    let mut path: Vec<OsString> = path.map(PathBuf::into_os_string).collect();
+    if !path.is_empty()
+        && let Some((_, value)) = passed.iter_mut().find(|(name, _)| name == "PATH")
+    {
+        path.push(mem::take(value));
+        *value = path.join(OsStr::new(":"));
     }
     passed.sort();
     passed
@@ -244,6 +269,7 @@ mod tests {
             stage: VerifiedPath { path: "/stage".into(), id: (1, u64::MAX) },
             log: "log".into(),
             inputs: vec![false, true],
+            root: Some(1),
             binds: vec![bind(Mode::Read, None), bind(Mode::Write, Some((2, 3)))],
         };
         let mut sent = Vec::new();
@@ -256,7 +282,7 @@ mod tests {
 
     #[test]
     fn the_environment_is_the_same_everywhere_but_for_what_is_granted() {
-        let rules = ["env OMP_*", "env TZ"].map(|line| line.parse().unwrap()).into();
+        let rules = ["OMP_*", "TZ"].map(|name| Rule::Env(name.to_owned())).into();
         let outside = || {
             [("OMP_X", "4"), ("TZ", "CET"), ("SECRET", "x")]
                 .map(|(name, value)| (name.into(), value.into()))

@@ -21,8 +21,8 @@ use super::spec::TMP;
 pub(super) const PROC: &str = "/system/proc";
 
 /// The directories of programs, libraries and their configuration. A link on the host is a link in
-/// the sandbox.
-pub(super) const PROGRAMS: [&str; 13] = [
+/// the sandbox. A root that `access` names takes their place.
+pub(super) const PROGRAMS: [&str; 11] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -34,9 +34,10 @@ pub(super) const PROGRAMS: [&str; 13] = [
     "/nix/store",
     "/gnu/store",
     "/run/current-system",
-    "/sys/devices/system/cpu",
-    "/sys/devices/system/node",
 ];
+
+/// Directories that describe processors and memory.
+pub(super) const HARDWARE: [&str; 2] = ["/sys/devices/system/cpu", "/sys/devices/system/node"];
 
 /// The devices that do no harm.
 pub(crate) const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
@@ -58,6 +59,20 @@ pub(super) enum Part {
     Mounted(PathBuf),
 }
 
+impl Part {
+    /// Its path.
+    pub(super) fn name(&self) -> &Path {
+        match self {
+            Self::Link { name, .. } | Self::Mounted(name) => name,
+        }
+    }
+
+    /// Whether it is of the host's programs and libraries.
+    pub(super) fn is_program(&self) -> bool {
+        PROGRAMS.iter().any(|name| self.name() == Path::new(name))
+    }
+}
+
 /// Moves a launcher, which has a mount namespace, into a file system of its own.
 pub(super) fn prepare(devices: &[PathBuf]) -> Result<Vec<Part>, StepError> {
     let everything = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
@@ -71,7 +86,7 @@ pub(super) fn prepare(devices: &[PathBuf]) -> Result<Vec<Part>, StepError> {
     memory(SYSTEM, c"mode=0755")?;
     let name = Path::new("/var/tmp");
     let mut parts = vec![Part::Link { name: name.into(), to: relative(name, Path::new(TMP)) }];
-    for name in PROGRAMS.map(Path::new) {
+    for name in PROGRAMS.iter().chain(&HARDWARE).map(Path::new) {
         let host = below(OLD, name);
         let Ok(about) = host.symlink_metadata() else {
             continue;

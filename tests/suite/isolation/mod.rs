@@ -5,6 +5,7 @@
 mod access;
 mod ends;
 mod reach;
+pub(crate) mod roots;
 mod sight;
 
 use std::io::{self, Write};

@@ -34,6 +34,17 @@ const CHANGES: &[(&str, &str, &[&str])] = &[
         &["computations/add/access = # all of it is wrong\nnet\nread opt/tool\n\
            write /a/../b\nenv 1\nnetwork of the host\ndevice /etc/passwd\n"],
     ),
+    (
+        "access-of-inputs",
+        BASE,
+        &[
+            "computations/add/inputs = system\ntools\n",
+            "computations/add/access = root sytem\nroot system\n# another one\nroot tools\n\
+             path tools\npath nothing\npath\n",
+            "computations/mul/inputs = a\na\n",
+            "computations/mul/access = path a\n",
+        ],
+    ),
     ("exec-elsewhere", BASE, &["- computations/add/exec", "computations/add/exec -> ../mul/exec"]),
     ("not-a-directory", BASE, &["- workflow/inputs", "workflow/inputs = "]),
     ("link-to-a-file", BASE, &["- workflow/inputs/01-x", "workflow/inputs/01-x -> ../kind"]),

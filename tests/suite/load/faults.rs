@@ -118,10 +118,11 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
     assert!(all.remove("Head"));
     // These need another user, another revision, something to be executed, filters, and files that
     // are ignored or uncommitted, or texts of inputs: see run/uncommitted.rs, run/at.rs, isolation/access.rs,
-    // run/looking.rs, run/own_files.rs and run/templates.rs.
+    // isolation/roots.rs, run/looking.rs, run/own_files.rs and run/templates.rs.
     assert!(all.remove("Untrusted"));
     assert!(all.remove("Snapshot"));
     assert!(all.remove("NotHere"));
+    assert!(all.remove("Exposed"));
     assert!(all.remove("Filtered"));
     assert!(all.remove("Converted"));
     assert!(all.remove("UncommittedFile"));
@@ -130,5 +131,5 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
     assert!(all.remove("Moved"));
     assert_eq!(told, all);
     odd.extend(["Ignored", "Uncommitted"].map(str::to_owned));
-    assert_eq!(odd, variants("load/problems.rs", "WarningKind"));
+    assert_eq!(odd, variants("load/warnings.rs", "WarningKind"));
 }
