@@ -37,7 +37,7 @@ pub(crate) fn project() -> Lab {
 }
 
 /// The arguments of `ce-run` that the README of an example says.
-fn command(example: &Path) -> String {
+pub(crate) fn command(example: &Path) -> String {
     let readme = fs::read_to_string(example.join("README.md")).unwrap();
     let command = readme.lines().find_map(|line| line.strip_prefix("ce-run "));
     command.unwrap().replace("STORAGE", "../storage")
@@ -51,19 +51,19 @@ fn as_the_readme_says<'a>(lab: &'a Lab, name: &str, from: &str, to: &str) -> Ran
     lab.run("ce-run", &command.split(' ').collect::<Vec<_>>()).exit(0)
 }
 
-fn example(lab: &Lab, name: &str) -> PathBuf {
+pub(crate) fn example(lab: &Lab, name: &str) -> PathBuf {
     lab.path("task/tasks-example").join(name)
 }
 
 /// The paths that are named at the end.
-fn outputs<'a>(ran: &'a Ran<'_>) -> Vec<&'a str> {
+pub(crate) fn outputs<'a>(ran: &'a Ran<'_>) -> Vec<&'a str> {
     let (_, outputs) = ran.stdout.split_once("Task outputs are:\n").unwrap();
     outputs.lines().map(str::trim).collect()
 }
 
 /// The files named at the end hold what is expected.
 #[track_caller]
-fn gives_what_is_expected(lab: &Lab, example: &Path, ran: &Ran<'_>) {
+pub(crate) fn gives_what_is_expected(lab: &Lab, example: &Path, ran: &Ran<'_>) {
     let (expected, outputs) = (example.join("expected"), outputs(ran));
     assert_eq!(outputs.len(), fs::read_dir(&expected).unwrap().count());
     for (number, path) in outputs.iter().enumerate() {

@@ -12,6 +12,7 @@ mod diff;
 mod directories;
 mod doctor;
 mod documents;
+mod environments;
 mod examples;
 mod executors;
 mod explain;
