@@ -104,6 +104,43 @@ fn nile_gives_what_is_expected_with_ten_calls() {
     }
 }
 
+/// The names of all outputs and records in a storage. They have the hashes of all that is read.
+fn results(storage: &Path) -> Vec<PathBuf> {
+    let entries = walkdir::WalkDir::new(storage).min_depth(4).max_depth(4).sort_by_file_name();
+    let paths = entries.into_iter().map(|entry| entry.unwrap().into_path());
+    let names = paths.map(|path| path.strip_prefix(storage).unwrap().to_owned());
+    names.filter(|name| name.to_string_lossy().starts_with("c_")).collect()
+}
+
+#[test]
+fn genomics_finds_the_variants_that_are_there() {
+    let lab = project();
+    let ran = as_the_readme_says(&lab, "genomics", "", "").says("11 calls: 11 executed\n");
+    let (expected, outputs) = (example(&lab, "genomics").join("expected/00"), outputs(&ran));
+    let expected = fs::read_to_string(expected).unwrap();
+    golden::same("the report", &expected, &lab.stored(outputs[0]));
+    assert!(lab.stored(outputs[1]).starts_with("<svg "));
+
+    let samples = "tasks-example/genomics/data/samples.tsv";
+    let text = fs::read_to_string(lab.path("task").join(samples)).unwrap();
+    let changed = text.replacen("cedar\t103", "cedar\t203", 1);
+    assert_ne!(changed, text);
+    fs::write(lab.path("data/changed"), changed).unwrap();
+    as_the_readme_says(&lab, "genomics", samples, "../data/changed")
+        .says("11 calls: 5 found, 6 executed\n");
+    as_the_readme_says(&lab, "genomics", samples, &format!("-p quality=25 {samples}"))
+        .says("11 calls: 10 found, 1 executed\n");
+}
+
+#[test]
+fn genomics_has_no_paths_in_its_results() {
+    let [isolated, plain] = [project().isolated(), project()].map(|lab| {
+        as_the_readme_says(&lab, "genomics", "", "").says("11 calls: 11 executed\n");
+        results(&lab.path("storage"))
+    });
+    assert_eq!(isolated, plain);
+}
+
 /// Counts the primes of a range; the README's own takes a while.
 fn primes(range: &str) -> String {
     let lab = project();
