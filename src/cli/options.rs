@@ -312,7 +312,7 @@ impl PathArgs {
         for (at, file) in open.into_iter().zip(files) {
             inputs[at] = Some(InputSource::from(*file));
         }
-        check_inputs(task, &inputs)?;
+        check_inputs(task, &inputs, &storage)?;
         check_repositories(task, &self.repositories)?;
         Ok(Given { storage, inputs, repositories: self.repositories.clone() })
     }
@@ -351,11 +351,11 @@ fn check_repositories(task: &Task, named: &[(String, PathBuf)]) -> Result<(), Er
     Ok(())
 }
 
-/// Sees to it that each input of the task that is a file can be read.
-fn check_inputs(task: &Task, sources: &[Option<InputSource>]) -> Result<(), Error> {
+/// Sees to it that each input of the task that is a file can be read, and that the storage is in none.
+fn check_inputs(task: &Task, sources: &[Option<InputSource>], storage: &Path) -> Result<(), Error> {
     for (name, source) in task.inputs.iter().zip(sources) {
         let Some(InputSource::File(path)) = source else { continue };
-        readable(path).map_err(|source| Error::Input {
+        readable(path, storage).map_err(|source| Error::Input {
             name: name.to_string(),
             path: path.display().to_string(),
             source,
@@ -364,8 +364,19 @@ fn check_inputs(task: &Task, sources: &[Option<InputSource>]) -> Result<(), Erro
     Ok(())
 }
 
-fn readable(path: &Path) -> io::Result<()> {
+fn readable(path: &Path, storage: &Path) -> io::Result<()> {
     let metadata = fs::metadata(path)?;
+    if metadata.is_dir() {
+        // A storage that does not exist yet is in the directory that it will be in.
+        let mut places = storage.ancestors();
+        let place = places.find_map(|place| match place.as_os_str().is_empty() {
+            true => Path::new(".").canonicalize().ok(),
+            false => place.canonicalize().ok(),
+        });
+        if place.is_some_and(|place| path.canonicalize().is_ok_and(|it| place.starts_with(it))) {
+            return Err(io::Error::other("the storage is, or would be, in that directory"));
+        }
+    }
     // Opening a pipe would wait for its writer.
     if metadata.is_file() { fs::File::open(path).map(drop) } else { Ok(()) }
 }

@@ -56,12 +56,12 @@ fn the_number_of_inputs_must_be_the_tasks() {
 }
 
 #[test]
-fn an_input_must_be_a_file_that_can_be_read() {
+fn an_input_must_be_there_to_be_read() {
     let lab = lab();
     lab.run("ce-run", &["../storage", "../data/x", "../nowhere"])
         .exit(2)
         .complains("run/arguments/nowhere.err");
-    lab.run("ce-run", &["../storage", "../data", "../data/x"])
+    lab.run("ce-run", &["../storage", "..", "../data/x"])
         .exit(2)
         .complains("run/arguments/directory.err");
     lab.run("ce-run", &["-n", "../storage", "../data/x/y", "../data/x"])
