@@ -80,6 +80,7 @@ impl ValueError {
         match self {
             Self::Source(error) => error.hint(),
             Self::Storage(error) => error.hint().map(str::to_owned),
+            Self::Member(error) => error.hint(),
             Self::Revision { .. } | Self::Directory(_) => {
                 Some("write a commit id, a tag or a branch".to_owned())
             }
@@ -88,7 +89,7 @@ impl ValueError {
                 let update = "git submodule update --init --recursive";
                 Some(format!("{update} in the repository {repository}"))
             }
-            Self::Git(_) | Self::Unreadable { .. } | Self::Entry { .. } | Self::Member(_) => None,
+            Self::Git(_) | Self::Unreadable { .. } | Self::Entry { .. } => None,
         }
     }
 }

@@ -50,6 +50,7 @@ impl DiffReport<'_> {
         self.tree_differences(out)?;
         self.divergent_calls(out)?;
         self.workflow_differences(out)?;
+        self.file_differences(out)?;
         let mut outputs = outputs.iter().enumerate();
         outputs.try_for_each(|(at, output)| self.text(&self.name(at, output), output, out))
     }
@@ -115,6 +116,18 @@ impl DiffReport<'_> {
             let path = labels.map(harmless).collect::<Vec<_>>().join(" / ");
             let [one, other] = [0, 1].map(|at| self.sides[at].node(difference_at.nodes[at]));
             writeln!(out, "  {path}: {one} -> {other}")?;
+        }
+        Ok(())
+    }
+
+    fn file_differences(&self, out: &mut dyn Write) -> io::Result<()> {
+        for (at, difference) in compare::file_differences(self.sides).enumerate() {
+            if at == 0 {
+                writeln!(out, "\nother files of the task:")?;
+            }
+            let [old, new] =
+                difference.contents.map(|it| format!("{} {}", size(it.total()), it.sha1.short()));
+            writeln!(out, "  {}: {old} -> {new}", harmless(difference.path.as_str()))?;
         }
         Ok(())
     }

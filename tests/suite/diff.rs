@@ -159,3 +159,20 @@ fn wrong_versions_are_refused() {
     lab.run("ce", &["diff", "HEAD"]).exit(2).says("no storage is given");
     assert!(lab.storage().is_empty());
 }
+
+#[test]
+fn entries_of_directories_and_files_of_the_task_that_differ_are_listed() {
+    let lab = Lab::task("Inputs: 'x'\n(list MEMBER('all' (make OWN('n'))) INPUT('x'))")
+        .computation(
+            "make",
+            "n",
+            "parts/",
+            r#"mkdir "$2/all" && cp "$1" "$2/all/n" && echo >"$2/a""#,
+        )
+        .computation("list", "all x", "copy/", r#"cp "$1/n" "$3/n"; echo >"$3/same""#)
+        .file("n", "1\n")
+        .commit()
+        .file("n", "22\n")
+        .commit_again();
+    diff(&lab, &["HEAD~1..HEAD"]).exit(0).prints("diff/directories.txt");
+}

@@ -13,7 +13,7 @@ use crate::digest::Digest;
 use crate::evaluate::Evaluation;
 use crate::git::ChangeLog;
 use crate::plan::{CallId, Source, Step};
-use crate::task::name::{ComputationName, TreeName};
+use crate::task::name::{ComputationName, TaskPath, TreeName};
 use crate::task::workflow::{Argument, Node, NodeId};
 
 /// The comparison of two outputs of the same number.
@@ -207,6 +207,29 @@ pub fn workflow_differences(sides: [&Evaluation; 2]) -> Vec<WorkflowDifference> 
     differences
 }
 
+/// A file that both tasks read at the same path, with other contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskFileDifference<'a> {
+    /// Its path in the task.
+    pub path: &'a TaskPath,
+    /// The contents on each side.
+    pub contents: [Digest; 2],
+}
+
+/// Returns the files that both tasks read at the same path, with other contents.
+pub fn file_differences<'a>(
+    [one, other]: [&'a Evaluation; 2],
+) -> impl Iterator<Item = TaskFileDifference<'a>> {
+    let files = |side: &'a Evaluation| {
+        side.task.files.iter().map(|it| it.path.written()).zip(&side.files.own)
+    };
+    files(one).filter_map(move |(path, old)| {
+        let (_, new) = files(other).find(|(it, _)| *it == path)?;
+        let contents = [old.file.digest, new.file.digest];
+        (contents[0] != contents[1]).then_some(TaskFileDifference { path, contents })
+    })
+}
+
 /// Whether two nodes pass up the same known outputs.
 fn are_same([one, other]: [&Evaluation; 2], [a, b]: [NodeId; 2]) -> bool {
     let (a, b) = (one.passes(a), other.passes(b));
@@ -236,6 +259,9 @@ fn pairs(
         (Node::Tree { tree: a, .. }, Node::Tree { tree: b, .. }) => {
             let names = [&one.task.trees[a.index()], &other.task.trees[b.index()]];
             (names[0].name == names[1].name).then(inputs).flatten()
+        }
+        (Node::Member { path: a, .. }, Node::Member { path: b, .. }) => {
+            (a == b).then(inputs).flatten()
         }
         (Node::Input(a), Node::Input(b)) => {
             (one.task.inputs[a.index()] == other.task.inputs[b.index()]).then(Vec::new)

@@ -6,7 +6,7 @@ use super::{Storage, Stored};
 use crate::manifest::{Manifest, ManifestError, ManifestMember};
 use crate::storage::disk::{Result, SeenValue, StorageError};
 use crate::storage::records::Stamp;
-use crate::task::name::MemberPath;
+use crate::task::name::{MemberPath, nearest};
 
 /// The reason why a value has no such member.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +18,8 @@ pub enum MemberError {
         path: MemberPath,
         /// The directory.
         directory: PathBuf,
+        /// A path in it that may be meant.
+        nearest: Option<String>,
     },
     /// The value is a file.
     #[error("there is no {path} in {}, which is a file", file.display())]
@@ -46,6 +48,22 @@ pub enum MemberError {
     /// The storage cannot be read.
     #[error(transparent)]
     Storage(#[from] StorageError),
+}
+
+impl MemberError {
+    /// A hint for the user.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Missing { nearest: Some(nearest), .. } => {
+                Some(format!("did you mean {nearest}?"))
+            }
+            Self::Missing { directory, .. } => {
+                Some(format!("ls {} shows what is there", directory.display()))
+            }
+            Self::Storage(error) => error.hint().map(str::to_owned),
+            Self::NotADirectory { .. } | Self::Refused { .. } | Self::Name { .. } => None,
+        }
+    }
 }
 
 impl Storage {
@@ -91,7 +109,10 @@ impl Storage {
             MemberError::Refused { directory: shown.join(path.as_str()), source }
         })?;
         let Some(ManifestMember { path: own, digest }) = found else {
-            return Err(MemberError::Missing { path: path.clone(), directory: shown });
+            let paths = manifest.entries().iter().filter_map(|it| str::from_utf8(&it.path).ok());
+            let paths: Vec<String> = paths.map(str::to_owned).collect();
+            let nearest = nearest(path.as_str(), &paths);
+            return Err(MemberError::Missing { path: path.clone(), directory: shown, nearest });
         };
         let Ok(own) = std::str::from_utf8(&own) else {
             return Err(MemberError::Name { path: path.clone(), directory: shown });

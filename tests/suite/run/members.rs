@@ -53,6 +53,7 @@ fn a_member_that_is_not_there_is_an_error_of_the_call() {
         let lab = lab(member);
         let ran = lab.ce_run(&[]).exit(1).called(vec!["split"]);
         assert_eq!(complaint(&ran), format!("there is no {member} in the directory"));
+        assert!(ran.stderr.contains("try: "), "{}", ran.stderr);
         let ran = lab.ce_run(&["-n"]).exit(1).called(vec![]);
         assert_eq!(complaint(&ran), format!("there is no {member} in the directory"));
     }
