@@ -8,7 +8,9 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use compeval::executor::{Completion, Ended, ExecuteError, Executor, Invocation, Ticket, Usage};
+use compeval::executor::{
+    Completion, Ended, ExecuteError, Executor, Invocation, Local, Ticket, Usage,
+};
 use compeval::session::Exit;
 use compeval::storage::{Durability, Storage, Survey, Unrecorded};
 use jiff::Timestamp;
@@ -298,4 +300,18 @@ fn an_invocation_that_is_written_down_leads_to_the_same_result() {
     });
     let evaluated = world.evaluate(Some(&other), 2, 0);
     assert_eq!((evaluated.exit, evaluated.outputs), (Exit::Done, expected));
+}
+
+#[test]
+fn an_executor_that_isolates_nothing_refuses_a_root() {
+    let lab = Lab::task("Inputs: 'x'\n(look INPUT('x'))[0]").computation("look", "x", "b", "");
+    let lab = lab.file("computations/look/access", "root x\n").commit();
+    fs::remove_file(lab.path("data/x")).unwrap();
+    fs::create_dir(lab.path("data/x")).unwrap();
+    let world = World::load(&lab);
+    let evaluated = world.evaluate(Some(&Local::new(NonZeroUsize::MIN, None)), 1, 0);
+    assert_eq!((evaluated.exit, evaluated.tally.unfinished), (Exit::Missing, 1));
+    let why = "it was refused: its root is the input x, and it is not isolated";
+    assert!(evaluated.text.contains(why), "{}", evaluated.text);
+    assert!(lab.called().is_empty());
 }
