@@ -62,6 +62,11 @@ pub(super) fn lacking(spec: &SandboxSpec, log: &str, exists: impl Fn(&Path) -> b
     rules
 }
 
+/// Whether an execution has a root of its own that has such a path.
+fn is_in_root(spec: &SandboxSpec, path: &Path) -> bool {
+    spec.root().is_some_and(|root| below(&root.source, path).symlink_metadata().is_ok())
+}
+
 /// The line that would grant a path, if that is what lacks.
 fn rule(
     spec: &SandboxSpec,
@@ -74,15 +79,15 @@ fn rule(
     // The directory for temporary files shows nothing of the host's.
     let shown = bound.is_some_and(|bind| bind.target != Path::new(TMP))
         || PROGRAMS.iter().chain(&HARDWARE).chain(&OWN).any(|part| path.starts_with(part))
-        || spec.root().is_some_and(|root| below(&root.source, path).symlink_metadata().is_ok());
+        || is_in_root(spec, path);
     let written = bound.is_some_and(|bind| bind.mode == Mode::Write) || path.starts_with(MEMORY);
     let own = [COMPUTATION, INPUTS].iter().any(|part| path.starts_with(part));
     let there = |path: &Path| exists(path).then(|| path.to_owned());
     if read_only {
         // A file that is yet to be made is made in a directory.
         let place = there(path).or_else(|| there(path.parent()?))?;
-        let root = place == Path::new("/");
-        return (!written && !own && !root).then_some(Rule::Write(place));
+        let fixed = own || place == Path::new("/") || is_in_root(spec, &place);
+        return (!written && !fixed).then_some(Rule::Write(place));
     }
     match path.strip_prefix("/dev") {
         Ok(device) if !path.starts_with(MEMORY) => {

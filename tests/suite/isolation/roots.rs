@@ -44,7 +44,7 @@ fn lab(access: &str, script: &str) -> Option<Lab> {
     }
     let lab = Lab::task("Inputs: 'x', 'system'\n(look INPUT('x') INPUT('system'))[0]").isolated();
     fs::remove_file(lab.path("data/system")).unwrap();
-    install(&lab.path("data/system"), &["sh", "ls", "cat"]);
+    install(&lab.path("data/system"), &["sh", "ls", "cat", "chmod", "rm"]);
     let place = lab.path("").display().to_string();
     let here = |text: &str| text.replace("LAB", place.trim_end_matches('/'));
     let lab = lab.computation("look", "x system", "b", &here(script));
@@ -99,6 +99,7 @@ fn nothing_of_a_root_can_be_changed() {
     let script = r#"exec >"$3" 2>&1
         for path in /new /etc/new /etc/passwd /usr/bin/sh /usr/new /home/new /home/ada/x /var/new /var/lib/new; do
             echo x >"$path"; done
+        chmod -R 777 /etc /usr /var /home/ada; rm /etc/passwd
         for path in /tmp/x "$HOME/x" /dev/shm/x; do echo x >"$path" && echo wrote; done"#;
     let Some(lab) = lab("", script) else { return };
     for name in ["etc/passwd", "home/ada/x", "var/lib/x"] {
@@ -111,8 +112,11 @@ fn nothing_of_a_root_can_be_changed() {
     let lab = lab.commit();
     super::sight::as_each_user(&lab, |user| {
         let said = super::sight::evaluate(&lab, user);
-        let [refused, wrote] = ["cannot create", "wrote"].map(|it| said.matches(it).count());
-        assert_eq!((refused, wrote), (9, 3), "{said}");
+        let [created, changed, removed, wrote] =
+            ["cannot create", "chmod: changing", "rm: cannot remove", "wrote"]
+                .map(|it| said.matches(it).count());
+        assert_eq!((created, removed, wrote), (9, 1, 3), "{said}");
+        assert!(changed > 9 && !said.contains("denied"), "{said}");
     });
 }
 
@@ -295,7 +299,9 @@ fn a_root_without_what_is_needed_is_told() {
         "try: its root, the input system, has no /usr/bin/python3, which the first line of exec names",
     );
     // A path of the host does not matter to it.
-    let lab = script(lab, "#!/bin/sh\ncat /usr/share/doc /nowhere /etc/passwd\nexit 1\n");
+    let lab = script(lab, "#!/bin/sh\ncat /usr/share/doc /var/lib /etc/passwd; echo >/etc/new\n");
+    put(&lab, "var/lib/x", "");
+    put(&lab, "etc/x", "");
     assert!(!lab.ce_run(&[]).exit(1).stderr.contains("try:"));
     for file in walkdir::WalkDir::new(lab.path("data/system/usr")).into_iter().flatten() {
         if file.file_name().to_string_lossy().starts_with("ld-") {
