@@ -6,6 +6,7 @@ mod damage;
 mod faults;
 mod hits;
 mod inputs;
+mod names;
 mod publish;
 mod reading;
 mod refused;
