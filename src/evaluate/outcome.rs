@@ -119,9 +119,12 @@ impl CallError {
 }
 
 impl Outcome {
-    /// A call that failed before it could print anything.
+    /// A call that failed before it could print anything, or was interrupted while a value was read.
     pub(super) fn failed(name: ResultName, error: impl Into<CallError>) -> Self {
         let error = Box::new(error.into());
+        if let CallError::Storage(StorageError::Interrupted) = *error {
+            return Self::Interrupted(name);
+        }
         let hint = error.hint();
         Self::Failed { name, error, log: None, hint }
     }

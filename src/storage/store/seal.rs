@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use super::call::Call;
 use super::{Sealed, Stage, WritableArea};
@@ -190,15 +191,16 @@ impl<'p> Made<'p> {
 }
 
 impl super::Storage {
-    /// Makes a directory read-only, but for its top, and hashes it.
+    /// Makes a directory read-only, but for its top, and hashes it. What has been made is kept even if somebody
+    /// asks to stop.
     fn seal_made(&self, made: Made<'_>) -> Result<Published, PublishError> {
-        let Self { root, ingest, .. } = self;
+        let (root, never) = (&self.root, AtomicBool::new(false));
         made.check_directory(self)?;
         let sealed = root.disk.seal_directory(made.path);
-        let scan = sealed.and_then(|()| root.disk.scan(made.path, &ingest.stop));
+        let scan = sealed.and_then(|()| root.disk.scan(made.path, &never));
         let scan = scan.map_err(|error| made.refused(error))?;
         let scan = scan.ok_or_else(|| StorageError::Moved(made.path.to_owned()))?;
-        let read = scan.read(&ingest.stop, ingest.done());
+        let read = scan.read(&never, &AtomicU64::new(0));
         let manifest =
             read.map_err(|error| made.refused(StorageError::of_directory(made.path, error)))?;
         let digest = manifest.digest();
@@ -209,11 +211,11 @@ impl super::Storage {
 
     /// Copies a directory.
     fn copy_made(&self, made: Made<'_>, to: &Path) -> Result<(), PublishError> {
-        let Self { root, ingest, .. } = self;
+        let (root, never) = (&self.root, AtomicBool::new(false));
         made.check_directory(self)?;
-        let scan = root.disk.scan(made.path, &ingest.stop).map_err(|error| made.refused(error))?;
+        let scan = root.disk.scan(made.path, &never).map_err(|error| made.refused(error))?;
         let scan = scan.ok_or_else(|| StorageError::Moved(made.path.to_owned()))?;
-        let copied = root.disk.copy_directory(&scan, to, &ingest.stop, ingest.done());
+        let copied = root.disk.copy_directory(&scan, to, &never, &AtomicU64::new(0));
         copied.map(drop).map_err(|error| made.refused(error))
     }
 }

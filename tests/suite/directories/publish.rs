@@ -209,3 +209,18 @@ fn what_may_still_be_written_to_is_copied() {
     lab.ce_run(&[]).exit(0).says("2 found");
     is_sound(&lab);
 }
+
+/// Whoever asks to stop gets what has just been finished, as with files, and no failure.
+#[test]
+fn a_call_that_ends_while_the_run_is_interrupted_has_not_failed() {
+    for (output, script) in [("file", r#"echo 1 >"$2""#), ("tree/", r#"echo 1 >"$2/f""#)] {
+        let script = format!(
+            "trap 'told=1' TERM; kill -INT $PPID; until [ \"$told\" ]; do :; done\n{script}"
+        );
+        let lab = Lab::task("Inputs: 'x'\n(make INPUT('x'))[0]")
+            .computation("make", "a", output, &script)
+            .commit();
+        lab.ce_run(&[]).exit(130).says("1 call: 1 executed");
+        is_sound(&lab);
+    }
+}
