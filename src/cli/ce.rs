@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use super::{
     Bisect, Check, Diff, Doctor, Edit, Explain, Gc, Init, Log, Pin, PrintManifest, Run, Show, Sym,
-    Tool, Verify, Viz, WriteText,
+    Tool, Verify, Viz, WriteText, complete,
 };
 use crate::exit::Exit;
 use crate::session::Error;
@@ -96,10 +96,7 @@ impl Tool for Ce {
             Command::Pin(pin) => pin.run(out),
             Command::Manifest(manifest) => manifest.run(out),
             Command::Completions { shell, program } => {
-                let mut command = program.command();
-                let name = command.get_name().to_owned();
-                let mut text = Vec::new();
-                clap_complete::generate(*shell, &mut command, name, &mut text);
+                let text = complete::script(*shell, program.command());
                 out.write_all(&text).map_err(Error::Output)?;
                 Ok(Exit::Done)
             }

@@ -58,7 +58,7 @@ pub struct Gc {
     repositories: bool,
 
     /// Forget a recorded repository, given by its ID or path, and do nothing else
-    #[arg(long, value_name = "REPOSITORY", conflicts_with_all = OTHERS)]
+    #[arg(long, value_name = "REPOSITORY", conflicts_with_all = OTHERS, value_hint = clap::ValueHint::DirPath)]
     forget: Vec<String>,
 
     /// The directory that keeps all results

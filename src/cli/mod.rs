@@ -5,6 +5,7 @@
 mod bisect;
 mod ce;
 mod check;
+mod complete;
 mod diff;
 mod doctor;
 mod edit;
@@ -67,7 +68,8 @@ pub trait Tool: clap::Parser {
 pub fn main<T: Tool>() -> ExitCode {
     executor::put_in_order();
     let hidden = executor::hidden(std::env::args_os().skip(1))
-        .or_else(|| crate::doctor::hidden(std::env::args_os().skip(1)));
+        .or_else(|| crate::doctor::hidden(std::env::args_os().skip(1)))
+        .or_else(|| complete::hidden(&T::command, std::env::args_os().skip(1)));
     if let Some(code) = hidden {
         return code;
     }

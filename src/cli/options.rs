@@ -42,8 +42,12 @@ impl Dirty {
 /// The directory of a task that a directory is or is in: the nearest one in the same work tree that holds a
 /// workflow. Without any, it is the directory itself.
 pub(super) fn task_dir() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new()
-        .map(|dir| git::around(&dir, |it| it.join("workflow").is_dir()).unwrap_or(dir))
+    PathBufValueParser::new().map(task_around)
+}
+
+/// See [`task_dir`].
+pub(super) fn task_around(dir: PathBuf) -> PathBuf {
+    git::around(&dir, |it| it.join("workflow").is_dir()).unwrap_or(dir)
 }
 
 /// The same of a task that may have no workflow yet, only computations.

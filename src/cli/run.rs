@@ -40,7 +40,7 @@ pub struct Run {
 
     /// Compute a call again although its outputs are there: one of its files, or its name
     /// c_NAME/CCID/INPUTS. The old result is quarantined
-    #[arg(long, value_name = "CALL|FILE", conflicts_with = "dry_run")]
+    #[arg(long, value_name = "CALL|FILE", conflicts_with = "dry_run", value_hint = clap::ValueHint::FilePath)]
     force: Vec<PathBuf>,
 
     #[command(flatten)]

@@ -53,7 +53,7 @@ impl<'a, S: TaskSource> Library<'a, S> {
         let computation = match found {
             Ok(Located::Directory { dir, .. }) => self.read(&dir, name.clone(), findings),
             Ok(Located::File { .. }) | Err(LoadFault::Missing | LoadFault::NotADirectory) => {
-                let nearest = nearest(name.as_str(), &self.names());
+                let nearest = nearest(name.as_str(), &names(self.source));
                 return Err(LoadFault::NoComputation { name: name.into(), nearest });
             }
             Err(fault) => {
@@ -98,18 +98,18 @@ impl<'a, S: TaskSource> Library<'a, S> {
             checked_out,
         })
     }
+}
 
-    /// The names of all computations, as far as they can be read.
-    fn names(&mut self) -> Vec<String> {
-        let library = self.source.task().and_then(|task| self.source.enter(&task, LIBRARY));
-        let Ok(library) = library else { return Vec::new() };
-        let names = self.source.list(&library).unwrap_or_default();
-        names
-            .into_iter()
-            .filter_map(|name| name.into_string().ok())
-            .filter(|name| self.source.enter(&library, name).is_ok())
-            .collect()
-    }
+/// The names of all computations, as far as they can be read.
+pub(super) fn names<S: TaskSource>(source: &mut S) -> Vec<String> {
+    let library = source.task().and_then(|task| source.enter(&task, LIBRARY));
+    let Ok(library) = library else { return Vec::new() };
+    let names = source.list(&library).unwrap_or_default();
+    names
+        .into_iter()
+        .filter_map(|name| name.into_string().ok())
+        .filter(|name| source.enter(&library, name).is_ok())
+        .collect()
 }
 
 /// The path of a computation in a task.

@@ -11,6 +11,7 @@ mod commit;
 mod dir_handle;
 mod library;
 mod maker;
+mod names;
 mod own_files;
 mod problems;
 mod source;
@@ -32,6 +33,7 @@ use std::time::SystemTime;
 
 pub use self::bind::bind;
 use self::library::Library;
+pub use self::names::{computation_names, input_names};
 use self::own_files::OwnFiles;
 use self::problems::Problems;
 pub use self::problems::{Exposed, LoadFault, Problem};

@@ -7,6 +7,7 @@ mod bisect;
 mod budget;
 mod collect;
 mod compat;
+mod completions;
 mod deep;
 mod diff;
 mod directories;

@@ -1,0 +1,158 @@
+//! The values of arguments: revisions, inputs and computations of the task, and what clap knows.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use clap::builder::StyledStr;
+use clap::{Arg, Command, ValueHint};
+
+use super::{Answer, Cursor};
+use crate::cli::options::task_around;
+use crate::git::{Config, references};
+use crate::load::{computation_names, input_names};
+use crate::task::workflow::LIBRARY;
+
+/// Returns what the last one of the words after the name of a program may become.
+pub(super) fn answer(command: &Command, words: &[OsString]) -> Answer {
+    let Some(cursor) = Cursor::find(command, words) else { return Answer::default() };
+    if cursor.is_option() {
+        return Answer { candidates: options(cursor.command), ..Answer::default() };
+    }
+    if cursor.is_subcommand() {
+        return Answer { candidates: subcommands(cursor.command), ..Answer::default() };
+    }
+    let Some(argument) = cursor.argument else { return Answer::default() };
+    let mut answer = cursor.values(argument);
+    answer.lead.insert_str(0, cursor.lead);
+    answer
+}
+
+impl Cursor<'_> {
+    /// What an argument may be. They are known by their identifiers, which are the same in all programs.
+    fn values(&self, argument: &Arg) -> Answer {
+        let takes = |id| self.command.get_arguments().any(|it| it.get_id() == id);
+        match argument.get_id().as_str() {
+            "at" => Answer { candidates: revisions(&self.task()), ..Answer::default() },
+            "good" | "bad" => {
+                let within = self.given("within").unwrap_or_default();
+                Answer { candidates: revisions(&self.task().join(within)), ..Answer::default() }
+            }
+            "versions" => self.versions(),
+            "storage" if takes("inputs") => {
+                let mut answer = self.inputs();
+                let configured = Config::of(&self.task()).and_then(|config| config.storage());
+                if answer.lead.is_empty() && !matches!(configured, Ok(Some(_))) {
+                    answer.paths = "directories";
+                }
+                if self
+                    .given("versions")
+                    .and_then(OsStr::to_str)
+                    .is_some_and(|it| !it.contains(".."))
+                {
+                    answer.candidates.extend(revisions(&self.task()));
+                }
+                answer
+            }
+            "inputs" => self.inputs(),
+            "params" => Answer { lead: String::new(), paths: "", ..self.inputs() },
+            "computation" => Answer { candidates: self.computations(""), ..Answer::default() },
+            "within" => {
+                let candidates = self.computations(&format!("{LIBRARY}/"));
+                Answer { candidates, paths: "directories", ..Answer::default() }
+            }
+            _ => known(argument, self.text),
+        }
+    }
+
+    /// One revision, or the second one of two.
+    fn versions(&self) -> Answer {
+        let lead =
+            self.text.split_once("..").map_or("", |(first, _)| &self.text[..first.len() + 2]);
+        Answer { lead: lead.to_owned(), candidates: revisions(&self.task()), paths: "" }
+    }
+
+    /// The inputs of the task that are not given by name yet, or the file of one of them.
+    fn inputs(&self) -> Answer {
+        let at = self.given("at").and_then(OsStr::to_str);
+        let names = input_names(&self.task(), at);
+        let names: Vec<String> = names.iter().map(|name| format!("{name}=")).collect();
+        if let Some(name) = names.iter().find(|name| self.text.starts_with(*name)) {
+            return Answer { lead: name.clone(), candidates: Vec::new(), paths: "files" };
+        }
+        let is_given = |name: &String| {
+            self.given.iter().any(|(id, value)| {
+                ["storage", "inputs", "params"].contains(id)
+                    && value.as_bytes().starts_with(name.as_bytes())
+            })
+        };
+        let names = names.into_iter().filter(|name| !is_given(name) && !name.starts_with('-'));
+        let candidates = names.map(|name| (name, "input".to_owned())).collect();
+        Answer { lead: String::new(), candidates, paths: "files" }
+    }
+
+    fn computations(&self, lead: &str) -> Vec<(String, String)> {
+        let names = computation_names(&self.task());
+        names.iter().map(|name| (format!("{lead}{name}"), "computation".to_owned())).collect()
+    }
+
+    /// The directory of the task, as the program will find it.
+    fn task(&self) -> PathBuf {
+        // `ce init` makes a task in its directory.
+        let given = self.given("task").map(|dir| (dir, true));
+        let (dir, is_within) =
+            given.or_else(|| Some((self.given("dir")?, false))).unwrap_or((OsStr::new("."), true));
+        let dir = match Path::new(dir).strip_prefix("~") {
+            Ok(inside) => std::env::home_dir().unwrap_or_default().join(inside),
+            Err(_) => dir.into(),
+        };
+        if is_within { task_around(dir) } else { dir }
+    }
+}
+
+/// The revisions that have names, in the repository that a directory is in.
+fn revisions(dir: &Path) -> Vec<(String, String)> {
+    let names = references(dir).unwrap_or_default();
+    names.into_iter().map(|(name, kind)| (name, kind.to_owned())).collect()
+}
+
+/// What clap knows of the values of an argument. Of one such as SOURCE=REPO, it knows the end.
+fn known(argument: &Arg, text: &str) -> Answer {
+    let is_named = argument.get_value_names().into_iter().flatten().any(|it| it.contains('='));
+    let lead = match text.split_once('=') {
+        _ if !is_named => String::new(),
+        Some((name, _)) => format!("{name}="),
+        None => return Answer::default(),
+    };
+    let possible = argument.get_value_parser().possible_values();
+    let candidates =
+        possible.into_iter().flatten().map(|it| (it.get_name().to_owned(), line(it.get_help())));
+    let paths = match argument.get_value_hint() {
+        ValueHint::DirPath => "directories",
+        ValueHint::FilePath | ValueHint::AnyPath => "files",
+        // A command.
+        _ if argument.is_last_set() => "files",
+        _ => "",
+    };
+    Answer { lead, candidates: candidates.collect(), paths }
+}
+
+fn options(command: &Command) -> Vec<(String, String)> {
+    let shown = || command.get_arguments().filter(|it| !it.is_hide_set());
+    let long =
+        shown().filter_map(|it| Some((format!("--{}", it.get_long()?), line(it.get_help()))));
+    let short =
+        shown().filter_map(|it| Some((format!("-{}", it.get_short()?), line(it.get_help()))));
+    long.chain(short).collect()
+}
+
+fn subcommands(command: &Command) -> Vec<(String, String)> {
+    let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
+    shown.map(|it| (it.get_name().to_owned(), line(it.get_about()))).collect()
+}
+
+/// The first line of a help text.
+fn line(help: Option<&StyledStr>) -> String {
+    let help = help.map(ToString::to_string).unwrap_or_default();
+    help.lines().next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,215 @@
+//! Completions: what a program answers to a shell, and what the script for Bash makes of it.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::lab::{Lab, files};
+use crate::program::{Ran, command};
+
+const SUM: &str = "Inputs: 'x', 'stop words'\n(add INPUT('x') INPUT('stop words'))[0]";
+
+fn lab() -> Lab {
+    let lab = Lab::task(SUM).file("deep/down/note", "").file("my file", "").commit();
+    lab.git("task", &["branch", "feature/one"]);
+    lab.git("task", &["tag", "v1"]);
+    lab
+}
+
+/// The answer of `ce` to a shell, in a directory of the laboratory: the paths, what comes before them, and
+/// each candidate without its description.
+#[track_caller]
+fn answer(lab: &Lab, dir: &str, words: &[&str]) -> Vec<String> {
+    let mut ce = lab.command("ce");
+    ce.current_dir(lab.path(dir)).args(["--complete-word", "zsh"]).args(words);
+    lines(&lab.finish(&mut ce))
+}
+
+#[track_caller]
+fn lines(ran: &Ran<'_>) -> Vec<String> {
+    assert_eq!((ran.status.code(), &*ran.stderr), (Some(0), ""));
+    let lines = ran.stdout.lines().map(|line| line.split('\t').next().unwrap().to_owned());
+    lines.collect()
+}
+
+const REVISIONS: [&str; 6] = ["", "", "HEAD", "feature/one", "main", "v1"];
+const INPUTS: [&str; 4] = ["files", "", "x=", "stop words="];
+
+#[test]
+fn revisions_are_those_of_the_tasks_repository() {
+    let lab = lab();
+    for words in [
+        &["run", "--at", ""][..],
+        &["viz", "--at", ""],
+        &["check", "--at", ""],
+        &["diff", ""],
+        &["bisect", "--good", "v1", "--bad", ""],
+    ] {
+        assert_eq!(answer(&lab, "task", words), REVISIONS, "{words:?}");
+    }
+    assert_eq!(answer(&lab, "task/deep/down", &["run", "--at", ""]), REVISIONS);
+    assert_eq!(answer(&lab, "data", &["run", "--task", "../task/deep", "--at", ""]), REVISIONS);
+    assert_eq!(answer(&lab, "data", &["run", "--task=../task", "--at", ""]), REVISIONS);
+    assert_eq!(answer(&lab, "task", &["run", "--at=v"])[1..3], ["--at=", "--at=HEAD"]);
+    assert_eq!(
+        answer(&lab, "task", &["diff", "v1..f"])[1..4],
+        ["v1..", "v1..HEAD", "v1..feature/one"]
+    );
+    let second = ["directories", "", "x=", "stop words=", "HEAD", "feature/one", "main", "v1"];
+    assert_eq!(answer(&lab, "task", &["diff", "v1", ""]), second);
+    assert_eq!(answer(&lab, "task", &["diff", "v1..main", ""]), second[..4]);
+}
+
+#[test]
+fn inputs_are_those_of_the_task_and_then_files() {
+    let lab = lab();
+    assert_eq!(answer(&lab, "task", &["run", "../storage", ""]), INPUTS);
+    assert_eq!(answer(&lab, "task/deep", &["explain", "../storage", ""]), INPUTS);
+    assert_eq!(answer(&lab, "task", &["run", "../storage", "x=../data/x", ""])[2..], INPUTS[3..]);
+    assert_eq!(answer(&lab, "task", &["run", "-px=5", "--", "../storage", ""])[2..], INPUTS[3..]);
+    assert_eq!(
+        answer(&lab, "task", &["run", "-n", "../storage", "stop words=../d"]),
+        ["files", "stop words="]
+    );
+    assert_eq!(answer(&lab, "task", &["run", "-p", ""]), ["", "", "x=", "stop words="]);
+    assert_eq!(answer(&lab, "task", &["run", "-px=1"]), ["", "-p"]);
+    // The first one is the storage, unless that is configured.
+    assert_eq!(answer(&lab, "task", &["run", ""])[0], "directories");
+    lab.git("task", &["config", "compeval.storage", "../storage"]);
+    assert_eq!(answer(&lab, "task", &["run", ""]), INPUTS);
+    let lab = lab.file("inputs", "y\n").commit_again();
+    assert_eq!(answer(&lab, "task", &["run", "../storage", ""])[2..], ["y="]);
+    assert_eq!(answer(&lab, "task", &["run", "--at", "v1", "../storage", ""]), INPUTS);
+}
+
+#[test]
+fn other_arguments_are_what_they_can_be() {
+    let lab = lab();
+    let names = ["add", "divmod", "mul"];
+    for words in [&["log", "--computation", ""][..], &["init", ".", "--computation", ""]] {
+        assert_eq!(answer(&lab, "task", words)[2..], names, "{words:?}");
+    }
+    assert_eq!(
+        answer(&lab, "task", &["bisect", "--in", ""])[..3],
+        ["directories", "", "computations/add"]
+    );
+    assert_eq!(answer(&lab, "task", &["show", ""]), ["directories", ""]);
+    assert_eq!(answer(&lab, "task", &["show", "../storage", ""]), ["files", ""]);
+    assert_eq!(answer(&lab, "task", &["pin", "../storage", "file", ""]), ["files", ""]);
+    assert_eq!(answer(&lab, "task", &["run", "--task", ""]), ["directories", ""]);
+    assert_eq!(answer(&lab, "task", &["bisect", "--good", "v1", "--", ""]), ["files", ""]);
+    assert_eq!(
+        answer(&lab, "task", &["completions", "bash", ""])[2..],
+        ["ce", "ce-run", "ce-sym", "ce-viz"]
+    );
+    let all = answer(&lab, "task", &[""]);
+    assert!(all.contains(&"bisect".to_owned()) && !all.contains(&"--help".to_owned()), "{all:?}");
+    let all = answer(&lab, "task", &["log", "--"]);
+    assert!(all.contains(&"--slow".to_owned()) && all.contains(&"-n".to_owned()), "{all:?}");
+}
+
+#[test]
+fn what_goes_wrong_completes_to_nothing_and_leaves_nothing() {
+    let questions: [&[&str]; 4] = [
+        &["run", "--at", ""],
+        &["run", "-p", ""],
+        &["log", "--computation", ""],
+        &["run", "--at", "nothing", "-p", ""],
+    ];
+    let before = Lab::empty();
+    let committed = lab();
+    let broken = lab().file("inputs", b"\xff\n").file("workflow/kind", "").without("computations");
+    fs::write(broken.path("task/.git/HEAD"), "nonsense").unwrap();
+    for (lab, dir, questions) in [
+        (&before, "task", &questions[..]),
+        (&broken, "task", &questions[..]),
+        (&committed, "task", &questions[3..]),
+    ] {
+        let seen = files(&lab.path(""));
+        for words in questions {
+            assert_eq!(answer(lab, dir, words), ["", ""], "{words:?}");
+        }
+        assert!(files(&lab.path("")) == seen);
+    }
+    assert!(
+        answer(&before, "task", &["run", "--at", "x", "--task", "/nowhere", "../s", ""]).len() == 2
+    );
+    for arguments in [&[][..], &["bash", "ce"], &["tcsh", "ce", ""]] {
+        let ran = before.run("ce", &[&["--complete-word"], arguments].concat());
+        assert!(lines(&ran).is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn somebody_elses_repository_completes_to_nothing() {
+    let lab = lab();
+    let Some(user) = lab.another_user() else { return };
+    let mut chmod = Command::new("chmod");
+    assert!(chmod.args(["-R", "a+rX"]).arg(lab.path("")).status().unwrap().success());
+    for words in [["run", "--at", ""], ["run", "-p", ""], ["log", "--computation", ""]] {
+        let mut ce = lab.command("ce");
+        ce.args(["--complete-word", "zsh"]).args(words).uid(user);
+        assert!(lines(&lab.finish(&mut ce)).len() > 2, "{words:?}");
+        assert_eq!(lines(&lab.finish(ce.env("HOME", "/nowhere"))), ["", ""], "{words:?}");
+    }
+}
+
+/// What Bash puts in the place of `part`, the end of the line, in the task's directory: each choice, and
+/// before them the options that the script sets. Without a terminal, it takes quotes in paths as they are.
+#[track_caller]
+fn bash(lab: &Lab, line: &str, part: &str) -> Vec<String> {
+    let bin = command("ce");
+    let bin = Path::new(bin.get_program()).parent().unwrap().to_owned();
+    let path = [bin.into_os_string(), std::env::var_os("PATH").unwrap()].join(":".as_ref());
+    let script = r#"
+        compopt() { printf '%s\n' "$*"; }
+        source <(ce completions bash "$1")
+        COMP_LINE=$2 COMP_POINT=${#2}
+        read -ra COMP_WORDS <<<"$2"
+        function=$(complete -p "$1" | sed 's/.*-F \([^ ]*\) .*/\1/')
+        "$function" "$1" "$3" ""
+        printf '%s\n' "${COMPREPLY[@]}"
+    "#;
+    let program = line.split(' ').next().unwrap();
+    let ce = lab.command("ce");
+    let mut bash = Command::new("bash");
+    bash.args(["--norc", "-c", script, "bash", program, line, part]).env_clear();
+    bash.envs(ce.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("PATH", path);
+    bash.current_dir(lab.path("task")).stdin(Stdio::null());
+    bash.stdout(Stdio::piped()).stderr(Stdio::piped());
+    lines(&lab.finish(&mut bash))
+}
+
+#[test]
+fn bash_completes_words_with_equals_signs_colons_spaces_and_quotes() {
+    let lab = lab().file("inputs", "x\nstop words\na:b\nit's $y\n").file("it", "");
+    for (line, part, expected) in [
+        ("ce-run --at f", "f", &["feature/one"][..]),
+        ("ce run --at=f", "f", &["feature/one"]),
+        ("ce diff v1..f", "v1..f", &["v1..feature/one"]),
+        ("ce-run ../storage x", "x", &["-o nospace", "x="]),
+        ("ce-run ../storage st", "st", &["-o nospace", r"stop\ words="]),
+        ("ce-run ../storage \"st", "st", &["-o nospace", "stop words="]),
+        ("ce-run ../storage x=m", "m", &["-o filenames", "my file"]),
+        (r"ce-run ../storage stop\ words=m", "m", &["-o filenames", "my file"]),
+        (
+            "ce-run ../storage 'stop words=m",
+            "stop words=m",
+            &["-o filenames", "stop words=my file"],
+        ),
+        ("ce-run ../storage a:", "", &["-o nospace", "b="]),
+        ("ce-run ../storage a:b=it", "it", &["-o filenames", "it"]),
+        ("ce-run ../storage it", "it", &["-o filenames", "it's $y=", "it"]),
+        ("ce-run -p it", "it", &["-o nospace", r"it\'s\ \$y="]),
+        ("ce-run -p \"it", "it", &["-o nospace", r"it's \$y="]),
+        ("ce-run --task=de", "de", &["-o filenames", "deep"]),
+        ("ce-run dee", "dee", &["-o filenames", "deep"]),
+        ("ce-run --at nothing", "nothing", &[""]),
+        ("ce-run -p ../data/", "../data/", &[""]),
+        ("ce log --computation m", "m", &["mul"]),
+        ("ce-sym --lab", "--lab", &["--labels"]),
+    ] {
+        assert_eq!(bash(&lab, line, part), expected, "{line}");
+    }
+}
