@@ -36,4 +36,4 @@ FUNCTION() {
         done
     fi
 }
-complete -F FUNCTION PROGRAM
+complete -o bashdefault -F FUNCTION PROGRAM

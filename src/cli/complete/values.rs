@@ -39,21 +39,7 @@ impl Cursor<'_> {
                 Answer { candidates: revisions(&self.task().join(within)), ..Answer::default() }
             }
             "versions" => self.versions(),
-            "storage" if takes("inputs") => {
-                let mut answer = self.inputs();
-                let configured = Config::of(&self.task()).and_then(|config| config.storage());
-                if answer.lead.is_empty() && !matches!(configured, Ok(Some(_))) {
-                    answer.paths = "directories";
-                }
-                if self
-                    .given("versions")
-                    .and_then(OsStr::to_str)
-                    .is_some_and(|it| !it.contains(".."))
-                {
-                    answer.candidates.extend(revisions(&self.task()));
-                }
-                answer
-            }
+            "storage" if takes("inputs") => self.storage(),
             "inputs" => self.inputs(),
             "params" => Answer { lead: String::new(), paths: "", ..self.inputs() },
             "computation" => Answer { candidates: self.computations(""), ..Answer::default() },
@@ -63,6 +49,20 @@ impl Cursor<'_> {
             }
             _ => known(argument, self.text),
         }
+    }
+
+    /// The first argument after options and revisions. It may also be an input, or the second revision.
+    fn storage(&self) -> Answer {
+        let mut answer = self.inputs();
+        let configured = Config::of(&self.task()).and_then(|config| config.storage());
+        if answer.lead.is_empty() && !matches!(configured, Ok(Some(_))) {
+            answer.paths = "directories";
+        }
+        if self.given("versions").is_some_and(|it| !it.as_bytes().windows(2).any(|it| it == b".."))
+        {
+            answer.candidates.extend(revisions(&self.task()));
+        }
+        answer
     }
 
     /// One revision, or the second one of two.
