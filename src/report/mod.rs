@@ -66,12 +66,16 @@ impl Evaluation {
         path.into_string().unwrap_or_else(|path| path.to_string_lossy().into_owned())
     }
 
-    /// The paths of the task's outputs, and whether each exists.
+    /// The paths of the task's outputs, and whether each exists. That of a directory ends in a slash: it
+    /// may be a link, and `cp -r` then copies what it leads to.
     fn shown_outputs(&self) -> impl Iterator<Item = (String, bool)> + '_ {
-        self.plan
-            .outputs()
-            .iter()
-            .filter_map(|source| Some((self.shown(&self.name(*source)?), self.is_there(*source))))
+        self.plan.outputs().iter().filter_map(|source| {
+            let mut path = self.shown(&self.name(*source)?);
+            if self.digest(*source).is_some_and(|digest| digest.is_directory()) {
+                path.push('/');
+            }
+            Some((path, self.is_there(*source)))
+        })
     }
 
     /// The title of a call: the name of its computation, and its label.

@@ -94,7 +94,8 @@ impl<'a> Jobs<'a> {
     }
 
     /// Returns the outputs of a job, as names of calls' outputs, if the job is done and they all
-    /// exist as recorded. The outputs of other calls are not checked.
+    /// exist as recorded. The outputs of other calls are not checked. The name of a directory ends in a
+    /// slash.
     ///
     /// The inputs are read only if there is a job of the task at this commit.
     ///
@@ -166,7 +167,9 @@ impl<'a> Jobs<'a> {
                 return Ok(None);
             }
             match record.outputs.get(usize::from(number)) {
-                Some(known) if self.has(&file, known, &digest)? => names.push(file),
+                Some(known) if self.has(&file, known, &digest)? => {
+                    names.push(if digest.is_directory() { file + "/" } else { file });
+                }
                 _ => return Ok(None),
             }
         }

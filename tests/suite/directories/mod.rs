@@ -82,7 +82,10 @@ fn output(lab: &Lab) -> PathBuf {
     let ran = lab.ce_run(&["-n", "-q"]).exit(0);
     let lines = ran.lines();
     assert_eq!(lines.len(), 1, "{lines:?}");
-    lab.path("task").join(lines[0].replace("LAB", lab.path("").to_str().unwrap()))
+    let path = lab.path("task").join(lines[0].replace("LAB", lab.path("").to_str().unwrap()));
+    // With the slash, `cp -r` copies what a link leads to.
+    assert_eq!(lines[0].ends_with('/'), path.is_dir());
+    path.components().collect()
 }
 
 /// The records of the storage whose names begin so.
