@@ -85,7 +85,7 @@ pub fn main<T: Tool>() -> ExitCode {
     let mut out = BufWriter::new(io::stdout());
     let result = tool.run(&mut out);
     let result = result.and_then(|exit| out.flush().map(|()| exit).map_err(Error::Output));
-    // What could not be written is not tried again when the buffer goes.
+    // Output that could not be written is not tried again when the buffer is dropped.
     let (_stdout, _unwritten) = out.into_parts();
     match result {
         Ok(exit) => exit.into(),

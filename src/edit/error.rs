@@ -67,7 +67,7 @@ pub enum EditError {
     Git {
         /// Where it is.
         path: PathBuf,
-        /// What gix says.
+        /// The message of gix.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A file could not be read.
@@ -105,7 +105,7 @@ impl EditError {
         matches!(self, Self::Write { .. } | Self::Replace { .. } | Self::Editor { .. })
     }
 
-    /// What the user can do about it, if that is not plain.
+    /// The advice for the user, if it is not obvious.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NoTask(_) | Self::Load(LoadError::NoTask(_)) => {

@@ -15,16 +15,16 @@ use crate::task::name::{ComputationName, InputName, TaskName};
 use crate::task::slice::Slice;
 use crate::task::workflow::LIBRARY;
 
-/// What was made.
+/// The parts of a new task.
 #[derive(Debug)]
 pub struct Created {
     /// The task is in a repository that was there before.
     pub in_repository: bool,
-    /// What was made of the task, relative to its directory.
+    /// The files that were made, relative to its directory.
     pub files: Vec<PathBuf>,
 }
 
-/// What a new computation executes.
+/// The program of a new computation.
 const EXEC: &str = "\
 #!/bin/sh
 # Called with the paths of all inputs in order, then of all outputs in order.
@@ -32,7 +32,7 @@ const EXEC: &str = "\
 set -eu
 cp \"$1\" \"$2\"";
 
-/// What the input of a new task, and of a new computation, is called.
+/// The name of the input of a new task, and of a new computation.
 const INPUT: &str = "input";
 
 /// Makes a task in a directory: a Git repository unless it is in one, a workflow, and the names of its
@@ -74,7 +74,7 @@ pub fn init(dir: &Path, computation: Option<&ComputationName>) -> Result<Created
     Ok(Created { in_repository, files })
 }
 
-/// What the first computation takes and makes; `None` if it is there and that cannot be told.
+/// Returns the inputs and outputs of the first computation; `None` if it exists and they cannot be told.
 fn signature_of(task: &Path, computation: Option<&ComputationName>) -> Option<Signature> {
     let present = computation
         .filter(|name| task.join(LIBRARY).join(name.as_str()).symlink_metadata().is_ok());

@@ -29,7 +29,7 @@ use crate::task::name::InputName;
 use crate::task::template::Template;
 use crate::task::text;
 
-/// What becomes of a workflow that Git has not recorded, or of which a text cannot say everything.
+/// The treatment of a workflow that Git has not recorded, or of which a text cannot say everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {
     /// It is kept, and nothing is written.
@@ -38,14 +38,14 @@ pub enum Force {
     Replace,
 }
 
-/// What writing a text has changed.
+/// The changes that writing a text has made.
 #[derive(Debug)]
 pub struct Edited {
     /// The new workflow, unless the present one is the same.
     pub workflow: Option<WorkflowLayout>,
     /// The new names of the task's inputs, unless they are the same.
     pub inputs: Option<Vec<InputName>>,
-    /// What is odd: computations and files that do not exist yet.
+    /// The oddities: computations and files that do not exist yet.
     pub warnings: Vec<Mistake>,
 }
 
@@ -97,7 +97,7 @@ impl NewWorkflow {
             .map_err(|error| wrong(vec![Mistake::not_text(contents, error.valid_up_to())]))?;
         let parsed = parse(source).map_err(|mistake| wrong(vec![mistake]))?;
         let (present, inputs) = match (&parsed.text.inputs, inputs(task)) {
-            // What the text says takes the place of a list that cannot be read.
+            // The text takes the place of a list that cannot be read.
             (Some(inputs), present) => (present.ok().flatten(), inputs.clone()),
             (None, present) => {
                 let present = present?;

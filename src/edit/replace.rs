@@ -25,10 +25,10 @@ pub(super) fn replace(
     if staged.is_ok()
         && let Err(source) = put(&aside, task, layout.is_some(), inputs.is_some())
     {
-        // What was replaced may be in no commit.
+        // The replaced files may be in no commit.
         return Err(EditError::Replace { path: task.join("workflow"), aside, source });
     }
-    // What cannot be removed is in nobody's way, and `git status` shows it.
+    // A file that cannot be removed is in nobody's way, and `git status` shows it.
     drop(fs::remove_dir_all(&aside));
     staged
 }

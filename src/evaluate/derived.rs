@@ -80,7 +80,7 @@ impl Evaluation {
                     made.map(|made| made.map(DerivedValue::Member))
                 }
             };
-            // What is not known now may never be.
+            // A source that is not known now may never be.
             let Some(made) = made else { return Ok(()) };
             known.get_or_init(|| made.map_err(Arc::new));
         }

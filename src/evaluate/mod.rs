@@ -73,7 +73,7 @@ impl Evaluator<'_> {
         }
         storage.save_record_cache();
         carried_out.and(in_place.map_err(EvaluateError::from))?;
-        // What is passed up may be derived from what is known by now.
+        // An output may be derived from values that are known by now.
         let outputs = self.evaluation.plan.outputs().iter().copied();
         Ok(self.evaluation.derive(outputs, self.execution.is_some())?)
     }

@@ -30,7 +30,7 @@ pub enum Outcome {
         error: Box<CallError>,
         /// The end of its log, if it printed anything.
         log: Option<LogTail>,
-        /// What to try, if that is known.
+        /// The advice for the user, if there is any.
         hint: Option<String>,
     },
     /// It was not executed to its end, which it is not to blame for: nothing of it is remembered.

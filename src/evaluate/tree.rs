@@ -23,7 +23,7 @@ pub enum ValueError {
     Revision {
         /// The tree, as the task names it.
         name: String,
-        /// What is wrong with it.
+        /// The fault.
         fault: NoText,
     },
     /// The value that should say which commit is wanted is a directory.
@@ -45,7 +45,7 @@ pub enum ValueError {
     Entry {
         /// The first digits of its id.
         tree: String,
-        /// What is wrong.
+        /// The fault.
         fault: ManifestFault,
     },
     /// A directory has no such member.

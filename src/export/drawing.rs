@@ -1,4 +1,4 @@
-//! What is drawn: a shape for everything that makes or holds files, an arrow for each use of them.
+//! The drawing of a task: a shape for everything that makes or holds files, an arrow for each use of them.
 //!
 //! A call is one shape, however many nodes of the workflow are that call. An arrow always leads
 //! to a shape that stands after the one it comes from, and both are in the order of the workflow.
@@ -18,9 +18,9 @@ pub struct Drawing {
 /// Something that makes or holds files.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// What it stands for.
+    /// Its kind.
     pub kind: ShapeKind,
-    /// What it is called.
+    /// Its name.
     pub label: String,
     /// Whether its files are there, if that was looked up.
     pub state: Option<ShapeState>,
@@ -28,7 +28,7 @@ pub struct Shape {
     pub files: Vec<String>,
 }
 
-/// What a shape stands for.
+/// The kind of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShapeKind {
     /// An input of the task.
@@ -110,7 +110,7 @@ impl Drawing {
     }
 }
 
-/// What a drawing is made from.
+/// The sources of a drawing.
 struct Artist<'a> {
     task: &'a Task,
     plan: &'a Plan,

@@ -36,7 +36,7 @@ pub(super) const fn paint(state: Option<ShapeState>) -> Paint {
     }
 }
 
-/// What a state means, for a legend.
+/// The meaning of a state, for a legend.
 pub(super) const fn meaning(state: ShapeState) -> &'static str {
     match state {
         ShapeState::There => "in the storage",

@@ -1,4 +1,4 @@
-//! What a command needs that lets the user edit a text, as `git commit` does; and new repositories.
+//! The parts of a command that lets the user edit a text, as `git commit` does; and new repositories.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

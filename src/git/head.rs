@@ -137,7 +137,7 @@ impl Heads {
         let opened = self.open(&top)?;
         let git = |source| HeadError::Git { repository: top.clone(), source };
         let inside = place.strip_prefix(&top).unwrap_or(Path::new(""));
-        // What is in a submodule that is not checked out has the entry of that.
+        // A path in a submodule that is not checked out has the entry of that submodule.
         let around = opened.entry(inside.parent().unwrap_or(inside)).map_err(git)?;
         match (around, opened.entry(inside).map_err(git)?) {
             (Some((_, EntryKind::Tree)), Some((id, EntryKind::Commit))) => {

@@ -12,7 +12,7 @@ use gix::objs::tree::EntryKind;
 use super::snapshot_error::SnapshotError;
 use super::tree_path::{PathStep, TreeEntries};
 
-/// What is known of the directories of a commit.
+/// The known facts of the directories of a commit.
 #[derive(Debug, Default)]
 pub(super) struct SameDirectories {
     /// Whether trees hold links or submodules, themselves or anywhere below.

@@ -97,7 +97,7 @@ pub enum SourceError {
         commit: String,
         /// The path.
         path: String,
-        /// What is there.
+        /// The kind of the entry.
         fault: &'static str,
     },
     /// Git's data could not be read.

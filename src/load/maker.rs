@@ -1,4 +1,4 @@
-//! What a node with inputs makes its values with, as far as it is read.
+//! The part of a node with inputs that makes its values, as far as it is read.
 
 use super::library::Library;
 use super::source::TaskSource;
@@ -7,7 +7,7 @@ use crate::task::slice::Slice;
 use crate::task::template::Template;
 use crate::task::workflow::{ComputationId, MEMBER_INPUTS, TREE_INPUTS, TREE_OUTPUTS};
 
-/// What a node with inputs makes its values with.
+/// The part of a node with inputs that makes its values.
 #[derive(Clone)]
 pub(super) enum Maker {
     Computation(ComputationId),
@@ -34,7 +34,7 @@ impl Maker {
         }
     }
 
-    /// What is passed up unless the node says it.
+    /// Returns the slice of a node that says none.
     pub(super) fn slice<S: TaskSource>(&self, library: &Library<'_, S>) -> Slice {
         match self {
             Self::Computation(_) => Slice::all(self.outputs(library)),

@@ -19,7 +19,7 @@ use crate::task::workflow::NodeId;
 /// A workflow as somebody wrote it.
 #[derive(Debug)]
 pub struct Written {
-    /// What its directories say, with all labels.
+    /// The expression of its directories, with all labels.
     pub text: Text,
     /// Files in them that no text says: paths relative to the task.
     pub unread: Vec<PathBuf>,
@@ -69,7 +69,7 @@ struct Reader<'a, S: TaskSource> {
     unread: Vec<PathBuf>,
 }
 
-/// What is known of a directory.
+/// The known facts of a directory.
 #[derive(Clone, Copy)]
 enum Seen {
     Open,
@@ -81,7 +81,7 @@ enum Seen {
 struct OpenDirectory<D> {
     id: Identity,
     node: Option<ExpressionNode>,
-    /// What holds the branches.
+    /// The directory of the branches.
     inputs: Option<D>,
     branches: Vec<Branch>,
     next: usize,

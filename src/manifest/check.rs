@@ -1,4 +1,4 @@
-//! What a manifest may not say: entries that no directory has, and an order that is not the one.
+//! The rules that a manifest must obey: only entries that a directory can have, in their order.
 
 use super::entry::{EntryKind, HEADER, ManifestEntry};
 use super::path::{LinkFault, PathFault, check_link, check_path, shown};
@@ -9,11 +9,11 @@ use super::path::{LinkFault, PathFault, check_link, check_path, shown};
 pub struct ManifestError {
     /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The fault.
     pub fault: ManifestFault,
 }
 
-/// What is wrong with a line of a manifest.
+/// A fault of a line of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestFault {
     /// The text does not begin as a manifest.
@@ -38,7 +38,7 @@ pub enum ManifestFault {
     Path {
         /// The path.
         path: Box<[u8]>,
-        /// What is wrong with it.
+        /// The fault.
         fault: PathFault,
     },
     /// The link leads out of the directory.
@@ -48,7 +48,7 @@ pub enum ManifestFault {
         path: Box<[u8]>,
         /// Its target.
         target: Box<[u8]>,
-        /// What is wrong with it.
+        /// The fault.
         fault: LinkFault,
     },
     /// The path is that of the line before.

@@ -11,7 +11,7 @@ pub const HEADER: &str = "compeval directory 1";
 pub struct ManifestEntry<C> {
     /// The path in the directory: names of any bytes, with `/` between them.
     pub path: Box<[u8]>,
-    /// What has that path.
+    /// The kind of what has that path.
     pub kind: EntryKind<C>,
 }
 
@@ -20,7 +20,7 @@ pub struct ManifestEntry<C> {
 pub enum EntryKind<C> {
     /// A file.
     File {
-        /// What is known of its contents.
+        /// The known facts of its contents.
         contents: C,
         /// Its owner may execute it.
         executable: bool,

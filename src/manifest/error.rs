@@ -71,7 +71,7 @@ fn place(path: &[u8]) -> String {
 }
 
 impl DirectoryError {
-    /// What an error of the operating system means for an entry that was there just now.
+    /// The meaning of an error of the operating system for an entry that existed just now.
     pub(super) fn of(path: &[u8], error: Errno) -> Self {
         match error {
             Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO | Errno::INVAL => {

@@ -9,7 +9,7 @@ use crate::digest::{Blake3, Digest, Hasher};
 /// How much of a text is hashed at a time, in bytes.
 const PIECE: usize = 64 << 10;
 
-/// What a directory contains: its files, its symbolic links, and the empty directories in it.
+/// The contents of a directory: its files, its symbolic links, and the empty directories in it.
 ///
 /// The entries are sorted by the bytes of their paths, each path occurs once, and no path leads through
 /// another entry. So equal directories have equal manifests, byte for byte. doc/formats.md defines the text.

@@ -26,7 +26,7 @@ pub(super) const LISTING: usize = 64 << 10;
 /// From so many names on, all cores look at the entries of a directory.
 const MANY: usize = 1024;
 
-/// What a directory held when it was walked through: every entry, with the stats of files.
+/// The contents of a directory when it was walked through: every entry, with the stats of files.
 ///
 /// All of it can be part of a value: else there is no scan.
 #[derive(Debug)]
@@ -149,7 +149,7 @@ impl Scan {
     }
 }
 
-/// What threads that read have in common.
+/// The parts that threads which read have in common.
 #[derive(Clone, Copy)]
 pub(super) struct Watch<'a> {
     pub(super) stop: &'a AtomicBool,
@@ -241,7 +241,7 @@ fn look(directory: &OwnedFd, name: &[u8], path: &[u8]) -> Result<Looked, Errno> 
     }
 }
 
-/// What a name in a directory stands for.
+/// The meaning of a name in a directory.
 enum Looked {
     Entry(EntryKind<FileStat>),
     Directory,

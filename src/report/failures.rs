@@ -1,4 +1,4 @@
-//! What does not go as it should, for the user to read: on standard error.
+//! Failures, for the user to read on standard error.
 //!
 //! A storage that fails may do so for thousands of calls: each cause is told once, and then counted.
 
@@ -17,7 +17,7 @@ use crate::words::counted;
 /// How many lines of a log are shown.
 const LINES: usize = 12;
 
-/// What went wrong with the storage so far.
+/// The failures of the storage so far.
 #[derive(Debug, Default)]
 pub struct Failures {
     /// Why the storage failed, and for how many calls that was not told any more.

@@ -1,4 +1,4 @@
-//! What a task reads that no call makes: its inputs, given or by default, and its own files.
+//! The values that a task reads and no call makes: its inputs, given or by default, and its own files.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

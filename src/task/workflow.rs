@@ -199,7 +199,7 @@ pub enum Node {
         tree: TaskTreeId,
         /// The revision, unless it is the recorded one.
         inputs: Box<[Argument]>,
-        /// What is passed up: 0 is the directory, 1 its commit's id.
+        /// The values that are passed up: 0 is the directory, 1 its commit's id.
         outputs: Slice,
     },
     /// A file or directory within a directory.

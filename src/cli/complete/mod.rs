@@ -20,7 +20,7 @@ use self::cursor::Cursor;
 /// The hidden first argument.
 const COMPLETE: &str = "--complete-word";
 
-/// What a word may become.
+/// The words that a word may become.
 #[derive(Default)]
 struct Answer {
     /// The beginning of the word that none of the following includes: `--task=`.

@@ -29,7 +29,7 @@ pub(super) fn answer(command: &Command, words: &[OsString]) -> Answer {
 }
 
 impl Cursor<'_> {
-    /// What an argument may be. They are known by their identifiers, which are the same in all programs.
+    /// Returns the values of an argument. Arguments are known by their identifiers, which are the same in all programs.
     fn values(&self, argument: &Arg) -> Answer {
         let takes = |id| self.command.get_arguments().any(|it| it.get_id() == id);
         match argument.get_id().as_str() {
@@ -116,7 +116,7 @@ fn revisions(dir: &Path) -> Vec<(String, String)> {
     names.into_iter().map(|(name, kind)| (name, kind.to_owned())).collect()
 }
 
-/// What clap knows of the values of an argument. Of one such as SOURCE=REPO, it knows the end.
+/// Returns the facts that clap knows of the values of an argument. Of one such as SOURCE=REPO, it knows the end.
 fn known(argument: &Arg, text: &str) -> Answer {
     let is_named = argument.get_value_names().into_iter().flatten().any(|it| it.contains('='));
     let lead = match text.split_once('=') {

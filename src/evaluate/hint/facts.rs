@@ -45,7 +45,7 @@ pub(super) struct MissingOutput {
     pub(super) name: String,
     /// Which argument of `exec` is its path, from 1.
     pub(super) argument: usize,
-    /// What a file beside it has after its name: `.npy`.
+    /// The ending that a file beside it has after its name: `.npy`.
     pub(super) suffix: Option<String>,
     /// No other output is there.
     pub(super) is_alone: bool,
@@ -57,7 +57,7 @@ pub(super) struct MissingProgram {
     pub(super) name: String,
     /// Where it is in the `PATH` of this process.
     pub(super) found: Option<PathBuf>,
-    /// What has to be granted for it, if that is not shown.
+    /// The path that has to be granted for it, if that is not shown.
     pub(super) grant: Option<PathBuf>,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct FailureFacts {
     pub(super) network: bool,
     /// The computation's directory in the task.
     pub(super) directory: String,
-    /// What `access` may lack, as the executor says.
+    /// The rules that `access` may lack, as the executor says.
     pub(super) lacking: Vec<Rule>,
     /// The first line of `exec`, or the beginning of that.
     pub(super) first_line: String,
@@ -193,7 +193,7 @@ fn existing(stage: &Stage<'_>, computation: &Computation, log: &str) -> Option<(
     Some((number, name.clone()))
 }
 
-/// What a file has after the name of an output, where that belongs or where a sandbox shows it.
+/// Returns the ending that a file has after the name of an output, where that belongs or where a sandbox shows it.
 fn suffix(stage: &Stage<'_>, number: usize, output: &Path) -> Option<String> {
     let outside = (stage.directory(), output.file_name()?.to_string_lossy().into_owned());
     let inside = (stage.outbox(), format!("{number:02}"));

@@ -1,4 +1,4 @@
-//! What the end of a log says, as interpreters, shells and libraries word it.
+//! The meaning of the end of a log, as interpreters, shells and libraries word it.
 
 /// Languages with packages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub(super) enum Language {
     Perl,
 }
 
-/// What programs print that cannot look up a host, or reach it.
+/// The words of programs that cannot look up a host, or reach it.
 const UNREACHABLE: [&str; 7] = [
     "Temporary failure in name resolution",
     "Temporary failure resolving",

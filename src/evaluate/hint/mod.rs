@@ -38,7 +38,7 @@ const CASES: [fn(&FailureFacts) -> Option<String>; 14] = [
 /// The file that a program names as its loader, for example.
 const LOADER: &str = "such as /lib64/ld-linux-x86-64.so.2";
 
-/// What was executed, and how.
+/// A computation that was executed, and how.
 pub(super) struct Scene<'a> {
     pub(super) computation: &'a Computation,
     /// The directory that it ran from.

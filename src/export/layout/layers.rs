@@ -135,7 +135,7 @@ impl Neighbours {
         Self { begins, all }
     }
 
-    /// What belongs to a vertex.
+    /// The facts of a vertex.
     pub(super) fn of(&self, vertex: usize) -> &[usize] {
         &self.all[self.begins[vertex]..self.begins[vertex + 1]]
     }

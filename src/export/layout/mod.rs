@@ -82,7 +82,7 @@ pub(super) struct Layout {
     pub(super) size: Point,
     /// The drawing's shapes.
     pub(super) frames: Vec<ShapeBox>,
-    /// What several arrows of a shape have in common, or a long one has.
+    /// A part that several arrows of a shape have in common, or a long one has.
     pub(super) trunks: Vec<Path>,
     /// The drawing's arrows.
     pub(super) tracks: Vec<Track>,

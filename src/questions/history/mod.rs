@@ -235,7 +235,7 @@ impl History {
     fn named(&self, call: &CallRecord, number: usize, digest: &Digest) -> Option<Subject<'_>> {
         let (value, member) = split_member(call.execution()?.argv.get(number + 1)?);
         let subject = self.subject(value)?;
-        // What a member of it contained is not recorded.
+        // The contents of a member are not recorded.
         Some(subject).filter(|subject| member.is_some() || subject.promise.digest == *digest)
     }
 

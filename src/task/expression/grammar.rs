@@ -22,10 +22,10 @@ use crate::task::name::{
     ComputationName, InputName, MemberPath, NameError, StorageName, TaskPath, TreeName,
 };
 
-/// What begins the names of the task's inputs.
+/// The word that begins the line with the names of the task's inputs.
 pub(super) const INPUTS: &str = "Inputs:";
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NodeKind {
     /// Outputs of a computation.
@@ -45,9 +45,9 @@ pub enum NodeKind {
 /// How a kind of node is written.
 struct Spelling {
     kind: NodeKind,
-    /// What the file `kind` says.
+    /// The contents of the file `kind`.
     kind_file: &'static str,
-    /// What stands before the parenthesis. A computation has nothing there, and its name inside.
+    /// The word before the parenthesis. A computation has none, and its name inside.
     word: &'static str,
     reads: Reads,
 }
@@ -108,12 +108,12 @@ impl NodeKind {
         SPELLINGS.iter().map(|form| form.word).filter(|word| !word.is_empty())
     }
 
-    /// What the file `kind` says.
+    /// The contents of the file `kind`.
     pub const fn file(self) -> &'static str {
         self.form().kind_file
     }
 
-    /// What stands before the parenthesis, or nothing.
+    /// The word before the parenthesis; empty if there is none.
     pub(super) const fn word(self) -> &'static str {
         self.form().word
     }

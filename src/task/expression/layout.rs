@@ -20,20 +20,20 @@ pub struct WorkflowLayout {
 pub struct LayoutEntry {
     /// Its path.
     pub path: String,
-    /// What it is.
+    /// Its kind.
     pub kind: LayoutEntryKind,
 }
 
-/// What stands at a path.
+/// The kind of the entry at a path.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LayoutEntryKind {
     /// The directory of a node.
     Node {
-        /// What the file `kind` says.
+        /// The contents of the file `kind`.
         kind: &'static str,
-        /// What the file `value` says.
+        /// The contents of the file `value`.
         value: Box<str>,
-        /// What the file `outputs` says, if it is there.
+        /// The contents of the file `outputs`, if there is one.
         outputs: Option<Slice>,
         /// Whether there is a directory `inputs`.
         inputs: bool,
@@ -125,7 +125,7 @@ impl<'a> LayoutWalk<'a> {
     /// Makes the directory of a node, or a link to it.
     fn enter(&mut self, id: NodeId, path: String) {
         if path.len() + "workflow/outputs".len() > LONGEST_PATH {
-            // What is below would only be told again.
+            // A mistake below it would only be told again.
             self.wrong.push((id, Fault::Deep));
             return;
         }

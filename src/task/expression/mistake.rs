@@ -1,4 +1,4 @@
-//! What can be wrong with a text, told with its line and column so that it can be put right.
+//! The mistakes that a text can have, with the line and column of each.
 
 use std::fmt;
 
@@ -46,7 +46,7 @@ pub struct Mistake {
 const AROUND: usize = 40;
 
 impl Mistake {
-    /// What is wrong at a byte of a text.
+    /// A mistake at a byte of a text.
     pub(super) fn at(text: &str, at: usize, fault: Fault) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -58,7 +58,7 @@ impl Mistake {
         Self { position, fault, excerpt: (shown, position.column - 1 - skipped) }
     }
 
-    /// What is wrong with the text as a whole, which is not UTF-8 from a byte on.
+    /// A mistake of the text as a whole, which is not UTF-8 from a byte on.
     pub fn not_text(contents: &[u8], at: usize) -> Self {
         let before = String::from_utf8_lossy(contents.get(..at).unwrap_or(contents));
         Self::at(&before, before.len(), Fault::NotText)
@@ -77,7 +77,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// What is wrong.
+/// The kind of a mistake.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
@@ -89,7 +89,7 @@ pub enum Fault {
     Expected {
         /// What.
         expected: String,
-        /// What there is.
+        /// The text that was found.
         found: String,
     },
     /// The text ends within an expression.
@@ -130,7 +130,7 @@ pub enum Fault {
     /// A number too large to be one of a shared expression.
     #[error("{0} is too large")]
     Number(String),
-    /// What stands in a slice is no number of an output.
+    /// A slice has something other than the number of an output.
     #[error("{0}")]
     Slice(SliceError),
     /// A slice that passes nothing up.
@@ -193,7 +193,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// What the user can do about it, if that is not plain.
+    /// The advice for the user, if it is not obvious.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NotText => "save the text as UTF-8",

@@ -45,11 +45,11 @@ pub struct Expression {
 /// A node of an expression. Nodes of all kinds have the same parts, as their directories do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionNode {
-    /// What it is.
+    /// Its kind.
     pub kind: NodeKind,
     /// Which one: a name that is right for this kind.
     pub value: Box<str>,
-    /// What it reads, in order.
+    /// The nodes that it reads, in order.
     pub inputs: Vec<ExpressionInput>,
     /// Which outputs are passed up, if that is written.
     pub outputs: Option<Slice>,
@@ -58,7 +58,7 @@ pub struct ExpressionNode {
 /// A sub-expression among what a node reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionInput {
-    /// What a human called it, if that is written.
+    /// The label that a human gave it, if one is written.
     pub label: Option<Box<str>>,
     /// The sub-expression.
     pub node: NodeId,

@@ -13,7 +13,7 @@ use crate::task::workflow::NodeId;
 /// A text, and where its nodes stand.
 #[derive(Debug)]
 pub struct Parsed<'a> {
-    /// What the text says.
+    /// The result of parsing.
     pub text: Text,
     source: &'a str,
     /// Where each node begins, in bytes.
@@ -28,7 +28,7 @@ impl Parsed<'_> {
         wanted.min_by_key(|(_, (_, place))| **place).map(|(at, _)| NodeId::at(at))
     }
 
-    /// What is wrong with a node.
+    /// The mistake of a node.
     pub fn mistake(&self, node: NodeId, fault: Fault) -> Mistake {
         let at = self.places.get(node.index()).copied().unwrap_or_default();
         Mistake::at(self.source, at, fault)
@@ -60,7 +60,7 @@ pub fn parse(source: &str) -> Result<Parsed<'_>, Mistake> {
     }
 }
 
-/// What is wrong, and at which byte.
+/// A mistake, and its byte.
 type Wrong = (usize, Fault);
 
 struct Parser<'a> {
@@ -73,7 +73,7 @@ struct Parser<'a> {
     stack: Vec<UnfinishedNode>,
 }
 
-/// What is known of a number.
+/// The known facts of a number.
 #[derive(Clone, Copy)]
 enum SharedExpression {
     /// Its expression is being read.

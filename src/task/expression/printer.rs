@@ -13,7 +13,7 @@ const WIDEST: usize = 1000;
 /// How an expression is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// What is written of a shared node.
+    /// The text that was written of a shared node.
     pub sharing: Sharing,
     /// Whether labels are written.
     pub labels: Labels,
@@ -77,7 +77,7 @@ impl Expression {
     }
 }
 
-/// What names a node that is shared.
+/// The name of a node that is shared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SharedName {
     Never,

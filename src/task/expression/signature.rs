@@ -1,4 +1,4 @@
-//! What nodes take and pass up, and the labels that follow from it.
+//! The inputs and outputs of nodes, and the labels that follow from them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::{Expression, ExpressionNode, NodeKind};
 use crate::task::workflow::{MEMBER_INPUTS, NodeId, TREE_INPUTS, TREE_OUTPUTS};
 
-/// What a computation takes and makes, as far as that is known.
+/// The inputs and outputs of a computation, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub struct Signature {
     /// The names of its inputs.
@@ -48,7 +48,7 @@ pub(super) fn width(expression: &Expression, id: NodeId, signatures: &Signatures
     }
 }
 
-/// What is known of what a node reads and passes up.
+/// Returns the known inputs and outputs of a node.
 pub(super) fn signature<'a>(
     node: &ExpressionNode,
     signatures: &'a Signatures,

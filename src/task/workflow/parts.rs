@@ -1,4 +1,4 @@
-//! What the nodes of a workflow refer to: computations, files of the task, and Git trees.
+//! The parts that the nodes of a workflow refer to: computations, files of the task, and Git trees.
 
 use std::path::PathBuf;
 
@@ -68,13 +68,13 @@ impl RecordedTree {
     }
 }
 
-/// What a Git tree passes up: the directory, and the id of its commit.
+/// The outputs of a Git tree: the directory, and the id of its commit.
 pub const TREE_OUTPUTS: [&str; 2] = ["directory", "commit"];
 
-/// What a member reads.
+/// The inputs of a member.
 pub const MEMBER_INPUTS: [&str; 1] = ["directory"];
 
-/// What a Git tree reads, unless it is at the recorded commit.
+/// The inputs of a Git tree, unless it is at the recorded commit.
 pub const TREE_INPUTS: [&str; 1] = ["revision"];
 
 /// A named executable that turns inputs into outputs, at one commit.
