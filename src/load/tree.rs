@@ -17,6 +17,7 @@ use super::source::{Identity, Located, TaskSource};
 use super::task_trees::TaskTrees;
 use super::text;
 use super::warnings::WarningKind;
+use crate::task::expression::NodeKind;
 use crate::task::name::{InputName, NameError};
 use crate::task::slice::{MAX_ARITY, Slice};
 use crate::task::template::Template;
@@ -152,23 +153,23 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         let value = self.single(&dir, "value", found.value);
         let (kind, value) = match (kind, value) {
             (Some(kind), Some(value)) => (kind, value),
-            (Some(kind), None) if matches!(kind.as_str(), "computation" | "tree" | "member") => {
+            (Some(kind), None) if NodeKind::of_file(&kind).is_some_and(NodeKind::has_inputs) => {
                 return self.frame(dir, id, &found, None);
             }
             _ => return self.done(id, None),
         };
-        match kind.as_str() {
-            "computation" => {
+        match NodeKind::of_file(&kind) {
+            Some(NodeKind::Computation) => {
                 let computation = self.library.find(&value, self.findings);
                 let computation = self.note(&dir, "value", computation).flatten();
                 self.frame(dir, id, &found, computation.map(Maker::Computation))
             }
-            "tree" => {
+            Some(NodeKind::Tree) => {
                 let name = self.template(&dir, &value);
                 let name = self.note(&dir, "value", name).flatten();
                 self.frame(dir, id, &found, name.map(Maker::Tree))
             }
-            "member" => {
+            Some(NodeKind::Member) => {
                 if found.outputs {
                     self.warning(&dir, "outputs", WarningKind::Unread);
                 }
@@ -177,22 +178,22 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
                 let found = NodeEntries { outputs: false, ..found };
                 self.frame(dir, id, &found, path.map(Maker::Member))
             }
-            "input" | "literal" | "file" => {
+            Some(leaf @ (NodeKind::Input | NodeKind::Literal | NodeKind::File)) => {
                 for (name, there) in [("inputs", found.inputs), ("outputs", found.outputs)] {
                     if there {
                         self.warning(&dir, name, WarningKind::Unread);
                     }
                 }
-                let node = match kind.as_str() {
-                    "input" => self.input(&value),
-                    "file" => self.file(&dir, &value),
+                let node = match leaf {
+                    NodeKind::Input => self.input(&value),
+                    NodeKind::File => self.file(&dir, &value),
                     _ => self.template(&dir, &value).map(|name| name.map(Node::Literal)),
                 };
                 let node = self.note(&dir, "value", node).flatten();
                 let node = node.map(|node| self.builder.intern(node));
                 self.done(id, node)
             }
-            _ => {
+            None => {
                 self.problem(&dir, "kind", LoadFault::Kind(kind));
                 // There may be problems below it, too.
                 if found.inputs { self.frame(dir, id, &found, None) } else { self.done(id, None) }
