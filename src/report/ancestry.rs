@@ -52,7 +52,7 @@ impl Ancestry<'_> {
             Record::Call(call) => self.call(call, number, out)?,
             Record::Job(job) => self.job(job, number, out)?,
             Record::TaskInput(input) => {
-                field(out, "task input", "copied from a user's file")?;
+                field(out, "task input", "given by a user, or taken from a Git repository")?;
                 stamp(&input.recorded, out)?;
             }
         }
