@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::{
-    Bisect, Check, Diff, Doctor, Edit, Explain, Gc, Init, Log, Pin, PrintManifest, Run, Show, Sym,
-    Tool, Verify, Viz, WriteText, complete,
+    Bisect, Check, Diff, Doctor, Edit, Explain, Gc, Init, ListCommits, Log, Pin, PrintManifest,
+    Run, Show, Sym, Tool, Verify, Viz, WriteText, complete,
 };
 use crate::exit::Exit;
 use crate::session::Error;
@@ -40,6 +40,7 @@ enum Command {
     Gc(Gc),
     Pin(Pin),
     Manifest(PrintManifest),
+    Commits(ListCommits),
     /// Print the completions of a program for a shell
     Completions {
         /// The shell
@@ -95,6 +96,7 @@ impl Tool for Ce {
             Command::Gc(gc) => gc.run(out),
             Command::Pin(pin) => pin.run(out),
             Command::Manifest(manifest) => manifest.run(out),
+            Command::Commits(commits) => commits.run(out),
             Command::Completions { shell, program } => {
                 let text = complete::script(*shell, program.command());
                 out.write_all(&text).map_err(Error::Output)?;

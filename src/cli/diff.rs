@@ -56,9 +56,10 @@ missing, 5 the storage could not be read or written, 130 interrupted (143: by SI
 
 /// The revisions to compare. Without a second one it is the task as it is checked out.
 #[derive(Clone, Debug)]
-struct RevisionRange(String, Option<String>);
+pub(super) struct RevisionRange(pub(super) String, pub(super) Option<String>);
 
-fn versions(text: &str) -> Result<RevisionRange, String> {
+/// Parses `REV1..REV2`, of which each may be left out for HEAD, or `REV1`.
+pub(super) fn versions(text: &str) -> Result<RevisionRange, String> {
     if text.contains("...") {
         return Err("expected two dots: REV1..REV2".to_owned());
     }

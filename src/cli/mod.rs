@@ -5,6 +5,7 @@
 mod bisect;
 mod ce;
 mod check;
+mod commits;
 mod complete;
 mod diff;
 mod doctor;
@@ -31,6 +32,7 @@ use std::process::ExitCode;
 pub use self::bisect::Bisect;
 pub use self::ce::Ce;
 pub use self::check::Check;
+pub use self::commits::ListCommits;
 pub use self::diff::Diff;
 pub use self::doctor::Doctor;
 pub use self::edit::Edit;

@@ -1,16 +1,21 @@
-//! The commits between two that touched a directory, as in `git log FROM..TO -- PATH`.
+//! The commits of a history, or those that touched a path, as in `git log FROM..TO -- PATH`.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use gix::objs::tree::EntryKind;
+use gix::revision::Walk;
 use gix::revision::walk::Sorting;
 use gix::traverse::commit::simple::CommitTimeOrder;
 use gix::{ObjectId, Repository};
 
-use super::trees::Trees;
+use super::trees::{FileEntry, Trees};
 use super::{GitResult, from, object_id};
 use crate::digest;
+
+pub(super) const NEWEST_FIRST: Sorting = Sorting::ByCommitTime(CommitTimeOrder::NewestFirst);
 
 /// The commits that touched a directory, the newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,8 +31,19 @@ pub struct ChangeLog {
 pub struct LogLine {
     /// Its id.
     pub id: digest::ObjectId,
+    /// Its committer's date, in seconds since 1970.
+    pub time: i64,
     /// The first line of its message.
     pub title: String,
+}
+
+impl LogLine {
+    pub(super) fn read(repository: &Repository, id: ObjectId) -> GitResult<Self> {
+        let commit = repository.find_commit(id)?;
+        // Git, too, takes a date that cannot be read for the first second.
+        let time = commit.time().map(|time| time.seconds).unwrap_or_default();
+        Ok(Self { id: object_id(id)?, time, title: commit.message()?.summary().to_string() })
+    }
 }
 
 impl Trees {
@@ -51,82 +67,147 @@ impl Trees {
             if !repository.has_object(old) {
                 return Ok(None);
             }
-            let touching = LogRange::new(repository, path, old, new)?.touching(new)?;
+            let range = LogRange { old: Some(old), new, first_parent: false, path: Some(path) };
+            // Fast, but commits of the old history may be among them if clocks went wrong.
+            let all = repository.rev_walk([new]).with_hidden([old]).sorting(NEWEST_FIRST).all()?;
+            let never = AtomicBool::new(false);
+            let touching = range.walk(repository, all, &never)?.collect::<GitResult<Vec<_>>>()?;
             let more = touching.len().saturating_sub(most);
-            let line = |id: &ObjectId| -> GitResult<LogLine> {
-                let title = repository.find_commit(*id)?.message()?.summary().to_string();
-                Ok(LogLine { id: object_id(*id)?, title })
-            };
-            let commits = touching.iter().take(most).map(line).collect::<GitResult<_>>()?;
+            let commits = touching.iter().take(most).map(|id| LogLine::read(repository, *id));
+            let commits = commits.collect::<GitResult<_>>()?;
             Ok(Some(ChangeLog { commits, more }))
         })
     }
 }
 
 /// The commits that one reaches and another does not.
-struct LogRange<'a> {
+#[derive(Clone, Copy)]
+pub(super) struct LogRange<'a> {
+    /// The commit whose history is left out, with itself.
+    pub(super) old: Option<ObjectId>,
+    /// The newest commit.
+    pub(super) new: ObjectId,
+    /// Of merges, only the first parent is followed.
+    pub(super) first_parent: bool,
+    /// Only commits that touched this path, relative to the top of the repository.
+    pub(super) path: Option<&'a Path>,
+}
+
+/// A walk from a commit to its ancestors, the newest first. It ends early once that is asked for.
+pub(super) struct LogWalk<'a> {
+    range: LogRange<'a>,
     repository: &'a Repository,
-    path: &'a Path,
-    old: ObjectId,
+    is_asked: &'a AtomicBool,
+    /// All commits of the range, as far as they were looked at.
+    all: Walk<'a>,
     /// Their parents and times.
     commits: HashMap<ObjectId, (Vec<ObjectId>, i64)>,
+    /// The commits at which the history of a shallow clone is cut off: they count as having no parents.
+    cut: HashSet<ObjectId>,
     /// The object at the path, for each commit that was looked at.
-    known: HashMap<ObjectId, Option<ObjectId>>,
+    known: HashMap<ObjectId, Option<FileEntry>>,
+    /// The commits that come next. Of the same age, those that were met first come first.
+    waiting: BinaryHeap<(i64, Reverse<usize>, ObjectId)>,
+    seen: HashSet<ObjectId>,
 }
 
 impl<'a> LogRange<'a> {
-    fn new(
+    /// Begins a walk, given all commits of the range. It ends when the flag becomes true.
+    pub(super) fn walk(
+        self,
         repository: &'a Repository,
-        path: &'a Path,
-        old: ObjectId,
-        new: ObjectId,
-    ) -> GitResult<Self> {
-        let walk = repository
-            .rev_walk([new])
-            .with_hidden([old])
-            .sorting(Sorting::ByCommitTime(CommitTimeOrder::NewestFirst))
-            .all()?;
-        let mut commits = HashMap::new();
-        for info in walk {
-            let info = info?;
-            let time = info.commit_time.unwrap_or_default();
-            commits.insert(info.id, (info.parent_ids.to_vec(), time));
-        }
-        Ok(Self { repository, path, old, commits, known: HashMap::new() })
+        all: Walk<'a>,
+        is_asked: &'a AtomicBool,
+    ) -> GitResult<LogWalk<'a>> {
+        let cut = repository.shallow_commits()?.map(|cut| cut.iter().copied().collect());
+        let mut walk = LogWalk {
+            range: self,
+            repository,
+            is_asked,
+            all,
+            commits: HashMap::new(),
+            cut: cut.unwrap_or_default(),
+            known: HashMap::new(),
+            waiting: BinaryHeap::new(),
+            seen: HashSet::new(),
+        };
+        walk.wait_for(self.new)?;
+        Ok(walk)
     }
+}
 
-    /// The commits that touched the path, the newest first.
-    fn touching(&mut self, new: ObjectId) -> GitResult<Vec<ObjectId>> {
-        let mut touching = Vec::new();
-        let mut waiting = BinaryHeap::new();
-        let mut seen = HashSet::new();
-        let mut next = vec![new];
-        loop {
-            for id in next.drain(..) {
-                if let Some((_, time)) = self.commits.get(&id)
-                    && seen.insert(id)
-                {
-                    // Of the same age, those that were met first come first.
-                    waiting.push((*time, Reverse(seen.len()), id));
+impl Iterator for LogWalk<'_> {
+    type Item = GitResult<ObjectId>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.is_asked.load(Ordering::Relaxed) {
+            let (_, _, id) = self.waiting.pop()?;
+            match self.pass(id) {
+                Ok(true) => return Some(Ok(id)),
+                Ok(false) => {}
+                Err(error) => {
+                    self.waiting.clear();
+                    return Some(Err(error));
                 }
             }
-            let Some((_, _, id)) = waiting.pop() else { return Ok(touching) };
-            let (touched, parents) = self.follow(id)?;
-            if touched {
-                touching.push(id);
+        }
+        None
+    }
+}
+
+impl LogWalk<'_> {
+    /// Goes on to the parents of a commit. Returns whether it touched the path.
+    fn pass(&mut self, id: ObjectId) -> GitResult<bool> {
+        let parents = self.commits.get(&id).map_or(&[][..], |(parents, _)| parents).to_vec();
+        let (touched, parents) = match self.range.path {
+            Some(path) => self.follow(id, path, parents)?,
+            None => (true, parents),
+        };
+        parents.into_iter().try_for_each(|parent| self.wait_for(parent))?;
+        Ok(touched)
+    }
+
+    /// Adds a commit to those that come next, unless it was met before or is not of the range.
+    fn wait_for(&mut self, id: ObjectId) -> GitResult<()> {
+        if let Some(time) = self.time(id)?
+            && self.seen.insert(id)
+        {
+            self.waiting.push((time, Reverse(self.seen.len()), id));
+        }
+        Ok(())
+    }
+
+    /// The time of a commit; `None` if it is not of the range.
+    fn time(&mut self, id: ObjectId) -> GitResult<Option<i64>> {
+        loop {
+            if let Some((_, time)) = self.commits.get(&id) {
+                return Ok(Some(*time));
             }
-            next = parents;
+            let Some(info) = self.all.next().transpose()? else { return Ok(None) };
+            let parents = match self.range.first_parent {
+                _ if self.cut.contains(&info.id) => Vec::new(),
+                true => info.parent_ids.iter().copied().take(1).collect(),
+                false => info.parent_ids.to_vec(),
+            };
+            self.commits.insert(info.id, (parents, info.commit_time.unwrap_or_default()));
         }
     }
 
     /// Whether a commit touched the path, and which of its parents lead to others that did.
-    fn follow(&mut self, id: ObjectId) -> GitResult<(bool, Vec<ObjectId>)> {
-        let own = self.entry(id)?;
-        let parents = self.commits.get(&id).map_or(&[][..], |(parents, _)| parents).to_vec();
-        let inside = |parent: &ObjectId| *parent == self.old || self.commits.contains_key(parent);
-        let (inside, outside): (Vec<_>, Vec<_>) = parents.into_iter().partition(inside);
+    fn follow(
+        &mut self,
+        id: ObjectId,
+        path: &Path,
+        parents: Vec<ObjectId>,
+    ) -> GitResult<(bool, Vec<ObjectId>)> {
+        let own = self.entry(id, path)?;
+        let (mut inside, mut outside) = (Vec::new(), Vec::new());
+        for parent in parents {
+            let is_inside = Some(parent) == self.range.old || self.time(parent)?.is_some();
+            if is_inside { &mut inside } else { &mut outside }.push(parent);
+        }
         for parent in &inside {
-            if self.entry(*parent)? == own {
+            if self.entry(*parent, path)? == own {
                 return Ok((false, vec![*parent]));
             }
         }
@@ -137,7 +218,7 @@ impl<'a> LogRange<'a> {
             return Ok((own.is_some(), Vec::new()));
         }
         for parent in outside {
-            if self.repository.has_object(parent) && self.entry(parent)? != own {
+            if self.repository.has_object(parent) && self.entry(parent, path)? != own {
                 return Ok((true, Vec::new()));
             }
         }
@@ -145,15 +226,15 @@ impl<'a> LogRange<'a> {
     }
 
     /// Returns the object at the path in a commit.
-    fn entry(&mut self, id: ObjectId) -> GitResult<Option<ObjectId>> {
+    fn entry(&mut self, id: ObjectId, path: &Path) -> GitResult<Option<FileEntry>> {
         if let Some(known) = self.known.get(&id) {
             return Ok(*known);
         }
         let root = self.repository.find_commit(id)?.tree()?;
-        let entry = if self.path.as_os_str().is_empty() {
-            Some(root.id)
+        let entry = if path.as_os_str().is_empty() {
+            Some((EntryKind::Tree, root.id))
         } else {
-            root.lookup_entry_by_path(self.path)?.map(|entry| entry.object_id())
+            root.lookup_entry_by_path(path)?.map(|entry| (entry.mode().kind(), entry.object_id()))
         };
         self.known.insert(id, entry);
         Ok(entry)

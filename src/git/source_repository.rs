@@ -11,7 +11,7 @@ use super::opening::{Untrusted, open, open_submodule};
 use super::repositories::{Repositories, object, tree_of};
 use super::snapshot::Snapshot;
 use super::snapshot_error::SnapshotError;
-use super::{GitResult, Trees, from, object_id, revision, top};
+use super::{GitResult, Trees, from, history, object_id, revision, top};
 use crate::digest::ObjectId;
 
 /// The repositories that a task may read, each opened once.
@@ -224,13 +224,10 @@ impl SourceRepositories {
 /// Opens a repository that the user has named: a bare one, or one with a work tree, by any directory in it.
 fn named(name: &str, path: &Path) -> Result<(PathBuf, Repositories), SourceError> {
     let (name, path) = (name.to_owned(), path.to_owned());
-    let real = match path.canonicalize() {
-        Ok(real) => real,
+    let place = match history::place(&path) {
+        Ok(Some(place)) => place,
+        Ok(None) => return Err(SourceError::NoRepository { name, path }),
         Err(source) => return Err(SourceError::Directory { name, path, source }),
-    };
-    let is_bare = real.join("HEAD").is_file() && real.join("objects").is_dir();
-    let Some(place) = Some(real.clone()).filter(|_| is_bare).or_else(|| top(&real)) else {
-        return Err(SourceError::NoRepository { name, path });
     };
     match open(&place) {
         Ok(repository) => Ok((place, Repositories::of(repository, Vec::new()))),

@@ -6,6 +6,7 @@ mod ancestry;
 mod bar;
 mod cause;
 mod columns;
+mod commits;
 mod diagnosis;
 mod diff;
 mod event_printer;
@@ -26,6 +27,7 @@ use std::io::{self, Write as _};
 
 pub use self::ancestry::Ancestry;
 pub use self::bar::{Bar, reading};
+pub use self::commits::commit;
 pub use self::diagnosis::{GradeCounts, diagnosis, diagnosis_json};
 pub use self::diff::DiffReport;
 pub use self::event_printer::EventPrinter;

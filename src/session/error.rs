@@ -7,7 +7,7 @@ use crate::edit::EditError;
 use crate::evaluate::{EvaluateError, ValueError};
 use crate::executor::ExecuteError;
 use crate::exit::Exit;
-use crate::git::{ConfigError, ReachError, SnapshotError};
+use crate::git::{CommitHistoryError, ConfigError, ReachError, SnapshotError};
 use crate::load::LoadError;
 use crate::manifest::DirectoryError;
 use crate::questions::bisect::BisectError;
@@ -54,6 +54,9 @@ pub enum Error {
     /// The commits of a repository are unknown.
     #[error(transparent)]
     Commits(#[from] SnapshotError),
+    /// The commits of a repository cannot be listed.
+    #[error(transparent)]
+    List(#[from] CommitHistoryError),
     /// The user's test does not run.
     #[error("the test {program} cannot be run")]
     Test {
@@ -234,6 +237,7 @@ impl Error {
             | Self::NoInput { .. }
             | Self::RevisionOrPath { .. }
             | Self::Commits(_)
+            | Self::List(_)
             | Self::Test { .. }
             | Self::Input { .. }
             | Self::Directory { .. }
@@ -268,6 +272,7 @@ impl Error {
             }
             Self::Edit(error) => error.hint(),
             Self::Repository(error) => error.hint().map(str::to_owned),
+            Self::List(error) => error.hint(),
             Self::Reach(error) => error.hint().map(str::to_owned),
             Self::Directory { source, .. } => source.hint().map(str::to_owned),
             Self::History(HistoryError::Ambiguous { .. }) => Some("give more digits".to_owned()),

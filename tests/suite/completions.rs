@@ -56,6 +56,9 @@ fn revisions_are_those_of_the_tasks_repository() {
         answer(&lab, "task", &["diff", "v1..f"])[1..4],
         ["v1..", "v1..HEAD", "v1..feature/one"]
     );
+    assert_eq!(answer(&lab, "data", &["commits", "../task", ""]), REVISIONS);
+    assert_eq!(answer(&lab, "data", &["commits", "../task", "v1..m"])[3], "v1..feature/one");
+    assert_eq!(answer(&lab, "data", &["commits", "-n", "3", ""]), ["directories", ""]);
     let second = ["directories", "", "x=", "stop words=", "HEAD", "feature/one", "main", "v1"];
     assert_eq!(answer(&lab, "task", &["diff", "v1", ""]), second);
     assert_eq!(answer(&lab, "task", &["diff", "v1..main", ""]), second[..4]);

@@ -6,6 +6,7 @@ mod arith;
 mod bisect;
 mod budget;
 mod collect;
+mod commits;
 mod compat;
 mod completions;
 mod deep;

@@ -1,5 +1,6 @@
 //! The programs, run with a cleared environment; what they print and how they end.
 
+use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Once, mpsc};
@@ -58,6 +59,20 @@ impl Running {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(self.pid, signal).unwrap();
+    }
+
+    /// Waits until the program catches a signal.
+    pub(crate) fn wait_until_it_catches(&self, signal: Signal) {
+        let catches = || {
+            let status = fs::read_to_string(format!("/proc/{}/status", self.pid.as_raw_nonzero()));
+            let status = status.unwrap_or_default();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            let caught = caught.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
+            caught.is_some_and(|caught| caught >> (signal.as_raw() - 1) & 1 == 1)
+        };
+        while !catches() {
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Waits for its end; one that hangs is killed.

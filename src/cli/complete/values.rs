@@ -38,7 +38,8 @@ impl Cursor<'_> {
                 let within = self.given("within").unwrap_or_default();
                 Answer { candidates: revisions(&self.task().join(within)), ..Answer::default() }
             }
-            "versions" => self.versions(),
+            "versions" => self.versions(&self.task()),
+            "range" => self.versions(&self.dir("repository")),
             "storage" if takes("inputs") => self.storage(),
             "inputs" => self.inputs(),
             "params" => Answer { lead: String::new(), paths: "", ..self.inputs() },
@@ -66,10 +67,10 @@ impl Cursor<'_> {
     }
 
     /// One revision, or the second one of two.
-    fn versions(&self) -> Answer {
+    fn versions(&self, dir: &Path) -> Answer {
         let lead =
             self.text.split_once("..").map_or("", |(first, _)| &self.text[..first.len() + 2]);
-        Answer { lead: lead.to_owned(), candidates: revisions(&self.task()), paths: "" }
+        Answer { lead: lead.to_owned(), candidates: revisions(dir), paths: "" }
     }
 
     /// The inputs of the task that are not given by name yet, or the file of one of them.
@@ -98,15 +99,20 @@ impl Cursor<'_> {
 
     /// The directory of the task, as the program will find it.
     fn task(&self) -> PathBuf {
-        // `ce init` makes a task in its directory.
-        let given = self.given("task").map(|dir| (dir, true));
-        let (dir, is_within) =
-            given.or_else(|| Some((self.given("dir")?, false))).unwrap_or((OsStr::new("."), true));
-        let dir = match Path::new(dir).strip_prefix("~") {
+        match self.given("task") {
+            // `ce init` makes a task in its directory.
+            None if self.given("dir").is_some() => self.dir("dir"),
+            _ => task_around(self.dir("task")),
+        }
+    }
+
+    /// The directory that an argument has given, or the current one.
+    fn dir(&self, id: &str) -> PathBuf {
+        let dir = Path::new(self.given(id).unwrap_or(OsStr::new(".")));
+        match dir.strip_prefix("~") {
             Ok(inside) => std::env::home_dir().unwrap_or_default().join(inside),
             Err(_) => dir.into(),
-        };
-        if is_within { task_around(dir) } else { dir }
+        }
     }
 }
 

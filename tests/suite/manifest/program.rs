@@ -5,8 +5,6 @@ use std::io::pipe;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
-use std::thread;
-use std::time::Duration;
 
 use compeval::digest::Digest;
 use rustix::process::Signal;
@@ -99,20 +97,9 @@ fn a_signal_ends_it_and_nothing_is_printed() {
     File::create(lab.path("data/values/hole")).unwrap().set_len(1 << 42).unwrap();
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let running = Running::start(lab.command("ce").args(["manifest", "../data/values"]));
-        while !watches(&running, signal) {
-            thread::sleep(Duration::from_millis(5));
-        }
+        running.wait_until_it_catches(signal);
         running.signal(signal);
         let ran = Ran::new(&lab, running.output()).exit(code).says("interrupted");
         assert_eq!(ran.stdout, "");
     }
-}
-
-/// Whether a program catches a signal by now.
-fn watches(running: &Running, signal: Signal) -> bool {
-    let status = fs::read_to_string(format!("/proc/{}/status", running.pid.as_raw_nonzero()));
-    let status = status.unwrap_or_default();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    let caught = caught.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
-    caught.is_some_and(|caught| caught >> (signal.as_raw() - 1) & 1 == 1)
 }
