@@ -1,0 +1,44 @@
+//! The bytes of a sheet in each format: they are refused at a place in them, or are points that are written so
+//! that they are read as the same again; and as factors they have a product from which any of them can be excluded.
+#![no_main]
+
+use std::num::NonZeroU32;
+
+use compeval::expand::{SheetFormat, SweepPoints, product, read, read_levels};
+use libfuzzer_sys::fuzz_target;
+
+fn written(points: &SweepPoints) -> Vec<u8> {
+    let mut text = Vec::new();
+    points.write_ndjson(&mut text).unwrap();
+    text
+}
+
+fuzz_target!(|data: (&[u8], &[u8])| {
+    let (sheet, other) = data;
+    let levels = read_levels("level", other);
+    for format in [SheetFormat::Ndjson, SheetFormat::Tsv, SheetFormat::Csv] {
+        let mut points = match read(format, sheet) {
+            Ok(points) => points,
+            Err(problems) => {
+                let lines = 1 + sheet.iter().filter(|byte| **byte == b'\n').count();
+                assert!(!problems.is_empty());
+                assert!(problems.iter().all(|problem| problem.line.is_none_or(|line| line <= lines)));
+                continue;
+            }
+        };
+        let text = written(&points);
+        let again = read(SheetFormat::Ndjson, &text).unwrap();
+        assert!(points.is_empty() || again == points);
+        assert_eq!(written(&again), text);
+        points.lookalikes();
+        if let Ok(levels) = &levels {
+            let factors = vec![points.clone(), levels.clone()];
+            if let Ok(product) = product(factors, NonZeroU32::new(2)) {
+                assert_eq!(product.len(), 2 * points.len() * levels.len());
+            }
+        }
+        if let Ok(exclusion) = read(format, other) {
+            points.exclude(&exclusion);
+        }
+    }
+});

@@ -1,0 +1,298 @@
+//! Reading a sheet: NDJSON, or TSV or CSV with a header.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use super::delimited::{SheetRecord, SheetRecords};
+use super::json;
+use super::points::{Interner, SweepPoints};
+use super::problem::{MAX_COLUMNS, MAX_PROBLEMS, SheetFault, SheetProblem};
+use crate::task::template::{self, NoText};
+use crate::task::text::{self, TextError};
+
+/// The greatest size of a sheet, in bytes.
+pub const MAX_SHEET: usize = 1 << 30;
+
+/// How a sheet is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SheetFormat {
+    /// A JSON object a line. The first one decides the columns; the others have the same fields in any order.
+    Ndjson,
+    /// A header, and a row a line, with tabs between the values. There are no quotes.
+    Tsv,
+    /// A header and rows as in RFC 4180.
+    Csv,
+}
+
+impl SheetFormat {
+    /// Returns the format of a sheet that begins so. An empty one is NDJSON without points. A tab in the first line means TSV:
+    /// in CSV it would be an error.
+    pub fn of(contents: &[u8]) -> Self {
+        let contents = trimmed(contents);
+        let first = contents.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        match first.trim_ascii_start().first() {
+            None | Some(b'{') => Self::Ndjson,
+            Some(_) if first.contains(&b'\t') => Self::Tsv,
+            Some(_) => Self::Csv,
+        }
+    }
+}
+
+/// Reads the points of a sheet.
+///
+/// Text is identity: of a sheet only a byte order mark, carriage returns at the ends of lines, and newlines at
+/// its end are ignored. JSON strings, numbers as they are spelled and booleans are texts.
+///
+/// # Errors
+///
+/// Fails with all problems up to [`MAX_PROBLEMS`], in the order of their lines. If there are more,
+/// [`SheetFault::More`] follows.
+pub fn read(format: SheetFormat, contents: &[u8]) -> Result<SweepPoints, Vec<SheetProblem>> {
+    if contents.len() > MAX_SHEET {
+        return Err(vec![SheetProblem { line: None, column: None, fault: SheetFault::TooLarge }]);
+    }
+    let contents = trimmed(contents);
+    let mut reader = SheetReader::default();
+    match format {
+        SheetFormat::Ndjson => reader.objects(contents),
+        SheetFormat::Tsv => reader.records(contents, b'\t'),
+        SheetFormat::Csv => reader.records(contents, b','),
+    }
+    reader.finish()
+}
+
+/// Reads the levels of a factor, one a line, as points of one column.
+///
+/// This is a list like the other ones of a task: white space around a line is ignored.
+///
+/// # Errors
+///
+/// Fails as [`read`] does.
+pub fn read_levels(name: &str, contents: &[u8]) -> Result<SweepPoints, Vec<SheetProblem>> {
+    let mut reader = SheetReader::default();
+    if contents.len() > MAX_SHEET {
+        reader.problem(0, None, SheetFault::TooLarge);
+        return reader.finish();
+    }
+    match text::lines(contents) {
+        Ok(lines) => {
+            reader.header(0, &[name.as_bytes()]);
+            for (at, line) in lines.into_iter().enumerate() {
+                if reader.is_over {
+                    break;
+                }
+                reader.row(at + 1, &[Ok(Cow::Borrowed(line.as_bytes()))]);
+            }
+        }
+        Err(faults) => {
+            for (line, fault) in faults.into_iter().take(MAX_PROBLEMS + 1) {
+                let is_empty = fault == TextError::EmptyLine;
+                let fault = if is_empty { SheetFault::EmptyLine } else { SheetFault::NotText };
+                reader.problem(line, None, fault);
+            }
+        }
+    }
+    reader.finish()
+}
+
+/// The sheet without its byte order mark and the newlines at its end.
+fn trimmed(contents: &[u8]) -> &[u8] {
+    let contents = contents.strip_prefix(b"\xef\xbb\xbf").unwrap_or(contents);
+    let end = contents.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |at| at + 1);
+    &contents[..end]
+}
+
+/// The text of a name or value. Unlike a file's, it has no final newline that does not count.
+fn checked(bytes: &[u8]) -> Result<&str, NoText> {
+    if bytes.ends_with(b"\n") { Err(NoText::Control) } else { template::text(bytes) }
+}
+
+/// A sheet that is being read.
+#[derive(Default)]
+struct SheetReader {
+    names: Vec<String>,
+    columns: Vec<Interner>,
+    rows: Vec<u32>,
+    /// The lines of the rows.
+    lines: Vec<u32>,
+    problems: Vec<SheetProblem>,
+    /// Whether nothing more is read: there are too many problems, or the columns are unknown.
+    is_over: bool,
+}
+
+/// A value of a row, or why it has none.
+type CellText<'a> = Result<Cow<'a, [u8]>, SheetFault>;
+
+impl SheetReader {
+    fn records(&mut self, contents: &[u8], separator: u8) {
+        let (mut records, mut record) =
+            (SheetRecords::new(contents, separator), SheetRecord::default());
+        let mut values = Vec::new();
+        if !records.read(&mut record) {
+            return self.problem(1, None, SheetFault::NoHeader);
+        }
+        match &record.faults[..] {
+            [] => self.header(1, &record.values),
+            faults => return faults.iter().for_each(|it| self.problem(1, None, it.1.clone())),
+        }
+        while !self.is_over && records.read(&mut record) {
+            let (expected, found) = (self.names.len(), record.width);
+            if !record.faults.is_empty() {
+                for (number, fault) in record.faults.drain(..) {
+                    self.problem(record.line, Some(number), fault);
+                }
+            } else if record.is_empty {
+                self.problem(record.line, None, SheetFault::EmptyLine);
+            } else if found != expected {
+                self.problem(record.line, None, SheetFault::Width { expected, found });
+            } else {
+                values.extend(record.values.drain(..).map(Ok));
+                self.row(record.line, &values);
+                values.clear();
+            }
+        }
+    }
+
+    fn objects(&mut self, contents: &[u8]) {
+        let mut columns = None;
+        let lines = contents.split(|byte| *byte == b'\n').take_while(|_| !contents.is_empty());
+        for (line, text) in (1..).zip(lines) {
+            if self.is_over {
+                break;
+            }
+            if text.trim_ascii().is_empty() {
+                self.problem(line, None, SheetFault::EmptyLine);
+                continue;
+            }
+            let fields = match json::fields(text) {
+                Ok(fields) => fields,
+                Err(fault) => {
+                    self.problem(line, None, fault);
+                    continue;
+                }
+            };
+            let columns = columns.get_or_insert_with(|| {
+                let names: Vec<&[u8]> = fields.iter().map(|(name, _)| name.as_bytes()).collect();
+                self.header(line, &names);
+                self.names.iter().cloned().zip(0..).collect()
+            });
+            if !self.is_over {
+                self.object(line, columns, &fields);
+            }
+        }
+    }
+
+    /// Adds a row whose values have names.
+    fn object(
+        &mut self,
+        line: usize,
+        columns: &HashMap<String, usize>,
+        fields: &[json::Field<'_>],
+    ) {
+        let mut values: Vec<Option<CellText<'_>>> = vec![None; self.names.len()];
+        let before = self.problems.len();
+        for (at, (name, value)) in fields.iter().enumerate() {
+            let here = self.names.get(at).is_some_and(|known| known == name);
+            let column = if here { Some(at) } else { columns.get(name.as_ref()).copied() };
+            let Some(column) = column else {
+                self.problem(line, None, SheetFault::UnknownField(name.to_string()));
+                continue;
+            };
+            let text = json::text(value).map(|text| match text {
+                Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+                Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+            });
+            if values[column].replace(text).is_some() {
+                self.problem(line, None, SheetFault::SameName(name.to_string()));
+            }
+        }
+        let lacks = |value: &Option<CellText<'_>>| value.is_none();
+        for column in (0..values.len()).filter(|at| lacks(&values[*at])) {
+            self.problem(line, None, SheetFault::MissingField(self.names[column].clone()));
+        }
+        if self.problems.len() == before {
+            let values: Vec<CellText<'_>> = values.into_iter().flatten().collect();
+            self.row(line, &values);
+        }
+    }
+
+    /// Reads the names of the columns.
+    fn header(&mut self, line: usize, names: &[impl AsRef<[u8]>]) {
+        let before = self.problems.len();
+        if names.is_empty() {
+            self.problem(line, None, SheetFault::NoColumns);
+        }
+        if names.len() > MAX_COLUMNS {
+            self.problem(line, None, SheetFault::TooWide);
+        }
+        let mut seen = HashSet::new();
+        for (number, name) in (1..).zip(names.iter().take(MAX_COLUMNS)) {
+            match checked(name.as_ref()) {
+                Ok("") => self.problem(line, None, SheetFault::NoName(number)),
+                Ok(name) if !seen.insert(name) => {
+                    self.problem(line, None, SheetFault::SameName(name.to_owned()));
+                }
+                Ok(name) => self.names.push(name.to_owned()),
+                Err(fault) => self.problem(line, None, SheetFault::Name { number, fault }),
+            }
+        }
+        self.columns.resize_with(self.names.len(), Interner::default);
+        self.is_over |= self.problems.len() > before;
+    }
+
+    /// Adds a row with a value for each column.
+    fn row(&mut self, line: usize, values: &[CellText<'_>]) {
+        let begin = self.rows.len();
+        for (column, value) in values.iter().enumerate() {
+            let text = value.as_ref().map_err(Clone::clone);
+            match text.and_then(|value| Ok(checked(value)?)) {
+                Ok(text) => self.rows.push(self.columns[column].number(text)),
+                Err(fault) => self.problem(line, Some(column), fault),
+            }
+        }
+        if self.rows.len() - begin == values.len() {
+            // A sheet of 1 GiB has fewer lines than there are numbers.
+            self.lines.push(line as u32);
+        } else {
+            self.rows.truncate(begin);
+        }
+    }
+
+    /// Adds a problem in a line, counted from one, and a column, counted from zero. Line zero is the whole sheet.
+    fn problem(&mut self, line: usize, column: Option<usize>, fault: SheetFault) {
+        let fault = match self.problems.len() {
+            ..MAX_PROBLEMS => fault,
+            MAX_PROBLEMS => SheetFault::More,
+            _ => return,
+        };
+        self.is_over |= fault == SheetFault::More;
+        let column = column.filter(|_| !self.is_over);
+        let column = column.and_then(|column| self.names.get(column)).cloned();
+        self.problems.push(SheetProblem { line: (line > 0).then_some(line), column, fault });
+    }
+
+    fn finish(mut self) -> Result<SweepPoints, Vec<SheetProblem>> {
+        self.find_same_rows();
+        if !self.problems.is_empty() {
+            self.problems.sort_by_key(|it| (it.fault == SheetFault::More, it.line));
+            return Err(self.problems);
+        }
+        let levels = self.columns.into_iter().map(Interner::into_levels).collect();
+        Ok(SweepPoints { names: self.names, levels, rows: self.rows })
+    }
+
+    fn find_same_rows(&mut self) {
+        let rows = self.rows.chunks_exact(self.names.len().max(1));
+        let mut first = HashMap::with_capacity(self.lines.len());
+        let mut same = Vec::new();
+        for (row, line) in rows.zip(&self.lines) {
+            let before = *first.entry(row).or_insert(*line);
+            if before != *line && same.len() <= MAX_PROBLEMS {
+                same.push((*line as usize, before as usize));
+            }
+        }
+        for (line, before) in same {
+            self.problem(line, None, SheetFault::SameRow(before));
+        }
+    }
+}

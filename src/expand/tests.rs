@@ -1,0 +1,326 @@
+//! Tests of sheets, also by properties over generated ones.
+
+use super::SheetFormat::{Csv, Ndjson, Tsv};
+use super::*;
+
+/// Reads what is right.
+pub(super) fn points(format: SheetFormat, sheet: &str) -> SweepPoints {
+    read(format, sheet.as_bytes()).unwrap_or_else(|problems| panic!("{sheet:?}: {problems:?}"))
+}
+
+/// The points as NDJSON.
+pub(super) fn written(points: &SweepPoints) -> String {
+    let mut text = Vec::new();
+    points.write_ndjson(&mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+/// The problems as they are told.
+fn problems(format: SheetFormat, sheet: &[u8]) -> Vec<String> {
+    let problems = read(format, sheet).unwrap_err();
+    problems.iter().map(ToString::to_string).collect()
+}
+
+/// The same numbers at each run, below a bound.
+pub(super) struct Numbers(pub(super) u64);
+
+impl Numbers {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound
+    }
+
+    /// A text of characters that are special somewhere.
+    fn text(&mut self) -> String {
+        const SPECIAL: [&str; 14] = [
+            "a",
+            "0",
+            "1",
+            "\"",
+            "\\",
+            ",",
+            " ",
+            "\u{e9}",
+            "\u{1f600}",
+            "{",
+            "u",
+            "\u{feff}",
+            "'",
+            "null",
+        ];
+        (0..self.below(5)).map(|_| SPECIAL[self.below(SPECIAL.len())]).collect()
+    }
+
+    /// Different texts, each beginning with its number so that no two rows are alike.
+    fn rows(&mut self) -> Vec<Vec<String>> {
+        let width = 1 + self.below(4);
+        let rows = 2 + self.below(6);
+        let value = |row: usize, numbers: &mut Self| format!("{row}{}", numbers.text());
+        (0..rows).map(|row| (0..width).map(|at| value(row * 9 + at, self)).collect()).collect()
+    }
+}
+
+#[test]
+fn three_formats_give_the_same_points() {
+    let expected = "{\"n\":\"001\",\"b c\":\"\"}\n{\"n\":\"1\",\"b c\":\"x, \\\"y\\\"\"}\n";
+    for (format, sheet) in [
+        (Csv, "n,b c\n001,\n1,\"x, \"\"y\"\"\"\n"),
+        (Csv, "\u{feff}\"n\",b c\r\n\"001\",\"\"\r\n1,\"x, \"\"y\"\"\"\r\n\r\n"),
+        (Tsv, "n\tb c\n001\t\n1\tx, \"y\""),
+        (Tsv, "\u{feff}n\tb c\r\n001\t\r\n1\tx, \"y\"\r\n"),
+        (Ndjson, "{\"n\":\"001\",\"b c\":\"\"}\n{\"b c\":\"x, \\\"y\\\"\",\"n\":1}\n"),
+        (Ndjson, expected),
+    ] {
+        assert_eq!(written(&points(format, sheet)), expected, "{sheet:?}");
+        assert_eq!(SheetFormat::of(sheet.as_bytes()), format, "{sheet:?}");
+    }
+}
+
+#[test]
+fn json_values_are_spelled_as_they_are() {
+    let sheet = "{\"a\":1.50,\"b\":-0e+9 , \"c\":true,\"d\":\"\\u0031\\/\"}";
+    let points = points(Ndjson, sheet);
+    let point = points.get(0).unwrap();
+    let values: Vec<_> = point.values().map(|(_, text)| text.as_ref()).collect();
+    assert_eq!(values, ["1.50", "-0e+9", "true", "1/"]);
+    assert_eq!(point.value("c").map(AsRef::as_ref), Some("true"));
+    assert_eq!((point.value("e"), points.get(1).is_none(), points.len()), (None, true, 1));
+    let large = "{\"a\":123456789012345678901234567890}";
+    assert_eq!(
+        written(&self::points(Ndjson, large)),
+        large.replace(":", ":\"").replace('}', "\"}\n")
+    );
+}
+
+#[test]
+fn a_sheet_may_have_no_points() {
+    for (format, sheet, names) in
+        [(Ndjson, "", 0), (Ndjson, "\u{feff}\n", 0), (Csv, "a,b\n", 2), (Tsv, "a", 1)]
+    {
+        let points = points(format, sheet);
+        assert_eq!((points.len(), points.names().len(), points.iter().len()), (0, names, 0));
+        assert!(points.is_empty() && points.get(0).is_none());
+        assert_eq!(written(&points), "");
+    }
+    assert_eq!(SheetFormat::of(b"\n"), Ndjson);
+}
+
+#[test]
+fn each_fault_has_a_place() {
+    for (format, sheet, expected) in [
+        (Csv, &b"\r\n"[..], "line 1: the sheet has no header"),
+        (Csv, b"a,,b\n", "line 1: the name of column 2 is empty"),
+        (Csv, b"a,b,a\n", "line 1: there are two columns \"a\""),
+        (
+            Csv,
+            b"a,\"b\n\"\n",
+            "line 1: the name of column 2 cannot be used: it is not one line without control characters",
+        ),
+        (Csv, b"a,b\n1,2\n\n3,4\n", "line 3: the line is empty"),
+        (Csv, b"a\n1\n\n2\n", "line 3: the line is empty"),
+        (Csv, b"a,b\n1\n", "line 2: the row has 1 values, and the header 2"),
+        (Csv, b"a,b\n1,2,3\n", "line 2: the row has 3 values, and the header 2"),
+        (Csv, b"a,b\n1,\"2\n", "line 2: column \"b\": a quoted value begins here and does not end"),
+        (
+            Csv,
+            b"a,b\n1,2\"\n",
+            "line 2: column \"b\": a value that does not begin with a quote has one in it",
+        ),
+        (
+            Csv,
+            b"a,b\n\"1\" ,2\n",
+            "line 2: column \"a\": something follows the closing quote of a value",
+        ),
+        (
+            Csv,
+            b"a,b\n\"1\n2\",2\n",
+            "line 2: column \"a\": the value cannot be used: it is not one line without control characters",
+        ),
+        (
+            Csv,
+            b"a,b\n1,\"2\n\"\n",
+            "line 2: column \"b\": the value cannot be used: it is not one line without control characters",
+        ),
+        (
+            Csv,
+            b"a\n1\r2\n",
+            "line 2: column \"a\": the value cannot be used: it is not one line without control characters",
+        ),
+        (Csv, b"a\n\xff\n", "line 2: column \"a\": the value cannot be used: it is not UTF-8 text"),
+        (Csv, b"a\n1\n2\n\"1\"\n", "line 4: the row is the same as that of line 2"),
+        (Csv, b"\"a\n", "line 1: a quoted value begins here and does not end"),
+    ] {
+        let told = problems(format, sheet);
+        assert_eq!(told, [expected], "{:?}", sheet.escape_ascii().to_string());
+    }
+}
+
+#[test]
+fn each_fault_of_an_object_has_a_place() {
+    for (format, sheet, expected) in [
+        (Ndjson, &b"{\"a\":1}\n\n{\"a\":2}\n"[..], "line 2: the line is empty"),
+        (
+            Ndjson,
+            b"[1]",
+            "line 1: the line is not a JSON object: invalid type: sequence, expected an object",
+        ),
+        (
+            Ndjson,
+            b"{\"a\":1",
+            "line 1: the line is not a JSON object: EOF while parsing an object at byte 6",
+        ),
+        (
+            Ndjson,
+            b"{\"a\":1}{",
+            "line 1: the line is not a JSON object: trailing characters at byte 8",
+        ),
+        (Ndjson, b"{}", "line 1: the object has no fields"),
+        (Ndjson, b"{\"\":1}", "line 1: the name of column 1 is empty"),
+        (Ndjson, b"{\"a\":1,\"\\u0061\":2}", "line 1: there are two columns \"a\""),
+        (Ndjson, b"{\"a\":1}\n{\"a\":1,\"a\":2}", "line 2: there are two columns \"a\""),
+        (Ndjson, b"{\"a\":null}", "line 1: column \"a\": the value is null"),
+        (Ndjson, b"{\"a\":[1]}", "line 1: column \"a\": the value is an object or an array"),
+        (
+            Ndjson,
+            b"{\"a\":\"x\\n\"}",
+            "line 1: column \"a\": the value cannot be used: it is not one line without control characters",
+        ),
+        (Ndjson, b"{\"a\":1}\n{\"a\":\"1\"}", "line 2: the row is the same as that of line 1"),
+    ] {
+        let told = problems(format, sheet);
+        assert_eq!(told, [expected], "{:?}", sheet.escape_ascii().to_string());
+    }
+    let pieces = ["{\"a\":1,\"b\":2}", "{\"b\":1,\"c\":2}", "{\"a\":\"\\ud800\",\"b\":1}"];
+    let expected = [
+        "line 2: the first object has no field \"c\"",
+        "line 2: the object has no field \"a\"",
+        "line 3: column \"a\": the string is not valid: unexpected end of hex escape at byte 8",
+    ];
+    assert_eq!(problems(Ndjson, pieces.join("\n").as_bytes()), expected);
+}
+
+#[test]
+fn all_problems_are_told_up_to_a_limit() {
+    let sheet = "a\n1\n1\n\u{1}\n";
+    assert_eq!(problems(Tsv, sheet.as_bytes()).len(), 2);
+    let sheet = "a\n".to_owned() + &"\u{1}\n".repeat(1000) + "1\n1\n";
+    let told = read(Tsv, sheet.as_bytes()).unwrap_err();
+    assert_eq!(told.len(), MAX_PROBLEMS + 1);
+    assert_eq!(
+        told.last().map(|it| (&it.fault, it.line, &it.column)),
+        Some((&SheetFault::More, Some(22), &None))
+    );
+    assert!(told.iter().rev().skip(1).all(|problem| problem.fault.hint().is_some()));
+    let same = "a\n".to_owned() + &"1\n".repeat(1000);
+    assert_eq!(problems(Csv, same.as_bytes()).len(), MAX_PROBLEMS + 1);
+    let broken = "{\n".to_owned() + "{\"a\":1}\n{\"a\":null}\n{\"b\":1}";
+    assert_eq!(problems(Ndjson, broken.as_bytes()).len(), 4);
+}
+
+#[test]
+fn a_sheet_has_a_greatest_width() {
+    let names = |count: usize| (0..count).map(|at| at.to_string()).collect::<Vec<_>>();
+    assert_eq!(points(Csv, &names(MAX_COLUMNS).join(",")).names().len(), MAX_COLUMNS);
+    let wide = names(MAX_COLUMNS + 2);
+    let object = format!(
+        "{{{}}}",
+        wide.iter().map(|name| format!("\"{name}\":1")).collect::<Vec<_>>().join(",")
+    );
+    for (format, sheet) in [(Csv, wide.join(",")), (Tsv, wide.join("\t")), (Ndjson, object)] {
+        assert_eq!(
+            problems(format, sheet.as_bytes()),
+            ["line 1: the sheet has more than 4096 columns"]
+        );
+    }
+    let row = format!("a\n{}", ",".repeat(10_000));
+    assert_eq!(
+        problems(Csv, row.as_bytes()),
+        ["line 2: the row has 10001 values, and the header 1"]
+    );
+}
+
+#[test]
+fn levels_are_a_list() {
+    let points = read_levels("n", b"\xef\xbb\xbf1\r\n 02 \n\n").unwrap();
+    assert_eq!(written(&points), "{\"n\":\"1\"}\n{\"n\":\"02\"}\n");
+    assert!(read_levels("n", b"").unwrap().is_empty());
+    let told = |levels: &[u8]| {
+        read_levels("n", levels).unwrap_err().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(told(b"1\n\n2\n\n3"), ["line 2: the line is empty", "line 4: the line is empty"]);
+    assert_eq!(told(b"\xff"), ["the list is not UTF-8 text"]);
+    assert_eq!(told(b"1\n2\n1\n"), ["line 3: the row is the same as that of line 1"]);
+    assert_eq!(told(b"1\na\tb\n").len(), 1);
+}
+
+#[test]
+fn texts_that_are_one_number_are_found_in_their_column() {
+    let points = points(Csv, "a,b\n1,1.0\n2,x\n1.0,2\n");
+    let [Lookalike { column, first, second }] = &points.lookalikes()[..] else { panic!() };
+    assert_eq!([column, first.as_ref(), second.as_ref()], ["a", "1", "1.0"]);
+}
+
+#[test]
+fn what_is_written_is_read_as_the_same() {
+    let mut numbers = Numbers(2);
+    for _ in 0..500 {
+        let rows = numbers.rows();
+        let quoted = |text: &String| format!("\"{}\"", text.replace('"', "\"\""));
+        let sheet = |cell: &dyn Fn(&String) -> String, separator| {
+            let row = |row: &Vec<String>| row.iter().map(cell).collect::<Vec<_>>().join(separator);
+            rows.iter().map(row).collect::<Vec<_>>().join("\n")
+        };
+        let needs_quotes = |text: &String| text.contains([',', '"']);
+        let minimal = |text: &String| if needs_quotes(text) { quoted(text) } else { text.clone() };
+        let points = points(Csv, &sheet(&quoted, ","));
+        assert_eq!(points.names(), rows[0]);
+        for (point, row) in points.iter().zip(&rows[1..]) {
+            assert!(point.values().map(|(_, text)| text.as_ref()).eq(row));
+        }
+        assert_eq!(self::points(Csv, &sheet(&minimal, ",")), points);
+        assert_eq!(self::points(Tsv, &sheet(&Clone::clone, "\t")), points);
+        let json = written(&points);
+        assert_eq!(self::points(Ndjson, &json), points);
+        assert_eq!(written(&self::points(Ndjson, &json)), json);
+    }
+}
+
+#[test]
+fn any_bytes_are_points_or_problems() {
+    const PIECES: [&[u8]; 16] = [
+        b"\"",
+        b",",
+        b"\n",
+        b"\r",
+        b"\t",
+        b"a",
+        b"1",
+        b"{\"a\":",
+        b"}",
+        b"[",
+        b"\\u00",
+        b"\xff",
+        b"\xef\xbb\xbf",
+        b"{",
+        b":",
+        b"null",
+    ];
+    let mut numbers = Numbers(3);
+    for _ in 0..20_000 {
+        let sheet: Vec<u8> =
+            (0..numbers.below(12)).flat_map(|_| PIECES[numbers.below(16)]).copied().collect();
+        for format in [Ndjson, Tsv, Csv, SheetFormat::of(&sheet)] {
+            match read(format, &sheet) {
+                Ok(points) => {
+                    assert_eq!(self::points(Ndjson, &written(&points)).len(), points.len());
+                }
+                Err(problems) => assert!(!problems.is_empty()),
+            }
+        }
+        assert!(
+            read_levels("n", &sheet).is_ok_and(|points| points.names() == ["n"])
+                || !sheet.is_empty()
+        );
+    }
+}
