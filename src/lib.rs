@@ -28,7 +28,7 @@
 //! - [`digest`]: hashes of contents, and ids of commits and trees.
 //! - [`task`]: the data types of a task: its workflow, also as text, names, slices, granted access.
 //! - [`cache`]: the user's cache, which may be lost: file stats, fingerprints, tables.
-//! - [`expand`]: the points of sweeps: sheets, levels, and their product.
+//! - [`expand`]: the points of sweeps: sheets, levels, their product, and the table of results.
 //! - [`manifest`]: directories as values: their manifests, and how they are read.
 //! - [`git`]: reading Git repositories; the only user of gix.
 //! - [`load`]: reads a task from a repository, or finds all its problems.

@@ -1,5 +1,6 @@
 //! Texts that differ, and are the same number.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ impl SweepPoints {
 
 /// The first two texts that are the same number.
 fn same_number(texts: &[Arc<str>]) -> Option<(Arc<str>, Arc<str>)> {
-    let mut seen = HashMap::new();
+    let mut seen = HashMap::with_capacity(texts.len());
     texts.iter().find_map(|text| {
         let before = seen.insert(decimal(text)?, text)?;
         Some((Arc::clone(before), Arc::clone(text)))
@@ -39,32 +40,37 @@ fn same_number(texts: &[Arc<str>]) -> Option<(Arc<str>, Arc<str>)> {
 
 /// A decimal number, exact: two floating-point numbers would be equal where long numbers differ.
 #[derive(PartialEq, Eq, Hash)]
-struct Decimal {
+struct Decimal<'a> {
     is_negative: bool,
     /// Without zeros at begin and end; empty for zero.
-    digits: String,
+    digits: Cow<'a, str>,
     exponent: i64,
 }
 
 /// Reads digits, with or without sign, point and exponent.
-fn decimal(text: &str) -> Option<Decimal> {
+fn decimal(text: &str) -> Option<Decimal<'_>> {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let exponent: i64 = exponent.parse().ok()?;
     let unsigned = mantissa.strip_prefix(['-', '+']).unwrap_or(mantissa);
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-    let digits = format!("{whole}{fraction}");
+    let digits = match fraction {
+        "" => Cow::Borrowed(whole),
+        _ => Cow::Owned(format!("{whole}{fraction}")),
+    };
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let significant = digits.trim_end_matches('0');
-    let zeros = digits.len() - significant.len();
-    let significant = significant.trim_start_matches('0');
-    if significant.is_empty() {
-        return Some(Decimal { is_negative: false, digits: String::new(), exponent: 0 });
+    let zeros = digits.len() - digits.trim_end_matches('0').len();
+    let digits = match digits {
+        Cow::Borrowed(digits) => Cow::Borrowed(digits.trim_matches('0')),
+        Cow::Owned(digits) => Cow::Owned(digits.trim_matches('0').to_owned()),
+    };
+    if digits.is_empty() {
+        return Some(Decimal { is_negative: false, digits, exponent: 0 });
     }
     Some(Decimal {
         is_negative: mantissa.starts_with('-'),
-        digits: significant.to_owned(),
+        digits,
         exponent: exponent.checked_add(zeros as i64)?.checked_sub(fraction.len() as i64)?,
     })
 }

@@ -101,7 +101,7 @@ impl SweepPoints {
 }
 
 /// What stands before the fields of an object.
-fn separators() -> impl Iterator<Item = &'static [u8]> {
+pub(super) fn separators() -> impl Iterator<Item = &'static [u8]> {
     std::iter::once(&b"{"[..]).chain(std::iter::repeat(&b","[..]))
 }
 

@@ -1,0 +1,185 @@
+//! The table of results: a row for each point, and one type for each column.
+
+use std::io::{self, Write};
+
+use serde_json::value::RawValue;
+
+use super::points::separators;
+
+/// The greatest size of a result that stands in a table itself, in bytes, without its final newline.
+pub const MAX_CELL: usize = 1024;
+
+/// A value of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableCell<'a> {
+    /// Nothing: a failed point has no outputs.
+    Null,
+    /// The text of a factor or a label, of any length.
+    Text(&'a str),
+    /// A result.
+    Result {
+        /// Its contents. They may be left out (`None`) if they are longer than [`MAX_CELL`] and a newline.
+        contents: Option<&'a [u8]>,
+        /// Its hash, as it is written in the table.
+        hash: &'a str,
+    },
+}
+
+/// How the values of a column are written. Each type can hold the values of those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum CellType {
+    /// A JSON number as it is spelled.
+    Number,
+    /// A string.
+    Text,
+    /// A hash, as a string. Texts that are no results stay texts.
+    Hash,
+}
+
+/// Writes a table as NDJSON: compact, with the columns in the order of their names.
+///
+/// All cells of a column have one type: numbers if all are JSON numbers, else texts if all are UTF-8 of at
+/// most [`MAX_CELL`] bytes, else hashes. One final newline of a result does not count. `null` fits each type. So the bytes
+/// depend on names and rows only.
+///
+/// The names are different, and each row has a cell for each of them.
+///
+/// # Errors
+///
+/// Fails if `out` does.
+pub fn write_table(
+    names: &[String],
+    rows: &[Vec<TableCell<'_>>],
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut types = vec![CellType::Number; names.len()];
+    for row in rows {
+        debug_assert_eq!(row.len(), names.len(), "a row has a cell for each column");
+        for (of_column, cell) in types.iter_mut().zip(row) {
+            *of_column = cell.narrowest(*of_column);
+        }
+    }
+    let names = names.iter().map(serde_json::to_vec).collect::<Result<Vec<_>, _>>()?;
+    for row in rows {
+        for ((before, name), (of_column, cell)) in
+            separators().zip(&names).zip(types.iter().zip(row))
+        {
+            out.write_all(before)?;
+            out.write_all(name)?;
+            out.write_all(b":")?;
+            cell.write(*of_column, out)?;
+        }
+        // Without columns, a row is an empty object.
+        out.write_all(if names.is_empty() { b"{}\n" } else { b"}\n" })?;
+    }
+    Ok(())
+}
+
+impl<'a> TableCell<'a> {
+    /// The text of the cell, unless it is null, too long or not UTF-8.
+    fn text(self) -> Option<&'a str> {
+        match self {
+            Self::Null => None,
+            Self::Text(text) => Some(text),
+            Self::Result { contents, .. } => {
+                let contents = contents?;
+                let line = contents.strip_suffix(b"\n").unwrap_or(contents);
+                std::str::from_utf8(line).ok().filter(|text| text.len() <= MAX_CELL)
+            }
+        }
+    }
+
+    /// Returns the first type that can hold this cell, from the one of the cells before it on.
+    fn narrowest(self, before: CellType) -> CellType {
+        match self.text() {
+            _ if self == Self::Null || before == CellType::Hash => before,
+            None => CellType::Hash,
+            Some(text) if before == CellType::Number && is_number(text) => CellType::Number,
+            Some(_) => CellType::Text,
+        }
+    }
+
+    fn write(self, of_column: CellType, out: &mut impl Write) -> io::Result<()> {
+        let string = match (self, self.text()) {
+            (Self::Null, _) => return out.write_all(b"null"),
+            (_, Some(number)) if of_column == CellType::Number => {
+                return out.write_all(number.as_bytes());
+            }
+            (Self::Result { hash, .. }, _) if of_column == CellType::Hash => hash,
+            (_, text) => text.unwrap_or_default(),
+        };
+        Ok(serde_json::to_writer(out, string)?)
+    }
+}
+
+/// Whether a text is a number as JSON spells it, and nothing else.
+fn is_number(text: &str) -> bool {
+    text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
+        && serde_json::from_str::<&RawValue>(text).is_ok_and(|number| number.get() == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table of one column.
+    fn table(cells: &[TableCell<'_>]) -> String {
+        let rows: Vec<_> = cells.iter().map(|cell| vec![*cell]).collect();
+        let mut text = Vec::new();
+        write_table(&["x".to_owned()], &rows, &mut text).unwrap();
+        String::from_utf8(text).unwrap().replace("{\"x\":", "").replace("}\n", ";")
+    }
+
+    fn results(contents: &[&[u8]]) -> String {
+        let cells: Vec<_> = contents
+            .iter()
+            .map(|it| TableCell::Result { contents: Some(it), hash: "c0ffee" })
+            .collect();
+        table(&cells)
+    }
+
+    #[test]
+    fn a_column_has_one_type() {
+        assert_eq!(
+            results(&[b"1.50\n", b"-0e+9", b"1e999", b"123456789012345678901"]),
+            "1.50;-0e+9;1e999;123456789012345678901;"
+        );
+        assert_eq!(results(&[b"1", b"auto\n\n"]), "\"1\";\"auto\\n\";");
+        assert_eq!(results(&[b"auto", b"1"]), "\"auto\";\"1\";");
+        assert_eq!(results(&[b"1", b"a", b"\xff", b"2"]), "\"c0ffee\";".repeat(4));
+        let (long, longer) = ([b'a'; MAX_CELL], [b'a'; MAX_CELL + 1]);
+        assert!(results(&[&[&long[..], b"\n"].concat()]).starts_with("\"aaa"));
+        assert_eq!(results(&[&longer]), "\"c0ffee\";");
+        for text in
+            ["", "01", " 1", "1 ", "1\r", "+1", "1.", ".5", "-", "1e", "0x1", "true", "NaN", "[1]"]
+        {
+            assert!(results(&[text.as_bytes(), b"1"]).ends_with("\"1\";"), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn null_fits_each_type_and_texts_are_never_hashes() {
+        let result = |contents| TableCell::Result { contents, hash: "c0ffee" };
+        assert_eq!(table(&[TableCell::Null, result(Some(b"1"))]), "null;1;");
+        assert_eq!(
+            table(&[result(Some(b"1")), TableCell::Null, result(None)]),
+            "\"c0ffee\";null;\"c0ffee\";"
+        );
+        assert_eq!(table(&[TableCell::Null]), "null;");
+        let long = "a".repeat(4096);
+        assert_eq!(table(&[TableCell::Text(&long)]), format!("\"{long}\";"));
+        assert_eq!(table(&[TableCell::Text("8"), TableCell::Text("16")]), "8;16;");
+    }
+
+    #[test]
+    fn a_row_is_a_compact_object() {
+        let names = ["a\"".to_owned(), "b".to_owned()];
+        let row = vec![TableCell::Text("1"), TableCell::Text("x y")];
+        let mut text = Vec::new();
+        write_table(&names, &[row.clone(), row], &mut text).unwrap();
+        assert_eq!(text, b"{\"a\\\"\":1,\"b\":\"x y\"}\n".repeat(2));
+        text.clear();
+        write_table(&names, &[], &mut text).unwrap();
+        assert!(text.is_empty());
+    }
+}
