@@ -214,6 +214,8 @@ fn all_problems_are_told_up_to_a_limit() {
     assert!(told.iter().rev().skip(1).all(|problem| problem.fault.hint().is_some()));
     let same = "a\n".to_owned() + &"1\n".repeat(1000);
     assert_eq!(problems(Csv, same.as_bytes()).len(), MAX_PROBLEMS + 1);
+    let told = read(Csv, b"a,b\n\"1\n\n2\",2\n3\n").unwrap_err();
+    assert_eq!(told.iter().map(|it| it.line).collect::<Vec<_>>(), [Some(2), Some(5)]);
     let broken = "{\n".to_owned() + "{\"a\":1}\n{\"a\":null}\n{\"b\":1}";
     assert_eq!(problems(Ndjson, broken.as_bytes()).len(), 4);
 }
