@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
-use rustix::fs::{AtFlags, Mode, OFlags, fstat, linkat, openat};
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, linkat, openat, unlinkat};
 use rustix::io::{Errno, read};
 
 use super::copy::{EqualFiles, FileCopy, make_way};
@@ -137,7 +137,7 @@ impl<'a> Batch<'a> {
             let kind = match (&it.entry.kind, &it.directory) {
                 (EntryKind::File { contents, executable }, Some(directory)) => {
                     let executable = *executable;
-                    let contents = match it.link() {
+                    let contents = match it.link(watch) {
                         Some(digest) => digest,
                         None => OpenFile::open(directory, it, executable, watch)?.digest(
                             &it.entry.path,
@@ -164,12 +164,26 @@ impl<'a> Batch<'a> {
 
 impl BatchEntry<'_> {
     /// Makes the copy a link to an equal file, if there is one and the file system can do that. Returns its
-    /// digest.
-    fn link(&self) -> Option<Digest> {
+    /// digest. The file is read: a damaged one is not passed on.
+    fn link(&self, watch: Watch<'_>) -> Option<Digest> {
         let (Some(to), Some((from, digest))) = (&self.to, &self.equal) else { return None };
         let name = split(&self.entry.path).1;
         linkat(from, name, to, name, AtFlags::empty()).ok()?;
-        Some(*digest)
+        if self.hash_link(to, name, watch) == Some(*digest) {
+            return Some(*digest);
+        }
+        let _removed = unlinkat(to, name, AtFlags::empty());
+        None
+    }
+
+    /// Hashes a link that was just made; `None` if it cannot be read, or changes meanwhile.
+    fn hash_link(&self, to: &OwnedFd, name: &[u8], watch: Watch<'_>) -> Option<Digest> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(to, name, flags, Mode::empty()).ok()?;
+        let stat = FileStat::from(&fstat(&file).ok()?);
+        // Only the bytes of the original are counted.
+        let watch = Watch { done: &AtomicU64::new(0), ..watch };
+        OpenFile { file, copy: None, watch, read: 0 }.digest(name, &stat, false).ok()
     }
 }
 

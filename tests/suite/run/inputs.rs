@@ -221,3 +221,23 @@ fn a_directory_shares_unchanged_files_with_its_earlier_version() {
     assert_eq!(fs::read(other.join("b")).unwrap(), b"other");
     lab.run("ce", &["verify", "../storage"]).exit(0);
 }
+
+#[test]
+fn a_damaged_file_is_not_shared_with_the_next_version() {
+    let lab = lab_of_a_directory();
+    lab.ce_run(&[]).exit(0);
+    let [one] = stored_directories(&lab).try_into().unwrap();
+    let damaged = one.join("sub/c");
+    let time = fs::metadata(&damaged).unwrap().modified().unwrap();
+    fs::set_permissions(&damaged, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(&damaged, vec![b'?'; 128 << 10]).unwrap();
+    File::open(&damaged).unwrap().set_modified(time).unwrap();
+    fs::write(lab.path("data/d/b"), "other").unwrap();
+    lab.ce_run(&[]).exit(0);
+    let [_, other] = stored_directories(&lab).try_into().unwrap();
+    assert_eq!(fs::read(other.join("sub/c")).unwrap(), vec![b'c'; 128 << 10]);
+    assert_eq!(
+        fs::metadata(other.join("a")).unwrap().ino(),
+        fs::metadata(one.join("a")).unwrap().ino()
+    );
+}
