@@ -174,10 +174,17 @@ pub fn collect(
     storage.flush()?;
     let mut roots = storage.gc_roots()?;
     let known: HashSet<&Entry> = history.results().iter().map(|(entry, _)| entry).collect();
-    for job in Survey::new(storage).jobs()?.iter().filter(|job| !known.contains(job)) {
-        // A job that was finished meanwhile may use a result that it found before that was retired.
-        if let Read::Record(Record::Job(job)) = storage.records().read_entry(job)? {
-            roots.add_job(&job);
+    for entry in Survey::new(storage).entries()?.iter().filter(|entry| !known.contains(entry)) {
+        match storage.records().read_entry(entry)? {
+            // A job that was finished meanwhile may use a result that it found before that was retired.
+            Read::Record(Record::Job(job)) => roots.add_job(&job),
+            // The directories of a result that was published meanwhile may be links to those of others.
+            Read::Record(Record::Call(call)) => {
+                let source = call.linked();
+                roots.add(source.iter().flat_map(|source| history.linked(source)));
+                roots.add(source);
+            }
+            Read::Record(Record::TaskInput(_)) | Read::Spoiled | Read::Absent => {}
         }
     }
     for one in &retired {

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use super::Storage;
 use crate::storage::disk::Result;
-use crate::storage::layout::{DIGITS, Entry, RUNS, RunName, roots_file, task_input};
+use crate::storage::layout::{DIGITS, Entry, RUNS, RunName, roots_file, split_member, task_input};
 use crate::storage::records::JobRecord;
 
 /// Names that are in use: files, results, and directories with everything in them.
@@ -58,9 +58,11 @@ impl GcRoots {
         self.0.extend(entries.into_iter().map(|entry| entry.short()));
     }
 
-    /// Adds the calls and the inputs of a job.
+    /// Adds the calls and the inputs of a job, and the values that it names.
     pub fn add_job(&mut self, job: &JobRecord) {
         self.0.extend(job.calls.iter().cloned());
+        let values = job.outputs.iter().chain(job.literals.iter().flatten());
+        self.0.extend(values.map(|value| split_member(&value.file).0.to_owned()));
         let names = |digits| job.inputs.iter().map(move |it| task_input(&it.digest, digits));
         self.0.extend(DIGITS.into_iter().flat_map(names));
     }
