@@ -148,12 +148,17 @@ impl Storage {
         if !self.root.disk.rename_new(&staged, &place)? {
             let room = self.root.quarantine_room(&name.quarantine());
             let aside = self.root.place(&format!("{room}/{number:02}"))?;
-            match value.digest.is_directory() {
+            if !value.digest.is_directory() {
+                self.root.disk.quarantine(&place, &aside)?;
+                self.root.disk.rename(&staged, &place)?;
+            } else if !self.is_published(&file, value)? {
                 // A directory cannot take the place of anything else.
-                true => drop(self.root.disk.rename(&place, &aside)?),
-                false => self.root.disk.quarantine(&place, &aside)?,
+                self.root.disk.rename(&place, &aside)?;
+                if !self.root.disk.rename(&staged, &place)? {
+                    // Another run has moved the staged one there meanwhile, and this one has taken it away.
+                    self.root.disk.rename_new(&aside, &place)?;
+                }
             }
-            self.root.disk.rename(&staged, &place)?;
         }
         if value.digest.is_directory() {
             self.root.disk.seal_top(&place)?;
