@@ -68,6 +68,12 @@ impl Manifest {
         while let Some(part) = left.pop() {
             match &*part {
                 b"" | b"." => continue,
+                b".."
+                    if done.is_empty()
+                        || matches!(self.entry(&done), Some(EntryKind::File { .. })) =>
+                {
+                    return None;
+                }
                 b".." => {
                     let end = done.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
                     done.truncate(end);
@@ -127,7 +133,9 @@ mod tests {
         ] {
             assert_eq!(member(&whole, path), Some((own.to_owned(), digest)), "{path}");
         }
-        for none in ["x", "a/x", "b/none/x", "b/y", "loop", "lin", "a."] {
+        for none in
+            ["a/..", "a/../b", "..", "b/../..", "x", "a/x", "b/none/x", "b/y", "loop", "lin", "a."]
+        {
             assert_eq!(member(&whole, none), None, "{none}");
         }
         assert!(whole.member(b"c").is_err(), "its link leads out of it");
