@@ -81,7 +81,7 @@ fn reads_as_written(storage: &Storage, entry: &compeval::storage::Entry, record:
 fn evaluate(storage: &Storage) -> Result<(), StorageError> {
     let inputs = inputs();
     let call =
-        Call { version: ComputationVersion::from(&*COMPUTATION), inputs: &inputs, outputs: 2 };
+        Call { version: ComputationVersion::from(&*COMPUTATION), inputs: &inputs, outputs: &COMPUTATION.outputs };
     let outputs = match storage.find(call)? {
         Found::Hit(outputs) => outputs,
         Found::Absent { name, .. } | Found::Unsettled(name) => {
@@ -103,7 +103,7 @@ fn evaluate(storage: &Storage) -> Result<(), StorageError> {
                 taken_over: None,
             };
             let sealed = stage
-                .seal(call, &COMPUTATION.outputs, execution)
+                .seal(call, execution)
                 .map_err(|(_, error)| error)
                 .unwrap();
             sealed.publish(call, &name, false)?
