@@ -4,9 +4,8 @@
 use std::sync::{Arc, PoisonError};
 
 use super::{Evaluation, TreeValues, ValueError};
-use crate::manifest::Manifest;
 use crate::plan::{Derivation, Derived, DerivedId, Source};
-use crate::storage::{Input, MemberError, StorageError, Stored};
+use crate::storage::{Input, MemberError, OpenedValue, StorageError, Stored};
 use crate::task::name::MemberPath;
 
 /// A derived value.
@@ -92,19 +91,14 @@ impl Evaluation {
 
     /// Finds a member of a directory; `None` if that is not known, and may never be.
     fn member(&self, from: Source, path: &MemberPath) -> Option<Result<Input, ValueError>> {
-        let there = self.is_there(from);
         let directory = match from {
             // In a dry run, an input is not stored.
             Source::Input(id) => self.files.inputs[id.index()].file.clone(),
             _ => self.stored(from)?,
         };
         let find = || {
-            let manifest = self.manifest_of(from, &directory)?;
-            let file = match there {
-                true => self.storage.member(&directory, &manifest, path)?,
-                false => self.storage.future_member(&directory, &manifest, path)?,
-            };
-            Ok(Input { file, there })
+            let opened = self.opened(from, directory)?;
+            Ok(Input { file: self.storage.member(&opened, path)?, there: self.is_there(from) })
         };
         Some(find().map_err(|error| match error {
             MemberError::Storage(error) => ValueError::Storage(error),
@@ -112,26 +106,23 @@ impl Evaluation {
         }))
     }
 
-    /// Returns the manifest of a directory, which is read once; an empty one for a file.
-    fn manifest_of(&self, from: Source, directory: &Stored) -> Result<Arc<Manifest>, StorageError> {
-        let Stored { name, digest, .. } = directory;
-        if !digest.is_directory() {
-            return Ok(Arc::default());
-        }
-        let mut manifests = self.manifests.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = manifests.get(digest) {
+    /// Opens a directory of which members are read, once.
+    fn opened(&self, from: Source, directory: Stored) -> Result<Arc<OpenedValue>, StorageError> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = opened.get(&directory.name) {
             return Ok(Arc::clone(known));
         }
-        let found = match from {
-            Source::Input(id) if !self.is_there(from) => {
+        let name = directory.name.clone();
+        let value = match from {
+            Source::Input(id) if !self.is_there(from) && directory.digest.is_directory() => {
                 let source = self.files.given.get(id.index()).and_then(Option::as_ref);
-                source.map(|source| self.storage.inputs().manifest(source)).transpose()?
+                let manifest = source.map(|it| self.storage.inputs().manifest(it)).transpose()?;
+                self.storage.open_future(directory, manifest.unwrap_or_default())
             }
-            _ => self.storage.manifest(name, digest)?,
+            _ => self.storage.open_value(&directory)?,
         };
-        let found = found.ok_or_else(|| StorageError::Changed(self.storage.path(name)))?;
-        let manifest = Arc::new(found);
-        manifests.insert(*digest, Arc::clone(&manifest));
-        Ok(manifest)
+        let value = Arc::new(value);
+        opened.insert(name, Arc::clone(&value));
+        Ok(value)
     }
 }

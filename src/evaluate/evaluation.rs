@@ -11,11 +11,10 @@ use super::derived::DerivedValue;
 use super::{Outcome, ValueError};
 use crate::digest::Digest;
 use crate::git::SourceRepositories;
-use crate::manifest::Manifest;
 use crate::plan::{CallId, Plan, Source, Step};
 use crate::storage::records::Published;
 use crate::storage::{
-    ComputationVersion, Input, InputSource, Storage, StorageError, Stored, TaskVersion,
+    ComputationVersion, Input, InputSource, OpenedValue, Storage, StorageError, Stored, TaskVersion,
 };
 use crate::task::workflow::{Computation, NodeId, Task};
 
@@ -49,8 +48,8 @@ pub struct Evaluation {
     pub(super) texts: Texts,
     /// The plan's derived values, once they were made.
     pub(super) derived: Box<[OnceLock<MadeValue>]>,
-    /// The manifests of directories of which members are read.
-    pub(super) manifests: Mutex<HashMap<Digest, Arc<Manifest>>>,
+    /// The directories of which members are read, by name.
+    pub(super) opened: Mutex<HashMap<String, Arc<OpenedValue>>>,
     outcomes: Box<[OnceLock<Outcome>]>,
     /// The first occurrence of each call; `None` for the root.
     first_uses: OnceLock<Box<[Option<ArgumentPlace>]>>,
@@ -79,7 +78,7 @@ impl Evaluation {
             sources: Arc::new(SourceRepositories::new(Path::new(""), Vec::new())),
             texts: Texts::new(),
             derived: plan.derived().map(|_| OnceLock::new()).collect(),
-            manifests: Mutex::default(),
+            opened: Mutex::default(),
             outcomes: plan.calls().map(|_| OnceLock::new()).collect(),
             plan,
             files,

@@ -94,8 +94,27 @@ impl Scan {
     /// like a manifest. The first line is `compeval stamp 1`; the line of a file has its size and its time of
     /// modification, in nanoseconds since 1970, and no hashes.
     pub fn stamp(&self) -> Blake3 {
-        let times = |stat: &FileStat| format!("{} {}", stat.size, stat.modified_ns);
-        hash("compeval stamp 1", &self.entries, times)
+        stamp(&self.entries)
+    }
+
+    /// Returns the stamp of a directory in it, as if that had been scanned by itself.
+    pub fn stamp_of(&self, path: &[u8]) -> Blake3 {
+        let prefix = [path, b"/"].concat();
+        let inner = self.entries.iter().filter_map(|entry| {
+            let path = entry.path.strip_prefix(&*prefix)?.into();
+            Some(ManifestEntry { path, kind: entry.kind.clone() })
+        });
+        stamp(&inner.collect::<Vec<_>>())
+    }
+
+    /// The time of the last modification of a file in it, in nanoseconds since 1970; `None` if no file has that
+    /// path.
+    pub fn modified_ns(&self, path: &[u8]) -> Option<i64> {
+        let at = self.entries.binary_search_by(|entry| (*entry.path).cmp(path)).ok()?;
+        match &self.entries[at].kind {
+            EntryKind::File { contents, .. } => Some(contents.modified_ns),
+            EntryKind::Link { .. } | EntryKind::Empty => None,
+        }
     }
 
     /// Returns the stamp of the very files: it also covers the device and inode of each, and the time of
@@ -215,6 +234,11 @@ impl DirectoryWalk {
     fn note_change(&mut self, stat: &FileStat) {
         self.changed_ns = self.changed_ns.max(stat.modified_ns.min(stat.changed_ns));
     }
+}
+
+fn stamp(entries: &[ManifestEntry<FileStat>]) -> Blake3 {
+    let times = |stat: &FileStat| format!("{} {}", stat.size, stat.modified_ns);
+    hash("compeval stamp 1", entries, times)
 }
 
 /// Tells what has this name in a directory, and this path below the top.

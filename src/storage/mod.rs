@@ -31,6 +31,6 @@ pub use self::records::{
 pub use self::store::{
     Attempts, Call, Damage, Equivalent, Failure, Found, FoundTree, GcRoots, Holder, Input,
     InputSource, Inputs, Job, Jobs, LEASE_TIMEOUT, Lease, Leases, LogTail, MemberError, NewTree,
-    OpenTree, Outputs, PriorAttempt, PublishError, Sealed, Site, Stage, Storage, Stored,
-    StoredTrees, Unrecorded, WritableArea,
+    OpenTree, OpenedValue, Outputs, PriorAttempt, PublishError, Sealed, Site, Stage, Storage,
+    Stored, StoredTrees, Unrecorded, WritableArea,
 };

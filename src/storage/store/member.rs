@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use super::{Storage, Stored};
-use crate::manifest::{Manifest, ManifestError, ManifestMember};
+use crate::manifest::{Manifest, ManifestError, ManifestMember, Scan};
 use crate::storage::disk::{Result, SeenValue, StorageError};
-use crate::storage::records::Stamp;
+use crate::storage::records::{Published, Stamp};
 use crate::task::name::{MemberPath, nearest};
 
 /// The reason why a value has no such member.
@@ -37,8 +37,8 @@ pub enum MemberError {
         /// The reason.
         source: ManifestError,
     },
-    /// Its name cannot be one in the storage: it is not UTF-8.
-    #[error("the path of {path} in {} is not UTF-8", directory.display())]
+    /// Its name cannot be one in the storage.
+    #[error("the path of {path} in {} is no UTF-8, or has control characters", directory.display())]
     Name {
         /// The path that was asked for.
         path: MemberPath,
@@ -66,43 +66,57 @@ impl MemberError {
     }
 }
 
+/// A directory of which members are read.
+#[derive(Debug)]
+pub struct OpenedValue {
+    /// The directory; of a link, that which it leads to.
+    directory: Stored,
+    manifest: Manifest,
+    /// The state in which it was found to be the recorded one; `None` if it is not stored yet.
+    scan: Option<Scan>,
+}
+
 impl Storage {
-    /// Returns a member of a value that was found, by the manifest of that. Symbolic links on the way are
-    /// followed within it. The name of the member goes on after that of the directory.
+    /// Opens a value that was found. Its stamp decides whether it still has the same contents, as when it was
+    /// found. Of a file nothing is a member.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it was changed or replaced meanwhile, or the storage cannot be read.
+    pub fn open_value(&self, value: &Stored) -> Result<OpenedValue> {
+        let Stored { name, digest, stamp } = value;
+        let directory = Stored { name: self.root.maker(name)?, ..value.clone() };
+        if !digest.is_directory() {
+            return Ok(OpenedValue { directory, manifest: Manifest::default(), scan: None });
+        }
+        let path = self.root.path(&directory.name);
+        let changed = || StorageError::Changed(path.clone());
+        let manifest = self.manifest(name, digest)?.ok_or_else(changed)?;
+        let published = Published { digest: *digest, stamp: *stamp };
+        match self.root.disk.see(&path, &self.ingest.stop)? {
+            Some(seen) if self.ingest.unchanged(&self.root.disk, &path, &seen, &published)? => {
+                let SeenValue::Directory(scan, _) = seen else { return Err(changed()) };
+                Ok(OpenedValue { directory, manifest, scan: Some(scan) })
+            }
+            _ => Err(changed()),
+        }
+    }
+
+    /// Opens a directory that is not stored yet, but has this manifest.
+    pub const fn open_future(&self, directory: Stored, manifest: Manifest) -> OpenedValue {
+        OpenedValue { directory, manifest, scan: None }
+    }
+
+    /// Returns a member of a value. Symbolic links on the way are followed within it. The name of the member
+    /// goes on after that of the directory. Its stamp is that with which the directory was opened.
     ///
     /// # Errors
     ///
     /// Fails if there is no such member, or it cannot be a value.
-    pub fn member(
-        &self,
-        value: &Stored,
-        manifest: &Manifest,
-        path: &MemberPath,
-    ) -> Result<Stored, MemberError> {
-        let name = self.root.maker(&value.name)?;
-        let found = self.future_member(&Stored { name, ..value.clone() }, manifest, path)?;
-        let place = self.root.path(&found.name);
-        let stamp = match self.root.disk.see(&place, &self.ingest.stop)? {
-            Some(SeenValue::File(metadata)) => Stamp::Modified(metadata.modified_ns()),
-            Some(SeenValue::Directory(scan, _)) => Stamp::Scanned(scan.stamp()),
-            None | Some(SeenValue::Other) => return Err(StorageError::Changed(place).into()),
-        };
-        Ok(Stored { stamp, ..found })
-    }
-
-    /// Returns a member of a directory that may not be stored yet. Its stamp is unknown.
-    ///
-    /// # Errors
-    ///
-    /// Fails like [`Storage::member`].
-    pub fn future_member(
-        &self,
-        value: &Stored,
-        manifest: &Manifest,
-        path: &MemberPath,
-    ) -> Result<Stored, MemberError> {
-        let shown = self.shown(&value.name);
-        if !value.digest.is_directory() {
+    pub fn member(&self, value: &OpenedValue, path: &MemberPath) -> Result<Stored, MemberError> {
+        let OpenedValue { directory: Stored { name, digest, .. }, manifest, scan } = value;
+        let shown = self.shown(name);
+        if !digest.is_directory() {
             return Err(MemberError::NotADirectory { path: path.clone(), file: shown });
         }
         let found = manifest.member(path.as_str().as_bytes()).map_err(|source| {
@@ -114,10 +128,16 @@ impl Storage {
             let nearest = nearest(path.as_str(), &paths);
             return Err(MemberError::Missing { path: path.clone(), directory: shown, nearest });
         };
-        let Ok(own) = std::str::from_utf8(&own) else {
-            return Err(MemberError::Name { path: path.clone(), directory: shown });
+        let stamp = match scan {
+            Some(scan) if digest.is_directory() => Some(Stamp::Scanned(scan.stamp_of(&own))),
+            Some(scan) => scan.modified_ns(&own).map(Stamp::Modified),
+            None => Some(Stamp::Modified(0)),
         };
-        let name = format!("{}/{own}", value.name);
-        Ok(Stored { name, digest, stamp: Stamp::Modified(0) })
+        let own = str::from_utf8(&own).ok().filter(|own| !own.contains(char::is_control));
+        match (own, stamp) {
+            (Some(own), Some(stamp)) => Ok(Stored { name: format!("{name}/{own}"), digest, stamp }),
+            (Some(_), None) => Err(StorageError::Changed(self.root.path(name)).into()),
+            (None, _) => Err(MemberError::Name { path: path.clone(), directory: shown }),
+        }
     }
 }

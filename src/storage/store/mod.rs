@@ -39,7 +39,7 @@ use self::ingest::Ingest;
 pub use self::input::{Input, InputSource, Inputs};
 pub use self::job::{Job, Jobs};
 pub use self::lease::{Lease, Leases};
-pub use self::member::MemberError;
+pub use self::member::{MemberError, OpenedValue};
 use self::record_cache::RecordCache;
 pub use self::roots::GcRoots;
 use self::run::OwnRun;

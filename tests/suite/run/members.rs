@@ -130,3 +130,19 @@ fn a_text_names_the_member() {
     run("b").exit(0);
     run("c").exit(1);
 }
+
+#[test]
+fn a_member_that_was_changed_since_its_directory_was_found_is_not_read() {
+    // While the run goes on, one call overwrites what another one has made.
+    let spoil = r#"S=${1%/tinputs/*}; f=$(echo "$S"/c_make/*/00/*/a); chmod u+w "$f"
+        printf 'evil\n' >"$f"; echo >"$3""#;
+    let lab =
+        Lab::task("Inputs: 'x'\n(use MEMBER('a' #1=(make INPUT('x'))) (spoil INPUT('x') #1#))")
+            .computation("make", "x", "parts/", r#"echo good >"$2/a""#)
+            .computation("spoil", "x parts", "nothing", spoil)
+            .computation("use", "a after", "text", r#"cp "$1" "$3""#)
+            .commit();
+    lab.ce_run(&[]).exit(5).called(vec!["make", "spoil"]).says("was changed or removed");
+    lab.ce_run(&[]).exit(0).called(vec!["make", "use"]);
+    assert_eq!(lab.output(), "good\n");
+}
