@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
     let computation = computation();
     let zero = Digest::of(b"0\n");
     let (version, inputs) = (ComputationVersion::from(&computation), [zero, zero]);
-    let call = Call { version, inputs: &inputs, outputs: 2 };
+    let call = Call { version, inputs: &inputs, outputs: &computation.outputs };
     let Ok(Found::Absent { name, .. }) = storage.find(call) else { panic!("nothing is there") };
     if let Err(holder) = storage.leases().acquire(&name) {
         let directory = String::from_utf8_lossy(directory);
