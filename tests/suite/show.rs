@@ -55,7 +55,7 @@ fn a_job_a_task_input_and_what_is_unknown() {
     assert!(job.out.contains("task         arith, output 00"), "{job:?}");
     assert_eq!(tree(&arith, &job.out).len(), 9);
     let input = arith.ce(&["show", "results", "tinputs/ad/48103e4fc7"]);
-    assert!(input.out.contains("task input   copied"), "{input:?}");
+    assert!(input.out.contains("task input   given by a user"), "{input:?}");
     assert!(!input.out.contains("made from"));
     for unknown in ["c_add/none", "zzzz", "00000000", "ad4"] {
         let shown = arith.ce(&["show", "results", unknown]);
