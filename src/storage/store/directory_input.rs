@@ -69,25 +69,25 @@ impl Inputs<'_> {
 
     /// Remembers which directory of the storage a user's directory is, for its next version.
     fn note_version(&self, path: &Path, scan: &Scan, input: Input) -> Result<Input> {
-        if let Some(cache) = self.storage.ingest.cache_for(scan) {
-            let place = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-            digests::insert_version(
-                cache,
-                [self.storage.root.disk.root(), &place],
-                &input.file.digest,
-            );
+        let digest = input.file.digest;
+        if let Some(cache) = self.storage.ingest.cache_for(scan)
+            && self.cached_version(path) != Some(digest)
+        {
+            digests::insert_version(cache, [self.storage.root.disk.root(), &place(path)], &digest);
         }
         Ok(input)
     }
 
+    /// The digest that a user's directory had when it was last stored, if that is cached.
+    fn cached_version(&self, path: &Path) -> Option<Digest> {
+        let Storage { root, ingest, .. } = self.storage;
+        digests::look_up_version(ingest.cache.as_ref()?, [root.disk.root(), &place(path)])
+    }
+
     /// Returns an earlier version of a user's directory that the storage has, and its manifest.
     fn earlier_version(&self, path: &Path) -> Result<Option<(PathBuf, Manifest)>> {
-        let Storage { root, ingest, .. } = self.storage;
-        let place = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let cache = ingest.cache.as_ref();
-        let known =
-            cache.and_then(|cache| digests::look_up_version(cache, [root.disk.root(), &place]));
-        let Some(digest) = known else { return Ok(None) };
+        let root = &self.storage.root;
+        let Some(digest) = self.cached_version(path) else { return Ok(None) };
         let input = self.known(digest)?;
         let manifest = root.manifest(&digest)?.filter(|_| input.there);
         Ok(manifest.map(|manifest| (root.path(&input.file.name), manifest)))
@@ -137,6 +137,11 @@ impl Inputs<'_> {
         root.disk.seal_top(&place)?;
         Ok(Stamp::Scanned(scan.stamp()))
     }
+}
+
+/// The path by which a user's directory is known again.
+fn place(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Lets an error name the directory that the user has, and not its copy.
