@@ -1,21 +1,19 @@
 //! Directories of users to whom modes mean something: read-only ones cannot be changed or moved as they are.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
 use super::{made_by, values};
+use crate::hostile::users::{GROUP, is_shared};
 use crate::isolation;
 use crate::lab::Lab;
 use crate::program::{Ran, through};
 
 const SCRIPT: &str = r#"mkdir -p "$2/d/e" "$2/shut"; cp "$1" "$2/d/f"; echo 2 >"$2/shut/g"; ln "$2/d/f" "$2/h"
     chmod 0 "$2/shut/g" "$2/shut""#;
-
-/// A group that is nobody else's.
-const GROUP: u32 = 4242;
 
 /// A laboratory that anybody may write, with a directory as its input, and a user.
 fn lab(script: &str) -> Option<(Lab, u32)> {
@@ -151,18 +149,6 @@ fn the_owner_takes_over_and_reads_directories() {
     ce(&lab, user, &["verify", "--repair", "../storage"]).exit(5);
     ce(&lab, user, &["gc", "--delete", "--older=2100-01-01", "--no-keep", "../storage"]).exit(0);
     assert_eq!(values(&lab, ""), [""; 0]);
-}
-
-/// Everything in the storage is the group's, and its members may use it, and write directories.
-#[track_caller]
-fn is_shared(lab: &Lab) {
-    for entry in walkdir::WalkDir::new(lab.path("storage")) {
-        let entry = entry.unwrap();
-        let metadata = entry.metadata().unwrap();
-        assert_eq!(metadata.gid(), GROUP, "{}", entry.path().display());
-        let needed = if metadata.is_dir() { 0o2070 } else { 0o040 };
-        assert_eq!(metadata.mode() & needed, needed, "{}", entry.path().display());
-    }
 }
 
 /// What one member of the group has made, another one can use, repair and collect.

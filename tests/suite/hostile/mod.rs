@@ -7,7 +7,7 @@ mod places;
 mod records;
 mod sources;
 mod swaps;
-mod users;
+pub(crate) mod users;
 
 use std::fs;
 use std::path::Path;

@@ -13,7 +13,7 @@ use crate::program::{Ran, through};
 const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('y'))[0]";
 
 /// A group that both are members of: it is nobody else's.
-const GROUP: u32 = 4242;
+pub(crate) const GROUP: u32 = 4242;
 
 /// Two users for whom modes mean something.
 const USERS: [u32; 2] = [65534, 65533];
@@ -57,7 +57,7 @@ fn evaluate(lab: &Lab, user: u32) -> Ran<'_> {
 
 /// Everything in the storage is the group's, and its members may use and change it.
 #[track_caller]
-fn is_shared(lab: &Lab) {
+pub(crate) fn is_shared(lab: &Lab) {
     for entry in walkdir::WalkDir::new(lab.path("storage")) {
         let entry = entry.unwrap();
         let metadata = entry.metadata().unwrap();

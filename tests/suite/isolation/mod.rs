@@ -9,6 +9,7 @@ pub(crate) mod roots;
 mod sight;
 
 use std::io::{self, Write};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use serde_json::Value;
@@ -54,4 +55,15 @@ pub(crate) fn is_possible() -> bool {
         lab.ce_run(&[]).exit(0);
         executed(&lab)["isolation"] == "namespaces"
     })
+}
+
+/// An evaluation on a host that cannot isolate: no namespace can be made.
+fn without_namespaces(lab: &Lab) -> Command {
+    let run = lab.evaluation(&[]);
+    let mut command = Command::new("unshare");
+    let refuse = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\"";
+    command.args(["-r", "sh", "-c", refuse, "sh"]).arg(run.get_program()).args(run.get_args());
+    command.current_dir(lab.path("task")).env("HOME", lab.path("home"));
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    command
 }

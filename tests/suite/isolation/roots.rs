@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use super::{executed, is_possible};
+use super::{executed, is_possible, without_namespaces};
 use crate::golden;
 use crate::lab::Lab;
 
@@ -224,12 +224,7 @@ fn without_isolation_a_root_is_an_error_before_anything_runs() {
          try: leave out --no-isolate",
     );
     lab.ce_run(&["-n", "--no-isolate"]).exit(3);
-    let run = lab.evaluation(&[]);
-    let mut command = Command::new("unshare");
-    let refuse = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\"";
-    command.args(["-r", "sh", "-c", refuse, "sh"]).arg(run.get_program()).args(run.get_args());
-    command.current_dir(lab.path("task")).env("HOME", lab.path("home"));
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut command = without_namespaces(&lab);
     if is_possible() {
         lab.finish(&mut command)
             .exit(2)

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use super::{executed, is_possible, lab, task, uncommitted};
+use super::{executed, is_possible, lab, task, uncommitted, without_namespaces};
 use crate::golden;
 use crate::lab::{Lab, Library};
 use crate::repository::{self, LAB};
@@ -157,12 +157,7 @@ fn a_host_that_cannot_isolate_is_told_of_once() {
     let Some(_) = lab("", "") else { return };
     let text = "Inputs: 'x', 'y'\n(add (look INPUT('x'))[0] (mul INPUT('x') INPUT('y'))[0])[0]";
     let lab = Lab::task(text).computation("look", "a", "b", r#"cp "$1" "$2""#).isolated().commit();
-    let run = lab.evaluation(&[]);
-    let mut command = Command::new("unshare");
-    let refuse = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\"";
-    command.args(["-r", "sh", "-c", refuse, "sh"]).arg(run.get_program()).args(run.get_args());
-    command.current_dir(lab.path("task")).env("HOME", lab.path("home"));
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut command = without_namespaces(&lab);
     let ran = lab.finish(&mut command).exit(0);
     assert_eq!(ran.stderr.matches("not isolated").count(), 1, "{}", ran.stderr);
     ran.says("warning: computations are not isolated here: cannot create namespaces: No space")
