@@ -63,7 +63,7 @@ pub(super) fn text(value: &RawValue) -> Result<Cow<'_, str>, SheetFault> {
     }
 }
 
-/// What a string says. Only one with escapes is copied.
+/// Returns the text of a string. Only one with escapes is copied.
 fn string(value: &RawValue) -> Result<Cow<'_, str>, SheetFault> {
     let plain = value.get().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     match plain.filter(|text| !text.contains('\\')) {

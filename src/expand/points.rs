@@ -100,7 +100,7 @@ impl SweepPoints {
     }
 }
 
-/// What stands before the fields of an object.
+/// Returns the text before each field of an object.
 pub(super) fn separators() -> impl Iterator<Item = &'static [u8]> {
     std::iter::once(&b"{"[..]).chain(std::iter::repeat(&b","[..]))
 }

@@ -15,7 +15,7 @@ pub(super) fn written(points: &SweepPoints) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// The problems as they are told.
+/// The problems as they are printed.
 fn problems(format: SheetFormat, sheet: &[u8]) -> Vec<String> {
     let problems = read(format, sheet).unwrap_err();
     problems.iter().map(ToString::to_string).collect()

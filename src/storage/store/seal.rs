@@ -191,7 +191,7 @@ impl<'p> Made<'p> {
 }
 
 impl super::Storage {
-    /// Makes a directory read-only, but for its top, and hashes it. What has been made is kept even if somebody
+    /// Makes a directory read-only, but for its top, and hashes it. A finished output is kept even if somebody
     /// asks to stop.
     fn seal_made(&self, made: Made<'_>) -> Result<Published, PublishError> {
         let (root, never) = (&self.root, AtomicBool::new(false));
