@@ -14,7 +14,7 @@ use super::entry::{EntryKind, ManifestEntry};
 use super::error::DirectoryError;
 use super::format::Manifest;
 use super::path::split;
-use super::scan::{Scan, Watch};
+use super::scan::Scan;
 use crate::cache::FileStat;
 use crate::digest::Digest;
 
@@ -50,7 +50,7 @@ impl Scan {
         done: &AtomicU64,
     ) -> Result<Manifest, DirectoryError> {
         let mut to = Descent::new(to).map_err(DirectoryError::writing)?;
-        self.process(Watch { stop, done }, Some(&mut to), None)
+        self.process(self.watch(stop, done), Some(&mut to), None)
     }
 
     /// Does the same for a directory with this manifest. A file that is equal to one of an earlier directory,
@@ -68,7 +68,7 @@ impl Scan {
     ) -> Result<Manifest, DirectoryError> {
         let mut to = Descent::new(to).map_err(DirectoryError::writing)?;
         let mut sharing = EqualFiles { manifest, earlier, descent: Descent::new(directory)? };
-        self.process(Watch { stop, done }, Some(&mut to), Some(&mut sharing))
+        self.process(self.watch(stop, done), Some(&mut to), Some(&mut sharing))
     }
 }
 

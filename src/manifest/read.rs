@@ -63,7 +63,11 @@ impl Scan {
     ///
     /// Fails if a file cannot be read or has changed since the scan, and once `stop` is set.
     pub fn read(&self, stop: &AtomicBool, done: &AtomicU64) -> Result<Manifest, DirectoryError> {
-        self.process(Watch { stop, done }, None, None)
+        self.process(self.watch(stop, done), None, None)
+    }
+
+    pub(super) const fn watch<'a>(&self, stop: &'a AtomicBool, done: &'a AtomicU64) -> Watch<'a> {
+        Watch { stop, done, linked: self.linked }
     }
 
     pub(super) fn process(
@@ -181,8 +185,8 @@ impl BatchEntry<'_> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(to, name, flags, Mode::empty()).ok()?;
         let stat = FileStat::from(&fstat(&file).ok()?);
-        // Only the bytes of the original are counted.
-        let watch = Watch { done: &AtomicU64::new(0), ..watch };
+        // Only the bytes of the original are counted. Others may link to the same file.
+        let watch = Watch { done: &AtomicU64::new(0), linked: true, ..watch };
         OpenFile { file, copy: None, watch, read: 0 }.digest(name, &stat, false).ok()
     }
 }
@@ -237,7 +241,10 @@ impl<'a> OpenFile<'a> {
         }
         // The stat was taken before the file was opened.
         let original = original.as_ref().unwrap_or(&self.file);
-        let after = FileStat::from(&fstat(original).map_err(wrong)?);
+        let mut after = FileStat::from(&fstat(original).map_err(wrong)?);
+        if self.watch.linked {
+            after.changed_ns = stat.changed_ns;
+        }
         if after != *stat || digest.size != stat.size {
             return Err(DirectoryError::Changed(path.into()));
         }

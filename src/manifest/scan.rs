@@ -36,6 +36,8 @@ pub struct Scan {
     pub(super) entries: Vec<ManifestEntry<FileStat>>,
     taken: SystemTime,
     changed_ns: i64,
+    /// Its files may get other names while they are read.
+    pub(super) linked: bool,
 }
 
 impl Scan {
@@ -74,7 +76,14 @@ impl Scan {
             return Err(DirectoryError::Refused(refused));
         }
         entries.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(Self { top, entries, taken, changed_ns })
+        Ok(Self { top, entries, taken, changed_ns, linked: false })
+    }
+
+    /// Lets files get other names while they are read, or lose them, which changes the time of their last change: for
+    /// directories whose files are shared with others, and never change.
+    #[must_use]
+    pub fn linked(self) -> Self {
+        Self { linked: true, ..self }
     }
 
     /// The entries, sorted by the bytes of their paths.
@@ -173,6 +182,8 @@ impl Scan {
 pub(super) struct Watch<'a> {
     pub(super) stop: &'a AtomicBool,
     pub(super) done: &'a AtomicU64,
+    /// The time of a file's last change may differ afterwards.
+    pub(super) linked: bool,
 }
 
 /// A walk, and what it has found so far.

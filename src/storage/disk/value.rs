@@ -45,7 +45,7 @@ impl StorageError {
 }
 
 impl Disk {
-    /// Looks at a file, or at a directory with everything in it. Returns `None` if nothing has that name.
+    /// Looks at a published file, or at a directory with everything in it. Returns `None` if nothing has that name.
     pub(in crate::storage) fn see(
         &self,
         path: &Path,

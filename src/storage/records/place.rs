@@ -64,7 +64,7 @@ impl Root {
     ) -> Result<Option<Manifest>> {
         let path = self.path(&self.maker(name)?);
         let Some(scan) = self.disk.scan(&path, stop)? else { return Ok(None) };
-        let read = scan.read(stop, &AtomicU64::new(0));
+        let read = scan.linked().read(stop, &AtomicU64::new(0));
         read.map(Some).map_err(|error| StorageError::of_directory(&path, error))
     }
 }

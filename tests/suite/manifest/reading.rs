@@ -180,6 +180,24 @@ fn a_file_that_has_changed_since_the_scan_is_noticed() {
     assert_eq!(error.to_string(), "sub was changed while it was read");
 }
 
+/// Another run makes a hard link to a file that never changes, or removes one.
+#[test]
+fn another_name_of_a_file_is_no_change_where_files_are_linked() {
+    let dir = simple();
+    let scans = [(); 2].map(|()| scan(dir.path()).unwrap());
+    // The times of a file system take steps.
+    std::thread::sleep(Duration::from_millis(20));
+    fs::hard_link(dir.path().join("a"), dir.path().with_extension("link")).unwrap();
+    let [strict, linked] = scans;
+    let read = |scan: Scan| scan.read(&AtomicBool::new(false), &AtomicU64::new(0));
+    assert!(matches!(read(strict), Err(DirectoryError::Changed(path)) if *path == *b"a"));
+    assert!(read(linked.linked()).is_ok());
+    fs::remove_file(dir.path().with_extension("link")).unwrap();
+    let linked = scan(dir.path()).unwrap().linked();
+    fs::write(dir.path().join("a"), "another size").unwrap();
+    assert!(matches!(read(linked), Err(DirectoryError::Changed(path)) if *path == *b"a"));
+}
+
 #[test]
 fn reading_ends_when_somebody_asks_to_stop() {
     let dir = simple();
