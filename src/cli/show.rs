@@ -48,12 +48,12 @@ impl Tool for Show {
         let fault = Maintenance::new(storage).check(subject.promise);
         let log = match subject.entry {
             Entry::Call(name) => storage.attempts().log(name)?,
-            Entry::Job(_) | Entry::TaskInput(_) => None,
+            Entry::Job(_) | Entry::Table(_) | Entry::TaskInput(_) => None,
         };
         let ancestors = history.ancestry(subject);
         let taken_over = match subject.record {
             Record::Call(call) => TakenOver::of(storage, call),
-            Record::Job(_) | Record::TaskInput(_) => None,
+            Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
         };
         let ancestry = Ancestry { storage, subject, fault, taken_over, log, ancestors };
         let shown = if self.json { ancestry.json(out) } else { ancestry.text(out) };

@@ -9,7 +9,7 @@ use super::harmless;
 use crate::digest::{Digest, ObjectId};
 use crate::questions::history::{Ancestor, Subject, TakenOver};
 use crate::storage::records::{CallRecord, Execution, JobRecord, Origin, Provenance};
-use crate::storage::{Defect, Entry, LogTail, Record, Storage};
+use crate::storage::{Defect, LogTail, Record, Storage};
 use crate::words;
 
 /// The provenance of a file.
@@ -51,6 +51,7 @@ impl Ancestry<'_> {
         match record {
             Record::Call(call) => self.call(call, number, out)?,
             Record::Job(job) => self.job(job, number, out)?,
+            Record::Table(table) => stamp(&table.recorded, out)?,
             Record::TaskInput(input) => {
                 field(out, "task input", "given by a user, or taken from a Git repository")?;
                 stamp(&input.recorded, out)?;
@@ -130,6 +131,7 @@ impl Ancestry<'_> {
             Record::Job(job) => {
                 writeln!(out, "{path} (task {}, output {number:02}{again})", job.task)
             }
+            Record::Table(_) => writeln!(out, "{path} (table, output {number:02}{again})"),
             Record::TaskInput(_) => writeln!(out, "{path} (task input)"),
         }
     }
@@ -187,12 +189,10 @@ fn value(subject: Subject<'_>) -> io::Result<Value> {
     let (kind, record) = match subject.record {
         Record::Call(call) => ("call", of(call)?),
         Record::Job(job) => ("job", of(job)?),
+        Record::Table(table) => ("table", of(table)?),
         Record::TaskInput(input) => ("task_input", of(input)?),
     };
-    let name = match subject.entry {
-        Entry::Call(name) | Entry::Job(name) => name.short(),
-        Entry::TaskInput(_) => subject.promise.name.clone(),
-    };
+    let name = subject.entry.short();
     let (number, version) = (subject.number, subject.entry.version());
     Ok(json!({ "kind": kind, "name": name, "number": number, "version": version, kind: record }))
 }

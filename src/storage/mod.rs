@@ -25,12 +25,13 @@ pub use self::maintenance::{
     KnownRepositories, KnownRepository, Maintenance, PastCall, Pins, Retired, Survey, Trace,
 };
 pub use self::records::{
-    Defect, ExpectedFile, Finding, PinRecord, Read, Record, Records, RepositoryRecord, Stopped,
-    Tombstone, VersionRecord,
+    Defect, ExpectedFile, Finding, PinRecord, Read, Recipe, RecipeError, RecipeFile, RecipeHeader,
+    RecipeReader, RecipeRow, RecipeWriter, Record, Records, RepositoryRecord, Stopped, Tombstone,
+    VersionRecord,
 };
 pub use self::store::{
-    Attempts, Call, Damage, Equivalent, Failure, Found, FoundTree, GcRoots, Holder, Input,
-    InputSource, Inputs, Job, Jobs, LEASE_TIMEOUT, Lease, Leases, LogTail, MemberError, NewTree,
-    OpenTree, OpenedValue, Outputs, PriorAttempt, PublishError, Sealed, Site, Stage, Storage,
-    Stored, StoredTrees, Unrecorded, WritableArea,
+    Attempts, Call, Damage, Equivalent, Failure, Found, FoundTable, FoundTree, GcRoots, Holder,
+    Input, InputSource, Inputs, Job, Jobs, LEASE_TIMEOUT, Lease, Leases, LogTail, MemberError,
+    NewTree, OpenTree, OpenedValue, Outputs, PriorAttempt, PublishError, Sealed, Site, Stage,
+    Storage, Stored, StoredTrees, TableDirectory, Tables, Unrecorded, WritableArea,
 };

@@ -46,6 +46,7 @@ mod run;
 mod settings;
 mod show;
 mod storages;
+mod tables;
 mod task_cache;
 mod text;
 mod verify;

@@ -54,7 +54,7 @@ impl CollectRequest {
         let commit = match record {
             Record::Call(call) => Some(&call.commit),
             Record::Job(job) => Some(&job.commit),
-            Record::TaskInput(_) => None,
+            Record::Table(_) | Record::TaskInput(_) => None,
         };
         self.reach.as_ref().zip(commit).is_some_and(|(reach, commit)| reach.has(commit))
             || self.since.is_some_and(|since| record.at() >= since)
@@ -134,6 +134,11 @@ fn bytes(record: &Record) -> u64 {
         }
         // Its outputs are links to those of its calls.
         Record::Job(_) => 0,
+        // The files of its directory are shared with those of its calls.
+        Record::Table(table) => {
+            let table = table.outputs.iter().take(1).chain([&table.recipe]);
+            table.map(|file| file.digest.total()).fold(0, u64::saturating_add)
+        }
         Record::TaskInput(input) => input.file.digest.total(),
     }
 }
@@ -143,7 +148,7 @@ fn bytes(record: &Record) -> u64 {
 fn seconds(history: &History, record: &Record) -> f64 {
     let Record::Call(call) = record else { return 0.0 };
     let source = call.execution().and_then(|execution| execution.taken_over.as_deref());
-    let source = source.and_then(Entry::of_call);
+    let source = source.and_then(Entry::of_short);
     if source.is_some_and(|source| history.has(&source)) {
         return 0.0;
     }
@@ -184,7 +189,9 @@ pub fn collect(
                 roots.add(source.iter().flat_map(|source| history.linked(source)));
                 roots.add(source);
             }
-            Read::Record(Record::TaskInput(_)) | Read::Spoiled | Read::Absent => {}
+            Read::Record(Record::Table(_) | Record::TaskInput(_))
+            | Read::Spoiled
+            | Read::Absent => {}
         }
     }
     for one in &retired {
@@ -215,7 +222,7 @@ pub fn collect(
 fn trees<'a>(history: &'a History, candidates: &[Candidate<'_>]) -> HashSet<&'a str> {
     let trees = kept(history, candidates).filter_map(|(_, record)| match record {
         Record::Call(call) => Some(call.tree.full()),
-        Record::Job(_) | Record::TaskInput(_) => None,
+        Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
     });
     trees.collect()
 }

@@ -199,7 +199,7 @@ impl History {
             Ancestor { depth, number, digest, subject, member, again: false }
         };
         match subject.record {
-            Record::TaskInput(_) => Vec::new(),
+            Record::Table(_) | Record::TaskInput(_) => Vec::new(),
             Record::Job(job) => {
                 let output = job.outputs.get(subject.number).map(|output| {
                     let file = &output.file;
@@ -247,7 +247,8 @@ impl History {
         let rank = |entry: &Entry| match entry {
             Entry::TaskInput(_) => 0,
             Entry::Call(_) => 1,
-            Entry::Job(_) => 2,
+            Entry::Table(_) => 2,
+            Entry::Job(_) => 3,
         };
         others.min_by_key(|file| (rank(file.entry), file.record.at(), file.number))
     }

@@ -42,7 +42,7 @@ impl History {
     /// The results that a result was made from directly. For a job, all its calls.
     fn origins(&self, entry: &Entry, record: &Record) -> Vec<Entry> {
         match record {
-            Record::TaskInput(_) => Vec::new(),
+            Record::Table(_) | Record::TaskInput(_) => Vec::new(),
             Record::Call(call) => {
                 let inputs = call.inputs.iter().enumerate();
                 let inputs =
@@ -50,7 +50,7 @@ impl History {
                 inputs.map(|subject| subject.entry.clone()).chain(call.linked()).collect()
             }
             Record::Job(job) => {
-                let calls = job.calls.iter().filter_map(|call| Entry::of_call(call));
+                let calls = job.calls.iter().filter_map(|call| Entry::of_short(call));
                 let outputs = job.outputs.iter().filter_map(|output| self.subject(&output.file));
                 let inputs = job.inputs.iter().filter_map(|it| self.maker(&it.digest, None));
                 let files = outputs.chain(inputs).map(|subject| subject.entry.clone());

@@ -29,7 +29,7 @@ impl TakenOver {
         let mut source = Some(from.clone());
         for _ in 0..MAX_STEPS {
             // A record that cannot be read ends the search.
-            let entry = source.take().and_then(|source| Entry::of_call(&source));
+            let entry = source.take().and_then(|source| Entry::of_short(&source));
             let Some(Entry::Call(name)) = entry else { break };
             let Ok(Some(earlier)) = Survey::new(storage).record_or_tombstone(&name) else { break };
             source = earlier.execution().and_then(|execution| execution.taken_over.clone());

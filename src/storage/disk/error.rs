@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{NotOwn, advice};
-use crate::manifest::DirectoryError;
+use crate::manifest::{DirectoryError, ManifestError};
 
 /// An error of an operation on the storage.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +71,9 @@ pub enum StorageError {
     /// Somebody asked to stop.
     #[error("interrupted")]
     Interrupted,
+    /// The outputs of a sweep cannot be put into one directory.
+    #[error("the outputs of a sweep cannot be put into one directory")]
+    Gathered(#[source] Box<ManifestError>),
     /// All forty digits of a SHA-1 are the same for different contents.
     #[error("{} belongs to other inputs that have the same SHA-1", .0.display())]
     Collision(PathBuf),
@@ -160,6 +163,7 @@ impl StorageError {
             | Self::Unsteady(_)
             | Self::Collected(_)
             | Self::Interrupted
+            | Self::Gathered(_)
             | Self::Collision(_) => None,
         }
     }

@@ -114,7 +114,17 @@ impl<'a> Reading<'a> {
     ///
     /// The copy shares its blocks with the original where the file system can do that.
     pub(in crate::storage) fn copy(&mut self, disk: &Disk, to: &Path) -> Result<Digest> {
-        let mut copy = disk.create(to, self.metadata.mode() & 0o777 | 0o600)?;
+        self.copy_as(disk, to, self.metadata.mode() & 0o777)
+    }
+
+    /// Does the same, but with these permissions.
+    pub(in crate::storage) fn copy_as(
+        &mut self,
+        disk: &Disk,
+        to: &Path,
+        mode: u32,
+    ) -> Result<Digest> {
+        let mut copy = disk.create(to, mode | 0o600)?;
         if ioctl_ficlone(&copy, &self.file).is_ok() {
             let metadata = Metadata::of(&copy).doing("look at", to)?;
             let Self { stop, count, .. } = *self;

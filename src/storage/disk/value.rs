@@ -55,7 +55,7 @@ impl Disk {
             None => Ok(None),
             Some(metadata) if metadata.is_file() => Ok(Some(SeenValue::File(metadata))),
             Some(metadata) if metadata.is_dir() => {
-                let scan = self.scan(path, stop)?;
+                let scan = self.scan(path, stop)?.map(Scan::linked);
                 Ok(scan.map(|scan| SeenValue::Directory(scan, metadata)))
             }
             Some(_) => Ok(Some(SeenValue::Other)),
@@ -116,6 +116,14 @@ impl Disk {
             .map_err(wrong)?;
         manifest::seal(&top, self.shared.unwrap_or(0), true).map_err(wrong)?;
         Ok(copied)
+    }
+
+    /// Makes a directory of this run's own read-only, but not its top. Files of it may be those of other
+    /// results, which are read-only already.
+    pub(in crate::storage) fn seal_trusted(&self, path: &Path) -> Result<()> {
+        let top = attempt("make read-only", path, || Ok(self.at(path, open_stat)?.0))?;
+        manifest::seal(&top, self.shared.unwrap_or(0), true)
+            .map_err(|error| StorageError::of_directory(path, error))
     }
 
     /// Whether a directory itself is read-only.

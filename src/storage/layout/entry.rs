@@ -9,6 +9,8 @@ pub enum Entry {
     Call(ResultName),
     /// A job.
     Job(ResultName),
+    /// The table of a sweep.
+    Table(ResultName),
     /// A task input, by its name below `tinputs/`.
     TaskInput(String),
 }
@@ -22,14 +24,15 @@ impl Entry {
     /// The name of its record in another room.
     pub(in crate::storage) fn room(&self, room: &str) -> String {
         match self {
-            Self::Call(name) | Self::Job(name) => name.record_in(room),
+            Self::Call(name) | Self::Job(name) | Self::Table(name) => name.record_in(room),
             Self::TaskInput(place) => format!("{TASK_INPUTS}/{room}/{place}.json"),
         }
     }
 
-    /// The call with this short name, which has no room.
-    pub fn of_call(short: &str) -> Option<Self> {
-        ResultName::of_short(short).map(Self::Call)
+    /// The call or table with this short name, which has no room.
+    pub fn of_short(short: &str) -> Option<Self> {
+        let name = ResultName::of_short(short)?;
+        Some(if name.is_table() { Self::Table(name) } else { Self::Call(name) })
     }
 
     /// The result that a file of this name, or a member of one, belongs to.
@@ -40,24 +43,25 @@ impl Entry {
         }
         let name = ResultName::of_output(file)?;
         match file.get(..2)? {
+            _ if name.is_table() => Some(Self::Table(name)),
             "c_" => Some(Self::Call(name)),
             "t_" => Some(Self::Job(name)),
             _ => None,
         }
     }
 
-    /// The version of its computation or task, as in its name; `None` for a task input.
+    /// The version of its computation or task, as in its name; `None` for others.
     pub fn version(&self) -> Option<&str> {
         match self {
             Self::Call(name) | Self::Job(name) => Some(name.version()),
-            Self::TaskInput(_) => None,
+            Self::Table(_) | Self::TaskInput(_) => None,
         }
     }
 
     /// The name of the whole result: without a room, or that of the only file.
     pub fn short(&self) -> String {
         match self {
-            Self::Call(name) | Self::Job(name) => name.short(),
+            Self::Call(name) | Self::Job(name) | Self::Table(name) => name.short(),
             Self::TaskInput(_) => self.file(0),
         }
     }
@@ -65,7 +69,7 @@ impl Entry {
     /// The name of one of its files. A task input has only one.
     pub fn file(&self, number: usize) -> String {
         match self {
-            Self::Call(name) | Self::Job(name) => name.output(number),
+            Self::Call(name) | Self::Job(name) | Self::Table(name) => name.output(number),
             Self::TaskInput(place) => format!("{TASK_INPUTS}/{place}"),
         }
     }

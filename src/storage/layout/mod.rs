@@ -6,6 +6,7 @@ mod entry;
 mod result;
 mod run;
 mod stage;
+mod table;
 mod version;
 
 pub use self::entry::Entry;
@@ -23,6 +24,9 @@ pub(super) use self::version::{note, notes};
 /// The directory of task inputs.
 pub(super) const TASK_INPUTS: &str = "tinputs";
 
+/// The directory of tables.
+pub(super) const TABLES: &str = "tables";
+
 /// The directory of trees of computations.
 pub(super) const TREES: &str = "trees";
 
@@ -39,7 +43,7 @@ pub(super) const REPOSITORIES: &str = "repositories";
 pub(crate) const RUNS: &str = "tmp";
 
 /// The directories of the layout, besides those of computations and tasks.
-pub(super) const ROOMS: [&str; 5] = [TASK_INPUTS, TREES, MANIFESTS, REPOSITORIES, RUNS];
+pub(super) const ROOMS: [&str; 6] = [TASK_INPUTS, TABLES, TREES, MANIFESTS, REPOSITORIES, RUNS];
 
 /// The room of the records of present results.
 pub(super) const RECORDS: &str = "record";

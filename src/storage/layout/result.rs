@@ -5,6 +5,7 @@
 //! c_NAME/CCID/NN/IN0_IN1_...        an output of a call
 //! t_NAME/TCID/NN/IN0_IN1_...        an output of a job
 //! c_NAME/CCID/ROOM/IN0_IN1_...      its record, log, lease etc., by room
+//! tables/HH/HHHHHHHHHH/NN           an output of a sweep: see `table`
 //! ```
 //!
 //! Pure functions from values to names.
@@ -13,7 +14,7 @@ use crate::digest::{Digest, SHORT};
 use crate::task::name::StorageName;
 use crate::task::slice::MAX_ARITY;
 
-use super::{MANIFESTS, QUARANTINE, RECORDS};
+use super::{MANIFESTS, QUARANTINE, RECORDS, TABLES};
 
 /// The greatest length of a file name that every file system takes, in bytes.
 pub(crate) const LONGEST_FILE: usize = 255;
@@ -33,12 +34,12 @@ pub(in crate::storage) enum Digits {
 /// The forms of names that a result may have, in the order in which they are tried.
 pub(in crate::storage) const DIGITS: [Digits; 2] = [Digits::Short, Digits::Full];
 
-/// The common part of the names of all outputs of a call or job: everything but the output's
+/// The common part of the names of all outputs of a call, a job or a table: everything but the output's
 /// number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResultName {
-    directory: Box<str>,
-    file: Box<str>,
+    pub(super) directory: Box<str>,
+    pub(super) file: Box<str>,
 }
 
 impl ResultName {
@@ -66,6 +67,9 @@ impl ResultName {
     /// Parses the name of a record in a room, relative to the storage.
     pub(in crate::storage) fn of_record_in(room: &str, record: &str) -> Option<Self> {
         let record = record.strip_suffix(".json")?;
+        if record.starts_with(TABLES) {
+            return Self::of_table_record(room, record);
+        }
         let (directory, file) = record.split_once(&format!("/{room}/"))?;
         Some(Self { directory: directory.into(), file: file.into() })
     }
@@ -73,6 +77,9 @@ impl ResultName {
     /// Parses the name of an output, or of a member of it.
     pub(in crate::storage) fn of_output(file: &str) -> Option<Self> {
         let (file, _member) = split_member(file);
+        if let Some(table) = Self::of_table_file(file) {
+            return Some(table);
+        }
         let [owner, commit, _number, file] = file.splitn(4, '/').collect::<Vec<_>>()[..] else {
             return None;
         };
@@ -117,17 +124,24 @@ impl ResultName {
     /// The name of an output.
     pub fn output(&self, number: usize) -> String {
         debug_assert!(number < MAX_ARITY, "outputs are counted with two digits");
-        self.room(&format!("{number:02}"))
+        match self.is_table() {
+            true => format!("{}/{number:02}", self.short()),
+            false => self.room(&format!("{number:02}")),
+        }
     }
 
     /// The name of a room of the same version.
     pub(in crate::storage) fn room_itself(&self, room: &str) -> String {
-        format!("{}/{room}", self.directory)
+        let owner = if self.is_table() { TABLES } else { &self.directory };
+        format!("{owner}/{room}")
     }
 
     /// The name of a file of this result in a room.
     pub(in crate::storage) fn room(&self, room: &str) -> String {
-        [&self.directory, "/", room, "/", &self.file].concat()
+        match self.table_digits() {
+            Some(digits) => [TABLES, "/", room, "/", digits, "/", &self.file].concat(),
+            None => [&self.directory, "/", room, "/", &self.file].concat(),
+        }
     }
 
     pub(in crate::storage) fn record(&self) -> String {
@@ -136,7 +150,7 @@ impl ResultName {
 
     /// The name of its record in another room.
     pub(in crate::storage) fn record_in(&self, room: &str) -> String {
-        [&self.directory, "/", room, "/", &self.file, ".json"].concat()
+        self.room(room) + ".json"
     }
 
     /// The directory of its quarantined files.
@@ -186,6 +200,7 @@ pub fn split_member(name: &str) -> (&str, Option<&str>) {
     let mut ends = name.match_indices('/').map(|(at, _)| at);
     let end = match name.get(..2) {
         _ if name.starts_with("tinputs/") => ends.nth(2),
+        _ if name.starts_with("tables/") => ends.nth(3),
         Some("c_" | "t_") => ends.skip(3).find(|end| is_value(&name[..*end])),
         _ => None,
     };
@@ -206,7 +221,8 @@ fn task_input_place(digest: &Digest, digits: Digits) -> String {
     format!("{}/{}", &text[..2], &text[2..])
 }
 
-fn shown(digest: &Digest, digits: Digits) -> String {
+/// The digits of a digest, as names show them.
+pub(super) fn shown(digest: &Digest, digits: Digits) -> String {
     match digits {
         Digits::Short => digest.sha1.short(),
         // The text of its manifest, as a file, has the same SHA-1.
@@ -280,6 +296,7 @@ mod tests {
             ("c_add/567526d1f10f/00/_", "x"),
             ("c_add/567526d1f10f/00/a_b_/c", "d_/e"),
             ("tinputs/ad/48103e4fc7", "00/a_/b"),
+            ("tables/ad/48103e4fc7/01", "x=1/y=_/out"),
         ] {
             let whole = format!("{value}/{member}");
             assert_eq!(split_member(&whole), (value, Some(member)));

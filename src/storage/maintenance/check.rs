@@ -86,16 +86,35 @@ impl Maintenance<'_> {
                 let record = root.disk.id(&root.path(&name.record()))?;
                 self.quarantine(name, files, record)?
             }
+            Entry::Table(name) => {
+                let room = root.quarantine_room(&name.quarantine());
+                let outputs = ["00", "01"].into_iter().enumerate();
+                let outputs = outputs.map(|(number, part)| (entry.file(number), part));
+                let rest = [(name.recipe(), "recipe"), (entry.record(), "record.json")];
+                self.move_aside(outputs.chain(rest), &room)?;
+                room
+            }
             Entry::TaskInput(place) => {
                 let room = root.quarantine_room(&format!("{TASK_INPUTS}/{QUARANTINE}/{place}"));
-                for (from, part) in [(entry.file(0), "00"), (entry.record(), "record.json")] {
-                    let to = root.place(&format!("{room}/{part}"))?;
-                    root.disk.rename(&root.path(&from), &to)?;
-                }
+                let parts = [(entry.file(0), "00"), (entry.record(), "record.json")];
+                self.move_aside(parts, &room)?;
                 room
             }
         };
         Ok(Some(room))
+    }
+
+    /// Moves files to quarantine, if they exist.
+    fn move_aside(
+        &self,
+        parts: impl IntoIterator<Item = (String, &'static str)>,
+        room: &str,
+    ) -> Result<()> {
+        let root = &self.storage.root;
+        for (from, part) in parts {
+            root.disk.rename(&root.path(&from), &root.place(&format!("{room}/{part}"))?)?;
+        }
+        Ok(())
     }
 
     /// Moves the files and the record of a result to quarantine; nothing is deleted. Returns the

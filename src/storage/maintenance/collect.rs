@@ -26,8 +26,8 @@ pub struct Retired<'a> {
     storage: &'a Storage,
     entry: Entry,
     record: Record,
-    /// The path to which the file of a task input was moved.
-    retired: Option<PathBuf>,
+    /// The files of a task input or table that were moved: their paths now, and their names.
+    moved: Vec<(PathBuf, String)>,
     _lease: Option<Lease<'a>>,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Maintenance<'a> {
                 Ok(lease) => Some(lease),
                 Err(_) => return Ok(None),
             },
-            Entry::Job(_) | Entry::TaskInput(_) => None,
+            Entry::Job(_) | Entry::Table(_) | Entry::TaskInput(_) => None,
         };
         if self.storage.records().read_entry(entry)?.ok().as_ref() != Some(record) {
             return Ok(None);
@@ -51,25 +51,17 @@ impl<'a> Maintenance<'a> {
         match record {
             Record::Call(record) => self.write_tombstone(entry, record)?,
             Record::Job(record) => self.write_tombstone(entry, record)?,
+            Record::Table(record) => self.write_tombstone(entry, record)?,
             Record::TaskInput(_) => {}
         }
         let root = &self.storage.root;
         let place = root.path(&entry.record());
         root.disk.remove(&place)?;
         root.unsynced.note_entry(&place);
-        let mut retired = Retired {
-            storage: self.storage,
-            entry: entry.clone(),
-            record: record.clone(),
-            retired: None,
-            _lease: lease,
-        };
-        if let Entry::TaskInput(_) = entry {
-            // Meanwhile a run with the same file copies it again.
-            let place = root.private_path()?;
-            let moved = root.disk.rename(&root.path(&entry.file(0)), &place)?;
-            retired.retired = moved.then_some(place);
-        }
+        let (entry, record) = (entry.clone(), record.clone());
+        let mut retired =
+            Retired { storage: self.storage, entry, record, moved: Vec::new(), _lease: lease };
+        retired.move_away()?;
         Ok(Some(retired))
     }
 
@@ -91,15 +83,18 @@ impl<'a> Maintenance<'a> {
             };
             let lease = match &entry {
                 Entry::Call(name) => self.storage.leases().acquire(name).ok(),
-                Entry::Job(_) | Entry::TaskInput(_) => None,
+                Entry::Job(_) | Entry::Table(_) | Entry::TaskInput(_) => None,
             };
             if matches!(entry, Entry::Call(_)) && lease.is_none() || self.exists(&entry.record())? {
                 continue;
             }
-            let mut files = 0..entry.expected_files(&record).len();
-            if files.try_fold(false, |any, at| Ok(any || self.exists(&entry.file(at))?))? {
+            let mut files = entry.expected_files(&record).into_iter();
+            if files.try_fold(false, |any, file| Ok(any || self.exists(&file.name)?))? {
                 let storage = self.storage;
-                half.push(Retired { storage, entry, record, retired: None, _lease: lease });
+                let moved = Vec::new();
+                let mut retired = Retired { storage, entry, record, moved, _lease: lease };
+                retired.move_away()?;
+                half.push(retired);
             }
         }
         Ok(half)
@@ -152,19 +147,50 @@ impl Retired<'_> {
         match &self.record {
             Record::Call(record) => storage.records().put_new(&name, record)?,
             Record::Job(record) => storage.records().put_new(&name, record)?,
+            Record::Table(record) => storage.records().put_new(&name, record)?,
             Record::TaskInput(record) => storage.records().put_new(&name, record)?,
         };
         self.storage.root.disk.remove(&storage.path(&self.entry.room(COLLECTED)))
     }
 
-    /// Moves the file of a task input back, unless it was copied again.
-    fn put_back(&mut self) -> Result<()> {
-        let Some(retired) = self.retired.take() else { return Ok(()) };
-        let disk = &self.storage.root.disk;
-        if disk.rename_new(&retired, &self.storage.path(&self.entry.file(0)))? {
-            return Ok(());
+    /// Moves the files of a task input or table away, which have no lease: a run that needs them meanwhile makes
+    /// them again. Damaged ones stay.
+    fn move_away(&mut self) -> Result<()> {
+        let names = match (&self.entry, &self.record) {
+            (Entry::TaskInput(_), _) => vec![self.entry.file(0)],
+            (Entry::Table(name), Record::Table(table)) => {
+                let outputs = table.outputs.iter().enumerate();
+                let outputs = outputs.map(|(number, output)| (name.output(number), output));
+                let mut names = Vec::new();
+                for (file, published) in outputs.chain([(name.recipe(), &table.recipe)]) {
+                    if self.storage.is_published(&file, published)? {
+                        names.push(file);
+                    }
+                }
+                names
+            }
+            _ => Vec::new(),
+        };
+        let root = &self.storage.root;
+        for name in names {
+            let (path, place) = (root.path(&name), root.private_path()?);
+            if root.disk.rename(&path, &place)? {
+                root.unsynced.note_entry(&path);
+                self.moved.push((place, name));
+            }
         }
-        disk.remove_tree(&retired)
+        Ok(())
+    }
+
+    /// Moves the files of a task input or table back, unless they were made again.
+    fn put_back(&mut self) -> Result<()> {
+        let disk = &self.storage.root.disk;
+        while let Some((moved, name)) = self.moved.pop() {
+            if !disk.rename_new(&moved, &self.storage.path(&name))? {
+                disk.remove_tree(&moved)?;
+            }
+        }
+        Ok(())
     }
 
     /// Removes its files and its log.
@@ -173,8 +199,8 @@ impl Retired<'_> {
     ///
     /// Fails if the storage cannot be written.
     pub fn discard(mut self) -> Result<()> {
-        if let Some(retired) = self.retired.take() {
-            return self.storage.root.disk.remove_tree(&retired);
+        while let Some((moved, _)) = self.moved.pop() {
+            self.storage.root.disk.remove_tree(&moved)?;
         }
         let Self { storage, entry, record, .. } = &self;
         if storage.root.disk.exists(&storage.path(&entry.record()))? {
@@ -187,7 +213,7 @@ impl Retired<'_> {
             Record::Job(record) => {
                 (0..record.outputs.len()).map(|at| storage.path(&entry.file(at))).collect()
             }
-            Record::TaskInput(_) => Vec::new(),
+            Record::Table(_) | Record::TaskInput(_) => Vec::new(),
         };
         if let Entry::Call(name) = entry {
             paths.push(storage.path(&name.room(LOGS)));

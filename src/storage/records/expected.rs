@@ -3,10 +3,10 @@
 use std::sync::atomic::AtomicBool;
 
 use super::place::differences;
-use super::{CallRecord, InputRecord, Origin, Record};
+use super::{CallRecord, InputRecord, Origin, Record, TableRecord};
 use crate::digest::Digest;
 use crate::storage::disk::{Result, Root, StorageError};
-use crate::storage::layout::{DIGITS, Entry, is_stage, task_input, waiting};
+use crate::storage::layout::{DIGITS, Entry, ResultName, is_stage, task_input, waiting};
 
 /// A kind of damage, or of harmless oddity, in the storage.
 #[derive(Debug, thiserror::Error)]
@@ -176,11 +176,12 @@ impl Entry {
                 Origin::Executed { stage, .. } => Some(stage),
                 Origin::Adopted => None,
             },
-            Record::Job(_) | Record::TaskInput(_) => None,
+            Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
         };
         let digests: Vec<Digest> = match record {
             Record::Call(call) => call.outputs.iter().map(|output| output.digest).collect(),
             Record::Job(job) => job.outputs.iter().map(|output| output.digest).collect(),
+            Record::Table(table) => table.outputs.iter().map(|output| output.digest).collect(),
             Record::TaskInput(input) => vec![input.file.digest],
         };
         let stage = stage.filter(|stage| is_stage(stage));
@@ -189,7 +190,14 @@ impl Entry {
             digest,
             waiting: stage.map(|stage| waiting(stage, number)),
         });
-        files.collect()
+        files.chain(self.expected_recipe(record)).collect()
+    }
+
+    /// The recipe of a table, which follows its outputs.
+    fn expected_recipe(&self, record: &Record) -> Option<ExpectedFile> {
+        let (Self::Table(name), Record::Table(table)) = (self, record) else { return None };
+        let digest = table.recipe.digest;
+        Some(ExpectedFile { name: name.recipe(), digest, waiting: None })
     }
 
     /// Whether a record belongs to this name.
@@ -200,11 +208,19 @@ impl Entry {
                 let inputs: Vec<Digest> = job.inputs.iter().map(|input| input.digest).collect();
                 job.version().directories().iter().any(|it| name.is_of(it, &inputs))
             }
+            (Self::Table(_), Record::Table(table)) => self.fits_table(table),
             (Self::TaskInput(_), Record::TaskInput(InputRecord { file, .. })) => {
                 DIGITS.into_iter().any(|digits| self.file(0) == task_input(&file.digest, digits))
             }
             _ => false,
         }
+    }
+
+    /// Whether the record of a table belongs to this name.
+    pub(in crate::storage) fn fits_table(&self, table: &TableRecord) -> bool {
+        let Self::Table(name) = self else { return false };
+        let recipe = &table.recipe.digest;
+        DIGITS.into_iter().any(|digits| *name == ResultName::of_recipe(recipe, digits))
     }
 
     /// Whether the record of a call belongs to this name.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{CallRecord, FORMAT, FormatOf, InputRecord, JobRecord};
+use super::{CallRecord, FORMAT, FormatOf, InputRecord, JobRecord, TableRecord};
 use crate::cache::FileStat;
 use crate::storage::disk::{NotOwn, Result, Root, StorageError};
 use crate::storage::layout::{Entry, RECORDS};
@@ -19,6 +19,8 @@ pub enum Record {
     Call(CallRecord),
     /// Of a job.
     Job(JobRecord),
+    /// Of a table.
+    Table(TableRecord),
     /// Of a task input.
     TaskInput(InputRecord),
 }
@@ -29,6 +31,7 @@ impl Record {
         match self {
             Self::Call(record) => record.recorded.at,
             Self::Job(record) => record.recorded.at,
+            Self::Table(record) => record.recorded.at,
             Self::TaskInput(record) => record.recorded.at,
         }
     }
@@ -95,6 +98,7 @@ impl<'a> Records<'a> {
         Ok(match entry {
             Entry::Call(_) => self.read(&name)?.map(Record::Call),
             Entry::Job(_) => self.read(&name)?.map(Record::Job),
+            Entry::Table(_) => self.read(&name)?.map(Record::Table),
             Entry::TaskInput(_) => self.read(&name)?.map(Record::TaskInput),
         })
     }

@@ -7,6 +7,7 @@ mod files;
 mod housekeeping;
 mod place;
 mod provenance;
+mod recipe;
 
 use jiff::Timestamp;
 use serde::de::Error as _;
@@ -17,6 +18,9 @@ pub use self::files::{Read, Record, Records};
 pub use self::housekeeping::{PinRecord, RepositoryRecord, Tombstone, VersionRecord};
 pub use self::provenance::Provenance;
 pub(super) use self::provenance::host;
+pub use self::recipe::{
+    Recipe, RecipeError, RecipeFile, RecipeHeader, RecipeReader, RecipeRow, RecipeWriter,
+};
 use super::layout::{ComputationVersion, Entry, TaskVersion};
 use crate::digest::{Blake3, Digest, ObjectId};
 use crate::task::name::{ComputationName, InputName, StorageName, TaskName};
@@ -199,7 +203,7 @@ impl CallRecord {
     pub fn linked(&self) -> Option<Entry> {
         let linked = self.outputs.iter().any(|output| output.digest.is_directory());
         let source = self.execution().filter(|_| linked)?.taken_over.as_ref()?;
-        Entry::of_call(source)
+        Entry::of_short(source)
     }
 
     /// The duration of the execution, in seconds, unless the outputs were adopted.
@@ -252,6 +256,38 @@ impl JobRecord {
     pub fn version(&self) -> TaskVersion<'_> {
         let Self { task: name, commit, place, .. } = self;
         TaskVersion { name, commit, place: place.as_deref() }
+    }
+}
+
+/// The record of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableRecord {
+    /// The format of this record.
+    pub format: Format,
+    /// The recipe, which decides its name.
+    pub recipe: Published,
+    /// The table, and the directory of the outputs that it was made from, if that was needed.
+    #[serde(deserialize_with = "one_or_two")]
+    pub outputs: Vec<Published>,
+    /// The user, host and time of recording.
+    pub recorded: Provenance,
+}
+
+impl TableRecord {
+    /// The record of a table, written now.
+    pub(in crate::storage) fn now(recipe: Published, outputs: Vec<Published>) -> Self {
+        let format = Format::of(outputs.iter().map(|output| &output.digest));
+        Self { format, recipe, outputs, recorded: Provenance::now() }
+    }
+}
+
+/// Reads the outputs of a table: a file, and possibly a directory.
+fn one_or_two<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Published>, D::Error> {
+    let outputs = Vec::<Published>::deserialize(deserializer)?;
+    let kinds = outputs.iter().map(|output| output.digest.is_directory());
+    match kinds.eq([false, true].into_iter().take(outputs.len().max(1))) {
+        true => Ok(outputs),
+        false => Err(D::Error::custom("expected a file, and a directory at most")),
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) mod run;
 mod seal;
 mod site;
 mod stage;
+mod table;
+mod table_directory;
 mod tree;
 mod tree_input;
 mod versions;
@@ -48,10 +50,12 @@ pub use self::seal::PublishError;
 use self::site::Absent;
 pub use self::site::Site;
 pub use self::stage::{Sealed, Stage, WritableArea};
+pub use self::table::{FoundTable, Tables};
+pub use self::table_directory::TableDirectory;
 pub use self::tree::{FoundTree, NewTree, OpenTree, StoredTrees};
 use self::versions::Versions;
 use super::disk::{self, Disk, Doing, Durability, FileId, Result, Root, StorageError};
-use super::layout::TASK_INPUTS;
+use super::layout::{TABLES, TASK_INPUTS};
 use super::records::{Records, Stamp};
 use crate::cache::Cache;
 use crate::digest::{Blake3, Digest};
@@ -197,7 +201,7 @@ impl Storage {
     pub fn check_in_place(&self) -> Result<()> {
         self.root.vanished().map_or(Ok(()), Err)?;
         // The private directories of other runs may be removed with these.
-        let moved = self.root.disk.moved(&["c_", "t_", TASK_INPUTS]);
+        let moved = self.root.disk.moved(&["c_", "t_", TASK_INPUTS, TABLES]);
         moved.map_or(Ok(()), |path| Err(StorageError::Moved(path)))
     }
 
@@ -257,6 +261,11 @@ impl Storage {
     /// The task inputs.
     pub const fn inputs(&self) -> Inputs<'_> {
         Inputs::new(self)
+    }
+
+    /// The tables.
+    pub const fn tables(&self) -> Tables<'_> {
+        Tables::new(self)
     }
 
     /// The jobs.

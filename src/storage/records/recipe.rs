@@ -1,0 +1,270 @@
+//! The recipe of a table: what its bytes depend on, and what its name is the hash of.
+//!
+//! Lines of compact JSON. The first one has the rules of the sweep, each other one a row: the values of its
+//! point, and the outputs with their names and digests, or `null` if the point failed. Equal recipes are equal
+//! bytes. There may be a million rows, so they are written and read one by one.
+
+use std::io::{BufRead, Write};
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::{Digest, Hasher, PIECE};
+
+/// The version of recipes that this program writes and reads.
+const VERSION: u32 = 1;
+
+/// The rules of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecipeHeader {
+    /// Which outputs become which columns: the lines of the sweep's file `columns`.
+    pub columns: Vec<String>,
+    /// Whether failed points become rows.
+    pub allow_failed: bool,
+    /// The names of the columns of the points.
+    pub names: Vec<String>,
+    /// The names of the outputs of the sweep's body.
+    pub outputs: Vec<String>,
+}
+
+/// The first line of a recipe.
+#[derive(Serialize, Deserialize)]
+struct HeaderLine<H> {
+    recipe: u32,
+    #[serde(flatten)]
+    header: H,
+}
+
+/// An output of a point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecipeFile<N = String> {
+    /// Its name in the storage.
+    pub file: N,
+    /// Its digest.
+    #[serde(flatten)]
+    pub digest: Digest,
+}
+
+/// A row of a recipe, with names of type `N`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecipeRow<N = String> {
+    /// The values of the point, a text for each column.
+    pub values: Vec<N>,
+    /// The outputs, in the order of their numbers; `None` if the point failed.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub outputs: Option<Vec<RecipeFile<N>>>,
+}
+
+/// A complete recipe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recipe {
+    bytes: Vec<u8>,
+    digest: Digest,
+}
+
+impl Recipe {
+    /// Its text.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The digest of the text, which decides the name of the table.
+    pub const fn digest(&self) -> &Digest {
+        &self.digest
+    }
+}
+
+/// Writes a recipe, row by row.
+#[derive(Debug)]
+pub struct RecipeWriter {
+    bytes: Vec<u8>,
+}
+
+impl RecipeWriter {
+    /// Begins a recipe.
+    pub fn begin(header: &RecipeHeader) -> Self {
+        let mut writer = Self { bytes: Vec::new() };
+        writer.line(&HeaderLine { recipe: VERSION, header });
+        writer
+    }
+
+    /// Adds a row: the values of its point, and the names and digests of its outputs, in order.
+    pub fn row<'a>(
+        &mut self,
+        values: impl IntoIterator<Item = &'a str>,
+        outputs: impl IntoIterator<Item = (&'a str, &'a Digest)>,
+    ) {
+        let file = |(file, digest): (&'a str, &Digest)| RecipeFile { file, digest: *digest };
+        let outputs = Some(outputs.into_iter().map(file).collect());
+        self.line(&RecipeRow { values: values.into_iter().collect(), outputs });
+    }
+
+    /// Adds a row for a point that failed.
+    pub fn failed_row<'a>(&mut self, values: impl IntoIterator<Item = &'a str>) {
+        self.line(&RecipeRow { values: values.into_iter().collect(), outputs: None });
+    }
+
+    /// Ends the recipe.
+    pub fn finish(self) -> Recipe {
+        let mut hasher = Hasher::default();
+        self.bytes.chunks(PIECE).for_each(|piece| hasher.update(piece));
+        Recipe { bytes: self.bytes, digest: hasher.finish() }
+    }
+
+    fn line(&mut self, line: &impl Serialize) {
+        // Neither texts and numbers nor writing to memory can fail.
+        let written = serde_json::to_writer(&mut self.bytes, line);
+        debug_assert!(written.is_ok(), "a recipe is JSON");
+        let ended = self.bytes.write_all(b"\n");
+        debug_assert!(ended.is_ok(), "memory takes everything");
+    }
+}
+
+/// The reason why a text is no recipe.
+#[derive(Debug, thiserror::Error)]
+pub enum RecipeError {
+    /// The text could not be read.
+    #[error("cannot read the recipe")]
+    Read(#[from] std::io::Error),
+    /// A line is not as expected.
+    #[error("line {line} of the recipe cannot be understood")]
+    Line {
+        /// The number of the line, from 1.
+        line: usize,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// It is of a version that this program does not know.
+    #[error("the recipe has version {0}, and this program reads {VERSION}")]
+    Version(u32),
+}
+
+/// Reads a recipe, row by row.
+#[derive(Debug)]
+pub struct RecipeReader<R> {
+    text: R,
+    line: usize,
+    header: RecipeHeader,
+    buffer: Vec<u8>,
+}
+
+impl<R: BufRead> RecipeReader<R> {
+    /// Reads the first line.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read, or is not that of a recipe.
+    pub fn begin(text: R) -> Result<Self, RecipeError> {
+        let header = RecipeHeader::default();
+        let mut reader = Self { text, line: 0, header, buffer: Vec::new() };
+        reader.next_line()?;
+        let HeaderLine { recipe, header } = reader.parse()?;
+        reader.header = header;
+        if recipe == VERSION { Ok(reader) } else { Err(RecipeError::Version(recipe)) }
+    }
+
+    /// The rules of the table.
+    pub const fn header(&self) -> &RecipeHeader {
+        &self.header
+    }
+
+    /// Reads the next line into the buffer. Returns whether there was one.
+    fn next_line(&mut self) -> Result<bool, RecipeError> {
+        self.buffer.clear();
+        self.line += 1;
+        Ok(self.text.read_until(b'\n', &mut self.buffer)? > 0)
+    }
+
+    fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, RecipeError> {
+        let wrong = |source| RecipeError::Line { line: self.line, source };
+        serde_json::from_slice(&self.buffer).map_err(wrong)
+    }
+}
+
+impl<R: BufRead> Iterator for RecipeReader<R> {
+    type Item = Result<RecipeRow, RecipeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.next_line() {
+            Ok(true) => Some(self.parse()),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> RecipeHeader {
+        let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+        RecipeHeader {
+            columns: texts(&["00 seconds"]),
+            allow_failed: true,
+            names: texts(&["x", "y \"z\""]),
+            outputs: texts(&["out", "plots/"]),
+        }
+    }
+
+    fn recipe() -> Recipe {
+        let (file, directory) = (Digest::of(b"17\n"), Digest { bytes: Some(3), ..Digest::of(b"") });
+        let mut writer = RecipeWriter::begin(&header());
+        let outputs = [("c_a/0/00/1", &file), ("c_a/0/01/1", &directory)];
+        writer.row(["1", "\nä"], outputs);
+        writer.failed_row(["2", ""]);
+        writer.finish()
+    }
+
+    #[test]
+    fn a_recipe_is_these_bytes() {
+        let recipe = recipe();
+        let text = concat!(
+            r#"{"recipe":1,"columns":["00 seconds"],"allow_failed":true,"names":["x","y \"z\""],"#,
+            r#""outputs":["out","plots/"]}"#,
+            "\n",
+            r#"{"values":["1","\nä"],"outputs":[{"file":"c_a/0/00/1","#,
+            r#""sha1":"ad48103e4fc71796e9708cafc43adeed0d1076b7","#,
+            r#""blake3":"BLAKE3-OF-FILE","size":3},"#,
+            r#"{"file":"c_a/0/01/1","sha1":"da39a3ee5e6b4b0d3255bfef95601890afd80709","#,
+            r#""blake3":"BLAKE3-OF-NONE","size":0,"bytes":3}]}"#,
+            "\n",
+            r#"{"values":["2",""],"outputs":null}"#,
+            "\n",
+        );
+        let text = text.replace("BLAKE3-OF-FILE", &Digest::of(b"17\n").blake3.full());
+        let text = text.replace("BLAKE3-OF-NONE", &Digest::of(b"").blake3.full());
+        assert_eq!(std::str::from_utf8(recipe.bytes()).unwrap(), text);
+        assert_eq!(*recipe.digest(), Digest::of(text.as_bytes()));
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let recipe = recipe();
+        let mut reader = RecipeReader::begin(recipe.bytes()).unwrap();
+        assert_eq!(*reader.header(), header());
+        let rows: Vec<RecipeRow> = reader.by_ref().map(Result::unwrap).collect();
+        assert_eq!(rows[0].values, ["1", "\nä"]);
+        let files = rows[0].outputs.as_ref().unwrap();
+        assert_eq!((&*files[0].file, files[0].digest), ("c_a/0/00/1", Digest::of(b"17\n")));
+        assert!(files[1].digest.is_directory());
+        assert_eq!((&*rows[1].values[0], &rows[1].outputs, rows.len()), ("2", &None, 2));
+    }
+
+    #[test]
+    fn what_is_no_recipe_is_refused() {
+        for text in ["", "{}", "x\n", r#"{"recipe":1}"#] {
+            let read = RecipeReader::begin(text.as_bytes());
+            assert!(matches!(read, Err(RecipeError::Line { line: 1, .. })), "{text}");
+        }
+        let newer = recipe().bytes().to_vec();
+        let newer = String::from_utf8(newer).unwrap().replacen(":1,", ":2,", 1);
+        assert!(matches!(RecipeReader::begin(newer.as_bytes()), Err(RecipeError::Version(2))));
+        let recipe = recipe();
+        let cut = &recipe.bytes()[..recipe.bytes().len() - 4];
+        let rows: Vec<_> = RecipeReader::begin(cut).unwrap().collect();
+        assert!(matches!(rows[..], [Ok(_), Err(RecipeError::Line { line: 3, .. })]), "{rows:?}");
+        let lacking = recipe.bytes().split(|it| *it == b'\n').next().unwrap();
+        let text = [lacking, b"\n{\"values\":[]}\n"].concat();
+        assert!(RecipeReader::begin(&*text).unwrap().next().unwrap().is_err());
+    }
+}
