@@ -68,7 +68,7 @@ impl World {
             let directory = place().join(calls.to_string());
             let generate::Generated { task: directory, inputs } = generate::task(&directory, calls);
             let task = load::task(&directory, Uncommitted::Refuse, None).unwrap().task;
-            let plan = Plan::new(&task.workflow);
+            let plan = Plan::new(&task);
             assert_eq!(plan.calls().len(), calls);
             let (task, plan) = (Arc::new(task), Arc::new(plan));
             let inputs = inputs.into_iter().map(InputSource::File).collect();
@@ -87,7 +87,7 @@ impl World {
     fn evaluate(&self, storage: &Path, durability: Durability, executor: &dyn Executor) -> usize {
         let storage = Storage::open(storage, Unrecorded::Adopt, durability).unwrap();
         let Self { task, plan, inputs, directory } = self;
-        let files = Files::new(task, plan, [inputs, &[]], &storage, true).unwrap();
+        let files = Files::new(task, plan, (inputs, &[]), &storage, true).unwrap();
         let evaluation = &Evaluation::new(Arc::clone(task), Arc::clone(plan), files, storage);
         let (trees, retries, limit) = (&Trees::new(directory), 0, None);
         let exports = &Exports::new(&evaluation.storage, trees);
@@ -147,7 +147,7 @@ fn load_from_the_cache(bencher: Bencher<'_, '_>, calls: usize) {
 #[divan::bench(args = calls(), sample_count = 20, sample_size = 1)]
 fn plan(bencher: Bencher<'_, '_>, calls: usize) {
     let world = World::of(calls);
-    bencher.counter(ItemsCount::new(calls)).bench(|| Plan::new(&world.task.workflow));
+    bencher.counter(ItemsCount::new(calls)).bench(|| Plan::new(&world.task));
 }
 
 #[divan::bench(args = calls(), sample_count = 3, sample_size = 1)]

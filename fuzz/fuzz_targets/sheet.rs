@@ -4,7 +4,8 @@
 
 use std::num::NonZeroU32;
 
-use compeval::expand::{SheetFormat, SweepPoints, product, read, read_levels};
+use compeval::expand::{SheetFormat, product, read, read_levels};
+use compeval::task::points::SweepPoints;
 use libfuzzer_sys::fuzz_target;
 
 fn written(points: &SweepPoints) -> Vec<u8> {

@@ -41,7 +41,7 @@ impl Tool for Check {
                 ),
             );
         }
-        let plan = Plan::new(&task.workflow);
+        let plan = Plan::new(&task);
         let (name, commit) = (&task.name, task.commit.short());
         let count = [
             counted(task.inputs.len(), "input"),

@@ -64,7 +64,7 @@ impl Tool for Viz {
         let task = self.task.load("ce-viz", uncommitted)?;
         let drawing = match self.typed.is_nothing() {
             false => self.with_results(task)?,
-            true => Drawing::new(&task, &Plan::new(&task.workflow), None),
+            true => Drawing::new(&task, &Plan::new(&task), None),
         };
         let mut text = Vec::new();
         match form {

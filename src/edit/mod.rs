@@ -145,7 +145,8 @@ fn unknown(task: &Path, parsed: &Parsed<'_>, inputs: &[InputName]) -> Vec<Mistak
     }
     let files: BTreeSet<&str> = values(NodeKind::File).collect();
     // A path with the text of an input is known when the task is evaluated.
-    let is_known = |path: &&str| !Template::new(path, inputs, Path::new("")).is_open();
+    let number = |name: &str| inputs.iter().position(|input| input.as_str() == name);
+    let is_known = |path: &&str| !Template::new(path, number, Path::new("")).is_open();
     let is_here = |path: &&str| task.join(path).is_file();
     for path in files.into_iter().filter(is_known).filter(|path| !is_here(path)) {
         note(NodeKind::File, path, Fault::NoFile(path.to_owned()));

@@ -51,13 +51,13 @@ impl<'a> Evaluator<'a> {
         // Another run has found the export changed, like this one, and put its own in that place.
         if matches!(&end, Err(ExecuteError::Replaced(path)) if *path == tree.path)
             && pending.exports > 0
-            && settings.exports.forget(&self.evaluation.computation(pending.id).tree, &tree)
+            && settings.exports.forget(&pending.computation.tree, &tree)
         {
             pending.exports -= 1;
             drop(stage);
             return self.attempt(settings, pending);
         }
-        let computation = self.evaluation.computation(pending.id);
+        let computation = pending.computation;
         let root = computation.access.root().and_then(|label| pending.sources.get(label.number));
         let scene = Scene {
             computation,
@@ -67,10 +67,11 @@ impl<'a> Evaluator<'a> {
         };
         match self.seal(&pending, stage, end, &scene) {
             Ok(sealed) => {
-                let Pending { id, name, inputs, remembered, lease, .. } = pending;
+                let Pending { id, computation, name, inputs, remembered, lease, .. } = pending;
                 let forced = self.is_forced(&name);
                 CallStep::Executed(Executed {
                     id,
+                    computation,
                     name,
                     inputs,
                     sealed,
@@ -111,7 +112,7 @@ impl<'a> Evaluator<'a> {
         settings: &ExecutionSettings<'_>,
         pending: &Pending<'_>,
     ) -> Result<(Invocation, Stage<'a>), CallError> {
-        let computation = self.evaluation.computation(pending.id);
+        let computation = pending.computation;
         let outputs = computation.outputs.len();
         check_directories(&computation.access, &pending.inputs)?;
         // A call that cannot be published is not executed.
@@ -129,7 +130,7 @@ impl<'a> Evaluator<'a> {
         stage: &Stage<'_>,
         pending: &Pending<'_>,
     ) -> Result<Invocation, StorageError> {
-        let Computation { tree: tree_id, access, .. } = self.evaluation.computation(pending.id);
+        let Computation { tree: tree_id, access, .. } = pending.computation;
         let input = |file: &Stored| {
             let (path, id) = self.evaluation.storage.inputs().verify_unchanged(file)?;
             Ok(InputFile { file: VerifiedPath { path, id }, digest: file.digest })

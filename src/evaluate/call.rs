@@ -6,7 +6,7 @@ use super::exports::MAX_TRIES;
 use super::step::{CallStep, Executed, Pending, call_of};
 use super::{Evaluator, Event, Outcome};
 use crate::digest::Digest;
-use crate::plan::{CallId, Planned};
+use crate::plan::{CallId, Operation, Planned, Source};
 use crate::storage::{
     Call, Damage, Found, Maintenance, PriorAttempt, ResultName, Sealed, StorageError, Stored,
 };
@@ -29,10 +29,13 @@ impl<'a> Evaluator<'a> {
         let evaluation = self.evaluation;
         let storage = &*evaluation.storage;
         let planned = evaluation.plan.call(id);
-        let computation = evaluation.computation(id);
+        let computation = match planned.operation {
+            Operation::Computation(id) => &evaluation.task.computations[id.index()],
+            Operation::Sweep(sweep) => return self.gather(id, evaluation.plan.sweep(sweep)),
+        };
         let known = || planned.inputs.iter().map(|source| evaluation.digest(*source));
         let guess = || storage.guess(computation.into(), known());
-        let inputs = match self.inputs(planned, guess) {
+        let inputs = match self.inputs(&planned.inputs, guess) {
             Ok(inputs) => inputs,
             Err(outcome) => return CallStep::Ended(outcome),
         };
@@ -58,6 +61,7 @@ impl<'a> Evaluator<'a> {
             Ok(Recheck::Ended(outcome)) => CallStep::Ended(outcome),
             Ok(Recheck::Sealed(sealed)) => CallStep::Executed(Executed {
                 id,
+                computation,
                 name,
                 inputs,
                 sealed,
@@ -75,6 +79,7 @@ impl<'a> Evaluator<'a> {
                 let exports = MAX_TRIES;
                 let pending = Pending {
                     id,
+                    computation,
                     name,
                     inputs,
                     sources,
@@ -96,20 +101,19 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Returns the digests of the inputs of a call, or its outcome if one is not to be had.
-    fn inputs(
+    pub(super) fn inputs(
         &self,
-        planned: &Planned,
+        sources: &[Source],
         name: impl Fn() -> ResultName,
     ) -> Result<Vec<Digest>, Outcome> {
-        let sources = planned.inputs.iter().copied();
-        match self.evaluation.derive(sources.clone(), self.execution.is_some()) {
+        match self.evaluation.derive(sources.iter().copied(), self.execution.is_some()) {
             Err(error) if error.is_interrupted() => return Err(Outcome::Interrupted(name())),
             Err(error) => return Err(Outcome::failed(name(), error)),
             Ok(()) => {}
         }
-        let inputs: Option<_> = sources.map(|source| self.evaluation.digest(source)).collect();
-        inputs.ok_or_else(|| match self.execution {
-            Some(_) if self.awaits_interrupted(planned) => Outcome::Interrupted(name()),
+        let inputs = sources.iter().map(|source| self.evaluation.digest(*source));
+        inputs.collect::<Option<_>>().ok_or_else(|| match self.execution {
+            Some(_) if self.awaits_interrupted(sources) => Outcome::Interrupted(name()),
             Some(_) => Outcome::Blocked(name()),
             None => Outcome::Missing(name(), None),
         })
@@ -178,8 +182,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Whether an input is missing only because the user asked to stop.
-    fn awaits_interrupted(&self, planned: &Planned) -> bool {
-        let awaited = planned.inputs.iter().filter_map(|it| self.evaluation.plan.awaited(*it));
+    pub(super) fn awaits_interrupted(&self, sources: &[Source]) -> bool {
+        let awaited = sources.iter().filter_map(|it| self.evaluation.plan.awaited(*it));
         let mut outcomes = awaited.filter_map(|call| self.evaluation.outcome(call));
         outcomes.any(|outcome| matches!(outcome, Outcome::Interrupted(_)))
     }
@@ -200,9 +204,9 @@ impl<'a> Evaluator<'a> {
 
     /// Publishes executed and flushed outputs.
     pub(super) fn publish(&self, executed: Executed<'_>) -> Outcome {
-        let Executed { id, name, inputs, sealed, taken_over, remembered, forced, _lease } =
+        let Executed { computation, name, inputs, sealed, taken_over, remembered, forced, .. } =
             executed;
-        let call = call_of(self.evaluation.computation(id), &inputs);
+        let call = call_of(computation, &inputs);
         let published = sealed.publish(call, &name, forced).and_then(|outputs| {
             if remembered {
                 self.evaluation.storage.attempts().forget(&outputs.name)?;

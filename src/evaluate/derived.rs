@@ -1,20 +1,23 @@
 //! Values that are derived without a call: Git trees, and members of directories. Each is made once, as soon as
 //! that is known which it is derived from.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use super::{Evaluation, TreeValues, ValueError};
+use crate::expand;
 use crate::plan::{Derivation, Derived, DerivedId, Source};
-use crate::storage::{Input, MemberError, OpenedValue, StorageError, Stored};
-use crate::task::name::MemberPath;
+use crate::storage::{Input, InputSource, MemberError, OpenedValue, StorageError, Stored};
+use crate::task::name::{MemberPath, TaskPath};
+use crate::task::workflow::FileContents;
 
 /// A derived value.
 #[derive(Debug)]
 pub(super) enum DerivedValue {
     /// A Git tree and its commit.
     Tree(TreeValues),
-    /// A file or directory within a directory.
-    Member(Input),
+    /// A file or directory: within a directory, or one that is written, or of the task.
+    File(Input),
 }
 
 impl Evaluation {
@@ -56,7 +59,7 @@ impl Evaluation {
     pub(super) fn derived_input(&self, value: DerivedId, number: u8) -> Option<&Input> {
         match self.derived_value(value)?.ok()? {
             DerivedValue::Tree(values) => values.files.get(usize::from(number)),
-            DerivedValue::Member(input) => Some(input),
+            DerivedValue::File(input) => Some(input),
         }
     }
 
@@ -70,14 +73,26 @@ impl Evaluation {
         if known.get().is_none() {
             let Derived { how, from } = self.plan.value(id);
             let made = match how {
-                Derivation::Tree(tree) => {
-                    let made = self.make_tree(*tree, *from, store);
+                Derivation::Tree(tree, name) => {
+                    let made = self.make_tree(*tree, name.as_ref(), (*from, store));
                     made.map(|made| made.map(DerivedValue::Tree))
                 }
                 Derivation::Member(path) => {
                     let made = from.and_then(|from| self.member(from, path));
-                    made.map(|made| made.map(DerivedValue::Member))
+                    made.map(|made| made.map(DerivedValue::File))
                 }
+                Derivation::Literal(name) => {
+                    let found = self.storage.inputs().literal(name.as_str());
+                    let found = found.map_err(ValueError::from).and_then(|file| match file {
+                        Some(file) => Ok(DerivedValue::File(Input { file, there: true })),
+                        None => Err(ValueError::NoLiteral(name.to_string())),
+                    });
+                    Some(found)
+                }
+                Derivation::Text(_)
+                | Derivation::Points(_)
+                | Derivation::File(_)
+                | Derivation::Wrong(_) => Some(self.written(how, store)),
             };
             // A source that is not known now may never be.
             let Some(made) = made else { return Ok(()) };
@@ -86,6 +101,50 @@ impl Evaluation {
         match known.get() {
             Some(Err(error)) => Err(Arc::clone(error)),
             _ => Ok(()),
+        }
+    }
+
+    /// Stores or finds a file whose contents are known without any other value.
+    fn written(&self, how: &Derivation, store: bool) -> Result<DerivedValue, ValueError> {
+        let source = self.written_source(how)?;
+        let inputs = self.storage.inputs();
+        let input = if store { inputs.store(&source) } else { inputs.find(&source) };
+        Ok(DerivedValue::File(input?))
+    }
+
+    /// The contents of a file that is derived from no other value.
+    pub(super) fn written_source(&self, how: &Derivation) -> Result<InputSource, ValueError> {
+        match how {
+            Derivation::Text(text) => Ok(InputSource::Bytes(format!("{text}\n").into_bytes())),
+            Derivation::Points(points) => {
+                let product = &self.task.sweeps[points.index()].product;
+                // Loading the task has checked that there are some.
+                let points = expand::points(product, None).unwrap_or_default();
+                let mut contents = Vec::new();
+                // Writing to memory never fails.
+                drop(points.write_ndjson(&mut contents));
+                Ok(InputSource::Bytes(contents))
+            }
+            Derivation::File(path) => self.later_file(path),
+            Derivation::Wrong(wrong) => Err(ValueError::Wrong(wrong.clone())),
+            Derivation::Tree(..) | Derivation::Member(_) | Derivation::Literal(_) => {
+                debug_assert!(false, "it is derived from a value, or from the storage");
+                Ok(InputSource::Bytes(Vec::new()))
+            }
+        }
+    }
+
+    /// Finds a file of the task whose path depends on a point.
+    fn later_file(&self, path: &TaskPath) -> Result<InputSource, ValueError> {
+        let contents = self.later.find(path);
+        let error = |error| ValueError::OwnFile { path: path.to_string(), source: error };
+        match contents.map_err(|fault| error(fault.into()))? {
+            FileContents::Blob(id) => Ok(InputSource::Bytes(self.later.blob(&id).map_err(error)?)),
+            FileContents::Uncommitted(path) => {
+                self.is_changed.store(true, Ordering::Relaxed);
+                Ok(InputSource::File(path))
+            }
+            FileContents::Unbound => Err(error("its path is not known".into())),
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -11,7 +12,8 @@ use super::derived::DerivedValue;
 use super::{Outcome, ValueError};
 use crate::digest::Digest;
 use crate::git::SourceRepositories;
-use crate::plan::{CallId, Plan, Source, Step};
+use crate::load::LaterFiles;
+use crate::plan::{CallId, Plan, Source};
 use crate::storage::records::Published;
 use crate::storage::{
     ComputationVersion, Input, InputSource, OpenedValue, Storage, StorageError, Stored, TaskVersion,
@@ -25,8 +27,10 @@ pub struct Files {
     pub inputs: Vec<Input>,
     /// The plan's literals, in order; `None` for a missing one.
     pub literals: Vec<Option<Stored>>,
-    /// The task's own files, in order.
-    pub own: Vec<Input>,
+    /// The task's own files, in order; `None` for one whose path depends on names that a sweep binds.
+    pub own: Vec<Option<Input>>,
+    /// The sources of the task's own files.
+    pub own_sources: Vec<Option<InputSource>>,
     /// The source of each input; `None` for one that was not given and is the task's default.
     pub given: Vec<Option<InputSource>>,
 }
@@ -44,14 +48,18 @@ pub struct Evaluation {
     pub storage: Arc<Storage>,
     /// The repositories that the task reads.
     pub(super) sources: Arc<SourceRepositories>,
+    /// The files of the task that are found while it is evaluated.
+    pub(super) later: LaterFiles,
+    /// Whether one of them has changes that no commit records.
+    pub(super) is_changed: AtomicBool,
     /// The contents of small inputs that need not be in the storage.
     pub(super) texts: Texts,
     /// The plan's derived values, once they were made.
-    pub(super) derived: Box<[OnceLock<MadeValue>]>,
+    pub(super) derived: boxcar::Vec<OnceLock<MadeValue>>,
     /// The directories of which members are read, by name.
     pub(super) opened: Mutex<HashMap<String, Arc<OpenedValue>>>,
-    outcomes: Box<[OnceLock<Outcome>]>,
-    /// The first occurrence of each call; `None` for the root.
+    outcomes: boxcar::Vec<OnceLock<Outcome>>,
+    /// The first reader of each node; `None` for the root.
     first_uses: OnceLock<Box<[Option<ArgumentPlace>]>>,
 }
 
@@ -72,18 +80,33 @@ impl Evaluation {
         files: Files,
         storage: impl Into<Arc<Storage>>,
     ) -> Self {
-        let plan = plan.into();
-        Self {
-            task: task.into(),
+        let plan: Arc<Plan> = plan.into();
+        let task: Arc<Task> = task.into();
+        let evaluation = Self {
+            later: LaterFiles::new(Path::new(""), &task),
+            is_changed: AtomicBool::new(false),
+            task,
             sources: Arc::new(SourceRepositories::new(Path::new(""), Vec::new())),
             texts: Texts::new(),
-            derived: plan.derived().map(|_| OnceLock::new()).collect(),
+            derived: boxcar::Vec::new(),
             opened: Mutex::default(),
-            outcomes: plan.calls().map(|_| OnceLock::new()).collect(),
+            outcomes: boxcar::Vec::new(),
             plan,
             files,
             storage: storage.into(),
             first_uses: OnceLock::new(),
+        };
+        evaluation.grow();
+        evaluation
+    }
+
+    /// Takes in what was added to the plan. One thread at a time does so.
+    pub(super) fn grow(&self) {
+        for _ in self.outcomes.count()..self.plan.calls().len() {
+            self.outcomes.push(OnceLock::new());
+        }
+        for _ in self.derived.count()..self.plan.derived().len() {
+            self.derived.push(OnceLock::new());
         }
     }
 
@@ -91,7 +114,8 @@ impl Evaluation {
     /// revisions of them and need not be in the storage.
     #[must_use]
     pub fn reading(self, sources: Arc<SourceRepositories>, texts: Texts) -> Self {
-        Self { sources, texts, ..self }
+        let later = LaterFiles::new(sources.task_directory(), &self.task);
+        Self { sources, texts, later, ..self }
     }
 
     /// The contents of inputs that need not be in the storage.
@@ -111,29 +135,27 @@ impl Evaluation {
 
     /// Returns how the calls ended that did, in the order of the plan.
     pub fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
-        self.outcomes.iter().filter_map(OnceLock::get)
+        self.outcomes.iter().filter_map(|(_, outcome)| outcome.get())
     }
 
-    /// Returns the computation of a call.
-    pub fn computation(&self, call: CallId) -> &Computation {
-        &self.task.computations[self.plan.call(call).computation.index()]
+    /// Returns the computation of a call, unless that gathers a table.
+    pub fn computation(&self, call: CallId) -> Option<&Computation> {
+        self.plan.computation(call).map(|id| &self.task.computations[id.index()])
     }
 
     /// Returns the label of the argument where a call occurs first in the workflow; `None` for the
     /// root, which is no argument.
     pub fn label(&self, call: CallId) -> Option<&str> {
         let first_uses = self.first_uses.get_or_init(|| {
-            let mut first: Box<[_]> = self.plan.calls().map(|_| None).collect();
+            let mut first: Box<[_]> = self.task.workflow.nodes().map(|_| None).collect();
             for (id, node) in self.task.workflow.nodes() {
                 for (at, argument) in node.inputs().iter().enumerate() {
-                    if let Step::Call(call) = self.plan.step(argument.node) {
-                        first[call.index()].get_or_insert((id, at));
-                    }
+                    first[argument.node.index()].get_or_insert((id, at));
                 }
             }
             first
         });
-        let (node, argument) = first_uses[call.index()]?;
+        let (node, argument) = first_uses[self.plan.call(call).node.index()]?;
         Some(&self.task.workflow[node].inputs()[argument].label)
     }
 
@@ -145,7 +167,7 @@ impl Evaluation {
             }
             Source::Literal(id) => self.files.literals[id.index()].as_ref().map(|file| file.digest),
             Source::Output { call, number } => {
-                let outputs = self.outcome(call)?.outputs()?;
+                let outputs = self.outcome(call)?.known()?;
                 outputs.files.get(usize::from(number)).map(|file| file.digest)
             }
         }
@@ -195,7 +217,7 @@ impl Evaluation {
     fn input(&self, source: Source) -> Option<&Input> {
         match source {
             Source::Input(id) => self.files.inputs.get(id.index()),
-            Source::File(id) => self.files.own.get(id.index()),
+            Source::File(id) => self.files.own.get(id.index())?.as_ref(),
             Source::Derived { value, number } => self.derived_input(value, number),
             Source::Literal(_) | Source::Output { .. } => None,
         }
@@ -217,13 +239,13 @@ impl Files {
     pub fn new(
         task: &Task,
         plan: &Plan,
-        [inputs, own]: [&[InputSource]; 2],
+        (inputs, own): (&[InputSource], &[Option<InputSource>]),
         storage: &Storage,
         store: bool,
     ) -> Result<Self, StorageError> {
         debug_assert!(task.is_bound(), "a value with free names is none");
         announce(task, plan, storage);
-        let sources: Vec<&InputSource> = inputs.iter().chain(own).collect();
+        let sources: Vec<&InputSource> = inputs.iter().chain(own.iter().flatten()).collect();
         let input = |source: &&InputSource| -> Result<Input, StorageError> {
             if store { storage.inputs().store(source) } else { storage.inputs().find(source) }
         };
@@ -233,11 +255,13 @@ impl Files {
         } else {
             sources.iter().map(input).collect::<Result<_, _>>()?
         };
-        let own = found.split_off(inputs.len());
+        let mut found_own = found.split_off(inputs.len()).into_iter();
+        let own_files = own.iter().map(|source| source.as_ref().and_then(|_| found_own.next()));
         let literals = plan.literals().iter().map(|name| storage.inputs().literal(name.as_str()));
         let literals = literals.collect::<Result<_, _>>()?;
         let given = inputs.iter().cloned().map(Some).collect();
-        Ok(Self { inputs: found, literals, own, given })
+        let own_sources = own.to_vec();
+        Ok(Self { inputs: found, literals, own: own_files.collect(), own_sources, given })
     }
 }
 

@@ -10,8 +10,10 @@ mod call;
 mod derived;
 mod evaluation;
 mod exports;
+mod gather;
 mod hint;
 mod outcome;
+mod pending;
 mod scheduler;
 mod step;
 mod tree;
@@ -25,6 +27,7 @@ use std::time::Duration;
 
 pub use self::evaluation::{Evaluation, Files, Texts};
 pub use self::exports::Exports;
+pub use self::gather::PointsError;
 pub use self::outcome::{CallError, EvaluateError, Event, Outcome, Unfinished};
 pub use self::tree::{ValueError, export_tree};
 pub use self::tree_values::TreeValues;

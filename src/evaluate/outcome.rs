@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::ValueError;
-use crate::executor::{self, ExecuteError};
+use super::{PointsError, ValueError};
+use crate::executor::{self, ExecuteError, Status};
+use crate::expand::TableFault;
 use crate::plan::CallId;
 use crate::storage::{
     self, Holder, LogTail, Outputs, PriorAttempt, PublishError, ResultName, StorageError,
@@ -18,6 +19,8 @@ pub enum Outcome {
     TakenOver(Outputs),
     /// It was executed and published.
     Executed(Outputs),
+    /// It is a table that is not there, and nothing was to be computed. But what it would be is known.
+    Foreseen(Outputs),
     /// Its outputs are not there, and nothing was to be computed. The name may be a guess.
     Missing(ResultName, Option<Box<PriorAttempt>>),
     /// An input of it is not there. The name is a guess.
@@ -76,6 +79,12 @@ pub enum CallError {
     /// An input of it, a Git tree, is not to be had.
     #[error(transparent)]
     Input(#[from] Arc<ValueError>),
+    /// The points of a sweep cannot be used.
+    #[error(transparent)]
+    Points(#[from] PointsError),
+    /// The columns of a table cannot be made of the outputs.
+    #[error(transparent)]
+    Table(#[from] TableFault),
     /// Its outputs could not be published.
     #[error(transparent)]
     Publish(#[from] PublishError),
@@ -88,6 +97,15 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// Whether the same would happen again: `exec` ended with an exit status, or a value that a call needs does not exist.
+    pub fn would_recur(&self) -> bool {
+        match self {
+            Self::Ended(failed) => matches!(failed.status, Status::Exited(_)),
+            Self::Input(error) => matches!(**error, ValueError::Member(_) | ValueError::Wrong(_)),
+            _ => false,
+        }
+    }
+
     /// Whether the storage is to blame, rather than the computation.
     pub fn is_storage(&self) -> bool {
         match self {
@@ -96,7 +114,12 @@ impl CallError {
                 matches!(error, ExecuteError::Log { .. } | ExecuteError::Replaced(_))
             }
             Self::Input(error) => error.is_storage(),
-            Self::Ended(_) | Self::NotADirectory { .. } | Self::Tree(_) | Self::Publish(_) => false,
+            Self::Ended(_)
+            | Self::NotADirectory { .. }
+            | Self::Tree(_)
+            | Self::Points(_)
+            | Self::Table(_)
+            | Self::Publish(_) => false,
         }
     }
 
@@ -104,6 +127,8 @@ impl CallError {
     pub(super) fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Input(error) => return error.hint(),
+            Self::Points(error) => return error.hint(),
+            Self::Table(fault) => Some(fault.hint()),
             Self::Execute(ExecuteError::Log { source, .. }) => storage::advice("write", source),
             Self::Execute(error) => error.hint(),
             Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => error.hint(),
@@ -136,6 +161,7 @@ impl Outcome {
                 Some(outputs)
             }
             Self::Missing(..)
+            | Self::Foreseen(_)
             | Self::Blocked(_)
             | Self::Failed { .. }
             | Self::Unfinished(..)
@@ -143,12 +169,21 @@ impl Outcome {
         }
     }
 
+    /// The call's outputs, if it is known what they are.
+    pub const fn known(&self) -> Option<&Outputs> {
+        match self {
+            Self::Foreseen(outputs) => Some(outputs),
+            other => other.outputs(),
+        }
+    }
+
     /// The name that the call's outputs have, or would have.
     pub const fn name(&self) -> &ResultName {
         match self {
-            Self::Reused(outputs) | Self::TakenOver(outputs) | Self::Executed(outputs) => {
-                &outputs.name
-            }
+            Self::Reused(outputs)
+            | Self::TakenOver(outputs)
+            | Self::Executed(outputs)
+            | Self::Foreseen(outputs) => &outputs.name,
             Self::Missing(name, _)
             | Self::Blocked(name)
             | Self::Failed { name, .. }
@@ -169,6 +204,8 @@ pub enum Event {
     Held(CallId, ResultName, Holder),
     /// There are outputs of a call without a record, which may still be written to. The call waits.
     Unsettled(CallId, ResultName),
+    /// The points of the sweep that a call gathers are known by now: there are more calls.
+    Expanded(CallId),
     /// A call is over; how, the evaluation knows.
     Ended(CallId),
 }

@@ -8,18 +8,20 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::pending::PendingCalls;
 use super::step::{CallStep, Executed, Running};
 use super::work::{Work, WorkQueue};
-use super::{EvaluateError, Evaluator, Event, Outcome};
+use super::{EvaluateError, Evaluation, Evaluator, Event, Outcome};
 use crate::executor::Completion;
-use crate::plan::CallId;
+use crate::plan::{CallId, Operation};
 use crate::storage::{Holder, ResultName, StorageError};
+use crate::task::points::SweepPoints;
 
 /// The interval at which calls that other runs compute are polled.
 const POLL: Duration = Duration::from_millis(100);
@@ -50,10 +52,10 @@ struct Held {
 /// The state of the calls of a plan.
 struct Scheduler<'e, 'a> {
     evaluator: &'e Evaluator<'a>,
-    /// For each call, how many of its inputs are not known yet.
-    pending_inputs: Vec<AtomicU32>,
-    /// Whether it was reported of each call that its outputs have not settled.
-    unsettled: Vec<AtomicBool>,
+    /// What calls wait for.
+    pending: PendingCalls,
+    /// Held while the plan grows.
+    growing: Mutex<()>,
     /// The number of calls that have not ended.
     left: AtomicUsize,
     /// Whether calls are looked at again when another one is over.
@@ -90,15 +92,17 @@ pub(super) fn carry_out(
         return Ok(());
     }
     let (sender, receiver) = channel();
-    let pending = |(id, _)| AtomicU32::new(plan.pending_inputs(id) as u32);
-    let ready = plan.calls().map(|(id, _)| id).filter(|id| plan.pending_inputs(*id) == 0);
+    let pending = PendingCalls::default();
+    let ready = pending.grow(plan);
+    // The points of a sweep may be many calls.
+    let most = if plan.grows() { usize::MAX } else { calls };
     // Without execution, no slots are reserved.
     let slots = evaluator.execution.map_or(usize::MAX, |it| it.executor.capacity().get());
-    let queue = Arc::new(WorkQueue::new(ready.collect(), slots));
+    let queue = Arc::new(WorkQueue::new(ready.into(), slots));
     let scheduler = &Scheduler {
         evaluator,
-        pending_inputs: plan.calls().map(pending).collect(),
-        unsettled: plan.calls().map(|_| AtomicBool::new(false)).collect(),
+        pending,
+        growing: Mutex::default(),
         left: AtomicUsize::new(calls),
         waiting: AtomicBool::new(false),
         running: Mutex::default(),
@@ -108,7 +112,7 @@ pub(super) fn carry_out(
     thread::scope(|scope| {
         let _alarm = Alarm(&scheduler.queue, None);
         let mut threads = Vec::new();
-        for _ in 0..workers.get().min(calls) {
+        for _ in 0..workers.get().min(most) {
             let worker = thread::Builder::new().name("worker".to_owned());
             match worker.spawn_scoped(scope, || scheduler.work()) {
                 Ok(thread) => threads.push(thread),
@@ -171,13 +175,14 @@ impl<'a> Scheduler<'_, 'a> {
                 self.complete_call(id, outcome);
                 self.tell(id);
             }
+            CallStep::Expand(points) => self.expand(id, points),
             CallStep::Held(name, holder) => {
                 let held = Held { id, name, holder: Some(holder), since: Instant::now() };
                 self.tell_holder(&held);
                 self.send(Message::Held(held));
             }
             CallStep::Unsettled(name) => {
-                if !self.unsettled[id.index()].swap(true, Ordering::Relaxed) {
+                if self.pending.note_unsettled(id) {
                     (self.evaluator.observe)(Event::Unsettled(id, name.clone()));
                 }
                 self.send(Message::Held(Held { id, name, holder: None, since: Instant::now() }));
@@ -199,10 +204,29 @@ impl<'a> Scheduler<'_, 'a> {
     fn complete_call(&self, id: CallId, outcome: Outcome) {
         let first = self.evaluator.evaluation.set(id, self.evaluator.blame(outcome));
         debug_assert!(first, "a call ends once");
-        let dependents = self.evaluator.evaluation.plan.dependents(id).iter().copied();
-        let is_last =
-            |id: &CallId| self.pending_inputs[id.index()].fetch_sub(1, Ordering::AcqRel) == 1;
-        self.queue.ready(dependents.filter(is_last));
+        self.queue.ready(self.pending.end(id));
+    }
+
+    /// Adds the calls of a sweep whose points are known by now. The call that gathers it waits for them.
+    fn expand(&self, id: CallId, points: SweepPoints) {
+        let Evaluation { plan, task, .. } = self.evaluator.evaluation;
+        let Operation::Sweep(sweep) = plan.call(id).operation else { return };
+        let growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = plan.calls().len();
+        if let Err(fault) = plan.expand(task, sweep, points) {
+            drop(growing);
+            self.complete_call(id, self.evaluator.no_points(fault));
+            return self.tell(id);
+        }
+        self.evaluator.evaluation.grow();
+        self.left.fetch_add(plan.calls().len() - before, Ordering::AcqRel);
+        (self.evaluator.observe)(Event::Expanded(id));
+        let mut ready = self.pending.grow(plan);
+        drop(growing);
+        if self.pending.wait(plan, id) {
+            ready.push(id);
+        }
+        self.queue.ready(ready);
     }
 
     /// Tells that a call is over.

@@ -7,6 +7,7 @@ use crate::digest::Digest;
 use crate::executor::{Invocation, VerifiedPath};
 use crate::plan::CallId;
 use crate::storage::{Call, Holder, Lease, ResultName, Sealed, Stage, StorageError, Stored};
+use crate::task::points::SweepPoints;
 use crate::task::workflow::Computation;
 
 /// The state of a call after a step.
@@ -17,6 +18,8 @@ pub(super) enum CallStep<'a> {
     Submit(Box<Running<'a>>, Box<Invocation>),
     /// It was executed; its outputs are to be flushed and published.
     Executed(Executed<'a>),
+    /// It gathers a sweep whose points are known by now, and waits for the outputs of the body at each.
+    Expand(SweepPoints),
     /// Another run computes it; it is to be looked for again when that is over.
     Held(ResultName, Holder),
     /// It has outputs without a record, which may still be written to. It must be looked up again.
@@ -26,6 +29,7 @@ pub(super) enum CallStep<'a> {
 /// A call whose outputs must be flushed and published.
 pub(super) struct Executed<'a> {
     pub(super) id: CallId,
+    pub(super) computation: &'a Computation,
     pub(super) name: ResultName,
     pub(super) inputs: Vec<Digest>,
     pub(super) sealed: Sealed<'a>,
@@ -42,6 +46,7 @@ pub(super) struct Executed<'a> {
 /// A call that is to be executed.
 pub(super) struct Pending<'a> {
     pub(super) id: CallId,
+    pub(super) computation: &'a Computation,
     pub(super) name: ResultName,
     pub(super) inputs: Vec<Digest>,
     /// The files that it reads.

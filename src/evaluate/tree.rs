@@ -7,7 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::digest::{Digest, ObjectId};
 use crate::git::{NotCloned, SourceError, TreeFile, TreeFileKind, Trees};
+use crate::load::LoadFault;
 use crate::manifest::{EntryKind, Manifest, ManifestEntry, ManifestFault};
+use crate::plan::WrongValue;
 use crate::storage::{MemberError, NewTree, StorageError};
 use crate::task::name::TreeName;
 use crate::task::template::NoText;
@@ -51,6 +53,20 @@ pub enum ValueError {
     /// A directory has no such member.
     #[error(transparent)]
     Member(MemberError),
+    /// A value is wrong at a point of a sweep.
+    #[error(transparent)]
+    Wrong(WrongValue),
+    /// A file is not in the storage.
+    #[error("{0} is not in the storage")]
+    NoLiteral(String),
+    /// A file of the task cannot be read.
+    #[error("the task's file {path} cannot be read: {source}")]
+    OwnFile {
+        /// Its path.
+        path: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The storage could not be read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -89,7 +105,12 @@ impl ValueError {
                 let update = "git submodule update --init --recursive";
                 Some(format!("{update} in the repository {repository}"))
             }
-            Self::Git(_) | Self::Unreadable { .. } | Self::Entry { .. } => None,
+            Self::OwnFile { source, .. } => source.downcast_ref::<LoadFault>()?.hint(),
+            Self::Git(_)
+            | Self::Unreadable { .. }
+            | Self::Entry { .. }
+            | Self::Wrong(_)
+            | Self::NoLiteral(_) => None,
         }
     }
 }

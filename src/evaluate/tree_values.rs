@@ -9,7 +9,7 @@ use super::tree::write;
 use super::{Evaluation, ValueError, export_tree};
 use crate::digest::{Digest, ObjectId};
 use crate::git::{SourceRepository, Trees};
-use crate::plan::{DerivedId, Source};
+use crate::plan::{Derivation, DerivedId, Source};
 use crate::storage::{Input, InputSource, StorageError, Stored};
 use crate::task::name::TreeName;
 use crate::task::template::{self, MAX_TEXT};
@@ -31,7 +31,7 @@ impl Evaluation {
     pub fn tree_values(&self, tree: DerivedId) -> Option<Result<&TreeValues, &ValueError>> {
         match self.derived_value(tree)? {
             Ok(DerivedValue::Tree(values)) => Some(Ok(values)),
-            Ok(DerivedValue::Member(_)) => None,
+            Ok(DerivedValue::File(_)) => None,
             Err(error) => Some(Err(error)),
         }
     }
@@ -44,7 +44,7 @@ impl Evaluation {
     /// The names of the trees whose revisions are no full commit ids, with these, sorted.
     pub fn loose_revisions(&self) -> Vec<(TreeName, String)> {
         let revision = |(id, values): (DerivedId, &TreeValues)| {
-            let name = self.task.trees[self.plan.tree(id)?.index()].name.written().clone();
+            let name = self.tree_name(id)?.clone();
             Some((name, values.revision.clone()?))
         };
         let mut loose: Vec<_> = self.made_trees().filter_map(revision).collect();
@@ -67,24 +67,42 @@ impl Evaluation {
     pub(super) fn make_tree(
         &self,
         tree: TaskTreeId,
-        revision: Option<Source>,
-        store: bool,
+        name: Option<&TreeName>,
+        (revision, store): (Option<Source>, bool),
     ) -> Option<Result<TreeValues, ValueError>> {
-        let tree = &self.task.trees[tree.index()];
+        let TaskTree { name: written, commit } = &self.task.trees[tree.index()];
+        let name = name.unwrap_or_else(|| written.written());
         let text = match revision {
             None => Ok(None),
-            Some(source) => self.revision(tree.name.written(), source)?.map(Some),
+            Some(source) => self.revision(name, source)?.map(Some),
         };
-        Some(text.and_then(|text| self.tree_values_of(tree, text, store)))
+        Some(text.and_then(|text| match commit {
+            TreeCommit::Unbound => {
+                let recorded = self.later.recorded(name).map_err(|fault| {
+                    ValueError::Unreadable { name: name.to_string(), source: fault.into() }
+                })?;
+                self.tree_values_of(name, &TreeCommit::Recorded(recorded), text, store)
+            }
+            commit => self.tree_values_of(name, commit, text, store),
+        }))
+    }
+
+    /// The name of a Git tree, with the texts of its names.
+    pub fn tree_name(&self, id: DerivedId) -> Option<&TreeName> {
+        match &self.plan.value(id).how {
+            Derivation::Tree(_, Some(name)) => Some(name),
+            Derivation::Tree(tree, None) => Some(self.task.trees[tree.index()].name.written()),
+            _ => None,
+        }
     }
 
     fn tree_values_of(
         &self,
-        TaskTree { name, commit }: &TaskTree,
+        name: &TreeName,
+        commit: &TreeCommit,
         text: Option<String>,
         store: bool,
     ) -> Result<TreeValues, ValueError> {
-        let name = name.written();
         let text = match commit {
             TreeCommit::Recorded(
                 recorded @ RecordedTree { uncommitted: Some((dir, tree)), .. },

@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use super::SheetFormat::Tsv;
 use super::tests::{Numbers, points as sheet, written};
 use super::*;
+use crate::task::points::SweepPoints;
 
 /// Two factors, the second of which has two columns.
 fn factors() -> Vec<SweepPoints> {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use super::points::SweepPoints;
 use crate::task::name::nearest;
+use crate::task::points::{SweepPoint, SweepPoints};
 
 /// The greatest number of points of a product, before any are excluded.
 pub const MAX_POINTS: usize = 10_000_000;
@@ -203,7 +203,7 @@ impl SweepPoints {
         }
         self.rows = rows;
         let unmatched = (1..).zip(exclusion.iter()).zip(has_match).filter(|(_, it)| !it);
-        let fault = |((row, point), _): ((usize, super::SweepPoint<'_>), bool)| {
+        let fault = |((row, point), _): ((usize, SweepPoint<'_>), bool)| {
             let cells = point.values().filter(|(_, text)| !text.is_empty());
             let cells: Vec<_> = cells.map(|(name, text)| format!("{name}={text}")).collect();
             ExclusionFault::NoMatch { row, pattern: cells.join(" ") }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::points::SweepPoints;
+use crate::task::points::SweepPoints;
 
 /// Two texts of a column that are the same number. To a sweep they are different: it computes both.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

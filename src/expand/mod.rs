@@ -1,24 +1,30 @@
 //! The points of sweeps: what a task is evaluated for.
 //!
-//! A point gives each column of its [`SweepPoints`] a text. SweepPoints are read from a sheet ([`read`]) or a list of levels
+//! A point gives each column of its [`SweepPoints`](crate::task::points::SweepPoints) a text. Points are read from a sheet ([`read`]) or a list of levels
 //! ([`read_levels`]), or are the product of factors. [`write_table`] writes their results. All here are functions of bytes and values: this room
 //! reads no files, and knows nothing of tasks.
 
 mod delimited;
 mod factors;
+mod gather;
+mod interner;
 mod json;
 mod lookalikes;
-mod points;
+mod paths;
 mod problem;
+mod rules;
 mod sheet;
 mod table;
 
 pub use factors::{ExclusionFault, FactorFault, MAX_POINTS, REPLICATE, product};
+pub use gather::{PointOutput, PointOutputs, TableFault, gather, needs_contents, point_title};
 pub use lookalikes::Lookalike;
-pub use points::{SweepPoint, SweepPoints};
+
+pub use paths::{path_part, point_path};
 pub use problem::{MAX_COLUMNS, MAX_PROBLEMS, SheetFault, SheetProblem};
+pub use rules::{ProductFault, points};
 pub use sheet::{MAX_SHEET, SheetFormat, read, read_levels};
-pub use table::{MAX_CELL, TableCell, write_table};
+pub use table::{MAX_CELL, STATUS, TableCell, write_table};
 
 #[cfg(test)]
 mod factor_tests;

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use super::delimited::{SheetRecord, SheetRecords};
+use super::interner::Interner;
 use super::json;
-use super::points::{Interner, SweepPoints};
 use super::problem::{MAX_COLUMNS, MAX_PROBLEMS, SheetFault, SheetProblem};
+use crate::task::points::SweepPoints;
 use crate::task::template::{self, NoText};
 use crate::task::text::{self, TextError};
 

@@ -4,10 +4,13 @@ use std::io::{self, Write};
 
 use serde_json::value::RawValue;
 
-use super::points::separators;
+use crate::task::points::separators;
 
 /// The greatest size of a result that stands in a table itself, in bytes, without its final newline.
 pub const MAX_CELL: usize = 1024;
+
+/// The last column of a table where failed points are rows.
+pub const STATUS: &str = "status";
 
 /// A value of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use super::SheetFormat::{Csv, Ndjson, Tsv};
 use super::*;
+use crate::task::points::SweepPoints;
 
 /// Reads what is right.
 pub(super) fn points(format: SheetFormat, sheet: &str) -> SweepPoints {

@@ -6,7 +6,10 @@
 
 use crate::evaluate::Evaluation;
 use crate::plan::{Plan, Source, Step};
-use crate::task::workflow::{MEMBER_INPUTS, Node, NodeId, TREE_INPUTS, TREE_OUTPUTS, Task};
+use crate::task::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS};
+use crate::task::workflow::{
+    MEMBER_INPUTS, Node, NodeId, SweepId, TREE_INPUTS, TREE_OUTPUTS, Task,
+};
 
 /// A workflow as shapes and arrows.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -77,7 +80,7 @@ impl Drawing {
             let place = match plan.step(id) {
                 Step::Call(call) => *calls[call.index()].get_or_insert(next),
                 Step::Derived(tree) => *trees[tree.index()].get_or_insert(next),
-                Step::Leaf(_) => next,
+                Step::Leaf(_) | Step::PerPoint => next,
             };
             places.push(place);
             if place == next {
@@ -138,16 +141,29 @@ impl<'a> Artist<'a> {
                 (ShapeKind::Literal, format!("TREE {}", self.task.trees[tree.index()].name))
             }
             Node::Member { path, .. } => (ShapeKind::Literal, format!("MEMBER {path}")),
+            Node::Bound(name) => {
+                (ShapeKind::Input, format!("INPUT {}", self.task.bound[name.index()]))
+            }
+            Node::Points(points) => (ShapeKind::Literal, self.sweep_label("POINTS", *points)),
+            Node::Sweep { sweep, .. } => {
+                (ShapeKind::Computation, self.sweep_label("SWEEP", *sweep))
+            }
         };
         let count = self.made(id).len() as u8;
         let sources = match self.plan.step(id) {
             Step::Leaf(source) => vec![source],
+            Step::PerPoint => Vec::new(),
             Step::Call(call) => (0..count).map(|number| Source::Output { call, number }).collect(),
             Step::Derived(tree) => {
                 (0..count.max(1)).map(|number| Source::Derived { value: tree, number }).collect()
             }
         };
         self.with_files(kind, label, &sources)
+    }
+
+    fn sweep_label(&self, word: &str, sweep: SweepId) -> String {
+        let label = &self.task.sweeps[sweep.index()].label;
+        if label.is_empty() { word.to_owned() } else { format!("{word} {label}") }
     }
 
     /// The shape of the task's outputs.
@@ -185,7 +201,13 @@ impl<'a> Artist<'a> {
                 computation.outputs.iter().map(String::as_str).collect()
             }
             Node::Tree { .. } => TREE_OUTPUTS.to_vec(),
-            Node::Input(_) | Node::Literal(_) | Node::File(_) | Node::Member { .. } => Vec::new(),
+            Node::Sweep { .. } => SWEEP_OUTPUTS.to_vec(),
+            Node::Input(_)
+            | Node::Literal(_)
+            | Node::File(_)
+            | Node::Bound(_)
+            | Node::Points(_)
+            | Node::Member { .. } => Vec::new(),
         }
     }
 
@@ -198,6 +220,7 @@ impl<'a> Artist<'a> {
                 reader.inputs.iter().map(String::as_str).collect()
             }
             Node::Member { .. } => MEMBER_INPUTS.to_vec(),
+            Node::Sweep { .. } => SWEEP_INPUTS.to_vec(),
             _ => TREE_INPUTS.to_vec(),
         };
         for input in node.inputs() {

@@ -143,6 +143,11 @@ impl SourceError {
 const A_FILE: &str = "is a file";
 
 impl SourceRepositories {
+    /// The directory of the task.
+    pub fn task_directory(&self) -> &Path {
+        &self.task
+    }
+
     /// The repositories of the task in a directory, and those that the user names. A name of the user's hides
     /// a submodule.
     pub fn new(task: &Path, named: Vec<(String, PathBuf)>) -> Self {

@@ -77,7 +77,11 @@ impl Binder {
                     binder.read(&task.trees[tree.index()].name, &mut contents);
                 }
                 Node::Member { path, .. } => binder.read(path, &mut contents),
-                Node::Input(_) | Node::Computation { .. } => {}
+                Node::Input(_)
+                | Node::Bound(_)
+                | Node::Points(_)
+                | Node::Computation { .. }
+                | Node::Sweep { .. } => {}
             }
         }
         binder
@@ -86,7 +90,8 @@ impl Binder {
     /// Takes the texts that a value names, if they were not taken before.
     fn read<T: AsRef<str>>(&mut self, value: &Template<T>, contents: &mut [Option<Vec<u8>>]) {
         for at in value.names() {
-            let Some(contents) = contents[at].take() else { continue };
+            let contents = contents.get_mut(at).and_then(Option::take);
+            let Some(contents) = contents else { continue };
             let text = template::text(&contents).map_err(|fault| {
                 let (value, name) = (value.as_str().to_owned(), self.inputs[at].to_string());
                 LoadFault::InputText { value, name, fault }
@@ -117,9 +122,13 @@ impl Binder {
                 |it: &Argument| Some(Argument { node: nodes[it.node.index()]?, ..it.clone() });
             let inputs: Option<_> = node.inputs().iter().map(argument).collect();
             let node = match node {
-                Node::Literal(name) => self.value(name).map(|name| Node::Literal(name.into())),
+                Node::Literal(name) => self.value(name).map(Node::Literal),
                 Node::File(file) => ids[file.index()].map(Node::File),
-                Node::Input(input) => Some(Node::Input(*input)),
+                leaf @ (Node::Input(_) | Node::Bound(_) | Node::Points(_)) => Some(leaf.clone()),
+                Node::Sweep { sweep, outputs, .. } => {
+                    let (sweep, outputs) = (*sweep, outputs.clone());
+                    inputs.map(|inputs| Node::Sweep { sweep, inputs, outputs })
+                }
                 Node::Computation { computation, outputs, .. } => {
                     let (computation, outputs) = (*computation, outputs.clone());
                     inputs.map(|inputs| Node::Computation { computation, inputs, outputs })
@@ -129,7 +138,7 @@ impl Binder {
                     tree.zip(inputs).map(|(tree, inputs)| Node::Tree { tree, inputs, outputs })
                 }
                 Node::Member { path, .. } => {
-                    let path = self.value(path).map(Template::from);
+                    let path = self.value(path);
                     path.zip(inputs).map(|(path, inputs)| Node::Member { path, inputs })
                 }
             };
@@ -156,7 +165,7 @@ impl Binder {
             return own.add(file);
         }
         let path = self.value(&file.path)?;
-        let found = own.find(source, path.into(), &mut self.findings);
+        let found = own.find(source, path, &mut self.findings);
         self.note(&file.path, found).flatten()
     }
 
@@ -172,7 +181,7 @@ impl Binder {
         }
         let is_recorded = tree.commit != TreeCommit::OfRevision;
         let name = self.value(&tree.name)?;
-        let found = own.find(source, name.into(), is_recorded, &mut self.findings);
+        let found = own.find(source, name, is_recorded, &mut self.findings);
         self.note(&tree.name, found).flatten()
     }
 
@@ -188,15 +197,16 @@ impl Binder {
         task.changed.dedup();
     }
 
-    /// Returns a value with the texts of its names, or adds the problem that it has with them.
-    fn value<T>(&mut self, value: &Template<T>) -> Option<T>
+    /// Returns a value with the texts of its names, or adds the problem that it has with them. Names that sweeps bind
+    /// stay free.
+    fn value<T>(&mut self, value: &Template<T>) -> Option<Template<T>>
     where
         T: AsRef<str> + FromStr<Err = NameError>,
     {
-        if value.names().any(|at| self.texts[at].is_none()) {
+        if value.names().any(|at| self.texts.get(at).is_some_and(Option::is_none)) {
             return None;
         }
-        let bound = value.bind(|at| self.texts[at].as_deref().unwrap_or_default());
+        let bound = value.bind(|at| self.texts.get(at)?.as_deref());
         self.note(value, bound.map_err(LoadFault::Name))
     }
 
@@ -208,7 +218,7 @@ impl Binder {
     ) -> Option<T> {
         let result = result.map_err(|fault| {
             let mut texts: Vec<String> = Vec::new();
-            for at in value.names() {
+            for at in value.names().filter(|at| *at < self.inputs.len()) {
                 let text = self.texts[at].as_deref().unwrap_or_default();
                 texts.push(format!("{} is {text:?}", self.inputs[at]));
             }

@@ -2,8 +2,10 @@
 
 use super::library::Library;
 use super::source::TaskSource;
+use super::sweep_files::SweepFiles;
 use crate::task::name::{MemberPath, TreeName};
 use crate::task::slice::Slice;
+use crate::task::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS};
 use crate::task::template::Template;
 use crate::task::workflow::{ComputationId, MEMBER_INPUTS, TREE_INPUTS, TREE_OUTPUTS};
 
@@ -13,6 +15,7 @@ pub(super) enum Maker {
     Computation(ComputationId),
     Tree(Template<TreeName>),
     Member(Template<MemberPath>),
+    Sweep(Box<SweepFiles>),
 }
 
 impl Maker {
@@ -22,6 +25,7 @@ impl Maker {
             Self::Computation(id) => library.get(*id).inputs.len(),
             Self::Tree(_) => TREE_INPUTS.len().min(given),
             Self::Member(_) => MEMBER_INPUTS.len(),
+            Self::Sweep(_) => given.clamp(1, SWEEP_INPUTS.len()),
         }
     }
 
@@ -31,6 +35,7 @@ impl Maker {
             Self::Computation(id) => library.get(*id).outputs.len(),
             Self::Tree(_) => TREE_OUTPUTS.len(),
             Self::Member(_) => 1,
+            Self::Sweep(_) => SWEEP_OUTPUTS.len(),
         }
     }
 
@@ -38,7 +43,7 @@ impl Maker {
     pub(super) fn slice<S: TaskSource>(&self, library: &Library<'_, S>) -> Slice {
         match self {
             Self::Computation(_) => Slice::all(self.outputs(library)),
-            Self::Tree(_) | Self::Member(_) => Slice::all(1),
+            Self::Tree(_) | Self::Member(_) | Self::Sweep(_) => Slice::all(1),
         }
     }
 
@@ -48,6 +53,7 @@ impl Maker {
             Self::Computation(id) => library.get(*id).name.to_string(),
             Self::Tree(name) => format!("the tree {name}"),
             Self::Member(path) => format!("the member {path}"),
+            Self::Sweep(_) => "a sweep".to_owned(),
         }
     }
 }

@@ -9,12 +9,20 @@ mod bind;
 mod branch;
 mod commit;
 mod dir_handle;
+mod entries;
+mod later_files;
+mod leaf;
 mod library;
 mod maker;
 mod names;
+mod nodes;
 mod own_files;
 mod problems;
+mod scope;
 mod source;
+mod sweep;
+mod sweep_fault;
+mod sweep_files;
 mod task_cache;
 mod task_trees;
 mod text;
@@ -32,15 +40,18 @@ use std::thread;
 use std::time::SystemTime;
 
 pub use self::bind::bind;
+pub use self::later_files::LaterFiles;
 use self::library::Library;
 pub use self::names::{computation_names, input_names};
+use self::nodes::NodeReader;
 use self::own_files::OwnFiles;
 use self::problems::Problems;
 pub use self::problems::{Exposed, LoadFault, Problem};
 use self::source::TaskSource;
+pub use self::sweep_fault::{MAX_SWEEPS, SweepFault};
 use self::task_cache::Dependencies;
 use self::task_trees::TaskTrees;
-use self::tree::WorkflowWalk;
+use self::tree::{LoadedWorkflow, WorkflowWalk};
 pub use self::warnings::{Warning, WarningKind};
 pub use self::words::listed;
 use self::worktree::WorkTree;
@@ -254,8 +265,8 @@ fn read(
     let mut library = Library::new(source);
     let mut trees = TaskTrees::default();
     let leaves = (&mut files, &mut trees);
-    let walk = WorkflowWalk::new(inputs.as_deref(), leaves, &mut library, &mut findings);
-    let workflow = walk.load();
+    let nodes = NodeReader::new(inputs.as_deref(), leaves, &mut library, &mut findings);
+    let workflow = WorkflowWalk::new(nodes).load();
     let (files, computations) = (files.into_files(), library.into_computations());
     // Without a commit there is nothing to differ from.
     let changes = commit.as_ref().and_then(|_| findings.note(here, source.changes()));
@@ -266,9 +277,12 @@ fn read(
     }
     findings.sort();
     match (commit, name, inputs, workflow) {
-        (Some(commit), Some(name), Some(inputs), Some(workflow))
-            if findings.problems.is_empty() =>
-        {
+        (
+            Some(commit),
+            Some(name),
+            Some(inputs),
+            Some(LoadedWorkflow { workflow, bound, sweeps }),
+        ) if findings.problems.is_empty() => {
             let task = Task {
                 name,
                 commit,
@@ -279,6 +293,8 @@ fn read(
                 defaults,
                 files,
                 trees: trees.into_trees(),
+                bound,
+                sweeps,
                 computations,
                 workflow,
             };

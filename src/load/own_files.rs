@@ -22,6 +22,10 @@ impl OwnFiles {
         self.found
     }
 
+    pub(super) fn all(&self) -> &[TaskFile] {
+        &self.found
+    }
+
     /// Adds a file that was found before, unless it is there.
     pub(super) fn add(&mut self, file: &TaskFile) -> Option<TaskFileId> {
         let found = &mut self.found;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::sweep_fault::SweepFault;
 use super::warnings::{Warning, WarningKind};
 use super::words::{files, inputs, listed, outputs, place, range};
 use crate::git::{HeadError, SnapshotError};
@@ -236,6 +237,9 @@ pub enum LoadFault {
         /// Why it is not isolated.
         exposed: Exposed,
     },
+    /// Something is wrong with a sweep.
+    #[error("{0}")]
+    Sweep(Box<SweepFault>),
     /// The commit is unknown.
     #[error("{0}")]
     Head(#[from] HeadError),
@@ -258,7 +262,9 @@ impl LoadFault {
     /// A hint for the user, if there is any.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Kind(_) => "write computation, input, literal, file or tree",
+            Self::Kind(_) => {
+                "write computation, input, literal, file, tree, member, sweep or points"
+            }
             Self::NoComputation { nearest: Some(name), .. }
             | Self::NoInput { nearest: Some(name), .. }
             | Self::NoLabel { nearest: Some(name), .. } => {
@@ -304,6 +310,7 @@ impl LoadFault {
             Self::NotHere(_) => "install it where the line says, or commit another line",
             Self::Text(TextError::NotText) => "save the file as UTF-8",
             Self::Head(error) => return error.hint(),
+            Self::Sweep(fault) => return fault.hint(),
             _ => return None,
         };
         Some(hint.to_owned())

@@ -21,6 +21,10 @@ impl TaskTrees {
         self.found
     }
 
+    pub(super) fn all(&self) -> &[TaskTree] {
+        &self.found
+    }
+
     /// Adds a tree that was found before, unless it is there.
     pub(super) fn add(&mut self, tree: &TaskTree) -> Option<TaskTreeId> {
         let found = &mut self.found;

@@ -4,57 +4,38 @@
 //! device and inode: it is not read again when a link leads to it.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::Path;
 
 use super::branch::{self, Branch};
-use super::library::Library;
+use super::entries::NodeEntries;
 use super::maker::Maker;
-use super::nearest;
-use super::own_files::OwnFiles;
-use super::problems::{LoadFault, Problems};
+use super::nodes::{NodeReader, OpenNode};
+use super::problems::LoadFault;
+use super::scope::ScopeId;
 use super::source::{Identity, Located, TaskSource};
-use super::task_trees::TaskTrees;
 use super::text;
-use super::warnings::WarningKind;
 use crate::task::expression::NodeKind;
-use crate::task::name::{InputName, NameError};
+use crate::task::name::InputName;
 use crate::task::slice::{MAX_ARITY, Slice};
-use crate::task::template::Template;
-use crate::task::workflow::{Argument, Builder, InputId, Node, NodeId, Workflow};
+use crate::task::sweep::Sweep;
+use crate::task::workflow::{Argument, Node, NodeId, Workflow};
 
 /// The loading of one workflow.
 pub(super) struct WorkflowWalk<'a, 'b, S: TaskSource> {
-    inputs: Option<&'a [InputName]>,
-    files: &'a mut OwnFiles,
-    trees: &'a mut TaskTrees,
-    library: &'a mut Library<'b, S>,
-    findings: &'a mut Problems,
-    builder: Builder,
-    visited: HashMap<Identity, Visit>,
+    nodes: NodeReader<'a, 'b, S>,
+    /// The nodes that directories are in a scope; `None` for those that have a problem.
+    visited: HashMap<(Identity, ScopeId), Option<NodeId>>,
+    /// The directories above the current one, with their index in the stack.
+    open: HashMap<Identity, u32>,
     /// The nodes above the current directory.
     stack: Vec<OpenNode<S::Dir>>,
 }
 
-/// The state of a directory.
-#[derive(Clone, Copy)]
-enum Visit {
-    /// It is being read, and has this index in the stack.
-    Open(u32),
-    /// It was read, and is this node unless it has a problem.
-    Done(Option<NodeId>),
-}
-
-/// A node whose inputs are being read.
-struct OpenNode<D> {
-    dir: D,
-    /// The directory of the branches.
-    inputs: Option<D>,
-    id: Identity,
-    maker: Option<Maker>,
-    slice: Option<Slice>,
-    branches: Vec<Branch>,
-    nodes: Vec<Option<NodeId>>,
+/// A loaded expression, and what its nodes refer to.
+pub(super) struct LoadedWorkflow {
+    pub(super) workflow: Workflow,
+    pub(super) bound: Vec<InputName>,
+    pub(super) sweeps: Vec<Sweep>,
 }
 
 /// The result of entering a directory.
@@ -64,28 +45,14 @@ enum Visited<D> {
 }
 
 impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
-    pub(super) fn new(
-        inputs: Option<&'a [InputName]>,
-        (files, trees): (&'a mut OwnFiles, &'a mut TaskTrees),
-        library: &'a mut Library<'b, S>,
-        findings: &'a mut Problems,
-    ) -> Self {
-        Self {
-            inputs,
-            files,
-            trees,
-            library,
-            findings,
-            builder: Builder::default(),
-            visited: HashMap::new(),
-            stack: Vec::new(),
-        }
+    pub(super) fn new(nodes: NodeReader<'a, 'b, S>) -> Self {
+        Self { nodes, visited: HashMap::new(), open: HashMap::new(), stack: Vec::new() }
     }
 
     /// Reads the whole workflow. Returns the expression unless there are problems.
-    pub(super) fn load(mut self) -> Option<Workflow> {
-        let task = self.findings.note(Path::new(""), self.library.source.task())?;
-        let mut entered = self.enter(&task, "workflow");
+    pub(super) fn load(mut self) -> Option<LoadedWorkflow> {
+        let task = self.nodes.findings.note(Path::new(""), self.nodes.library.source.task())?;
+        let mut entered = self.enter(&task, "workflow", ScopeId::default());
         loop {
             let node = match entered {
                 Visited::OpenNode(frame) => {
@@ -95,13 +62,17 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
                 Visited::Node(node) => Some(node),
             };
             let Some(frame) = self.stack.last_mut() else {
-                return node.flatten().map(|root| self.builder.finish(root));
+                let root = node.flatten()?;
+                let workflow = self.nodes.builder.finish(root);
+                let (bound, sweeps) = (self.nodes.scopes.into_bound(), self.nodes.sweeps);
+                return Some(LoadedWorkflow { workflow, bound, sweeps });
             };
             frame.nodes.extend(node);
+            let scope = if frame.nodes.is_empty() { frame.first_scope } else { frame.scope };
             entered = match (frame.branches.get(frame.nodes.len()), &frame.inputs) {
                 (Some(branch), Some(inputs)) => {
                     let (inputs, name) = (inputs.clone(), branch.name.clone());
-                    self.enter(&inputs, &name)
+                    self.enter(&inputs, &name, scope)
                 }
                 _ => {
                     let frame = self.stack.pop();
@@ -111,228 +82,160 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         }
     }
 
-    /// The path of an entry in a directory, relative to the task.
-    fn path(&self, dir: &S::Dir, name: &str) -> PathBuf {
-        let place = self.library.source.place(dir);
-        if name.is_empty() { place } else { place.join(name) }
-    }
-
-    fn problem(&mut self, dir: &S::Dir, name: &str, fault: LoadFault) {
-        let path = self.path(dir, name);
-        self.findings.problem(&path, fault);
-    }
-
-    fn warning(&mut self, dir: &S::Dir, name: &str, oddity: WarningKind) {
-        let path = self.path(dir, name);
-        self.findings.warning(&path, oddity);
-    }
-
-    /// Returns the value of a result, or adds its problem.
-    fn note<T>(&mut self, dir: &S::Dir, name: &str, result: Result<T, LoadFault>) -> Option<T> {
-        result.map_err(|fault| self.problem(dir, name, fault)).ok()
-    }
-
     /// Begins to read a directory, unless it was read before.
-    fn enter(&mut self, around: &S::Dir, name: &str) -> Visited<S::Dir> {
+    fn enter(&mut self, around: &S::Dir, name: &str, scope: ScopeId) -> Visited<S::Dir> {
         let Some((dir, id)) = self.locate(around, name) else {
             return Visited::Node(None);
         };
-        match self.visited.get(&id) {
-            Some(Visit::Done(node)) => return Visited::Node(*node),
-            Some(Visit::Open(at)) => {
-                let above = self.library.source.place(&self.stack[*at as usize].dir);
-                self.problem(around, name, LoadFault::Cycle(above));
-                return Visited::Node(None);
-            }
-            None => {}
+        if let Some(at) = self.open.get(&id) {
+            let above = self.nodes.library.source.place(&self.stack[*at as usize].dir);
+            self.nodes.problem(around, name, LoadFault::Cycle(above));
+            return Visited::Node(None);
         }
-        let Some(found) = self.entries(&dir) else {
+        let key = (id, scope);
+        if let Some(node) = self.visited.get(&key) {
+            return Visited::Node(*node);
+        }
+        let Some(entries) = self.nodes.entries(&dir) else {
             return Visited::Node(None);
         };
-        let kind = self.single(&dir, "kind", found.kind);
-        let value = self.single(&dir, "value", found.value);
+        let kind = match self.nodes.single(&dir, "kind", entries.has("kind")) {
+            None => None,
+            Some(text) => {
+                let kind = NodeKind::of_file(&text).ok_or(LoadFault::Kind(text));
+                self.nodes.note(&dir, "kind", kind)
+            }
+        };
+        self.nodes.warn_of_unread(&dir, &entries, kind);
+        let has_label = matches!(kind, Some(NodeKind::Sweep | NodeKind::Points));
+        let value = match entries.has("value") || !has_label {
+            true => self.nodes.single(&dir, "value", entries.has("value")),
+            false => Some(String::new()),
+        };
         let (kind, value) = match (kind, value) {
             (Some(kind), Some(value)) => (kind, value),
-            (Some(kind), None) if NodeKind::of_file(&kind).is_some_and(NodeKind::has_inputs) => {
-                return self.frame(dir, id, &found, None);
+            // There may be problems below it, too.
+            (kind, _) if kind.is_none_or(NodeKind::has_inputs) && entries.has("inputs") => {
+                return self.frame(dir, key, &entries, None);
             }
-            _ => return self.done(id, None),
+            _ => return self.done(key, None),
         };
-        match NodeKind::of_file(&kind) {
-            Some(NodeKind::Computation) => {
-                let computation = self.library.find(&value, self.findings);
-                let computation = self.note(&dir, "value", computation).flatten();
-                self.frame(dir, id, &found, computation.map(Maker::Computation))
+        let maker = match kind {
+            NodeKind::Computation => {
+                let computation = self.nodes.library.find(&value, self.nodes.findings);
+                self.nodes.note(&dir, "value", computation).flatten().map(Maker::Computation)
             }
-            Some(NodeKind::Tree) => {
-                let name = self.template(&dir, &value);
-                let name = self.note(&dir, "value", name).flatten();
-                self.frame(dir, id, &found, name.map(Maker::Tree))
+            NodeKind::Tree => {
+                let name = self.nodes.template(&dir, scope, &value);
+                self.nodes.note(&dir, "value", name).flatten().map(Maker::Tree)
             }
-            Some(NodeKind::Member) => {
-                if found.outputs {
-                    self.warning(&dir, "outputs", WarningKind::Unread);
-                }
-                let path = self.template(&dir, &value);
-                let path = self.note(&dir, "value", path).flatten();
-                let found = NodeEntries { outputs: false, ..found };
-                self.frame(dir, id, &found, path.map(Maker::Member))
+            NodeKind::Member => {
+                let path = self.nodes.template(&dir, scope, &value);
+                self.nodes.note(&dir, "value", path).flatten().map(Maker::Member)
             }
-            Some(leaf @ (NodeKind::Input | NodeKind::Literal | NodeKind::File)) => {
-                for (name, there) in [("inputs", found.inputs), ("outputs", found.outputs)] {
-                    if there {
-                        self.warning(&dir, name, WarningKind::Unread);
-                    }
-                }
+            NodeKind::Sweep => {
+                let files = self.nodes.sweep_files(&dir, &entries, &value);
+                Some(Maker::Sweep(Box::new(files)))
+            }
+            leaf => {
                 let node = match leaf {
-                    NodeKind::Input => self.input(&value),
-                    NodeKind::File => self.file(&dir, &value),
-                    _ => self.template(&dir, &value).map(|name| name.map(Node::Literal)),
+                    NodeKind::Input => self.nodes.input(scope, &value),
+                    NodeKind::File => self.nodes.file(&dir, scope, &value),
+                    NodeKind::Points => Ok(self.nodes.points(&dir, &entries, &value)),
+                    _ => {
+                        self.nodes.template(&dir, scope, &value).map(|name| name.map(Node::Literal))
+                    }
                 };
-                let node = self.note(&dir, "value", node).flatten();
-                let node = node.map(|node| self.builder.intern(node));
-                self.done(id, node)
+                let node = self.nodes.note(&dir, "value", node).flatten();
+                let node = node.map(|node| self.nodes.intern(node));
+                return self.done(key, node);
             }
-            None => {
-                self.problem(&dir, "kind", LoadFault::Kind(kind));
-                // There may be problems below it, too.
-                if found.inputs { self.frame(dir, id, &found, None) } else { self.done(id, None) }
-            }
-        }
+        };
+        self.frame(dir, key, &entries, maker)
     }
 
-    fn done(&mut self, id: Identity, node: Option<NodeId>) -> Visited<S::Dir> {
-        self.visited.insert(id, Visit::Done(node));
+    fn done(&mut self, key: (Identity, ScopeId), node: Option<NodeId>) -> Visited<S::Dir> {
+        self.visited.insert(key, node);
         Visited::Node(node)
     }
 
     /// Returns a directory and its identity.
     fn locate(&mut self, around: &S::Dir, name: &str) -> Option<(S::Dir, Identity)> {
-        let found = self.library.source.find(around, name);
-        match self.note(around, name, found)? {
+        let found = self.nodes.library.source.find(around, name);
+        match self.nodes.note(around, name, found)? {
             Located::Directory { dir, outside: true, .. } => {
-                let place = self.library.source.place(&dir);
-                self.problem(around, name, LoadFault::Outside(place));
+                let place = self.nodes.library.source.place(&dir);
+                self.nodes.problem(around, name, LoadFault::Outside(place));
                 None
             }
             Located::Directory { dir, identity, .. } => Some((dir, identity)),
             Located::File { .. } => {
-                self.problem(around, name, LoadFault::NotADirectory);
+                self.nodes.problem(around, name, LoadFault::NotADirectory);
                 None
             }
         }
-    }
-
-    fn entries(&mut self, dir: &S::Dir) -> Option<NodeEntries> {
-        let listed = self.library.source.list(dir);
-        let mut found = NodeEntries::default();
-        for entry in self.note(dir, "", listed)? {
-            match entry.as_encoded_bytes() {
-                b"kind" => found.kind = true,
-                b"value" => found.value = true,
-                b"inputs" => found.inputs = true,
-                b"outputs" => found.outputs = true,
-                [b'.', ..] => {}
-                _ => {
-                    let path = self.library.source.place(dir).join(&entry);
-                    self.findings.warning(&path, WarningKind::Unread);
-                }
-            }
-        }
-        Some(found)
-    }
-
-    fn single(&mut self, dir: &S::Dir, name: &str, there: bool) -> Option<String> {
-        if !there {
-            self.problem(dir, name, LoadFault::Missing);
-            return None;
-        }
-        let line = text::line(self.library.source.read(dir, name));
-        let (line, more) = self.note(dir, name, line)?;
-        if more {
-            self.warning(dir, name, WarningKind::MoreLines);
-        }
-        Some(line)
-    }
-
-    fn input(&self, name: &str) -> Result<Option<Node>, LoadFault> {
-        let Some(inputs) = self.inputs else {
-            return Ok(None);
-        };
-        if let Some(at) = inputs.iter().position(|input| input.as_str() == name) {
-            return Ok(Some(Node::Input(InputId::at(at))));
-        }
-        let names: Vec<String> = inputs.iter().map(ToString::to_string).collect();
-        Err(LoadFault::NoInput { name: name.to_owned(), nearest: nearest(name, &names) })
-    }
-
-    fn file(&mut self, dir: &S::Dir, path: &str) -> Result<Option<Node>, LoadFault> {
-        let Some(path) = self.template(dir, path)? else { return Ok(None) };
-        let file = self.files.find(self.library.source, path, self.findings)?;
-        Ok(file.map(Node::File))
-    }
-
-    /// Parses a value in which names of inputs stand for their texts. Returns `None` if it may have some,
-    /// and the task's inputs are not known.
-    fn template<T>(&self, dir: &S::Dir, value: &str) -> Result<Option<Template<T>>, LoadFault>
-    where
-        T: AsRef<str> + FromStr<Err = NameError>,
-    {
-        let written: T = value.parse().map_err(LoadFault::Name)?;
-        if self.inputs.is_none() && value.contains('{') {
-            return Ok(None);
-        }
-        let place = self.library.source.place(dir);
-        Ok(Some(Template::new(written, self.inputs.unwrap_or_default(), &place)))
     }
 
     /// Begins to read a node with inputs, of which the maker may be unknown.
     fn frame(
         &mut self,
         dir: S::Dir,
-        id: Identity,
-        found: &NodeEntries,
+        (id, scope): (Identity, ScopeId),
+        entries: &NodeEntries,
         maker: Option<Maker>,
     ) -> Visited<S::Dir> {
-        let slice = self.slice(&dir, found.outputs, maker.as_ref());
+        let has_slice = !matches!(maker, Some(Maker::Member(_))) && entries.has("outputs");
+        let slice = self.slice(&dir, has_slice, maker.as_ref());
+
         let mut inputs = None;
         let mut branches = Vec::new();
-        if found.inputs {
-            let entered = self.library.source.enter(&dir, "inputs");
-            inputs = self.note(&dir, "inputs", entered);
+        if entries.has("inputs") {
+            let entered = self.nodes.library.source.enter(&dir, "inputs");
+            inputs = self.nodes.note(&dir, "inputs", entered);
         }
         if let Some(inputs) = &inputs {
-            branches = branch::list(self.library.source, inputs, self.findings);
+            branches = branch::list(self.nodes.library.source, inputs, self.nodes.findings);
         }
-        self.visited.insert(id.clone(), Visit::Open(self.stack.len() as u32));
+        let first_scope = match &maker {
+            Some(Maker::Sweep(files)) => {
+                let is_computed = branches.len() > 1;
+                match self.nodes.body_scope(&dir, scope, files, is_computed) {
+                    Some(scope) => scope,
+                    None => return self.done((id, scope), None),
+                }
+            }
+            _ => scope,
+        };
+        self.open.insert(id.clone(), self.stack.len() as u32);
         let nodes = Vec::with_capacity(branches.len());
-        Visited::OpenNode(OpenNode { dir, inputs, id, maker, slice, branches, nodes })
+        let open = OpenNode { dir, inputs, id, scope, first_scope, maker, slice, branches, nodes };
+        Visited::OpenNode(open)
     }
 
     fn slice(&mut self, dir: &S::Dir, there: bool, maker: Option<&Maker>) -> Option<Slice> {
         if !there {
-            return maker.map(|maker| maker.slice(self.library));
+            return maker.map(|maker| maker.slice(self.nodes.library));
         }
-        let path = &self.path(dir, "outputs");
-        let lines = text::lines(self.library.source.read(dir, "outputs"));
-        let lines = self.findings.note_lines(path, lines)?;
+        let path = &self.nodes.path(dir, "outputs");
+        let lines = text::lines(self.nodes.library.source.read(dir, "outputs"));
+        let lines = self.nodes.findings.note_lines(path, lines)?;
         if lines.is_empty() {
-            self.findings.problem(path, LoadFault::NoOutput);
+            self.nodes.findings.problem(path, LoadFault::NoOutput);
         } else if lines.len() > MAX_ARITY {
-            self.findings.problem(path, LoadFault::TooMany(lines.len()));
+            self.nodes.findings.problem(path, LoadFault::TooMany(lines.len()));
         }
         let (slice, wrong) = Slice::parse(lines.iter().map(String::as_str));
         for (at, error) in wrong {
-            self.findings.problem_in_line(path, at + 1, LoadFault::Slice(error));
+            self.nodes.findings.problem_in_line(path, at + 1, LoadFault::Slice(error));
         }
         let maker = maker?;
-        let count = maker.outputs(self.library);
+        let count = maker.outputs(self.nodes.library);
         for (at, line) in lines.iter().enumerate() {
             let number = line.parse::<usize>().unwrap_or_default();
             if (count..MAX_ARITY).contains(&number) {
-                let computation = maker.title(self.library);
+                let computation = maker.title(self.nodes.library);
                 let fault = LoadFault::OutOfSlice { computation, count, number };
-                self.findings.problem_in_line(path, at + 1, fault);
+                self.nodes.findings.problem_in_line(path, at + 1, fault);
             }
         }
         Some(slice)
@@ -341,7 +244,8 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
     /// Makes a node of a computation after its inputs were read.
     fn finish(&mut self, frame: &OpenNode<S::Dir>) -> Option<NodeId> {
         let node = self.node(frame);
-        self.visited.insert(frame.id.clone(), Visit::Done(node));
+        self.open.remove(&frame.id);
+        self.visited.insert((frame.id.clone(), frame.scope), node);
         node
     }
 
@@ -349,21 +253,30 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         let mut arguments = Vec::with_capacity(frame.branches.len());
         for (branch, node) in frame.branches.iter().zip(&frame.nodes) {
             let Some(node) = *node else { continue };
-            let (width, places) = (self.builder[node].width(), branch.places());
+            let (width, places) = (self.nodes.builder[node].width(), branch.places());
             if width != places
+                && !matches!(frame.maker, Some(Maker::Sweep(_)))
                 && let Some(inputs) = &frame.inputs
             {
-                self.problem(inputs, &branch.name, LoadFault::Width { width, places });
+                self.nodes.problem(inputs, &branch.name, LoadFault::Width { width, places });
             }
             let Branch { first, last, ref label, .. } = *branch;
             arguments.push(Argument { label: label.as_str().into(), first, last, node });
         }
         let maker = frame.maker.as_ref()?;
         let given = frame.branches.iter().map(Branch::places).sum();
-        let takes = maker.takes(self.library, given);
+        let takes = maker.takes(self.nodes.library, given);
+        if let Maker::Sweep(files) = maker {
+            let outputs = frame.slice.clone()?;
+            return self
+                .nodes
+                .sweep(frame, files, arguments.into())
+                .map(|(sweep, inputs)| self.nodes.intern(Node::Sweep { sweep, inputs, outputs }));
+        }
         if given != takes {
-            let fault = LoadFault::Arity { computation: maker.title(self.library), takes, given };
-            self.problem(&frame.dir, "inputs", fault);
+            let fault =
+                LoadFault::Arity { computation: maker.title(self.nodes.library), takes, given };
+            self.nodes.problem(&frame.dir, "inputs", fault);
         }
         let complete = arguments.len() == frame.branches.len();
         let outputs = frame.slice.clone().filter(|_| complete)?;
@@ -371,22 +284,15 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         let node = match maker {
             Maker::Computation(id) => Node::Computation { computation: *id, inputs, outputs },
             Maker::Tree(name) => {
-                let source = &mut *self.library.source;
-                let tree = self.trees.find(source, name.clone(), given == 0, self.findings);
-                let tree = self.note(&frame.dir, "value", tree).flatten()?;
+                let source = &mut *self.nodes.library.source;
+                let tree =
+                    self.nodes.trees.find(source, name.clone(), given == 0, self.nodes.findings);
+                let tree = self.nodes.note(&frame.dir, "value", tree).flatten()?;
                 Node::Tree { tree, inputs, outputs }
             }
             Maker::Member(path) => Node::Member { path: path.clone(), inputs },
+            Maker::Sweep(_) => return None,
         };
-        Some(self.builder.intern(node))
+        Some(self.nodes.intern(node))
     }
-}
-
-/// The entries of a workflow directory.
-#[derive(Default)]
-struct NodeEntries {
-    kind: bool,
-    value: bool,
-    inputs: bool,
-    outputs: bool,
 }

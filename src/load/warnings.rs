@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::words::{listed, place};
+use crate::expand::Lookalike;
 
 /// A harmless oddity at a place in the task.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +31,12 @@ pub enum WarningKind {
     /// There are lines after the first one.
     #[error("only the first line is read")]
     MoreLines,
+    /// Two texts of a column look like one number, and are two levels.
+    #[error(
+        "{:?} and {:?} of {} are different texts, and so different levels",
+        .0.first, .0.second, .0.column
+    )]
+    Lookalike(Lookalike),
 }
 
 impl fmt::Display for Warning {

@@ -10,7 +10,7 @@ use crate::task::workflow::{Computation, ComputationId};
 
 /// The reason why a call would run, in words.
 pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String {
-    let computation = evaluation.plan.call(call).computation;
+    let Some(computation) = evaluation.plan.computation(call) else { return String::new() };
     let named = |at: usize| input(&evaluation.task.computations[computation.index()], at);
     match why {
         Why::NeverComputed => "never computed".to_owned(),
@@ -49,9 +49,10 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
             )
         }
         Cause::File(id, old) => {
-            let new = &evaluation.files.own[id.index()].file.digest;
             let path = harmless(evaluation.task.files[id.index()].path.as_str());
-            format!("the task's file {path} differs: {}", from(old, new))
+            let new = evaluation.digest(Source::File(*id));
+            let digests = new.map_or_else(String::new, |new| format!(": {}", from(old, &new)));
+            format!("the task's file {path} differs{digests}")
         }
         Cause::Tree(id, old) => {
             let (title, version) = (evaluation.derived_title(*id, 0), evaluation.tree_version(*id));

@@ -188,8 +188,7 @@ impl Evaluation {
             Source::File(id) => self.task.files[id.index()].path.to_string(),
             Source::Derived { value: tree, number } => self.derived_title(tree, number),
             Source::Output { call, number } => {
-                let outputs = &self.computation(call).outputs;
-                outputs.get(usize::from(number)).cloned().unwrap_or_default()
+                self.output_names(call).nth(number.into()).unwrap_or_default().to_owned()
             }
         };
         harmless(&name).into_owned()

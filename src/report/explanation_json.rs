@@ -37,7 +37,7 @@ pub fn explanation_json(
     }
     for explained in &explanation.calls {
         let Explained { call, whys, nearest, seconds } = explained;
-        let (computation, _) = named(evaluation, evaluation.plan.call(*call).computation);
+        let computation = evaluation.computation(*call).map(|it| it.name.as_str());
         let why = |(it, causes): &(Why, Causes)| {
             let mut told = why(it);
             let causes: Vec<usize> = causes.iter().map(|at| at + 1).collect();
@@ -102,7 +102,7 @@ fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
             json!({ "cause": "input", "input": input, "old": old, "new": new })
         }
         Cause::File(id, old) => {
-            let new = &evaluation.files.own[id.index()].file.digest;
+            let new = evaluation.digest(Source::File(*id));
             let file = &evaluation.task.files[id.index()].path;
             json!({ "cause": "file", "file": file, "old": old, "new": new })
         }

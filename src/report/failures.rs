@@ -45,6 +45,7 @@ impl Failures {
                     "{title} waits a minute: {file} has no record, and may still be written"
                 ))
             }
+            Event::Expanded(_) => None,
             Event::Ended(call) => match evaluation.outcome(*call)? {
                 outcome if self.was_told(outcome) => None,
                 outcome => failure(evaluation, *call, outcome),

@@ -48,6 +48,10 @@ enum EventLine<'a> {
         host: &'a str,
         process: u32,
     },
+    Expanded {
+        call: usize,
+        calls: usize,
+    },
     Unsettled {
         call: usize,
         computation: &'a str,
@@ -148,6 +152,7 @@ impl<'a> Json<'a> {
         };
         let inputs = task.inputs.iter().map(InputName::as_str).zip(&files.inputs);
         let own = task.files.iter().map(|file| file.path.as_str()).zip(&files.own);
+        let own = own.filter_map(|(path, input)| Some((path, input.as_ref()?)));
         let literals = plan.literals().iter().zip(&files.literals).map(|(name, file)| {
             let digest = file.as_ref().map(|file| file.digest);
             JsonFile::new(None, name.to_string(), digest, file.is_some())
@@ -167,12 +172,11 @@ impl<'a> Json<'a> {
 
     /// The name of a call's computation, and its outputs under the name that they have.
     fn call(&self, call: CallId, name: &ResultName) -> (&'a str, Vec<JsonFile<'a>>) {
-        let computation = self.0.computation(call);
-        let outputs = computation.outputs.iter().enumerate().map(|(number, symbolic)| {
+        let outputs = self.0.output_names(call).enumerate().map(|(number, symbolic)| {
             let source = Source::Output { call, number: number as u8 };
             self.file(Some(symbolic), name.output(number), source)
         });
-        (computation.name.as_str(), outputs.collect())
+        (self.0.operation(call), outputs.collect())
     }
 
     /// The Git trees whose commits are known.
@@ -226,6 +230,10 @@ impl Reporter for Json<'_> {
                 let (computation, outputs) = self.call(*call, name);
                 print(&EventLine::Unsettled { call: call.index(), computation, outputs }, out)
             }
+            Event::Expanded(call) => {
+                let (call, calls) = (call.index(), self.0.plan.calls().len());
+                print(&EventLine::Expanded { call, calls }, out)
+            }
             Event::Ended(call) => {
                 let Some(ended) = self.0.outcome(*call) else {
                     return Ok(());
@@ -235,7 +243,7 @@ impl Reporter for Json<'_> {
                     Outcome::Reused(_) => ("reused", None, None),
                     Outcome::TakenOver(_) => ("taken_over", None, None),
                     Outcome::Executed(_) => ("executed", None, None),
-                    Outcome::Missing(..) => ("missing", None, None),
+                    Outcome::Missing(..) | Outcome::Foreseen(_) => ("missing", None, None),
                     Outcome::Blocked(_) => ("blocked", None, None),
                     Outcome::Unfinished(_, why) => ("unfinished", Some(why.to_string()), None),
                     Outcome::Interrupted(_) => ("interrupted", None, None),

@@ -42,8 +42,9 @@ pub use self::quiet::{Quiet, Silent};
 pub use self::tree::TreePrinter;
 use crate::evaluate::{Evaluation, Event, Outcome, TreeValues};
 use crate::exit::Exit;
-use crate::plan::{CallId, Derivation, DerivedId};
+use crate::plan::{CallId, Derivation, DerivedId, Operation};
 use crate::storage::ResultName;
+use crate::task::sweep::SWEEP_OUTPUTS;
 use crate::words::counted;
 
 /// Takes the control characters out of a text, which could else command the terminal.
@@ -83,17 +84,37 @@ impl Evaluation {
     /// The title of a call: the name of its computation, and its label.
     fn title(&self, call: CallId) -> String {
         let label = self.label(call).unwrap_or(ROOT);
-        format!("{} ({})", self.computation(call).name, harmless(label))
+        format!("{} ({})", self.operation(call), harmless(label))
+    }
+
+    /// The name of a call's computation, or `SWEEP`.
+    fn operation(&self, call: CallId) -> &str {
+        self.computation(call).map_or("SWEEP", |computation| computation.name.as_str())
+    }
+
+    /// The names of the outputs of a call.
+    fn output_names(&self, call: CallId) -> impl Iterator<Item = &str> {
+        let outputs = self.computation(call).map(|it| it.outputs.iter().map(String::as_str));
+        let count = self.plan.gathered(call).map_or(0, |it| 1 + usize::from(it.with_directory));
+        outputs.into_iter().flatten().chain(SWEEP_OUTPUTS.into_iter().take(count))
     }
 
     /// A derived value, as the text of the workflow has it: `TREE('lib')[00]`.
     fn derived_title(&self, value: DerivedId, number: u8) -> String {
         match &self.plan.value(value).how {
-            Derivation::Tree(tree) => {
-                let name = harmless(self.task.trees[tree.index()].name.as_str());
+            Derivation::Tree(tree, name) => {
+                let written = self.task.trees[tree.index()].name.as_str();
+                let name = harmless(name.as_ref().map_or(written, |name| name.as_str()));
                 format!("TREE('{name}')[{number:02}]")
             }
             Derivation::Member(path) => format!("MEMBER('{}')", harmless(path.as_str())),
+            Derivation::File(path) => format!("OWN('{}')", harmless(path.as_str())),
+            Derivation::Literal(name) => format!("FILE('{}')", harmless(name.as_str())),
+            Derivation::Text(text) => format!("'{}'", harmless(text)),
+            Derivation::Points(points) => {
+                format!("POINTS('{}')", harmless(&self.task.sweeps[points.index()].label))
+            }
+            Derivation::Wrong(wrong) => harmless(&wrong.value).into_owned(),
         }
     }
 
@@ -127,13 +148,19 @@ impl Evaluation {
 
     /// The number of calls by outcome.
     pub fn tally(&self) -> Tally {
-        let mut tally = Tally { calls: self.plan.calls().len(), ..Tally::default() };
-        for outcome in self.outcomes() {
+        let calls =
+            self.plan.calls().filter(|(_, it)| matches!(it.operation, Operation::Computation(_)));
+        let mut tally = Tally { calls: calls.count(), ..Tally::default() };
+        for (call, _) in self.plan.calls() {
+            let Some(outcome) = self.outcome(call) else { continue };
+            if self.computation(call).is_none() && !matches!(outcome, Outcome::Failed { .. }) {
+                continue;
+            }
             match outcome {
                 Outcome::Reused(_) => tally.reused += 1,
                 Outcome::TakenOver(_) => tally.taken_over += 1,
                 Outcome::Executed(_) => tally.executed += 1,
-                Outcome::Missing(..) => tally.missing += 1,
+                Outcome::Missing(..) | Outcome::Foreseen(_) => tally.missing += 1,
                 Outcome::Blocked(_) => tally.blocked += 1,
                 Outcome::Unfinished(..) => tally.unfinished += 1,
                 Outcome::Interrupted(_) => tally.interrupted += 1,

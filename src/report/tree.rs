@@ -115,7 +115,7 @@ impl<'a> TreePrinter<'a> {
         let is_all = match step {
             Step::Call(call) => self.close_call(call, out)?,
             Step::Derived(value) => self.is_known(value),
-            Step::Leaf(_) => true,
+            Step::Leaf(_) | Step::PerPoint => true,
         };
         if let Step::Derived(value) = step
             && is_all
@@ -209,6 +209,7 @@ impl<'a> TreePrinter<'a> {
             Outcome::Reused(_)
             | Outcome::TakenOver(_)
             | Outcome::Executed(_)
+            | Outcome::Foreseen(_)
             | Outcome::Missing(..) => return Ok(()),
         };
         indent(depth, out)?;
@@ -226,6 +227,10 @@ impl Reporter for TreePrinter<'_> {
             Event::Ended(call) => {
                 self.ended[call.index()] = true;
                 call
+            }
+            Event::Expanded(_) => {
+                self.ended.resize(self.evaluation.plan.calls().len(), false);
+                return Ok(());
             }
             Event::Retried(..) | Event::Held(..) | Event::Unsettled(..) => return Ok(()),
         };

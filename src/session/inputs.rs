@@ -123,9 +123,12 @@ pub fn with_defaults(
     Ok(sources)
 }
 
-/// Returns where the contents of a task's own files come from.
-pub(super) fn own_files(trees: &Trees, task: &Task) -> Result<Vec<InputSource>, Error> {
-    task.files.iter().map(|file| own_file(trees, file)).collect()
+/// Returns where the contents of a task's own files come from; `None` for one whose path depends on names that a sweep
+/// binds.
+pub(super) fn own_files(trees: &Trees, task: &Task) -> Result<Vec<Option<InputSource>>, Error> {
+    let is_open = |file: &TaskFile| file.contents == FileContents::Unbound;
+    let own = |file: &TaskFile| (!is_open(file)).then(|| own_file(trees, file)).transpose();
+    task.files.iter().map(own).collect()
 }
 
 /// The repository, or the work tree if the file has changes that are not committed.
@@ -174,7 +177,7 @@ pub(super) fn fill_in(
     let given = given.into_iter().chain(iter::repeat(None));
     for ((name, default), given) in task.inputs.iter().zip(&task.defaults).zip(given) {
         let (source, input) = given.unzip();
-        let default = || default.map(|file| files.own[file.index()].clone());
+        let default = || files.own[(*default)?.index()].clone();
         inputs.push(input.or_else(default).ok_or_else(|| missing(name.to_string()))?);
         sources.push(source);
     }

@@ -46,7 +46,8 @@ impl Session {
         if !revisions.is_empty() {
             return Ok(Kept::Revisions(revisions));
         }
-        let own = files.own.iter().map(|input| &input.file).chain(evaluation.tree_files());
+        let own =
+            files.own.iter().flatten().map(|input| &input.file).chain(evaluation.tree_files());
         let literals: Vec<Stored> = files.literals.iter().flatten().chain(own).cloned().collect();
         let inputs: Vec<Digest> = files.inputs.iter().map(|input| input.file.digest).collect();
         let job = Job {

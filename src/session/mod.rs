@@ -191,14 +191,17 @@ impl Session {
         let inputs: &Vec<InputSource> = &given.iter().flatten().cloned().collect();
         let own = &own_files(&self.trees, &task)?;
         let (storage, store) = (&self.storage, self.executor.is_some());
-        let read = || Files::new(&task, &plan, [inputs, own], storage, store);
+        let read = || Files::new(&task, &plan, (inputs, own), storage, store);
         let mut files =
             self.unless_interrupted(reading(visible, || storage.inputs().taken_in(), read))?;
         let mut found = mem::take(&mut files.inputs).into_iter();
         let given = given.into_iter().map(|source| Some((source?, found.next()?))).collect();
         let files = fill_in(&task, files, given, Error::NotGiven)?;
-        let texts =
-            if task.trees.is_empty() { Texts::new() } else { texts(inputs.iter().chain(own)) };
+        let texts = if task.trees.is_empty() {
+            Texts::new()
+        } else {
+            texts(inputs.iter().chain(own.iter().flatten()))
+        };
         self.with_trees(Evaluation::new(task, plan, files, Arc::clone(storage)), texts)
     }
 
@@ -218,10 +221,10 @@ impl Session {
         let plan = self.plan(&task);
         let own = own_files(&self.trees, &task)?;
         let store = self.executor.is_some();
-        let files = Files::new(&task, &plan, [&[], &own], &self.storage, store);
+        let files = Files::new(&task, &plan, (&[], &own), &self.storage, store);
         let files = self.unless_interrupted(files)?;
         let files = fill_in(&task, files, given_to(other, &task), no_input(titles))?;
-        let mut texts = texts(own.iter());
+        let mut texts = texts(own.iter().flatten());
         texts.extend(other.texts().clone());
         self.with_trees(Evaluation::new(task, plan, files, Arc::clone(&self.storage)), texts)
     }
@@ -254,7 +257,7 @@ impl Session {
     /// Plans a task, and loads the record cache meanwhile.
     fn plan(&self, task: &Task) -> Plan {
         thread::scope(|scope| {
-            let plan = scope.spawn(|| Plan::new(&task.workflow));
+            let plan = scope.spawn(|| Plan::new(task));
             self.storage.load_record_cache(&task.name);
             plan.join().unwrap_or_else(|panic| resume_unwind(panic))
         })

@@ -67,9 +67,8 @@ struct FreeName {
 }
 
 impl<T: AsRef<str>> Template<T> {
-    /// Parses a value that is written in a directory, against the names that are known there.
-    pub fn new(written: T, names: &[impl AsRef<str>], place: &Path) -> Self {
-        let number = |name: &str| names.iter().position(|known| known.as_ref() == name);
+    /// Parses a value that is written in a directory. `number` gives the numbers of the names that are known there.
+    pub fn new(written: T, mut number: impl FnMut(&str) -> Option<usize>, place: &Path) -> Self {
         let free: Box<[FreeName]> = braces(written.as_ref())
             .filter_map(|(range, name)| Some(FreeName { range, number: number(name)? }))
             .collect();
@@ -110,22 +109,30 @@ impl<T: AsRef<str>> Template<T> {
             .map(|(_, name)| name)
     }
 
-    /// Returns the value with the texts of its free names.
+    /// Returns the value with the texts of its free names. Those that have none stay free.
     ///
     /// # Errors
     ///
     /// Fails if nobody could have written that: a value with texts obeys the same rules as one without.
-    pub fn bind<'a>(&self, text: impl Fn(usize) -> &'a str) -> Result<T, T::Err>
+    pub fn bind<'a>(&self, text: impl Fn(usize) -> Option<&'a str>) -> Result<Self, T::Err>
     where
         T: FromStr,
     {
         let (mut value, mut end) = (String::new(), 0);
+        let mut free = Vec::new();
         for FreeName { range, number } in &self.free {
             value.push_str(&self.as_str()[end..range.start]);
-            value.push_str(text(*number));
+            let begin = value.len();
+            let bound = text(*number);
+            value.push_str(bound.unwrap_or(&self.as_str()[range.clone()]));
+            if bound.is_none() {
+                free.push(FreeName { range: begin..value.len(), number: *number });
+            }
             end = range.end;
         }
-        (value + &self.as_str()[end..]).parse()
+        let written = (value + &self.as_str()[end..]).parse()?;
+        let place = if free.is_empty() { PathBuf::new() } else { self.place.clone() };
+        Ok(Self { written, free: free.into(), place })
     }
 }
 
@@ -193,11 +200,17 @@ fn braces(written: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
 mod tests {
     use super::*;
 
+    fn template(written: &str, names: &[&str]) -> Template<String> {
+        let number = |name: &str| names.iter().position(|known| *known == name);
+        Template::new(written.to_owned(), number, Path::new("place"))
+    }
+
     fn bound(written: &str) -> String {
-        let template = Template::new(written.to_owned(), &["x", "a b"], Path::new("place"));
-        let Ok(value) = template.bind(|number| ["{a b}", "two"][number]);
-        assert_eq!(template.is_open(), value != written, "{written}");
-        value
+        let template = template(written, &["x", "a b"]);
+        let Ok(value) = template.bind(|number| Some(["{a b}", "two"][number]));
+        assert_eq!(template.is_open(), value.as_str() != written, "{written}");
+        assert!(!value.is_open());
+        value.written().clone()
     }
 
     #[test]
@@ -214,16 +227,26 @@ mod tests {
         for same in ["", "a", "{", "}", "}{", "{}", "{y}", "{ x}", "{x", "x}", "{x\u{e9}}"] {
             assert_eq!(bound(same), same);
         }
-        let template = Template::new("{y}{x}{}".to_owned(), &["x"], Path::new(""));
+        let template = template("{y}{x}{}", &["x"]);
         assert_eq!(template.unknown().collect::<Vec<_>>(), ["y", ""]);
     }
 
     #[test]
+    fn names_without_a_text_stay_free() {
+        let template = template("{x}/{y}/{x}{y}", &["x", "y"]);
+        let Ok(once) = template.bind(|number| (number == 1).then_some("{x}"));
+        assert_eq!(once.as_str(), "{x}/{x}/{x}{x}");
+        assert_eq!(once.names().collect::<Vec<_>>(), [0, 0]);
+        let Ok(value) = once.bind(|_| Some("long"));
+        assert_eq!(value, Template::from("long/{x}/long{x}".to_owned()));
+    }
+
+    #[test]
     fn templates_are_equal_wherever_they_are_written() {
-        let template = |names: &[&str], place| Template::new("{x}", names, Path::new(place));
-        assert_eq!(template(&["x"], "a"), template(&["x"], "b"));
-        assert_ne!(template(&["x"], "a"), template(&["y", "x"], "a"));
-        assert_ne!(template(&["x"], "a"), Template::from("{x}"));
+        let template = |number, place| Template::new("{x}", |_| Some(number), Path::new(place));
+        assert_eq!(template(0, "a"), template(0, "b"));
+        assert_ne!(template(0, "a"), template(1, "a"));
+        assert_ne!(template(0, "a"), Template::from("{x}"));
     }
 
     #[test]

@@ -4,48 +4,29 @@
 //! before the node. A tree of 2^40 paths over 40 different subtrees has 40 nodes. Knows nothing of
 //! files.
 
+mod free;
 mod parts;
+mod whole;
 
 use std::collections::HashMap;
 use std::ops::Index;
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::free::{FreeNames, TaskParts};
 pub use self::parts::{
     Computation, FileContents, MEMBER_INPUTS, RecordedTree, TREE_INPUTS, TREE_OUTPUTS, TaskFile,
     TaskTree, TreeCommit,
 };
-use crate::digest::ObjectId;
-use crate::task::name::{InputName, MemberPath, StorageName, TaskName};
+pub use self::whole::{LoadedFrom, Task, Uncommitted};
+use crate::task::ids::ids;
+use crate::task::name::{MemberPath, StorageName};
 use crate::task::slice::Slice;
+use crate::task::sweep::{BoundId, SWEEP_OUTPUTS};
 use crate::task::template::Template;
 
 /// The directory of a task that holds its computations.
 pub const LIBRARY: &str = "computations";
-
-macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident)+) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #[derive(serde::Serialize, serde::Deserialize)]
-        pub struct $name(u32);
-
-        impl $name {
-            /// The id of the thing at this place.
-            pub fn at(index: usize) -> Self {
-                debug_assert!(u32::try_from(index).is_ok(), "fewer than 2^32 things");
-                Self(index as u32)
-            }
-
-            /// The place of the thing with this id.
-            pub const fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    )+};
-}
-pub(crate) use ids;
 
 ids! {
     /// A node of a [`Workflow`].
@@ -58,121 +39,8 @@ ids! {
     TaskFileId
     /// A Git tree that a [`Task`] reads.
     TaskTreeId
-}
-
-/// A whole program: a workflow and the inputs that all of it may read.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Task {
-    /// The name of the directory that holds the task.
-    pub name: TaskName,
-    /// The commit of the task's repository.
-    pub commit: ObjectId,
-    /// The path of the task in its repository; empty if the task is the whole repository.
-    pub place: String,
-    /// The version that it was loaded from.
-    pub loaded_from: LoadedFrom,
-    /// Its files with uncommitted changes, relative to the task.
-    pub changed: Vec<PathBuf>,
-    /// The symbolic names of the task's inputs, in the order in which they are given.
-    pub inputs: Vec<InputName>,
-    /// The default of each input, if it has one.
-    pub defaults: Vec<Option<TaskFileId>>,
-    /// The files of the task that are values: nodes and defaults of inputs.
-    pub files: Vec<TaskFile>,
-    /// The Git trees that are values.
-    pub trees: Vec<TaskTree>,
-    /// The computations that the workflow uses.
-    pub computations: Vec<Computation>,
-    /// The expression.
-    pub workflow: Workflow,
-}
-
-/// The version of its repository that a task is loaded from. The commit is [`Task::commit`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum LoadedFrom {
-    /// The work tree, of which HEAD is the commit.
-    WorkTree(Uncommitted),
-    /// The commit; with a submodule at another commit than it records, given by its place, if there is one.
-    Commit(Option<(PathBuf, ObjectId)>),
-}
-
-/// The treatment of uncommitted changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Uncommitted {
-    /// A changed computation is an error: the commit in the names of its results would be wrong.
-    Refuse,
-    /// A changed computation is identified by its current tree instead of a commit.
-    Evaluate,
-    /// They are reported.
-    Warn,
-    /// They are not looked for: only the expression matters.
-    Ignore,
-}
-
-impl Task {
-    /// Returns the inputs whose texts values of nodes depend on, as often as they do.
-    pub fn free_names(&self) -> impl Iterator<Item = InputId> {
-        let nodes = self.workflow.nodes().flat_map(|(_, node)| match node {
-            Node::Literal(name) => name.names().collect(),
-            Node::Member { path, .. } => path.names().collect(),
-            _ => Vec::new(),
-        });
-        let names = nodes.chain(self.files.iter().flat_map(|file| file.path.names()));
-        names.chain(self.trees.iter().flat_map(|tree| tree.name.names())).map(InputId::at)
-    }
-
-    /// Returns the names in braces that are no names of inputs, and the nodes with these values. They stay as
-    /// they are, so nothing is wrong with those in the path of a file that exists.
-    pub fn unknown_names(&self) -> impl Iterator<Item = (NodeId, &str)> {
-        self.workflow.nodes().flat_map(|(id, node)| {
-            let path = |file: &TaskFileId| &self.files[file.index()].path;
-            let names: Vec<&str> = match node {
-                Node::Literal(name) => name.unknown().collect(),
-                Node::Tree { tree, .. } => self.trees[tree.index()].name.unknown().collect(),
-                Node::Member { path, .. } if path.is_open() => path.unknown().collect(),
-                Node::File(file) if path(file).is_open() => path(file).unknown().collect(),
-                Node::File(_) | Node::Input(_) | Node::Member { .. } | Node::Computation { .. } => {
-                    Vec::new()
-                }
-            };
-            names.into_iter().map(move |name| (id, name))
-        })
-    }
-
-    /// Whether no value depends on the text of an input, so that the task can be evaluated.
-    pub fn is_bound(&self) -> bool {
-        self.free_names().next().is_none()
-    }
-
-    /// Returns the inputs that no node of the workflow reads.
-    pub fn unused_inputs(&self) -> impl Iterator<Item = &InputName> {
-        let mut used = vec![false; self.inputs.len()];
-        for (_, node) in self.workflow.nodes() {
-            if let Node::Input(id) = node {
-                used[id.index()] = true;
-            }
-        }
-        self.free_names().for_each(|id| used[id.index()] = true);
-        self.inputs.iter().zip(used).filter_map(|(name, used)| (!used).then_some(name))
-    }
-
-    /// Whether another version of the task has the same expression, and the same trees of all
-    /// computations: from the same inputs it makes the same outputs.
-    pub fn means_the_same(&self, other: &Self) -> bool {
-        let trees = |task: &Self| {
-            let trees = task.computations.iter().map(|it| (it.name.clone(), it.tree.clone()));
-            trees.collect::<Vec<_>>()
-        };
-        let files = |task: &Self| {
-            let files = task.files.iter().map(|it| (it.path.clone(), it.contents.clone()));
-            files.collect::<Vec<_>>()
-        };
-        self.inputs == other.inputs
-            && files(self) == files(other)
-            && self.trees == other.trees
-            && self.workflow == other.workflow
-            && trees(self) == trees(other)
-    }
+    /// The rules of a sweep or of a node `points` of a [`Task`].
+    SweepId
 }
 
 /// An expression: where a value comes from.
@@ -209,6 +77,19 @@ pub enum Node {
         /// The directory: one.
         inputs: Box<[Argument]>,
     },
+    /// A name that a sweep binds: its text at each point, as a file.
+    Bound(BoundId),
+    /// The product of factors, as a file.
+    Points(SweepId),
+    /// A sub-workflow that is evaluated for each point.
+    Sweep {
+        /// Its rules.
+        sweep: SweepId,
+        /// The body, and the points if they are computed.
+        inputs: Box<[Argument]>,
+        /// The values that are passed up: 0 is the table, 1 the directory.
+        outputs: Slice,
+    },
 }
 
 /// A sub-workflow in its place among a reader's inputs.
@@ -233,8 +114,15 @@ impl Node {
     /// The outputs that the node passes up, if it has a choice.
     pub const fn slice(&self) -> Option<&Slice> {
         match self {
-            Self::Computation { outputs, .. } | Self::Tree { outputs, .. } => Some(outputs),
-            Self::Input(_) | Self::Literal(_) | Self::File(_) | Self::Member { .. } => None,
+            Self::Computation { outputs, .. }
+            | Self::Tree { outputs, .. }
+            | Self::Sweep { outputs, .. } => Some(outputs),
+            Self::Input(_)
+            | Self::Literal(_)
+            | Self::File(_)
+            | Self::Member { .. }
+            | Self::Bound(_)
+            | Self::Points(_) => None,
         }
     }
 
@@ -244,13 +132,36 @@ impl Node {
         self.slice().into_iter().flat_map(Slice::numbers).chain(one)
     }
 
+    /// The names of everything that it makes, by number: those of a computation's outputs, or what a leaf is.
+    pub fn made(&self, task: &Task) -> Vec<String> {
+        match self {
+            Self::Computation { computation, .. } => {
+                let outputs = &task.computations[computation.index()].outputs;
+                outputs.iter().map(|name| name.trim_end_matches('/').to_owned()).collect()
+            }
+            Self::Tree { .. } => TREE_OUTPUTS.map(str::to_owned).into(),
+            Self::Sweep { .. } => SWEEP_OUTPUTS.map(str::to_owned).into(),
+            Self::Input(_)
+            | Self::Literal(_)
+            | Self::File(_)
+            | Self::Member { .. }
+            | Self::Bound(_)
+            | Self::Points(_) => vec!["value".to_owned()],
+        }
+    }
+
     /// The sub-workflows that the node reads.
     pub fn inputs(&self) -> &[Argument] {
         match self {
             Self::Computation { inputs, .. }
             | Self::Tree { inputs, .. }
-            | Self::Member { inputs, .. } => inputs,
-            Self::Input(_) | Self::Literal(_) | Self::File(_) => &[],
+            | Self::Member { inputs, .. }
+            | Self::Sweep { inputs, .. } => inputs,
+            Self::Input(_)
+            | Self::Literal(_)
+            | Self::File(_)
+            | Self::Bound(_)
+            | Self::Points(_) => &[],
         }
     }
 }
@@ -298,6 +209,9 @@ enum NodeKey {
     File(TaskFileId),
     Tree(TaskTreeId, Box<[NodeId]>, Slice),
     Member(Template<MemberPath>, Box<[NodeId]>),
+    Bound(BoundId),
+    Points(SweepId),
+    Sweep(SweepId, Box<[NodeId]>, Slice),
 }
 
 impl Builder {
@@ -315,6 +229,9 @@ impl Builder {
             Node::Input(input) => NodeKey::Input(*input),
             Node::Literal(name) => NodeKey::Literal(name.clone()),
             Node::File(file) => NodeKey::File(*file),
+            Node::Bound(name) => NodeKey::Bound(*name),
+            Node::Points(points) => NodeKey::Points(*points),
+            Node::Sweep { sweep, outputs, .. } => NodeKey::Sweep(*sweep, read(), outputs.clone()),
         };
         let next = NodeId::at(self.nodes.len());
         let id = *self.known.entry(key).or_insert(next);

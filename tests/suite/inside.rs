@@ -70,7 +70,7 @@ impl World {
     pub(crate) fn load(lab: &Lab) -> Self {
         let task = load::task(&lab.path("task"), Uncommitted::Ignore, None);
         let task = task.unwrap_or_else(|error| panic!("{error:?}")).task;
-        let (plan, task) = (Arc::new(Plan::new(&task.workflow)), Arc::new(task));
+        let (plan, task) = (Arc::new(Plan::new(&task)), Arc::new(task));
         let inputs = lab.inputs.iter().map(|name| InputSource::File(lab.path("data").join(name)));
         Self { task, plan, storage: lab.path("storage"), inputs: inputs.collect() }
     }
@@ -112,7 +112,7 @@ impl World {
         };
         let storage = storage.unwrap();
         let files =
-            Files::new(task, plan, [&self.inputs, &[]], &storage, executor.is_some()).unwrap();
+            Files::new(task, plan, (&self.inputs, &[]), &storage, executor.is_some()).unwrap();
         let evaluation = &Evaluation::new(Arc::clone(task), Arc::clone(plan), files, storage);
         let events = Mutex::new(Vec::new());
         let observe = &|event: Event| events.lock().unwrap().push(event);

@@ -77,7 +77,7 @@ fn a_task_that_is_spoiled_anywhere_is_loaded_or_refused() {
         mutate(&mut text, &mut random);
         fs::write(path, text).unwrap();
         if let Ok(loaded) = load::task(&task, Uncommitted::Evaluate, None) {
-            let plan = Plan::new(&loaded.task.workflow);
+            let plan = Plan::new(&loaded.task);
             assert!(plan.calls().len() <= 4);
         }
         fs::write(path, before).unwrap();

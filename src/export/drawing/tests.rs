@@ -36,6 +36,8 @@ fn task(workflow: Workflow) -> Task {
         defaults: vec![None, None],
         files: vec![],
         trees: Vec::new(),
+        bound: Vec::new(),
+        sweeps: Vec::new(),
         computations: vec![
             computation("divmod", &["dividend", "divisor"], &["quotient", "remainder"]),
             computation("join", &["a", "b", "c", "d"], &["all", "log"]),
@@ -79,7 +81,7 @@ fn labels(drawing: &Drawing) -> Vec<&str> {
 #[test]
 fn a_call_is_drawn_once_whatever_the_slices() {
     let task = shared();
-    let drawing = Drawing::new(&task, &Plan::new(&task.workflow), None);
+    let drawing = Drawing::new(&task, &Plan::new(&task), None);
     let shapes = ["INPUT n", "FILE tinputs/ad/48103e4fc7", "divmod", "join", "OUTPUT log, all"];
     assert_eq!(labels(&drawing), shapes);
     let arrows = drawing.arrows.iter().map(|arrow| (arrow.from, arrow.to, arrow.label.as_str()));
@@ -101,14 +103,14 @@ fn the_root_may_be_an_input() {
     let mut builder = Builder::default();
     let root = builder.intern(Node::Input(InputId::at(0)));
     let task = task(builder.finish(root));
-    let drawing = Drawing::new(&task, &Plan::new(&task.workflow), None);
+    let drawing = Drawing::new(&task, &Plan::new(&task), None);
     assert_eq!(labels(&drawing), ["INPUT n", "OUTPUT"]);
 }
 
 #[test]
 fn files_have_the_names_that_the_user_sees() {
     let task = shared();
-    let plan = Plan::new(&task.workflow);
+    let plan = Plan::new(&task);
     let name: StorageName = "tinputs/00/0123456789".parse().unwrap();
     let (name, digest) = (name.to_string(), Digest::of(b"17"));
     let file = Stored { name, digest, stamp: Stamp::Modified(0) };
@@ -116,6 +118,7 @@ fn files_have_the_names_that_the_user_sees() {
         inputs: vec![Input { file, there: true }],
         literals: vec![None],
         own: Vec::new(),
+        own_sources: Vec::new(),
         given: vec![None],
     };
     let storage = Storage::inspect(Path::new("no/such/storage"), Unrecorded::Adopt).unwrap();

@@ -88,17 +88,16 @@ impl Evaluation {
 
     /// The outputs that a node passes up, as far as they are known.
     fn passes(&self, node: NodeId) -> Vec<Option<Digest>> {
-        match (self.plan.step(node), &self.task.workflow[node]) {
-            (Step::Call(call), Node::Computation { outputs, .. }) => outputs
-                .numbers()
-                .map(|number| self.digest(Source::Output { call, number }))
-                .collect(),
-            (Step::Derived(value), node) => node
-                .numbers()
-                .map(|number| self.digest(Source::Derived { value, number }))
-                .collect(),
-            (Step::Leaf(source), _) => vec![self.digest(source)],
-            (Step::Call(_), _) => Vec::new(),
+        let numbers = self.task.workflow[node].numbers();
+        match self.plan.step(node) {
+            Step::Call(call) => {
+                numbers.map(|number| self.digest(Source::Output { call, number })).collect()
+            }
+            Step::Derived(value) => {
+                numbers.map(|number| self.digest(Source::Derived { value, number })).collect()
+            }
+            Step::Leaf(source) => vec![self.digest(source)],
+            Step::PerPoint => Vec::new(),
         }
     }
 
@@ -107,8 +106,8 @@ impl Evaluation {
         let mut first = HashMap::new();
         for (id, call) in self.plan.calls() {
             let inputs: Option<_> = call.inputs.iter().map(|source| self.digest(*source)).collect();
-            if let Some(inputs) = inputs {
-                first.entry((&self.computation(id).name, inputs)).or_insert(id);
+            if let Some((inputs, computation)) = inputs.zip(self.computation(id)) {
+                first.entry((&computation.name, inputs)).or_insert(id);
             }
         }
         first
@@ -225,7 +224,7 @@ pub fn file_differences<'a>(
     };
     files(one).filter_map(move |(path, old)| {
         let (_, new) = files(other).find(|(it, _)| *it == path)?;
-        let contents = [old.file.digest, new.file.digest];
+        let contents = [old.as_ref()?.file.digest, new.as_ref()?.file.digest];
         (contents[0] != contents[1]).then_some(TaskFileDifference { path, contents })
     })
 }

@@ -18,7 +18,7 @@ pub(super) fn estimates(
         .map(|call| {
             let nearest = nearest[call.index()].and_then(|at| archive.calls[at].record.seconds());
             nearest.or_else(|| {
-                let computation = evaluation.plan.call(call).computation;
+                let computation = evaluation.plan.computation(call)?;
                 *medians.entry(computation).or_insert_with(|| archive.median(computation))
             })
         })

@@ -7,7 +7,6 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{Cause, Comparison, FirstCause, Why};
-use crate::evaluate::Evaluation;
 use crate::plan::{CallId, Source};
 
 /// A set of causes, by their indices.
@@ -89,8 +88,9 @@ impl<'a> Tracing<'a> {
             let whys = self.comparison.differences(call, earlier);
             let mut links: Vec<Link> =
                 whys.iter().map(|why| self.link(call, Some(earlier), why)).collect();
-            if links.is_empty() {
-                let computation = self.comparison.evaluation.plan.call(call).computation;
+            if links.is_empty()
+                && let Some(computation) = self.comparison.evaluation.plan.computation(call)
+            {
                 links.push(self.cause(Cause::OtherOutputs(computation)));
             }
             waiting.extend(links.iter().filter_map(pair));
@@ -100,12 +100,12 @@ impl<'a> Tracing<'a> {
 
     /// Returns the target of a reason of a call, which is paired with an earlier one.
     fn link(&mut self, call: CallId, earlier: Option<usize>, why: &Why) -> Link {
-        let id = self.comparison.evaluation.plan.call(call).computation;
+        let plan = &self.comparison.evaluation.plan;
+        let Some(id) = plan.computation(call) else { return Link::Missing(call) };
         let cause = match why {
             Why::Waits { call, .. } => return Link::Missing(*call),
             Why::InputDiffers { at, old, .. } => {
-                let Evaluation { plan, .. } = self.comparison.evaluation;
-                let source = plan.call(call).inputs[*at];
+                let source = plan.inputs(call)[*at];
                 let whole = plan.whole(source).0;
                 match (source, whole) {
                     (_, Source::Output { call, .. }) => {
@@ -113,7 +113,7 @@ impl<'a> Tracing<'a> {
                         if let Some(maker) = earlier.and_then(|it| archive.maker(it, *at)) {
                             return Link::Pair(call, maker);
                         }
-                        Cause::Unrecorded(self.comparison.evaluation.plan.call(call).computation)
+                        Cause::Unrecorded(plan.computation(call).unwrap_or(id))
                     }
                     (Source::Derived { value, .. }, _) if whole != source => {
                         Cause::Member(value, *old)

@@ -202,12 +202,22 @@ impl Explanation {
 }
 
 impl Evaluation {
-    /// The prior attempt at a call, if the call is missing.
+    /// The prior attempt at a call, if the call is missing. Tables are not calls that are executed.
     fn missing(&self, call: CallId) -> Option<Option<&PriorAttempt>> {
+        self.computation(call)?;
         match self.outcome(call)? {
             Outcome::Missing(_, prior) => Some(prior.as_deref()),
             _ => None,
         }
+    }
+
+    /// The call itself; or, for one that gathers a table, the first missing call that this waits for.
+    fn missing_behind(&self, mut call: CallId) -> Option<CallId> {
+        while self.computation(call).is_none() {
+            let mut awaited = self.plan.inputs(call).iter().filter_map(|it| self.plan.awaited(*it));
+            call = awaited.find(|it| self.outcome(*it).is_none_or(|it| it.known().is_none()))?;
+        }
+        Some(call)
     }
 }
 
@@ -224,10 +234,10 @@ impl Comparison<'_> {
     /// would run.
     fn whys(&mut self, id: CallId) -> Vec<Why> {
         let Evaluation { plan, storage, .. } = self.evaluation;
-        let planned = plan.call(id);
+        let Some(computation) = plan.computation(id) else { return Vec::new() };
         let ingredients: Vec<Ingredient> =
-            planned.inputs.iter().map(|source| self.ingredient(*source)).collect();
-        let nearest = self.archive.nearest(planned.computation, &ingredients);
+            plan.inputs(id).iter().map(|source| self.ingredient(*source)).collect();
+        let nearest = self.archive.nearest(computation, &ingredients);
         self.nearest[id.index()] = nearest;
         if let Some(Some(prior)) = self.evaluation.missing(id) {
             if let Some(failure) = &prior.failure {
@@ -242,7 +252,7 @@ impl Comparison<'_> {
             }
         }
         let Some(nearest) = nearest else {
-            let dirty = self.evaluation.computation(id).dirty;
+            let dirty = self.evaluation.computation(id).is_some_and(|it| it.dirty);
             let mut whys = vec![if dirty { Why::Uncommitted(None) } else { Why::NeverComputed }];
             whys.extend(self.absent(id));
             return whys;
@@ -277,13 +287,16 @@ impl Comparison<'_> {
     /// The missing inputs of a call.
     fn absent(&self, id: CallId) -> Vec<Why> {
         let mut absent = Vec::new();
-        for (at, &source) in self.evaluation.plan.call(id).inputs.iter().enumerate() {
+        for (at, &source) in self.evaluation.plan.inputs(id).iter().enumerate() {
             if self.evaluation.digest(source).is_some() {
                 continue;
             }
             let plan = &self.evaluation.plan;
             match (plan.awaited(source), plan.origin(source)) {
-                (Some(call), _) => absent.push(Why::Waits { at, call }),
+                (Some(call), _) => {
+                    let call = self.evaluation.missing_behind(call);
+                    absent.extend(call.map(|call| Why::Waits { at, call }));
+                }
                 (None, Source::Literal(literal)) => absent.push(Why::NoLiteral { at, literal }),
                 (None, _) => {}
             }
@@ -293,7 +306,7 @@ impl Comparison<'_> {
 
     /// The known differences between a call and an earlier one.
     fn differences(&self, id: CallId, earlier: usize) -> Vec<Why> {
-        let computation = self.evaluation.computation(id);
+        let Some(computation) = self.evaluation.computation(id) else { return Vec::new() };
         let call = &self.archive.calls[earlier];
         let mut whys = Vec::new();
         if !is_same_version(call, computation) {
@@ -303,7 +316,7 @@ impl Comparison<'_> {
                 false => Why::ComputationChanged(old),
             });
         }
-        for (at, source) in self.evaluation.plan.call(id).inputs.iter().enumerate() {
+        for (at, source) in self.evaluation.plan.inputs(id).iter().enumerate() {
             let new = self.evaluation.digest(*source);
             let Some(&old) = call.record.inputs.get(at) else { continue };
             if new == Some(old) {

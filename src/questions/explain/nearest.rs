@@ -131,7 +131,10 @@ impl<'a> Archive<'a> {
             }
             Source::Literal(id) => file.starts_with(plan.literals()[id.index()].as_str()),
             Source::Output { call, number } => {
-                let computation = &task.computations[plan.call(call).computation.index()];
+                let Some(computation) = plan.computation(call) else {
+                    return file.starts_with("tables/");
+                };
+                let computation = &task.computations[computation.index()];
                 let maker = ResultName::maker(file).map(|(_, name, number)| (name, number));
                 maker == Some((computation.name.as_str(), number))
             }

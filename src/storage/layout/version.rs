@@ -99,6 +99,13 @@ impl<'a> TaskVersion<'a> {
     }
 }
 
+impl ResultName {
+    /// The name of a table whose recipe is not known. It is only displayed; no file has it.
+    pub fn unknown_table() -> Self {
+        Self::guess(super::TABLES, std::iter::once(None))
+    }
+}
+
 /// The directory that lists the versions of a computation with this tree.
 pub(in crate::storage) fn notes(computation: &ComputationName, tree: &ObjectId) -> String {
     format!("c_{computation}/commits/{}", tree.full())

@@ -40,6 +40,10 @@ pub enum NodeKind {
     Tree,
     /// A file or directory within a directory.
     Member,
+    /// A sub-workflow that is evaluated for each point.
+    Sweep,
+    /// The product of factors.
+    Points,
 }
 
 /// How a kind of node is written.
@@ -63,13 +67,15 @@ enum Reads {
     ForSlice,
 }
 
-const SPELLINGS: [Spelling; 6] = [
+const SPELLINGS: [Spelling; 8] = [
     row(NodeKind::Computation, "computation", "", Reads::ForSlice),
     row(NodeKind::Input, "input", "INPUT", Reads::Nothing),
     row(NodeKind::Literal, "literal", "FILE", Reads::Nothing),
     row(NodeKind::File, "file", "OWN", Reads::Nothing),
     row(NodeKind::Tree, "tree", "TREE", Reads::ForSlice),
     row(NodeKind::Member, "member", "MEMBER", Reads::ForOne),
+    row(NodeKind::Sweep, "sweep", "SWEEP", Reads::ForSlice),
+    row(NodeKind::Points, "points", "POINTS", Reads::Nothing),
 ];
 
 const fn row(
@@ -90,6 +96,8 @@ impl NodeKind {
             Self::File => &SPELLINGS[3],
             Self::Tree => &SPELLINGS[4],
             Self::Member => &SPELLINGS[5],
+            Self::Sweep => &SPELLINGS[6],
+            Self::Points => &SPELLINGS[7],
         }
     }
 
@@ -141,6 +149,8 @@ impl NodeKind {
             Self::File => text.parse::<TaskPath>()?.into(),
             Self::Tree => text.parse::<TreeName>()?.into(),
             Self::Member => text.parse::<MemberPath>()?.into(),
+            // A label, for humans.
+            Self::Sweep | Self::Points => text.to_owned(),
         };
         Ok(String::into_boxed_str(value))
     }
@@ -230,7 +240,7 @@ mod tests {
         }
         assert_eq!(
             NodeKind::words().collect::<Vec<_>>(),
-            ["INPUT", "FILE", "OWN", "TREE", "MEMBER"]
+            ["INPUT", "FILE", "OWN", "TREE", "MEMBER", "SWEEP", "POINTS"]
         );
     }
 }

@@ -164,6 +164,11 @@ fn without_inputs(task: &Task, id: NodeId) -> ExpressionNode {
             (NodeKind::Tree, task.trees[tree.index()].name.as_str(), Some(outputs))
         }
         Node::Member { path, .. } => (NodeKind::Member, path.as_str(), None),
+        Node::Bound(name) => (NodeKind::Input, task.bound[name.index()].as_str(), None),
+        Node::Points(points) => (NodeKind::Points, &*task.sweeps[points.index()].label, None),
+        Node::Sweep { sweep, outputs, .. } => {
+            (NodeKind::Sweep, &*task.sweeps[sweep.index()].label, Some(outputs))
+        }
     };
     ExpressionNode { kind, value: value.into(), inputs: Vec::new(), outputs: outputs.cloned() }
 }

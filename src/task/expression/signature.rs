@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{Expression, ExpressionNode, NodeKind};
+use crate::task::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS};
 use crate::task::workflow::{MEMBER_INPUTS, NodeId, TREE_INPUTS, TREE_OUTPUTS};
 
 /// The inputs and outputs of a computation, as far as they are known.
@@ -64,7 +65,12 @@ pub(super) fn signature<'a>(
             let inputs = Some(MEMBER_INPUTS.map(str::to_owned).into());
             Some(Cow::Owned(Signature { inputs, outputs: Some(1) }))
         }
-        NodeKind::Input | NodeKind::Literal | NodeKind::File => None,
+        NodeKind::Sweep => {
+            let inputs = SWEEP_INPUTS.iter().take(node.inputs.len());
+            let inputs = Some(inputs.map(|name| (*name).to_owned()).collect());
+            Some(Cow::Owned(Signature { inputs, outputs: Some(SWEEP_OUTPUTS.len()) }))
+        }
+        NodeKind::Input | NodeKind::Literal | NodeKind::File | NodeKind::Points => None,
     }
 }
 

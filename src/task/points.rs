@@ -1,20 +1,21 @@
-//! SweepPoints: a text for each column.
+//! The points of a sweep: a text for each column.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 /// A sequence of points, all with the same columns.
 ///
 /// The texts of a column are kept once, as its levels, in the order in which they appear. A point is a row of
 /// their numbers: a million points of five columns take 20 MB, beside the texts. There is at least one column if there is a point.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SweepPoints {
-    pub(super) names: Vec<String>,
+    pub(crate) names: Vec<String>,
     /// The texts of each column.
-    pub(super) levels: Vec<Vec<Arc<str>>>,
+    pub(crate) levels: Vec<Vec<Arc<str>>>,
     /// The numbers of all levels, point by point.
-    pub(super) rows: Vec<u32>,
+    pub(crate) rows: Vec<u32>,
 }
 
 /// A point of [`SweepPoints`].
@@ -64,6 +65,15 @@ impl SweepPoints {
         (number < self.len()).then(|| SweepPoint { points: self, row: self.row(number) })
     }
 
+    /// The point with this number, counted from zero.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such point.
+    pub fn at(&self, number: usize) -> SweepPoint<'_> {
+        SweepPoint { points: self, row: self.row(number) }
+    }
+
     /// Writes each point as a JSON object in a line, without white space.
     ///
     /// All values are strings, also those that were numbers: a text is identity, and the bytes of a row do not depend on
@@ -85,11 +95,11 @@ impl SweepPoints {
         Ok(())
     }
 
-    pub(super) fn rows(&self) -> impl ExactSizeIterator<Item = &[u32]> {
+    pub(crate) fn rows(&self) -> impl ExactSizeIterator<Item = &[u32]> {
         self.rows.chunks_exact(self.width())
     }
 
-    pub(super) fn row(&self, number: usize) -> &[u32] {
+    pub(crate) fn row(&self, number: usize) -> &[u32] {
         let begin = number * self.width();
         &self.rows[begin..begin + self.width()]
     }
@@ -101,7 +111,7 @@ impl SweepPoints {
 }
 
 /// Returns the text before each field of an object.
-pub(super) fn separators() -> impl Iterator<Item = &'static [u8]> {
+pub(crate) fn separators() -> impl Iterator<Item = &'static [u8]> {
     std::iter::once(&b"{"[..]).chain(std::iter::repeat(&b","[..]))
 }
 
@@ -132,30 +142,5 @@ impl<'a> SweepPoint<'a> {
             .zip(&self.points.levels)
             .zip(self.row)
             .map(|((name, levels), level)| (name, &levels[*level as usize]))
-    }
-}
-
-/// The levels of a column that is being read.
-#[derive(Default)]
-pub(super) struct Interner {
-    known: HashMap<Arc<str>, u32>,
-    levels: Vec<Arc<str>>,
-}
-
-impl Interner {
-    /// Returns the number of a text.
-    pub(super) fn number(&mut self, text: &str) -> u32 {
-        if let Some(number) = self.known.get(text) {
-            return *number;
-        }
-        // A sheet of 1 GiB has fewer texts than there are numbers.
-        let (number, text) = (self.levels.len() as u32, Arc::<str>::from(text));
-        self.levels.push(Arc::clone(&text));
-        self.known.insert(text, number);
-        number
-    }
-
-    pub(super) fn into_levels(self) -> Vec<Arc<str>> {
-        self.levels
     }
 }

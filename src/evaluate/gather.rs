@@ -1,0 +1,337 @@
+//! Gathering a sweep: its table is made when each point has ended, and kept under the name that its recipe decides.
+
+use std::collections::HashSet;
+use std::fs;
+use std::sync::Arc;
+
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+
+use super::step::CallStep;
+use super::{CallError, Evaluation, Evaluator, Outcome};
+use crate::digest::Digest;
+use crate::expand::{self, PointOutput, PointOutputs, ProductFault, SheetFormat, SheetProblem};
+use crate::plan::{CallId, Derivation, Operation, PlannedSweep, PointsFault, Source, SweepRows};
+use crate::storage::records::{Published, Recipe, RecipeHeader, RecipeWriter, Stamp};
+use crate::storage::{
+    FoundTable, InputSource, Outputs, ResultName, StorageError, Stored, TableDirectory,
+};
+use crate::task::sweep::{Sweep, TableColumn};
+
+/// Why the computed points of a sweep cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PointsError {
+    /// The sheet is wrong.
+    #[error("the points cannot be used: {}", problems(.0))]
+    Sheet(Vec<SheetProblem>),
+    /// The points do not fit the sweep.
+    #[error(transparent)]
+    Fault(#[from] PointsFault),
+    /// They are a directory.
+    #[error("the points cannot be used: they are a directory")]
+    Directory,
+}
+
+impl PointsError {
+    /// Advice for the user, unless it is obvious.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Sheet(problems) => problems.first()?.fault.hint().map(str::to_owned),
+            Self::Fault(PointsFault::NoColumn { nearest: Some(name), .. }) => {
+                Some(format!("did you mean {name:?}?"))
+            }
+            Self::Fault(PointsFault::NoColumn { nearest: None, .. }) => {
+                Some("list the columns that are bound in the file names of the sweep".to_owned())
+            }
+            Self::Fault(PointsFault::Product(faults)) => faults.first().map(ProductFault::hint),
+            Self::Directory => {
+                Some("give it one file of it, with a node of kind member".to_owned())
+            }
+        }
+    }
+}
+
+fn problems(problems: &[SheetProblem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// The state of a point that has ended.
+enum PointState {
+    /// Its outputs are known.
+    Ok(Vec<Stored>),
+    /// It failed in a way that would come again.
+    Failed,
+}
+
+impl<'a> Evaluator<'a> {
+    /// Gathers a sweep whose points have ended, or learns its points.
+    pub(super) fn gather(&self, id: CallId, sweep: &PlannedSweep) -> CallStep<'a> {
+        let Some(rows) = sweep.rows() else { return self.points(id) };
+        let rules = &self.evaluation.task.sweeps[sweep.sweep.index()];
+        let states = match self.states(rules, rows) {
+            Ok(states) => states,
+            Err(outcome) => return CallStep::Ended(outcome),
+        };
+        let made = self.table(sweep, rules, (rows, &states));
+        CallStep::Ended(made.unwrap_or_else(|(name, error)| Outcome::failed(name, error)))
+    }
+
+    /// The state of each point, or the outcome of the sweep if one is not over, or failed.
+    fn states(&self, rules: &Sweep, rows: &SweepRows) -> Result<Vec<PointState>, Outcome> {
+        let evaluation = self.evaluation;
+        let mut states = Vec::with_capacity(rows.points.len());
+        let mut first = None;
+        for (_, sources) in rows.iter() {
+            let derived = evaluation.derive(sources.iter().copied(), self.execution.is_some());
+            if let Err(error) = &derived
+                && error.is_interrupted()
+            {
+                return Err(Outcome::Interrupted(ResultName::unknown_table()));
+            }
+            let state: Option<Vec<_>> = sources.iter().map(|it| evaluation.value(*it)).collect();
+            match state {
+                Some(values) => states.push(PointState::Ok(values)),
+                None if rules.allow_failed && evaluation.has_failed(sources) => {
+                    states.push(PointState::Failed);
+                }
+                None => drop(first.get_or_insert((sources, derived))),
+            }
+        }
+        let Some((sources, derived)) = first else { return Ok(states) };
+        let name = ResultName::unknown_table();
+        Err(match (self.execution, derived) {
+            (Some(_), _) if self.awaits_interrupted(sources) => Outcome::Interrupted(name),
+            (_, Err(error)) => Outcome::failed(name, error),
+            (Some(_), Ok(())) => Outcome::Blocked(name),
+            (None, Ok(())) => Outcome::Missing(name, None),
+        })
+    }
+
+    /// Finds the table of a sweep, or makes it.
+    fn table(
+        &self,
+        sweep: &PlannedSweep,
+        rules: &Sweep,
+        (rows, states): (&SweepRows, &[PointState]),
+    ) -> Result<Outcome, (ResultName, CallError)> {
+        let tables = self.evaluation.storage.tables();
+        let recipe = self.recipe(sweep, rules, (rows, states));
+        let unknown = ResultName::unknown_table;
+        let name = match tables.find(&recipe, sweep.with_directory) {
+            Ok(FoundTable::Hit(outputs)) => return Ok(Outcome::Reused(outputs)),
+            Ok(FoundTable::Absent { name, .. }) => name,
+            Err(error) => return Err((unknown(), error.into())),
+        };
+        let failed = |error: CallError| (name.clone(), error);
+        let points: Vec<_> = states.iter().zip(rows.iter()).collect();
+        let outputs = points.par_iter().map(|(state, (_, it))| self.outputs(rules, state, it));
+        let outputs = outputs.collect::<Result<Vec<_>, CallError>>().map_err(failed)?;
+        let table = expand::gather(&rows.points, &outputs, &rules.columns, rules.allow_failed);
+        let table = table.map_err(|fault| failed(fault.into()))?;
+        let directory = sweep.with_directory.then(|| self.directory(sweep, rows, states));
+        let foreseen = || -> Result<Outcome, StorageError> {
+            let directory = directory.as_ref().map(|it| tables.directory_digest(it)).transpose()?;
+            let published = |digest| Published { digest, stamp: Stamp::Modified(0) };
+            let files = [Digest::of(&table)].into_iter().chain(directory).map(published);
+            Ok(Outcome::Foreseen(Outputs { name: name.clone(), files: files.collect() }))
+        };
+        let made = match self.execution {
+            None => foreseen(),
+            Some(_) => match tables.publish(&recipe, &table, directory.as_ref()) {
+                Err(error) if error.is_read_only() => foreseen(),
+                published => published.map(Outcome::Executed),
+            },
+        };
+        made.map_err(|error| failed(error.into()))
+    }
+
+    /// What the table is made of: the same recipe makes the same table.
+    fn recipe(
+        &self,
+        sweep: &PlannedSweep,
+        rules: &Sweep,
+        (rows, states): (&SweepRows, &[PointState]),
+    ) -> Recipe {
+        let names = self.evaluation.body_outputs(sweep);
+        let line = |it: &TableColumn| format!("{:02} {}", it.output, it.shape.text());
+        let mut recipe = RecipeWriter::begin(&RecipeHeader {
+            columns: rules.columns.iter().map(line).collect(),
+            allow_failed: rules.allow_failed,
+            names: rows.points.names().to_vec(),
+            outputs: names,
+        });
+        for (point, state) in rows.points.iter().zip(states) {
+            let texts = point.values().map(|(_, text)| text.as_ref());
+            match state {
+                PointState::Ok(values) => {
+                    recipe.row(texts, values.iter().map(|it| (it.name.as_str(), &it.digest)));
+                }
+                PointState::Failed => recipe.failed_row(texts),
+            }
+        }
+        recipe.finish()
+    }
+
+    /// Reads the outputs of a point that the table shows.
+    fn outputs(
+        &self,
+        rules: &Sweep,
+        state: &PointState,
+        sources: &[Source],
+    ) -> Result<PointOutputs, CallError> {
+        let PointState::Ok(values) = state else { return Ok(None) };
+        let output = |(number, (value, source)): (usize, (&Stored, &Source))| {
+            let digest = &value.digest;
+            let is_read = !digest.is_directory()
+                && expand::needs_contents(&rules.columns, number as u8, digest.size);
+            let contents = match is_read {
+                true => self.evaluation.contents(*source)?,
+                false => None,
+            };
+            Ok(PointOutput { contents, hash: digest.sha1.full() })
+        };
+        values.iter().zip(sources).enumerate().map(output).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// The directory of all outputs: `KEY=VALUE/KEY=VALUE/OUTPUT`.
+    fn directory(
+        &self,
+        sweep: &PlannedSweep,
+        rows: &SweepRows,
+        states: &[PointState],
+    ) -> TableDirectory {
+        let names = self.evaluation.body_outputs(sweep);
+        let mut members = Vec::new();
+        for (point, state) in rows.points.iter().zip(states) {
+            let PointState::Ok(values) = state else { continue };
+            let place = expand::point_path(point.values());
+            for (name, value) in names.iter().zip(values) {
+                members.push((format!("{place}/{}", expand::path_part(name)), value.clone()));
+            }
+        }
+        let mut points = Vec::new();
+        // Writing to memory never fails.
+        drop(rows.points.write_ndjson(&mut points));
+        TableDirectory { points, members }
+    }
+
+    /// Reads the computed points of a sweep.
+    fn points(&self, id: CallId) -> CallStep<'a> {
+        let Evaluation { plan, .. } = self.evaluation;
+        let sources = plan.inputs(id);
+        let inputs = self.inputs(sources, ResultName::unknown_table);
+        let source = match (inputs, sources) {
+            (Err(outcome), _) => return CallStep::Ended(outcome),
+            (Ok(_), [source]) => *source,
+            (Ok(_), _) => return CallStep::Ended(Outcome::Blocked(ResultName::unknown_table())),
+        };
+        let failed =
+            |error: CallError| CallStep::Ended(Outcome::failed(ResultName::unknown_table(), error));
+        if self.evaluation.digest(source).is_some_and(|digest| digest.is_directory()) {
+            return failed(PointsError::Directory.into());
+        }
+        let contents = match self.evaluation.contents(source) {
+            Ok(Some(contents)) => contents,
+            Ok(None) => {
+                return CallStep::Ended(Outcome::Missing(ResultName::unknown_table(), None));
+            }
+            Err(error) => return failed(error),
+        };
+        match expand::read(SheetFormat::of(&contents), &contents) {
+            Ok(points) => CallStep::Expand(points),
+            Err(problems) => failed(PointsError::Sheet(problems).into()),
+        }
+    }
+
+    /// The outcome of a sweep whose points do not fit it.
+    pub(super) fn no_points(&self, fault: PointsFault) -> Outcome {
+        Outcome::failed(ResultName::unknown_table(), PointsError::from(fault))
+    }
+}
+
+impl Evaluation {
+    /// The names of the outputs that the body of a sweep passes up.
+    pub fn body_outputs(&self, sweep: &PlannedSweep) -> Vec<String> {
+        let node = &self.task.workflow[sweep.body];
+        let names = node.made(&self.task);
+        node.numbers().map(|number| names[usize::from(number)].clone()).collect()
+    }
+
+    /// A source's value, as it is or would be in the storage.
+    fn value(&self, source: Source) -> Option<Stored> {
+        self.stored(source).or_else(|| {
+            let (name, digest) = (self.name(source)?, self.digest(source)?);
+            Some(Stored { name, digest, stamp: Stamp::Modified(0) })
+        })
+    }
+
+    /// Reads the contents of a file; `None` if it is not there, and it is not known what it would be.
+    fn contents(&self, source: Source) -> Result<Option<Vec<u8>>, CallError> {
+        let read = |source: &InputSource| match source {
+            InputSource::Bytes(contents) => Ok(contents.clone()),
+            InputSource::File(path) => fs::read(path).map_err(|source| StorageError::Io {
+                doing: "read",
+                path: path.clone(),
+                source,
+            }),
+        };
+        let Some(file) = self.stored(source) else {
+            let known = match source {
+                Source::Input(id) => self.files.given[id.index()]
+                    .as_ref()
+                    .or_else(|| {
+                        self.files.own_sources[self.task.defaults[id.index()]?.index()].as_ref()
+                    })
+                    .cloned(),
+                Source::File(id) => self.files.own_sources[id.index()].clone(),
+                Source::Derived { value, .. } => match &self.plan.value(value).how {
+                    Derivation::Tree(..) | Derivation::Member(_) | Derivation::Literal(_) => None,
+                    how => Some(self.written_source(how).map_err(Arc::new)?),
+                },
+                Source::Literal(_) | Source::Output { .. } => None,
+            };
+            return Ok(known.as_ref().map(read).transpose()?);
+        };
+        let path = self.storage.path(&file.name);
+        let contents = read(&InputSource::File(path.clone()))?;
+        match Digest::of(&contents) == file.digest {
+            true => Ok(Some(contents)),
+            false => Err(StorageError::Changed(path).into()),
+        }
+    }
+
+    /// Whether outputs are missing only because calls failed in a way that would come again: they ended with an exit
+    /// status, or read a member that is not there.
+    fn has_failed(&self, sources: &[Source]) -> bool {
+        let mut waiting: Vec<Source> = sources.to_vec();
+        let mut seen = HashSet::new();
+        let mut has_failed = false;
+        while let Some(source) = waiting.pop() {
+            if self.digest(source).is_some() {
+                continue;
+            }
+            match self.plan.awaited(source) {
+                Some(call) if seen.insert(call) => match self.outcome(call) {
+                    Some(Outcome::Failed { error, .. }) if error.would_recur() => has_failed = true,
+                    Some(Outcome::Blocked(_)) => waiting.extend(self.plan.inputs(call)),
+                    // A derived value of known outputs, such as a member that is not there.
+                    Some(outcome) if outcome.known().is_some() => has_failed = true,
+                    _ => return false,
+                },
+                Some(_) => {}
+                None => return false,
+            }
+        }
+        has_failed
+    }
+
+    /// Whether a call gathers a sweep of which points have failed.
+    pub fn has_failed_rows(&self) -> bool {
+        self.plan.calls().any(|(id, planned)| {
+            let Operation::Sweep(sweep) = planned.operation else { return false };
+            let is_made = self.outcome(id).is_some_and(|it| it.known().is_some());
+            let rows = self.plan.sweep(sweep).rows();
+            is_made
+                && rows.is_some_and(|rows| rows.sources.iter().any(|it| self.digest(*it).is_none()))
+        })
+    }
+}

@@ -1,0 +1,252 @@
+//! The table of a sweep: which columns it has, and what outputs become in them.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use serde_json::value::RawValue;
+
+use super::json;
+use super::table::{STATUS, TableCell, write_table};
+use crate::task::points::SweepPoints;
+use crate::task::sweep::{ColumnShape, TableColumn};
+
+/// An output of the body of a sweep at a point.
+#[derive(Clone, Debug)]
+pub struct PointOutput {
+    /// Its contents. They may be left out (`None`) where [`needs_contents`] says so.
+    pub contents: Option<Vec<u8>>,
+    /// Its hash, as it is written in the table.
+    pub hash: String,
+}
+
+/// The outputs of the body of a sweep at a point; `None` if it failed.
+pub type PointOutputs = Option<Vec<PointOutput>>;
+
+/// Why outputs cannot be rows of a table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TableFault {
+    /// An output that should be JSON is none.
+    #[error("output {output:02} at {point}: {what}")]
+    Json {
+        /// The number of the output.
+        output: u8,
+        /// The point, as in `threads=8 size=10`.
+        point: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Two columns have one name.
+    #[error("the table has two columns {0:?}")]
+    SameColumn(String),
+}
+
+impl TableFault {
+    /// A hint for the user.
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::Json { .. } => "let exec write one JSON object, or one object a line for **",
+            Self::SameColumn(_) => "name the columns in the file columns of the sweep",
+        }
+    }
+}
+
+/// Whether an output of this size is read to make these columns.
+pub fn needs_contents(columns: &[TableColumn], output: u8, size: u64) -> bool {
+    let mut shapes = columns.iter().filter(|it| it.output == output).map(|it| &it.shape);
+    shapes.any(|shape| match shape {
+        ColumnShape::One(_) => size <= super::MAX_CELL as u64 + 1,
+        ColumnShape::Fields | ColumnShape::Rows => true,
+    })
+}
+
+/// A point in words: `threads=8 size=10`.
+pub fn point_title<'a, T: AsRef<str>>(values: impl Iterator<Item = (&'a str, T)>) -> String {
+    let values = values.map(|(name, text)| match text.as_ref() {
+        "" => format!("{name}=\"\""),
+        text => format!("{name}={text}"),
+    });
+    values.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the table of a sweep, as NDJSON: its points with their outputs, in the order of the points. With
+/// `allow_failed`, the last column is the status.
+///
+/// The bytes depend on nothing but the arguments.
+///
+/// # Errors
+///
+/// Fails if an output has no such columns, or two columns have one name.
+pub fn gather(
+    points: &SweepPoints,
+    outputs: &[PointOutputs],
+    columns: &[TableColumn],
+    allow_failed: bool,
+) -> Result<Vec<u8>, TableFault> {
+    debug_assert_eq!(points.len(), outputs.len(), "each point has outputs, or failed");
+    let parsed = parse(points, outputs, columns)?;
+    let names = names(points, columns, &parsed, allow_failed)?;
+    let mut rows = Vec::with_capacity(points.len());
+    for (number, (point, outputs)) in points.iter().zip(outputs).enumerate() {
+        let of_point = || point.values().map(|(_, text)| TableCell::Text(text));
+        let status = |text| allow_failed.then_some(TableCell::Text(text));
+        let Some(outputs) = outputs else {
+            let mut row: Vec<_> = of_point().collect();
+            row.resize(names.all.len() - usize::from(allow_failed), TableCell::Null);
+            row.extend(status("failed"));
+            rows.push(row);
+            continue;
+        };
+        let objects = parsed.rows.as_ref().map(|rows| &rows.objects[number]);
+        let count = objects.map_or(1, Vec::len);
+        for row_of_point in 0..count {
+            let mut row: Vec<_> = of_point().collect();
+            for (column, names) in columns.iter().zip(&names.fields) {
+                match &column.shape {
+                    ColumnShape::One(_) => {
+                        let PointOutput { contents, hash } = &outputs[usize::from(column.output)];
+                        row.push(TableCell::Result { contents: contents.as_deref(), hash });
+                    }
+                    ColumnShape::Fields => {
+                        let fields = &parsed.fields[&column.output].objects[number][0];
+                        row.extend(names.iter().map(|name| cell(fields, name)));
+                    }
+                    ColumnShape::Rows => {
+                        let fields = objects.map(|objects| &objects[row_of_point]);
+                        let cells =
+                            |name: &String| fields.map_or(TableCell::Null, |it| cell(it, name));
+                        row.extend(names.iter().map(cells));
+                    }
+                }
+            }
+            row.extend(status("ok"));
+            rows.push(row);
+        }
+    }
+    let mut table = Vec::new();
+    // Writing to memory never fails.
+    drop(write_table(&names.all, &rows, &mut table));
+    Ok(table)
+}
+
+/// The names of all columns, and of those that each rule makes.
+struct ColumnNames {
+    all: Vec<String>,
+    fields: Vec<Vec<String>>,
+}
+
+fn names(
+    points: &SweepPoints,
+    columns: &[TableColumn],
+    parsed: &ParsedOutputs<'_>,
+    allow_failed: bool,
+) -> Result<ColumnNames, TableFault> {
+    let fields: Vec<Vec<String>> = columns
+        .iter()
+        .map(|column| match &column.shape {
+            ColumnShape::One(name) => vec![name.to_string()],
+            ColumnShape::Fields => parsed.fields[&column.output].names.clone(),
+            ColumnShape::Rows => {
+                parsed.rows.as_ref().map(|it| it.names.clone()).unwrap_or_default()
+            }
+        })
+        .collect();
+    let status = allow_failed.then(|| STATUS.to_owned());
+    let all = points.names().iter().chain(fields.iter().flatten()).cloned().chain(status);
+    let all: Vec<String> = all.collect();
+    let mut seen = HashSet::new();
+    match all.iter().find(|name| !seen.insert(*name)) {
+        Some(name) => Err(TableFault::SameColumn(name.clone())),
+        None => Ok(ColumnNames { all, fields }),
+    }
+}
+
+/// The fields of an object by their names. Null is none.
+type ObjectFields<'a> = HashMap<Cow<'a, str>, Cow<'a, str>>;
+
+/// The objects of an output at each point; none where that failed.
+#[derive(Default)]
+struct ParsedOutput<'a> {
+    /// The names of all fields, in the order of their appearance.
+    names: Vec<String>,
+    objects: Vec<Vec<ObjectFields<'a>>>,
+}
+
+/// The outputs that are JSON.
+#[derive(Default)]
+struct ParsedOutputs<'a> {
+    /// Those with an object each, by number.
+    fields: HashMap<u8, ParsedOutput<'a>>,
+    /// The one that gives rows.
+    rows: Option<ParsedOutput<'a>>,
+}
+
+fn parse<'a>(
+    points: &SweepPoints,
+    outputs: &'a [PointOutputs],
+    columns: &[TableColumn],
+) -> Result<ParsedOutputs<'a>, TableFault> {
+    let mut parsed = ParsedOutputs::default();
+    for TableColumn { output, shape } in columns {
+        let is_rows = *shape == ColumnShape::Rows;
+        if !is_rows && *shape != ColumnShape::Fields {
+            continue;
+        }
+        let mut all = ParsedOutput::default();
+        let mut seen = HashSet::new();
+        for (point, outputs) in points.iter().zip(outputs) {
+            let Some(outputs) = outputs else {
+                all.objects.push(Vec::new());
+                continue;
+            };
+            let fault = |what: String| {
+                let point = point_title(point.values());
+                TableFault::Json { output: *output, point, what }
+            };
+            let contents = outputs[usize::from(*output)].contents.as_deref();
+            let contents = contents.ok_or_else(|| fault("it is no file".to_owned()))?;
+            let lines: Vec<&[u8]> = match is_rows {
+                true => contents.split(|byte| *byte == b'\n').collect(),
+                false => vec![contents],
+            };
+            let mut objects = Vec::new();
+            for (number, line) in (1..).zip(lines) {
+                if is_rows && line.trim_ascii().is_empty() {
+                    continue;
+                }
+                let place = |fault: &str| match is_rows {
+                    true => format!("line {number}: {fault}"),
+                    false => fault.to_owned(),
+                };
+                let fields = json::fields(line).map_err(|it| fault(place(&it.to_string())))?;
+                let mut object = ObjectFields::new();
+                for (name, value) in fields {
+                    if seen.insert(name.clone()) {
+                        all.names.push(name.to_string());
+                    }
+                    let text = text(value).map_err(|it| fault(place(&it)))?;
+                    object.extend(text.map(|text| (name, text)));
+                }
+                objects.push(object);
+            }
+            all.objects.push(objects);
+        }
+        match is_rows {
+            true => parsed.rows = Some(all),
+            false => drop(parsed.fields.insert(*output, all)),
+        }
+    }
+    Ok(parsed)
+}
+
+/// The text of a value: a string, or how it is spelled; `None` for null.
+fn text(value: &RawValue) -> Result<Option<Cow<'_, str>>, String> {
+    match value.get().as_bytes().first() {
+        Some(b'n') => Ok(None),
+        Some(b'"') => json::text(value).map(Some).map_err(|fault| fault.to_string()),
+        _ => Ok(Some(Cow::Borrowed(value.get()))),
+    }
+}
+
+fn cell<'a>(fields: &'a ObjectFields<'_>, name: &str) -> TableCell<'a> {
+    fields.get(name).map_or(TableCell::Null, |text| TableCell::Text(text))
+}

@@ -1,0 +1,290 @@
+//! From a task to its unique calls, leaves first.
+//!
+//! A call is planned by where its inputs come from; what they contain is not known yet. Two nodes
+//! of a computation with the same sources are one call, whatever they are called and whichever
+//! outputs they pass up. The body of a sweep is planned for each point. Where its points are computed, a plan
+//! grows as soon as they are known. Pure: reads nothing, and its time is linear in nodes plus edges, for each point.
+
+mod planner;
+mod sweep;
+
+use std::sync::{Mutex, PoisonError};
+
+use self::planner::Planner;
+pub use self::planner::{Derivation, WrongValue};
+pub use self::sweep::{PlannedSweep, PlannedSweepId, PointsFault, SweepRows};
+use crate::task::ids::ids;
+use crate::task::name::StorageName;
+use crate::task::points::SweepPoints;
+use crate::task::workflow::{
+    ComputationId, InputId, NodeId, Task, TaskFileId, TaskTreeId, Workflow,
+};
+
+ids! {
+    /// A call of a [`Plan`].
+    CallId
+    /// A literal of a [`Plan`].
+    LiteralId
+    /// A derived value of a [`Plan`].
+    DerivedId
+}
+
+/// The source of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// An input of the task.
+    Input(InputId),
+    /// A file that is in the storage.
+    Literal(LiteralId),
+    /// A file of the task itself.
+    File(TaskFileId),
+    /// An output of a call.
+    Output {
+        /// The call.
+        call: CallId,
+        /// The number of the output.
+        number: u8,
+    },
+    /// A value that is derived without a call.
+    Derived {
+        /// The value.
+        value: DerivedId,
+        /// 0; or 1 for the id of the commit of a Git tree.
+        number: u8,
+    },
+}
+
+/// A value that is derived without a call, once that from which it is derived is known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Derived {
+    /// How it is derived.
+    pub how: Derivation,
+    /// The source that it is derived from: the revision of a tree, unless it is the recorded one, or the
+    /// directory of a member.
+    pub from: Option<Source>,
+}
+
+/// What makes the outputs of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// A computation, which is executed.
+    Computation(ComputationId),
+    /// A sweep, which gathers the outputs of its body at each point.
+    Sweep(PlannedSweepId),
+}
+
+/// An operation, the sources of its inputs, and where it is in the workflow.
+#[derive(Debug)]
+pub struct Planned {
+    /// What makes its outputs.
+    pub operation: Operation,
+    /// The sources of the inputs of a computation, in order. For a sweep, that of its points if they are computed.
+    pub inputs: Box<[Source]>,
+    /// The first node that is this call.
+    pub node: NodeId,
+    /// The first point of a sweep at which it occurs, if it depends on one.
+    pub point: Option<PointOfSweep>,
+}
+
+/// A point of a planned sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PointOfSweep {
+    /// The sweep.
+    pub sweep: PlannedSweepId,
+    /// The number of the point, counted from zero.
+    pub row: u32,
+}
+
+/// A node of the workflow in the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// The node takes its files from a call.
+    Call(CallId),
+    /// The node is a file that exists before any call.
+    Leaf(Source),
+    /// The node has derived values.
+    Derived(DerivedId),
+    /// The node depends on names that a sweep binds: it is another step at each point.
+    PerPoint,
+}
+
+/// The unique calls of a task, each after those that it reads from; but calls that were added when the points of a sweep
+/// were known are after the call of that sweep.
+#[derive(Debug)]
+pub struct Plan {
+    calls: boxcar::Vec<Planned>,
+    derived: boxcar::Vec<Derived>,
+    sweeps: boxcar::Vec<PlannedSweep>,
+    literals: Vec<StorageName>,
+    steps: Vec<Step>,
+    outputs: Vec<Source>,
+    /// What is needed to add calls.
+    planner: Mutex<Planner>,
+}
+
+impl Plan {
+    /// Plans the evaluation of a task.
+    pub fn new(task: &Task) -> Self {
+        let (calls, derived, sweeps) = Default::default();
+        let mut plan = Self {
+            calls,
+            derived,
+            sweeps,
+            literals: Vec::new(),
+            steps: Vec::new(),
+            outputs: Vec::new(),
+            planner: Mutex::default(),
+        };
+        let mut planner = Planner::new(task);
+        planner.plan(task, &plan);
+        planner.sources(&task.workflow, task.workflow.root(), &mut plan.outputs);
+        plan.literals = planner.take_literals();
+        plan.steps = planner.steps();
+        plan.planner = Mutex::new(planner);
+        plan
+    }
+
+    /// Adds the calls of a sweep whose points were computed. They are those from the number of calls before on.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the points do not fit the rules of the sweep.
+    pub fn expand(
+        &self,
+        task: &Task,
+        sweep: PlannedSweepId,
+        points: SweepPoints,
+    ) -> Result<(), PointsFault> {
+        let mut planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
+        planner.expand(task, self, sweep, points)
+    }
+
+    /// All calls.
+    pub fn calls(&self) -> impl ExactSizeIterator<Item = (CallId, &Planned)> {
+        (0..self.calls.count()).map(|at| (CallId::at(at), &self.calls[at]))
+    }
+
+    /// Whether there are sweeps whose points are not known yet, so that calls may be added.
+    pub fn grows(&self) -> bool {
+        self.sweeps.iter().any(|(_, sweep)| sweep.rows().is_none())
+    }
+
+    /// The call with this id.
+    pub fn call(&self, id: CallId) -> &Planned {
+        &self.calls[id.index()]
+    }
+
+    /// The sources that a call reads: for a sweep, the outputs of its body at each point, or the points as long as these are
+    /// not known.
+    pub fn inputs(&self, id: CallId) -> &[Source] {
+        let Planned { operation, inputs, .. } = self.call(id);
+        match operation {
+            Operation::Sweep(sweep) => {
+                self.sweep(*sweep).rows().map_or(inputs, |rows| &rows.sources)
+            }
+            Operation::Computation(_) => inputs,
+        }
+    }
+
+    /// The sweep with this id.
+    pub fn sweep(&self, id: PlannedSweepId) -> &PlannedSweep {
+        &self.sweeps[id.index()]
+    }
+
+    /// The sweep that a call gathers, if it does.
+    pub fn gathered(&self, id: CallId) -> Option<&PlannedSweep> {
+        match self.call(id).operation {
+            Operation::Sweep(sweep) => Some(self.sweep(sweep)),
+            Operation::Computation(_) => None,
+        }
+    }
+
+    /// The computation of a call, unless that gathers a table.
+    pub fn computation(&self, id: CallId) -> Option<ComputationId> {
+        match self.call(id).operation {
+            Operation::Computation(computation) => Some(computation),
+            Operation::Sweep(_) => None,
+        }
+    }
+
+    /// The files that are expected to be in the storage.
+    pub fn literals(&self) -> &[StorageName] {
+        &self.literals
+    }
+
+    /// The derived values, each after those that it is derived from.
+    pub fn derived(&self) -> impl ExactSizeIterator<Item = (DerivedId, &Derived)> {
+        (0..self.derived.count()).map(|at| (DerivedId::at(at), &self.derived[at]))
+    }
+
+    /// The derived value with this id.
+    pub fn value(&self, id: DerivedId) -> &Derived {
+        &self.derived[id.index()]
+    }
+
+    /// The Git tree that a derived value is, if it is one.
+    pub fn tree(&self, id: DerivedId) -> Option<TaskTreeId> {
+        match self.value(id).how {
+            Derivation::Tree(tree, _) => Some(tree),
+            _ => None,
+        }
+    }
+
+    /// The source itself; or the directory that it is a member of, and the path in that.
+    pub fn whole(&self, mut source: Source) -> (Source, Option<String>) {
+        let mut path: Option<String> = None;
+        while let Source::Derived { value, .. } = source
+            && let Derived { how: Derivation::Member(inner), from: Some(from) } = self.value(value)
+        {
+            path = Some(path.map_or_else(|| inner.to_string(), |path| format!("{inner}/{path}")));
+            source = *from;
+        }
+        (source, path)
+    }
+
+    /// The call that must end before a source is known, if there is one.
+    pub fn awaited(&self, source: Source) -> Option<CallId> {
+        match self.origin(source) {
+            Source::Output { call, .. } => Some(call),
+            _ => None,
+        }
+    }
+
+    /// The source that decides when this one is known: what it is derived from in the end.
+    pub fn origin(&self, mut source: Source) -> Source {
+        while let Source::Derived { value, .. } = source
+            && let Some(from) = self.value(value).from
+        {
+            source = from;
+        }
+        source
+    }
+
+    /// The step of a node of the workflow.
+    pub fn step(&self, node: NodeId) -> Step {
+        self.steps[node.index()]
+    }
+
+    /// The sources of the outputs of the workflow.
+    pub fn outputs(&self) -> &[Source] {
+        &self.outputs
+    }
+}
+
+/// Adds the sources of the files that a planned node passes up.
+fn add_sources(workflow: &Workflow, node: NodeId, step: Step, sources: &mut Vec<Source>) {
+    let node = &workflow[node];
+    match step {
+        Step::Call(call) => {
+            sources.extend(node.numbers().map(|number| Source::Output { call, number }));
+        }
+        Step::Derived(value) => {
+            sources.extend(node.numbers().map(|number| Source::Derived { value, number }));
+        }
+        Step::Leaf(source) => sources.push(source),
+        Step::PerPoint => debug_assert!(false, "a node is planned before those that read it"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

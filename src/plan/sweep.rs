@@ -1,0 +1,262 @@
+//! Planning sweeps: their bodies at each point, in the order of execution.
+
+use std::mem;
+use std::sync::{Arc, OnceLock};
+
+use super::planner::{Planner, point};
+use super::{CallId, Operation, Plan, Source};
+use crate::expand::{self, ProductFault, REPLICATE};
+use crate::task::ids::ids;
+use crate::task::points::{SweepPoint, SweepPoints};
+use crate::task::sweep::{BoundId, Sweep};
+use crate::task::workflow::{Argument, Node, NodeId, SweepId, Task};
+
+ids! {
+    /// A sweep of a [`Plan`].
+    PlannedSweepId
+}
+
+/// A sweep, with the texts of the names that it depends on.
+#[derive(Debug)]
+pub struct PlannedSweep {
+    /// Its rules.
+    pub sweep: SweepId,
+    /// Its body.
+    pub body: NodeId,
+    /// The names that sweeps around it bind and it depends on, with their texts.
+    pub outer: Box<[(BoundId, Arc<str>)]>,
+    /// Whether the directory of all outputs is wanted, too.
+    pub with_directory: bool,
+    rows: OnceLock<SweepRows>,
+}
+
+/// The points of a planned sweep, and where the outputs of its body come from at each.
+#[derive(Debug)]
+pub struct SweepRows {
+    /// The points in the order of the table.
+    pub points: Arc<SweepPoints>,
+    /// The sources of the outputs of the body, point by point.
+    pub sources: Box<[Source]>,
+    /// The number of outputs of the body.
+    pub width: usize,
+}
+
+/// Why computed points cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PointsFault {
+    /// The body reads a name that is no column.
+    #[error("the points have no column {name:?}, which the body of the sweep reads")]
+    NoColumn {
+        /// The name.
+        name: String,
+        /// The most similar name of a column.
+        nearest: Option<String>,
+    },
+    /// They do not fit the rules.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Product(Vec<ProductFault>),
+}
+
+impl PlannedSweep {
+    /// Its points and their outputs; `None` as long as they are to be computed.
+    pub fn rows(&self) -> Option<&SweepRows> {
+        self.rows.get()
+    }
+}
+
+impl SweepRows {
+    /// The sources of the outputs of the body at a point.
+    pub fn row(&self, number: usize) -> &[Source] {
+        &self.sources[number * self.width..(number + 1) * self.width]
+    }
+
+    /// All points, with the sources of the outputs of the body.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (SweepPoint<'_>, &[Source])> {
+        self.points.iter().enumerate().map(|(number, point)| (point, self.row(number)))
+    }
+}
+
+impl Planner {
+    /// Plans a sweep, and its body at each point unless these are computed.
+    pub(super) fn plan_sweep(
+        &mut self,
+        task: &Task,
+        plan: &Plan,
+        node: NodeId,
+        (sweep, inputs): (SweepId, &[Argument]),
+    ) -> CallId {
+        let body = inputs[0].node;
+        let computed = self.first(&task.workflow, &inputs[1..]);
+        let text = |name: &BoundId| self.texts[name.index()].clone().unwrap_or_default();
+        let outer: Box<[_]> = self.free.of(node).iter().map(|name| (*name, text(name))).collect();
+        let key = (sweep, body, computed, outer.iter().map(|(_, text)| text.clone()).collect());
+        if let Some(known) = self.known_sweeps.get(&key) {
+            return *known;
+        }
+        let with_directory = wants_directory(task, sweep, inputs);
+        let rows = OnceLock::new();
+        let planned = PlannedSweep { sweep, body, outer, with_directory, rows };
+        let id = PlannedSweepId::at(plan.sweeps.push(planned));
+        if computed.is_none() {
+            let rules = &task.sweeps[sweep.index()].product;
+            let points = self.products.entry(sweep).or_insert_with(|| {
+                // Loading the task has checked that there are some.
+                Arc::new(expand::points(rules, None).unwrap_or_default())
+            });
+            let points = Arc::clone(points);
+            let columns = columns(task, &task.sweeps[sweep.index()], &points);
+            debug_assert!(columns.is_ok(), "a factor is a column");
+            self.rows(task, plan, id, (points, &columns.unwrap_or_default()));
+        }
+        let call = self.add_call(plan, Operation::Sweep(id), computed.into_iter().collect(), node);
+        self.known_sweeps.insert(key, call);
+        call
+    }
+
+    /// Plans the body of a sweep whose points were computed.
+    pub(super) fn expand(
+        &mut self,
+        task: &Task,
+        plan: &Plan,
+        id: PlannedSweepId,
+        computed: SweepPoints,
+    ) -> Result<(), PointsFault> {
+        let PlannedSweep { sweep, outer, .. } = plan.sweep(id);
+        let rules = &task.sweeps[sweep.index()];
+        let points =
+            expand::points(&rules.product, Some(computed)).map_err(PointsFault::Product)?;
+        let columns = columns(task, rules, &points)?;
+        for (name, text) in outer {
+            self.texts[name.index()] = Some(Arc::clone(text));
+        }
+        self.rows(task, plan, id, (Arc::new(points), &columns));
+        Ok(())
+    }
+
+    /// Plans the body at each point. Each bound name has the text of a column.
+    fn rows(
+        &mut self,
+        task: &Task,
+        plan: &Plan,
+        id: PlannedSweepId,
+        (points, columns): (Arc<SweepPoints>, &[(BoundId, usize)]),
+    ) {
+        let body = plan.sweep(id).body;
+        let nodes = self.body(task, body);
+        let width = task.workflow[body].width();
+        let mut sources = Vec::new();
+        let mut rows: Vec<Source> = Vec::with_capacity(points.len() * width);
+        let order = order(&points);
+        let outside = self.point;
+        for number in &order {
+            let at = points.at(*number as usize);
+            for (name, column) in columns {
+                self.texts[name.index()] = Some(Arc::clone(at.at(*column)));
+            }
+            self.point = Some(point(id, *number));
+            nodes.iter().for_each(|node| self.plan_again(task, plan, *node));
+            sources.clear();
+            self.sources(&task.workflow, body, &mut sources);
+            rows.extend_from_slice(&sources);
+        }
+        self.point = outside;
+        let sources = in_table_order(&order, &rows, width);
+        let is_first = plan.sweep(id).rows.set(SweepRows { points, sources, width }).is_ok();
+        debug_assert!(is_first, "a sweep is expanded once");
+    }
+
+    /// The nodes of a body that depend on names, in order. Those of bodies in it are not among them.
+    fn body(&mut self, task: &Task, body: NodeId) -> Arc<[NodeId]> {
+        if let Some(known) = self.bodies.get(&body) {
+            return Arc::clone(known);
+        }
+        let (mut nodes, mut seen, mut stack) = (Vec::new(), Vec::new(), vec![body]);
+        seen.resize(body.index() + 1, false);
+        while let Some(node) = stack.pop() {
+            if self.free.of(node).is_empty() || mem::replace(&mut seen[node.index()], true) {
+                continue;
+            }
+            nodes.push(node);
+            let inputs = match &task.workflow[node] {
+                Node::Sweep { inputs, .. } => &inputs[1..],
+                other => other.inputs(),
+            };
+            stack.extend(inputs.iter().map(|input| input.node));
+        }
+        nodes.sort_unstable();
+        let nodes: Arc<[NodeId]> = nodes.into();
+        self.bodies.insert(body, Arc::clone(&nodes));
+        nodes
+    }
+}
+
+/// Whether a node of the workflow passes up the directory of a sweep.
+fn wants_directory(task: &Task, sweep: SweepId, inputs: &[Argument]) -> bool {
+    task.workflow.nodes().any(|(_, node)| match node {
+        Node::Sweep { sweep: other, inputs: others, outputs } => {
+            let nodes = |inputs: &[Argument]| inputs.iter().map(|it| it.node).collect::<Vec<_>>();
+            *other == sweep && nodes(others) == nodes(inputs) && outputs.numbers().any(|it| it == 1)
+        }
+        _ => false,
+    })
+}
+
+/// The column of each name that a sweep binds.
+fn columns(
+    task: &Task,
+    sweep: &Sweep,
+    points: &SweepPoints,
+) -> Result<Vec<(BoundId, usize)>, PointsFault> {
+    if points.is_empty() {
+        return Ok(Vec::new());
+    }
+    let column = |name: &BoundId| {
+        let text = task.bound[name.index()].as_str();
+        let missing = || PointsFault::NoColumn {
+            name: text.to_owned(),
+            nearest: crate::task::name::nearest(text, points.names()),
+        };
+        Ok((*name, points.column(text).ok_or_else(missing)?))
+    };
+    sweep.binds.iter().map(column).collect()
+}
+
+/// The numbers of points in the order of their execution: replicate by replicate, each shuffled, so that a drift of the
+/// machine does not look like the effect of a factor. The order depends on the texts of the points only.
+fn order(points: &SweepPoints) -> Vec<u32> {
+    let replicate = points.column(REPLICATE);
+    let hashes: Vec<Vec<u64>> = (0..points.names().len())
+        .map(|column| points.levels(column).iter().map(|text| hash(text)).collect())
+        .collect();
+    let key = |number: usize| {
+        let levels = points.at(number).level_numbers();
+        let parts = levels.iter().enumerate().filter(|(column, _)| Some(*column) != replicate);
+        let mixed = parts.fold(0, |sum, (column, level)| mix(sum, hashes[column][*level as usize]));
+        (replicate.map(|column| levels[column]), mixed)
+    };
+    let mut order: Vec<_> = (0..points.len()).map(|number| (key(number), number as u32)).collect();
+    order.sort_unstable();
+    order.into_iter().map(|(_, number)| number).collect()
+}
+
+/// A hash of a text that is the same everywhere: FNV-1a.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Mixes a hash into another one, so that neighbours end far apart.
+const fn mix(sum: u64, hash: u64) -> u64 {
+    let mixed = (sum.rotate_left(23) ^ hash).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 29)
+}
+
+/// Returns rows of so many sources, which are in this order, in the order of their numbers.
+fn in_table_order(order: &[u32], rows: &[Source], width: usize) -> Box<[Source]> {
+    let mut place = vec![0; order.len()];
+    for (at, number) in order.iter().enumerate() {
+        place[*number as usize] = at;
+    }
+    place.into_iter().flat_map(|at| &rows[at * width..(at + 1) * width]).copied().collect()
+}

@@ -1,0 +1,134 @@
+//! The rules of a sweep: what its points are, and what its table shows of them.
+//!
+//! A sweep evaluates its body for each point. Its rules are read from the files beside its `kind`.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::ids;
+use super::points::SweepPoints;
+
+ids! {
+    /// A name that sweeps of a task bind.
+    BoundId
+}
+
+/// The outputs of a sweep: its table, and a directory with all outputs of its body.
+pub const SWEEP_OUTPUTS: [&str; 2] = ["table", "directory"];
+
+/// The inputs of a sweep. Without the second one, its points are a product of factors.
+pub const SWEEP_INPUTS: [&str; 2] = ["body", "points"];
+
+/// The files of a node `sweep`, or of a node `points`, which has a product only.
+///
+/// Two are equal if they mean the same, wherever they are written and whatever they are called.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Sweep {
+    /// The label, for humans.
+    pub label: Box<str>,
+    /// The directory that it is written in, relative to the task.
+    pub place: PathBuf,
+    /// The factors, and what is made of them.
+    pub product: Product,
+    /// The names of computed points that are bound, if they are listed.
+    pub names: Option<Vec<Box<str>>>,
+    /// The names that it binds.
+    pub binds: Vec<BoundId>,
+    /// The columns that outputs of the body become.
+    pub columns: Vec<TableColumn>,
+    /// Whether the columns are written, rather than one for each output.
+    pub has_columns: bool,
+    /// Whether failed points become rows.
+    pub allow_failed: bool,
+}
+
+impl PartialEq for Sweep {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Sweep {}
+
+impl Sweep {
+    /// The rules of a node `points`.
+    pub const fn new(label: Box<str>, place: PathBuf, product: Product) -> Self {
+        Self {
+            label,
+            place,
+            product,
+            names: None,
+            binds: Vec::new(),
+            columns: Vec::new(),
+            has_columns: false,
+            allow_failed: false,
+        }
+    }
+
+    /// Everything but the place and the label.
+    fn identity(&self) -> (&Product, &[BoundId], &[TableColumn], bool) {
+        (&self.product, &self.binds, &self.columns, self.allow_failed)
+    }
+}
+
+/// Factors, and the points that they make.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Product {
+    /// The factors, in order: the last one varies fastest. A sweep with computed points has none.
+    pub factors: Vec<Factor>,
+    /// The points that are left out. An empty cell matches anything.
+    pub exclude: Option<SweepPoints>,
+    /// The number of times that each point is evaluated.
+    pub replicates: Option<NonZeroU32>,
+}
+
+/// A factor: names that vary together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Factor {
+    /// The name of its file in `factors/`.
+    pub file: Box<str>,
+    /// Its levels.
+    pub points: SweepPoints,
+}
+
+/// A line of the file `columns`: what an output of the body becomes in the table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableColumn {
+    /// The number of the output among those that the body passes up.
+    pub output: u8,
+    /// The columns that it becomes.
+    pub shape: ColumnShape,
+}
+
+/// The columns that an output becomes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ColumnShape {
+    /// One, with this name.
+    One(Box<str>),
+    /// One for each field of a JSON object: `*`.
+    Fields,
+    /// One for each field of the objects of NDJSON, and a row for each object: `**`.
+    Rows,
+}
+
+impl ColumnShape {
+    /// Returns the shape that is written so.
+    pub fn of(text: &str) -> Self {
+        match text {
+            "*" => Self::Fields,
+            "**" => Self::Rows,
+            name => Self::One(name.into()),
+        }
+    }
+
+    /// The text that is written for it.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::One(name) => name,
+            Self::Fields => "*",
+            Self::Rows => "**",
+        }
+    }
+}
