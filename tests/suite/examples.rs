@@ -13,7 +13,7 @@ use crate::program::Ran;
 use crate::repository::{self, LAB};
 
 /// Copies a directory with its links and modes.
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     for entry in walkdir::WalkDir::new(from) {
         let entry = entry.unwrap();
         let place = to.join(entry.path().strip_prefix(from).unwrap());

@@ -20,6 +20,7 @@ mod executors;
 mod explain;
 mod faults;
 mod fifo;
+mod figures;
 mod generator;
 mod git_log;
 mod git_oracle;
