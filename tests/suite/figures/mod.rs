@@ -2,6 +2,7 @@
 
 mod merge;
 mod plots;
+mod programs;
 mod scales;
 mod summarise;
 
@@ -21,14 +22,14 @@ pub(super) fn one_call(name: &str) -> Lab {
 }
 
 /// Adds computations of the library to a task that is yet to be committed.
-fn with_library(lab: Lab, names: &[&str]) -> Lab {
+pub(super) fn with_library(lab: Lab, names: &[&str]) -> Lab {
     for name in names {
         copy(&library().join(name), &lab.path("task/computations").join(name));
     }
     lab
 }
 
-fn library() -> &'static Path {
+pub(super) fn library() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/computations-example"))
 }
 
