@@ -118,6 +118,11 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     retry: u32,
 
+    /// Execute points of sweeps again that failed before and are rows of a table, because the sweep
+    /// allows that
+    #[arg(long)]
+    retry_failed: bool,
+
     /// End a computation that takes longer, such as 90s, 10min or 1h30min
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     timeout: Option<Duration>,
@@ -151,6 +156,7 @@ impl RunArgs {
         Ok(RunOptions {
             jobs: jobs.unwrap_or(default.jobs),
             retries: self.retry,
+            retry_failed: self.retry_failed,
             timeout: self.timeout,
             durability: if self.no_sync { Durability::Unsynced } else { Durability::Synced },
             isolate: match (self.isolate, self.no_isolate) {

@@ -204,6 +204,9 @@ fn publish_job(session: &Session, evaluation: &Evaluation) -> Result<Option<Resu
     match session.publish_job(evaluation)? {
         Kept::As(job) => return Ok(Some(job)),
         Kept::Incomplete => {}
+        Kept::FailedPoints => {
+            say(PROGRAM, &format_args!("{NOT_STORED}: points of a sweep have failed"));
+        }
         Kept::Uncommitted => {
             let changed = &evaluation.task.changed;
             let have = if changed.len() == 1 { "has" } else { "have" };

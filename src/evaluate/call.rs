@@ -4,7 +4,7 @@
 
 use super::exports::MAX_TRIES;
 use super::step::{CallStep, Executed, Pending, call_of};
-use super::{Evaluator, Event, Outcome};
+use super::{CallError, Evaluator, Event, Outcome};
 use crate::digest::Digest;
 use crate::plan::{CallId, Operation, Planned, Source};
 use crate::storage::{
@@ -47,6 +47,11 @@ impl<'a> Evaluator<'a> {
             Ok(Found::Unsettled(name)) => return self.await_settled(name),
             Err(error) => return CallStep::Ended(Outcome::failed(guess(), error)),
         };
+        if planned.may_fail()
+            && let Some(outcome) = self.remembered_failure(call, &name)
+        {
+            return CallStep::Ended(outcome);
+        }
         let Some(settings) = &self.execution else {
             return CallStep::Ended(self.only_look(call, name, damage));
         };
@@ -131,6 +136,20 @@ impl<'a> Evaluator<'a> {
             Some(_) => CallStep::Unsettled(name),
             None => CallStep::Ended(Outcome::Missing(name, None)),
         }
+    }
+
+    /// The outcome of an absent call that ended with an exit status before, if that counts.
+    fn remembered_failure(&self, call: Call<'_>, name: &ResultName) -> Option<Outcome> {
+        if self.execution.is_some_and(|it| it.retry_failed) || self.is_forced(name) {
+            return None;
+        }
+        let attempts = self.evaluation.storage.attempts();
+        let failure = attempts.prior(name, None)?.failure?;
+        let is_same = failure.exit_status.is_some() && failure.inputs == call.inputs;
+        let error = Box::new(CallError::Remembered(Box::new(failure)));
+        let hint = error.hint();
+        let log = attempts.failed_log(name).ok().flatten();
+        is_same.then(|| Outcome::Failed { name: name.clone(), error, log, hint })
     }
 
     /// The outcome of an absent call where nothing is computed.

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
@@ -10,7 +11,7 @@ use super::step::CallStep;
 use super::{CallError, Evaluation, Evaluator, Outcome};
 use crate::digest::Digest;
 use crate::expand::{self, PointOutput, PointOutputs, ProductFault, SheetFormat, SheetProblem};
-use crate::plan::{CallId, Derivation, Operation, PlannedSweep, PointsFault, Source, SweepRows};
+use crate::plan::{CallId, Derivation, PlannedSweep, PointsFault, Source, SweepRows};
 use crate::storage::records::{Published, Recipe, RecipeHeader, RecipeWriter, Stamp};
 use crate::storage::{
     FoundTable, InputSource, Outputs, ResultName, StorageError, Stored, TableDirectory,
@@ -324,14 +325,21 @@ impl Evaluation {
         has_failed
     }
 
-    /// Whether a call gathers a sweep of which points have failed.
-    pub fn has_failed_rows(&self) -> bool {
-        self.plan.calls().any(|(id, planned)| {
-            let Operation::Sweep(sweep) = planned.operation else { return false };
-            let is_made = self.outcome(id).is_some_and(|it| it.known().is_some());
-            let rows = self.plan.sweep(sweep).rows();
-            is_made
-                && rows.is_some_and(|rows| rows.sources.iter().any(|it| self.digest(*it).is_none()))
-        })
+    /// Whether points of a sweep have failed, and the failure of none of them was an error.
+    pub fn has_failed_points(&self) -> bool {
+        self.plan.calls().any(|(id, _)| self.outcome(id).is_some_and(|it| self.is_allowed(id, it)))
+    }
+
+    /// Whether an outcome is a failure that makes a row of a table.
+    pub fn is_allowed(&self, call: CallId, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Failed { error, .. } => self.plan.call(call).may_fail() && error.would_recur(),
+            _ => false,
+        }
+    }
+
+    /// Whether a file of the task that was found while it was evaluated has changes that no commit records.
+    pub fn has_changed_files(&self) -> bool {
+        self.is_changed.load(Ordering::Relaxed)
     }
 }

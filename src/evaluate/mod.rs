@@ -53,6 +53,8 @@ pub struct ExecutionSettings<'a> {
     pub exports: &'a Exports<'a>,
     /// The number of retries of a failed call.
     pub retries: u32,
+    /// Whether failures that make rows of a table are tried again.
+    pub retry_failed: bool,
     /// The time limit of an execution.
     pub limit: Option<Duration>,
     /// The calls that are executed even if they have outputs.

@@ -6,6 +6,7 @@ use super::{PointsError, ValueError};
 use crate::executor::{self, ExecuteError, Status};
 use crate::expand::TableFault;
 use crate::plan::CallId;
+use crate::storage::records::FailureRecord;
 use crate::storage::{
     self, Holder, LogTail, Outputs, PriorAttempt, PublishError, ResultName, StorageError,
 };
@@ -62,6 +63,9 @@ pub enum CallError {
     /// `exec` ended without success.
     #[error("{}", .0.status)]
     Ended(Box<executor::Failed>),
+    /// It failed before, and is not executed again: its failure makes a row of a table.
+    #[error("{} at {:.0}, and is not tried again", .0.reason, .0.recorded.at)]
+    Remembered(Box<FailureRecord>),
     /// `exec` could not be executed.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
@@ -101,6 +105,7 @@ impl CallError {
     pub fn would_recur(&self) -> bool {
         match self {
             Self::Ended(failed) => matches!(failed.status, Status::Exited(_)),
+            Self::Remembered(_) => true,
             Self::Input(error) => matches!(**error, ValueError::Member(_) | ValueError::Wrong(_)),
             _ => false,
         }
@@ -115,6 +120,7 @@ impl CallError {
             }
             Self::Input(error) => error.is_storage(),
             Self::Ended(_)
+            | Self::Remembered(_)
             | Self::NotADirectory { .. }
             | Self::Tree(_)
             | Self::Points(_)
@@ -137,6 +143,7 @@ impl CallError {
             Self::NotADirectory { .. } => {
                 Some("give it a directory; an output is one if its name in outputs ends in a slash")
             }
+            Self::Remembered(_) => Some("--retry-failed executes it again"),
             Self::Ended(_) | Self::Tree(_) | Self::Publish(_) => None,
         };
         hint.map(str::to_owned)

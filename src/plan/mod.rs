@@ -8,6 +8,7 @@
 mod planner;
 mod sweep;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use self::planner::Planner;
@@ -84,6 +85,15 @@ pub struct Planned {
     pub node: NodeId,
     /// The first point of a sweep at which it occurs, if it depends on one.
     pub point: Option<PointOfSweep>,
+    /// Whether it occurs elsewhere than in bodies of sweeps that allow failed points.
+    is_strict: AtomicBool,
+}
+
+impl Planned {
+    /// Whether its failure makes a row of a table, and nothing else waits for it.
+    pub fn may_fail(&self) -> bool {
+        !self.is_strict.load(Ordering::Relaxed)
+    }
 }
 
 /// A point of a planned sweep.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::mem;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::{
     CallId, Derived, DerivedId, LiteralId, Operation, Plan, Planned, PlannedSweepId, PointOfSweep,
@@ -56,6 +57,8 @@ pub(super) struct Planner {
     steps: Vec<Step>,
     literals: Vec<StorageName>,
     pub(super) free: FreeNames,
+    /// Whether each node occurs elsewhere than in bodies of sweeps that allow failed points.
+    strict: Vec<bool>,
     /// The texts of the names that are bound at the current point.
     pub(super) texts: Vec<Option<Arc<str>>>,
     pub(super) point: Option<PointOfSweep>,
@@ -72,7 +75,7 @@ impl Planner {
     pub(super) fn new(task: &Task) -> Self {
         let free = FreeNames::new(task);
         let texts = vec![None; task.bound.len()];
-        Self { free, texts, ..Self::default() }
+        Self { free, texts, strict: strict(task), ..Self::default() }
     }
 
     /// Plans all nodes that depend on no name.
@@ -191,6 +194,8 @@ impl Planner {
         if id == next {
             let operation = Operation::Computation(computation);
             self.add_call(plan, operation, sources, node);
+        } else if self.strict[node.index()] {
+            plan.calls[id.index()].is_strict.store(true, Ordering::Relaxed);
         }
         id
     }
@@ -203,7 +208,8 @@ impl Planner {
         node: NodeId,
     ) -> CallId {
         let point = self.point.filter(|_| !self.free.of(node).is_empty());
-        CallId::at(plan.calls.push(Planned { operation, inputs, node, point }))
+        let is_strict = self.strict[node.index()].into();
+        CallId::at(plan.calls.push(Planned { operation, inputs, node, point, is_strict }))
     }
 
     /// A value that is derived from nothing.
@@ -220,6 +226,26 @@ impl Planner {
         }
         id
     }
+}
+
+/// Whether each node occurs elsewhere than in bodies of sweeps that allow failed points.
+fn strict(task: &Task) -> Vec<bool> {
+    let workflow = &task.workflow;
+    let mut strict = vec![false; workflow.nodes().len()];
+    let mut waiting = vec![workflow.root()];
+    while let Some(node) = waiting.pop() {
+        if mem::replace(&mut strict[node.index()], true) {
+            continue;
+        }
+        let inputs = match &workflow[node] {
+            Node::Sweep { sweep, inputs, .. } if task.sweeps[sweep.index()].allow_failed => {
+                &inputs[1..]
+            }
+            other => other.inputs(),
+        };
+        waiting.extend(inputs.iter().map(|input| input.node));
+    }
+    strict
 }
 
 /// A point, for the row of a sweep.

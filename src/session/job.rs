@@ -20,6 +20,8 @@ pub enum Kept {
     As(ResultName),
     /// An output is missing.
     Incomplete,
+    /// Points of a sweep have failed, which may pass another time.
+    FailedPoints,
     /// The task has changes that no commit records.
     Uncommitted,
     /// These revisions are no full commit ids, so they may name other commits later: each with the name
@@ -39,7 +41,10 @@ impl Session {
     pub fn publish_job(&self, evaluation: &Evaluation) -> Result<Kept, Error> {
         let Evaluation { task, files, storage, .. } = evaluation;
         let Some(outputs) = evaluation.outputs() else { return Ok(Kept::Incomplete) };
-        if !task.changed.is_empty() {
+        if evaluation.has_failed_points() {
+            return Ok(Kept::FailedPoints);
+        }
+        if !task.changed.is_empty() || evaluation.has_changed_files() {
             return Ok(Kept::Uncommitted);
         }
         let revisions = evaluation.loose_revisions();

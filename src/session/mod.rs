@@ -51,6 +51,8 @@ pub struct RunOptions {
     pub jobs: NonZeroUsize,
     /// The number of retries of a failed call.
     pub retries: u32,
+    /// Whether failures that make rows of a table are tried again.
+    pub retry_failed: bool,
     /// The time limit of a computation.
     pub timeout: Option<Duration>,
     /// Whether results are flushed to the disk before they are published.
@@ -67,6 +69,7 @@ impl Default for RunOptions {
         Self {
             jobs: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             retries: 0,
+            retry_failed: false,
             timeout: None,
             durability: Durability::Synced,
             isolate: true,
@@ -94,6 +97,7 @@ pub struct Session {
     sources: Arc<SourceRepositories>,
     jobs: NonZeroUsize,
     retries: u32,
+    retry_failed: bool,
     limit: Option<Duration>,
     /// The calls that are executed even if they have outputs.
     forced: HashSet<ResultName>,
@@ -143,6 +147,7 @@ impl Session {
             sources: Arc::new(SourceRepositories::new(dir, Vec::new())),
             jobs: options.jobs,
             retries: options.retries,
+            retry_failed: options.retry_failed,
             limit: options.timeout,
             forced: HashSet::new(),
             executor,
@@ -289,6 +294,7 @@ impl Session {
         let executor = self.executor.as_ref().map(|(executor, _)| &**executor);
         let (trees, forced) = (&self.trees, &self.forced);
         let (jobs, retries, limit) = (self.jobs, self.retries, self.limit);
+        let retry_failed = self.retry_failed;
         let evaluated = thread::scope(|scope| {
             let evaluating = scope.spawn(move || {
                 // The events end when all senders are dropped.
@@ -298,6 +304,7 @@ impl Session {
                     executor,
                     exports,
                     retries,
+                    retry_failed,
                     limit,
                     forced,
                 });

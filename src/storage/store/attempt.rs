@@ -70,7 +70,19 @@ impl<'a> Attempts<'a> {
     ///
     /// Fails if the storage cannot be read.
     pub fn log(&self, name: &ResultName) -> Result<Option<LogTail>> {
-        let name = name.room(LOGS);
+        self.tail(name.room(LOGS))
+    }
+
+    /// Returns the log of a failed call, unless it printed nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn failed_log(&self, name: &ResultName) -> Result<Option<LogTail>> {
+        self.tail(name.room(FAILED))
+    }
+
+    fn tail(&self, name: String) -> Result<Option<LogTail>> {
         let path = self.root.path(&name);
         if self.root.disk.metadata(&path)?.is_none() {
             return Ok(None);
