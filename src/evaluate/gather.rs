@@ -313,7 +313,9 @@ impl Evaluation {
             match self.plan.awaited(source) {
                 Some(call) if seen.insert(call) => match self.outcome(call) {
                     Some(Outcome::Failed { error, .. }) if error.would_recur() => has_failed = true,
-                    Some(Outcome::Blocked(_)) => waiting.extend(self.plan.inputs(call)),
+                    Some(Outcome::Blocked(_) | Outcome::Missing(..)) if self.lacks_inputs(call) => {
+                        waiting.extend(self.plan.inputs(call));
+                    }
                     // A derived value of known outputs, such as a member that is not there.
                     Some(outcome) if outcome.known().is_some() => has_failed = true,
                     _ => return false,
@@ -323,6 +325,11 @@ impl Evaluation {
             }
         }
         has_failed
+    }
+
+    /// Whether it is not known what all inputs of a call are.
+    fn lacks_inputs(&self, call: CallId) -> bool {
+        self.plan.inputs(call).iter().any(|source| self.digest(*source).is_none())
     }
 
     /// Whether points of a sweep have failed, and the failure of none of them was an error.

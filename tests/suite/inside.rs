@@ -119,7 +119,14 @@ impl World {
         let trees = Trees::new(&self.storage);
         let exports = &Exports::new(&evaluation.storage, &trees);
         let (forced, limit) = (&HashSet::new(), None);
-        let settings = |executor| ExecutionSettings { executor, exports, retries, limit, forced };
+        let settings = |executor| ExecutionSettings {
+            executor,
+            exports,
+            retry_failed: false,
+            retries,
+            limit,
+            forced,
+        };
         let evaluator = Evaluator { evaluation, execution: executor.map(settings), observe };
         evaluator.evaluate(NonZeroUsize::new(jobs).unwrap()).unwrap();
         let mut text = Vec::new();

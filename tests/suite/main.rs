@@ -47,6 +47,7 @@ mod run;
 mod settings;
 mod show;
 mod storages;
+mod sweeps;
 mod tables;
 mod task_cache;
 mod text;

@@ -118,7 +118,7 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
     assert!(all.remove("Head"));
     // These need another user, another revision, something to be executed, filters, and files that
     // are ignored or uncommitted, or texts of inputs: see run/uncommitted.rs, run/at.rs, isolation/access.rs,
-    // isolation/roots.rs, run/looking.rs, run/own_files.rs and run/templates.rs.
+    // isolation/roots.rs, run/looking.rs, run/own_files.rs, run/templates.rs and sweeps/refused.rs.
     assert!(all.remove("Untrusted"));
     assert!(all.remove("Snapshot"));
     assert!(all.remove("NotHere"));
@@ -129,6 +129,7 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
     assert!(all.remove("Bound"));
     assert!(all.remove("InputText"));
     assert!(all.remove("Moved"));
+    assert!(all.remove("Sweep"));
     assert_eq!(told, all);
     odd.extend(["Ignored", "Uncommitted"].map(str::to_owned));
     assert_eq!(odd, variants("load/warnings.rs", "WarningKind"));

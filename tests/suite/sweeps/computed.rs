@@ -1,0 +1,129 @@
+//! Points that are computed, or read from sheets.
+
+use super::sweep;
+use crate::lab::Lab;
+
+/// A sweep over the rows of the task input `sheet`.
+fn sheet(text: &str) -> Lab {
+    sweep("sheet", &[])
+        .data("sheet", text)
+        .node("inputs/01-points/", "input", "sheet")
+        .call("inputs/00-body/", "add", &["x", "y"])
+        .commit()
+}
+
+#[test]
+fn sheets_of_all_forms_give_the_same_table() {
+    for text in [
+        "x,y,who\n1,2,me\n3,4,\"a, b\"\n",
+        "x\ty\twho\n1\t2\tme\n3\t4\ta, b\n",
+        "{\"x\":1,\"y\":2,\"who\":\"me\"}\n{\"x\":\"3\",\"y\":4,\"who\":\"a, b\"}\n",
+    ] {
+        let lab = sheet(text);
+        lab.ce_run(&[]).exit(0).called(vec!["add", "add"]);
+        assert_eq!(
+            lab.table(),
+            "{\"x\":1,\"y\":2,\"who\":\"me\",\"sum\":3}\n{\"x\":3,\"y\":4,\"who\":\"a, b\",\"sum\":7}\n"
+        );
+    }
+}
+
+#[test]
+fn a_new_row_executes_its_calls() {
+    let lab = sheet("x,y\n1,2\n");
+    lab.ce_run(&[]).exit(0).called(vec!["add"]);
+    let lab = lab.data("sheet", "x,y\n5,6\n1,2\n");
+    lab.ce_run(&["-n"]).exit(3).says("2 calls: 1 found, 1 missing");
+    lab.ce_run(&[]).exit(0).called(vec!["add"]);
+    assert_eq!(lab.table().lines().count(), 2);
+}
+
+/// A sweep over what the computation `derive` prints, in a body of two calls.
+fn derived(script: &str) -> Lab {
+    sweep("", &[])
+        .computation("derive", "", "points", script)
+        .node("inputs/01-points/", "computation", "derive")
+        .node("inputs/00-body/", "computation", "add")
+        .node("inputs/00-body/inputs/00-n/", "input", "n")
+        .call("inputs/00-body/inputs/01-m/", "mul", &["n", "n"])
+}
+
+#[test]
+fn computed_points_are_known_when_their_calls_have_ended() {
+    let lab = derived(r#"for n in 1 2 3 4 5; do echo "{\"n\":$n}"; done >"$1""#).commit();
+    lab.ce_run(&["-n"]).exit(3).called(vec![]);
+    lab.ce_run(&[]).exit(0).says("11 calls: 11 executed");
+    assert!(lab.table().ends_with("{\"n\":5,\"sum\":30}\n"));
+    lab.called();
+    lab.ce_run(&["-n"]).exit(0).says("11 calls: 11 found").called(vec![]);
+}
+
+#[test]
+fn no_computed_points_are_an_empty_table() {
+    let lab = derived(r#": >"$1""#).commit();
+    lab.ce_run(&[]).exit(0).called(vec!["derive"]);
+    assert_eq!(lab.table(), "");
+}
+
+#[test]
+fn points_that_cannot_be_used_fail_the_sweep() {
+    for (script, messages) in [
+        (r#"echo '{"m":1}' >"$1""#, ["the points have no column \"n\"", "did you mean \"m\"?"]),
+        (r#"printf '{"n":1}\n{"n":null}\n' >"$1""#, ["line 2", "leave the row out"]),
+        (r#"printf '{"n":1}\n{"n":1}\n' >"$1""#, ["line 2", "remove"]),
+    ] {
+        let lab = derived(script).commit();
+        let ran = lab.ce_run(&[]).exit(1).called(vec!["derive"]);
+        for message in messages {
+            assert!(ran.stderr.contains(message), "{}", ran.stderr);
+        }
+        assert!(lab.is_tidy());
+    }
+}
+
+#[test]
+fn points_that_fail_block_the_sweep() {
+    derived("exit 3").commit().ce_run(&[]).exit(1).says("1 failed");
+}
+
+#[test]
+fn points_of_one_sweep_may_be_a_table_of_another() {
+    let lab = sweep("", &[])
+        .node("inputs/01-points/", "sweep", "")
+        .file("workflow/inputs/01-points/factors/00-a", "1\n2\n3")
+        .call("inputs/01-points/inputs/00-body/", "mul", &["a", "a"])
+        .call("inputs/00-body/", "add", &["a", "product"])
+        .commit();
+    lab.ce_run(&[]).exit(0).says("6 calls");
+    assert_eq!(
+        lab.table(),
+        "{\"a\":1,\"product\":1,\"sum\":2}\n\
+         {\"a\":2,\"product\":4,\"sum\":6}\n\
+         {\"a\":3,\"product\":9,\"sum\":12}\n"
+    );
+}
+
+#[test]
+fn a_node_points_is_the_product_of_its_factors() {
+    let lab = sweep("", &[])
+        .computation("odd", "points", "odd", r#"grep '"n":"[13]"' "$1" >"$2""#)
+        .node("inputs/01-points/", "computation", "odd")
+        .node("inputs/01-points/inputs/00-all/", "points", "all")
+        .file("workflow/inputs/01-points/inputs/00-all/factors/00-n", "1\n2\n3")
+        .file("workflow/inputs/01-points/inputs/00-all/replicates", "2")
+        .call("inputs/00-body/", "add", &["n", "replicate"])
+        .commit();
+    lab.ce_run(&[]).exit(0).says("5 calls");
+    assert_eq!(lab.table().lines().count(), 4);
+}
+
+#[test]
+fn computed_points_may_be_excluded_and_replicated() {
+    let lab = sheet("x,y\n1,2\n3,4\n5,6\n")
+        .file("workflow/exclude.tsv", "x\n3\n99\n")
+        .file("workflow/replicates", "2")
+        .call("inputs/00-body/", "add", &["x", "replicate"])
+        .commit_again();
+    lab.ce_run(&[]).exit(0).called(vec!["add"; 4]);
+    assert!(lab.table().starts_with("{\"x\":1,\"y\":2,\"replicate\":1,\"sum\":2}\n"));
+}

@@ -1,0 +1,122 @@
+//! Sweeps that cannot be loaded: one clear error, with file and line.
+
+use super::{FACTORS, product, sweep};
+use crate::lab::Lab;
+
+#[track_caller]
+fn is_refused(lab: Lab, message: &str, hint: &str) {
+    let lab = lab.commit();
+    let ran = lab.ce_run(&[]).exit(2);
+    assert!(ran.stderr.contains(message), "{}", ran.stderr);
+    assert!(ran.stderr.contains(hint), "{}", ran.stderr);
+}
+
+#[test]
+fn files_of_a_sweep_are_checked_by_line() {
+    for (file, text, message, hint) in [
+        ("factors/00-a", "1\n\n2\n", "workflow/factors/00-a:2: the line is empty", "remove it"),
+        ("factors/00-a", "1\n2\n1\n", "workflow/factors/00-a:3: ", "line 1"),
+        ("factors/00-a", "", "workflow/factors/00-a: the factor has no levels", "one a line"),
+        ("factors/a", "1", "workflow/factors/a: the name does not say", "nn-NAME"),
+        ("factors/00-c", "1", "workflow/factors/00-c: 00-a has the same number", "of its own"),
+        (
+            "factors/02-b.tsv",
+            "b\n3\n",
+            "workflow/factors/02-b.tsv: the name \"b\" is also bound",
+            "rename",
+        ),
+        ("factors/02-c", "1\n", "workflow/factors/02-c: the body does not read c", "kind input"),
+        (
+            "replicates",
+            "0",
+            "workflow/replicates: \"0\" is not a number of replicates",
+            "such as 10",
+        ),
+        ("replicates", "2", "workflow/replicates: the body does not read replicate", "kind input"),
+        (
+            "exclude.tsv",
+            "c\n1\n",
+            "workflow/exclude.tsv:1: the points have no column \"c\"",
+            "\"a\"",
+        ),
+        (
+            "exclude.tsv",
+            "a\n1\n8\n",
+            "workflow/exclude.tsv:3: no point is excluded by a=8",
+            "spell",
+        ),
+        ("columns", "product\n", "workflow/columns:1: \"product\" is not the number", "00 seconds"),
+        ("columns", "01 x\n", "workflow/columns:1: the body passes up 1, so there is no 01", ""),
+        ("columns", "00 a\n", "workflow/columns:1: the table has two columns \"a\"", "columns"),
+        ("names", "a\n", "workflow/names: only points that are computed", "remove"),
+    ] {
+        is_refused(product(&FACTORS).file(&format!("workflow/{file}"), text), message, hint);
+    }
+}
+
+#[test]
+fn names_are_bound_once_on_a_way() {
+    let lab = sweep("a", &FACTORS).call("inputs/00-body/", "mul", &["a", "b"]);
+    is_refused(lab, "the name \"a\" is an input of the task", "give it another name");
+    let lab = sweep("", &FACTORS)
+        .node("inputs/00-body/", "sweep", "")
+        .file("workflow/inputs/00-body/factors/00-a", "1")
+        .call("inputs/00-body/inputs/00-body/", "mul", &["a", "b"]);
+    is_refused(lab, "workflow/inputs/00-body/factors/00-a: the name \"a\"", "another name");
+}
+
+#[test]
+fn names_that_nothing_binds_are_told_with_the_nearest() {
+    let lab = sweep("", &[("factors/00-threads", "1")]).call(
+        "inputs/00-body/",
+        "mul",
+        &["threads", "thread"],
+    );
+    is_refused(lab, "has no input \"thread\"", "did you mean \"threads\"?");
+    // Outside of the sweep, its names are unknown.
+    let lab = sweep("", &[])
+        .without("workflow")
+        .node("", "computation", "add")
+        .node("inputs/00-t/", "sweep", "")
+        .file("workflow/inputs/00-t/factors/00-n", "1")
+        .call("inputs/00-t/inputs/00-body/", "mul", &["n", "n"])
+        .node("inputs/01-n/", "input", "n");
+    is_refused(lab, "workflow/inputs/01-n/value: the task has no input \"n\"", "");
+}
+
+#[test]
+fn a_sweep_has_points_of_one_kind() {
+    let lab = sweep("x", &[]).call("inputs/00-body/", "mul", &["x", "x"]);
+    is_refused(lab, "the sweep has no points", "factors/00-threads");
+    let lab = product(&FACTORS).node("inputs/01-points/", "file", "computations/add/inputs");
+    is_refused(lab, "the points are computed by inputs/01-points", "remove factors/");
+    let lab = sweep("x", &[]).call("inputs/00-body/", "mul", &["x", "x"]).node(
+        "inputs/01-points/",
+        "input",
+        "x",
+    );
+    is_refused(lab, "the body reads no column", "kind input");
+}
+
+#[test]
+fn nested_sweeps_with_computed_points_list_their_names() {
+    let nested = || {
+        sweep("s", &[])
+            .node("inputs/01-points/", "input", "s")
+            .node("inputs/00-body/", "sweep", "")
+            .node("inputs/00-body/inputs/01-points/", "input", "s")
+            .call("inputs/00-body/inputs/00-body/", "mul", &["x", "y"])
+            .data("s", "x,y\n1,2\n3,4\n")
+    };
+    is_refused(nested(), "not clear which one binds a name", "file names");
+    let lab = nested().file("workflow/inputs/00-body/names", "y\n").commit();
+    lab.ce_run(&[]).exit(0).says("4 calls: 4 executed");
+}
+
+#[test]
+fn a_cycle_through_a_sweep_is_told() {
+    let lab = product(&FACTORS)
+        .link("workflow/inputs/00-body/inputs/01-1/inputs/00-up", "../../../../..");
+    let lab = lab.node("inputs/00-body/inputs/01-1/", "computation", "add");
+    is_refused(lab, "leads back to workflow", "");
+}
