@@ -4,22 +4,28 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use compeval::storage::{KnownRepositories, Read, Storage, Survey, VersionRecord};
+use compeval::storage::{
+    Durability, KnownRepositories, Read, RecipeHeader, RecipeWriter, Storage, Survey,
+    TableDirectory, Unrecorded, VersionRecord,
+};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, files};
 
 /// The kinds of records, as the schema names them, and where they are in a storage.
-const KINDS: [(&str, &str, &str); 10] = [
+const KINDS: [(&str, &str, &str); 13] = [
     ("collected", "c_", "/collected/"),
     ("collected", "t_", "/collected/"),
+    ("collected", "tables/", "/collected/"),
     ("version", "c_", "/version.json"),
     ("pin", "c_", "/pinned/"),
+    ("pin", "tables/", "/pinned/"),
     ("pin", "tinputs/", "/pinned/"),
     ("call", "c_", "/record/"),
     ("failure", "c_", "/failed/"),
     ("job", "t_", "/record/"),
+    ("table", "tables/", "/record/"),
     ("task_input", "tinputs/", "/record/"),
     ("repository", "repositories/", "/repositories/"),
 ];
@@ -57,7 +63,7 @@ fn schema(kind: Option<&str>) -> Validator {
     jsonschema::options().should_validate_formats(true).build(&schema).unwrap()
 }
 
-/// A storage with calls, some of them adopted, with a job, and with names of forty digits.
+/// A storage with calls, some of them adopted, with a job, two tables, and with names of forty digits.
 fn successes() -> Lab {
     let text = "Inputs: 'one', 'other'
         (both (copy INPUT('one'))[0] (copy INPUT('other'))[0])[0]";
@@ -74,7 +80,25 @@ fn successes() -> Lab {
     fs::remove_file(lab.path("storage").join(record.unwrap().name)).unwrap();
     lab.settle();
     lab.ce_run(&[]).exit(0).called(vec![]);
+    publish_tables(&lab);
     lab
+}
+
+/// Publishes a table, and one with its directory.
+fn publish_tables(lab: &Lab) {
+    let path = lab.path("storage");
+    let storage = Storage::open(&path, Unrecorded::Adopt, Durability::Unsynced).unwrap();
+    let results = lab.results().into_keys();
+    let copies = results.filter(|name| name.starts_with("c_copy/"));
+    for (copy, with_directory) in copies.zip([false, true]) {
+        let output = storage.inputs().literal(&copy).unwrap().unwrap();
+        let mut recipe = RecipeWriter::begin(&RecipeHeader::default());
+        recipe.row([], [(&*output.name, &output.digest)]);
+        let members = vec![("copy".to_owned(), output)];
+        let directory = TableDirectory { points: b"{}\n".to_vec(), members };
+        let directory = Some(&directory).filter(|_| with_directory);
+        storage.tables().publish(&recipe.finish(), b"{}\n", directory).unwrap();
+    }
 }
 
 /// A storage with pins, and with the tombstones of a call and of the job.
@@ -87,6 +111,7 @@ fn collected() -> Lab {
     let file = |begin: &str| files.iter().find(|name| name.starts_with(begin)).unwrap();
     pin(file("c_copy/"), &["--note=figure 3"]);
     pin(file("tinputs/"), &[]);
+    pin(file("tables/"), &["--note=figure 4"]);
     lab.run("ce", &["gc", "--delete", "--no-keep", "--older=2100-01-01", "../storage"]).exit(0);
     lab
 }
@@ -126,6 +151,7 @@ fn every_record_is_as_the_schema_says() {
         &["failure"; 3],
         &["job"],
         &["repository"; 2],
+        &["table"; 2],
         &["task_input"; 3],
         &["version"; 6],
     ];
@@ -211,7 +237,9 @@ fn pins_and_tombstones_are_as_the_schema_says() {
     let expected = [
         ("collected", "c_", None),
         ("collected", "t_", None),
+        ("collected", "ta", None),
         ("pin", "c_", Some("figure 3")),
+        ("pin", "ta", Some("figure 4")),
         ("pin", "ti", None),
     ];
     assert_eq!(seen, expected.into());
@@ -325,6 +353,8 @@ fn the_schema_refuses_what_no_program_writes() {
         ("job", "/task", json!("a/b")),
         ("job", "/inputs/0/name", json!("a\nb")),
         ("job", "/outputs/0/file", json!("./a")),
+        ("table", "/outputs", json!([])),
+        ("table", "/recipe/size", json!(-1)),
         ("task_input", "/blake3", json!("00")),
         ("task_input", "/modified_ns", json!("1795259659933552455")),
     ];

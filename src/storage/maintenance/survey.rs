@@ -8,7 +8,8 @@ use std::collections::HashSet;
 
 use crate::storage::disk::{NotOwn, Result, StorageError};
 use crate::storage::layout::{
-    Entry, FAILED, LEASES, PINS, RECORDS, ROOMS, RUNS, ResultName, RunName, TASK_INPUTS, is_value,
+    Entry, FAILED, LEASES, PINS, RECORDS, ROOMS, RUNS, ResultName, RunName, TABLES, TASK_INPUTS,
+    is_value,
 };
 use crate::storage::records::{Defect, FailureRecord, Finding, Read};
 use crate::storage::store::Storage;
@@ -25,7 +26,7 @@ impl<'a> Survey<'a> {
         Self { storage }
     }
 
-    /// Returns all results with a record, sorted by name: calls, task inputs, jobs.
+    /// Returns all results with a record, sorted by name: calls, jobs, tables, task inputs.
     ///
     /// # Errors
     ///
@@ -38,17 +39,14 @@ impl<'a> Survey<'a> {
     pub(in crate::storage) fn entries_in(&self, room: &str) -> Result<Vec<Entry>> {
         let mut entries = self.results_in(room, "c_", Entry::Call)?;
         entries.append(&mut self.results_in(room, "t_", Entry::Job)?);
+        let tables = self.files_of(TABLES, room)?;
+        let tables = tables.iter().filter_map(|name| ResultName::of_record_in(room, name));
+        entries.extend(tables.map(Entry::Table));
         let prefix = format!("{TASK_INPUTS}/{room}/");
-        let task_inputs = self.storage.path(TASK_INPUTS);
-        let is_link = self.storage.root.disk.metadata(&task_inputs)?.is_some_and(|it| it.is_link());
-        if !is_link {
-            entries.extend(self.files_in(prefix.trim_end_matches('/'))?.iter().filter_map(
-                |name| {
-                    let place = name.strip_prefix(&prefix)?.strip_suffix(".json")?;
-                    Some(Entry::TaskInput(place.to_owned()))
-                },
-            ));
-        }
+        entries.extend(self.files_of(TASK_INPUTS, room)?.iter().filter_map(|name| {
+            let place = name.strip_prefix(&prefix)?.strip_suffix(".json")?;
+            Some(Entry::TaskInput(place.to_owned()))
+        }));
         entries.sort_by_cached_key(Entry::record);
         Ok(entries)
     }
@@ -93,7 +91,7 @@ impl<'a> Survey<'a> {
         Ok(results)
     }
 
-    /// Returns the outputs and task inputs without a record.
+    /// Returns the outputs, files of tables and task inputs without a record.
     ///
     /// # Errors
     ///
@@ -116,6 +114,16 @@ impl<'a> Survey<'a> {
                         if let Some(result) = ResultName::of_output(&name) {
                             note(name, &entry(result))?;
                         }
+                    }
+                }
+            }
+        }
+        for room in root.own_names(TABLES)?.iter().filter(|room| room.len() == 2) {
+            for digits in root.own_names(&format!("{TABLES}/{room}"))? {
+                let table = format!("{TABLES}/{room}/{digits}");
+                for name in root.own_names(&table)?.iter().map(|part| format!("{table}/{part}")) {
+                    if let Some(entry) = Entry::of_file(&name) {
+                        note(name, &entry)?;
                     }
                 }
             }
@@ -207,7 +215,7 @@ impl<'a> Survey<'a> {
             Ok(own)
         };
         for owner in look("")? {
-            if has_versions(&owner) {
+            if has_versions(&owner) || owner == TABLES {
                 for version in look(&owner)? {
                     look(&version)?;
                 }
@@ -228,6 +236,15 @@ impl<'a> Survey<'a> {
             directories.extend(versions.iter().map(|version| format!("{owner}/{version}")));
         }
         Ok(directories)
+    }
+
+    /// Returns the names of all files in a room of task inputs or tables; none if their directory is a symbolic link.
+    fn files_of(&self, top: &str, room: &str) -> Result<Vec<String>> {
+        let metadata = self.storage.root.disk.metadata(&self.storage.path(top))?;
+        match metadata.is_some_and(|it| it.is_link()) {
+            true => Ok(Vec::new()),
+            false => self.files_in(&format!("{top}/{room}")),
+        }
     }
 
     /// Returns the names of all files in a room, relative to the storage; none if it is a symbolic

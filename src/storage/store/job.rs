@@ -13,7 +13,7 @@ use crate::storage::layout::{
     COLLECTED, Entry, RECORDS, ResultName, TaskVersion, link_to, split_member,
 };
 use crate::storage::records::{
-    CallRecord, Format, JobInput, JobOutput, JobRecord, Provenance, Published, Read,
+    Format, JobInput, JobOutput, JobRecord, Provenance, Published, Read, Record,
 };
 use crate::task::name::{InputName, TaskName};
 
@@ -93,7 +93,7 @@ impl<'a> Jobs<'a> {
         Self { storage }
     }
 
-    /// Returns the outputs of a job, as names of calls' outputs, if the job is done and they all
+    /// Returns the outputs of a job, as names of outputs of calls and tables, if the job is done and they all
     /// exist as recorded. The outputs of other calls are not checked. The name of a directory ends in a
     /// slash.
     ///
@@ -152,28 +152,34 @@ impl<'a> Jobs<'a> {
         Ok(true)
     }
 
-    /// Returns the names of these files, if they are all outputs of calls, as recorded there.
+    /// Returns the names of these files, if they are all outputs of calls or tables, as recorded there.
     fn outputs_there(&self, outputs: Vec<JobOutput>) -> Result<Option<Vec<String>>> {
         let mut names = Vec::with_capacity(outputs.len());
         for JobOutput { file, digest } in outputs {
-            let Some((call, _, number)) = ResultName::maker(&file) else {
-                return Ok(None);
-            };
-            let Read::Record(record) = self.storage.records().read::<CallRecord>(&call.record())?
-            else {
-                return Ok(None);
-            };
-            if !Entry::Call(call).fits_call(&record) {
-                return Ok(None);
-            }
-            match record.outputs.get(usize::from(number)) {
-                Some(known) if self.has(&file, known, &digest)? => {
+            match self.published(&file)? {
+                Some(known) if self.has(&file, &known, &digest)? => {
                     names.push(if digest.is_directory() { file + "/" } else { file });
                 }
                 _ => return Ok(None),
             }
         }
         Ok(Some(names))
+    }
+
+    /// Returns what is recorded of an output of a call or table.
+    fn published(&self, file: &str) -> Result<Option<Published>> {
+        let Some(entry) = Entry::of_file(file) else { return Ok(None) };
+        if matches!(entry, Entry::Job(_) | Entry::TaskInput(_)) {
+            return Ok(None);
+        }
+        let record = self.storage.records().read_entry(&entry)?.ok();
+        let outputs = match record.filter(|record| entry.fits(record)) {
+            Some(Record::Call(call)) => call.outputs,
+            Some(Record::Table(table)) => table.outputs,
+            _ => return Ok(None),
+        };
+        let value = split_member(file).0;
+        Ok((0..outputs.len()).find(|number| entry.file(*number) == value).map(|it| outputs[it]))
     }
 
     /// Whether a published value, or a member of it, is there with this digest.

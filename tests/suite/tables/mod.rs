@@ -1,13 +1,17 @@
 //! Tables of sweeps: published, found, damaged and collected, through the library.
 
+mod damage;
+mod faults;
 mod publish;
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use compeval::digest::Digest;
 use compeval::storage::{
-    Durability, FoundTable, Recipe, RecipeHeader, RecipeWriter, ResultName, Storage, Stored,
-    TableDirectory, Unrecorded,
+    Durability, FoundTable, Recipe, RecipeHeader, RecipeWriter, ResultName, Storage, StorageError,
+    Stored, TableDirectory, Unrecorded,
 };
 use serde_json::Value;
 
@@ -40,18 +44,27 @@ fn lab() -> Lab {
 }
 
 fn open(lab: &Lab) -> Storage {
-    let path = lab.path("storage");
-    Storage::open(&path, Unrecorded::Refuse, Durability::Unsynced).unwrap()
+    Storage::open(&lab.path("storage"), Unrecorded::Refuse, Durability::Unsynced).unwrap()
 }
 
 /// An output of the call at a level.
 fn output(lab: &Lab, storage: &Storage, level: &str, number: usize) -> Stored {
+    output_in(&lab.path("storage"), storage, level, number).unwrap()
+}
+
+/// The same, by the path of the storage.
+fn output_in(
+    place: &Path,
+    storage: &Storage,
+    level: &str,
+    number: usize,
+) -> Result<Stored, StorageError> {
     let input = Digest::of(format!("{level}\n").as_bytes()).sha1.short();
-    let versions = lab.path("storage/c_make").read_dir().unwrap();
+    let versions = place.join("c_make").read_dir().unwrap();
     let mut versions = versions.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let version = versions.find(|name| name != "commits").unwrap();
     let name = format!("c_make/{version}/{number:02}/{input}");
-    storage.inputs().literal(&name).unwrap().unwrap()
+    storage.inputs().literal(&name).map(Option::unwrap)
 }
 
 fn header() -> RecipeHeader {
@@ -65,10 +78,16 @@ fn header() -> RecipeHeader {
 
 /// The sweep over all levels, and one more that failed.
 fn sweep(lab: &Lab, storage: &Storage) -> Sweep {
+    sweep_in(&lab.path("storage"), storage).unwrap()
+}
+
+/// The same, by the path of the storage.
+fn sweep_in(place: &Path, storage: &Storage) -> Result<Sweep, StorageError> {
     let mut recipe = RecipeWriter::begin(&header());
     let (mut table, mut points, mut members) = (Vec::new(), Vec::new(), Vec::new());
     for level in LEVELS {
-        let outputs = [0, 1].map(|number| output(lab, storage, level, number));
+        let output = |number| output_in(place, storage, level, number);
+        let outputs = [output(0)?, output(1)?];
         recipe.row([level], outputs.iter().map(|it| (it.name.as_str(), &it.digest)));
         table.extend(format!("{{\"x\":{level},\"tenfold\":{level}0,\"status\":\"ok\"}}\n").bytes());
         points.extend(format!("{{\"x\":\"{level}\"}}\n").bytes());
@@ -78,7 +97,8 @@ fn sweep(lab: &Lab, storage: &Storage) -> Sweep {
     }
     recipe.failed_row(["3"]);
     table.extend(b"{\"x\":3,\"tenfold\":null,\"status\":\"failed\"}\n");
-    Sweep { recipe: recipe.finish(), table, directory: TableDirectory { points, members } }
+    let directory = TableDirectory { points, members };
+    Ok(Sweep { recipe: recipe.finish(), table, directory })
 }
 
 impl Sweep {
@@ -103,6 +123,13 @@ impl Sweep {
             FoundTable::Hit(outputs) => panic!("{outputs:?}"),
         }
     }
+}
+
+/// Copies a directory of the laboratory.
+fn copy(lab: &Lab, from: &str, to: &str) {
+    drop(fs::remove_dir_all(lab.path(to)));
+    let copied = Command::new("cp").arg("-a").arg(lab.path(from)).arg(lab.path(to)).status();
+    assert!(copied.unwrap().success());
 }
 
 /// A path below the storage.
