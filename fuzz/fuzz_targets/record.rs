@@ -25,11 +25,13 @@ static COMPUTATION: LazyLock<Computation> = LazyLock::new(computation);
 
 /// Where the record of each kind is.
 fn place(kind: u8) -> String {
-    match kind % 5 {
+    match kind % 7 {
         0 => format!("{CALL}/record/{INPUTS}.json"),
         1 => format!("t_task/5efbc68dc50d/record/{INPUTS}.json"),
         2 => "tinputs/record/ad/48103e4fc7.json".to_owned(),
         3 => format!("{CALL}/failed/ad48103e4fc7_09d2af8dd222.json"),
+        4 => "tables/record/ad/48103e4fc7.json".to_owned(),
+        5 => "tables/ad/48103e4fc7/recipe".to_owned(),
         // An execution that its run could not publish before it died.
         _ => {
             let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
@@ -54,10 +56,10 @@ fn read_all(storage: &Storage) -> Result<(), StorageError> {
         assert_eq!(serde_json::from_slice::<FailureRecord>(&text).unwrap(), failure);
     }
     drop(history::log(storage, &history::Filter::default())?);
-    let history = History::read(storage)?;
+    let history = History::read(storage)?.with_recipes(storage)?;
     for file in ["ad48", "5d9474c0309b", &format!("{CALL}/01/{INPUTS}")] {
         if let Ok(subject) = history.find(storage, file) {
-            drop(history.ancestry(subject));
+            drop(history.ancestry(storage, subject)?);
         }
     }
     Ok(())
@@ -67,6 +69,7 @@ fn reads_as_written(storage: &Storage, entry: &compeval::storage::Entry, record:
     let text = match record {
         Record::Call(record) => serde_json::to_vec(record),
         Record::Job(record) => serde_json::to_vec(record),
+        Record::Table(record) => serde_json::to_vec(record),
         Record::TaskInput(record) => serde_json::to_vec(record),
     };
     let path = storage.path(&entry.record());
@@ -135,7 +138,7 @@ fuzz_target!(|data: (u8, &[u8])| {
     let storage = GROUND.storage();
     let path = storage.join(place(kind));
     put(&path, text);
-    if kind % 5 == 4 {
+    if kind % 7 == 6 {
         for output in ["1.00", "1.01"] {
             put(&path.with_file_name(output), b"made\n");
         }

@@ -85,7 +85,7 @@ impl Tool for Gc {
         }
         warn_of_links(storage)?;
         let request = CollectRequest { reach: self.reach(storage)?, since: self.older };
-        let history = History::read(storage)?;
+        let history = History::read(storage)?.with_recipes(storage)?;
         let candidates = collect::candidates(storage, &history, &request)?;
         let candidates = match self.delete {
             true => Self::collect(storage, &history, candidates)?,

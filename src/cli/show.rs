@@ -50,12 +50,13 @@ impl Tool for Show {
             Entry::Call(name) => storage.attempts().log(name)?,
             Entry::Job(_) | Entry::Table(_) | Entry::TaskInput(_) => None,
         };
-        let ancestors = history.ancestry(subject);
+        let summary = history.summary(storage, subject.entry)?;
+        let ancestors = history.ancestry(storage, subject)?;
         let taken_over = match subject.record {
             Record::Call(call) => TakenOver::of(storage, call),
             Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
         };
-        let ancestry = Ancestry { storage, subject, fault, taken_over, log, ancestors };
+        let ancestry = Ancestry { storage, subject, fault, taken_over, log, summary, ancestors };
         let shown = if self.json { ancestry.json(out) } else { ancestry.text(out) };
         shown.map_err(Error::Output)?;
         Ok(if ancestry.fault.is_some() { Exit::Storage } else { Exit::Done })

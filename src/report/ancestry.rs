@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::harmless;
 use crate::digest::{Digest, ObjectId};
-use crate::questions::history::{Ancestor, Subject, TakenOver};
-use crate::storage::records::{CallRecord, Execution, JobRecord, Origin, Provenance};
+use crate::questions::history::{Ancestor, Subject, TableSummary, TakenOver};
+use crate::storage::records::{CallRecord, Execution, JobRecord, Origin, Provenance, TableRecord};
 use crate::storage::{Defect, LogTail, Record, Storage};
 use crate::words;
 
@@ -25,6 +25,8 @@ pub struct Ancestry<'a> {
     pub taken_over: Option<TakenOver>,
     /// The log of its call, unless that is empty.
     pub log: Option<LogTail>,
+    /// The recipe in short, if it is a table with one that can be read.
+    pub summary: Option<TableSummary>,
     /// The files that it was made from, in the order of the tree.
     pub ancestors: Vec<Ancestor<'a>>,
 }
@@ -51,7 +53,7 @@ impl Ancestry<'_> {
         match record {
             Record::Call(call) => self.call(call, number, out)?,
             Record::Job(job) => self.job(job, number, out)?,
-            Record::Table(table) => stamp(&table.recorded, out)?,
+            Record::Table(table) => self.table(table, number, out)?,
             Record::TaskInput(input) => {
                 field(out, "task input", "given by a user, or taken from a Git repository")?;
                 stamp(&input.recorded, out)?;
@@ -60,7 +62,11 @@ impl Ancestry<'_> {
         if !self.ancestors.is_empty() {
             writeln!(out, "made from:")?;
         }
-        self.ancestors.iter().try_for_each(|ancestor| self.line(ancestor, out))
+        self.ancestors.iter().try_for_each(|ancestor| self.line(ancestor, out))?;
+        match self.summary.as_ref().map_or(0, |it| it.files - it.first.len()) {
+            0 => Ok(()),
+            more => writeln!(out, "and from {more} more: see the recipe"),
+        }
     }
 
     fn call(&self, call: &CallRecord, number: usize, out: &mut dyn Write) -> io::Result<()> {
@@ -102,6 +108,28 @@ impl Ancestry<'_> {
         stamp(&job.recorded, out)
     }
 
+    fn table(&self, table: &TableRecord, number: usize, out: &mut dyn Write) -> io::Result<()> {
+        let recipe = "the recipe".to_owned();
+        let parts = table.outputs.len();
+        field(out, "table", &if number < parts { format!("output {number:02}") } else { recipe })?;
+        field(out, "recipe", &self.shown(&format!("{}/recipe", self.subject.entry.short())))?;
+        match &self.summary {
+            Some(TableSummary { header, points, failed, .. }) => {
+                let list = |texts: &[String]| harmless(&texts.join(", ")).into_owned();
+                field(out, "columns", &list(&header.columns))?;
+                let names = list(&header.names);
+                let of = if names.is_empty() { "" } else { " of " };
+                field(out, "points", &format!("{points}{of}{names}"))?;
+                if header.allow_failed {
+                    field(out, "failed", &format!("{failed} of them"))?;
+                }
+                field(out, "outputs", &list(&header.outputs))?;
+            }
+            None => field(out, "", "it is missing or damaged")?,
+        }
+        stamp(&table.recorded, out)
+    }
+
     /// Prints a commit, and the version as the name shows it if that is more than twelve digits.
     fn commit(&self, commit: &ObjectId, out: &mut dyn Write) -> io::Result<()> {
         field(out, "commit", commit.full())?;
@@ -113,7 +141,7 @@ impl Ancestry<'_> {
 
     /// Prints an ancestor, indented more than the result that it is an input of.
     fn line(&self, ancestor: &Ancestor<'_>, out: &mut dyn Write) -> io::Result<()> {
-        let Ancestor { depth, number, digest, subject, member, again } = ancestor;
+        let Ancestor { depth, number, digest, subject, member, again, omitted } = ancestor;
         super::tree::indent(*depth, out)?;
         write!(out, "{number:02}: ")?;
         let Some(Subject { promise, record, number, .. }) = subject else {
@@ -131,7 +159,13 @@ impl Ancestry<'_> {
             Record::Job(job) => {
                 writeln!(out, "{path} (task {}, output {number:02}{again})", job.task)
             }
-            Record::Table(_) => writeln!(out, "{path} (table, output {number:02}{again})"),
+            Record::Table(_) => {
+                let more = match omitted {
+                    0 => String::new(),
+                    more => format!(", {more} of its inputs are not listed"),
+                };
+                writeln!(out, "{path} (table, output {number:02}{again}{more})")
+            }
             Record::TaskInput(_) => writeln!(out, "{path} (task input)"),
         }
     }
@@ -150,8 +184,11 @@ impl Ancestry<'_> {
                 "file": it.subject.map(|subject| &*subject.promise.name),
                 "again": it.again,
             });
-            if let Some(member) = it.member {
-                line["member"] = member.into();
+            if let Some(member) = &it.member {
+                line["member"] = member.as_str().into();
+            }
+            if it.omitted > 0 {
+                line["omitted"] = it.omitted.into();
             }
             if let (Some(subject), false) = (it.subject, it.again) {
                 line["record"] = value(subject)?;
@@ -165,6 +202,12 @@ impl Ancestry<'_> {
             "state": self.state(),
             "taken_over": self.taken_over,
             "log": self.log.as_ref().map(|log| &log.name),
+            "table": self.summary.as_ref().map(|it| json!({
+                "rules": it.header,
+                "points": it.points,
+                "failed": it.failed,
+                "files": it.files,
+            })),
             "record": value(self.subject)?,
             "ancestors": ancestors,
         });

@@ -189,9 +189,15 @@ pub fn collect(
                 roots.add(source.iter().flat_map(|source| history.linked(source)));
                 roots.add(source);
             }
-            Read::Record(Record::Table(_) | Record::TaskInput(_))
-            | Read::Spoiled
-            | Read::Absent => {}
+            // What a table that was published meanwhile was made from is kept with it.
+            Read::Record(Record::Table(_)) => {
+                let Entry::Table(name) = entry else { continue };
+                storage.tables().read_recipe(name, |row| {
+                    let files = row.outputs.iter().flatten();
+                    roots.add(files.filter_map(|output| Entry::of_file(&output.file)));
+                })?;
+            }
+            Read::Record(Record::TaskInput(_)) | Read::Spoiled | Read::Absent => {}
         }
     }
     for one in &retired {

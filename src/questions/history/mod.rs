@@ -7,6 +7,7 @@
 mod earlier;
 mod log;
 mod origins;
+mod recipes;
 mod takeover;
 
 use std::collections::{HashMap, HashSet};
@@ -17,9 +18,10 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 pub use self::earlier::earlier;
 pub use self::log::{Filter, Past, log};
+pub use self::recipes::TableSummary;
 pub use self::takeover::TakenOver;
 use crate::digest::Digest;
-use crate::storage::records::{CallRecord, Provenance};
+use crate::storage::records::{CallRecord, Provenance, RecipeFile};
 use crate::storage::{
     Entry, ExpectedFile, Maintenance, Read, Record, Storage, StorageError, Survey, split_member,
 };
@@ -35,6 +37,8 @@ pub struct History {
     files: HashMap<String, RecordedFile>,
     /// The files with some content.
     contents: HashMap<Digest, Vec<String>>,
+    /// The results that tables were made from, by the index of the table, once recipes were read.
+    made_from: HashMap<usize, Vec<usize>>,
 }
 
 /// A recorded file: the index of its result, and its number there.
@@ -59,7 +63,7 @@ pub struct Subject<'a> {
 }
 
 /// A line of a file's ancestry: an input of the result above it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Ancestor<'a> {
     /// The number of results between it and the file, plus one.
     pub depth: usize,
@@ -70,9 +74,11 @@ pub struct Ancestor<'a> {
     /// The file, if its maker is known.
     pub subject: Option<Subject<'a>>,
     /// The path within the subject, if that is a directory of which only a member was read.
-    pub member: Option<&'a str>,
+    pub member: Option<String>,
     /// Its own inputs are listed at an earlier occurrence.
     pub again: bool,
+    /// The number of its own inputs that are not listed, if it is a table of many.
+    pub omitted: usize,
 }
 
 /// The reason why a file has no history.
@@ -117,7 +123,12 @@ impl History {
             Err(error) => Some(Err(error)),
         };
         let results: Vec<_> = entries.par_iter().filter_map(read).collect::<Result<_, _>>()?;
-        let mut history = Self { results, files: HashMap::new(), contents: HashMap::new() };
+        let mut history = Self {
+            results,
+            files: HashMap::new(),
+            contents: HashMap::new(),
+            made_from: HashMap::new(),
+        };
         for (result, (entry, record)) in history.results.iter().enumerate() {
             for (number, promise) in entry.expected_files(record).into_iter().enumerate() {
                 let (name, digest) = (promise.name.clone(), promise.digest);
@@ -176,30 +187,63 @@ impl History {
 
     /// Returns everything that a file was made from, each result before its inputs.
     ///
-    /// The inputs of a result are listed once, at its first occurrence.
-    pub fn ancestry<'a>(&'a self, subject: Subject<'a>) -> Vec<Ancestor<'a>> {
+    /// The inputs of a result are listed once, at its first occurrence. Of a table, the first
+    /// [`LISTED`](Self::LISTED) different outputs are its inputs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the recipe of a table cannot be read.
+    pub fn ancestry<'a>(
+        &'a self,
+        storage: &Storage,
+        subject: Subject<'a>,
+    ) -> Result<Vec<Ancestor<'a>>, StorageError> {
         let mut ancestry = Vec::new();
         let mut listed: HashSet<&Entry> = HashSet::from([subject.entry]);
-        let mut stack = self.inputs(subject, 1);
+        let (mut stack, _) = self.inputs(storage, subject, 1)?;
         while let Some(mut ancestor) = stack.pop() {
             if let Some(subject) = ancestor.subject {
-                let inputs = self.inputs(subject, ancestor.depth + 1);
-                ancestor.again = !listed.insert(subject.entry) && !inputs.is_empty();
-                stack.extend(inputs.into_iter().filter(|_| !ancestor.again));
+                // The recipe of a table is not read again.
+                let again = !listed.insert(subject.entry);
+                if again && matches!(subject.record, Record::Table(_)) {
+                    ancestor.again = true;
+                } else {
+                    let (inputs, omitted) = self.inputs(storage, subject, ancestor.depth + 1)?;
+                    ancestor.again = again && !inputs.is_empty();
+                    if !ancestor.again {
+                        ancestor.omitted = omitted;
+                        stack.extend(inputs);
+                    }
+                }
             }
             ancestry.push(ancestor);
         }
-        ancestry
+        Ok(ancestry)
     }
 
-    /// Returns the inputs of a file's result, the last one first.
-    fn inputs<'a>(&'a self, subject: Subject<'a>, depth: usize) -> Vec<Ancestor<'a>> {
-        let ancestor = |number, digest, subject, name: Option<&'a str>| {
-            let member = name.and_then(|name| split_member(name).1);
-            Ancestor { depth, number, digest, subject, member, again: false }
+    /// Returns the inputs of a file's result, the last one first, and how many more there are.
+    fn inputs<'a>(
+        &'a self,
+        storage: &Storage,
+        subject: Subject<'a>,
+        depth: usize,
+    ) -> Result<(Vec<Ancestor<'a>>, usize), StorageError> {
+        let ancestor = |number, digest, subject, name: Option<&str>| {
+            let member = name.and_then(|name| split_member(name).1).map(str::to_owned);
+            Ancestor { depth, number, digest, subject, member, again: false, omitted: 0 }
         };
-        match subject.record {
-            Record::Table(_) | Record::TaskInput(_) => Vec::new(),
+        let inputs = match subject.record {
+            Record::TaskInput(_) => Vec::new(),
+            Record::Table(_) => {
+                let Some(summary) = self.summary(storage, subject.entry)? else {
+                    return Ok((Vec::new(), 0));
+                };
+                let files = summary.first.iter().enumerate().rev();
+                let inputs = files.map(|(number, RecipeFile { file, digest })| {
+                    ancestor(number, *digest, self.recorded(file, digest), Some(file))
+                });
+                return Ok((inputs.collect(), summary.files - summary.first.len()));
+            }
             Record::Job(job) => {
                 let output = job.outputs.get(subject.number).map(|output| {
                     let file = &output.file;
@@ -217,7 +261,8 @@ impl History {
                     })
                     .collect()
             }
-        }
+        };
+        Ok((inputs, 0))
     }
 
     /// The file of a call's input: the named one, or else the first one with its contents.
@@ -233,7 +278,12 @@ impl History {
 
     /// The file that an execution read as an input, if it is still recorded with the same contents.
     fn named(&self, call: &CallRecord, number: usize, digest: &Digest) -> Option<Subject<'_>> {
-        let (value, member) = split_member(call.execution()?.argv.get(number + 1)?);
+        self.same(call.execution()?.argv.get(number + 1)?, digest)
+    }
+
+    /// The file of this name, if it is still recorded with the same contents.
+    fn same(&self, name: &str, digest: &Digest) -> Option<Subject<'_>> {
+        let (value, member) = split_member(name);
         let subject = self.subject(value)?;
         // The contents of a member are not recorded.
         Some(subject).filter(|subject| member.is_some() || subject.promise.digest == *digest)

@@ -6,7 +6,8 @@ use super::History;
 use crate::storage::{Entry, Record};
 
 impl History {
-    /// Returns for each result whether it is one of these, or one of these was made from it.
+    /// Returns for each result whether it is one of these, or one of these was made from it. The origins of tables
+    /// count if [recipes were read](Self::with_recipes).
     pub fn with_origins<'a>(&'a self, wanted: impl Iterator<Item = &'a Entry>) -> Vec<bool> {
         let places: HashMap<&Entry, usize> =
             self.results.iter().enumerate().map(|(at, (entry, _))| (entry, at)).collect();
@@ -17,6 +18,7 @@ impl History {
                 let (entry, record) = &self.results[at];
                 let origins = self.origins(entry, record);
                 stack.extend(origins.iter().filter_map(|origin| places.get(origin)));
+                stack.extend(self.made_from.get(&at).into_iter().flatten());
             }
         }
         found
@@ -39,7 +41,8 @@ impl History {
         linked
     }
 
-    /// The results that a result was made from directly. For a job, all its calls.
+    /// The results that a result was made from directly. For a job, all its calls; for a table none, since its recipe
+    /// names them.
     fn origins(&self, entry: &Entry, record: &Record) -> Vec<Entry> {
         match record {
             Record::Table(_) | Record::TaskInput(_) => Vec::new(),

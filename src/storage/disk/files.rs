@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -85,6 +85,15 @@ impl Disk {
             Ok((metadata.stat(), contents))
         };
         attempt("read", path, || found(read()))
+    }
+
+    /// Opens a file that is read line by line; `None` if there is no plain file of that name.
+    pub(in crate::storage) fn lines(&self, path: &Path) -> Result<Option<BufReader<File>>> {
+        match attempt("read", path, || found(self.open_file(path))) {
+            Ok(opened) => Ok(opened.map(|(file, _)| BufReader::new(file))),
+            Err(error) if error.is_not_own() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Creates a file, and opens it for reading and writing.

@@ -12,7 +12,10 @@ use super::{Storage, TableDirectory};
 use crate::digest::Digest;
 use crate::storage::disk::{Result, Root, SeenValue, StorageError};
 use crate::storage::layout::{COLLECTED, DIGITS, Digits, Entry, ResultName};
-use crate::storage::records::{Defect, Published, Recipe, Stamp, TableRecord};
+use crate::storage::records::{
+    Defect, Published, Recipe, RecipeError, RecipeHeader, RecipeReader, RecipeRow, Stamp,
+    TableRecord,
+};
 
 /// The number of attempts to put a file in its place while others change it.
 const MAX_ATTEMPTS: usize = 10;
@@ -116,6 +119,30 @@ impl<'a> Tables<'a> {
             }
         }
         Err(self.collision(recipe.digest()))
+    }
+
+    /// Reads the recipe of a table, and calls a function with each row. Returns the rules of the table; `None` if the
+    /// recipe is missing or damaged, which may show after some rows.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn read_recipe(
+        &self,
+        name: &ResultName,
+        mut each: impl FnMut(RecipeRow),
+    ) -> Result<Option<RecipeHeader>> {
+        let path = self.storage.path(&name.recipe());
+        let Some(text) = self.storage.root.disk.lines(&path)? else { return Ok(None) };
+        let read = RecipeReader::begin(text).and_then(|mut reader| {
+            reader.try_for_each(|row| row.map(&mut each))?;
+            Ok(reader.header().clone())
+        });
+        match read {
+            Ok(header) => Ok(Some(header)),
+            Err(RecipeError::Read(source)) => Err(StorageError::Io { doing: "read", path, source }),
+            Err(RecipeError::Line { .. } | RecipeError::Version(_)) => Ok(None),
+        }
     }
 
     fn collision(&self, recipe: &Digest) -> StorageError {

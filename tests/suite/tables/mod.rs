@@ -1,8 +1,10 @@
 //! Tables of sweeps: published, found, damaged and collected, through the library.
 
+mod collect;
 mod damage;
 mod faults;
 mod publish;
+mod show;
 
 use std::fs;
 use std::path::{Path, PathBuf};
