@@ -131,6 +131,6 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
     assert!(all.remove("Moved"));
     assert!(all.remove("Sweep"));
     assert_eq!(told, all);
-    odd.extend(["Ignored", "Uncommitted"].map(str::to_owned));
+    odd.extend(["Ignored", "Lookalike", "Uncommitted"].map(str::to_owned));
     assert_eq!(odd, variants("load/warnings.rs", "WarningKind"));
 }
