@@ -92,7 +92,14 @@ impl World {
         let (trees, retries, limit) = (&Trees::new(directory), 0, None);
         let exports = &Exports::new(&evaluation.storage, trees);
         let forced = &std::collections::HashSet::new();
-        let execution = Some(ExecutionSettings { executor, exports, retries, limit, forced });
+        let execution = Some(ExecutionSettings {
+            executor,
+            exports,
+            retries,
+            retry_failed: false,
+            limit,
+            forced,
+        });
         Evaluator { evaluation, execution, observe: &|_| {} }.evaluate(jobs()).unwrap();
         assert!(evaluation.outputs().is_some(), "all outputs are there");
         evaluation.outcomes().filter(|outcome| matches!(outcome, Outcome::Executed(_))).count()

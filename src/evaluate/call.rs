@@ -79,9 +79,6 @@ impl<'a> Evaluator<'a> {
                 let sources = self.sources(planned);
                 let remembered = prior.is_some();
                 (self.observe)(Event::Started(id, name.clone(), prior));
-                let retries = settings.retries;
-                let replacements = retries.saturating_add(1);
-                let exports = MAX_TRIES;
                 let pending = Pending {
                     id,
                     computation,
@@ -89,9 +86,9 @@ impl<'a> Evaluator<'a> {
                     inputs,
                     sources,
                     remembered,
-                    retries,
-                    replacements,
-                    exports,
+                    retries: settings.retries,
+                    replacements: settings.retries.saturating_add(1),
+                    exports: MAX_TRIES,
                     lease,
                 };
                 self.attempt(settings, pending)

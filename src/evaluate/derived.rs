@@ -119,7 +119,7 @@ impl Evaluation {
             Derivation::Points(points) => {
                 let product = &self.task.sweeps[points.index()].product;
                 // Loading the task has checked that there are some.
-                let points = expand::points(product, None).unwrap_or_default();
+                let points = expand::points(product).unwrap_or_default();
                 let mut contents = Vec::new();
                 // Writing to memory never fails.
                 drop(points.write_ndjson(&mut contents));

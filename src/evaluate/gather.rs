@@ -8,13 +8,14 @@ use std::sync::atomic::Ordering;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::step::CallStep;
-use super::{CallError, Evaluation, Evaluator, Outcome};
+use super::{CallError, Evaluation, Evaluator, Event, Outcome};
 use crate::digest::Digest;
 use crate::expand::{self, PointOutput, PointOutputs, ProductFault, SheetFormat, SheetProblem};
 use crate::plan::{CallId, Derivation, PlannedSweep, PointsFault, Source, SweepRows};
 use crate::storage::records::{Published, Recipe, RecipeHeader, RecipeWriter, Stamp};
 use crate::storage::{
-    FoundTable, InputSource, Outputs, ResultName, StorageError, Stored, TableDirectory,
+    FoundTable, InputSource, Outputs, PriorAttempt, ResultName, StorageError, Stored,
+    TableDirectory,
 };
 use crate::task::sweep::{Sweep, TableColumn};
 
@@ -72,7 +73,7 @@ impl<'a> Evaluator<'a> {
             Ok(states) => states,
             Err(outcome) => return CallStep::Ended(outcome),
         };
-        let made = self.table(sweep, rules, (rows, &states));
+        let made = self.table(id, (sweep, rules), (rows, &states));
         CallStep::Ended(made.unwrap_or_else(|(name, error)| Outcome::failed(name, error)))
     }
 
@@ -110,8 +111,8 @@ impl<'a> Evaluator<'a> {
     /// Finds the table of a sweep, or makes it.
     fn table(
         &self,
-        sweep: &PlannedSweep,
-        rules: &Sweep,
+        id: CallId,
+        (sweep, rules): (&PlannedSweep, &Sweep),
         (rows, states): (&SweepRows, &[PointState]),
     ) -> Result<Outcome, (ResultName, CallError)> {
         let tables = self.evaluation.storage.tables();
@@ -119,7 +120,12 @@ impl<'a> Evaluator<'a> {
         let unknown = ResultName::unknown_table;
         let name = match tables.find(&recipe, sweep.with_directory) {
             Ok(FoundTable::Hit(outputs)) => return Ok(Outcome::Reused(outputs)),
-            Ok(FoundTable::Absent { name, .. }) => name,
+            Ok(FoundTable::Absent { name, damage: None }) => name,
+            Ok(FoundTable::Absent { name, damage }) => {
+                let prior = PriorAttempt { damage, ..PriorAttempt::default() };
+                (self.observe)(Event::Started(id, name.clone(), Some(Box::new(prior))));
+                name
+            }
             Err(error) => return Err((unknown(), error.into())),
         };
         let failed = |error: CallError| (name.clone(), error);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{PointsError, ValueError};
 use crate::executor::{self, ExecuteError, Status};
-use crate::expand::TableFault;
+use crate::expand::{ExclusionFault, TableFault};
 use crate::plan::CallId;
 use crate::storage::records::FailureRecord;
 use crate::storage::{
@@ -211,8 +211,9 @@ pub enum Event {
     Held(CallId, ResultName, Holder),
     /// There are outputs of a call without a record, which may still be written to. The call waits.
     Unsettled(CallId, ResultName),
-    /// The points of the sweep that a call gathers are known by now: there are more calls.
-    Expanded(CallId),
+    /// The points of the sweep that a call gathers are known by now: there are more calls. These rows of its exclusion
+    /// match none of them.
+    Expanded(CallId, Vec<ExclusionFault>),
     /// A call is over; how, the evaluation knows.
     Ended(CallId),
 }

@@ -213,14 +213,17 @@ impl<'a> Scheduler<'_, 'a> {
         let Operation::Sweep(sweep) = plan.call(id).operation else { return };
         let growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         let before = plan.calls().len();
-        if let Err(fault) = plan.expand(task, sweep, points) {
-            drop(growing);
-            self.complete_call(id, self.evaluator.no_points(fault));
-            return self.tell(id);
-        }
+        let unmatched = match plan.expand(task, sweep, points) {
+            Ok(unmatched) => unmatched,
+            Err(fault) => {
+                drop(growing);
+                self.complete_call(id, self.evaluator.no_points(fault));
+                return self.tell(id);
+            }
+        };
         self.evaluator.evaluation.grow();
         self.left.fetch_add(plan.calls().len() - before, Ordering::AcqRel);
-        (self.evaluator.observe)(Event::Expanded(id));
+        (self.evaluator.observe)(Event::Expanded(id, unmatched));
         let mut ready = self.pending.grow(plan);
         drop(growing);
         if self.pending.wait(plan, id) {

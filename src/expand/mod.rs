@@ -22,7 +22,7 @@ pub use lookalikes::Lookalike;
 
 pub use paths::{path_part, point_path};
 pub use problem::{MAX_COLUMNS, MAX_PROBLEMS, SheetFault, SheetProblem};
-pub use rules::{ProductFault, points};
+pub use rules::{ProductFault, computed_points, points};
 pub use sheet::{MAX_SHEET, SheetFormat, read, read_levels};
 pub use table::{MAX_CELL, STATUS, TableCell, write_table};
 

@@ -25,31 +25,51 @@ impl ProductFault {
     }
 }
 
-/// Returns the points that rules make: the product of their factors, or these computed points, without those that are
-/// excluded, each as often as it is replicated.
+/// Returns the points that rules make: the product of their factors without those that are excluded, each as often as it
+/// is replicated.
 ///
 /// # Errors
 ///
-/// Fails with all faults. Rows that exclude none of the computed points are no fault.
-pub fn points(
-    rules: &Product,
-    computed: Option<SweepPoints>,
-) -> Result<SweepPoints, Vec<ProductFault>> {
-    let is_computed = computed.is_some();
-    let factors = rules.factors.iter().map(|factor| factor.points.clone());
-    let factors: Vec<SweepPoints> = computed.into_iter().chain(factors).collect();
-    if is_computed && factors.iter().any(SweepPoints::is_empty) {
-        return Ok(SweepPoints::default());
+/// Fails with all faults. A row that excludes nothing is one.
+pub fn points(rules: &Product) -> Result<SweepPoints, Vec<ProductFault>> {
+    let factors = rules.factors.iter().map(|factor| factor.points.clone()).collect();
+    match excluding(rules, factors)? {
+        (points, unmatched) if unmatched.is_empty() => Ok(points),
+        (_, unmatched) => Err(unmatched.into_iter().map(ProductFault::Exclusion).collect()),
     }
+}
+
+/// Returns computed points without those that are excluded, each as often as it is replicated; and the rows of the
+/// exclusion that match none of them, which is no fault.
+///
+/// # Errors
+///
+/// Fails with all faults.
+pub fn computed_points(
+    rules: &Product,
+    computed: SweepPoints,
+) -> Result<(SweepPoints, Vec<ExclusionFault>), Vec<ProductFault>> {
+    if computed.is_empty() {
+        return Ok(Default::default());
+    }
+    excluding(rules, vec![computed])
+}
+
+/// The product of factors without what is excluded, and the rows of the exclusion that match nothing.
+fn excluding(
+    rules: &Product,
+    factors: Vec<SweepPoints>,
+) -> Result<(SweepPoints, Vec<ExclusionFault>), Vec<ProductFault>> {
     let product = product(factors, rules.replicates);
     let mut points =
         product.map_err(|it| it.into_iter().map(ProductFault::Factor).collect::<Vec<_>>())?;
-    if let Some(exclusion) = &rules.exclude {
-        let mut faults = points.exclude(exclusion);
-        faults.retain(|it| !is_computed || matches!(it, ExclusionFault::NoColumn { .. }));
-        if !faults.is_empty() {
-            return Err(faults.into_iter().map(ProductFault::Exclusion).collect());
-        }
+    let faults = rules.exclude.as_ref().map(|exclusion| points.exclude(exclusion));
+    let (wrong, unmatched): (Vec<_>, Vec<_>) = faults
+        .unwrap_or_default()
+        .into_iter()
+        .partition(|it| matches!(it, ExclusionFault::NoColumn { .. }));
+    match wrong.is_empty() {
+        true => Ok((points, unmatched)),
+        false => Err(wrong.into_iter().map(ProductFault::Exclusion).collect()),
     }
-    Ok(points)
 }

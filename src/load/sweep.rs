@@ -111,7 +111,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
     /// Checks that rules without computed points make some. Adds their problems otherwise.
     fn check_product(&mut self, dir: &S::Dir, product: &Product) -> bool {
         let place = self.library.source.place(dir);
-        let faults = expand::points(product, None).err().unwrap_or_default();
+        let faults = expand::points(product).err().unwrap_or_default();
         for fault in &faults {
             let (path, line) = file_of(&place, product, fault);
             self.findings.problem_in_line(&path, line, SweepFault::Product(fault.clone()));

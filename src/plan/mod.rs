@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use self::planner::Planner;
 pub use self::planner::{Derivation, WrongValue};
 pub use self::sweep::{PlannedSweep, PlannedSweepId, PointsFault, SweepRows};
+use crate::expand::ExclusionFault;
 use crate::task::ids::ids;
 use crate::task::name::StorageName;
 use crate::task::points::SweepPoints;
@@ -154,7 +155,8 @@ impl Plan {
         plan
     }
 
-    /// Adds the calls of a sweep whose points were computed. They are those from the number of calls before on.
+    /// Adds the calls of a sweep whose points were computed. They are those from the number of calls before on. Returns the
+    /// rows of its exclusion that match none of the points.
     ///
     /// # Errors
     ///
@@ -164,7 +166,7 @@ impl Plan {
         task: &Task,
         sweep: PlannedSweepId,
         points: SweepPoints,
-    ) -> Result<(), PointsFault> {
+    ) -> Result<Vec<ExclusionFault>, PointsFault> {
         let mut planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
         planner.expand(task, self, sweep, points)
     }

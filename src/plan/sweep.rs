@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::planner::{Planner, point};
 use super::{CallId, Operation, Plan, Source};
-use crate::expand::{self, ProductFault, REPLICATE};
+use crate::expand::{self, ExclusionFault, ProductFault, REPLICATE};
 use crate::task::ids::ids;
 use crate::task::points::{SweepPoint, SweepPoints};
 use crate::task::sweep::{BoundId, Sweep};
@@ -101,7 +101,7 @@ impl Planner {
             let rules = &task.sweeps[sweep.index()].product;
             let points = self.products.entry(sweep).or_insert_with(|| {
                 // Loading the task has checked that there are some.
-                Arc::new(expand::points(rules, None).unwrap_or_default())
+                Arc::new(expand::points(rules).unwrap_or_default())
             });
             let points = Arc::clone(points);
             let columns = columns(task, &task.sweeps[sweep.index()], &points);
@@ -113,24 +113,24 @@ impl Planner {
         call
     }
 
-    /// Plans the body of a sweep whose points were computed.
+    /// Plans the body of a sweep whose points were computed. Returns the rows of its exclusion that match none of them.
     pub(super) fn expand(
         &mut self,
         task: &Task,
         plan: &Plan,
         id: PlannedSweepId,
         computed: SweepPoints,
-    ) -> Result<(), PointsFault> {
+    ) -> Result<Vec<ExclusionFault>, PointsFault> {
         let PlannedSweep { sweep, outer, .. } = plan.sweep(id);
         let rules = &task.sweeps[sweep.index()];
-        let points =
-            expand::points(&rules.product, Some(computed)).map_err(PointsFault::Product)?;
+        let points = expand::computed_points(&rules.product, computed);
+        let (points, unmatched) = points.map_err(PointsFault::Product)?;
         let columns = columns(task, rules, &points)?;
         for (name, text) in outer {
             self.texts[name.index()] = Some(Arc::clone(text));
         }
         self.rows(task, plan, id, (Arc::new(points), &columns));
-        Ok(())
+        Ok(unmatched)
     }
 
     /// Plans the body at each point. Each bound name has the text of a column.

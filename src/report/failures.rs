@@ -9,6 +9,7 @@ use std::fmt::Write;
 
 use super::harmless;
 use crate::evaluate::{Evaluation, Event, Outcome};
+use crate::expand::ExclusionFault;
 use crate::plan::CallId;
 use crate::storage::records::{FailureRecord, Provenance};
 use crate::storage::{Damage, PriorAttempt, StorageError};
@@ -45,7 +46,7 @@ impl Failures {
                     "{title} waits a minute: {file} has no record, and may still be written"
                 ))
             }
-            Event::Expanded(_) => None,
+            Event::Expanded(call, unmatched) => points_warning(evaluation, *call, unmatched),
             Event::Ended(call) => match evaluation.outcome(*call)? {
                 outcome if self.was_told(outcome) => None,
                 outcome => failure(evaluation, *call, outcome),
@@ -89,6 +90,30 @@ impl Failures {
 fn cause(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |&error| error.source());
     causes.last().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// Says in words what is odd about the computed points of a sweep.
+fn points_warning(
+    evaluation: &Evaluation,
+    call: CallId,
+    unmatched: &[ExclusionFault],
+) -> Option<String> {
+    let title = evaluation.title(call);
+    let rows = evaluation.plan.gathered(call)?.rows()?;
+    match unmatched {
+        _ if rows.points.is_empty() => {
+            Some(format!("warning: {title} has no points: its table is empty"))
+        }
+        [] => None,
+        [first, rest @ ..] => {
+            let more = if rest.is_empty() {
+                String::new()
+            } else {
+                format!(", and so are {} more rows", rest.len())
+            };
+            Some(format!("warning: {title}: exclude.tsv: {first}{more}"))
+        }
+    }
 }
 
 /// Says in words what became of a call before: it failed, was damaged, or was taken away.

@@ -230,7 +230,7 @@ impl Reporter for Json<'_> {
                 let (computation, outputs) = self.call(*call, name);
                 print(&EventLine::Unsettled { call: call.index(), computation, outputs }, out)
             }
-            Event::Expanded(call) => {
+            Event::Expanded(call, _) => {
                 let (call, calls) = (call.index(), self.0.plan.calls().len());
                 print(&EventLine::Expanded { call, calls }, out)
             }

@@ -78,7 +78,7 @@ impl<'a> Progress<'a> {
                     self.running.remove(&(since, *call));
                 }
             }
-            Event::Expanded(_) => self.total.set_length(self.evaluation.plan.calls().len() as u64),
+            Event::Expanded(..) => self.total.set_length(self.evaluation.plan.calls().len() as u64),
             Event::Retried(..) | Event::Held(..) | Event::Unsettled(..) => {}
         }
     }

@@ -228,7 +228,7 @@ impl Reporter for TreePrinter<'_> {
                 self.ended[call.index()] = true;
                 call
             }
-            Event::Expanded(_) => {
+            Event::Expanded(..) => {
                 self.ended.resize(self.evaluation.plan.calls().len(), false);
                 return Ok(());
             }

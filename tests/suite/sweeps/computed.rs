@@ -61,7 +61,7 @@ fn computed_points_are_known_when_their_calls_have_ended() {
 #[test]
 fn no_computed_points_are_an_empty_table() {
     let lab = derived(r#": >"$1""#).commit();
-    lab.ce_run(&[]).exit(0).called(vec!["derive"]);
+    lab.ce_run(&[]).exit(0).says("has no points: its table is empty").called(vec!["derive"]);
     assert_eq!(lab.table(), "");
 }
 
@@ -124,6 +124,7 @@ fn computed_points_may_be_excluded_and_replicated() {
         .file("workflow/replicates", "2")
         .call("inputs/00-body/", "add", &["x", "replicate"])
         .commit_again();
-    lab.ce_run(&[]).exit(0).called(vec!["add"; 4]);
+    let ran = lab.ce_run(&[]).exit(0).says("exclude.tsv: no point is excluded by x=99");
+    ran.called(vec!["add"; 4]);
     assert!(lab.table().starts_with("{\"x\":1,\"y\":2,\"replicate\":1,\"sum\":2}\n"));
 }

@@ -2,6 +2,7 @@
 
 mod allowed;
 mod computed;
+mod faults;
 mod growth;
 mod refused;
 mod scope;
