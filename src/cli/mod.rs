@@ -17,6 +17,7 @@ mod log;
 mod manifest;
 mod options;
 mod pin;
+mod points;
 mod run;
 mod show;
 mod sym;

@@ -20,7 +20,7 @@ use crate::load::{self, Loaded, Uncommitted};
 use crate::session::{self, Error, Given, RunOptions};
 use crate::storage::{Durability, Finding, InputSource, Storage, Survey, Unrecorded};
 use crate::task::name::nearest;
-use crate::task::workflow::{LIBRARY, Task};
+use crate::task::workflow::{LIBRARY, RangedInput, RangedInputs, Task};
 
 /// Whether changes that are not committed count.
 #[derive(Debug, Args)]
@@ -259,6 +259,21 @@ impl PathArgs {
         let first = typed.split_first().map(|(storage, files)| resolved(storage, files));
         let configured = config.storage()?.map(|storage| resolved(&storage, &typed));
         Ok(configured.into_iter().chain(first).collect())
+    }
+
+    /// Checks that no input is given by name that the points have texts for.
+    pub(super) fn check_unranged(&self, inputs: &RangedInputs) -> Result<(), Error> {
+        for RangedInput { name, .. } in inputs.iter().filter(|input| input.given.is_none()) {
+            let is_named = |path: &Path| {
+                let rest = path.as_os_str().as_bytes().strip_prefix(name.as_str().as_bytes());
+                rest.is_some_and(|rest| rest.starts_with(b"="))
+            };
+            if self.params.iter().any(|(it, _)| *it == name.as_str()) || self.typed().any(is_named)
+            {
+                return Err(Error::GivenAndRanged(name.to_string()));
+            }
+        }
+        Ok(())
     }
 
     /// Looks for all results of a task in the storage. Computes and writes nothing.

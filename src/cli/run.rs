@@ -8,14 +8,21 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::{Dirty, PathArgs, RunArgs, TaskDir};
+use super::points::PointArgs;
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
 use crate::git::Trees;
 use crate::load::{self, listed};
 use crate::questions::explain::Explanation;
-use crate::report::{EventPrinter, Json, Quiet, Reporter, TreePrinter, harmless, reasons, say};
-use crate::session::{Error, Given, Kept, RunOptions, Session, bind, find_job, with_defaults};
+use crate::report::{
+    self, EventPrinter, Json, Quiet, Reporter, TreePrinter, harmless, reasons, say,
+};
+use crate::session::{
+    Error, Given, Kept, RunOptions, Session, bind, find_job, find_jobs, with_defaults,
+};
 use crate::storage::{InputSource, ResultName, Site, Storage, TaskVersion};
+use crate::task::workflow::{RangedInputs, Task};
+use crate::words::counted;
 
 const PROGRAM: &str = "ce-run";
 
@@ -53,6 +60,9 @@ pub struct Run {
     task: TaskDir,
 
     #[command(flatten)]
+    points: PointArgs,
+
+    #[command(flatten)]
     typed: PathArgs,
 }
 
@@ -66,6 +76,7 @@ impl Tool for Run {
         let dir = &self.task.task;
         let short_cut = self.quiet && self.force.is_empty();
         if short_cut
+            && self.points.is_nothing()
             && let Some(rev) = &self.task.at
             && let Some((name, commit, place)) = load::job_at(dir, rev)
             && let version = TaskVersion::new(&name, &commit, &place)
@@ -80,13 +91,18 @@ impl Tool for Run {
         }
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
         let config = self.task.config()?;
+        let (task, ranged) = self.points.of(PROGRAM, task)?;
+        ranged.iter().try_for_each(|ranged| self.typed.check_unranged(ranged))?;
         let Given { storage, inputs, repositories } = self.typed.resolve(&task, &config)?;
         let trees = Trees::new(dir);
         let (task, inputs) = bind(&trees, task, &inputs)?;
         if short_cut
             && task.changed.is_empty()
             && let inputs = with_defaults(&trees, &task, &inputs)?
-            && self.print_cached_job(TaskVersion::from(&task), &storage, &inputs, out)?
+            && match &ranged {
+                Some(ranged) => self.print_cached_jobs((&task, ranged), &storage, &inputs, out)?,
+                None => self.print_cached_job(TaskVersion::from(&task), &storage, &inputs, out)?,
+            }
         {
             return Ok(Exit::Done);
         }
@@ -100,24 +116,15 @@ impl Tool for Run {
         let evaluation = session.prepare(task, &inputs, !self.quiet)?;
         let mut printer = self.printer(&evaluation, &session, out)?;
         session.evaluate(&evaluation, &mut printer)?;
-        let job = if self.dry_run { None } else { publish_job(&session, &evaluation)? };
+        let jobs = match &ranged {
+            _ if self.dry_run => Vec::new(),
+            Some(ranged) => session.publish_jobs(&evaluation, ranged)?,
+            None => vec![session.publish_job(&evaluation)?],
+        };
+        let jobs = Jobs::new(&evaluation, jobs);
         let exit = session.interrupted_by().map_or_else(|| evaluation.exit(), Exit::Interrupted);
-        let broken = printer.end(job.as_ref(), exit);
-        if self.dry_run && !self.quiet && !self.json {
-            let explanation = Explanation::new(&evaluation);
-            reasons(&evaluation, &explanation).for_each(|reason| say(PROGRAM, &reason));
-        }
-        let executed = evaluation.executed();
-        for name in forced.iter().filter(|name| !executed.contains(name)) {
-            let name = name.short();
-            say(
-                PROGRAM,
-                &format_args!("warning: --force had no effect: no call {name} was executed"),
-            );
-        }
-        if !self.quiet && !self.json {
-            summarise(&evaluation, job.as_ref());
-        }
+        let broken = printer.end(&jobs.0, exit);
+        self.conclude(&evaluation, &forced, &jobs);
         match broken {
             // The reader has closed the pipe; the evaluation went on all the same.
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
@@ -143,6 +150,26 @@ impl Run {
             say(PROGRAM, &format_args!("{told} {}{similar}", path.display()));
         }
         Ok(session)
+    }
+
+    /// Says what came of an evaluation that is over.
+    fn conclude(&self, evaluation: &Evaluation, forced: &HashSet<ResultName>, jobs: &Jobs) {
+        if self.dry_run && !self.quiet && !self.json {
+            let explanation = Explanation::new(evaluation);
+            reasons(evaluation, &explanation).for_each(|reason| say(PROGRAM, &reason));
+        }
+        let executed = evaluation.executed();
+        for name in forced.iter().filter(|name| !executed.contains(name)) {
+            let name = name.short();
+            say(
+                PROGRAM,
+                &format_args!("warning: --force had no effect: no call {name} was executed"),
+            );
+        }
+        if !self.quiet && !self.json {
+            jobs.summarise(evaluation);
+            say(PROGRAM, &evaluation.tally());
+        }
     }
 
     /// The calls that are to be computed again.
@@ -175,6 +202,26 @@ impl Run {
         Ok(true)
     }
 
+    /// Prints the outputs of the jobs of all points if they are finished. Returns whether they are.
+    fn print_cached_jobs(
+        &self,
+        task: (&Task, &RangedInputs),
+        storage: &Path,
+        inputs: &[InputSource],
+        out: &mut dyn Write,
+    ) -> Result<bool, Error> {
+        let Some(jobs) = find_jobs(task, storage, inputs, self.how.unrecorded())? else {
+            return Ok(false);
+        };
+        if !self.dry_run {
+            jobs.record_use(&self.task.task, storage)?;
+        }
+        for (point, outputs) in jobs.points.iter().zip(&jobs.outputs) {
+            report::paths_of_point(point, outputs, storage, out).map_err(Error::Output)?;
+        }
+        Ok(true)
+    }
+
     fn printer<'a>(
         &self,
         evaluation: &'a Evaluation,
@@ -196,27 +243,72 @@ impl Run {
     }
 }
 
-/// The beginning of the messages of [`publish_job`].
+/// The beginning of the messages about jobs that are not kept.
 const NOT_STORED: &str = "the job's outputs were not stored";
 
-/// Stores the outputs of the job under its own name, or says why not.
-fn publish_job(session: &Session, evaluation: &Evaluation) -> Result<Option<ResultName>, Error> {
-    match session.publish_job(evaluation)? {
-        Kept::As(job) => return Ok(Some(job)),
-        Kept::Incomplete => {}
+/// The names of the jobs whose outputs were stored: one, or one for each point.
+struct Jobs(Vec<Option<ResultName>>);
+
+impl Jobs {
+    /// Says, once for each reason, why outputs were not stored.
+    fn new(evaluation: &Evaluation, jobs: Vec<Kept>) -> Self {
+        let mut told: Vec<Kept> = Vec::new();
+        let mut names = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            names.push(match job {
+                Kept::As(name) => Some(name),
+                other => {
+                    if !told.contains(&other) {
+                        say_not_stored(evaluation, &other);
+                        told.push(other);
+                    }
+                    None
+                }
+            });
+        }
+        Self(names)
+    }
+
+    /// Says where the outputs of the job are, or how many jobs there are.
+    fn summarise(&self, evaluation: &Evaluation) {
+        match &self.0[..] {
+            [] => {}
+            jobs if evaluation.plan.jobs().is_some() => {
+                let stored = jobs.iter().flatten().count();
+                let jobs = counted(jobs.len(), "job");
+                say(PROGRAM, &format_args!("{jobs}, one for each point: {stored} stored"));
+            }
+            [Some(job)] => {
+                for number in 0..evaluation.plan.outputs().len() {
+                    let path = evaluation.shown(&job.output(number));
+                    say(PROGRAM, &format_args!("job output {number:02}: {path}"));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Says why the outputs of a job were not stored, unless one is missing.
+fn say_not_stored(evaluation: &Evaluation, why: &Kept) {
+    match why {
+        Kept::As(_) | Kept::Incomplete => {}
         Kept::FailedPoints => {
             say(PROGRAM, &format_args!("{NOT_STORED}: points of a sweep have failed"));
         }
         Kept::Uncommitted => {
             let changed = &evaluation.task.changed;
             let have = if changed.len() == 1 { "has" } else { "have" };
-            let changed = listed(changed);
+            let changed = match &changed[..] {
+                [] => "files of the task".to_owned(),
+                changed => listed(changed),
+            };
             say(PROGRAM, &format_args!("{NOT_STORED}: {changed} {have} uncommitted changes"));
         }
         Kept::Revisions(revisions) => {
             for (name, revision) in revisions {
                 let why = "may name another commit later: it is no full commit id";
-                let (name, revision) = (name.as_str(), harmless(&revision));
+                let (name, revision) = (name.as_str(), harmless(revision));
                 say(
                     PROGRAM,
                     &format_args!("{NOT_STORED}: the revision {revision} of {name} {why}"),
@@ -227,16 +319,4 @@ fn publish_job(session: &Session, evaluation: &Evaluation) -> Result<Option<Resu
             say(PROGRAM, &format_args!("warning: {NOT_STORED}: the storage is read-only"));
         }
     }
-    Ok(None)
-}
-
-/// Prints where the job's outputs are, and the number of calls by outcome.
-fn summarise(evaluation: &Evaluation, job: Option<&ResultName>) {
-    if let Some(job) = job {
-        for number in 0..evaluation.plan.outputs().len() {
-            let path = evaluation.shown(&job.output(number));
-            say(PROGRAM, &format_args!("job output {number:02}: {path}"));
-        }
-    }
-    say(PROGRAM, &evaluation.tally());
 }

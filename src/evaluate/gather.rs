@@ -73,6 +73,9 @@ impl<'a> Evaluator<'a> {
             Ok(states) => states,
             Err(outcome) => return CallStep::Ended(outcome),
         };
+        if !rules.has_table {
+            return CallStep::Ended(Outcome::LeftOut(ResultName::unknown_table()));
+        }
         let made = self.table(id, (sweep, rules), (rows, &states));
         CallStep::Ended(made.unwrap_or_else(|(name, error)| Outcome::failed(name, error)))
     }
@@ -338,9 +341,9 @@ impl Evaluation {
         self.plan.inputs(call).iter().any(|source| self.digest(*source).is_none())
     }
 
-    /// Whether points of a sweep have failed, and the failure of none of them was an error.
-    pub fn has_failed_points(&self) -> bool {
-        self.plan.calls().any(|(id, _)| self.outcome(id).is_some_and(|it| self.is_allowed(id, it)))
+    /// Whether some of these calls are points of a sweep that have failed where that was no error.
+    pub fn has_failed_points(&self, calls: &[CallId]) -> bool {
+        calls.iter().any(|id| self.outcome(*id).is_some_and(|it| self.is_allowed(*id, it)))
     }
 
     /// Whether an outcome is a failure that makes a row of a table.

@@ -78,6 +78,10 @@ impl Evaluator<'_> {
         }
         storage.save_record_cache();
         carried_out.and(in_place.map_err(EvaluateError::from))?;
+        if self.evaluation.plan.jobs().is_some() {
+            // That was done for each point, and a call has the errors.
+            return Ok(());
+        }
         // An output may be derived from values that are known by now.
         let outputs = self.evaluation.plan.outputs().iter().copied();
         Ok(self.evaluation.derive(outputs, self.execution.is_some())?)

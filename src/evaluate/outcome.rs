@@ -26,6 +26,8 @@ pub enum Outcome {
     Missing(ResultName, Option<Box<PriorAttempt>>),
     /// An input of it is not there. The name is a guess.
     Blocked(ResultName),
+    /// Nobody asked for its outputs: it gathers points of which no table is made, and these are over. The name is a guess.
+    LeftOut(ResultName),
     /// It failed.
     Failed {
         /// The name that its outputs would have.
@@ -170,6 +172,7 @@ impl Outcome {
             Self::Missing(..)
             | Self::Foreseen(_)
             | Self::Blocked(_)
+            | Self::LeftOut(_)
             | Self::Failed { .. }
             | Self::Unfinished(..)
             | Self::Interrupted(_) => None,
@@ -193,6 +196,7 @@ impl Outcome {
             | Self::Foreseen(outputs) => &outputs.name,
             Self::Missing(name, _)
             | Self::Blocked(name)
+            | Self::LeftOut(name)
             | Self::Failed { name, .. }
             | Self::Unfinished(name, _)
             | Self::Interrupted(name) => name,

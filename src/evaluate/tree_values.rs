@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::slice;
 use std::sync::Arc;
 
 use super::derived::DerivedValue;
@@ -41,26 +42,31 @@ impl Evaluation {
         self.sources.find(name.source(), &self.task.commit).ok()
     }
 
-    /// The names of the trees whose revisions are no full commit ids, with these, sorted.
-    pub fn loose_revisions(&self) -> Vec<(TreeName, String)> {
-        let revision = |(id, values): (DerivedId, &TreeValues)| {
-            let name = self.tree_name(id)?.clone();
-            Some((name, values.revision.clone()?))
+    /// The names of the trees among these values whose revisions are no full commit ids, with these, sorted.
+    pub fn loose_revisions(&self, values: &[DerivedId]) -> Vec<(TreeName, String)> {
+        let revision = |id: &DerivedId| {
+            let revision = self.tree_values(*id)?.ok()?.revision.clone()?;
+            Some((self.tree_name(*id)?.clone(), revision))
         };
-        let mut loose: Vec<_> = self.made_trees().filter_map(revision).collect();
+        let mut loose: Vec<_> = values.iter().filter_map(revision).collect();
         loose.sort_unstable();
         loose.dedup();
         loose
     }
 
-    /// The files and directories that trees are.
-    pub fn tree_files(&self) -> impl Iterator<Item = &Stored> {
-        self.made_trees().flat_map(|(_, values)| values.files.iter().map(|input| &input.file))
-    }
-
-    fn made_trees(&self) -> impl Iterator<Item = (DerivedId, &TreeValues)> {
-        let made = |id| Some((id, self.tree_values(id)?.ok()?));
-        self.plan.derived().filter_map(move |(id, _)| made(id))
+    /// The files and directories among these values that come from a repository, or were in the storage before.
+    pub fn leaves(&self, values: &[DerivedId]) -> impl Iterator<Item = &Stored> {
+        values.iter().flat_map(|id| {
+            let files = match (&self.plan.value(*id).how, self.derived_value(*id)) {
+                (Derivation::Tree(..), Some(Ok(DerivedValue::Tree(values)))) => &values.files[..],
+                (
+                    Derivation::File(_) | Derivation::Literal(_),
+                    Some(Ok(DerivedValue::File(input))),
+                ) => slice::from_ref(input),
+                _ => &[],
+            };
+            files.iter().map(|input| &input.file)
+        })
     }
 
     /// Makes the values of a tree. `None` if its revision is not known, and may never be.

@@ -6,6 +6,7 @@
 //! grows as soon as they are known. Pure: reads nothing, and its time is linear in nodes plus edges, for each point.
 
 mod planner;
+mod precursors;
 mod sweep;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 
 use self::planner::Planner;
 pub use self::planner::{Derivation, WrongValue};
+pub use self::precursors::Precursors;
 pub use self::sweep::{PlannedSweep, PlannedSweepId, PointsFault, SweepRows};
 use crate::expand::ExclusionFault;
 use crate::task::ids::ids;
@@ -129,6 +131,8 @@ pub struct Plan {
     literals: Vec<StorageName>,
     steps: Vec<Step>,
     outputs: Vec<Source>,
+    /// The sweep whose points are jobs.
+    jobs: Option<PlannedSweepId>,
     /// What is needed to add calls.
     planner: Mutex<Planner>,
 }
@@ -144,6 +148,7 @@ impl Plan {
             literals: Vec::new(),
             steps: Vec::new(),
             outputs: Vec::new(),
+            jobs: None,
             planner: Mutex::default(),
         };
         let mut planner = Planner::new(task);
@@ -151,6 +156,15 @@ impl Plan {
         planner.sources(&task.workflow, task.workflow.root(), &mut plan.outputs);
         plan.literals = planner.take_literals();
         plan.steps = planner.steps();
+        if let Step::Call(root) = plan.step(task.workflow.root())
+            && let Operation::Sweep(sweep) = plan.call(root).operation
+            && let rules = &task.sweeps[plan.sweep(sweep).sweep.index()]
+            && !rules.has_table
+        {
+            plan.jobs = Some(sweep);
+            let rows = plan.sweep(sweep).rows();
+            plan.outputs = rows.map(|rows| rows.sources.to_vec()).unwrap_or_default();
+        }
         plan.planner = Mutex::new(planner);
         plan
     }
@@ -219,6 +233,11 @@ impl Plan {
         }
     }
 
+    /// The sweep whose points are jobs of their own, if the task is evaluated for each point over its own inputs.
+    pub fn jobs(&self) -> Option<&PlannedSweep> {
+        self.jobs.map(|sweep| self.sweep(sweep))
+    }
+
     /// The files that are expected to be in the storage.
     pub fn literals(&self) -> &[StorageName] {
         &self.literals
@@ -277,7 +296,7 @@ impl Plan {
         self.steps[node.index()]
     }
 
-    /// The sources of the outputs of the workflow.
+    /// The sources of the outputs of the workflow: if its points are jobs, of each in their order.
     pub fn outputs(&self) -> &[Source] {
         &self.outputs
     }

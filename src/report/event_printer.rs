@@ -122,8 +122,8 @@ impl<'a> EventPrinter<'a> {
     }
 
     /// Prints the end. Returns why the output could not be written, if it could not.
-    pub fn end(mut self, job: Option<&ResultName>, exit: Exit) -> Option<io::Error> {
-        let told = self.reporter.end(job, exit, &mut self.text);
+    pub fn end(mut self, jobs: &[Option<ResultName>], exit: Exit) -> Option<io::Error> {
+        let told = self.reporter.end(jobs, exit, &mut self.text);
         self.note(told);
         self.write();
         self.broken

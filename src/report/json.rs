@@ -3,15 +3,16 @@
 use std::io::{self, Write};
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{Reporter, Tally};
 use crate::digest::Digest;
 use crate::evaluate::{Evaluation, Event, Outcome, TreeValues};
 use crate::exit::Exit;
-use crate::plan::{CallId, Source};
+use crate::plan::{CallId, PlannedSweep, Source};
 use crate::storage::{Holder, Input, PriorAttempt, ResultName, Stored};
 use crate::task::name::InputName;
+use crate::task::points::SweepPoint;
 use crate::task::workflow::TREE_OUTPUTS;
 
 /// Prints events.
@@ -76,9 +77,28 @@ enum EventLine<'a> {
         trees: Vec<JsonTree<'a>>,
         outputs: Vec<JsonFile<'a>>,
         job: Option<Vec<String>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        points: Option<Vec<JsonJob<'a>>>,
         tally: Tally,
         exit: u8,
     },
+}
+
+/// A point that is a job.
+#[derive(Serialize)]
+struct JsonJob<'a> {
+    point: JsonPoint<'a>,
+    outputs: Vec<JsonFile<'a>>,
+    job: Option<Vec<String>>,
+}
+
+/// The texts of a point, by their names in order.
+struct JsonPoint<'a>(SweepPoint<'a>);
+
+impl Serialize for JsonPoint<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.values())
+    }
 }
 
 /// A Git tree that is a value.
@@ -195,6 +215,12 @@ impl<'a> Json<'a> {
         })
     }
 
+    /// The files that are known among these outputs of the workflow.
+    fn outputs(&self, sources: &[Source]) -> Vec<JsonFile<'a>> {
+        let file = |source: &Source| Some(self.file(None, self.0.name(*source)?, *source));
+        sources.iter().filter_map(file).collect()
+    }
+
     fn file(&self, name: Option<&'a str>, file: String, source: Source) -> JsonFile<'a> {
         JsonFile::new(name, file, self.0.digest(source), self.0.is_there(source))
     }
@@ -245,6 +271,7 @@ impl Reporter for Json<'_> {
                     Outcome::Executed(_) => ("executed", None, None),
                     Outcome::Missing(..) | Outcome::Foreseen(_) => ("missing", None, None),
                     Outcome::Blocked(_) => ("blocked", None, None),
+                    Outcome::LeftOut(_) => ("left_out", None, None),
                     Outcome::Unfinished(_, why) => ("unfinished", Some(why.to_string()), None),
                     Outcome::Interrupted(_) => ("interrupted", None, None),
                     Outcome::Failed { error, log, .. } => (
@@ -277,17 +304,33 @@ impl Reporter for Json<'_> {
         }
     }
 
-    fn end(&mut self, job: Option<&ResultName>, exit: Exit, out: &mut dyn Write) -> io::Result<()> {
-        let Evaluation { plan, .. } = self.0;
-        let outputs = plan.outputs().iter().filter_map(|source| {
-            let name = self.0.name(*source)?;
-            Some(self.file(None, name, *source))
+    fn end(
+        &mut self,
+        jobs: &[Option<ResultName>],
+        exit: Exit,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let plan = &self.0.plan;
+        let points = plan.jobs().and_then(PlannedSweep::rows).map(|rows| {
+            let point = |(number, (point, sources)): (usize, (_, &[Source]))| JsonJob {
+                point: JsonPoint(point),
+                outputs: self.outputs(sources),
+                job: job_outputs(jobs.get(number), sources.len()),
+            };
+            rows.iter().enumerate().map(point).collect()
         });
-        let job = job.map(|name| (0..plan.outputs().len()).map(|at| name.output(at)).collect());
+        let sources = if points.is_some() { &[] } else { plan.outputs() };
+        let job = job_outputs(jobs.first().filter(|_| points.is_none()), sources.len());
+        let (outputs, trees) = (self.outputs(sources), self.trees().collect());
         let (tally, exit) = (self.0.tally(), exit.code());
-        let (trees, outputs) = (self.trees().collect(), outputs.collect());
-        print(&EventLine::End { trees, outputs, job, tally, exit }, out)
+        print(&EventLine::End { trees, outputs, job, points, tally, exit }, out)
     }
+}
+
+/// The names of the outputs of a job, if they were stored.
+fn job_outputs(job: Option<&Option<ResultName>>, count: usize) -> Option<Vec<String>> {
+    let job = job?.as_ref()?;
+    Some((0..count).map(|number| job.output(number)).collect())
 }
 
 fn print(line: &EventLine<'_>, out: &mut dyn Write) -> io::Result<()> {

@@ -38,11 +38,12 @@ pub use self::gc::{Sum, candidates, pins, repositories};
 pub use self::json::Json;
 pub use self::log::{log, log_json};
 pub use self::progress::{Progress, TICK};
-pub use self::quiet::{Quiet, Silent};
+pub use self::quiet::{Quiet, Silent, paths_of_point};
 pub use self::tree::TreePrinter;
 use crate::evaluate::{Evaluation, Event, Outcome, TreeValues};
 use crate::exit::Exit;
-use crate::plan::{CallId, Derivation, DerivedId, Operation};
+use crate::expand::point_title;
+use crate::plan::{CallId, Derivation, DerivedId, Operation, PlannedSweep};
 use crate::storage::ResultName;
 use crate::task::sweep::SWEEP_OUTPUTS;
 use crate::words::counted;
@@ -59,6 +60,14 @@ pub fn say(program: &str, text: &dyn fmt::Display) {
     drop(writeln!(io::stderr(), "{program}: {text}"));
 }
 
+/// An output of the task.
+struct ShownOutput {
+    /// The point that it belongs to, if points are jobs: `n=8`.
+    point: Option<String>,
+    path: String,
+    is_there: bool,
+}
+
 /// The label of the root of every workflow.
 const ROOT: &str = "TASK";
 
@@ -69,15 +78,18 @@ impl Evaluation {
         path.into_string().unwrap_or_else(|path| path.to_string_lossy().into_owned())
     }
 
-    /// The paths of the task's outputs, and whether each exists. That of a directory ends in a slash: it
-    /// may be a link, and `cp -r` then copies what it leads to.
-    fn shown_outputs(&self) -> impl Iterator<Item = (String, bool)> + '_ {
-        self.plan.outputs().iter().filter_map(|source| {
+    /// The task's outputs, as a user would write their paths. That of a directory ends in a slash: it may be a link, and
+    /// `cp -r` then copies what it leads to.
+    fn shown_outputs(&self) -> impl Iterator<Item = ShownOutput> + '_ {
+        let rows = self.plan.jobs().and_then(PlannedSweep::rows);
+        self.plan.outputs().iter().enumerate().filter_map(move |(number, source)| {
+            let point = rows.map(|rows| rows.points.at(number / rows.width));
             let mut path = self.shown(&self.name(*source)?);
             if self.digest(*source).is_some_and(|digest| digest.is_directory()) {
                 path.push('/');
             }
-            Some((path, self.is_there(*source)))
+            let point = point.map(|point| harmless(&point_title(point.values())).into_owned());
+            Some(ShownOutput { point, path, is_there: self.is_there(*source) })
         })
     }
 
@@ -95,7 +107,11 @@ impl Evaluation {
     /// The names of the outputs of a call.
     fn output_names(&self, call: CallId) -> impl Iterator<Item = &str> {
         let outputs = self.computation(call).map(|it| it.outputs.iter().map(String::as_str));
-        let count = self.plan.gathered(call).map_or(0, |it| 1 + usize::from(it.with_directory));
+        let count = |sweep: &PlannedSweep| match self.task.sweeps[sweep.sweep.index()].has_table {
+            true => 1 + usize::from(sweep.with_directory),
+            false => 0,
+        };
+        let count = self.plan.gathered(call).map_or(0, count);
         outputs.into_iter().flatten().chain(SWEEP_OUTPUTS.into_iter().take(count))
     }
 
@@ -162,6 +178,7 @@ impl Evaluation {
                 Outcome::Executed(_) => tally.executed += 1,
                 Outcome::Missing(..) | Outcome::Foreseen(_) => tally.missing += 1,
                 Outcome::Blocked(_) => tally.blocked += 1,
+                Outcome::LeftOut(_) => {}
                 Outcome::Unfinished(..) => tally.unfinished += 1,
                 Outcome::Interrupted(_) => tally.interrupted += 1,
                 Outcome::Failed { error, .. } => {
@@ -241,14 +258,15 @@ pub trait Reporter {
     /// Fails if the output cannot be written.
     fn event(&mut self, event: &Event, out: &mut dyn io::Write) -> io::Result<()>;
 
-    /// Formats the end, with the name of the job if its outputs were stored.
+    /// Formats the end, with the name of each job whose outputs were stored: there is one, unless each point is a job.
+    /// Without execution, there are none.
     ///
     /// # Errors
     ///
     /// Fails if the output cannot be written.
     fn end(
         &mut self,
-        job: Option<&ResultName>,
+        jobs: &[Option<ResultName>],
         exit: Exit,
         out: &mut dyn io::Write,
     ) -> io::Result<()>;

@@ -1,11 +1,32 @@
 //! The outputs of the task and nothing else: one path a line, for scripts.
 
 use std::io::{self, Write};
+use std::path::Path;
 
-use super::Reporter;
+use super::{Reporter, ShownOutput, harmless};
 use crate::evaluate::{Evaluation, Event};
 use crate::exit::Exit;
+use crate::expand::point_title;
 use crate::storage::ResultName;
+use crate::task::points::SweepPoint;
+
+/// Prints a line for each output of a point that is a job: the point and the path, with a tab between.
+///
+/// # Errors
+///
+/// Fails if the output cannot be written.
+pub fn paths_of_point(
+    point: SweepPoint<'_>,
+    outputs: &[String],
+    storage: &Path,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let title = point_title(point.values());
+    for name in outputs {
+        writeln!(out, "{}\t{}", harmless(&title), storage.join(name).display())?;
+    }
+    Ok(())
+}
 
 /// Prints the paths of the outputs at the end.
 pub struct Quiet<'a>(pub &'a Evaluation);
@@ -15,10 +36,12 @@ impl Reporter for Quiet<'_> {
         Ok(())
     }
 
-    fn end(&mut self, _: Option<&ResultName>, _: Exit, out: &mut dyn Write) -> io::Result<()> {
-        for (path, there) in self.0.shown_outputs() {
-            if there {
-                writeln!(out, "{path}")?;
+    fn end(&mut self, _: &[Option<ResultName>], _: Exit, out: &mut dyn Write) -> io::Result<()> {
+        for ShownOutput { point, path, is_there } in self.0.shown_outputs() {
+            match point {
+                _ if !is_there => {}
+                Some(point) => writeln!(out, "{point}\t{path}")?,
+                None => writeln!(out, "{path}")?,
             }
         }
         Ok(())
@@ -33,7 +56,7 @@ impl Reporter for Silent {
         Ok(())
     }
 
-    fn end(&mut self, _: Option<&ResultName>, _: Exit, _: &mut dyn Write) -> io::Result<()> {
+    fn end(&mut self, _: &[Option<ResultName>], _: Exit, _: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
-use super::{ROOT, Reporter, harmless};
+use super::{ROOT, Reporter, ShownOutput, harmless};
 use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::exit::Exit;
 use crate::plan::{CallId, DerivedId, Source, Step};
@@ -210,6 +210,7 @@ impl<'a> TreePrinter<'a> {
             | Outcome::TakenOver(_)
             | Outcome::Executed(_)
             | Outcome::Foreseen(_)
+            | Outcome::LeftOut(_)
             | Outcome::Missing(..) => return Ok(()),
         };
         indent(depth, out)?;
@@ -243,12 +244,13 @@ impl Reporter for TreePrinter<'_> {
         }
     }
 
-    fn end(&mut self, _: Option<&ResultName>, _: Exit, out: &mut dyn Write) -> io::Result<()> {
+    fn end(&mut self, _: &[Option<ResultName>], _: Exit, out: &mut dyn Write) -> io::Result<()> {
         self.go_on(out)?;
         writeln!(out, "\nTask outputs are:")?;
-        for (path, there) in self.evaluation.shown_outputs() {
-            let status = if there { "" } else { " MISSING" };
-            writeln!(out, "    {path}{status}")?;
+        for ShownOutput { point, path, is_there } in self.evaluation.shown_outputs() {
+            let status = if is_there { "" } else { " MISSING" };
+            let point = point.map(|point| format!("{point}: ")).unwrap_or_default();
+            writeln!(out, "    {point}{path}{status}")?;
         }
         Ok(())
     }

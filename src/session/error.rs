@@ -7,6 +7,7 @@ use crate::edit::EditError;
 use crate::evaluate::{EvaluateError, ValueError};
 use crate::executor::ExecuteError;
 use crate::exit::Exit;
+use crate::expand::{ProductFault, SheetProblem};
 use crate::git::{CommitHistoryError, ConfigError, ReachError, SnapshotError};
 use crate::load::LoadError;
 use crate::manifest::DirectoryError;
@@ -97,6 +98,34 @@ pub enum Error {
         /// The name of an input that the task takes and may be meant.
         nearest: Option<String>,
     },
+    /// An input is both given and ranged over.
+    #[error("the input {0} is given, and --each or --points has values for it, too")]
+    GivenAndRanged(String),
+    /// An input is ranged over more than once.
+    #[error("the points have the input {0} twice")]
+    RangedTwice(String),
+    /// The points of a task's own inputs cannot be combined.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Product(Vec<ProductFault>),
+    /// A sheet of points could not be read.
+    #[error("cannot read the points in {path}")]
+    ReadPoints {
+        /// The sheet.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A sheet of points is wrong.
+    #[error("the points in {path} cannot be used: {}", sheet_problems(problems))]
+    Points {
+        /// The sheet.
+        path: String,
+        /// What is wrong with it.
+        problems: Vec<SheetProblem>,
+    },
+    /// A sheet has no points.
+    #[error("there are no points in {0}")]
+    NoPoints(String),
     /// An input is not given, and has no default.
     #[error("the input {0} is not given, and has no default")]
     NotGiven(String),
@@ -204,6 +233,10 @@ fn inputs(names: &[String]) -> String {
     }
 }
 
+fn sheet_problems(problems: &[SheetProblem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
 impl Error {
     /// The exit code for it.
     pub fn exit(&self) -> Exit {
@@ -234,6 +267,12 @@ impl Error {
             | Self::UnknownRepository { .. }
             | Self::RepositoryTwice(_)
             | Self::NotGiven(_)
+            | Self::GivenAndRanged(_)
+            | Self::RangedTwice(_)
+            | Self::Product(_)
+            | Self::ReadPoints { .. }
+            | Self::Points { .. }
+            | Self::NoPoints(_)
             | Self::NoInput { .. }
             | Self::RevisionOrPath { .. }
             | Self::Commits(_)
@@ -297,6 +336,15 @@ impl Error {
             Self::UnknownInput { nearest, .. } | Self::UnknownRepository { nearest, .. } => {
                 nearest.as_ref().map(|name| format!("did you mean {name}?"))
             }
+            Self::GivenAndRanged(name) => {
+                Some(format!("leave out one of them, or give {name} a value in --each only"))
+            }
+            Self::RangedTwice(_) => {
+                Some("give it once: --each has all values of an input, --points one a row".to_owned())
+            }
+            Self::Product(faults) => faults.first().map(ProductFault::hint),
+            Self::Points { problems, .. } => problems.first()?.fault.hint().map(str::to_owned),
+            Self::NoPoints(_) => Some("write the names of inputs, and a row for each point".to_owned()),
             Self::RevisionOrPath { one, argument } => {
                 Some(format!("write {one}..{argument} for the revision, ./{argument} for the path"))
             }

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use super::{Error, Session};
 use crate::cache::Cache;
-use crate::digest::Digest;
 use crate::evaluate::{Evaluation, Outcome};
 use crate::git::Home;
+use crate::plan::{Precursors, Source};
 use crate::storage::{
-    Durability, InputSource, Job, KnownRepositories, ResultName, Storage, Stored, TaskVersion,
-    Unrecorded,
+    Durability, Input, InputSource, Job, KnownRepositories, ResultName, Storage, Stored,
+    TaskVersion, Unrecorded,
 };
-use crate::task::name::TreeName;
+use crate::task::name::{InputName, TreeName};
 
 /// The fate of the outputs of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,39 +39,70 @@ impl Session {
     ///
     /// Fails if the storage cannot be written.
     pub fn publish_job(&self, evaluation: &Evaluation) -> Result<Kept, Error> {
+        let Evaluation { task, plan, files, .. } = evaluation;
+        let inputs = task.inputs.iter().cloned().zip(files.inputs.iter().cloned()).collect();
+        let precursors = plan.everything();
+        let kept = self.publish(&FinishedPart {
+            evaluation,
+            inputs,
+            sources: plan.outputs(),
+            precursors,
+        })?;
+        if let Kept::As(_) = kept {
+            self.storage.flush()?;
+        }
+        Ok(kept)
+    }
+
+    /// Stores the outputs of a part of an evaluation under the name of its job. It is durable after the next
+    /// [`Storage::flush`].
+    pub(super) fn publish(&self, part: &FinishedPart<'_>) -> Result<Kept, Error> {
+        let FinishedPart { evaluation, inputs, sources, precursors } = part;
         let Evaluation { task, files, storage, .. } = evaluation;
-        let Some(outputs) = evaluation.outputs() else { return Ok(Kept::Incomplete) };
-        if evaluation.has_failed_points() {
+        let outputs: Option<Vec<Stored>> =
+            sources.iter().map(|source| evaluation.stored(*source)).collect();
+        let Some(outputs) = outputs else { return Ok(Kept::Incomplete) };
+        if evaluation.has_failed_points(&precursors.calls) {
             return Ok(Kept::FailedPoints);
         }
         if !task.changed.is_empty() || evaluation.has_changed_files() {
             return Ok(Kept::Uncommitted);
         }
-        let revisions = evaluation.loose_revisions();
+        let revisions = evaluation.loose_revisions(&precursors.derived);
         if !revisions.is_empty() {
             return Ok(Kept::Revisions(revisions));
         }
-        let own =
-            files.own.iter().flatten().map(|input| &input.file).chain(evaluation.tree_files());
-        let literals: Vec<Stored> = files.literals.iter().flatten().chain(own).cloned().collect();
-        let inputs: Vec<Digest> = files.inputs.iter().map(|input| input.file.digest).collect();
+        let literals =
+            precursors.literals.iter().filter_map(|it| files.literals[it.index()].as_ref());
+        let own = files.own.iter().flatten().map(|input| &input.file);
+        let literals = literals.chain(own).chain(evaluation.leaves(&precursors.derived));
+        let (names, inputs): (Vec<_>, Vec<_>) =
+            inputs.iter().map(|(name, input)| (name.clone(), input.file.digest)).unzip();
+        let calls = precursors.calls.iter().filter_map(|call| evaluation.outcome(*call));
         let job = Job {
             task: TaskVersion::from(&**task),
-            names: &task.inputs,
+            names: &names,
             inputs: &inputs,
-            literals: &literals,
+            literals: &literals.cloned().collect::<Vec<_>>(),
             outputs: &outputs,
-            calls: evaluation.outcomes().map(Outcome::name).collect(),
+            calls: calls.map(Outcome::name).collect(),
         };
         match storage.jobs().publish(&job) {
             Err(error) if error.is_read_only() => Ok(Kept::ReadOnly),
-            job => {
-                let job = job?;
-                storage.flush()?;
-                Ok(Kept::As(job))
-            }
+            job => Ok(Kept::As(job?)),
         }
     }
+}
+
+/// A part of an evaluation that is a job.
+pub(super) struct FinishedPart<'a> {
+    pub(super) evaluation: &'a Evaluation,
+    /// The inputs of the job.
+    pub(super) inputs: Vec<(InputName, Input)>,
+    /// The sources of its outputs.
+    pub(super) sources: &'a [Source],
+    /// What these are made from.
+    pub(super) precursors: Precursors,
 }
 
 /// A job that was finished before.
@@ -97,7 +128,8 @@ pub fn find_job(
     // The evaluation that follows reports an error of this storage.
     let Ok(storage) = Storage::inspect(storage, unrecorded) else { return Ok(None) };
     let storage = storage.with_cache(Cache::of_user());
-    let outputs = storage.jobs().find(task, inputs)?;
+    let inputs = storage.jobs().inputs(task, inputs)?;
+    let outputs = inputs.map(|inputs| storage.jobs().find(task, &inputs)).transpose()?.flatten();
     Ok(outputs.map(|outputs| FinishedJob { outputs, storage }))
 }
 
@@ -108,13 +140,16 @@ impl FinishedJob {
     ///
     /// Fails if the storage cannot be written.
     pub fn record_use(&self, dir: &Path, storage: &Path) -> Result<(), Error> {
-        if KnownRepositories::new(&self.storage)
-            .is_recorded(&Home::of(dir)?.path.to_string_lossy())?
-        {
-            return Ok(());
-        }
-        record_use(&Storage::open(storage, Unrecorded::Refuse, Durability::Unsynced)?, dir)
+        record_later_use(&self.storage, dir, storage)
     }
+}
+
+/// Records that the repository of a task in this directory uses a storage at this path, which was only read so far.
+pub(super) fn record_later_use(read: &Storage, dir: &Path, path: &Path) -> Result<(), Error> {
+    if KnownRepositories::new(read).is_recorded(&Home::of(dir)?.path.to_string_lossy())? {
+        return Ok(());
+    }
+    record_use(&Storage::open(path, Unrecorded::Refuse, Durability::Unsynced)?, dir)
 }
 
 /// Records that the repository of a task in this directory uses a storage.

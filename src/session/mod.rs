@@ -10,6 +10,7 @@ mod error;
 mod inputs;
 mod interrupt;
 mod job;
+mod points;
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -32,6 +33,7 @@ use self::inputs::{bind_like, fill_in, given_to, own_files, texts};
 use self::interrupt::Interrupts;
 pub use self::interrupt::Stop;
 pub use self::job::{FinishedJob, Kept, find_job};
+pub use self::points::{FinishedJobs, find_jobs, for_each, read_points};
 use crate::cache::Cache;
 use crate::evaluate::{
     EvaluateError, Evaluation, Evaluator, Event, ExecutionSettings, Exports, Files, Texts,

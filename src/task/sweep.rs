@@ -42,6 +42,8 @@ pub struct Sweep {
     pub has_columns: bool,
     /// Whether failed points become rows.
     pub allow_failed: bool,
+    /// Whether it makes a table. One over a task's own inputs makes none: each of its points is a job.
+    pub has_table: bool,
 }
 
 impl PartialEq for Sweep {
@@ -64,12 +66,13 @@ impl Sweep {
             columns: Vec::new(),
             has_columns: false,
             allow_failed: false,
+            has_table: true,
         }
     }
 
     /// Everything but the place and the label.
-    fn identity(&self) -> (&Product, &[BoundId], &[TableColumn], bool) {
-        (&self.product, &self.binds, &self.columns, self.allow_failed)
+    fn identity(&self) -> (&Product, &[BoundId], &[TableColumn], [bool; 2]) {
+        (&self.product, &self.binds, &self.columns, [self.allow_failed, self.has_table])
     }
 }
 

@@ -86,6 +86,13 @@ impl<T: AsRef<str>> Template<T> {
         self.free.iter().map(|name| name.number)
     }
 
+    /// The value with other numbers of its free names.
+    #[must_use]
+    pub fn renumbered(mut self, number: impl Fn(usize) -> usize) -> Self {
+        self.free.iter_mut().for_each(|name| name.number = number(name.number));
+        self
+    }
+
     /// The value as it is written.
     pub const fn written(&self) -> &T {
         &self.written

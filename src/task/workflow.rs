@@ -6,6 +6,7 @@
 
 mod free;
 mod parts;
+mod ranged;
 mod whole;
 
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ pub use self::parts::{
     Computation, FileContents, MEMBER_INPUTS, RecordedTree, TREE_INPUTS, TREE_OUTPUTS, TaskFile,
     TaskTree, TreeCommit,
 };
+pub use self::ranged::{RangedInput, RangedInputs};
 pub use self::whole::{LoadedFrom, Task, Uncommitted};
 use crate::task::ids::ids;
 use crate::task::name::{MemberPath, StorageName};

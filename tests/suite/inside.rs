@@ -135,7 +135,7 @@ impl World {
         for event in events.into_inner().unwrap() {
             tree.event(&event, &mut text).unwrap();
         }
-        tree.end(None, evaluation.exit(), &mut text).unwrap();
+        tree.end(&[], evaluation.exit(), &mut text).unwrap();
         let outputs = evaluation.outputs().unwrap_or_default();
         let path = |name: &str| evaluation.storage.path(name);
         Evaluated {

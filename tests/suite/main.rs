@@ -14,6 +14,7 @@ mod diff;
 mod directories;
 mod doctor;
 mod documents;
+mod each;
 mod environments;
 mod examples;
 mod executors;

@@ -93,20 +93,17 @@ impl<'a> Jobs<'a> {
         Self { storage }
     }
 
-    /// Returns the outputs of a job, as names of outputs of calls and tables, if the job is done and they all
-    /// exist as recorded. The outputs of other calls are not checked. The name of a directory ends in a
-    /// slash.
-    ///
-    /// The inputs are read only if there is a job of the task at this commit.
+    /// Returns the digests of inputs, with which a job is found; `None` if there is no job of the task at this commit that
+    /// may be used, or an input can be read only once. Then nothing is read.
     ///
     /// # Errors
     ///
     /// Fails if an input or the storage cannot be read.
-    pub fn find(
+    pub fn inputs(
         &self,
         task: TaskVersion<'_>,
         inputs: &[InputSource],
-    ) -> Result<Option<Vec<String>>> {
+    ) -> Result<Option<Vec<Digest>>> {
         if self.storage.unrecorded == Unrecorded::Refuse {
             // The record of a job does not say which calls were adopted.
             return Ok(None);
@@ -130,9 +127,20 @@ impl<'a> Jobs<'a> {
                 InputSource::File(_) => return Ok(None),
             });
         }
-        for name in task.names(&digests) {
+        Ok(Some(digests))
+    }
+
+    /// Returns the outputs of a job, as names of outputs of calls and tables, if the job is done and they all
+    /// exist as recorded. The outputs of other calls are not checked. The name of a directory ends in a
+    /// slash.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn find(&self, task: TaskVersion<'_>, inputs: &[Digest]) -> Result<Option<Vec<String>>> {
+        for name in task.names(inputs) {
             if let Read::Record(record) = self.storage.records().read::<Done>(&name.record())?
-                && record.is_of(task, &digests)
+                && record.is_of(task, inputs)
                 && self.has_literals(record.literals.as_deref())?
             {
                 return self.outputs_there(record.outputs);

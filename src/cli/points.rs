@@ -1,0 +1,83 @@
+//! Options that name points over a task's own inputs.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::say;
+use crate::expand;
+use crate::session::{Error, for_each, read_points};
+use crate::task::sweep::Factor;
+use crate::task::template;
+use crate::task::workflow::{RangedInputs, Task};
+
+/// The points for which a task is evaluated.
+#[derive(Clone, Debug, Args)]
+pub(super) struct PointArgs {
+    /// Evaluate the task for each of these texts of an input, as -p would give them; with several of
+    /// these, for all combinations: the last one varies fastest
+    ///
+    /// White space around a text does not count. Texts with commas need --points.
+    #[arg(long, value_name = "NAME=TEXT,...", value_parser = levels)]
+    each: Vec<Factor>,
+
+    /// Evaluate the task for each row of a sheet, NDJSON or TSV or CSV with a header, whose columns
+    /// are inputs; - is the standard input
+    ///
+    /// With --each, each row is combined with all of its texts.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    points: Option<PathBuf>,
+}
+
+/// Reads the texts of an input: `n=8,16,32`.
+fn levels(text: &str) -> Result<Factor, String> {
+    let wrong = || "write NAME=TEXT,TEXT,...".to_owned();
+    let (name, texts) =
+        text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(wrong)?;
+    let texts: Vec<&str> = texts.split(',').map(str::trim).collect();
+    for (at, text) in texts.iter().enumerate() {
+        let number = at + 1;
+        if text.is_empty() {
+            return Err(format!("text {number} is empty; --points can have empty ones"));
+        }
+        if let Err(fault) = template::text(text.as_bytes()) {
+            return Err(format!("text {number} cannot be used: {fault}"));
+        }
+        if texts[..at].contains(text) {
+            return Err(format!("{text:?} is there twice"));
+        }
+    }
+    let points = expand::read_levels(name, texts.join("\n").as_bytes());
+    let points = points.map_err(|problems| {
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    })?;
+    Ok(Factor { file: name.into(), points })
+}
+
+impl PointArgs {
+    /// Whether there are no points: the task is evaluated once.
+    pub(super) const fn is_nothing(&self) -> bool {
+        self.each.is_empty() && self.points.is_none()
+    }
+
+    /// Returns the task that is evaluated for each point, and the inputs of its jobs; without points, the task itself.
+    /// Warns of texts that are probably meant to be one.
+    pub(super) fn of(
+        &self,
+        program: &str,
+        task: Task,
+    ) -> Result<(Task, Option<RangedInputs>), Error> {
+        if self.is_nothing() {
+            return Ok((task, None));
+        }
+        let sheet = self.points.as_deref().map(read_points).transpose()?;
+        let factors: Vec<Factor> = sheet.into_iter().chain(self.each.iter().cloned()).collect();
+        for like in factors.iter().flat_map(|factor| factor.points.lookalikes()) {
+            let expand::Lookalike { column, first, second } = like;
+            let what = "are one number, and two points";
+            say(program, &format_args!("warning: {column}: {first} and {second} {what}"));
+        }
+        let (task, inputs) = for_each(task, factors)?;
+        Ok((task, Some(inputs)))
+    }
+}

@@ -1,0 +1,191 @@
+//! Tasks that are evaluated for each point over their own inputs: each point is a job.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::job::{FinishedPart, Kept, record_later_use};
+use super::{Error, Session};
+use crate::cache::Cache;
+use crate::digest::Digest;
+use crate::evaluate::Evaluation;
+use crate::expand::{self, MAX_SHEET, SheetFormat};
+use crate::plan::PlannedSweep;
+use crate::storage::{Input, InputSource, Storage, TaskVersion, Unrecorded};
+use crate::task::name::{InputName, nearest};
+use crate::task::points::{SweepPoint, SweepPoints};
+use crate::task::sweep::{Factor, Product};
+use crate::task::workflow::{Node, RangedInput, RangedInputs, Task};
+
+/// The inputs that texts are.
+type Texts = HashMap<Arc<str>, Input>;
+
+/// Reads the points of a sheet. `-` is the standard input.
+///
+/// # Errors
+///
+/// Fails if it cannot be read, is no sheet, or has no points.
+pub fn read_points(path: &Path) -> Result<Factor, Error> {
+    let is_input = path.as_os_str() == "-";
+    let shown = || if is_input { "the standard input".into() } else { path.display().to_string() };
+    let mut contents = Vec::new();
+    let most = MAX_SHEET as u64 + 1;
+    let read = match is_input {
+        true => io::stdin().take(most).read_to_end(&mut contents),
+        false => File::open(path).and_then(|it| it.take(most).read_to_end(&mut contents)),
+    };
+    read.map_err(|source| Error::ReadPoints { path: shown(), source })?;
+    let points = expand::read(SheetFormat::of(&contents), &contents)
+        .map_err(|problems| Error::Points { path: shown(), problems })?;
+    match points.is_empty() {
+        true => Err(Error::NoPoints(shown())),
+        false => Ok(Factor { file: shown().into(), points }),
+    }
+}
+
+/// Returns the task that is evaluated for each point of the product of factors, and the inputs that its jobs have.
+///
+/// # Errors
+///
+/// Fails if a column is no input of the task, or is there twice, or if there are too many points.
+pub fn for_each(task: Task, factors: Vec<Factor>) -> Result<(Task, RangedInputs), Error> {
+    let names: Vec<&String> = factors.iter().flat_map(|it| it.points.names()).collect();
+    for (at, name) in names.iter().enumerate() {
+        if !task.inputs.iter().any(|input| input.as_str() == *name) {
+            let known: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
+            let (name, nearest) = ((*name).clone(), nearest(name, &known));
+            return Err(Error::UnknownInput { task: task.name.to_string(), name, nearest });
+        }
+        if names[..at].contains(name) {
+            return Err(Error::RangedTwice((*name).clone()));
+        }
+    }
+    let product = Product { factors, ..Product::default() };
+    if let Err(faults) = expand::points(&product, None) {
+        return Err(Error::Product(faults));
+    }
+    Ok(task.for_each(product))
+}
+
+/// The points for which a task is evaluated, if it is one that [`for_each`] returned.
+fn points_of(task: &Task) -> SweepPoints {
+    match &task.workflow[task.workflow.root()] {
+        Node::Sweep { sweep, .. } => {
+            expand::points(&task.sweeps[sweep.index()].product, None).unwrap_or_default()
+        }
+        _ => SweepPoints::default(),
+    }
+}
+
+/// The contents of an input that is given as a text.
+fn contents(text: &str) -> Vec<u8> {
+    format!("{text}\n").into_bytes()
+}
+
+impl Session {
+    /// Stores the outputs of each point under the name of its job, if all of them exist. Returns what became of each.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn publish_jobs(
+        &self,
+        evaluation: &Evaluation,
+        ranged: &RangedInputs,
+    ) -> Result<Vec<Kept>, Error> {
+        let Some(rows) = evaluation.plan.jobs().and_then(PlannedSweep::rows) else {
+            return Ok(Vec::new());
+        };
+        let mut texts = Texts::new();
+        let mut kept = Vec::with_capacity(rows.points.len());
+        for (point, sources) in rows.iter() {
+            let inputs = job_inputs(ranged, point, &evaluation.files.inputs, |text| {
+                if let Some(known) = texts.get(text) {
+                    return Ok(known.clone());
+                }
+                let input = self.storage.inputs().store(&InputSource::Bytes(contents(text)))?;
+                texts.insert(Arc::clone(text), input.clone());
+                Ok(input)
+            })?;
+            let precursors = evaluation.plan.precursors(sources);
+            kept.push(self.publish(&FinishedPart { evaluation, inputs, sources, precursors })?);
+        }
+        self.storage.flush()?;
+        Ok(kept)
+    }
+}
+
+/// The inputs of a job: what the point has for each, or what was given.
+fn job_inputs<T: Clone>(
+    ranged: &RangedInputs,
+    point: SweepPoint<'_>,
+    given: &[T],
+    mut of_text: impl FnMut(&Arc<str>) -> Result<T, Error>,
+) -> Result<Vec<(InputName, T)>, Error> {
+    let mut inputs = Vec::with_capacity(ranged.iter().len());
+    for RangedInput { name, given: id } in ranged.iter() {
+        let input = match (id, point.value(name.as_str())) {
+            (Some(id), _) => given[id.index()].clone(),
+            (None, Some(text)) => of_text(text)?,
+            (None, None) => {
+                debug_assert!(false, "an input is given, or the points have it");
+                continue;
+            }
+        };
+        inputs.push((name.clone(), input));
+    }
+    Ok(inputs)
+}
+
+/// The jobs of all points, which were finished before.
+#[derive(Debug)]
+pub struct FinishedJobs {
+    /// The points.
+    pub points: SweepPoints,
+    /// The outputs of each.
+    pub outputs: Vec<Vec<String>>,
+    /// The storage that has them.
+    pub storage: Storage,
+}
+
+impl FinishedJobs {
+    /// Records that the repository of a task in a directory uses the storage at this path.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn record_use(&self, dir: &Path, storage: &Path) -> Result<(), Error> {
+        record_later_use(&self.storage, dir, storage)
+    }
+}
+
+/// Looks for the jobs of all points: that needs no look at their calls. `given` are the inputs that are the same for
+/// each.
+///
+/// # Errors
+///
+/// Fails if an input cannot be read.
+pub fn find_jobs(
+    (task, ranged): (&Task, &RangedInputs),
+    storage: &Path,
+    given: &[InputSource],
+    unrecorded: Unrecorded,
+) -> Result<Option<FinishedJobs>, Error> {
+    let Ok(storage) = Storage::inspect(storage, unrecorded) else { return Ok(None) };
+    let storage = storage.with_cache(Cache::of_user());
+    let version = TaskVersion::from(task);
+    let Some(given) = storage.jobs().inputs(version, given)? else { return Ok(None) };
+    let (points, mut outputs) = (points_of(task), Vec::new());
+    for point in points.iter() {
+        let of_text = |text: &Arc<str>| Ok(Digest::of(&contents(text)));
+        let inputs = job_inputs(ranged, point, &given, of_text)?;
+        let inputs: Vec<Digest> = inputs.into_iter().map(|(_, digest)| digest).collect();
+        match storage.jobs().find(version, &inputs)? {
+            Some(found) => outputs.push(found),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(FinishedJobs { points, outputs, storage }))
+}

@@ -1,0 +1,250 @@
+//! A task that is evaluated for each point over its own inputs: each point is an ordinary job.
+
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::lab::{Lab, files};
+use crate::program::Ran;
+
+const TASK: &str = "Inputs: 'n', 'm'\n(add (mul INPUT('n') INPUT('n'))[0] INPUT('m'))[0]";
+
+fn lab() -> Lab {
+    Lab::task(TASK).commit()
+}
+
+/// Runs with these arguments, and the storage.
+fn each<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
+    lab.run("ce-run", &[&["--no-sync"], arguments, &["../storage"]].concat())
+}
+
+/// What `ce-run -q` prints: the points, each with the contents of its outputs.
+fn quiet(ran: &Ran<'_>, lab: &Lab) -> String {
+    let line = |line: &str| {
+        let (point, path) = line.split_once('\t').unwrap();
+        format!("{point}: {}", lab.stored(path))
+    };
+    ran.stdout.lines().map(line).collect()
+}
+
+/// The records of jobs by their names, without what says when and where they were made.
+fn jobs(lab: &Lab) -> Vec<(String, Value)> {
+    let mut jobs = Vec::new();
+    for (name, contents) in files(&lab.path("storage")) {
+        if name.starts_with("t_") && name.contains("/record/") {
+            let mut record: Value = serde_json::from_slice(&contents).unwrap();
+            record.as_object_mut().unwrap().remove("recorded");
+            jobs.push((name, record));
+        }
+    }
+    jobs
+}
+
+#[test]
+fn each_point_is_the_job_of_a_run_with_these_texts() {
+    let (together, apart) = (lab(), lab());
+    let ran = each(&together, &["--each", "n=3,4", "--each", "m=1,2"]).exit(0);
+    ran.says("4 jobs, one for each point: 4 stored").says("6 calls: 6 executed");
+    let called = together.called();
+    assert_eq!(called.iter().filter(|name| *name == "mul").count(), 2, "{called:?}");
+    for (n, m) in [(3, 1), (3, 2), (4, 1), (4, 2)] {
+        let (n, m) = (format!("n={n}"), format!("m={m}"));
+        each(&apart, &["-p", &n, "-p", &m]).exit(0);
+    }
+    assert_eq!(together.results(), apart.results());
+    assert_eq!(jobs(&together), jobs(&apart));
+    each(&together, &["-q", "-p", "n=3", "-p", "m=1"]).exit(0).called(vec![]);
+    together.run("ce", &["verify", "../storage"]).exit(0);
+}
+
+#[test]
+fn the_last_input_varies_fastest_and_the_outputs_have_their_points() {
+    let lab = lab();
+    let ran = each(&lab, &["--each", "m=1,2", "--each", "n=3, 4"]).exit(0);
+    let (_, outputs) = ran.stdout.split_once("Task outputs are:\n").unwrap();
+    let points = outputs.lines().map(|line| line.split_once(": ").unwrap().0.trim());
+    assert_eq!(points.collect::<Vec<_>>(), ["m=1 n=3", "m=1 n=4", "m=2 n=3", "m=2 n=4"]);
+    let ran = each(&lab, &["-q", "--each", "m=1,2", "--each", "n=3,4"]).exit(0);
+    assert_eq!(quiet(&ran, &lab), "m=1 n=3: 10\nm=1 n=4: 17\nm=2 n=3: 11\nm=2 n=4: 18\n");
+}
+
+#[test]
+fn an_input_that_is_not_ranged_over_is_given_as_ever() {
+    let lab = lab();
+    for given in [&["../storage", "../data/m"][..], &["../storage", "m=../data/m"]] {
+        let ran = lab.run("ce-run", &[&["-q", "--each", "n=3,4"], given].concat()).exit(0);
+        assert_eq!(quiet(&ran, &lab), "n=3: 14\nn=4: 21\n");
+    }
+    lab.git("task", &["config", "compeval.storage", "../storage"]);
+    let ran = lab.run("ce-run", &["-q", "--each", "n=3,4", "../data/m"]).exit(0);
+    assert_eq!(quiet(&ran, &lab), "n=3: 14\nn=4: 21\n");
+    lab.run("ce-run", &["--each", "n=3"]).exit(2).says("takes 1 input (m), and 0 are given");
+}
+
+#[test]
+fn points_are_the_rows_of_a_sheet_in_any_format() {
+    let lab = lab();
+    let expected = "n=3 m=1: 10\nn=4 m=2: 18\n";
+    for sheet in
+        ["n\tm\n3\t1\n4\t2\n", "n,m\n3,1\n4,2\n", "{\"n\":3,\"m\":\"1\"}\n{\"m\":2,\"n\":4}\n"]
+    {
+        fs::write(lab.path("data/points"), sheet).unwrap();
+        let ran = each(&lab, &["-q", "--points", "../data/points"]).exit(0);
+        assert_eq!(quiet(&ran, &lab), expected, "{sheet}");
+    }
+    fs::write(lab.path("data/points"), "n\n3\n4\n").unwrap();
+    let ran = each(&lab, &["-q", "--each", "m=1,2", "--points", "../data/points"]).exit(0);
+    assert_eq!(quiet(&ran, &lab), "n=3 m=1: 10\nn=3 m=2: 11\nn=4 m=1: 17\nn=4 m=2: 18\n");
+}
+
+#[test]
+fn points_may_come_from_the_standard_input() {
+    let lab = lab();
+    let mut command = lab.command("ce-run");
+    command.args(["-q", "--points", "-", "../storage"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"n,m\n3,1\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert!(output.stdout.starts_with(b"n=3 m=1\t"), "{output:?}");
+}
+
+#[test]
+fn a_second_run_finds_the_jobs_and_looks_at_no_calls() {
+    let lab = lab();
+    let first = each(&lab, &["-q", "--each", "n=3,4", "-p", "m=1"]).exit(0);
+    let results = lab.results();
+    let between = results.keys().filter(|name| name.starts_with("c_mul/"));
+    between.for_each(|name| fs::remove_file(lab.path("storage").join(name)).unwrap());
+    lab.called();
+    let again = each(&lab, &["-q", "--each", "n=3,4", "-p", "m=1"]).exit(0).called(vec![]);
+    assert_eq!(again.stdout, first.stdout);
+    each(&lab, &["-q", "--each", "n=3,4,5", "-p", "m=1"])
+        .exit(0)
+        .called(vec!["mul", "mul", "mul", "add"]);
+}
+
+#[test]
+fn a_point_that_fails_blocks_no_other_one() {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(divmod INPUT('x') INPUT('y'))[0, 1]").commit();
+    let ran = each(&lab, &["-p", "x=7", "--each", "y=2,0,5"]).exit(1);
+    let ran = ran.says("3 jobs, one for each point: 2 stored");
+    assert_eq!(ran.stdout.matches(" MISSING\n").count(), 2, "{}", ran.stdout);
+    let ran = each(&lab, &["-q", "-p", "x=7", "--each", "y=2,0,5"]).exit(1);
+    assert_eq!(quiet(&ran, &lab), "y=2: 3\ny=2: 1\ny=5: 1\ny=5: 2\n");
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    let lab = lab();
+    each(&lab, &["--each", "n=3", "-p", "m=1"]).exit(0);
+    let ran = lab.unchanged(|| each(&lab, &["-n", "--each", "n=3,4", "-p", "m=1"]).exit(3));
+    assert!(ran.stdout.contains("    n=3: ../storage/c_add/"), "{}", ran.stdout);
+    ran.says("4 calls: 2 found, 2 missing").called(vec!["mul", "add"]);
+    lab.unchanged(|| each(&lab, &["-n", "--each", "n=3", "-p", "m=1"]).exit(0));
+}
+
+#[test]
+fn names_in_values_are_those_of_the_point() {
+    let lab =
+        Lab::task("Inputs: 'm', 'n'\n(add OWN('data/{n}') (mul INPUT('m') INPUT('n'))[0])[0]")
+            .file("data/3", "30\n")
+            .file("data/4", "40\n")
+            .commit();
+    let ran = each(&lab, &["-q", "--each", "n=3,4", "-p", "m=2"]).exit(0);
+    assert_eq!(quiet(&ran, &lab), "n=3: 36\nn=4: 48\n");
+    // The other input has another number than before.
+    let ran = each(&lab, &["-q", "--each", "m=1,2", "-p", "n=4"]).exit(0);
+    assert_eq!(quiet(&ran, &lab), "m=1: 44\nm=2: 48\n");
+    let ran = each(&lab, &["--each", "n=3,5", "-p", "m=2"]).exit(1);
+    ran.says("data/5");
+    let jobs = jobs(&lab);
+    let apart =
+        Lab::task("Inputs: 'm', 'n'\n(add OWN('data/{n}') (mul INPUT('m') INPUT('n'))[0])[0]")
+            .file("data/3", "30\n")
+            .file("data/4", "40\n")
+            .commit();
+    for (n, m) in [("n=3", "m=2"), ("n=4", "m=2"), ("n=4", "m=1")] {
+        each(&apart, &["-p", n, "-p", m]).exit(0);
+    }
+    assert_eq!(jobs, self::jobs(&apart));
+}
+
+#[test]
+fn a_default_may_be_ranged_over() {
+    let lab = Lab::task(TASK).file("defaults/n", "5\n").commit();
+    let ran = each(&lab, &["-q", "--each", "n=3,4", "-p", "m=1"]).exit(0);
+    assert_eq!(quiet(&ran, &lab), "n=3: 10\nn=4: 17\n");
+    let ran = each(&lab, &["-q", "--each", "m=1,2"]).exit(0);
+    assert_eq!(quiet(&ran, &lab), "m=1: 26\nm=2: 27\n");
+}
+
+#[test]
+fn uncommitted_points_are_no_jobs_and_that_is_told_once() {
+    let lab = lab().file("computations/mul/more", "");
+    each(&lab, &["--each", "n=3,4", "-p", "m=1"]).exit(2).says("uncommitted");
+    let ran = each(&lab, &["--dirty", "--each", "n=3,4", "-p", "m=1"]).exit(0);
+    let ran = ran.says("2 jobs, one for each point: 0 stored");
+    assert_eq!(
+        ran.stderr.matches("the job's outputs were not stored").count(),
+        1,
+        "{}",
+        ran.stderr
+    );
+    assert!(jobs(&lab).is_empty());
+}
+
+#[test]
+fn the_last_event_has_the_outputs_and_the_job_of_each_point() {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(divmod INPUT('x') INPUT('y'))[0]").commit();
+    let ran = each(&lab, &["--json", "-p", "x=7", "--each", "y=2,0"]).exit(1);
+    let end: Value = serde_json::from_str(ran.lines().last().unwrap()).unwrap();
+    assert_eq!((&end["outputs"], &end["job"]), (&json!([]), &Value::Null));
+    let points = end["points"].as_array().unwrap();
+    assert_eq!(points[0]["point"], json!({"y": "2"}));
+    assert_eq!(points[0]["outputs"][0]["there"], true);
+    let job = points[0]["job"][0].as_str().unwrap();
+    assert_eq!(lab.stored(job), "3\n");
+    assert_eq!(
+        (&points[1]["outputs"][0]["there"], &points[1]["job"]),
+        (&json!(false), &Value::Null)
+    );
+}
+
+#[test]
+fn what_is_wrong_with_points_is_told() {
+    let lab = lab();
+    let wrong = |arguments: &[&str], what: &str| {
+        each(&lab, arguments).exit(2).says(what);
+    };
+    wrong(
+        &["--each", "nn=1", "-p", "m=1"],
+        "the task task takes no input nn\n  try: did you mean n?",
+    );
+    wrong(&["--each", "n=1", "-p", "n=1", "-p", "m=1"], "the input n is given, and --each");
+    wrong(&["--each", "n=1", "n=../data/n", "-p", "m=1"], "the input n is given, and --each");
+    wrong(&["--each", "n=1", "--each", "n=2", "-p", "m=1"], "the points have the input n twice");
+    wrong(&["--each", "n"], "write NAME=TEXT,TEXT,...");
+    wrong(&["--each", "n=1,,2"], "text 2 is empty; --points can have empty ones");
+    wrong(&["--each", "n=1,2, 1"], "\"1\" is there twice");
+    wrong(&["--each", "n=1\n2"], "text 1 cannot be used: it is not one line");
+    wrong(&["--points", "../data/none"], "cannot read the points in ../data/none");
+    let sheet = |text: &str| fs::write(lab.path("data/points"), text).unwrap();
+    sheet("n,m\n");
+    wrong(&["--points", "../data/points"], "there are no points in ../data/points");
+    sheet("n,m\n1\n");
+    wrong(&["--points", "../data/points"], "line 2: the row has 1 values, and the header 2");
+    sheet("n,k\n1,2\n");
+    wrong(&["--points", "../data/points", "-p", "m=1"], "takes no input k");
+    let many: Vec<String> = (0..4000).map(|number| number.to_string()).collect();
+    let many = many.join(",");
+    wrong(
+        &["--each", &format!("n={many}"), "--each", &format!("m={many}")],
+        "more than 10000000 points",
+    );
+    assert!(!lab.path("storage").exists(), "nothing was evaluated");
+    each(&lab, &["--each", "n=1,1.0", "-p", "m=1"]).says("warning: n: 1 and 1.0 are one number");
+}
