@@ -63,7 +63,7 @@ pub fn for_each(task: Task, factors: Vec<Factor>) -> Result<(Task, RangedInputs)
         }
     }
     let product = Product { factors, ..Product::default() };
-    if let Err(faults) = expand::points(&product, None) {
+    if let Err(faults) = expand::points(&product) {
         return Err(Error::Product(faults));
     }
     Ok(task.for_each(product))
@@ -73,7 +73,7 @@ pub fn for_each(task: Task, factors: Vec<Factor>) -> Result<(Task, RangedInputs)
 fn points_of(task: &Task) -> SweepPoints {
     match &task.workflow[task.workflow.root()] {
         Node::Sweep { sweep, .. } => {
-            expand::points(&task.sweeps[sweep.index()].product, None).unwrap_or_default()
+            expand::points(&task.sweeps[sweep.index()].product).unwrap_or_default()
         }
         _ => SweepPoints::default(),
     }
