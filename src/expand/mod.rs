@@ -1,4 +1,4 @@
-//! The points of sweeps: what a task is evaluated for.
+//! The points of sweeps: what a task is evaluated for, and the rules that make them.
 //!
 //! A point gives each column of its [`SweepPoints`](crate::task::points::SweepPoints) a text. Points are read from a sheet ([`read`]) or a list of levels
 //! ([`read_levels`]), or are the product of factors. [`write_table`] writes their results. All here are functions of bytes and values: this room
@@ -22,8 +22,13 @@ pub use lookalikes::Lookalike;
 
 pub use paths::{path_part, point_path};
 pub use problem::{MAX_COLUMNS, MAX_PROBLEMS, SheetFault, SheetProblem};
-pub use rules::{ProductFault, computed_points, points};
-pub use sheet::{MAX_SHEET, SheetFormat, read, read_levels};
+pub use rules::{
+    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, MAX_SWEEPS, NAMES, PRODUCT_FILES, ProductFault,
+    REPLICATES, RuleProblem, SWEEP_FILES, Scope, ScopeId, Scopes, SweepFault, SweepRules,
+    column_problems, computed_points, factor_label, factor_problems, input_problem, is_sheet,
+    points, read_column, read_replicates, unread_problems,
+};
+pub use sheet::{MAX_SHEET, SheetFormat, read, read_levels, read_list, read_rows};
 pub use table::{MAX_CELL, STATUS, TableCell, write_table};
 
 #[cfg(test)]

@@ -76,20 +76,42 @@ pub fn read_levels(name: &str, contents: &[u8]) -> Result<SweepPoints, Vec<Sheet
         return reader.finish();
     }
     match text::lines(contents) {
-        Ok(lines) => {
-            reader.header(0, &[name.as_bytes()]);
-            for (at, line) in lines.into_iter().enumerate() {
-                if reader.is_over {
-                    break;
-                }
-                reader.row(at + 1, &[Ok(Cow::Borrowed(line.as_bytes()))]);
-            }
-        }
+        Ok(lines) => reader.list(name, &lines),
         Err(faults) => {
             for (line, fault) in faults.into_iter().take(MAX_PROBLEMS + 1) {
                 let is_empty = fault == TextError::EmptyLine;
                 let fault = if is_empty { SheetFault::EmptyLine } else { SheetFault::NotText };
                 reader.problem(line, None, fault);
+            }
+        }
+    }
+    reader.finish()
+}
+
+/// Reads levels of a factor that are lines of a list already.
+///
+/// # Errors
+///
+/// Fails as [`read`] does.
+pub fn read_list(name: &str, lines: &[&str]) -> Result<SweepPoints, Vec<SheetProblem>> {
+    let mut reader = SheetReader::default();
+    reader.list(name, lines);
+    reader.finish()
+}
+
+/// Reads the points of rows that TSV could have; the first one is the header.
+///
+/// # Errors
+///
+/// Fails as [`read`] does.
+pub fn read_rows(rows: &[Vec<&str>]) -> Result<SweepPoints, Vec<SheetProblem>> {
+    let mut reader = SheetReader::default();
+    match rows {
+        [] => reader.problem(1, None, SheetFault::NoHeader),
+        [header, rows @ ..] => {
+            reader.header(1, header);
+            for (line, row) in (2..).zip(rows) {
+                reader.written(line, row);
             }
         }
     }
@@ -214,6 +236,31 @@ impl SheetReader {
         if self.problems.len() == before {
             let values: Vec<CellText<'_>> = values.into_iter().flatten().collect();
             self.row(line, &values);
+        }
+    }
+
+    /// Reads a list of levels.
+    fn list(&mut self, name: &str, lines: &[&str]) {
+        self.header(0, &[name.as_bytes()]);
+        for (at, line) in lines.iter().enumerate() {
+            if self.is_over {
+                break;
+            }
+            self.row(at + 1, &[Ok(Cow::Borrowed(line.as_bytes()))]);
+        }
+    }
+
+    /// Adds a row as it could be written in TSV.
+    fn written(&mut self, line: usize, row: &[&str]) {
+        let (expected, found) = (self.names.len(), row.len());
+        if self.is_over {
+        } else if matches!(row, [""]) {
+            self.problem(line, None, SheetFault::EmptyLine);
+        } else if found != expected {
+            self.problem(line, None, SheetFault::Width { expected, found });
+        } else {
+            let cells: Vec<_> = row.iter().map(|it| Ok(Cow::Borrowed(it.as_bytes()))).collect();
+            self.row(line, &cells);
         }
     }
 

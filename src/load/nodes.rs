@@ -7,10 +7,10 @@ use super::library::Library;
 use super::maker::Maker;
 use super::own_files::OwnFiles;
 use super::problems::{LoadFault, Problems};
-use super::scope::{ScopeId, Scopes};
 use super::source::{Identity, TaskSource};
 use super::task_trees::TaskTrees;
 use super::warnings::WarningKind;
+use crate::expand::{ScopeId, Scopes};
 use crate::task::name::InputName;
 use crate::task::slice::Slice;
 use crate::task::sweep::Sweep;
@@ -60,7 +60,7 @@ impl<'a, 'b, S: TaskSource> NodeReader<'a, 'b, S> {
             findings,
             builder: Builder::default(),
             free: FreeNames::default(),
-            scopes: Scopes::new(),
+            scopes: Scopes::default(),
             sweeps: Vec::new(),
         }
     }

@@ -4,9 +4,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::sweep_fault::SweepFault;
 use super::warnings::{Warning, WarningKind};
 use super::words::{files, inputs, listed, outputs, place, range};
+use crate::expand::SweepFault;
 use crate::git::{HeadError, SnapshotError};
 use crate::task::access::RuleError;
 use crate::task::name::NameError;

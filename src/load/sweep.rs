@@ -1,17 +1,14 @@
 //! Reading the nodes of sweeps: which names they bind, and whether their rules fit their bodies.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::entries::NodeEntries;
 use super::nodes::{NodeReader, OpenNode};
-use super::scope::{Scope, ScopeId};
 use super::source::TaskSource;
-use super::sweep_fault::{MAX_SWEEPS, SweepFault};
-use super::sweep_files::{COLUMNS, EXCLUDE, FACTORS, NAMES, REPLICATES, SweepFiles, sweep_files};
-use crate::expand::{self, ExclusionFault, FactorFault, ProductFault, REPLICATE};
-use crate::task::name::InputName;
-use crate::task::sweep::{BoundId, ColumnShape, Product, SWEEP_OUTPUTS, Sweep, TableColumn};
+use super::sweep_files::{SweepFiles, sweep_files};
+use crate::expand::{self, RuleProblem, ScopeId};
+use crate::task::sweep::{BoundId, ColumnShape, SWEEP_OUTPUTS, Sweep, TableColumn};
 use crate::task::workflow::{Argument, Node, SweepId, TREE_OUTPUTS};
 
 impl<S: TaskSource> NodeReader<'_, '_, S> {
@@ -37,15 +34,9 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         if files.is_wrong {
             return None;
         }
-        if files.product.factors.is_empty() {
-            self.problem(dir, FACTORS, SweepFault::NoFactors);
-            return None;
-        }
-        if !self.check_product(dir, &files.product) {
-            return None;
-        }
         let place = self.library.source.place(dir);
-        Some(Node::Points(self.add_sweep(Sweep::new(files.label, place, files.product))))
+        self.are_right(&place, files.rules.points_problems()).then_some(())?;
+        Some(Node::Points(self.add_sweep(Sweep::new(files.label, place, files.rules.product))))
     }
 
     /// Returns the scope of the body of a sweep, which binds the names of its points. `None` if there are problems without
@@ -57,66 +48,28 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         files: &SweepFiles,
         is_computed: bool,
     ) -> Option<ScopeId> {
-        let Scope { mut bound, is_open, depth } = self.scopes.get(scope).clone();
-        if depth == MAX_SWEEPS {
-            self.problem(dir, "", SweepFault::TooDeep);
-            return None;
-        }
         if files.is_wrong {
             return None;
         }
-        let opens = is_computed && files.names.is_none();
-        let has_factors = !files.product.factors.is_empty();
-        let wrong = match () {
-            () if is_computed && has_factors => Some((FACTORS, SweepFault::TwoKinds)),
-            () if !is_computed && !has_factors && files.product.replicates.is_none() => {
-                Some(("", SweepFault::NoPoints))
-            }
-            () if !is_computed && files.names.is_some() => Some((NAMES, SweepFault::Names)),
-            () if opens && is_open => Some(("", SweepFault::Ambiguous)),
-            () if !is_computed && !self.check_product(dir, &files.product) => return None,
-            () => None,
-        };
-        if let Some((file, fault)) = wrong {
-            self.problem(dir, file, fault);
-            return None;
-        }
-        let mut is_wrong = false;
-        for (name, file) in named(files) {
-            match self.bind(scope, &name) {
-                Ok(name) => bound.push(name),
-                Err(fault) => {
-                    is_wrong = true;
-                    self.findings.problem(&self.library.source.place(dir).join(file), fault);
-                }
+        let inputs = self.inputs.unwrap_or_default();
+        match self.scopes.body(scope, &files.rules, is_computed, inputs) {
+            Ok(scope) => Some(scope),
+            Err(problems) => {
+                let place = self.library.source.place(dir);
+                self.are_right(&place, problems);
+                None
             }
         }
-        bound.sort_unstable();
-        bound.dedup();
-        let body = Scope { bound, is_open: is_open || opens, depth: depth + 1 };
-        (!is_wrong).then(|| self.scopes.enter(body))
     }
 
-    /// Returns a name that a sweep in this scope may bind.
-    fn bind(&mut self, scope: ScopeId, name: &str) -> Result<BoundId, SweepFault> {
-        let shadow = || SweepFault::Shadow(name.to_owned());
-        let parsed: InputName = name.parse().map_err(|_| SweepFault::NoName(name.to_owned()))?;
-        if self.inputs.unwrap_or_default().contains(&parsed) {
-            return Err(shadow());
+    /// Adds problems of a node in this place. Returns true if there are none.
+    fn are_right(&mut self, place: &Path, problems: Vec<RuleProblem>) -> bool {
+        let is_right = problems.is_empty();
+        for RuleProblem { file, line, fault } in problems {
+            let path = if file.is_empty() { place.to_owned() } else { place.join(file) };
+            self.findings.problem_in_line(&path, line, fault);
         }
-        let id = self.scopes.name(parsed);
-        if self.scopes.get(scope).bound.contains(&id) { Err(shadow()) } else { Ok(id) }
-    }
-
-    /// Checks that rules without computed points make some. Adds their problems otherwise.
-    fn check_product(&mut self, dir: &S::Dir, product: &Product) -> bool {
-        let place = self.library.source.place(dir);
-        let faults = expand::points(product).err().unwrap_or_default();
-        for fault in &faults {
-            let (path, line) = file_of(&place, product, fault);
-            self.findings.problem_in_line(&path, line, SweepFault::Product(fault.clone()));
-        }
-        faults.is_empty()
+        is_right
     }
 
     /// Makes the rules of a sweep of which the inputs were read.
@@ -126,36 +79,27 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         files: &SweepFiles,
         inputs: Box<[Argument]>,
     ) -> Option<(SweepId, Box<[Argument]>)> {
-        let [body, points @ ..] = &inputs[..] else {
-            self.problem(&open.dir, "inputs", SweepFault::Inputs(inputs.len()));
-            return None;
-        };
-        if points.len() > 1 {
-            self.problem(&open.dir, "inputs", SweepFault::Inputs(inputs.len()));
-            return None;
-        }
-        let (width, is_computed) = (self.builder[body.node].width(), !points.is_empty());
-        if let [points] = points
-            && self.builder[points.node].width() != 1
-        {
-            let fault = SweepFault::PointsWidth(self.builder[points.node].width());
-            self.problem(&open.dir, "inputs", fault);
-            return None;
-        }
-        let binds = self.binds(open, files, body, is_computed)?;
-        let columns = match &files.columns {
+        let place = self.library.source.place(&open.dir);
+        let (body, points) = (inputs.first(), inputs.get(1));
+        let points_width = points.map(|points| self.builder[points.node].width());
+        let problem = expand::input_problem(inputs.len(), points_width);
+        self.are_right(&place, problem.into_iter().collect()).then_some(())?;
+        let body = body?;
+        let binds = self.binds(open, files, body, points.is_some())?;
+        let columns = match &files.rules.columns {
             Some(columns) => columns.clone(),
             None => self.default_columns(body),
         };
-        self.check_columns(open, files, &columns, width).then_some(())?;
-        let place = self.library.source.place(&open.dir);
+        let width = self.builder[body.node].width();
+        let problems = expand::column_problems(&files.rules, &columns, Some(width));
+        self.are_right(&place, problems).then_some(())?;
         let sweep = Sweep {
-            names: files.names.clone(),
+            names: files.rules.names.clone(),
             binds,
             columns,
-            has_columns: files.columns.is_some(),
-            allow_failed: files.allow_failed,
-            ..Sweep::new(files.label.clone(), place, files.product.clone())
+            has_columns: files.rules.columns.is_some(),
+            allow_failed: files.rules.allow_failed,
+            ..Sweep::new(files.label.clone(), place, files.rules.product.clone())
         };
         Some((self.add_sweep(sweep), inputs))
     }
@@ -169,40 +113,20 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         is_computed: bool,
     ) -> Option<Vec<BoundId>> {
         let free: Vec<BoundId> = self.free.of(body.node).to_vec();
-        let outside = self.scopes.get(open.scope).bound.clone();
-        let is_free = |name: &str| free.iter().any(|id| self.scopes.text(*id) == name);
-        let mut unread: Vec<(PathBuf, Vec<String>)> = Vec::new();
-        for factor in &files.product.factors {
-            let names = factor.points.names();
-            if !names.iter().any(|name| is_free(name)) {
-                let path = PathBuf::from(FACTORS).join(&*factor.file);
-                unread.push((path, names.to_vec()));
-            }
-        }
-        if files.product.replicates.is_some() && !is_free(REPLICATE) {
-            unread.push((REPLICATES.into(), vec![REPLICATE.to_owned()]));
-        }
-        for name in files.names.iter().flatten().filter(|name| !is_free(name)) {
-            unread.push((NAMES.into(), vec![name.to_string()]));
-        }
-        let place = self.library.source.place(&open.dir);
-        let is_wrong = !unread.is_empty();
-        for (path, names) in unread {
-            self.findings.problem(&place.join(path), SweepFault::Unread(names));
-        }
-        let opens = is_computed && files.names.is_none();
-        let listed: HashSet<String> = named(files).map(|(name, _)| name).collect();
+        let outside = &self.scopes.get(open.scope).bound;
+        let opens = is_computed && files.rules.names.is_none();
+        let listed: HashSet<String> = files.rules.named().map(|(name, _)| name).collect();
         let is_own = |id: &BoundId| match opens {
             true => !outside.contains(id),
             false => listed.contains(self.scopes.text(*id)),
         };
         let binds: Vec<BoundId> = free.iter().copied().filter(is_own).collect();
-        let only_replicate = binds.iter().all(|id| self.scopes.text(*id) == REPLICATE);
-        if is_computed && only_replicate && !is_wrong {
-            self.problem(&open.dir, "inputs", SweepFault::ReadsNothing);
-            return None;
-        }
-        (!is_wrong).then_some(binds)
+        let names: HashSet<&str> = free.iter().map(|id| self.scopes.text(*id)).collect();
+        let own = binds.iter().map(|id| self.scopes.text(*id));
+        let is_free = |name: &str| names.contains(name);
+        let problems = expand::unread_problems(&files.rules, is_free, is_computed.then_some(own));
+        let place = self.library.source.place(&open.dir);
+        self.are_right(&place, problems).then_some(binds)
     }
 
     /// The columns of a sweep that writes none: one for each output of the body.
@@ -224,79 +148,11 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         (0..).zip(node.numbers()).map(column).collect()
     }
 
-    /// Checks the columns of a table, as far as they are known. Adds their problems.
-    fn check_columns(
-        &mut self,
-        open: &OpenNode<S::Dir>,
-        files: &SweepFiles,
-        columns: &[TableColumn],
-        width: usize,
-    ) -> bool {
-        let mut seen: HashSet<String> = named(files).map(|(name, _)| name).collect();
-        if files.allow_failed {
-            seen.insert(expand::STATUS.to_owned());
-        }
-        let mut faults = Vec::new();
-        let mut has_rows = false;
-        for (line, TableColumn { output, shape }) in (1..).zip(columns) {
-            if usize::from(*output) >= width {
-                faults.push((line, SweepFault::NoOutput { count: width, number: *output }));
-            }
-            match shape {
-                ColumnShape::One(name) if !seen.insert(name.to_string()) => {
-                    faults.push((line, SweepFault::SameColumn(name.to_string())));
-                }
-                ColumnShape::Rows if has_rows => faults.push((line, SweepFault::TwoRows)),
-                ColumnShape::Rows => has_rows = true,
-                ColumnShape::One(_) | ColumnShape::Fields => {}
-            }
-        }
-        let is_right = faults.is_empty();
-        let place = self.library.source.place(&open.dir);
-        for (line, fault) in faults {
-            match files.columns {
-                Some(_) => self.findings.problem_in_line(&place.join(COLUMNS), line, fault),
-                None => self.findings.problem(&place, fault),
-            }
-        }
-        is_right
-    }
-
     fn add_sweep(&mut self, sweep: Sweep) -> SweepId {
         let known = self.sweeps.iter().position(|it| *it == sweep);
         SweepId::at(known.unwrap_or_else(|| {
             self.sweeps.push(sweep);
             self.sweeps.len() - 1
         }))
-    }
-}
-
-/// The names that the files of a sweep bind or use as columns, and the file of each.
-fn named(files: &SweepFiles) -> impl Iterator<Item = (String, PathBuf)> {
-    let factors = files.product.factors.iter().flat_map(|factor| {
-        let path = PathBuf::from(FACTORS).join(&*factor.file);
-        factor.points.names().iter().map(move |name| (name.clone(), path.clone()))
-    });
-    let names = files.names.iter().flatten().map(|name| (name.to_string(), NAMES.into()));
-    let replicate = files.product.replicates.map(|_| (REPLICATE.to_owned(), REPLICATES.into()));
-    factors.chain(names).chain(replicate)
-}
-
-/// The file and line that a fault is in; line zero is the whole file.
-fn file_of(place: &Path, product: &Product, fault: &ProductFault) -> (PathBuf, usize) {
-    let factors = place.join(FACTORS);
-    let factor = |number: usize| match product.factors.get(number) {
-        Some(factor) => factors.join(&*factor.file),
-        None => place.join(REPLICATES),
-    };
-    match fault {
-        ProductFault::Factor(
-            FactorFault::NoLevels { factor: number } | FactorFault::SameName { factor: number, .. },
-        ) => (factor(*number), 0),
-        ProductFault::Factor(_) => (factors, 0),
-        ProductFault::Exclusion(ExclusionFault::NoColumn { .. }) => (place.join(EXCLUDE), 1),
-        ProductFault::Exclusion(ExclusionFault::NoMatch { row, .. }) => {
-            (place.join(EXCLUDE), row + 1)
-        }
     }
 }

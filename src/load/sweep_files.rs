@@ -6,42 +6,23 @@ use std::path::{Path, PathBuf};
 
 use super::problems::{LoadFault, Problems};
 use super::source::TaskSource;
-use super::sweep_fault::SweepFault;
 use super::text;
 use super::warnings::WarningKind;
-use crate::expand::{SheetFormat, SheetProblem, read, read_levels};
+use crate::expand::{
+    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, NAMES, PRODUCT_FILES, REPLICATES, SWEEP_FILES,
+    SheetFormat, SheetProblem, SweepFault, SweepRules, factor_label, factor_problems, is_sheet,
+    read, read_column, read_levels, read_replicates,
+};
 use crate::task::expression::NodeKind;
 use crate::task::points::SweepPoints;
-use crate::task::sweep::{ColumnShape, Factor, Product, TableColumn};
-
-/// The directory of the factors.
-pub(super) const FACTORS: &str = "factors";
-
-/// The points that are left out.
-pub(super) const EXCLUDE: &str = "exclude.tsv";
-
-/// The number of times that each point is evaluated.
-pub(super) const REPLICATES: &str = "replicates";
-
-/// The names of computed points that are bound.
-pub(super) const NAMES: &str = "names";
-
-/// The columns of the table.
-pub(super) const COLUMNS: &str = "columns";
-
-/// Its existence lets failed points become rows.
-const ALLOW_FAILED: &str = "allow-failed";
+use crate::task::sweep::{Factor, Product, TableColumn};
 
 /// The files of a node `sweep` or `points`, as far as they can be read.
 #[derive(Clone)]
 pub(super) struct SweepFiles {
     /// The label, for humans.
     pub(super) label: Box<str>,
-    pub(super) product: Product,
-    /// The names of computed points that are bound.
-    pub(super) names: Option<Vec<Box<str>>>,
-    pub(super) columns: Option<Vec<TableColumn>>,
-    pub(super) allow_failed: bool,
+    pub(super) rules: SweepRules,
     /// Whether something is wrong with a file. It was reported.
     pub(super) is_wrong: bool,
 }
@@ -49,10 +30,8 @@ pub(super) struct SweepFiles {
 /// Whether the entry of a directory of this kind is read here.
 pub(super) fn is_read(kind: NodeKind, entry: &str) -> bool {
     match kind {
-        NodeKind::Sweep => {
-            is_read(NodeKind::Points, entry) || [NAMES, COLUMNS, ALLOW_FAILED].contains(&entry)
-        }
-        NodeKind::Points => [FACTORS, EXCLUDE, REPLICATES].contains(&entry),
+        NodeKind::Sweep => PRODUCT_FILES.contains(&entry) || SWEEP_FILES.contains(&entry),
+        NodeKind::Points => PRODUCT_FILES.contains(&entry),
         _ => false,
     }
 }
@@ -68,8 +47,7 @@ pub(super) fn sweep_files<S: TaskSource>(
     let has = |name: &str| entries.iter().any(|entry| *entry == *name);
     let mut reader = FileReader { source, dir, findings };
     let names = if has(NAMES) { reader.lines(NAMES) } else { None };
-    let files = SweepFiles {
-        label: Box::default(),
+    let rules = SweepRules {
         product: Product {
             factors: if has(FACTORS) { reader.factors() } else { Vec::new() },
             exclude: if has(EXCLUDE) { reader.sheet(EXCLUDE) } else { None },
@@ -78,9 +56,8 @@ pub(super) fn sweep_files<S: TaskSource>(
         names: names.map(|names| names.into_iter().map(String::into_boxed_str).collect()),
         columns: if has(COLUMNS) { reader.columns() } else { None },
         allow_failed: has(ALLOW_FAILED),
-        is_wrong: false,
     };
-    SweepFiles { is_wrong: findings.problems.len() > before, ..files }
+    SweepFiles { label: Box::default(), rules, is_wrong: findings.problems.len() > before }
 }
 
 struct FileReader<'a, S: TaskSource> {
@@ -135,8 +112,7 @@ impl<S: TaskSource> FileReader<'_, S> {
         if more {
             self.findings.warning(&path, WarningKind::MoreLines);
         }
-        let count = line.parse().map_err(|_| SweepFault::Replicates(line).into());
-        self.findings.note(&path, count)
+        self.findings.note(&path, read_replicates(&line).map_err(Into::into))
     }
 
     fn columns(&mut self) -> Option<Vec<TableColumn>> {
@@ -144,17 +120,9 @@ impl<S: TaskSource> FileReader<'_, S> {
         let lines = self.lines(COLUMNS)?;
         let mut columns = Vec::with_capacity(lines.len());
         for (at, line) in lines.iter().enumerate() {
-            let column = line.split_once(char::is_whitespace).and_then(|(output, shape)| {
-                let is_number = output.len() == 2 && output.bytes().all(|c| c.is_ascii_digit());
-                let output = output.parse().ok().filter(|_| is_number)?;
-                Some(TableColumn { output, shape: ColumnShape::of(shape.trim()) })
-            });
-            match column {
-                Some(column) => columns.push(column),
-                None => {
-                    let fault = SweepFault::Column(line.clone());
-                    self.findings.problem_in_line(&path, at + 1, fault);
-                }
+            match read_column(line) {
+                Ok(column) => columns.push(column),
+                Err(fault) => self.findings.problem_in_line(&path, at + 1, fault),
             }
         }
         Some(columns)
@@ -162,32 +130,26 @@ impl<S: TaskSource> FileReader<'_, S> {
 
     /// Reads the directory of factors, in the order of their numbers.
     fn factors(&mut self) -> Vec<Factor> {
-        let path = self.path(FACTORS);
-        let around = self.dir;
-        let dir = self.source.enter(around, FACTORS);
+        let (path, around_path) = (self.path(FACTORS), self.path(""));
+        let dir = self.source.enter(self.dir, FACTORS);
         let Some(dir) = self.findings.note(&path, dir) else { return Vec::new() };
         let listed = self.source.list(&dir);
         let mut names = self.findings.note(&path, listed).unwrap_or_default();
         names.retain(|name| !name.as_encoded_bytes().starts_with(b"."));
         names.sort_unstable();
-        let (mut factors, mut before) = (Vec::new(), String::new());
+        for name in names.iter().filter(|name| name.to_str().is_none()) {
+            self.findings.problem(&path.join(name), SweepFault::FactorPlace);
+        }
+        let names: Vec<&str> = names.iter().filter_map(|name| name.to_str()).collect();
+        for problem in factor_problems(names.iter().copied()) {
+            self.findings.problem(&around_path.join(problem.file), problem.fault);
+        }
+        let mut factors = Vec::with_capacity(names.len());
         for name in names {
-            let place = path.join(&name);
-            let Some((name, number, label)) = name.to_str().and_then(|name| {
-                let (number, label) = name.split_once('-')?;
-                let is_number = number.len() == 2 && number.bytes().all(|c| c.is_ascii_digit());
-                (is_number && !label.is_empty()).then_some((name, number, label))
-            }) else {
-                self.findings.problem(&place, SweepFault::FactorPlace);
-                continue;
-            };
-            if before.starts_with(number) {
-                self.findings.problem(&place, SweepFault::FactorNumber(before.clone()));
-            }
-            name.clone_into(&mut before);
+            let (place, Some((_, label))) = (path.join(name), factor_label(name)) else { continue };
             let contents = self.source.read(&dir, name);
             let Some(contents) = self.findings.note(&place, contents) else { continue };
-            let points = match label.ends_with(".tsv") {
+            let points = match is_sheet(label) {
                 true => read(SheetFormat::Tsv, &contents),
                 false => read_levels(label, &contents),
             };

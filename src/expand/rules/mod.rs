@@ -1,4 +1,19 @@
-//! The points of a sweep, by its rules.
+//! The rules of a sweep: what its files say, whether they fit together and fit the body, and which points they make.
+//!
+//! The loader reads the files of a task, the parser of expressions the same from text. Both obey these rules.
+
+mod body;
+mod fault;
+mod files;
+mod scope;
+
+pub use body::{column_problems, input_problem, unread_problems};
+pub use fault::{MAX_SWEEPS, SweepFault};
+pub use files::{
+    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, NAMES, PRODUCT_FILES, REPLICATES, RuleProblem,
+    SWEEP_FILES, SweepRules, factor_label, factor_problems, is_sheet, read_column, read_replicates,
+};
+pub use scope::{Scope, ScopeId, Scopes};
 
 use super::factors::{ExclusionFault, FactorFault, product};
 use crate::task::points::SweepPoints;

@@ -1,12 +1,13 @@
 //! The problems of sweeps.
 
-use crate::expand::{ProductFault, SheetProblem};
+use super::ProductFault;
+use crate::expand::SheetProblem;
 
 /// The greatest number of sweeps around a node.
 pub const MAX_SWEEPS: usize = 32;
 
 /// What is wrong with a sweep.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SweepFault {
     /// A list of levels or a sheet is wrong.

@@ -1,0 +1,88 @@
+//! Whether the rules of a sweep fit its body and its points.
+
+use std::collections::HashSet;
+
+use super::fault::SweepFault;
+use super::files::{COLUMNS, FACTORS, NAMES, REPLICATES, RuleProblem, SweepRules};
+use crate::expand::{REPLICATE, STATUS};
+use crate::task::sweep::{ColumnShape, TableColumn};
+
+/// The directory of the body and the points.
+const INPUTS: &str = "inputs";
+
+/// Returns the problem of a sweep with so many inputs, of which the points pass up so many files.
+pub fn input_problem(count: usize, points: Option<usize>) -> Option<RuleProblem> {
+    let fault = match (count, points) {
+        (0 | 3.., _) => SweepFault::Inputs(count),
+        (_, Some(width)) if width != 1 => SweepFault::PointsWidth(width),
+        _ => return None,
+    };
+    Some(RuleProblem::new(INPUTS, fault))
+}
+
+/// Returns the problems of names that the body must read. `is_free` says of a name whether it is free in the body,
+/// `free` are those of computed points that are bound nowhere else.
+pub fn unread_problems<'a>(
+    rules: &SweepRules,
+    is_free: impl Fn(&str) -> bool,
+    free: Option<impl IntoIterator<Item = &'a str>>,
+) -> Vec<RuleProblem> {
+    let mut problems = Vec::new();
+    let mut unread = |file: String, names: Vec<String>| {
+        problems.push(RuleProblem::new(file, SweepFault::Unread(names)));
+    };
+    for factor in &rules.product.factors {
+        let names = factor.points.names();
+        if !names.iter().any(|name| is_free(name)) {
+            unread(format!("{FACTORS}/{}", factor.file), names.to_vec());
+        }
+    }
+    if rules.product.replicates.is_some() && !is_free(REPLICATE) {
+        unread(REPLICATES.to_owned(), vec![REPLICATE.to_owned()]);
+    }
+    for name in rules.names.iter().flatten().filter(|name| !is_free(name)) {
+        unread(NAMES.to_owned(), vec![name.to_string()]);
+    }
+    if let Some(free) = free
+        && problems.is_empty()
+        && free.into_iter().all(|name| name == REPLICATE)
+    {
+        problems.push(RuleProblem::new(INPUTS, SweepFault::ReadsNothing));
+    }
+    problems
+}
+
+/// Returns the problems of the columns of a table, as far as they are known. The body passes up so many files, if that
+/// is known. `columns` are those that are written, or else the default ones.
+pub fn column_problems(
+    rules: &SweepRules,
+    columns: &[TableColumn],
+    width: Option<usize>,
+) -> Vec<RuleProblem> {
+    let mut seen: HashSet<String> = rules.named().map(|(name, _)| name).collect();
+    if rules.allow_failed {
+        seen.insert(STATUS.to_owned());
+    }
+    let mut problems = Vec::new();
+    let mut problem = |line, fault| match rules.columns {
+        Some(_) => problems.push(RuleProblem { file: COLUMNS.to_owned(), line, fault }),
+        None => problems.push(RuleProblem::new("", fault)),
+    };
+    let mut has_rows = false;
+    for (line, TableColumn { output, shape }) in (1..).zip(columns) {
+        if let Some(width) = width
+            && usize::from(*output) >= width
+        {
+            problem(line, SweepFault::NoOutput { count: width, number: *output });
+        }
+        match shape {
+            ColumnShape::One(name) if !seen.insert(name.to_string()) => {
+                problem(line, SweepFault::SameColumn(name.to_string()));
+            }
+            ColumnShape::Rows if has_rows => problem(line, SweepFault::TwoRows),
+            ColumnShape::Rows => has_rows = true,
+            ColumnShape::One(_) | ColumnShape::Fields => {}
+        }
+    }
+    problems
+}

@@ -1,0 +1,155 @@
+//! The names that values of nodes may have, and where.
+//!
+//! The names of the task's inputs are known everywhere, those that a sweep binds only in its body. A name is
+//! never bound twice on a way.
+
+use std::collections::HashMap;
+
+use super::fault::{MAX_SWEEPS, SweepFault};
+use super::files::{FACTORS, NAMES, RuleProblem, SweepRules};
+use crate::task::name::InputName;
+use crate::task::sweep::BoundId;
+
+/// The names that are bound at a place of the workflow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Scope {
+    /// The names that sweeps around it bind, sorted.
+    pub bound: Vec<BoundId>,
+    /// It is in the body of a sweep that binds whatever name is free in it.
+    pub is_open: bool,
+    /// The number of sweeps around it.
+    pub depth: usize,
+}
+
+/// A scope of a workflow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ScopeId(usize);
+
+/// The names that sweeps bind, and all scopes. The first one is that of the root.
+#[derive(Debug)]
+pub struct Scopes {
+    bound: Vec<InputName>,
+    known: HashMap<InputName, BoundId>,
+    scopes: Vec<Scope>,
+    ids: HashMap<Scope, ScopeId>,
+}
+
+impl Default for Scopes {
+    fn default() -> Self {
+        let root = Scope::default();
+        let ids = HashMap::from([(root.clone(), ScopeId::default())]);
+        Self { bound: Vec::new(), known: HashMap::new(), scopes: vec![root], ids }
+    }
+}
+
+impl Scopes {
+    /// The names that are bound in a scope, and whether it is open.
+    pub fn get(&self, id: ScopeId) -> &Scope {
+        &self.scopes[id.0]
+    }
+
+    /// Returns the id of a scope.
+    fn enter(&mut self, scope: Scope) -> ScopeId {
+        let next = ScopeId(self.scopes.len());
+        let id = *self.ids.entry(scope.clone()).or_insert(next);
+        if id == next {
+            self.scopes.push(scope);
+        }
+        id
+    }
+
+    /// Returns the name as one that is bound, whether it is known in a scope or not.
+    fn name(&mut self, name: InputName) -> BoundId {
+        let next = BoundId::at(self.bound.len());
+        let id = *self.known.entry(name.clone()).or_insert(next);
+        if id == next {
+            self.bound.push(name);
+        }
+        id
+    }
+
+    /// Returns a name that is bound in a scope. In an open one, every name is.
+    pub fn find(&mut self, scope: ScopeId, name: &str) -> Option<BoundId> {
+        let Scope { bound, is_open, .. } = self.get(scope);
+        match name.parse().ok().and_then(|name: InputName| self.known.get(&name)) {
+            Some(id) if bound.contains(id) => Some(*id),
+            _ if *is_open => Some(self.name(name.parse().ok()?)),
+            _ => None,
+        }
+    }
+
+    /// The names that are bound in a scope.
+    pub fn names(&self, scope: ScopeId) -> impl Iterator<Item = String> {
+        self.get(scope).bound.iter().map(|id| self.text(*id).to_owned())
+    }
+
+    /// The text of a name.
+    pub fn text(&self, id: BoundId) -> &str {
+        self.bound[id.index()].as_str()
+    }
+
+    /// All names that sweeps bind, in the order of their ids.
+    pub fn into_bound(self) -> Vec<InputName> {
+        self.bound
+    }
+
+    /// Returns the scope of the body of a sweep, which binds the names of its points. `inputs` are those of the task.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the problems without which the body cannot be read.
+    pub fn body(
+        &mut self,
+        scope: ScopeId,
+        rules: &SweepRules,
+        is_computed: bool,
+        inputs: &[InputName],
+    ) -> Result<ScopeId, Vec<RuleProblem>> {
+        let Scope { mut bound, is_open, depth } = self.get(scope).clone();
+        let opens = is_computed && rules.names.is_none();
+        let has_factors = !rules.product.factors.is_empty();
+        let wrong = match () {
+            () if depth == MAX_SWEEPS => Some(("", SweepFault::TooDeep)),
+            () if is_computed && has_factors => Some((FACTORS, SweepFault::TwoKinds)),
+            () if !is_computed && !has_factors && rules.product.replicates.is_none() => {
+                Some(("", SweepFault::NoPoints))
+            }
+            () if !is_computed && rules.names.is_some() => Some((NAMES, SweepFault::Names)),
+            () if opens && is_open => Some(("", SweepFault::Ambiguous)),
+            () => None,
+        };
+        if let Some((file, fault)) = wrong {
+            return Err(vec![RuleProblem::new(file, fault)]);
+        }
+        let mut problems = if is_computed { Vec::new() } else { rules.product_problems() };
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        for (name, file) in rules.named() {
+            match self.bind(scope, &name, inputs) {
+                Ok(name) => bound.push(name),
+                Err(fault) => problems.push(RuleProblem::new(file, fault)),
+            }
+        }
+        bound.sort_unstable();
+        bound.dedup();
+        let body = Scope { bound, is_open: is_open || opens, depth: depth + 1 };
+        if problems.is_empty() { Ok(self.enter(body)) } else { Err(problems) }
+    }
+
+    /// Returns a name that a sweep in this scope may bind.
+    fn bind(
+        &mut self,
+        scope: ScopeId,
+        name: &str,
+        inputs: &[InputName],
+    ) -> Result<BoundId, SweepFault> {
+        let shadow = || SweepFault::Shadow(name.to_owned());
+        let parsed: InputName = name.parse().map_err(|_| SweepFault::NoName(name.to_owned()))?;
+        if inputs.contains(&parsed) {
+            return Err(shadow());
+        }
+        let id = self.name(parsed);
+        if self.get(scope).bound.contains(&id) { Err(shadow()) } else { Ok(id) }
+    }
+}
