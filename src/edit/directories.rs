@@ -17,10 +17,19 @@ pub fn make(dir: &Path, layout: &WorkflowLayout) -> io::Result<()> {
         let path = if entry.path.is_empty() { dir.to_owned() } else { dir.join(&entry.path) };
         match &entry.kind {
             LayoutEntryKind::Link(target) => symlink(target, path)?,
-            LayoutEntryKind::Node { kind, value, outputs, inputs } => {
+            LayoutEntryKind::Node { kind, value, files, outputs, inputs } => {
                 fs::create_dir(&path)?;
                 fs::write(path.join("kind"), format!("{kind}\n"))?;
-                fs::write(path.join("value"), format!("{value}\n"))?;
+                if !value.is_empty() {
+                    fs::write(path.join("value"), format!("{value}\n"))?;
+                }
+                for file in files {
+                    let path = path.join(&*file.name);
+                    if let Some(dir) = path.parent() {
+                        fs::create_dir_all(dir)?;
+                    }
+                    fs::write(path, file.contents())?;
+                }
                 if let Some(outputs) = outputs {
                     fs::write(path.join("outputs"), outputs.lines())?;
                 }

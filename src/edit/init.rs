@@ -96,8 +96,13 @@ fn expression(
     for take in signature.inputs.iter().flatten() {
         let name: InputName = take.parse().ok()?;
         let (kind, value) = (NodeKind::Input, name.as_str().into());
-        let node =
-            expression.push(ExpressionNode { kind, value, inputs: Vec::new(), outputs: None });
+        let node = expression.push(ExpressionNode {
+            kind,
+            value,
+            files: Vec::new(),
+            inputs: Vec::new(),
+            outputs: None,
+        });
         inputs.push(ExpressionInput { label: None, node });
         // Computations may name two inputs alike, and tasks may not.
         if !names.contains(&name) {
@@ -107,7 +112,7 @@ fn expression(
     if let Some(name) = computation {
         let (kind, value) = (NodeKind::Computation, name.as_str().into());
         let outputs = signature.outputs.filter(|makes| *makes > 0).map(Slice::all);
-        expression.push(ExpressionNode { kind, value, inputs, outputs });
+        expression.push(ExpressionNode { kind, value, files: Vec::new(), inputs, outputs });
     }
     Some((expression, names))
 }

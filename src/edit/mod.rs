@@ -23,7 +23,7 @@ pub use self::init::{Created, init};
 use crate::git::{HeadError, Heads};
 use crate::load;
 use crate::task::expression::{
-    ExpressionNode, Fault, Mistake, NodeKind, Parsed, Text, WorkflowLayout, parse,
+    BoundNames, ExpressionNode, Fault, Mistake, NodeKind, Parsed, Text, WorkflowLayout, parse,
 };
 use crate::task::name::InputName;
 use crate::task::template::Template;
@@ -144,8 +144,12 @@ fn unknown(task: &Path, parsed: &Parsed<'_>, inputs: &[InputName]) -> Vec<Mistak
         note(NodeKind::Computation, name, fault);
     }
     let files: BTreeSet<&str> = values(NodeKind::File).collect();
-    // A path with the text of an input is known when the task is evaluated.
-    let number = |name: &str| inputs.iter().position(|input| input.as_str() == name);
+    // A path with the text of a name is known when the task is evaluated.
+    let bound = BoundNames::new(&parsed.text.expression);
+    let number = |name: &str| {
+        let input = inputs.iter().position(|input| input.as_str() == name);
+        input.or_else(|| bound.may_have(name).then_some(inputs.len()))
+    };
     let is_known = |path: &&str| !Template::new(path, number, Path::new("")).is_open();
     let is_here = |path: &&str| task.join(path).is_file();
     for path in files.into_iter().filter(is_known).filter(|path| !is_here(path)) {

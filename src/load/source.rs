@@ -10,10 +10,11 @@ use super::problems::LoadFault;
 use crate::digest::ObjectId;
 use crate::git::{Changes, TreeId};
 use crate::task::name::TreeName;
+use crate::task::text;
 use crate::task::workflow::{FileContents, RecordedTree};
 
 /// The greatest size of a file that is read whole, in bytes.
-pub(super) const MAX_SIZE: u64 = 1 << 20;
+pub(super) const MAX_SIZE: u64 = text::MAX_FILE as u64;
 
 /// The identity of a directory, however it is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -4,15 +4,20 @@
 //! workflow must be right.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::branch::{self, Branch};
 use super::problems::{LoadFault, Problems};
 use super::source::{Identity, Located, TaskSource};
+use super::sweep_files::{is_read, sweep_files};
 use super::warnings::WarningKind;
 use super::worktree::WorkTree;
 use super::{LoadError, Uncommitted, inputs, real, text};
-use crate::task::expression::{Expression, ExpressionInput, ExpressionNode, NodeKind, Text};
+use crate::expand::{ALLOW_FAILED, FACTORS};
+use crate::task::expression::{
+    Expression, ExpressionInput, ExpressionNode, NodeKind, RuleFile, Text, rule_files,
+};
 use crate::task::slice::Slice;
 use crate::task::workflow::NodeId;
 
@@ -166,20 +171,27 @@ impl<S: TaskSource> Reader<'_, S> {
     fn open(&mut self, dir: &S::Dir, id: Identity) -> OpenDirectory<S::Dir> {
         let mut open =
             OpenDirectory { id, node: None, inputs: None, branches: Vec::new(), next: 0 };
-        let kind = self.line(dir, "kind");
-        let value = self.line(dir, "value");
         let place = self.source.place(dir);
+        let listed = self.source.list(dir);
+        let entries = self.findings.note(&place, listed).unwrap_or_default();
+        let kind = self.line(dir, "kind");
         let kind = kind.and_then(|text| {
             let kind = NodeKind::of_file(&text).ok_or(LoadFault::Kind(text));
             self.findings.note(&place.join("kind"), kind)
         });
+        let has_files = kind.is_some_and(NodeKind::has_files);
+        let value = match !has_files || entries.iter().any(|entry| entry == "value") {
+            true => self.line(dir, "value"),
+            false => Some(String::new()),
+        };
         let value = kind.zip(value).and_then(|(kind, value)| {
             let value = kind.value(&value).map_err(LoadFault::Name);
             self.findings.note(&place.join("value"), value)
         });
-        let listed = self.source.list(dir);
+        let files = if has_files { self.files(dir, &entries) } else { Some(Vec::new()) };
         let mut outputs = None;
-        for name in self.findings.note(&place, listed).unwrap_or_default() {
+        for name in entries {
+            let is_rule = kind.zip(name.to_str()).is_some_and(|(kind, name)| is_read(kind, name));
             match name.as_encoded_bytes() {
                 b"kind" | b"value" => {}
                 b"outputs" if kind.is_some_and(NodeKind::has_slice) => outputs = self.slice(dir),
@@ -187,6 +199,7 @@ impl<S: TaskSource> Reader<'_, S> {
                     let inputs = self.source.enter(dir, "inputs");
                     open.inputs = self.findings.note(&place.join("inputs"), inputs);
                 }
+                _ if is_rule => {}
                 _ => self.unread.push(place.join(name)),
             }
         }
@@ -194,13 +207,38 @@ impl<S: TaskSource> Reader<'_, S> {
             open.branches = branch::list(self.source, inputs, &mut self.findings);
             self.note_unread(inputs, &open.branches);
         }
-        open.node = kind.zip(value).map(|(kind, value)| ExpressionNode {
+        open.node = kind.zip(value).zip(files).map(|((kind, value), files)| ExpressionNode {
             kind,
             value,
+            files,
             inputs: Vec::with_capacity(open.branches.len()),
             outputs,
         });
         open
+    }
+
+    /// Reads the files that are the rules of a node, and notes what they say beyond that.
+    fn files(&mut self, dir: &S::Dir, entries: &[OsString]) -> Option<Vec<RuleFile>> {
+        let warnings = self.findings.warnings.len();
+        let files = sweep_files(self.source, dir, entries, &mut self.findings);
+        let more = self.findings.warnings[warnings..].iter();
+        let more = more.filter(|it| matches!(it.oddity, WarningKind::MoreLines));
+        self.unread.extend(more.map(|warning| warning.path.clone()));
+        let place = self.source.place(dir);
+        if files.rules.allow_failed
+            && self.source.read(dir, ALLOW_FAILED).is_ok_and(|contents| !contents.is_empty())
+        {
+            self.unread.push(place.join(ALLOW_FAILED));
+        }
+        if entries.iter().any(|entry| entry == FACTORS)
+            && let Ok(factors) = self.source.enter(dir, FACTORS)
+        {
+            let names = self.source.list(&factors).unwrap_or_default();
+            let is_read = |name: &OsString| !name.as_encoded_bytes().starts_with(b".");
+            let unread = names.into_iter().filter(|name| !is_read(name));
+            self.unread.extend(unread.map(|name| place.join(FACTORS).join(name)));
+        }
+        (!files.is_wrong).then(|| rule_files(&files.rules))
     }
 
     /// Notes what is in a directory `inputs` beside the branches.

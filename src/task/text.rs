@@ -4,6 +4,9 @@
 //! a line are ignored. All such files are read with these functions, from a work tree or from a
 //! commit. The meaning of the lines is unknown here.
 
+/// The greatest size of a file of a task that is read as text, in bytes.
+pub const MAX_FILE: usize = 1 << 20;
+
 /// Why the contents of a file are no such text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {

@@ -112,6 +112,7 @@ impl Generator<'_> {
         self.expression.push(ExpressionNode {
             kind,
             value: value.into(),
+            files: Vec::new(),
             inputs: Vec::new(),
             outputs: None,
         })
@@ -134,6 +135,7 @@ impl Generator<'_> {
             self.expression.push(ExpressionNode {
                 kind: NodeKind::Computation,
                 value,
+                files: Vec::new(),
                 inputs,
                 outputs,
             }),

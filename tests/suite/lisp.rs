@@ -47,7 +47,10 @@ pub(crate) fn write(task: &Path, text: &Text) {
     }
     let nodes = text.expression.nodes();
     let names = nodes.iter().filter(|node| node.kind == NodeKind::Input);
-    inputs.extend(names.map(|node| node.value.parse().unwrap()));
+    // A sweep binds names that are no inputs.
+    if nodes.iter().all(|node| node.kind != NodeKind::Sweep) {
+        inputs.extend(names.map(|node| node.value.parse().unwrap()));
+    }
     let calls = nodes.iter().filter(|node| node.kind == NodeKind::Computation);
     let one = |name: &str| (name.to_owned(), Signature { inputs: None, outputs: Some(1) });
     let computations: Signatures =

@@ -4,8 +4,9 @@
 //! text       = [ "Inputs:" [ string { "," string } ] ] expression
 //! expression = [ "#" number "=" ] node | "#" number "#"
 //! node       = "(" name { argument } ")" [ slice ]
-//!            | WORD "(" string { argument } ")" [ slice ]
+//!            | WORD "(" [ string ] { argument } ")" [ slice ]
 //! argument   = [ ":" name ] expression
+//!            | ":" name { string | "(" string { string } ")" }
 //! slice      = "[" number { "," number } "]"
 //! string     = "'" any characters "'" | bars
 //! name       = plain characters | bars
@@ -18,9 +19,11 @@
 
 use std::fmt::{self, Write};
 
+use crate::expand::{ALLOW_FAILED, FACTORS, PRODUCT_FILES, REPLICATES, SWEEP_FILES, is_sheet};
 use crate::task::name::{
     ComputationName, InputName, MemberPath, NameError, StorageName, TaskPath, TreeName,
 };
+use crate::task::sweep::SWEEP_INPUTS;
 
 /// The word that begins the line with the names of the task's inputs.
 pub(super) const INPUTS: &str = "Inputs:";
@@ -136,6 +139,11 @@ impl NodeKind {
         self.form().reads == Reads::ForSlice
     }
 
+    /// Whether it has files that are rules. Then its value is a label, and may be left out.
+    pub fn has_files(self) -> bool {
+        matches!(self, Self::Sweep | Self::Points)
+    }
+
     /// Returns the value that a node of this kind has if this is written.
     ///
     /// # Errors
@@ -156,6 +164,42 @@ impl NodeKind {
     }
 }
 
+/// The words for the inputs of a sweep, in order.
+pub(super) const SWEEP_ROLES: [&str; 2] = SWEEP_INPUTS;
+
+/// How a file of a node is written behind its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RuleShape {
+    /// It is empty.
+    Nothing,
+    /// One string.
+    Line,
+    /// A string for each line.
+    Lines,
+    /// Rows of strings in parentheses, the first one with the names of the columns.
+    Sheet,
+}
+
+impl RuleShape {
+    /// The shape of a file of a node of this kind; `None` if it has no such file.
+    pub(super) fn of(kind: NodeKind, name: &str) -> Option<Self> {
+        let entry = name.split('/').next().unwrap_or_default();
+        let is_known = match kind {
+            NodeKind::Sweep => PRODUCT_FILES.contains(&entry) || SWEEP_FILES.contains(&entry),
+            NodeKind::Points => PRODUCT_FILES.contains(&entry),
+            _ => false,
+        };
+        let is_factor = entry == FACTORS;
+        match name {
+            _ if !is_known || name.contains('/') != is_factor => None,
+            ALLOW_FAILED => Some(Self::Nothing),
+            REPLICATES => Some(Self::Line),
+            _ if is_sheet(name) => Some(Self::Sheet),
+            _ => Some(Self::Lines),
+        }
+    }
+}
+
 /// Whether a character may stand in a name without bars.
 pub(super) fn is_plain(c: char) -> bool {
     !c.is_whitespace() && !c.is_control() && !matches!(c, '(' | ')' | '|' | '\\' | ';')
@@ -164,6 +208,15 @@ pub(super) fn is_plain(c: char) -> bool {
 /// Whether a quote ends a string if this stands behind it.
 pub(super) fn ends_string(next: Option<char>) -> bool {
     next.is_none_or(|c| c == ',' || !is_plain(c))
+}
+
+/// A label of an input of a sweep: in bars, since plain words are names of files or of inputs.
+pub(super) struct SweepLabel<'a>(pub(super) &'a str);
+
+impl fmt::Display for SweepLabel<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        in_bars(self.0, f)
+    }
 }
 
 /// A name as it is written: in bars only if it could not be read back otherwise.

@@ -1,8 +1,9 @@
 //! The directories that an expression becomes: `workflow/kind`, `workflow/inputs/00-text/kind`, ...
 
-use super::signature::{Signature, Signatures, default_label, signature, width};
-use super::{Expression, ExpressionNode, Fault, Mistake, NodeKind, Parsed};
-use crate::task::name::{InputName, nearest};
+use super::signature::{Signature, Signatures, default_label, places, signature};
+use super::sweeps::check_scopes;
+use super::{Expression, ExpressionNode, Fault, Mistake, NodeKind, Parsed, RuleFile, TextPlace};
+use crate::task::name::InputName;
 use crate::task::slice::{MAX_ARITY, Slice};
 use crate::task::text;
 use crate::task::workflow::NodeId;
@@ -31,8 +32,10 @@ pub enum LayoutEntryKind {
     Node {
         /// The contents of the file `kind`.
         kind: &'static str,
-        /// The contents of the file `value`.
+        /// The contents of the file `value`; empty if there is none.
         value: Box<str>,
+        /// The files that are its rules.
+        files: Vec<RuleFile>,
         /// The contents of the file `outputs`, if there is one.
         outputs: Option<Slice>,
         /// Whether there is a directory `inputs`.
@@ -65,9 +68,10 @@ impl WorkflowLayout {
         if layout.wrong.is_empty() {
             return Ok(Self { entries: layout.entries });
         }
-        layout.wrong.sort_by_key(|(node, _)| parsed.mistake(*node, Fault::Deep).position);
+        layout.wrong.sort_by_key(|(place, _)| parsed.byte(*place));
+        layout.wrong.dedup();
         let wrong = layout.wrong.into_iter();
-        Err(wrong.map(|(node, fault)| parsed.mistake(node, fault)).collect())
+        Err(wrong.map(|(place, fault)| parsed.mistake_at(place, fault)).collect())
     }
 
     /// Lays out an expression that no text says; `None` if that cannot be done.
@@ -82,12 +86,11 @@ impl WorkflowLayout {
 
     fn of<'a>(
         expression: &'a Expression,
-        inputs: &'a [InputName],
+        inputs: &[InputName],
         signatures: &'a Signatures,
     ) -> LayoutWalk<'a> {
         let mut walk = LayoutWalk {
             expression,
-            inputs,
             signatures,
             paths: vec![None; expression.nodes.len()],
             entries: Vec::new(),
@@ -98,6 +101,7 @@ impl WorkflowLayout {
             walk.enter(root, String::new());
             while walk.go_on() {}
         }
+        walk.wrong.extend(check_scopes(expression, inputs, signatures));
         walk
     }
 
@@ -111,12 +115,11 @@ impl WorkflowLayout {
 
 struct LayoutWalk<'a> {
     expression: &'a Expression,
-    inputs: &'a [InputName],
     signatures: &'a Signatures,
     /// Where each node stands.
     paths: Vec<Option<String>>,
     entries: Vec<LayoutEntry>,
-    wrong: Vec<(NodeId, Fault)>,
+    wrong: Vec<(TextPlace, Fault)>,
     /// The nodes around the place: which, how many of its inputs were read, and filled.
     stack: Vec<(NodeId, usize, usize)>,
 }
@@ -124,9 +127,11 @@ struct LayoutWalk<'a> {
 impl<'a> LayoutWalk<'a> {
     /// Makes the directory of a node, or a link to it.
     fn enter(&mut self, id: NodeId, path: String) {
-        if path.len() + "workflow/outputs".len() > LONGEST_PATH {
+        let longest = self.expression[id].files.iter().map(|file| file.name.len()).max();
+        let longest = longest.unwrap_or_default().max("outputs".len());
+        if path.len() + "workflow/".len() + longest > LONGEST_PATH {
             // A mistake below it would only be told again.
-            self.wrong.push((id, Fault::Deep));
+            self.wrong(id, Fault::Deep);
             return;
         }
         if let Some(known) = &self.paths[id.index()] {
@@ -142,6 +147,7 @@ impl<'a> LayoutWalk<'a> {
             kind: LayoutEntryKind::Node {
                 kind: node.kind.file(),
                 value: node.value.clone(),
+                files: node.files.clone(),
                 outputs: node.outputs.clone(),
                 inputs: !node.inputs.is_empty(),
             },
@@ -160,7 +166,7 @@ impl<'a> LayoutWalk<'a> {
             return true;
         };
         let input = &self.expression[argument.node];
-        let width = width(self.expression, argument.node, self.signatures).unwrap_or(1);
+        let width = places(self.expression, id, argument.node, self.signatures).unwrap_or(1);
         let after = filled + width;
         self.stack.push((id, next + 1, after));
         if after > MAX_ARITY {
@@ -175,9 +181,9 @@ impl<'a> LayoutWalk<'a> {
             _ => format!("{filled:02}_{:02}-{label}", after - 1),
         };
         if label.contains(['/', '\0']) {
-            self.wrong.push((argument.node, Fault::Label(label)));
+            self.wrong(argument.node, Fault::Label(label));
         } else if name.len() > LONGEST_NAME {
-            self.wrong.push((argument.node, Fault::LongLabel));
+            self.wrong(argument.node, Fault::LongLabel);
         } else {
             let path = self.paths[id.index()].as_deref().unwrap_or_default();
             let slash = if path.is_empty() { "" } else { "/" };
@@ -186,24 +192,27 @@ impl<'a> LayoutWalk<'a> {
         true
     }
 
+    fn wrong(&mut self, node: NodeId, fault: Fault) {
+        self.wrong.push((TextPlace::of(node), fault));
+    }
+
     /// Tells what is wrong with a node itself.
     fn check(&mut self, id: NodeId, node: &ExpressionNode) {
         let count = signature(node, self.signatures).and_then(|signature| signature.outputs);
-        let mut wrong = |fault| self.wrong.push((id, fault));
-        if text::line(format!("{}\n", node.value).as_bytes()) != Ok((&node.value, false)) {
-            wrong(Fault::Line(node.value.to_string()));
-        }
-        if node.kind == NodeKind::Input
-            && !self.inputs.iter().any(|input| input.as_str() == &*node.value)
+        let has_value = !node.kind.has_files() || !node.value.is_empty();
+        if has_value
+            && text::line(format!("{}\n", node.value).as_bytes()) != Ok((&node.value, false))
         {
-            let names: Vec<String> = self.inputs.iter().map(ToString::to_string).collect();
-            let nearest = nearest(&node.value, &names);
-            wrong(Fault::NoInput { name: node.value.to_string(), nearest });
+            self.wrong(id, Fault::Line(node.value.to_string()));
         }
         if let (Some(count), Some(outputs)) = (count, &node.outputs)
             && let Some(number) = outputs.numbers().find(|number| usize::from(*number) >= count)
         {
-            wrong(Fault::OutOfSlice { computation: node.value.to_string(), count, number });
+            let computation = match node.kind {
+                NodeKind::Sweep => "a sweep".to_owned(),
+                _ => node.value.to_string(),
+            };
+            self.wrong(id, Fault::OutOfSlice { computation, count, number });
         }
     }
 
@@ -212,20 +221,20 @@ impl<'a> LayoutWalk<'a> {
         let node = &self.expression[id];
         let before = self.wrong.len();
         for argument in &node.inputs {
-            if width(self.expression, argument.node, self.signatures).is_none() {
+            if places(self.expression, id, argument.node, self.signatures).is_none() {
                 let name = self.expression[argument.node].value.to_string();
-                self.wrong.push((argument.node, Fault::Width(name)));
+                self.wrong(argument.node, Fault::Width(name));
             }
         }
         let takes = signature.and_then(|signature| signature.inputs.clone());
         if filled > MAX_ARITY {
-            self.wrong.push((id, Fault::TooMany(filled)));
+            self.wrong(id, Fault::TooMany(filled));
         } else if let Some(takes) = takes
             && takes.len() != filled
             && self.wrong.len() == before
         {
             let computation = node.value.to_string();
-            self.wrong.push((id, Fault::Arity { computation, takes, given: filled }));
+            self.wrong(id, Fault::Arity { computation, takes, given: filled });
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::expand::{FactorFault, ProductFault, SheetFault, SheetProblem, SweepFault};
 use crate::task::name::NameError;
 use crate::task::slice::{MAX_ARITY, SliceError};
 use crate::words::counted;
@@ -113,7 +114,7 @@ pub enum Fault {
     #[error("{0}")]
     Name(NameError),
     /// A name that a line of a file cannot hold.
-    #[error("{0:?} cannot be a line of a file: it begins or ends with white space")]
+    #[error("{0:?} cannot be a line of a file: {reason}", reason = line_fault(.0))]
     Line(String),
     /// Two inputs of the task have one name.
     #[error("the input {0:?} is named twice")]
@@ -181,6 +182,38 @@ pub enum Fault {
         /// The task's input that is most like it.
         nearest: Option<String>,
     },
+    /// A word behind a colon that is neither a file of the node nor an input.
+    #[error("{kind} has no {name:?}")]
+    NoWord {
+        /// The word of the node.
+        kind: &'static str,
+        /// The word behind the colon.
+        name: String,
+        /// The one that may have been meant.
+        nearest: Option<String>,
+        /// Those that may stand there.
+        words: String,
+    },
+    /// A file of a node is written twice.
+    #[error("the file {0:?} is written twice")]
+    FileTwice(String),
+    /// The inputs of a sweep are in the wrong order.
+    #[error("the body of a sweep comes first, then its points")]
+    RoleOrder,
+    /// A name that no file in `factors/` can have.
+    #[error(
+        "no file can have the name {0:?}: it holds a slash or a zero byte, or has more than 255 bytes"
+    )]
+    FileName(String),
+    /// A file is larger than can be read.
+    #[error("the file has more than 1 MiB, and could not be read")]
+    LargeFile,
+    /// The rules of a sweep are wrong.
+    #[error("{0}")]
+    Sweep(Box<SweepFault>),
+    /// A level or a row is written twice.
+    #[error("the same stands at {0}")]
+    SameRow(Position),
     /// A label that cannot be a part of a file's name.
     #[error("the label {0:?} holds a slash or a zero byte")]
     Label(String),
@@ -197,14 +230,23 @@ impl Fault {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NotText => "save the text as UTF-8",
+            Self::Sweep(fault) => return sweep_hint(fault),
+            Self::NoWord { nearest: None, words, .. } => {
+                return Some(format!("write {words}"));
+            }
+            Self::SameRow(_) => return SheetFault::SameRow(0).hint().map(Into::into),
+            Self::LargeFile => "let a computation make the points, and read them as :points",
+            Self::RoleOrder => "write :body (...) before :points (...)",
+            Self::FileTwice(_) => "put all of its lines behind one name",
             Self::Word { nearest: Some(name), .. }
+            | Self::NoWord { nearest: Some(name), .. }
             | Self::NoComputation { nearest: Some(name), .. }
             | Self::NoInput { nearest: Some(name), .. } => {
                 return Some(format!("did you mean {name:?}?"));
             }
             Self::Word { .. } => {
                 "write (COMPUTATION ...), INPUT('NAME') for an input of the task, FILE('NAME') for a file in \
-                 the storage, OWN('PATH') for a file of the task, or TREE('SOURCE') for a Git repository"
+                 the storage, OWN('PATH') for a file of the task, TREE('SOURCE') for a Git repository, or SWEEP(...)"
             }
             Self::NoInput { nearest: None, .. } => {
                 "name it in the line Inputs: of the text, or in the file inputs of the task"
@@ -227,6 +269,59 @@ impl Fault {
         };
         Some(hint.to_owned())
     }
+}
+
+impl Fault {
+    /// The line that a level or a row is the same as, if that is what is wrong with it.
+    pub(super) fn same_line(&self) -> Option<usize> {
+        let Self::Sweep(fault) = self else { return None };
+        match &**fault {
+            SweepFault::Sheet(SheetProblem { fault: SheetFault::SameRow(line), .. }) => Some(*line),
+            _ => None,
+        }
+    }
+}
+
+impl From<SweepFault> for Fault {
+    fn from(fault: SweepFault) -> Self {
+        Self::Sweep(Box::new(fault))
+    }
+}
+
+/// Why a text cannot be a line.
+fn line_fault(text: &str) -> &'static str {
+    match text {
+        "" => "it is empty",
+        _ if text.contains('\n') => "it has a line end",
+        _ => "it begins or ends with white space",
+    }
+}
+
+/// The advice for a fault of a sweep, in the words of the text.
+fn sweep_hint(fault: &SweepFault) -> Option<String> {
+    let hint = match fault {
+        SweepFault::NoPoints | SweepFault::NoFactors => {
+            "write levels, as in :factors/00-threads '1' '2' '4'"
+        }
+        SweepFault::Product(ProductFault::Factor(FactorFault::NoLevels { .. })) => {
+            "write them behind it, as in '1' '2' '4'"
+        }
+        SweepFault::TwoKinds => "remove the factors, or the points",
+        SweepFault::Inputs(_) => "write :body, and :points if the points are computed",
+        SweepFault::PointsWidth(_) => "choose one output, as in [00]",
+        SweepFault::Replicates(_) => "write a number such as '10'",
+        SweepFault::Unread(_) | SweepFault::ReadsNothing => {
+            "read it with INPUT('NAME'), or in braces in the value of a node"
+        }
+        SweepFault::Sheet(problem) => match problem.fault {
+            SheetFault::NoHeader => "write the names of the columns first, as in ('host' 'cores')",
+            SheetFault::Width { .. } => "give each row a text for each column",
+            SheetFault::EmptyLine => "remove it",
+            _ => return fault.hint(),
+        },
+        _ => return fault.hint(),
+    };
+    Some(hint.to_owned())
 }
 
 #[cfg(test)]

@@ -11,7 +11,10 @@ mod layout;
 mod mistake;
 mod parser;
 mod printer;
+mod reads;
+mod rules;
 mod signature;
+mod sweeps;
 
 use std::ops::Index;
 
@@ -21,7 +24,10 @@ pub use self::layout::{LayoutEntry, LayoutEntryKind, WorkflowLayout};
 pub use self::mistake::{Fault, Mistake, Position};
 pub use self::parser::{Parsed, parse};
 pub use self::printer::{Labels, Sharing, Style};
+pub use self::reads::BoundNames;
+pub use self::rules::{RuleFile, rule_files};
 pub use self::signature::{Signature, Signatures, drop_default_labels};
+use crate::expand::SweepRules;
 use crate::task::name::InputName;
 use crate::task::slice::Slice;
 use crate::task::workflow::{Node, NodeId, Task};
@@ -49,6 +55,8 @@ pub struct ExpressionNode {
     pub kind: NodeKind,
     /// Which one: a name that is right for this kind.
     pub value: Box<str>,
+    /// The files that are its rules, if it is a sweep or the product of factors.
+    pub files: Vec<RuleFile>,
     /// The nodes that it reads, in order.
     pub inputs: Vec<ExpressionInput>,
     /// Which outputs are passed up, if that is written.
@@ -62,6 +70,20 @@ pub struct ExpressionInput {
     pub label: Option<Box<str>>,
     /// The sub-expression.
     pub node: NodeId,
+}
+
+/// A place in what is written of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TextPlace {
+    node: NodeId,
+    /// The number of a file, counted from zero, and a line of it, counted from one; line zero is the whole file.
+    file: Option<(usize, usize)>,
+}
+
+impl TextPlace {
+    const fn of(node: NodeId) -> Self {
+        Self { node, file: None }
+    }
 }
 
 impl Expression {
@@ -135,9 +157,9 @@ impl From<&Task> for Text {
     }
 }
 
-/// Whether a node reads no other and no files of others.
+/// Whether a node reads no other, and is short.
 fn is_leaf(node: &Node) -> bool {
-    !matches!(node, Node::Computation { .. }) && node.inputs().is_empty()
+    !matches!(node, Node::Computation { .. } | Node::Points(_)) && node.inputs().is_empty()
 }
 
 /// Returns a node of a task as it is written in the text, without what it reads: `INPUT('x')`.
@@ -145,6 +167,7 @@ pub fn written_alone(task: &Task, id: NodeId) -> String {
     let ExpressionNode { kind, value, outputs, .. } = without_inputs(task, id);
     let value = match kind {
         NodeKind::Computation => BareName(&value).to_string(),
+        _ if kind.has_files() && value.is_empty() => format!("{}()", kind.word()),
         _ => format!("{}({})", kind.word(), QuotedName(&value)),
     };
     format!("{value}{}", outputs.map(|outputs| outputs.to_string()).unwrap_or_default())
@@ -170,5 +193,12 @@ fn without_inputs(task: &Task, id: NodeId) -> ExpressionNode {
             (NodeKind::Sweep, &*task.sweeps[sweep.index()].label, Some(outputs))
         }
     };
-    ExpressionNode { kind, value: value.into(), inputs: Vec::new(), outputs: outputs.cloned() }
+    let files = match &task.workflow[id] {
+        Node::Points(sweep) | Node::Sweep { sweep, .. } => {
+            rule_files(&SweepRules::from(&task.sweeps[sweep.index()]))
+        }
+        _ => Vec::new(),
+    };
+    let (value, outputs) = (value.into(), outputs.cloned());
+    ExpressionNode { kind, value, files, inputs: Vec::new(), outputs }
 }

@@ -2,13 +2,20 @@
 
 use std::io::{self, Write};
 
-use super::grammar::{BareName, INPUTS, QuotedName};
-use super::{Expression, Text};
+use super::grammar::{BareName, INPUTS, QuotedName, SWEEP_ROLES, SweepLabel};
+use super::{Expression, ExpressionNode, NodeKind, RuleFile, Text};
+use crate::expand::is_sheet;
 use crate::task::workflow::NodeId;
 
 /// Beyond this column the text is not indented any further: a chain of ten thousand calls would
 /// else be mostly spaces.
 const WIDEST: usize = 1000;
+
+/// The column at which a list of texts goes on in the next line.
+const WRAPS: usize = 100;
+
+/// A list has at least so many columns, wherever it stands.
+const NARROWEST: usize = 40;
 
 /// How an expression is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +109,8 @@ struct OpenExpression {
     /// The column of its inputs.
     inputs: usize,
     next: usize,
+    /// Whether anything stands between the parenthesis and the next piece.
+    has_pieces: bool,
 }
 
 impl Printer<'_> {
@@ -121,15 +130,65 @@ impl Printer<'_> {
         }
         let node = &self.expression[id];
         let word = node.kind.word();
+        column += word.len();
+        if node.kind.has_files() {
+            return self.open_with_files(id, column);
+        }
         let value = match word {
             "" => BareName(&node.value).to_string(),
             _ => QuotedName(&node.value).to_string(),
         };
         write!(self.out, "{word}({value}")?;
-        column += word.len();
         let inputs = column + value.chars().count() + 2;
-        self.stack.push(OpenExpression { node: id, column, inputs, next: 0 });
+        self.stack.push(OpenExpression { node: id, column, inputs, next: 0, has_pieces: false });
         Ok(())
+    }
+
+    /// Writes a node with rules up to its first input. Each piece has a line.
+    fn open_with_files(&mut self, id: NodeId, column: usize) -> io::Result<()> {
+        let node = &self.expression[id];
+        write!(self.out, "{}(", node.kind.word())?;
+        let mut has_pieces = !node.value.is_empty();
+        if has_pieces {
+            write!(self.out, "{}", QuotedName(&node.value))?;
+        }
+        let inputs = column + 1;
+        for file in &node.files {
+            if has_pieces {
+                self.next_line(inputs)?;
+            }
+            has_pieces = true;
+            self.file(file, inputs)?;
+        }
+        self.stack.push(OpenExpression { node: id, column, inputs, next: 0, has_pieces });
+        Ok(())
+    }
+
+    /// Writes a file, of which the name stands at this column.
+    fn file(&mut self, file: &RuleFile, column: usize) -> io::Result<()> {
+        let name = format!(":{}", BareName(&file.name));
+        self.out.write_all(name.as_bytes())?;
+        let begin = column + name.chars().count() + 1;
+        let is_sheet = is_sheet(&file.name);
+        let mut at = begin;
+        for (number, row) in file.rows.iter().enumerate() {
+            let row: Vec<String> = row.iter().map(|cell| QuotedName(cell).to_string()).collect();
+            let row = if is_sheet { format!("({})", row.join(" ")) } else { row.join(" ") };
+            let width = row.chars().count();
+            if number > 0 && (is_sheet || at + width > WRAPS.max(begin + NARROWEST)) {
+                self.next_line(begin)?;
+                at = begin;
+            } else {
+                self.out.write_all(b" ")?;
+            }
+            at += width + 1;
+            self.out.write_all(row.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn next_line(&mut self, column: usize) -> io::Result<()> {
+        write!(self.out, "\n{:1$}", "", column.min(WIDEST))
     }
 
     /// Writes the next piece; tells whether there was any.
@@ -139,28 +198,42 @@ impl Printer<'_> {
         };
         let node = &self.expression[open.node];
         let Some(input) = node.inputs.get(open.next) else {
-            if node.inputs.len() > 1 {
-                write!(self.out, "\n{:1$}", "", (open.column + 1).min(WIDEST))?;
+            let (column, is_long) = (open.column + 1, open.next + node.files.len() > 1);
+            self.stack.pop();
+            if is_long {
+                self.next_line(column)?;
             }
             self.out.write_all(b")")?;
             if let Some(outputs) = &node.outputs {
                 write!(self.out, "{outputs}")?;
             }
-            self.stack.pop();
             return Ok(true);
         };
-        match open.next {
-            0 => self.out.write_all(b" ")?,
-            _ => write!(self.out, "\n{:1$}", "", open.inputs.min(WIDEST))?,
-        }
+        let (at, column) = (open.next, open.inputs);
         open.next += 1;
-        let mut column = open.inputs;
-        if let (Labels::Show, Some(label)) = (self.labels, &input.label) {
-            let label = format!(":{} ", BareName(label));
-            self.out.write_all(label.as_bytes())?;
-            column += label.chars().count();
+        let has_pieces = std::mem::replace(&mut open.has_pieces, true);
+        match (at, node.kind.has_files()) {
+            (0, false) => self.out.write_all(b" ")?,
+            (0, true) if !has_pieces => {}
+            _ => self.next_line(column)?,
         }
-        self.open(input.node, column)?;
+        let label = label(node, at, self.labels);
+        self.out.write_all(label.as_bytes())?;
+        self.open(input.node, column + label.chars().count())?;
         Ok(true)
+    }
+}
+
+/// What is written before an input of a node. The body and the points of a sweep are always named.
+fn label(node: &ExpressionNode, at: usize, labels: Labels) -> String {
+    let written = node.inputs.get(at).and_then(|input| input.label.as_deref());
+    let written = written.filter(|_| labels == Labels::Show);
+    let role = SWEEP_ROLES.get(at).filter(|_| node.kind == NodeKind::Sweep);
+    match (role, written) {
+        (Some(role), None) => format!(":{role} "),
+        (Some(role), Some(label)) if label == *role => format!(":{role} "),
+        (Some(_), Some(label)) => format!(":{} ", SweepLabel(label)),
+        (None, Some(label)) => format!(":{} ", BareName(label)),
+        (None, None) => String::new(),
     }
 }

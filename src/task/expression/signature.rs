@@ -28,7 +28,7 @@ pub fn drop_default_labels(expression: &mut Expression, signatures: &Signatures)
         let mut filled = 0;
         for at in 0..expression[id].inputs.len() {
             let argument = &expression[id].inputs[at];
-            let width = width(expression, argument.node, signatures).unwrap_or(1);
+            let width = places(expression, id, argument.node, signatures).unwrap_or(1);
             let reader = signature(&expression[id], signatures);
             let label = default_label(&expression[argument.node], reader.as_deref(), filled, width);
             if argument.label.as_deref() == Some(&label) {
@@ -46,6 +46,19 @@ pub(super) fn width(expression: &Expression, id: NodeId, signatures: &Signatures
         Some(outputs) => Some(outputs.len()),
         None if node.kind == NodeKind::Computation => signature(node, signatures)?.outputs,
         None => Some(1),
+    }
+}
+
+/// How many inputs of its reader a node fills; `None` if that cannot be told. A body may pass up any number of files.
+pub(super) fn places(
+    expression: &Expression,
+    reader: NodeId,
+    id: NodeId,
+    signatures: &Signatures,
+) -> Option<usize> {
+    match expression[reader].kind {
+        NodeKind::Sweep => Some(1),
+        _ => width(expression, id, signatures),
     }
 }
 

@@ -163,6 +163,7 @@ fn names_of_any_characters_are_read_back() {
             expression.push(compeval::task::expression::ExpressionNode {
                 kind,
                 value,
+                files: Vec::new(),
                 inputs,
                 outputs,
             });

@@ -1,10 +1,14 @@
 //! Reads an expression from text. The parser keeps its own stack, so that no depth is too great.
 
+mod files;
+mod tokens;
+
 use std::collections::{HashMap, HashSet};
 
-use super::grammar::{INPUTS, ends_string, is_plain};
-use super::{
-    Expression, ExpressionInput, ExpressionNode, Fault, Mistake, NodeKind, Position, Text,
+use crate::task::expression::grammar::{INPUTS, is_plain};
+use crate::task::expression::{
+    Expression, ExpressionInput, ExpressionNode, Fault, Mistake, NodeKind, Position, RuleFile,
+    Text, TextPlace,
 };
 use crate::task::name::{InputName, nearest};
 use crate::task::slice::{MAX_ARITY, Slice};
@@ -18,6 +22,16 @@ pub struct Parsed<'a> {
     source: &'a str,
     /// Where each node begins, in bytes.
     places: Vec<usize>,
+    /// Where the files of nodes stand.
+    files: HashMap<NodeId, Vec<FilePlaces>>,
+}
+
+/// Where a file of a node stands, in bytes.
+#[derive(Debug, Default)]
+struct FilePlaces {
+    name: usize,
+    /// Each of its lines.
+    lines: Vec<usize>,
 }
 
 impl Parsed<'_> {
@@ -30,8 +44,30 @@ impl Parsed<'_> {
 
     /// The mistake of a node.
     pub fn mistake(&self, node: NodeId, fault: Fault) -> Mistake {
-        let at = self.places.get(node.index()).copied().unwrap_or_default();
-        Mistake::at(self.source, at, fault)
+        self.mistake_at(TextPlace::of(node), fault)
+    }
+
+    /// The mistake of a place in a node.
+    pub(super) fn mistake_at(&self, place: TextPlace, fault: Fault) -> Mistake {
+        // The lines of a file have other numbers in the text.
+        let fault = match fault.same_line() {
+            Some(line) => {
+                let same = TextPlace { file: place.file.map(|(file, _)| (file, line)), ..place };
+                Fault::SameRow(Position::of(self.source, self.byte(same)))
+            }
+            None => fault,
+        };
+        Mistake::at(self.source, self.byte(place), fault)
+    }
+
+    /// The byte at which a place begins.
+    pub(super) fn byte(&self, place: TextPlace) -> usize {
+        let node = self.places.get(place.node.index()).copied().unwrap_or_default();
+        let Some((file, line)) = place.file else { return node };
+        let file = self.files.get(&place.node).and_then(|files| files.get(file));
+        let Some(file) = file else { return node };
+        let line = line.checked_sub(1).and_then(|line| file.lines.get(line));
+        line.copied().unwrap_or(file.name)
     }
 }
 
@@ -48,13 +84,14 @@ pub fn parse(source: &str) -> Result<Parsed<'_>, Mistake> {
         at,
         expression: Expression::default(),
         places: Vec::new(),
+        files: HashMap::new(),
         shared: HashMap::new(),
         stack: Vec::new(),
     };
     match parser.text() {
         Ok(inputs) => {
             let text = Text { inputs, expression: parser.expression };
-            Ok(Parsed { text, source, places: parser.places })
+            Ok(Parsed { text, source, places: parser.places, files: parser.files })
         }
         Err((at, fault)) => Err(Mistake::at(source, at, fault)),
     }
@@ -68,6 +105,7 @@ struct Parser<'a> {
     at: usize,
     expression: Expression,
     places: Vec<usize>,
+    files: HashMap<NodeId, Vec<FilePlaces>>,
     shared: HashMap<u32, SharedExpression>,
     /// The expressions around the place.
     stack: Vec<UnfinishedNode>,
@@ -85,6 +123,7 @@ enum SharedExpression {
 struct UnfinishedNode {
     kind: NodeKind,
     value: Box<str>,
+    files: Vec<(RuleFile, FilePlaces)>,
     inputs: Vec<ExpressionInput>,
     /// Where it begins.
     at: usize,
@@ -142,13 +181,18 @@ impl<'a> Parser<'a> {
         if self.at == self.source.len() {
             return Err(self.unclosed());
         }
-        let takes = self.stack.last().is_none_or(|open| open.kind.has_inputs());
-        if !takes {
+        let Some(kind) = self.stack.last().map(|open| open.kind) else { return self.begin() };
+        let is_named = self.rest().starts_with(':');
+        if !kind.has_inputs() && !(kind.has_files() && is_named) {
             return Err(self.expected("`)`"));
         }
-        if !self.eat(":") {
+        if !is_named {
             return self.begin();
         }
+        if kind.has_files() && self.rule_file(kind)? {
+            return Ok(None);
+        }
+        self.eat(":");
         let label = self.name("a label")?;
         if let Some(open) = self.stack.last_mut() {
             open.label = Some(label.into());
@@ -180,8 +224,8 @@ impl<'a> Parser<'a> {
             self.skip();
         }
         let (kind, value) = self.head()?;
-        let (inputs, label) = (Vec::new(), None);
-        self.stack.push(UnfinishedNode { kind, value, inputs, at, number, label });
+        let (files, inputs, label) = (Vec::new(), Vec::new(), None);
+        self.stack.push(UnfinishedNode { kind, value, files, inputs, at, number, label });
         Ok(None)
     }
 
@@ -203,6 +247,8 @@ impl<'a> Parser<'a> {
         let at = self.at;
         let text = match kind.word() {
             "" => self.name("the name of a computation")?,
+            // Their label may be left out.
+            _ if kind.has_files() && !self.rest().starts_with(['\'', '|']) => String::new(),
             _ => self.string()?,
         };
         let value = kind.value(&text).map_err(|error| (at, Fault::Name(error)))?;
@@ -219,9 +265,14 @@ impl<'a> Parser<'a> {
             self.at -= 1;
             return Err(self.expected("an expression"));
         };
-        let UnfinishedNode { kind, value, inputs, at, number, .. } = open;
+        let UnfinishedNode { kind, value, mut files, inputs, at, number, .. } = open;
         let outputs = if kind.has_slice() { self.slice()? } else { None };
-        let node = self.expression.push(ExpressionNode { kind, value, inputs, outputs });
+        files.sort_by(|(a, _), (b, _)| a.rank().cmp(&b.rank()));
+        let (files, places): (Vec<_>, Vec<_>) = files.into_iter().unzip();
+        let node = self.expression.push(ExpressionNode { kind, value, files, inputs, outputs });
+        if !places.is_empty() {
+            self.files.insert(node, places);
+        }
         self.places.push(at);
         if let Some(number) = number {
             self.shared.insert(number, SharedExpression::Done(node));
@@ -265,126 +316,6 @@ impl<'a> Parser<'a> {
             return Err((start, Fault::TooMany(numbers.len())));
         }
         Ok(Some(Slice::parse(numbers).0))
-    }
-
-    /// Reads the number of a shared expression.
-    fn number(&mut self) -> Result<u32, Wrong> {
-        let at = self.at;
-        let digits = self.take(|c| c.is_ascii_digit());
-        if digits.is_empty() {
-            return Err(self.expected("a number after `#`"));
-        }
-        digits.parse().map_err(|_| (at, Fault::Number(digits.to_owned())))
-    }
-
-    /// Reads a name, plain or in bars.
-    fn name(&mut self, what: &str) -> Result<String, Wrong> {
-        if self.rest().starts_with('|') {
-            return self.bars();
-        }
-        let name = self.take(is_plain);
-        if name.is_empty() || name.starts_with([':', '#']) {
-            self.at -= name.len();
-            return Err(self.expected(what));
-        }
-        Ok(name.to_owned())
-    }
-
-    /// Reads a string, in quotes or in bars.
-    fn string(&mut self) -> Result<String, Wrong> {
-        let start = self.at;
-        if self.rest().starts_with('|') {
-            return self.bars();
-        }
-        if !self.eat("'") {
-            return Err(self.expected("a name in quotes, as in 'x'"));
-        }
-        let mut text = String::new();
-        loop {
-            text += self.take(|c| c != '\'' && !c.is_control());
-            if !self.eat("'") {
-                return Err((start, Fault::Open("the name in quotes")));
-            }
-            if ends_string(self.rest().chars().next()) {
-                return Ok(text);
-            }
-            text.push('\'');
-        }
-    }
-
-    fn bars(&mut self) -> Result<String, Wrong> {
-        let start = self.at;
-        let open = (start, Fault::Open("the name in bars"));
-        self.eat("|");
-        let mut text = String::new();
-        loop {
-            text += self.take(|c| !matches!(c, '|' | '\\'));
-            if self.eat("|") {
-                return Ok(text);
-            }
-            let at = self.at;
-            if !self.eat("\\") {
-                return Err(open);
-            }
-            let Some(c) = self.rest().chars().next() else { return Err(open) };
-            self.at += c.len_utf8();
-            match c {
-                '|' | '\\' => text.push(c),
-                'x' => {
-                    let digits = self.take(|c| c.is_ascii_hexdigit());
-                    let c = u32::from_str_radix(digits, 16).ok().and_then(char::from_u32);
-                    let (Some(c), true) = (c, self.eat(";")) else {
-                        return Err((at, Fault::Escape));
-                    };
-                    text.push(c);
-                }
-                _ => return Err((at, Fault::Escape)),
-            }
-        }
-    }
-
-    fn rest(&self) -> &'a str {
-        &self.source[self.at..]
-    }
-
-    /// Goes over white space and comments.
-    fn skip(&mut self) {
-        loop {
-            self.take(char::is_whitespace);
-            if !self.rest().starts_with(';') {
-                return;
-            }
-            self.take(|c| c != '\n');
-        }
-    }
-
-    /// Goes over a text if it stands here.
-    fn eat(&mut self, text: &str) -> bool {
-        let is_here = self.rest().starts_with(text);
-        if is_here {
-            self.at += text.len();
-        }
-        is_here
-    }
-
-    /// Goes over all characters that fit.
-    fn take(&mut self, fits: impl Fn(char) -> bool) -> &'a str {
-        let rest = self.rest();
-        let end = rest.find(|c| !fits(c)).unwrap_or(rest.len());
-        self.at += end;
-        &rest[..end]
-    }
-
-    /// Tells that something else stands here.
-    fn expected(&self, what: &str) -> Wrong {
-        let rest = self.rest();
-        let word = rest.find(|c| !is_plain(c)).unwrap_or(rest.len());
-        let found = match rest.chars().next() {
-            None => "the end".to_owned(),
-            Some(c) if word == 0 => format!("{:?}", c.to_string()),
-            Some(_) => format!("{:?}", rest[..word].chars().take(20).collect::<String>()),
-        };
-        (self.at, Fault::Expected { expected: what.to_owned(), found })
     }
 
     /// Tells that the text ends within an expression.

@@ -1,0 +1,157 @@
+//! Checks what stands in an expression against the names that are known there, and the rules of its sweeps.
+
+use std::collections::{HashMap, HashSet};
+
+use super::reads::ReadNames;
+use super::rules::{RuleFile, rules};
+use super::signature::{Signatures, width};
+use super::{Expression, ExpressionNode, Fault, NodeKind, TextPlace};
+use crate::expand::{
+    RuleProblem, ScopeId, Scopes, SweepRules, column_problems, input_problem, unread_problems,
+};
+use crate::task::name::{InputName, nearest};
+use crate::task::workflow::NodeId;
+
+/// Tells which names are unknown at their place, and what is wrong with sweeps, in no order.
+pub(super) fn check_scopes(
+    expression: &Expression,
+    inputs: &[InputName],
+    signatures: &Signatures,
+) -> Vec<(TextPlace, Fault)> {
+    let mut wrong = Vec::new();
+    let mut all = HashMap::new();
+    let nodes = expression.nodes.iter().enumerate().map(|(at, node)| (NodeId::at(at), node));
+    for (id, node) in nodes.filter(|(_, node)| node.kind.has_files()) {
+        let (rules, faults) = rules(&node.files);
+        if faults.is_empty() {
+            all.insert(id, rules);
+        }
+        let place = |file| TextPlace { node: id, file: Some(file) };
+        wrong.extend(faults.into_iter().map(|(file, fault)| (place(file), fault)));
+    }
+    let names: HashSet<&str> = inputs.iter().map(InputName::as_str).collect();
+    let reads = match all.is_empty() {
+        true => None,
+        false => Some(ReadNames::new(expression, &names, &all)),
+    };
+    let mut walk = ScopeWalk {
+        expression,
+        signatures,
+        inputs,
+        names,
+        rules: &all,
+        reads: reads.as_ref(),
+        scopes: Scopes::default(),
+        wrong,
+        seen: HashSet::new(),
+        stack: Vec::new(),
+    };
+    if let Some(root) = expression.root() {
+        walk.enter(root, ScopeId::default());
+    }
+    while let Some((node, scope)) = walk.stack.pop() {
+        walk.visit(node, scope);
+    }
+    walk.wrong
+}
+
+/// A walk through all nodes, each in every scope that it stands in.
+struct ScopeWalk<'a> {
+    expression: &'a Expression,
+    signatures: &'a Signatures,
+    inputs: &'a [InputName],
+    names: HashSet<&'a str>,
+    /// The rules of nodes that have no faults in their files.
+    rules: &'a HashMap<NodeId, SweepRules>,
+    reads: Option<&'a ReadNames>,
+    scopes: Scopes,
+    wrong: Vec<(TextPlace, Fault)>,
+    seen: HashSet<(NodeId, ScopeId)>,
+    stack: Vec<(NodeId, ScopeId)>,
+}
+
+impl ScopeWalk<'_> {
+    fn enter(&mut self, node: NodeId, scope: ScopeId) {
+        if self.seen.insert((node, scope)) {
+            self.stack.push((node, scope));
+        }
+    }
+
+    fn visit(&mut self, id: NodeId, scope: ScopeId) {
+        let node = &self.expression[id];
+        match node.kind {
+            NodeKind::Input => self.check_input(id, node, scope),
+            NodeKind::Sweep => return self.sweep(id, node, scope),
+            NodeKind::Points => {
+                let problems = self.rules.get(&id).map(SweepRules::points_problems);
+                self.add(id, node, problems.unwrap_or_default());
+            }
+            _ => {}
+        }
+        for input in &node.inputs {
+            self.enter(input.node, scope);
+        }
+    }
+
+    fn check_input(&mut self, id: NodeId, node: &ExpressionNode, scope: ScopeId) {
+        if self.names.contains(&*node.value) || self.scopes.find(scope, &node.value).is_some() {
+            return;
+        }
+        let names = self.inputs.iter().map(ToString::to_string).chain(self.scopes.names(scope));
+        let nearest = nearest(&node.value, &names.collect::<Vec<_>>());
+        let fault = Fault::NoInput { name: node.value.to_string(), nearest };
+        self.wrong.push((TextPlace::of(id), fault));
+    }
+
+    fn sweep(&mut self, id: NodeId, node: &ExpressionNode, scope: ScopeId) {
+        let (body, points) = (node.inputs.first(), node.inputs.get(1));
+        for input in node.inputs.iter().skip(1) {
+            self.enter(input.node, scope);
+        }
+        let points = points.map(|it| width(self.expression, it.node, self.signatures));
+        let is_computed = points.is_some();
+        let problem = input_problem(node.inputs.len(), points.flatten());
+        self.add(id, node, problem);
+        // Without its rules, the names in its body are not known.
+        let (Some(body), Some(rules)) = (body, self.rules.get(&id)) else { return };
+        let inner = match self.scopes.body(scope, rules, is_computed, self.inputs) {
+            Ok(inner) => inner,
+            Err(problems) => return self.add(id, node, problems),
+        };
+        self.enter(body.node, inner);
+        let read: HashSet<&str> =
+            self.reads.into_iter().flat_map(|reads| reads.of(body.node)).collect();
+        let outside: HashSet<String> = self.scopes.names(scope).collect();
+        let opens = rules.names.is_none();
+        let listed: HashSet<String> = rules.named().map(|(name, _)| name).collect();
+        let is_own = |name: &&&str| match opens {
+            true => !outside.contains(**name),
+            false => listed.contains(**name),
+        };
+        let own: Vec<&str> = read.iter().filter(is_own).copied().collect();
+        let is_free = |name: &str| read.contains(name);
+        self.add(id, node, unread_problems(rules, is_free, is_computed.then_some(own)));
+        let width = width(self.expression, body.node, self.signatures);
+        let columns = rules.columns.as_deref().unwrap_or_default();
+        self.add(id, node, column_problems(rules, columns, width));
+    }
+
+    /// Adds problems of a node where they stand in the text.
+    fn add(
+        &mut self,
+        id: NodeId,
+        node: &ExpressionNode,
+        problems: impl IntoIterator<Item = RuleProblem>,
+    ) {
+        for RuleProblem { file, line, fault } in problems {
+            let file = file_number(&node.files, &file).map(|number| (number, line));
+            self.wrong.push((TextPlace { node: id, file }, fault.into()));
+        }
+    }
+}
+
+/// The number of a file, or of the first one in a directory.
+fn file_number(files: &[RuleFile], path: &str) -> Option<usize> {
+    let is_in = |name: &str| name.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+    files.iter().position(|file| !path.is_empty() && (*file.name == *path || is_in(&file.name)))
+}
