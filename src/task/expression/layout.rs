@@ -226,6 +226,7 @@ impl<'a> LayoutWalk<'a> {
                 self.wrong(argument.node, Fault::Width(name));
             }
         }
+        let signature = signature.filter(|_| node.kind != NodeKind::Sweep);
         let takes = signature.and_then(|signature| signature.inputs.clone());
         if filled > MAX_ARITY {
             self.wrong(id, Fault::TooMany(filled));

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::NodeKind;
+use super::rules::words;
 use crate::expand::{FactorFault, ProductFault, SheetFault, SheetProblem, SweepFault};
 use crate::task::name::NameError;
 use crate::task::slice::{MAX_ARITY, SliceError};
@@ -183,16 +185,14 @@ pub enum Fault {
         nearest: Option<String>,
     },
     /// A word behind a colon that is neither a file of the node nor an input.
-    #[error("{kind} has no {name:?}")]
+    #[error("{} has no {name:?}", kind.word())]
     NoWord {
-        /// The word of the node.
-        kind: &'static str,
+        /// The kind of the node.
+        kind: NodeKind,
         /// The word behind the colon.
         name: String,
         /// The one that may have been meant.
         nearest: Option<String>,
-        /// Those that may stand there.
-        words: String,
     },
     /// A file of a node is written twice.
     #[error("the file {0:?} is written twice")]
@@ -231,8 +231,10 @@ impl Fault {
         let hint = match self {
             Self::NotText => "save the text as UTF-8",
             Self::Sweep(fault) => return sweep_hint(fault),
-            Self::NoWord { nearest: None, words, .. } => {
-                return Some(format!("write {words}"));
+            Self::NoWord { nearest: None, kind, .. } => {
+                let any =
+                    if kind.has_inputs() { ", or any label in bars, as in |a b|" } else { "" };
+                return Some(format!("write {}{any}", words(*kind).join(", ")));
             }
             Self::SameRow(_) => return SheetFault::SameRow(0).hint().map(Into::into),
             Self::LargeFile => "let a computation make the points, and read them as :points",
@@ -313,10 +315,12 @@ fn sweep_hint(fault: &SweepFault) -> Option<String> {
         SweepFault::Unread(_) | SweepFault::ReadsNothing => {
             "read it with INPUT('NAME'), or in braces in the value of a node"
         }
+        SweepFault::Ambiguous => "list the names that the inner one binds, as in :names 'a'",
         SweepFault::Sheet(problem) => match problem.fault {
             SheetFault::NoHeader => "write the names of the columns first, as in ('host' 'cores')",
             SheetFault::Width { .. } => "give each row a text for each column",
             SheetFault::EmptyLine => "remove it",
+            SheetFault::NoName(_) => "write its name",
             _ => return fault.hint(),
         },
         _ => return fault.hint(),

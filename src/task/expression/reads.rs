@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use super::rules::rules;
 use super::{Expression, ExpressionNode, NodeKind};
-use crate::expand::SweepRules;
 use crate::task::template::Template;
 use crate::task::workflow::NodeId;
 
@@ -19,14 +18,10 @@ pub(super) struct ReadNames {
 
 impl ReadNames {
     /// The names that the nodes of an expression read, but for those of the task's inputs.
-    pub(super) fn new(
-        expression: &Expression,
-        inputs: &HashSet<&str>,
-        rules: &HashMap<NodeId, SweepRules>,
-    ) -> Self {
+    pub(super) fn new(expression: &Expression, inputs: &HashSet<&str>) -> Self {
         let mut reads = Self { names: Vec::new(), nodes: Vec::new() };
         let mut numbers = HashMap::new();
-        for (at, node) in expression.nodes.iter().enumerate() {
+        for node in &expression.nodes {
             let mut own = Vec::new();
             for name in names(node).into_iter().filter(|name| !inputs.contains(&**name)) {
                 let next = numbers.len();
@@ -36,42 +31,24 @@ impl ReadNames {
                 }
                 own.push(number);
             }
-            let all = reads.with_inputs(node, own, rules.get(&NodeId::at(at)));
+            let all = reads.with_inputs(node, own);
             reads.nodes.push(all);
         }
         reads
     }
 
-    /// The names that a node reads.
+    /// The names that a node or one below it reads. A name that a sweep below binds is among them: it is bound nowhere else.
     pub(super) fn of(&self, node: NodeId) -> impl Iterator<Item = &str> {
         self.nodes[node.index()].iter().map(|number| self.names[*number].as_str())
     }
 
-    /// Returns the names of a node and of its inputs, without those that it binds in its body.
-    fn with_inputs(
-        &self,
-        node: &ExpressionNode,
-        mut own: Vec<usize>,
-        rules: Option<&SweepRules>,
-    ) -> Rc<[usize]> {
-        let input = |at: usize| &self.nodes[node.inputs[at].node.index()];
-        if let [first, rest @ ..] = &node.inputs[..]
-            && own.is_empty()
-            && rules.is_none()
-            && rest.iter().all(|it| Rc::ptr_eq(&self.nodes[it.node.index()], input(0)))
-        {
-            return Rc::clone(&self.nodes[first.node.index()]);
-        }
-        let binds: HashSet<String> =
-            rules.into_iter().flat_map(SweepRules::named).map(|(name, _)| name).collect();
-        for at in 0..node.inputs.len() {
-            let is_bound = |number: &&usize| at == 0 && binds.contains(&self.names[**number]);
-            own.extend(input(at).iter().filter(|number| !is_bound(number)));
-        }
+    /// Returns the names of a node and of its inputs.
+    fn with_inputs(&self, node: &ExpressionNode, mut own: Vec<usize>) -> Rc<[usize]> {
+        let inputs = || node.inputs.iter().map(|input| &self.nodes[input.node.index()]);
+        own.extend(inputs().flat_map(|names| names.iter().copied()));
         own.sort_unstable();
         own.dedup();
-        let same = (0..node.inputs.len()).map(input).find(|names| ***names == *own);
-        same.map_or_else(|| own.into(), Rc::clone)
+        inputs().find(|names| ***names == *own).map_or_else(|| own.as_slice().into(), Rc::clone)
     }
 }
 

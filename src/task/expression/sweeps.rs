@@ -32,7 +32,7 @@ pub(super) fn check_scopes(
     let names: HashSet<&str> = inputs.iter().map(InputName::as_str).collect();
     let reads = match all.is_empty() {
         true => None,
-        false => Some(ReadNames::new(expression, &names, &all)),
+        false => Some(ReadNames::new(expression, &names)),
     };
     let mut walk = ScopeWalk {
         expression,

@@ -4,6 +4,7 @@ mod edit;
 mod init;
 mod mistakes;
 mod round_trip;
+mod sweeps;
 mod write;
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use super::{FilePlaces, Parser, Wrong};
 use crate::task::expression::grammar::{RuleShape, SWEEP_ROLES};
-use crate::task::expression::rules::{nearest_word, words};
+use crate::task::expression::rules::nearest_word;
 use crate::task::expression::{Fault, NodeKind, RuleFile};
 
 impl Parser<'_> {
@@ -33,11 +33,17 @@ impl Parser<'_> {
                     places.lines.push(self.at);
                     rows.push(vec![self.string()?.into_boxed_str()]);
                 }
+                if self.stands_at_word() {
+                    return Err(self.expected("a text in quotes, as in '1'"));
+                }
             }
             RuleShape::Sheet => {
                 while self.skips_to_row() {
                     places.lines.push(self.at);
                     rows.push(self.row()?);
+                }
+                if self.stands_at_word() || self.rest().starts_with(['\'', '|']) {
+                    return Err(self.expected("a row in parentheses, as in ('a' 'b')"));
                 }
             }
         }
@@ -55,11 +61,8 @@ impl Parser<'_> {
         let role = SWEEP_ROLES.iter().position(|role| *role == name).filter(|_| is_plain);
         let is_label = kind.has_inputs() && !name.contains('/');
         if !is_label || (is_plain && role.is_none()) {
-            let nearest = nearest_word(kind, name);
-            let any = if kind.has_inputs() { ", or any label in bars, as in |a b|" } else { "" };
-            let words = format!("{}{any}", words(kind).join(", "));
-            let (kind, name) = (kind.word(), name.to_owned());
-            return Err(Fault::NoWord { kind, name, nearest, words });
+            let (name, nearest) = (name.to_owned(), nearest_word(kind, name));
+            return Err(Fault::NoWord { kind, name, nearest });
         }
         match role {
             Some(role) if role != count && count < SWEEP_ROLES.len() => Err(Fault::RoleOrder),
@@ -89,8 +92,17 @@ impl Parser<'_> {
     fn skips_to_row(&mut self) -> bool {
         self.skip();
         let at = self.at;
-        let is_row = self.eat("(") && self.skips_to_string();
+        let is_row = self.eat("(") && (self.skips_to_string() || self.rest().starts_with(')'));
         self.at = at;
         is_row
+    }
+
+    /// Whether a word stands here that begins no node.
+    fn stands_at_word(&mut self) -> bool {
+        let at = self.at;
+        let is_word = !self.take(char::is_alphanumeric).is_empty();
+        let is_node = self.rest().starts_with('(');
+        self.at = at;
+        is_word && !is_node
     }
 }

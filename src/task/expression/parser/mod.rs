@@ -183,7 +183,7 @@ impl<'a> Parser<'a> {
         }
         let Some(kind) = self.stack.last().map(|open| open.kind) else { return self.begin() };
         let is_named = self.rest().starts_with(':');
-        if !kind.has_inputs() && !(kind.has_files() && is_named) {
+        if !(kind.has_inputs() || kind.has_files() && is_named) {
             return Err(self.expected("`)`"));
         }
         if !is_named {

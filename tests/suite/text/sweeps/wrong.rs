@@ -1,0 +1,101 @@
+//! What is wrong with sweeps in a text, and the exact words for it.
+
+use std::fmt::Write;
+use std::fs;
+
+use compeval::task::expression::parse;
+
+use super::super::tree;
+use crate::golden;
+use crate::lab::Lab;
+
+/// Sweeps with mistakes. Without inputs, the body is one that reads `a`.
+const WRONG: [&str; 40] = [
+    "SWEEP()",
+    "SWEEP('s' BODY)",
+    "SWEEP(:factors/00-a BODY)",
+    "SWEEP(:factors/00-a '1' '2' '1' BODY)",
+    "SWEEP(:factors/00-a '1' ' 2' '' BODY)",
+    "SWEEP(:factors/00-a '1' |2\\xa;3| |4\\x9;| BODY)",
+    "SWEEP(:factors/00-a '1' :factors/00-b '2' BODY)",
+    "SWEEP(:factors/00-a '1' :factors/00-a '2' BODY)",
+    "SWEEP(:factors/a '1' BODY)",
+    "SWEEP(:factor/00-a '1' BODY)",
+    "SWEEP(:factors '1' BODY)",
+    "SWEEP(:factors/00-a/b '1' BODY)",
+    "SWEEP(:factors/00-a 1 BODY)",
+    "SWEEP(:factors/00-a.tsv 'a' '1' BODY)",
+    "SWEEP(:factors/00-a.tsv BODY)",
+    "SWEEP(:factors/00-a.tsv () BODY)",
+    "SWEEP(:factors/00-a.tsv ('a' 'a') BODY)",
+    "SWEEP(:factors/00-a.tsv ('a' '') BODY)",
+    "SWEEP(:factors/00-a.tsv ('a') ('') BODY)",
+    "SWEEP(:factors/00-a.tsv ('a' 'n') ('1' 'x')\n ('2') ('3' |t\\x9;t|) BODY)",
+    "SWEEP(:factors/00-a.tsv ('a' 'n') ('1' 'x')\n ('1' 'x') BODY)",
+    "SWEEP(:factors/00-a '1' :exclude.tsv ('b') ('1') BODY)",
+    "SWEEP(:factors/00-a '1' :exclude.tsv ('a') ('2') BODY)",
+    "SWEEP(:factors/00-a '1' :replicates BODY)",
+    "SWEEP(:factors/00-a '1' :replicates 'many' BODY)",
+    "SWEEP(:factors/00-a '1' :replicates '2' BODY)",
+    "SWEEP(:factors/00-a '1' :columns 'seconds' '01 x' '00 a' '00 **' '00 **' BODY)",
+    "SWEEP(:factors/00-a '1' :alow-failed BODY)",
+    "SWEEP(:factors/00-a '1' :runs BODY)",
+    "SWEEP(:factors/00-a '1' :points INPUT('x') :body BODY)",
+    "SWEEP(:factors/00-a '1' BODY :points INPUT('x'))",
+    "SWEEP(BODY (divmod INPUT('x') INPUT('x')) INPUT('x'))",
+    "SWEEP(BODY (divmod INPUT('x') INPUT('x')))",
+    "SWEEP((add INPUT('x') INPUT('x')) :points INPUT('x'))",
+    "SWEEP(BODY :names 'a' 'b' :points INPUT('x'))",
+    "SWEEP(:factors/00-a '1' :names 'a' BODY)",
+    "SWEEP(:factors/00-x '1' :factors/01-aa '2' (add INPUT('x') INPUT('a')))",
+    "(add SWEEP(:factors/00-a '1' SWEEP(:factors/00-a '2' BODY)) INPUT('a'))",
+    "SWEEP((add INPUT('x') SWEEP(BODY INPUT('x'))) INPUT('x'))[02]",
+    "POINTS('p' :columns '00 a' :factors/00-a '1')",
+];
+
+/// The same for nodes `points`.
+const WRONG_POINTS: [&str; 4] = [
+    "POINTS()",
+    "POINTS('p' INPUT('x'))",
+    "POINTS('p' :replicates '3')",
+    "POINTS(:points INPUT('x'))",
+];
+
+#[test]
+fn every_mistake_in_a_sweep_is_told_with_its_place_and_what_to_try() {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]").commit();
+    let before = tree(&lab.path("task"));
+    let mut told = String::new();
+    for text in WRONG.into_iter().chain(WRONG_POINTS) {
+        let text = text.replace("BODY", "(add INPUT('a') INPUT('x'))");
+        fs::write(lab.path("data/text"), &text).unwrap();
+        let ran = lab.run("ce", &["write", "../data/text"]).exit(2);
+        write!(told, "{text}\n{}\n", ran.stderr).unwrap();
+    }
+    golden::check("text/sweeps.txt", &told);
+    assert_eq!(tree(&lab.path("task")), before);
+}
+
+#[test]
+fn a_path_with_a_bound_name_is_not_missed() {
+    let lab = Lab::task("Inputs: 'x'\nINPUT('x')").commit();
+    let text = "SWEEP(:factors/00-a '1' (add OWN('data/{a}') OWN('data/{b}')))";
+    fs::write(lab.path("data/text"), text).unwrap();
+    let ran = lab.run("ce", &["write", "../data/text"]).exit(0);
+    let ran = ran.says("1:46: warning: the task has no file \"data/{b}\"");
+    assert!(!ran.stderr.contains("no file \"data/{a}\""), "{}", ran.stderr);
+}
+
+#[test]
+fn no_part_of_a_sweep_makes_the_parser_panic() {
+    let whole = "SWEEP('s' :|factors/00-a b| '1' |2| :factors/01-b.tsv ('b' 'c') (|x| '') :replicates '3'\n:body (f) :|p| #1=POINTS())[00]";
+    for text in [whole].into_iter().chain(WRONG) {
+        for from in 0..=text.len() {
+            for to in from..=text.len() {
+                if let Some(part) = text.get(from..to) {
+                    drop(parse(part));
+                }
+            }
+        }
+    }
+}
