@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use super::Tool;
-use super::options::{PathArgs, RunArgs, TaskDir, task_dir};
+use super::given::PathArgs;
+use super::options::{RunArgs, TaskDir, task_dir};
 use crate::exit::Exit;
 use crate::git::{Commit, Range};
 use crate::questions::bisect::{BisectError, Bisection};

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 
 use super::Tool;
-use super::options::{Dirty, PathArgs, RunArgs, TaskDir, task_dir};
+use super::given::PathArgs;
+use super::options::{Dirty, RunArgs, TaskDir, task_dir};
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
 use crate::git::Snapshot;

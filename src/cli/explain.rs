@@ -5,7 +5,8 @@ use std::io::Write;
 use clap::Parser;
 
 use super::Tool;
-use super::options::{Dirty, PathArgs, Strict, TaskDir};
+use super::given::PathArgs;
+use super::options::{Dirty, Strict, TaskDir};
 use crate::evaluate::{Evaluation, Event};
 use crate::exit::Exit;
 use crate::questions::explain::{self, Explanation};

@@ -12,6 +12,7 @@ mod doctor;
 mod edit;
 mod explain;
 mod gc;
+mod given;
 mod init;
 mod log;
 mod manifest;

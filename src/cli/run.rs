@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 
 use super::Tool;
-use super::options::{Dirty, PathArgs, RunArgs, TaskDir};
+use super::given::PathArgs;
+use super::options::{Dirty, RunArgs, TaskDir};
 use super::points::PointArgs;
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
@@ -121,7 +122,7 @@ impl Tool for Run {
             Some(ranged) => session.publish_jobs(&evaluation, ranged)?,
             None => vec![session.publish_job(&evaluation)?],
         };
-        let jobs = Jobs::new(&evaluation, jobs);
+        let jobs = JobNames::new(&evaluation, jobs);
         let exit = session.interrupted_by().map_or_else(|| evaluation.exit(), Exit::Interrupted);
         let broken = printer.end(&jobs.0, exit);
         self.conclude(&evaluation, &forced, &jobs);
@@ -153,7 +154,7 @@ impl Run {
     }
 
     /// Says what came of an evaluation that is over.
-    fn conclude(&self, evaluation: &Evaluation, forced: &HashSet<ResultName>, jobs: &Jobs) {
+    fn conclude(&self, evaluation: &Evaluation, forced: &HashSet<ResultName>, jobs: &JobNames) {
         if self.dry_run && !self.quiet && !self.json {
             let explanation = Explanation::new(evaluation);
             reasons(evaluation, &explanation).for_each(|reason| say(PROGRAM, &reason));
@@ -247,9 +248,9 @@ impl Run {
 const NOT_STORED: &str = "the job's outputs were not stored";
 
 /// The names of the jobs whose outputs were stored: one, or one for each point.
-struct Jobs(Vec<Option<ResultName>>);
+struct JobNames(Vec<Option<ResultName>>);
 
-impl Jobs {
+impl JobNames {
     /// Says, once for each reason, why outputs were not stored.
     fn new(evaluation: &Evaluation, jobs: Vec<Kept>) -> Self {
         let mut told: Vec<Kept> = Vec::new();

@@ -9,7 +9,8 @@ use std::thread;
 use clap::Parser;
 
 use super::Tool;
-use super::options::{Dirty, PathArgs, Strict, TaskDir};
+use super::given::PathArgs;
+use super::options::{Dirty, Strict, TaskDir};
 use crate::exit::Exit;
 use crate::export::Drawing;
 use crate::load::Uncommitted;

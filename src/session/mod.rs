@@ -10,6 +10,7 @@ mod error;
 mod inputs;
 mod interrupt;
 mod job;
+mod look_up;
 mod points;
 
 use std::cell::Cell;
@@ -33,6 +34,7 @@ use self::inputs::{bind_like, fill_in, given_to, own_files, texts};
 use self::interrupt::Interrupts;
 pub use self::interrupt::Stop;
 pub use self::job::{FinishedJob, Kept, find_job};
+pub use self::look_up::look_up;
 pub use self::points::{FinishedJobs, find_jobs, for_each, read_points};
 use crate::cache::Cache;
 use crate::evaluate::{
@@ -377,25 +379,4 @@ pub fn check_trees(dir: &Path, task: &Task) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// Looks for the results of all calls of a task in a storage that exists. Computes and writes nothing.
-///
-/// # Errors
-///
-/// Fails if an input or the storage cannot be read.
-pub fn look_up(
-    dir: &Path,
-    task: Task,
-    given: &Given,
-    unrecorded: Unrecorded,
-) -> Result<Evaluation, Error> {
-    let Given { storage, inputs, repositories } = given;
-    Storage::existing(storage)?;
-    let options = RunOptions { unrecorded, ..RunOptions::default() };
-    let session = Session::inspect(dir, storage, &options)?.reading(dir, repositories);
-    let evaluation = session.prepare(task, inputs, true)?;
-    let evaluator = Evaluator { evaluation: &evaluation, execution: None, observe: &|_| {} };
-    evaluator.evaluate(NonZeroUsize::MIN)?;
-    Ok(evaluation)
 }

@@ -19,9 +19,6 @@ use crate::task::points::{SweepPoint, SweepPoints};
 use crate::task::sweep::{Factor, Product};
 use crate::task::workflow::{Node, RangedInput, RangedInputs, Task};
 
-/// The inputs that texts are.
-type Texts = HashMap<Arc<str>, Input>;
-
 /// Reads the points of a sheet. `-` is the standard input.
 ///
 /// # Errors
@@ -98,7 +95,7 @@ impl Session {
         let Some(rows) = evaluation.plan.jobs().and_then(PlannedSweep::rows) else {
             return Ok(Vec::new());
         };
-        let mut texts = Texts::new();
+        let mut texts: HashMap<Arc<str>, Input> = HashMap::new();
         let mut kept = Vec::with_capacity(rows.points.len());
         for (point, sources) in rows.iter() {
             let inputs = job_inputs(ranged, point, &evaluation.files.inputs, |text| {

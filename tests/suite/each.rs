@@ -248,3 +248,34 @@ fn what_is_wrong_with_points_is_told() {
     assert!(!lab.path("storage").exists(), "nothing was evaluated");
     each(&lab, &["--each", "n=1,1.0", "-p", "m=1"]).says("warning: n: 1 and 1.0 are one number");
 }
+
+#[test]
+fn a_sweep_of_the_task_is_evaluated_for_each_point() {
+    let lab = Lab::task("Inputs: 'n'\n(add INPUT('n') INPUT('n'))[0]")
+        .without("workflow")
+        .node("", "sweep", "")
+        .file("workflow/factors/00-k", "2\n3\n")
+        .call("inputs/00-body/", "mul", &["n", "k"])
+        .commit();
+    let ran = each(&lab, &["-q", "--each", "n=5,7"]).exit(0);
+    let table = |n, products: [u32; 2]| {
+        format!(
+            "n={n}: {{\"k\":2,\"product\":{}}}\n{{\"k\":3,\"product\":{}}}\n",
+            products[0], products[1]
+        )
+    };
+    assert_eq!(quiet(&ran, &lab), table(5, [10, 15]) + &table(7, [14, 21]));
+    lab.called();
+    each(&lab, &["-p", "n=7"]).exit(0).called(vec![]);
+    each(&lab, &["--each", "k=7", "-p", "n=1"]).exit(2).says("takes no input k");
+}
+
+#[test]
+fn a_point_without_its_member_fails_and_others_are_stored() {
+    let lab = Lab::task("Inputs: 'n'\nMEMBER('{n}' (parts)[0])")
+        .computation("parts", "", "all/", "echo 1 >\"$1/a\"")
+        .commit();
+    let ran = each(&lab, &["--each", "n=a,b"]).exit(1);
+    let ran = ran.says("b").says("2 jobs, one for each point: 1 stored");
+    assert!(ran.stdout.contains("    n=a: ../storage/c_parts/"), "{}", ran.stdout);
+}

@@ -1,0 +1,235 @@
+//! The storage and the inputs of a task, as they are typed.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::options::{Strict, TaskDir};
+use crate::evaluate::Evaluation;
+use crate::git::Config;
+use crate::session::{self, Error, Given};
+use crate::storage::InputSource;
+use crate::task::name::nearest;
+use crate::task::workflow::{RangedInput, RangedInputs, Task};
+
+/// Where the results are, and what the task is given, as it was typed.
+#[derive(Clone, Debug, Args)]
+pub(super) struct PathArgs {
+    /// The directory that keeps all results [default: what Git's configuration has for
+    /// compeval.storage]
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: Option<PathBuf>,
+
+    /// A file for each input of the task: NAME=FILE, or the files of all inputs that are not given by
+    /// name, in the order of the task's inputs
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    inputs: Vec<PathBuf>,
+
+    /// Give an input as a text: the file that `echo TEXT` would make
+    #[arg(short, long = "param", value_name = "NAME=TEXT", value_parser = named_text)]
+    params: Vec<(String, String)>,
+
+    /// Read the repository that the task calls SOURCE from here: a work tree, or a bare repository
+    #[arg(short, long = "repository", value_name = "SOURCE=REPO", value_parser = named_repository, value_hint = clap::ValueHint::DirPath)]
+    repositories: Vec<(String, PathBuf)>,
+}
+
+fn named_text(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, text)) if !name.is_empty() => Ok((name.to_owned(), text.to_owned())),
+        _ => Err("write NAME=TEXT".to_owned()),
+    }
+}
+
+fn named_repository(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+            Ok((name.to_owned(), path.into()))
+        }
+        _ => Err("write SOURCE=REPO".to_owned()),
+    }
+}
+
+impl PathArgs {
+    /// Whether nothing was typed.
+    pub(super) const fn is_nothing(&self) -> bool {
+        self.storage.is_none() && self.params.is_empty() && self.repositories.is_empty()
+    }
+
+    /// The first argument, and the others as if they had been typed without it.
+    pub(super) fn split_first(&self) -> Option<(&Path, Self)> {
+        let mut inputs = self.inputs.clone().into_iter();
+        let storage = inputs.next();
+        Some((self.storage.as_deref()?, Self { storage, inputs: inputs.collect(), ..self.clone() }))
+    }
+
+    fn typed(&self) -> impl Iterator<Item = &Path> {
+        self.storage.iter().chain(&self.inputs).map(PathBuf::as_path)
+    }
+
+    /// Returns the storage, and the inputs of a task that is not loaded, in each way in which they may be
+    /// told apart. There is none if inputs may be given by name: then the task is needed.
+    pub(super) fn candidates(&self, config: &Config) -> Result<Vec<Given>, Error> {
+        let may_be_named = |path: &Path| path.as_os_str().as_encoded_bytes().contains(&b'=');
+        if !self.params.is_empty() || self.typed().any(may_be_named) {
+            return Ok(Vec::new());
+        }
+        let typed: Vec<&Path> = self.typed().collect();
+        let resolved = |storage: &Path, files: &[&Path]| Given {
+            storage: storage.to_owned(),
+            inputs: files.iter().map(|file| Some(InputSource::from(*file))).collect(),
+            repositories: self.repositories.clone(),
+        };
+        let first = typed.split_first().map(|(storage, files)| resolved(storage, files));
+        let configured = config.storage()?.map(|storage| resolved(&storage, &typed));
+        Ok(configured.into_iter().chain(first).collect())
+    }
+
+    /// Checks that no input is given by name that the points have texts for.
+    pub(super) fn check_unranged(&self, inputs: &RangedInputs) -> Result<(), Error> {
+        for RangedInput { name, .. } in inputs.iter().filter(|input| input.given.is_none()) {
+            let is_named = |path: &Path| {
+                let rest = path.as_os_str().as_bytes().strip_prefix(name.as_str().as_bytes());
+                rest.is_some_and(|rest| rest.starts_with(b"="))
+            };
+            if self.params.iter().any(|(it, _)| *it == name.as_str()) || self.typed().any(is_named)
+            {
+                return Err(Error::GivenAndRanged(name.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for all results of a task in the storage. Computes and writes nothing.
+    pub(super) fn look_up(
+        &self,
+        dir: &TaskDir,
+        task: Task,
+        strict: &Strict,
+    ) -> Result<Evaluation, Error> {
+        let given = self.resolve(&task, &dir.config()?)?;
+        session::look_up(&dir.task, task, &given, strict.unrecorded())
+    }
+
+    /// Tells the storage from the inputs, and which input each of these is: `NAME=FILE` is the input of
+    /// that name, if the task has one. Of the other arguments the storage comes first, unless the
+    /// configuration has one and there are just as many as inputs that are not given by name.
+    ///
+    /// An input with a default is given by name only.
+    pub(super) fn resolve(&self, task: &Task, config: &Config) -> Result<Given, Error> {
+        let mut named: Vec<Option<InputSource>> = vec![None; task.inputs.len()];
+        let mut name = |at: usize, source| match named[at].replace(source) {
+            None => Ok(()),
+            Some(_) => Err(Error::InputTwice(task.inputs[at].to_string())),
+        };
+        let mut rest = Vec::new();
+        for path in self.typed() {
+            match split_name(task, path) {
+                Some((at, file)) => name(at, file.into())?,
+                None => rest.push(path),
+            }
+        }
+        for (input, text) in &self.params {
+            let at = task.inputs.iter().position(|it| it.as_str() == input);
+            name(
+                at.ok_or_else(|| unknown_input(task, input))?,
+                InputSource::Bytes(format!("{text}\n").into_bytes()),
+            )?;
+        }
+        let is_named = named.iter().any(Option::is_some);
+        // The inputs that are given by position.
+        let open: Vec<usize> = (0..named.len())
+            .filter(|at| named[*at].is_none() && task.defaults[*at].is_none())
+            .collect();
+        let (storage, files) = match (config.storage()?, rest.split_first()) {
+            (Some(storage), _) if rest.len() == open.len() => (storage, rest.as_slice()),
+            (_, Some((storage, files))) if files.len() == open.len() => {
+                ((*storage).to_owned(), files)
+            }
+            (None, None) => return Err(Error::NoStorage),
+            (configured, _) => {
+                return Err(Error::Inputs {
+                    task: task.name.to_string(),
+                    names: open.iter().map(|at| task.inputs[*at].to_string()).collect(),
+                    given: rest.len() - usize::from(configured.is_none()),
+                    named: is_named,
+                    configured: configured.is_some(),
+                });
+            }
+        };
+        let mut inputs = named;
+        for (at, file) in open.into_iter().zip(files) {
+            inputs[at] = Some(InputSource::from(*file));
+        }
+        check_inputs(task, &inputs, &storage)?;
+        check_repositories(task, &self.repositories)?;
+        Ok(Given { storage, inputs, repositories: self.repositories.clone() })
+    }
+}
+
+/// The input that an argument names, and the file that it gives.
+fn split_name<'a>(task: &Task, argument: &'a Path) -> Option<(usize, &'a Path)> {
+    let bytes = argument.as_os_str().as_bytes();
+    task.inputs.iter().enumerate().find_map(|(at, name)| {
+        let file = bytes.strip_prefix(name.as_str().as_bytes())?.strip_prefix(b"=")?;
+        Some((at, Path::new(OsStr::from_bytes(file))))
+    })
+}
+
+fn unknown_input(task: &Task, name: &str) -> Error {
+    let names: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
+    let (task, nearest) = (task.name.to_string(), nearest(name, &names));
+    Error::UnknownInput { task, name: name.to_owned(), nearest }
+}
+
+/// Sees to it that the task reads each repository that is named, and that none is named twice.
+fn check_repositories(task: &Task, named: &[(String, PathBuf)]) -> Result<(), Error> {
+    // Texts of inputs may be parts of names.
+    let is_open = task.trees.iter().any(|tree| tree.name.is_open());
+    let known = task.trees.iter().map(|tree| tree.name.written().source().to_owned());
+    let known: Vec<String> = known.collect();
+    for (at, (name, _)) in named.iter().enumerate() {
+        if named[..at].iter().any(|(other, _)| other == name) {
+            return Err(Error::RepositoryTwice(name.clone()));
+        }
+        if !is_open && !known.contains(name) {
+            let (task, nearest) = (task.name.to_string(), nearest(name, &known));
+            return Err(Error::UnknownRepository { task, name: name.clone(), nearest });
+        }
+    }
+    Ok(())
+}
+
+/// Sees to it that each input of the task that is a file can be read, and that the storage is in none.
+fn check_inputs(task: &Task, sources: &[Option<InputSource>], storage: &Path) -> Result<(), Error> {
+    for (name, source) in task.inputs.iter().zip(sources) {
+        let Some(InputSource::File(path)) = source else { continue };
+        readable(path, storage).map_err(|source| Error::Input {
+            name: name.to_string(),
+            path: path.display().to_string(),
+            source,
+        })?;
+    }
+    Ok(())
+}
+
+fn readable(path: &Path, storage: &Path) -> io::Result<()> {
+    let metadata = fs::metadata(path)?;
+    if metadata.is_dir() {
+        // A storage that does not exist yet is in the directory that it will be in.
+        let mut places = storage.ancestors();
+        let place = places.find_map(|place| match place.as_os_str().is_empty() {
+            true => Path::new(".").canonicalize().ok(),
+            false => place.canonicalize().ok(),
+        });
+        if place.is_some_and(|place| path.canonicalize().is_ok_and(|it| place.starts_with(it))) {
+            return Err(io::Error::other("the storage is, or would be, in that directory"));
+        }
+    }
+    // Opening a pipe would wait for its writer.
+    if metadata.is_file() { fs::File::open(path).map(drop) } else { Ok(()) }
+}
