@@ -93,7 +93,7 @@ impl Tool for Diff {
         let older = session.prepare_like(older, &newer, titles)?;
         for (title, evaluation) in titles.into_iter().zip([&older, &newer]) {
             session.evaluate_quietly(evaluation)?;
-            say("ce", &format_args!("{title}: {}", evaluation.tally()));
+            say("ce", &format_args!("{title}: {}", evaluation.totals()));
         }
         if let Some(signal) = session.interrupted_by() {
             return Ok(Exit::Interrupted(signal));

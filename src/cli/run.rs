@@ -169,7 +169,7 @@ impl Run {
         }
         if !self.quiet && !self.json {
             jobs.summarise(evaluation);
-            say(PROGRAM, &evaluation.tally());
+            say(PROGRAM, &evaluation.totals());
         }
     }
 

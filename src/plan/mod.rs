@@ -6,11 +6,12 @@
 //! grows as soon as they are known. Pure: reads nothing, and its time is linear in nodes plus edges, for each point.
 
 mod planner;
+mod points;
 mod precursors;
 mod sweep;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use self::planner::Planner;
 pub use self::planner::{Derivation, WrongValue};
@@ -21,7 +22,7 @@ use crate::task::ids::ids;
 use crate::task::name::StorageName;
 use crate::task::points::SweepPoints;
 use crate::task::workflow::{
-    ComputationId, InputId, NodeId, Task, TaskFileId, TaskTreeId, Workflow,
+    ComputationId, FreeNames, InputId, NodeId, Task, TaskFileId, TaskTreeId, Workflow,
 };
 
 ids! {
@@ -133,6 +134,7 @@ pub struct Plan {
     outputs: Vec<Source>,
     /// The sweep whose points are jobs.
     jobs: Option<PlannedSweepId>,
+    free: Arc<FreeNames>,
     /// What is needed to add calls.
     planner: Mutex<Planner>,
 }
@@ -149,9 +151,10 @@ impl Plan {
             steps: Vec::new(),
             outputs: Vec::new(),
             jobs: None,
+            free: Arc::new(FreeNames::new(task)),
             planner: Mutex::default(),
         };
-        let mut planner = Planner::new(task);
+        let mut planner = Planner::new(task, Arc::clone(&plan.free));
         planner.plan(task, &plan);
         planner.sources(&task.workflow, task.workflow.root(), &mut plan.outputs);
         plan.literals = planner.take_literals();

@@ -56,7 +56,7 @@ pub(super) struct Planner {
     /// The steps of all nodes. Those that depend on names have the one of the current point.
     steps: Vec<Step>,
     literals: Vec<StorageName>,
-    pub(super) free: FreeNames,
+    pub(super) free: Arc<FreeNames>,
     /// Whether each node occurs elsewhere than in bodies of sweeps that allow failed points.
     strict: Vec<bool>,
     /// The texts of the names that are bound at the current point.
@@ -72,8 +72,7 @@ pub(super) struct Planner {
 pub(super) type SweepKey = (SweepId, NodeId, Option<Source>, Box<[Arc<str>]>);
 
 impl Planner {
-    pub(super) fn new(task: &Task) -> Self {
-        let free = FreeNames::new(task);
+    pub(super) fn new(task: &Task, free: Arc<FreeNames>) -> Self {
         let texts = vec![None; task.bound.len()];
         Self { free, texts, strict: strict(task), ..Self::default() }
     }

@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::{Arc, OnceLock};
 
 use super::planner::{Planner, point};
-use super::{CallId, Operation, Plan, Source};
+use super::{CallId, Operation, Plan, PointOfSweep, Source};
 use crate::expand::{self, ExclusionFault, ProductFault, REPLICATE};
 use crate::task::ids::ids;
 use crate::task::points::{SweepPoint, SweepPoints};
@@ -25,6 +25,8 @@ pub struct PlannedSweep {
     pub body: NodeId,
     /// The names that sweeps around it bind and it depends on, with their texts.
     pub outer: Box<[(BoundId, Arc<str>)]>,
+    /// The first point of a sweep around it at which it occurs, if it depends on one.
+    pub point: Option<PointOfSweep>,
     /// Whether the directory of all outputs is wanted, too.
     pub with_directory: bool,
     rows: OnceLock<SweepRows>,
@@ -95,7 +97,8 @@ impl Planner {
         }
         let with_directory = wants_directory(task, sweep, inputs);
         let rows = OnceLock::new();
-        let planned = PlannedSweep { sweep, body, outer, with_directory, rows };
+        let point = self.point.filter(|_| !outer.is_empty());
+        let planned = PlannedSweep { sweep, body, outer, point, with_directory, rows };
         let id = PlannedSweepId::at(plan.sweeps.push(planned));
         if computed.is_none() {
             let rules = &task.sweeps[sweep.index()].product;

@@ -4,6 +4,7 @@
 
 mod ancestry;
 mod bar;
+mod body;
 mod cause;
 mod columns;
 mod commits;
@@ -16,8 +17,10 @@ mod failures;
 mod gc;
 mod json;
 mod log;
+mod point;
 mod progress;
 mod quiet;
+mod tally;
 mod tree;
 
 use std::borrow::Cow;
@@ -39,14 +42,15 @@ pub use self::json::Json;
 pub use self::log::{log, log_json};
 pub use self::progress::{Progress, TICK};
 pub use self::quiet::{Quiet, Silent, paths_of_point};
+pub use self::tally::{Tally, Totals};
 pub use self::tree::TreePrinter;
 use crate::evaluate::{Evaluation, Event, Outcome, TreeValues};
 use crate::exit::Exit;
 use crate::expand::point_title;
-use crate::plan::{CallId, Derivation, DerivedId, Operation, PlannedSweep};
+use crate::plan::{CallId, Derivation, DerivedId, PlannedSweep};
 use crate::storage::ResultName;
 use crate::task::sweep::SWEEP_OUTPUTS;
-use crate::words::counted;
+use crate::task::workflow::SweepId;
 
 /// Takes the control characters out of a text, which could else command the terminal.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
@@ -93,10 +97,31 @@ impl Evaluation {
         })
     }
 
-    /// The title of a call: the name of its computation, and its label.
+    /// The title of a call: its point if it depends on one, the name of its computation, and its label.
     fn title(&self, call: CallId) -> String {
-        let label = self.label(call).unwrap_or(ROOT);
-        format!("{} ({})", self.operation(call), harmless(label))
+        let title = self.title_at_any_point(call);
+        self.point_words(call).map_or_else(|| title.clone(), |point| format!("{point}: {title}"))
+    }
+
+    /// The title of a call without its point.
+    fn title_at_any_point(&self, call: CallId) -> String {
+        let label = harmless(self.label(call).unwrap_or(ROOT));
+        match self.plan.gathered(call) {
+            Some(sweep) => format!("{} ({label})", self.sweep_title(sweep.sweep)),
+            None => format!("{} ({label})", self.operation(call)),
+        }
+    }
+
+    /// Whether a call makes a table: not if the points of its sweep are jobs of their own.
+    fn has_table(&self, call: CallId) -> bool {
+        let sweep = self.plan.gathered(call);
+        sweep.is_some_and(|it| self.task.sweeps[it.sweep.index()].has_table)
+    }
+
+    /// A sweep in words: `SWEEP scaling`.
+    fn sweep_title(&self, sweep: SweepId) -> String {
+        let label = harmless(&self.task.sweeps[sweep.index()].label);
+        if label.is_empty() { "SWEEP".to_owned() } else { format!("SWEEP {label}") }
     }
 
     /// The name of a call's computation, or `SWEEP`.
@@ -147,10 +172,11 @@ impl Evaluation {
 
     /// The exit code of the evaluation as a whole.
     pub fn exit(&self) -> Exit {
-        let tally = self.tally();
+        let Totals { calls, tables, .. } = self.totals();
+        let either = |count: fn(&Tally) -> usize| count(&calls) + count(&tables);
         match () {
-            () if tally.storage > 0 => Exit::Storage,
-            () if tally.failed > tally.allowed => Exit::Failed,
+            () if either(|it| it.storage) > 0 => Exit::Storage,
+            () if either(|it| it.failed) > either(|it| it.allowed) => Exit::Failed,
             () if self.plan.outputs().iter().all(|output| self.is_there(*output)) => Exit::Done,
             () => Exit::Missing,
         }
@@ -160,92 +186,6 @@ impl Evaluation {
     pub fn executed(&self) -> HashSet<&ResultName> {
         let executed = self.outcomes().filter(|outcome| matches!(outcome, Outcome::Executed(_)));
         executed.map(Outcome::name).collect()
-    }
-
-    /// The number of calls by outcome.
-    pub fn tally(&self) -> Tally {
-        let calls =
-            self.plan.calls().filter(|(_, it)| matches!(it.operation, Operation::Computation(_)));
-        let mut tally = Tally { calls: calls.count(), ..Tally::default() };
-        for (call, _) in self.plan.calls() {
-            let Some(outcome) = self.outcome(call) else { continue };
-            if self.computation(call).is_none() && !matches!(outcome, Outcome::Failed { .. }) {
-                continue;
-            }
-            match outcome {
-                Outcome::Reused(_) => tally.reused += 1,
-                Outcome::TakenOver(_) => tally.taken_over += 1,
-                Outcome::Executed(_) => tally.executed += 1,
-                Outcome::Missing(..) | Outcome::Foreseen(_) => tally.missing += 1,
-                Outcome::Blocked(_) => tally.blocked += 1,
-                Outcome::LeftOut(_) => {}
-                Outcome::Unfinished(..) => tally.unfinished += 1,
-                Outcome::Interrupted(_) => tally.interrupted += 1,
-                Outcome::Failed { error, .. } => {
-                    tally.failed += 1;
-                    tally.allowed += usize::from(self.is_allowed(call, outcome));
-                    tally.storage += usize::from(error.is_storage());
-                }
-            }
-        }
-        tally
-    }
-}
-
-/// The number of calls by outcome.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Tally {
-    /// All calls of the plan.
-    pub calls: usize,
-    /// Calls of which the outputs were there.
-    pub reused: usize,
-    /// Calls of which the outputs were there for another commit.
-    pub taken_over: usize,
-    /// Calls that were executed.
-    pub executed: usize,
-    /// Calls of which outputs are missing, when nothing was to be computed.
-    pub missing: usize,
-    /// Calls of which an input is not there.
-    pub blocked: usize,
-    /// Calls that failed.
-    pub failed: usize,
-    /// Calls that were suspended, lost or refused; left out if there are none.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub unfinished: usize,
-    /// Calls that were not over when the user asked to stop.
-    pub interrupted: usize,
-    /// Failed calls that make rows of tables; left out if there are none.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub allowed: usize,
-    /// Calls that failed because the storage did.
-    #[serde(skip)]
-    pub storage: usize,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it like this")]
-const fn is_zero(count: &usize) -> bool {
-    *count == 0
-}
-
-/// The counts in words: `3 calls: 2 found, 1 executed`.
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&counted(self.calls, "call"))?;
-        let parts = [
-            (self.reused, "found"),
-            (self.taken_over, "taken over"),
-            (self.executed, "executed"),
-            (self.missing, "missing"),
-            (self.failed, "failed"),
-            (self.blocked, "blocked"),
-            (self.unfinished, "not finished"),
-            (self.interrupted, "interrupted"),
-        ];
-        let parts = parts.into_iter().filter(|(count, _)| *count > 0);
-        for (at, (count, word)) in parts.enumerate() {
-            write!(f, "{} {count} {word}", if at == 0 { ":" } else { "," })?;
-        }
-        Ok(())
     }
 }
 

@@ -3,16 +3,22 @@
 //! The order is that of the tree, whatever the order of execution: the walk waits where an outcome
 //! is unknown, and continues with its event. A call that occurs again shows its outputs but not its
 //! inputs, so the text is linear in the calls. The walk keeps its own stack.
+//!
+//! The body of a sweep is shown once, with the number of calls that each of its nodes is, after the last of them has ended.
+
+mod sweep;
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
+use super::body::Body;
 use super::{ROOT, Reporter, ShownOutput, harmless};
 use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::exit::Exit;
-use crate::plan::{CallId, DerivedId, Source, Step};
+use crate::plan::{CallId, DerivedId, PlannedSweepId, Source, Step};
 use crate::storage::ResultName;
 use crate::task::expression::written_alone;
+use crate::task::sweep::SWEEP_OUTPUTS;
 use crate::task::workflow::{Node, NodeId};
 
 /// Up to this depth a level is shown by four spaces, deeper ones by a number.
@@ -26,8 +32,14 @@ pub struct TreePrinter<'a> {
     /// The calls whose end was reported: the evaluation may be ahead of its events.
     ended: Vec<bool>,
     started: HashMap<CallId, ResultName>,
-    /// The call at the top of the stack is shown as being computed.
+    /// The outermost sweeps of which calls were started.
+    started_sweeps: HashSet<PlannedSweepId>,
+    /// The call at the top of the stack, or the body of the sweep there, is shown as being computed.
     computing: bool,
+    /// The points of the sweep at the top of the stack are shown.
+    pointed: bool,
+    /// The bodies of the sweeps on the stack, and the nodes of each that were printed.
+    bodies: Vec<(Body, HashSet<NodeId>)>,
 }
 
 /// A call or Git tree whose subtree is being printed.
@@ -36,6 +48,8 @@ struct OpenStep<'a> {
     step: Step,
     label: &'a str,
     next: usize,
+    /// It is a sweep, and its body is the last one of all bodies.
+    has_body: bool,
 }
 
 impl<'a> TreePrinter<'a> {
@@ -47,7 +61,10 @@ impl<'a> TreePrinter<'a> {
             printed: HashSet::new(),
             ended: vec![false; evaluation.plan.calls().len()],
             started: HashMap::new(),
+            started_sweeps: HashSet::new(),
             computing: false,
+            pointed: false,
+            bodies: Vec::new(),
         }
     }
 
@@ -68,10 +85,19 @@ impl<'a> TreePrinter<'a> {
                 let text = written_alone(&self.evaluation.task, node);
                 self.leaf(self.stack.len(), (label, &text), source, out)
             }
+            Step::PerPoint if self.evaluation.task.workflow[node].inputs().is_empty() => {
+                let text = written_alone(&self.evaluation.task, node);
+                indent(self.stack.len(), out)?;
+                writeln!(out, "{}: {text}", harmless(label))
+            }
             step => {
                 let inputs = self.evaluation.task.workflow[node].inputs().len();
-                let next = if self.printed.contains(&step) { inputs } else { 0 };
-                self.stack.push(OpenStep { node, step, label, next });
+                let is_printed = match step {
+                    Step::PerPoint => self.bodies.last().is_some_and(|it| it.1.contains(&node)),
+                    _ => self.printed.contains(&step),
+                };
+                let next = if is_printed { inputs } else { 0 };
+                self.stack.push(OpenStep { node, step, label, next, has_body: false });
                 Ok(())
             }
         }
@@ -95,16 +121,22 @@ impl<'a> TreePrinter<'a> {
     /// Prints as far as outcomes are known.
     fn go_on(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let evaluation = self.evaluation;
-        while let Some(open) = self.stack.last_mut() {
-            if let Some(input) = evaluation.task.workflow[open.node].inputs().get(open.next) {
-                open.next += 1;
-                self.open(input.node, &input.label, out)?;
-            } else {
-                let step = open.step;
-                if !self.close(step, out)? {
-                    break;
+        while let Some(&OpenStep { node, step, next, .. }) = self.stack.last() {
+            let node = &evaluation.task.workflow[node];
+            let is_sweep = matches!(node, Node::Sweep { .. });
+            // The points of a sweep come before its body.
+            let at = if is_sweep { node.inputs().len().checked_sub(next + 1) } else { Some(next) };
+            let Some(input) = at.and_then(|at| node.inputs().get(at)) else {
+                if self.close(step, out)? {
+                    continue;
                 }
+                break;
+            };
+            if is_sweep && at == Some(0) && !self.begin_body(step, out)? {
+                break;
             }
+            self.stack.last_mut().into_iter().for_each(|open| open.next += 1);
+            self.open(input.node, &input.label, out)?;
         }
         Ok(())
     }
@@ -115,7 +147,12 @@ impl<'a> TreePrinter<'a> {
         let is_all = match step {
             Step::Call(call) => self.close_call(call, out)?,
             Step::Derived(value) => self.is_known(value),
-            Step::Leaf(_) | Step::PerPoint => true,
+            Step::Leaf(_) => true,
+            Step::PerPoint => {
+                self.close_open(out)?;
+                self.stack.pop();
+                return Ok(true);
+            }
         };
         if let Step::Derived(value) = step
             && is_all
@@ -172,7 +209,10 @@ impl<'a> TreePrinter<'a> {
         let Some(outcome) = outcome else {
             return Ok(false);
         };
-        self.failure(depth, outcome, out)?;
+        self.failure(depth, (call, outcome), out)?;
+        if self.stack.last().is_some_and(|open| open.has_body) {
+            self.bodies.pop();
+        }
         self.started.remove(&call);
         self.computing = false;
         Ok(true)
@@ -183,26 +223,42 @@ impl<'a> TreePrinter<'a> {
         let Some(OpenStep { node, label, .. }) = self.stack.last() else {
             return Ok(());
         };
-        let Node::Computation { computation, outputs, .. } = &self.evaluation.task.workflow[*node]
-        else {
-            return Ok(());
+        let Evaluation { task, .. } = self.evaluation;
+        let (title, outputs): (String, &[String]) = match &task.workflow[*node] {
+            Node::Computation { computation, .. } => {
+                let computation = &task.computations[computation.index()];
+                (computation.name.to_string(), &computation.outputs)
+            }
+            Node::Sweep { sweep, .. } if task.sweeps[sweep.index()].has_table => {
+                (self.evaluation.sweep_title(*sweep), &[])
+            }
+            _ => return Ok(()),
         };
-        let computation = &self.evaluation.task.computations[computation.index()];
         let depth = self.stack.len() - 1;
         indent(depth, out)?;
-        writeln!(out, "{} ({})", computation.name, harmless(label))?;
+        writeln!(out, "{title} ({})", harmless(label))?;
         let status = if there { "ok" } else { "MISSING" };
-        for number in outputs.numbers().map(usize::from) {
+        for number in task.workflow[*node].numbers().map(usize::from) {
             let path = self.evaluation.shown(&name.output(number));
+            let output = outputs.get(number).map_or_else(|| SWEEP_OUTPUTS[number], String::as_str);
             indent(depth, out)?;
-            writeln!(out, "`> {}: {path} {status}", harmless(&computation.outputs[number]))?;
+            writeln!(out, "`> {}: {path} {status}", harmless(output))?;
         }
         Ok(())
     }
 
-    fn failure(&self, depth: usize, outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    fn failure(
+        &self,
+        depth: usize,
+        (call, outcome): (CallId, &Outcome),
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        if self.evaluation.plan.gathered(call).is_some() && !self.evaluation.has_table(call) {
+            return Ok(());
+        }
         let text = match outcome {
             Outcome::Failed { error, .. } => format!("FAILED: {error}"),
+            _ if let Some(text) = self.points_without_result(call, outcome) => text,
             Outcome::Blocked(_) => "not computed: an input is missing".to_owned(),
             Outcome::Unfinished(_, why) => format!("not finished: {why}"),
             Outcome::Interrupted(_) => "interrupted".to_owned(),
@@ -223,25 +279,30 @@ impl Reporter for TreePrinter<'_> {
         let call = match event {
             Event::Started(call, name, _) => {
                 self.started.insert(*call, name.clone());
+                self.started_sweeps.extend(self.evaluation.plan.outermost_sweep(*call));
                 call
             }
             Event::Ended(call) => {
                 self.ended[call.index()] = true;
                 call
             }
-            Event::Expanded(..) => {
+            Event::Expanded(call, ..) => {
                 self.ended.resize(self.evaluation.plan.calls().len(), false);
-                return Ok(());
+                call
             }
             Event::Retried(..) | Event::Held(..) | Event::Unsettled(..) => return Ok(()),
         };
         // Only the call at the top of the stack lets the walk continue. A tree there may be known by now.
-        match self.stack.last().map(|open| open.step) {
-            Some(step) if step == Step::Call(*call) || matches!(step, Step::Derived(_)) => {
-                self.go_on(out)
+        let Some(open) = self.stack.last() else { return Ok(()) };
+        let waits = match open.step {
+            Step::Call(waiting) => {
+                let is_started = !self.computing && matches!(event, Event::Started(..));
+                waiting == *call || is_started && self.evaluation.plan.gathered(waiting).is_some()
             }
-            _ => Ok(()),
-        }
+            Step::Derived(_) => true,
+            Step::Leaf(_) | Step::PerPoint => false,
+        };
+        if waits { self.go_on(out) } else { Ok(()) }
     }
 
     fn end(&mut self, _: &[Option<ResultName>], _: Exit, out: &mut dyn Write) -> io::Result<()> {

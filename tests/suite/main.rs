@@ -48,6 +48,7 @@ mod run;
 mod settings;
 mod show;
 mod storages;
+mod sweep_telling;
 mod sweeps;
 mod tables;
 mod task_cache;

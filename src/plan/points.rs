@@ -1,0 +1,38 @@
+//! The points at which calls occur.
+
+use super::{CallId, Plan, Planned, PlannedSweepId, PointOfSweep};
+use crate::task::workflow::Task;
+
+impl Plan {
+    /// The names that sweeps bind and a call depends on, with their texts at the first point at which the call occurs. Those
+    /// of outer sweeps come first, and those of a sweep in the order of its columns. Empty if it depends on no point.
+    pub fn point<'a>(&'a self, task: &'a Task, call: CallId) -> Vec<(&'a str, &'a str)> {
+        let Planned { node, point, .. } = self.call(call);
+        let free = self.free.of(*node);
+        let mut sweeps: Vec<PointOfSweep> = self.points_around(*point).collect();
+        sweeps.reverse();
+        let mut texts = Vec::with_capacity(free.len());
+        for PointOfSweep { sweep, row } in sweeps {
+            let planned = self.sweep(sweep);
+            let binds = &task.sweeps[planned.sweep.index()].binds;
+            let names: Vec<&str> = (binds.iter().filter(|name| free.contains(name)))
+                .map(|name| task.bound[name.index()].as_str())
+                .collect();
+            let Some(rows) = planned.rows() else { continue };
+            let row = rows.points.at(row as usize);
+            let values = row.values().filter(|(name, _)| names.contains(name));
+            texts.extend(values.map(|(name, text)| (name, &**text)));
+        }
+        texts
+    }
+
+    /// The outermost sweep of which a call depends on a point.
+    pub fn outermost_sweep(&self, call: CallId) -> Option<PlannedSweepId> {
+        self.points_around(self.call(call).point).last().map(|point| point.sweep)
+    }
+
+    /// A point, and those of the sweeps around its sweep, from the innermost one on.
+    fn points_around(&self, point: Option<PointOfSweep>) -> impl Iterator<Item = PointOfSweep> {
+        std::iter::successors(point, |point| self.sweep(point.sweep).point)
+    }
+}

@@ -1,0 +1,145 @@
+//! What is told of sweeps: the tree, failures by point, totals.
+
+use crate::lab::Lab;
+
+/// Computations of a study of sizes and numbers of threads; large sizes do not fit eight threads.
+fn study() -> Lab {
+    let mut lab = Lab::empty()
+        .computation("prepare", "size machine", "data", r#"cat "$1" "$2" >"$3""#)
+        .computation(
+            "bench",
+            "data threads",
+            "time",
+            r#"read -r size <"$1"; read -r threads <"$2"
+            if [ "$threads" = 8 ] && [ "$size" -ge 1000 ]; then echo no memory; exit 3; fi
+            echo "$size $threads" >"$3""#,
+        )
+        .computation("plot", "table", "figure", r#"cat "$1" >"$2""#)
+        .file("inputs", "machine\n")
+        .data("machine", "here\n");
+    lab.inputs = vec!["machine".to_owned()];
+    lab.node("", "computation", "plot")
+}
+
+/// Writes the body: `bench` of what `prepare` makes.
+fn with_body(lab: Lab, place: &str) -> Lab {
+    lab.node(place, "computation", "bench")
+        .call(&format!("{place}inputs/00-data/"), "prepare", &["size", "machine"])
+        .node(&format!("{place}inputs/01-threads/"), "input", "threads")
+}
+
+/// A plot of a sweep over these sizes and numbers of threads.
+fn product(sizes: &str, threads: &str) -> Lab {
+    let lab = study()
+        .node("inputs/00-table/", "sweep", "scaling")
+        .file("workflow/inputs/00-table/factors/00-threads", threads)
+        .file("workflow/inputs/00-table/factors/01-size", sizes);
+    with_body(lab, "inputs/00-table/inputs/00-body/")
+}
+
+/// A plot of a sweep over points that a computation makes.
+fn computed(points: &str) -> Lab {
+    let script = format!("cat >\"$2\" <<'END'\n{points}END");
+    let lab = study()
+        .computation("sheet", "machine", "points", &script)
+        .node("inputs/00-table/", "sweep", "scaling")
+        .call("inputs/00-table/inputs/01-points/", "sheet", &["machine"]);
+    with_body(lab, "inputs/00-table/inputs/00-body/")
+}
+
+/// The part of the tree above the plot, without the names of files.
+fn tree(stdout: &str) -> String {
+    let tree = stdout.split("plot (TASK)").next().unwrap();
+    let line = |line: &str| {
+        let words: Vec<&str> =
+            line.split(' ').filter(|it| !it.starts_with("../storage/")).collect();
+        words.join(" ") + "\n"
+    };
+    tree.lines().map(line).collect()
+}
+
+#[test]
+fn the_body_is_shown_once_with_counts() {
+    let lab = product("10\n100\n", "1\n2\n4\n").commit();
+    let ran = lab.ce_run(&[]).exit(0);
+    let text = "        points: threads (3) x size (2): 6 points
+        `* computing...
+                0: INPUT('size')
+                1: INPUT('machine') ok
+            prepare (data): 2 calls: 2 executed
+            threads: INPUT('threads')
+        bench (body): 6 calls: 6 executed
+    SWEEP scaling (table)
+    `> table: ok
+";
+    assert_eq!(tree(&ran.stdout), text);
+    assert!(
+        ran.stderr.ends_with("ce-run: 9 calls: 9 executed; 1 table: 1 made\n"),
+        "{}",
+        ran.stderr
+    );
+    let again = lab.ce_run(&[]).exit(0);
+    let found = text.replace("executed", "found").replace("        `* computing...\n", "");
+    assert_eq!(tree(&again.stdout), found);
+    assert!(
+        again.stderr.ends_with("ce-run: 9 calls: 9 found; 1 table: 1 found\n"),
+        "{}",
+        again.stderr
+    );
+}
+
+#[test]
+fn points_of_which_the_labels_differ_are_fewer_calls() {
+    let points = "size\tthreads\tnote\n10\t1\ta\n10\t1\tb\n20\t2\tc\n";
+    let lab = computed(points).commit();
+    let dry = lab.ce_run(&["-n"]).exit(3);
+    let unknown = "            0: INPUT('machine') MISSING!!!
+        sheet (points)
+        `> points: MISSING
+        points: not known
+                0: INPUT('size')
+                1: INPUT('machine') MISSING!!!
+            prepare (data): not known
+            threads: INPUT('threads')
+        bench (body): not known
+    SWEEP scaling (table)
+    `> table: MISSING
+";
+    assert_eq!(tree(&dry.stdout), unknown);
+    let totals = "ce-run: at least 2 calls: 2 missing; 1 table: 1 missing\n";
+    assert!(dry.stderr.ends_with(totals), "{}", dry.stderr);
+    let ran = lab.ce_run(&[]).exit(0);
+    let text = tree(&ran.stdout);
+    let points = "        points: size (2), threads (2), 1 label: 3 points are 2 calls\n";
+    assert!(text.contains(points), "{text}");
+    assert!(text.contains("bench (body): 2 calls: 2 executed\n"), "{text}");
+}
+
+#[test]
+fn bodies_of_nested_sweeps_are_shown_once() {
+    let (outer, inner) = ("inputs/00-table/", "inputs/00-table/inputs/00-body/inputs/00-table/");
+    let lab = study()
+        .computation("mean", "table", "summary", r#"wc -l <"$1" >"$2""#)
+        .node(outer, "sweep", "sizes")
+        .file(&format!("workflow/{outer}factors/00-size"), "10\n1000\n2000\n")
+        .node(&format!("{outer}inputs/00-body/"), "computation", "mean")
+        .node(inner, "sweep", "")
+        .file(&format!("workflow/{inner}factors/00-threads"), "1\n8\n");
+    let lab = with_body(lab, &format!("{inner}inputs/00-body/")).commit();
+    let ran = lab.ce_run(&[]).exit(1);
+    let text = "        points: size (3): 3 points
+        `* computing...
+                points: threads (2): 6 points in 3 tables
+                        0: INPUT('size')
+                        1: INPUT('machine') ok
+                    prepare (data): 3 calls: 3 executed
+                    threads: INPUT('threads')
+                bench (body): 6 calls: 4 executed, 2 failed
+            SWEEP (table): 3 tables: 1 made, 2 blocked
+        mean (body): 3 calls: 1 executed, 2 blocked
+    SWEEP sizes (table)
+    `> table: MISSING
+    `* not computed: 2 of 3 points have no result
+";
+    assert_eq!(tree(&ran.stdout), text);
+}
