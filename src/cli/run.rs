@@ -170,6 +170,11 @@ impl Run {
         if !self.quiet && !self.json {
             jobs.summarise(evaluation);
             say(PROGRAM, &evaluation.totals());
+            let failed = evaluation.failed_points();
+            if !failed.is_empty() {
+                let failed = failed.join("\n  ");
+                say(PROGRAM, &format_args!("failures at points:\n  {failed}"));
+            }
         }
     }
 

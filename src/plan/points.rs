@@ -31,6 +31,13 @@ impl Plan {
         self.points_around(self.call(call).point).last().map(|point| point.sweep)
     }
 
+    /// The numbers of a point and those around it among the points of their sweeps, from the outermost one on.
+    pub fn rows(&self, point: Option<PointOfSweep>) -> Vec<u32> {
+        let mut rows: Vec<u32> = self.points_around(point).map(|point| point.row).collect();
+        rows.reverse();
+        rows
+    }
+
     /// A point, and those of the sweeps around its sweep, from the innermost one on.
     fn points_around(&self, point: Option<PointOfSweep>) -> impl Iterator<Item = PointOfSweep> {
         std::iter::successors(point, |point| self.sweep(point.sweep).point)

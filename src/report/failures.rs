@@ -1,13 +1,14 @@
 //! Failures, for the user to read on standard error.
 //!
-//! A storage that fails may do so for thousands of calls: each cause is told once, and then counted.
+//! A storage that fails may do so for thousands of calls: each cause is told once, and then counted. What happens alike at
+//! many points of a sweep is told for the first few of them, and then counted.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::error::Error;
 use std::fmt::Write;
 
-use super::harmless;
+use super::{failed_points, harmless};
 use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::expand::ExclusionFault;
 use crate::plan::CallId;
@@ -18,17 +19,42 @@ use crate::words::counted;
 /// How many lines of a log are shown.
 const LINES: usize = 12;
 
+/// How many points are told in full of what happens alike at several, and how many are named of the others.
+const POINTS: usize = 3;
+
 /// The failures of the storage so far.
 #[derive(Debug, Default)]
 pub struct Failures {
     /// Why the storage failed, and for how many calls that was not told any more.
     untold: BTreeMap<String, usize>,
+    /// What happened at points of sweeps.
+    at_points: BTreeMap<PointEvent, SharedPoints>,
+}
+
+/// What happens to calls at several points: the same computation, and the same reason.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PointEvent {
+    /// The title of the calls, without their points.
+    title: String,
+    /// What happens, in words.
+    what: String,
+}
+
+/// The points at which the same has happened.
+#[derive(Debug, Default)]
+struct SharedPoints {
+    count: usize,
+    /// Some that were not told.
+    untold: Vec<String>,
 }
 
 impl Failures {
     /// Says in words what the user may want to know of an event; `None` if it goes as it should,
     /// or if the storage fails as it was told before.
     pub fn tell(&mut self, evaluation: &Evaluation, event: &Event) -> Option<String> {
+        if self.is_shared(evaluation, event) {
+            return None;
+        }
         match event {
             Event::Started(call, _, prior) => {
                 remembered(&evaluation.title(*call), prior.as_deref()?)
@@ -52,6 +78,20 @@ impl Failures {
                 outcome => failure(evaluation, *call, outcome),
             },
         }
+    }
+
+    /// Counts what happens at a point of a sweep. Returns whether the same was told of a few other points.
+    fn is_shared(&mut self, evaluation: &Evaluation, event: &Event) -> bool {
+        let Some((call, what)) = point_event(evaluation, event) else { return false };
+        let Some(point) = evaluation.point_words(call) else { return false };
+        let title = evaluation.title_at_any_point(call);
+        let shared = self.at_points.entry(PointEvent { title, what }).or_default();
+        shared.count += 1;
+        let is_shared = shared.count > POINTS;
+        if is_shared && shared.untold.len() < POINTS {
+            shared.untold.push(point);
+        }
+        is_shared
     }
 
     /// Counts a failure of the storage; tells whether another one of this cause was told.
@@ -79,10 +119,44 @@ impl Failures {
 
     /// Says how many calls failed beside those that were told, a line for each cause.
     pub fn rest(&self) -> impl Iterator<Item = String> + '_ {
+        let at_points = self.at_points.iter().filter(|(_, shared)| shared.count > POINTS);
+        let at_points =
+            at_points.map(|(PointEvent { title, what }, SharedPoints { count, untold })| {
+                let (more, points) = (count - POINTS, untold.join(", "));
+                let others = if more > untold.len() { ", ..." } else { "" };
+                format!("{}: {title} {what}: {points}{others}", counted(more, "more point"))
+            });
         let untold = self.untold.iter().filter(|(_, count)| **count > 0);
-        untold.map(|(cause, &count)| {
+        at_points.chain(untold.map(|(cause, &count)| {
             format!("{} failed for the same reason: {cause}", counted(count, "more call"))
-        })
+        }))
+    }
+}
+
+/// What an event says of a call, without what differs from point to point; `None` if that is nothing, or the storage
+/// is to blame.
+fn point_event(evaluation: &Evaluation, event: &Event) -> Option<(CallId, String)> {
+    let (call, what) = match event {
+        Event::Started(call, _, prior) => (call, tried_again(prior.as_deref()?)),
+        Event::Retried(call, outcome) => {
+            (call, format!("{}, and was tried again", failed_points::what(outcome)?))
+        }
+        Event::Held(call, _, holder) => (call, format!("waits for {holder}")),
+        Event::Unsettled(call, _) => (call, "waits a minute: it has no record".to_owned()),
+        Event::Ended(call) => (call, failed_points::what(evaluation.outcome(*call)?)?),
+        Event::Expanded(..) => return None,
+    };
+    evaluation.plan.call(*call).point.map(|_| (*call, what))
+}
+
+/// Says in words why a call is tried again, without times and files.
+fn tried_again(prior: &PriorAttempt) -> String {
+    match prior {
+        PriorAttempt { damage: Some(_), .. } => "is computed again".to_owned(),
+        PriorAttempt { failure: Some(failure), .. } => {
+            format!("is tried again; {}", failure.reason)
+        }
+        PriorAttempt { .. } => "is made again".to_owned(),
     }
 }
 

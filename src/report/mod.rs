@@ -13,6 +13,7 @@ mod diff;
 mod event_printer;
 mod explanation;
 mod explanation_json;
+mod failed_points;
 mod failures;
 mod gc;
 mod json;

@@ -143,3 +143,78 @@ fn bodies_of_nested_sweeps_are_shown_once() {
 ";
     assert_eq!(tree(&ran.stdout), text);
 }
+
+/// The lines of standard error that begin with these words.
+fn said<'a>(stderr: &'a str, begin: &str) -> Vec<&'a str> {
+    let lines = stderr.lines().filter_map(|line| line.strip_prefix("ce-run: "));
+    lines.filter(|line| line.starts_with(begin)).collect()
+}
+
+#[test]
+fn failures_name_the_point_and_are_repeated_last() {
+    let lab = product("10\n1000\n2000\n", "1\n8\n").commit();
+    let ran = lab.ce_run(&[]).exit(1);
+    let failed = |size: u32| {
+        format!("threads=8 size={size}: bench (body) failed: it ended with exit status 3")
+    };
+    let mut lines = said(&ran.stderr, "threads=8");
+    lines.sort_unstable();
+    assert_eq!(lines, [failed(1000), failed(2000)]);
+    let last = format!(
+        "ce-run: 10 calls: 7 executed, 2 failed, 1 blocked; 1 table: 1 blocked\n\
+         ce-run: failures at points:\n  {}\n  {}\n",
+        failed(1000),
+        failed(2000)
+    );
+    assert!(ran.stderr.ends_with(&last), "{}", ran.stderr);
+}
+
+#[test]
+fn a_point_has_the_names_that_a_call_depends_on() {
+    let lab = product("10\n20\n", "1\n2\n");
+    let lab = lab.computation("prepare", "size machine", "data", "exit 7").commit();
+    let ran = lab.ce_run(&[]).exit(1);
+    let mut lines = said(&ran.stderr, "size=");
+    lines.sort_unstable();
+    let failed = "prepare (data) failed: it ended with exit status 7";
+    assert_eq!(lines, [format!("size=10: {failed}"), format!("size=20: {failed}")]);
+    assert!(ran.stdout.contains("bench (body): 4 calls: 4 blocked\n"), "{}", ran.stdout);
+}
+
+#[test]
+fn failures_that_are_alike_are_counted() {
+    let sizes: String = (1000..1010).map(|size| format!("{size}\n")).collect();
+    let lab = product(&sizes, "8\n").commit();
+    let ran = lab.ce_run(&["-j", "1"]).exit(1);
+    let failed = "bench (body) failed: it ended with exit status 3";
+    let told = said(&ran.stderr, "threads=8");
+    assert_eq!(told.len(), 3, "{}", ran.stderr);
+    let rest = said(&ran.stderr, "7 more points");
+    let begin = format!("7 more points: {failed}: threads=8 size=10");
+    assert!(
+        rest.len() == 1 && rest[0].starts_with(&begin) && rest[0].ends_with(", ..."),
+        "{rest:?}"
+    );
+    let last = format!(
+        "ce-run: failures at points:\n  {failed}: 10 points: threads=8 size=1000, \
+         threads=8 size=1001, threads=8 size=1002, ...\n"
+    );
+    assert!(ran.stderr.ends_with(&last), "{}", ran.stderr);
+    // What is tried again is told in the same way, and so are failures where they are no errors.
+    let again = lab.ce_run(&["-j", "1"]).exit(1);
+    let tried = "7 more points: bench (body) is tried again; it ended with exit status 3: ";
+    assert_eq!(said(&again.stderr, tried).len(), 1, "{}", again.stderr);
+    assert_eq!(again.stderr.matches("is tried again").count(), 4, "{}", again.stderr);
+}
+
+#[test]
+fn texts_with_spaces_are_quoted_and_long_ones_cut() {
+    let long = "9".repeat(40);
+    let lab = product("10\n", &format!("9 9\n{long}\n"));
+    let lab = lab.computation("bench", "data threads", "time", "exit 1").commit();
+    let ran = lab.ce_run(&[]).exit(1);
+    let failed = "size=10: bench (body) failed: it ended with exit status 1\n";
+    assert!(ran.stderr.contains(&format!("threads=\"9 9\" {failed}")), "{}", ran.stderr);
+    let cut = format!("threads={}… {failed}", "9".repeat(31));
+    assert!(ran.stderr.contains(&cut), "{}", ran.stderr);
+}
