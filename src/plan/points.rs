@@ -1,6 +1,6 @@
 //! The points at which calls occur.
 
-use super::{CallId, Plan, Planned, PlannedSweepId, PointOfSweep};
+use super::{CallId, Plan, Planned, PlannedSweep, PlannedSweepId, PointOfSweep};
 use crate::task::workflow::Task;
 
 impl Plan {
@@ -29,6 +29,11 @@ impl Plan {
     /// The outermost sweep of which a call depends on a point.
     pub fn outermost_sweep(&self, call: CallId) -> Option<PlannedSweepId> {
         self.points_around(self.call(call).point).last().map(|point| point.sweep)
+    }
+
+    /// All sweeps. Each has a call that gathers it.
+    pub fn sweeps(&self) -> impl ExactSizeIterator<Item = &PlannedSweep> {
+        (0..self.sweeps.count()).map(|at| &self.sweeps[at])
     }
 
     /// The numbers of a point and those around it among the points of their sweeps, from the outermost one on.

@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-use super::{Reporter, Tally};
+use super::json_sweep::{JsonCall, JsonSweep, json_sweeps};
+use super::tally::is_zero;
+use super::{Reporter, Tally, Totals};
 use crate::digest::Digest;
 use crate::evaluate::{Evaluation, Event, Outcome, TreeValues};
 use crate::exit::Exit;
@@ -30,37 +32,47 @@ enum EventLine<'a> {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         files: Vec<JsonFile<'a>>,
         calls: usize,
+        #[serde(skip_serializing_if = "is_zero")]
+        tables: usize,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        at_least: bool,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        sweeps: Vec<JsonSweep<'a>>,
     },
     Started {
-        call: usize,
-        computation: &'a str,
+        #[serde(flatten)]
+        of: JsonCall<'a>,
         outputs: Vec<JsonFile<'a>>,
         #[serde(flatten)]
         remembered: JsonAttempt<'a>,
     },
     Retried {
-        call: usize,
-        computation: &'a str,
+        #[serde(flatten)]
+        of: JsonCall<'a>,
         reason: String,
     },
     Waiting {
-        call: usize,
-        computation: &'a str,
+        #[serde(flatten)]
+        of: JsonCall<'a>,
         host: &'a str,
         process: u32,
     },
     Expanded {
-        call: usize,
+        #[serde(flatten)]
+        of: JsonCall<'a>,
+        points: usize,
         calls: usize,
+        #[serde(skip_serializing_if = "is_zero")]
+        tables: usize,
     },
     Unsettled {
-        call: usize,
-        computation: &'a str,
+        #[serde(flatten)]
+        of: JsonCall<'a>,
         outputs: Vec<JsonFile<'a>>,
     },
     Ended {
-        call: usize,
-        computation: &'a str,
+        #[serde(flatten)]
+        of: JsonCall<'a>,
         outcome: &'static str,
         outputs: Vec<JsonFile<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,6 +92,10 @@ enum EventLine<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         points: Option<Vec<JsonJob<'a>>>,
         tally: Tally,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tables: Option<Tally>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        at_least: bool,
         exit: u8,
     },
 }
@@ -165,7 +181,7 @@ impl<'a> Json<'a> {
     /// Fails if the output cannot be written.
     pub fn begin(evaluation: &'a Evaluation, out: &mut dyn Write) -> io::Result<Self> {
         let Evaluation { task, plan, files, .. } = evaluation;
-        let json = Self(evaluation);
+        let (json, totals) = (Self(evaluation), evaluation.totals());
         let named = |(name, input): (&'a str, &Input)| {
             let Stored { name: file, digest, .. } = &input.file;
             JsonFile::new(Some(name), file.clone(), Some(*digest), input.there)
@@ -184,19 +200,27 @@ impl<'a> Json<'a> {
             inputs: inputs.map(named).collect(),
             literals: literals.collect(),
             files: own.map(named).collect(),
-            calls: plan.calls().len(),
+            calls: totals.calls.calls,
+            tables: totals.tables.calls,
+            at_least: totals.at_least,
+            sweeps: json_sweeps(evaluation),
         };
         print(&line, out)?;
         Ok(json)
     }
 
-    /// The name of a call's computation, and its outputs under the name that they have.
-    fn call(&self, call: CallId, name: &ResultName) -> (&'a str, Vec<JsonFile<'a>>) {
+    /// Which call it is.
+    fn of(&self, call: CallId) -> JsonCall<'a> {
+        JsonCall::new(self.0, call)
+    }
+
+    /// The outputs of a call under the name that they have.
+    fn call(&self, call: CallId, name: &ResultName) -> Vec<JsonFile<'a>> {
         let outputs = self.0.output_names(call).enumerate().map(|(number, symbolic)| {
             let source = Source::Output { call, number: number as u8 };
             self.file(Some(symbolic), name.output(number), source)
         });
-        (self.0.operation(call), outputs.collect())
+        outputs.collect()
     }
 
     /// The Git trees whose commits are known.
@@ -230,41 +254,41 @@ impl Reporter for Json<'_> {
     fn event(&mut self, event: &Event, out: &mut dyn Write) -> io::Result<()> {
         match event {
             Event::Started(call, name, prior) => {
-                let (computation, mut outputs) = self.call(*call, name);
+                let (of, mut outputs) = (self.of(*call), self.call(*call, name));
                 for output in &mut outputs {
                     // The evaluation may be ahead of the reported events.
                     (output.sha1, output.there) = (None, false);
                 }
-                let (call, remembered) = (call.index(), prior.into());
-                print(&EventLine::Started { call, computation, outputs, remembered }, out)
+                print(&EventLine::Started { of, outputs, remembered: prior.into() }, out)
             }
             Event::Retried(call, outcome) => {
-                let (computation, _) = self.call(*call, outcome.name());
                 let reason = match &**outcome {
                     Outcome::Failed { error, .. } => error.to_string(),
                     Outcome::Unfinished(_, why) => why.to_string(),
                     _ => String::new(),
                 };
-                print(&EventLine::Retried { call: call.index(), computation, reason }, out)
+                print(&EventLine::Retried { of: self.of(*call), reason }, out)
             }
-            Event::Held(call, name, Holder { host, process, .. }) => {
-                let (computation, _) = self.call(*call, name);
-                let (call, process) = (call.index(), *process);
-                print(&EventLine::Waiting { call, computation, host, process }, out)
+            Event::Held(call, _, Holder { host, process, .. }) => {
+                let (of, process) = (self.of(*call), *process);
+                print(&EventLine::Waiting { of, host, process }, out)
             }
             Event::Unsettled(call, name) => {
-                let (computation, outputs) = self.call(*call, name);
-                print(&EventLine::Unsettled { call: call.index(), computation, outputs }, out)
+                let (of, outputs) = (self.of(*call), self.call(*call, name));
+                print(&EventLine::Unsettled { of, outputs }, out)
             }
             Event::Expanded(call, _) => {
-                let (call, calls) = (call.index(), self.0.plan.calls().len());
-                print(&EventLine::Expanded { call, calls }, out)
+                let (all, tables) = (self.0.plan.calls().len(), self.0.plan.sweeps().len());
+                let calls = all.saturating_sub(tables);
+                let rows = self.0.plan.gathered(*call).and_then(PlannedSweep::rows);
+                let points = rows.map_or(0, |rows| rows.points.len());
+                print(&EventLine::Expanded { of: self.of(*call), points, calls, tables }, out)
             }
             Event::Ended(call) => {
                 let Some(ended) = self.0.outcome(*call) else {
                     return Ok(());
                 };
-                let (computation, outputs) = self.call(*call, ended.name());
+                let (of, outputs) = (self.of(*call), self.call(*call, ended.name()));
                 let (outcome, reason, log) = match ended {
                     Outcome::Reused(_) => ("reused", None, None),
                     Outcome::TakenOver(_) => ("taken_over", None, None),
@@ -288,17 +312,7 @@ impl Reporter for Json<'_> {
                     Outcome::Missing(_, prior) => prior.into(),
                     _ => JsonAttempt::default(),
                 };
-                let call = call.index();
-                let line = EventLine::Ended {
-                    call,
-                    computation,
-                    outcome,
-                    outputs,
-                    reason,
-                    log,
-                    hint,
-                    remembered,
-                };
+                let line = EventLine::Ended { of, outcome, outputs, reason, log, hint, remembered };
                 print(&line, out)
             }
         }
@@ -322,8 +336,9 @@ impl Reporter for Json<'_> {
         let sources = if points.is_some() { &[] } else { plan.outputs() };
         let job = job_outputs(jobs.first().filter(|_| points.is_none()), sources.len());
         let (outputs, trees) = (self.outputs(sources), self.trees().collect());
-        let (tally, exit) = (self.0.tally(), exit.code());
-        print(&EventLine::End { trees, outputs, job, points, tally, exit }, out)
+        let (Totals { calls: tally, tables, at_least }, exit) = (self.0.totals(), exit.code());
+        let tables = (tables.calls > 0).then_some(tables);
+        print(&EventLine::End { trees, outputs, job, points, tally, tables, at_least, exit }, out)
     }
 }
 

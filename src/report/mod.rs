@@ -17,6 +17,7 @@ mod failed_points;
 mod failures;
 mod gc;
 mod json;
+mod json_sweep;
 mod log;
 mod point;
 mod progress;
@@ -107,9 +108,10 @@ impl Evaluation {
     /// The title of a call without its point.
     fn title_at_any_point(&self, call: CallId) -> String {
         let label = harmless(self.label(call).unwrap_or(ROOT));
-        match self.plan.gathered(call) {
-            Some(sweep) => format!("{} ({label})", self.sweep_title(sweep.sweep)),
-            None => format!("{} ({label})", self.operation(call)),
+        match (self.plan.gathered(call), self.computation(call)) {
+            (Some(sweep), _) => format!("{} ({label})", self.sweep_title(sweep.sweep)),
+            (_, Some(computation)) => format!("{} ({label})", computation.name),
+            (None, None) => label.into_owned(),
         }
     }
 
@@ -123,11 +125,6 @@ impl Evaluation {
     fn sweep_title(&self, sweep: SweepId) -> String {
         let label = harmless(&self.task.sweeps[sweep.index()].label);
         if label.is_empty() { "SWEEP".to_owned() } else { format!("SWEEP {label}") }
-    }
-
-    /// The name of a call's computation, or `SWEEP`.
-    fn operation(&self, call: CallId) -> &str {
-        self.computation(call).map_or("SWEEP", |computation| computation.name.as_str())
     }
 
     /// The names of the outputs of a call.

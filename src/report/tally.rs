@@ -49,7 +49,7 @@ pub struct Totals {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it like this")]
-const fn is_zero(count: &usize) -> bool {
+pub(super) const fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 

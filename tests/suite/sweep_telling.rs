@@ -1,5 +1,7 @@
 //! What is told of sweeps: the tree, failures by point, totals.
 
+use serde_json::{Value, json};
+
 use crate::lab::Lab;
 
 /// Computations of a study of sizes and numbers of threads; large sizes do not fit eight threads.
@@ -217,4 +219,62 @@ fn texts_with_spaces_are_quoted_and_long_ones_cut() {
     assert!(ran.stderr.contains(&format!("threads=\"9 9\" {failed}")), "{}", ran.stderr);
     let cut = format!("threads={}… {failed}", "9".repeat(31));
     assert!(ran.stderr.contains(&cut), "{}", ran.stderr);
+}
+
+fn events(stdout: &str) -> Vec<Value> {
+    stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn events_name_points_and_sweeps() {
+    let lab = product("10\n2000\n", "1\n8\n").commit();
+    let ran = lab.ce_run(&["--json"]).exit(1);
+    let events = events(&ran.stdout);
+    let factor = |name: &str| json!({ "names": [name], "levels": 2 });
+    let sweep = json!({
+        "sweep": 0, "label": "scaling", "place": "workflow/inputs/00-table",
+        "factors": [factor("threads"), factor("size")], "computed": false, "points": 4,
+    });
+    let run = &events[0];
+    assert_eq!(
+        (&run["sweeps"], &run["calls"], &run["tables"]),
+        (&json!([sweep]), &json!(7), &json!(1))
+    );
+    assert_eq!(run.get("at_least"), None);
+    let ended = |filter: &dyn Fn(&Value) -> bool| -> Vec<&Value> {
+        events.iter().filter(|it| it["event"] == "ended" && filter(it)).collect()
+    };
+    let failed = ended(&|it| it["outcome"] == "failed");
+    assert_eq!(failed.len(), 1);
+    assert_eq!(failed[0]["point"], json!({ "threads": "8", "size": "2000" }));
+    assert_eq!((&failed[0]["computation"], &failed[0]["sweep"]), (&json!("bench"), &json!(0)));
+    let mut sizes: Vec<_> = ended(&|it| it["computation"] == "prepare")
+        .iter()
+        .map(|it| it["point"].to_string())
+        .collect();
+    sizes.sort();
+    assert_eq!(sizes, [r#"{"size":"10"}"#, r#"{"size":"2000"}"#]);
+    let tables = ended(&|it| it["kind"] == "table");
+    assert_eq!((tables.len(), &tables[0]["sweep"]), (1, &json!(0)));
+    assert_eq!((tables[0].get("computation"), tables[0].get("point")), (None, None));
+    let plots = ended(&|it| it["computation"] == "plot");
+    assert!(plots.len() == 1 && plots[0].get("point").is_none() && plots[0].get("sweep").is_none());
+    let end = events.last().unwrap();
+    assert_eq!((&end["tally"]["calls"], &end["tables"]["blocked"]), (&json!(7), &json!(1)));
+}
+
+#[test]
+fn events_say_when_points_are_known() {
+    let lab = computed("size\tthreads\n10\t1\n20\t1\n").commit();
+    let ran = lab.ce_run(&["--json"]).exit(0);
+    let events = events(&ran.stdout);
+    assert_eq!((&events[0]["calls"], &events[0]["at_least"]), (&json!(2), &json!(true)));
+    assert_eq!(events[0]["sweeps"][0]["points"], Value::Null);
+    let expanded = events.iter().find(|it| it["event"] == "expanded").unwrap();
+    let call = expanded["call"].clone();
+    let all = json!({
+        "event": "expanded", "call": call, "kind": "table", "sweep": 0, "points": 2, "calls": 6, "tables": 1,
+    });
+    assert_eq!(*expanded, all);
+    assert_eq!(events.last().unwrap().get("at_least"), None);
 }
