@@ -163,6 +163,11 @@ impl Outcome {
         Self::Failed { name, error, log: None, hint }
     }
 
+    /// Whether it failed before, and was not executed again.
+    pub fn is_remembered(&self) -> bool {
+        matches!(self, Self::Failed { error, .. } if matches!(**error, CallError::Remembered(_)))
+    }
+
     /// The call's outputs, if they exist.
     pub const fn outputs(&self) -> Option<&Outputs> {
         match self {

@@ -47,7 +47,11 @@ impl Evaluation {
                 calls.first.pop_last();
             }
         }
-        self.lines(&alike)
+        let mut lines = self.lines(&alike);
+        if self.outcomes().any(Outcome::is_remembered) {
+            lines.push("try: --retry-failed executes those again that failed before".to_owned());
+        }
+        lines
     }
 
     fn lines(&self, alike: &[((String, String), AlikeCalls)]) -> Vec<String> {

@@ -75,6 +75,12 @@ impl Failures {
             Event::Expanded(call, unmatched) => points_warning(evaluation, *call, unmatched),
             Event::Ended(call) => match evaluation.outcome(*call)? {
                 outcome if self.was_told(outcome) => None,
+                // The summary at the end names it.
+                outcome
+                    if outcome.is_remembered() && evaluation.plan.call(*call).point.is_some() =>
+                {
+                    None
+                }
                 outcome => failure(evaluation, *call, outcome),
             },
         }

@@ -170,11 +170,18 @@ impl Evaluation {
 
     /// The exit code of the evaluation as a whole.
     pub fn exit(&self) -> Exit {
-        let Totals { calls, tables, .. } = self.totals();
-        let either = |count: fn(&Tally) -> usize| count(&calls) + count(&tables);
+        let mut has_failed = false;
+        for (call, _) in self.plan.calls() {
+            let Some(outcome @ Outcome::Failed { error, .. }) = self.outcome(call) else {
+                continue;
+            };
+            if error.is_storage() {
+                return Exit::Storage;
+            }
+            has_failed |= !self.is_allowed(call, outcome);
+        }
         match () {
-            () if either(|it| it.storage) > 0 => Exit::Storage,
-            () if either(|it| it.failed) > either(|it| it.allowed) => Exit::Failed,
+            () if has_failed => Exit::Failed,
             () if self.plan.outputs().iter().all(|output| self.is_there(*output)) => Exit::Done,
             () => Exit::Missing,
         }

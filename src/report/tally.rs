@@ -32,9 +32,6 @@ pub struct Tally {
     /// Failed calls that make rows of tables; left out if there are none.
     #[serde(skip_serializing_if = "is_zero")]
     pub allowed: usize,
-    /// Calls that failed because the storage did.
-    #[serde(skip)]
-    pub storage: usize,
 }
 
 /// The numbers of calls and of tables by outcome.
@@ -88,10 +85,9 @@ impl Tally {
             Some(Outcome::Blocked(_)) => self.blocked += 1,
             Some(Outcome::Unfinished(..)) => self.unfinished += 1,
             Some(Outcome::Interrupted(_)) => self.interrupted += 1,
-            Some(Outcome::Failed { error, .. }) => {
+            Some(Outcome::Failed { .. }) => {
                 self.failed += 1;
                 self.allowed += usize::from(is_allowed);
-                self.storage += usize::from(error.is_storage());
             }
         }
     }

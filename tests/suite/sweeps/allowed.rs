@@ -37,7 +37,7 @@ fn failed_points_become_rows_where_that_is_allowed() {
     );
     assert!(lab.results().keys().all(|name| !name.starts_with("t_task/")), "the job is not kept");
     lab.called();
-    lab.ce_run(&[]).exit(0).says("is not tried again").called(vec![]);
+    lab.ce_run(&[]).exit(0).says("--retry-failed executes those again").called(vec![]);
     lab.ce_run(&["-n"]).exit(0).called(vec![]);
     lab.ce_run(&["--retry-failed"]).exit(0).called(vec!["fail"]);
 }
