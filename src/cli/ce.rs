@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use super::{
     Bisect, Check, Diff, Doctor, Edit, Explain, Gc, Init, ListCommits, Log, Pin, PrintManifest,
-    Run, Show, Sym, Tool, Verify, Viz, WriteText, complete,
+    Run, Show, ShowTable, Sym, Tool, Verify, Viz, WriteText, complete,
 };
 use crate::exit::Exit;
 use crate::session::Error;
@@ -41,6 +41,7 @@ enum Command {
     Pin(Pin),
     Manifest(PrintManifest),
     Commits(ListCommits),
+    Table(ShowTable),
     /// Print the completions of a program for a shell
     Completions {
         /// The shell
@@ -97,6 +98,7 @@ impl Tool for Ce {
             Command::Pin(pin) => pin.run(out),
             Command::Manifest(manifest) => manifest.run(out),
             Command::Commits(commits) => commits.run(out),
+            Command::Table(table) => table.run(out),
             Command::Completions { shell, program } => {
                 let text = complete::script(*shell, program.command());
                 out.write_all(&text).map_err(Error::Output)?;

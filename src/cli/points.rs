@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::given::PathArgs;
 use super::say;
 use crate::expand;
 use crate::session::{Error, for_each, read_points};
@@ -60,16 +61,8 @@ impl PointArgs {
         self.each.is_empty() && self.points.is_none()
     }
 
-    /// Returns the task that is evaluated for each point, and the inputs of its jobs; without points, the task itself.
-    /// Warns of texts that are probably meant to be one.
-    pub(super) fn of(
-        &self,
-        program: &str,
-        task: Task,
-    ) -> Result<(Task, Option<RangedInputs>), Error> {
-        if self.is_nothing() {
-            return Ok((task, None));
-        }
+    /// Reads the factors of the points; there are none without these options. Warns of texts that are probably meant to be one.
+    pub(super) fn factors(&self, program: &str) -> Result<Vec<Factor>, Error> {
         let sheet = self.points.as_deref().map(read_points).transpose()?;
         let factors: Vec<Factor> = sheet.into_iter().chain(self.each.iter().cloned()).collect();
         for like in factors.iter().flat_map(|factor| factor.points.lookalikes()) {
@@ -77,7 +70,21 @@ impl PointArgs {
             let what = "are one number, and two points";
             say(program, &format_args!("warning: {column}: {first} and {second} {what}"));
         }
-        let (task, inputs) = for_each(task, factors)?;
-        Ok((task, Some(inputs)))
+        Ok(factors)
     }
+}
+
+/// Returns the task that is evaluated for each point of these factors, and the inputs of its jobs; without factors, the
+/// task itself. None of these inputs may be given in another way.
+pub(super) fn ranged(
+    task: Task,
+    factors: Vec<Factor>,
+    typed: &PathArgs,
+) -> Result<(Task, Option<RangedInputs>), Error> {
+    if factors.is_empty() {
+        return Ok((task, None));
+    }
+    let (task, inputs) = for_each(task, factors)?;
+    typed.check_unranged(&inputs)?;
+    Ok((task, Some(inputs)))
 }

@@ -9,7 +9,7 @@ use clap::Parser;
 use super::Tool;
 use super::given::PathArgs;
 use super::options::{Dirty, RunArgs, TaskDir};
-use super::points::PointArgs;
+use super::points::{PointArgs, ranged};
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
 use crate::git::Trees;
@@ -92,8 +92,7 @@ impl Tool for Run {
         }
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
         let config = self.task.config()?;
-        let (task, ranged) = self.points.of(PROGRAM, task)?;
-        ranged.iter().try_for_each(|ranged| self.typed.check_unranged(ranged))?;
+        let (task, ranged) = ranged(task, self.points.factors(PROGRAM)?, &self.typed)?;
         let Given { storage, inputs, repositories } = self.typed.resolve(&task, &config)?;
         let trees = Trees::new(dir);
         let (task, inputs) = bind(&trees, task, &inputs)?;

@@ -133,7 +133,10 @@ impl<'a> Evaluator<'a> {
         };
         let failed = |error: CallError| (name.clone(), error);
         let points: Vec<_> = states.iter().zip(rows.iter()).collect();
-        let outputs = points.par_iter().map(|(state, (_, it))| self.outputs(rules, state, it));
+        let outputs = points.par_iter().map(|(state, (_, sources))| match state {
+            PointState::Ok(_) => self.evaluation.point_outputs(&rules.columns, sources),
+            PointState::Failed => Ok(None),
+        });
         let outputs = outputs.collect::<Result<Vec<_>, CallError>>().map_err(failed)?;
         let table = expand::gather(&rows.points, &outputs, &rules.columns, rules.allow_failed);
         let table = table.map_err(|fault| failed(fault.into()))?;
@@ -179,27 +182,6 @@ impl<'a> Evaluator<'a> {
             }
         }
         recipe.finish()
-    }
-
-    /// Reads the outputs of a point that the table shows.
-    fn outputs(
-        &self,
-        rules: &Sweep,
-        state: &PointState,
-        sources: &[Source],
-    ) -> Result<PointOutputs, CallError> {
-        let PointState::Ok(values) = state else { return Ok(None) };
-        let output = |(number, (value, source)): (usize, (&Stored, &Source))| {
-            let digest = &value.digest;
-            let is_read = !digest.is_directory()
-                && expand::needs_contents(&rules.columns, number as u8, digest.size);
-            let contents = match is_read {
-                true => self.evaluation.contents(*source)?,
-                false => None,
-            };
-            Ok(PointOutput { contents, hash: digest.sha1.full() })
-        };
-        values.iter().zip(sources).enumerate().map(output).collect::<Result<_, _>>().map(Some)
     }
 
     /// The directory of all outputs: `KEY=VALUE/KEY=VALUE/OUTPUT`.
@@ -266,6 +248,27 @@ impl Evaluation {
         node.numbers().map(|number| names[usize::from(number)].clone()).collect()
     }
 
+    /// Reads those outputs of a point that become columns; `None` if it is not known what one of them is.
+    ///
+    /// # Errors
+    ///
+    /// Fails if one cannot be read, or was changed.
+    pub fn point_outputs(
+        &self,
+        columns: &[TableColumn],
+        sources: &[Source],
+    ) -> Result<PointOutputs, CallError> {
+        let mut outputs = Vec::with_capacity(sources.len());
+        for (number, source) in sources.iter().enumerate() {
+            let Some(digest) = self.digest(*source) else { return Ok(None) };
+            let is_read = !digest.is_directory()
+                && expand::needs_contents(columns, number as u8, digest.size);
+            let contents = if is_read { self.contents(*source)? } else { None };
+            outputs.push(PointOutput { contents, hash: digest.sha1.full() });
+        }
+        Ok(Some(outputs))
+    }
+
     /// A source's value, as it is or would be in the storage.
     fn value(&self, source: Source) -> Option<Stored> {
         self.stored(source).or_else(|| {
@@ -275,7 +278,11 @@ impl Evaluation {
     }
 
     /// Reads the contents of a file; `None` if it is not there, and it is not known what it would be.
-    fn contents(&self, source: Source) -> Result<Option<Vec<u8>>, CallError> {
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, or was changed.
+    pub fn contents(&self, source: Source) -> Result<Option<Vec<u8>>, CallError> {
         let read = |source: &InputSource| match source {
             InputSource::Bytes(contents) => Ok(contents.clone()),
             InputSource::File(path) => fs::read(path).map_err(|source| StorageError::Io {

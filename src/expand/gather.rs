@@ -82,6 +82,30 @@ pub fn gather(
     columns: &[TableColumn],
     allow_failed: bool,
 ) -> Result<Vec<u8>, TableFault> {
+    gather_rows(points, outputs, columns, allow_failed, |names, rows| {
+        let rows: Vec<_> = rows.into_iter().map(|(_, cells)| cells).collect();
+        let mut table = Vec::new();
+        // Writing to memory never fails.
+        drop(write_table(names, &rows, &mut table));
+        table
+    })
+}
+
+/// A row of a table: the number of its point, and its cells.
+pub type TableRow<'a> = (usize, Vec<TableCell<'a>>);
+
+/// Makes the rows of a table like [`gather`], and gives them to a function, with the names of the columns.
+///
+/// # Errors
+///
+/// Fails as [`gather`] does.
+pub fn gather_rows<T>(
+    points: &SweepPoints,
+    outputs: &[PointOutputs],
+    columns: &[TableColumn],
+    allow_failed: bool,
+    take: impl FnOnce(&[String], Vec<TableRow<'_>>) -> T,
+) -> Result<T, TableFault> {
     debug_assert_eq!(points.len(), outputs.len(), "each point has outputs, or failed");
     let parsed = parse(points, outputs, columns)?;
     let names = names(points, columns, &parsed, allow_failed)?;
@@ -93,7 +117,7 @@ pub fn gather(
             let mut row: Vec<_> = of_point().collect();
             row.resize(names.all.len() - usize::from(allow_failed), TableCell::Null);
             row.extend(status("failed"));
-            rows.push(row);
+            rows.push((number, row));
             continue;
         };
         let objects = parsed.rows.as_ref().map(|rows| &rows.objects[number]);
@@ -119,13 +143,23 @@ pub fn gather(
                 }
             }
             row.extend(status("ok"));
-            rows.push(row);
+            rows.push((number, row));
         }
     }
-    let mut table = Vec::new();
-    // Writing to memory never fails.
-    drop(write_table(&names.all, &rows, &mut table));
-    Ok(table)
+    Ok(take(&names.all, rows))
+}
+
+/// Returns what is wrong with the outputs of a point, where columns are made of their fields.
+pub fn fault_of_outputs(columns: &[TableColumn], outputs: &[PointOutput]) -> Option<String> {
+    columns.iter().find_map(|TableColumn { output, shape }| {
+        let is_rows = match shape {
+            ColumnShape::One(_) => return None,
+            ColumnShape::Fields => false,
+            ColumnShape::Rows => true,
+        };
+        let fault = objects(&outputs[usize::from(*output)], is_rows).err()?;
+        Some(format!("output {output:02}: {fault}"))
+    })
 }
 
 /// The names of all columns, and of those that each rule makes.
@@ -202,28 +236,14 @@ fn parse<'a>(
                 let point = point_title(point.values());
                 TableFault::Json { output: *output, point, what }
             };
-            let contents = outputs[usize::from(*output)].contents.as_deref();
-            let contents = contents.ok_or_else(|| fault("it is no file".to_owned()))?;
-            let lines: Vec<&[u8]> = match is_rows {
-                true => contents.split(|byte| *byte == b'\n').collect(),
-                false => vec![contents],
-            };
-            let mut objects = Vec::new();
-            for (number, line) in (1..).zip(lines) {
-                if is_rows && line.trim_ascii().is_empty() {
-                    continue;
-                }
-                let place = |fault: &str| match is_rows {
-                    true => format!("line {number}: {fault}"),
-                    false => fault.to_owned(),
-                };
-                let fields = json::fields(line).map_err(|it| fault(place(&it.to_string())))?;
-                let mut object = ObjectFields::new();
-                for (name, value) in fields {
+            let found = objects(&outputs[usize::from(*output)], is_rows).map_err(fault)?;
+            let mut objects = Vec::with_capacity(found.len());
+            for fields in found {
+                let mut object = ObjectFields::with_capacity(fields.len());
+                for (name, text) in fields {
                     if seen.insert(name.clone()) {
                         all.names.push(name.to_string());
                     }
-                    let text = text(value).map_err(|it| fault(place(&it)))?;
                     object.extend(text.map(|text| (name, text)));
                 }
                 objects.push(object);
@@ -236,6 +256,32 @@ fn parse<'a>(
         }
     }
     Ok(parsed)
+}
+
+/// The names of fields and their texts, in order; `None` for null.
+type FieldTexts<'a> = Vec<(Cow<'a, str>, Option<Cow<'a, str>>)>;
+
+/// Reads the object that an output is, or one for each line. What is wrong with it is the error.
+fn objects(output: &PointOutput, is_rows: bool) -> Result<Vec<FieldTexts<'_>>, String> {
+    let contents = output.contents.as_deref().ok_or("it is no file")?;
+    let lines: Vec<&[u8]> = match is_rows {
+        true => contents.split(|byte| *byte == b'\n').collect(),
+        false => vec![contents],
+    };
+    let mut objects = Vec::new();
+    for (number, line) in (1..).zip(lines) {
+        if is_rows && line.trim_ascii().is_empty() {
+            continue;
+        }
+        let place = |fault: &str| match is_rows {
+            true => format!("line {number}: {fault}"),
+            false => fault.to_owned(),
+        };
+        let fields = json::fields(line).map_err(|it| place(&it.to_string()))?;
+        let field = |(name, value)| Ok((name, text(value).map_err(|it: String| place(&it))?));
+        objects.push(fields.into_iter().map(field).collect::<Result<_, String>>()?);
+    }
+    Ok(objects)
 }
 
 /// The text of a value: a string, or how it is spelled; `None` for null.

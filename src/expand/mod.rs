@@ -17,7 +17,10 @@ mod sheet;
 mod table;
 
 pub use factors::{ExclusionFault, FactorFault, MAX_POINTS, REPLICATE, product};
-pub use gather::{PointOutput, PointOutputs, TableFault, gather, needs_contents, point_title};
+pub use gather::{
+    PointOutput, PointOutputs, TableFault, TableRow, fault_of_outputs, gather, gather_rows,
+    needs_contents, point_title,
+};
 pub use lookalikes::Lookalike;
 
 pub use paths::{path_part, point_path};
@@ -25,11 +28,11 @@ pub use problem::{MAX_COLUMNS, MAX_PROBLEMS, SheetFault, SheetProblem};
 pub use rules::{
     ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, MAX_SWEEPS, NAMES, PRODUCT_FILES, ProductFault,
     REPLICATES, RuleProblem, SWEEP_FILES, Scope, ScopeId, Scopes, SweepFault, SweepRules,
-    column_problems, computed_points, factor_label, factor_problems, input_problem, is_sheet,
-    points, read_column, read_replicates, unread_problems,
+    all_points, column_problems, computed_points, factor_label, factor_problems, input_problem,
+    is_sheet, points, read_column, read_replicates, unread_problems,
 };
 pub use sheet::{MAX_SHEET, SheetFormat, read, read_levels, read_list, read_rows};
-pub use table::{MAX_CELL, STATUS, TableCell, write_table};
+pub use table::{CellValue, MAX_CELL, STATUS, TableCell, cell_values, write_table};
 
 #[cfg(test)]
 mod factor_tests;

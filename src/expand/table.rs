@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::value::RawValue;
 
+use super::gather::TableRow;
 use crate::task::points::separators;
 
 /// The greatest size of a result that stands in a table itself, in bytes, without its final newline.
@@ -78,6 +79,43 @@ pub fn write_table(
     Ok(())
 }
 
+/// The value of a cell in a table, of which all rows are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CellValue {
+    /// Nothing.
+    Null,
+    /// A number, as it is spelled.
+    Number(String),
+    /// A text, or a hash.
+    Text(String),
+}
+
+impl CellValue {
+    /// Its text; nothing has an empty one.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Null => "",
+            Self::Number(text) | Self::Text(text) => text,
+        }
+    }
+}
+
+/// Returns the values that [`write_table`] writes for these rows.
+pub fn cell_values(width: usize, rows: &[TableRow<'_>]) -> Vec<Vec<CellValue>> {
+    let mut types = vec![CellType::Number; width];
+    for (_, row) in rows {
+        for (of_column, cell) in types.iter_mut().zip(row) {
+            *of_column = cell.narrowest(*of_column);
+        }
+    }
+    let value = |(cell, of_column): (&TableCell<'_>, &CellType)| match cell.written(*of_column) {
+        None => CellValue::Null,
+        Some(text) if *of_column == CellType::Number => CellValue::Number(text.to_owned()),
+        Some(text) => CellValue::Text(text.to_owned()),
+    };
+    rows.iter().map(|(_, row)| row.iter().zip(&types).map(value).collect()).collect()
+}
+
 impl<'a> TableCell<'a> {
     /// The text of the cell, unless it is null, too long or not UTF-8.
     fn text(self) -> Option<&'a str> {
@@ -103,15 +141,20 @@ impl<'a> TableCell<'a> {
     }
 
     fn write(self, of_column: CellType, out: &mut impl Write) -> io::Result<()> {
-        let string = match (self, self.text()) {
-            (Self::Null, _) => return out.write_all(b"null"),
-            (_, Some(number)) if of_column == CellType::Number => {
-                return out.write_all(number.as_bytes());
-            }
-            (Self::Result { hash, .. }, _) if of_column == CellType::Hash => hash,
-            (_, text) => text.unwrap_or_default(),
-        };
-        Ok(serde_json::to_writer(out, string)?)
+        match self.written(of_column) {
+            None => out.write_all(b"null"),
+            Some(number) if of_column == CellType::Number => out.write_all(number.as_bytes()),
+            Some(text) => Ok(serde_json::to_writer(out, text)?),
+        }
+    }
+
+    /// The text that stands in a column of this type; `None` for null.
+    fn written(self, of_column: CellType) -> Option<&'a str> {
+        match (self, self.text()) {
+            (Self::Null, _) => None,
+            (Self::Result { hash, .. }, _) if of_column == CellType::Hash => Some(hash),
+            (_, text) => Some(text.unwrap_or_default()),
+        }
     }
 }
 

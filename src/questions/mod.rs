@@ -4,9 +4,11 @@
 //! - [`compare`]: where two evaluations differ. [`explain`]: why a call is missing.
 //! - [`bisect`]: the next commit to judge in a search for the first bad one.
 //! - [`collect`]: choosing and removing results that are not kept.
+//! - [`table`]: the table of a sweep as far as it is there.
 
 pub mod bisect;
 pub mod collect;
 pub mod compare;
 pub mod explain;
 pub mod history;
+pub mod table;

@@ -22,6 +22,7 @@ mod log;
 mod point;
 mod progress;
 mod quiet;
+mod table;
 mod tally;
 mod tree;
 
@@ -44,6 +45,7 @@ pub use self::json::Json;
 pub use self::log::{log, log_json};
 pub use self::progress::{Progress, TICK};
 pub use self::quiet::{Quiet, Silent, paths_of_point};
+pub use self::table::{TableFormat, sweep_table, table_comparison, table_counts};
 pub use self::tally::{Tally, Totals};
 pub use self::tree::TreePrinter;
 use crate::evaluate::{Evaluation, Event, Outcome, TreeValues};

@@ -14,6 +14,7 @@ use crate::manifest::DirectoryError;
 use crate::questions::bisect::BisectError;
 use crate::questions::collect::RepositoryError;
 use crate::questions::history::HistoryError;
+use crate::questions::table::{SweepChoiceError, SweepTableError};
 use crate::storage::StorageError;
 use crate::storage::maintenance::verify::VerifyError;
 use crate::words::counted;
@@ -220,6 +221,15 @@ pub enum Error {
     /// Threads or signals are not to be had.
     #[error("cannot start threads or watch signals")]
     Begin(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// No sweep is chosen.
+    #[error(transparent)]
+    Sweep(#[from] SweepChoiceError),
+    /// The table of a sweep could not be read.
+    #[error(transparent)]
+    Table(#[from] SweepTableError),
+    /// More versions were named than can be compared.
+    #[error("{0} versions are given, and two can be compared")]
+    Versions(usize),
     /// Standard output could not be written.
     #[error("cannot write the standard output")]
     Output(#[source] io::Error),
@@ -245,6 +255,7 @@ impl Error {
             Self::Interrupted(signal) => Exit::Interrupted(*signal),
             Self::Edit(error) if error.is_of_system() => Exit::Storage,
             Self::Tree(error) if error.is_storage() => Exit::Storage,
+            Self::Table(SweepTableError::Columns(_)) => Exit::Malformed,
             Self::Evaluate(EvaluateError::Output(error)) if !error.is_storage() => Exit::Failed,
             Self::Load(_)
             | Self::History(_)
@@ -273,6 +284,8 @@ impl Error {
             | Self::ReadPoints { .. }
             | Self::Points { .. }
             | Self::NoPoints(_)
+            | Self::Sweep(_)
+            | Self::Versions(_)
             | Self::NoInput { .. }
             | Self::RevisionOrPath { .. }
             | Self::Commits(_)
@@ -283,6 +296,7 @@ impl Error {
             | Self::NoCall(_)
             | Self::Picture(_) => Exit::Malformed,
             Self::Storage(_)
+            | Self::Table(SweepTableError::Read(_))
             | Self::Repository(RepositoryError::Storage(_))
             | Self::Evaluate(_)
             | Self::Verify(VerifyError::Storage(_))
@@ -342,6 +356,8 @@ impl Error {
             Self::RangedTwice(_) => {
                 Some("give it once: --each has all values of an input, --points one a row".to_owned())
             }
+            Self::Sweep(error) => Some(error.hint()),
+            Self::Table(SweepTableError::Columns(fault)) => Some(fault.hint().to_owned()),
             Self::Product(faults) => faults.first().map(ProductFault::hint),
             Self::Points { problems, .. } => problems.first()?.fault.hint().map(str::to_owned),
             Self::NoPoints(_) => Some("write the names of inputs, and a row for each point".to_owned()),

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use super::{Error, Given, RunOptions, Session};
-use crate::evaluate::{Evaluation, Evaluator};
+use crate::evaluate::{EvaluateError, Evaluation, Evaluator};
 use crate::storage::{Storage, Unrecorded};
 use crate::task::workflow::Task;
 
@@ -19,12 +19,44 @@ pub fn look_up(
     given: &Given,
     unrecorded: Unrecorded,
 ) -> Result<Evaluation, Error> {
-    let Given { storage, inputs, repositories } = given;
+    let evaluation = inspect(dir, given, unrecorded)?.prepare(task, &given.inputs, true)?;
+    evaluator(&evaluation).evaluate(NonZeroUsize::MIN)?;
+    Ok(evaluation)
+}
+
+/// Looks for the results of two versions of a task, the older one first. That one has the inputs of the same names that
+/// the newer one is given. An output that cannot be derived is no error. `titles` names both for errors.
+///
+/// # Errors
+///
+/// Fails if an input or the storage cannot be read, or if the older version has an input that the newer one lacks.
+pub fn look_up_versions(
+    dir: &Path,
+    ([older, newer], titles): ([Task; 2], [&str; 2]),
+    given: &Given,
+    unrecorded: Unrecorded,
+) -> Result<[Evaluation; 2], Error> {
+    let session = inspect(dir, given, unrecorded)?;
+    let newer = session.prepare(newer, &given.inputs, true)?;
+    let older = session.prepare_like(older, &newer, titles)?;
+    for evaluation in [&older, &newer] {
+        match evaluator(evaluation).evaluate(NonZeroUsize::MIN) {
+            Ok(()) | Err(EvaluateError::Output(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok([older, newer])
+}
+
+/// A session in which nothing is computed.
+fn inspect(dir: &Path, given: &Given, unrecorded: Unrecorded) -> Result<Session, Error> {
+    let Given { storage, repositories, .. } = given;
     Storage::existing(storage)?;
     let options = RunOptions { unrecorded, ..RunOptions::default() };
-    let session = Session::inspect(dir, storage, &options)?.reading(dir, repositories);
-    let evaluation = session.prepare(task, inputs, true)?;
-    let evaluator = Evaluator { evaluation: &evaluation, execution: None, observe: &|_| {} };
-    evaluator.evaluate(NonZeroUsize::MIN)?;
-    Ok(evaluation)
+    Ok(Session::inspect(dir, storage, &options)?.reading(dir, repositories))
+}
+
+/// An evaluator that only looks.
+fn evaluator(evaluation: &Evaluation) -> Evaluator<'_> {
+    Evaluator { evaluation, execution: None, observe: &|_| {} }
 }

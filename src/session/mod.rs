@@ -34,7 +34,7 @@ use self::inputs::{bind_like, fill_in, given_to, own_files, texts};
 use self::interrupt::Interrupts;
 pub use self::interrupt::Stop;
 pub use self::job::{FinishedJob, Kept, find_job};
-pub use self::look_up::look_up;
+pub use self::look_up::{look_up, look_up_versions};
 pub use self::points::{FinishedJobs, find_jobs, for_each, read_points};
 use crate::cache::Cache;
 use crate::evaluate::{

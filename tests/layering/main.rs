@@ -32,7 +32,13 @@ const LAYERS: [&[&str]; 12] = [
     &["git", "manifest", "task::expression"],
     &["load", "plan", "storage", "executor"],
     &["evaluate", "questions::history", "doctor", "edit"],
-    &["questions::bisect", "questions::collect", "questions::compare", "questions::explain"],
+    &[
+        "questions::bisect",
+        "questions::collect",
+        "questions::compare",
+        "questions::explain",
+        "questions::table",
+    ],
     &["report", "export", "questions"],
     &["session"],
     &["cli"],
@@ -81,7 +87,10 @@ const OWNERS: [(&str, &[&str]); 25] = [
             "questions/",
         ],
     ),
-    ("rustix", &["cache/", "edit/", "manifest/", "load/", "storage/", "executor/", "doctor/"]),
+    (
+        "rustix",
+        &["cache/", "edit/", "manifest/", "load/", "storage/", "executor/", "doctor/", "report/"],
+    ),
     ("seccompiler", &["executor/sandbox/filter.rs"]),
     ("serde", &[""]),
     (

@@ -50,6 +50,7 @@ mod show;
 mod storages;
 mod sweep_telling;
 mod sweeps;
+mod table_command;
 mod tables;
 mod task_cache;
 mod text;

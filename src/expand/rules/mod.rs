@@ -70,6 +70,12 @@ pub fn computed_points(
     excluding(rules, vec![computed])
 }
 
+/// Returns the points that rules make, or these computed points, with those that are excluded; none if there are faults.
+pub fn all_points(rules: &Product, computed: Option<SweepPoints>) -> SweepPoints {
+    let factors = rules.factors.iter().map(|factor| factor.points.clone());
+    product(computed.into_iter().chain(factors).collect(), rules.replicates).unwrap_or_default()
+}
+
 /// The product of factors without what is excluded, and the rows of the exclusion that match nothing.
 fn excluding(
     rules: &Product,

@@ -81,6 +81,8 @@ pub struct Holder {
     pub host: String,
     /// The number of its process there.
     pub process: u32,
+    /// When the run began, in nanoseconds since 1970, if its name says so.
+    pub began: Option<i64>,
     /// Whether it is this run.
     pub own: bool,
 }
@@ -93,7 +95,8 @@ impl fmt::Display for Holder {
 
 impl Holder {
     pub(in crate::storage) fn new(name: &RunName, own: bool) -> Self {
-        Self { host: name.host.clone(), process: name.process, own }
+        let began = i64::from_str_radix(&name.time, 16).ok();
+        Self { host: name.host.clone(), process: name.process, began, own }
     }
 }
 

@@ -1,0 +1,152 @@
+//! `ce table`: the rows of a sweep that are there, and what became of the others.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::Tool;
+use super::given::PathArgs;
+use super::options::{Dirty, Strict, TaskDir, task_dir};
+use super::points::{PointArgs, ranged};
+use crate::exit::Exit;
+use crate::questions::table::{SweepTable, TableComparison, choose_sweep};
+use crate::report::{self, TableFormat, say};
+use crate::session::{Error, look_up, look_up_versions};
+use crate::task::sweep::Factor;
+use crate::task::workflow::Task;
+
+/// Show the table of a sweep as far as it is there, and what became of the other points
+///
+/// Nothing is computed, and nothing is written. A row has the columns of the table, its status, and
+/// where, when and how long the call ran that made its output. With --each or --points, the points are
+/// those of the task's own inputs. With two --at, the values of two versions stand side by side.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_CODES)]
+pub struct ShowTable {
+    /// The sweep: its label, its directory, or the computation of its body; needed if the task has
+    /// several
+    #[arg(long, value_name = "NAME")]
+    sweep: Option<String>,
+
+    /// Print CSV, with a header
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+
+    /// Print a JSON object for each row
+    #[arg(long)]
+    json: bool,
+
+    /// With two versions, print all rows, also those that did not change
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    dirty: Dirty,
+
+    #[command(flatten)]
+    strict: Strict,
+
+    /// The directory that holds the task, or one within it
+    #[arg(long, value_name = "DIR", default_value = ".", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
+    task: PathBuf,
+
+    /// Take the task as it was at a commit, from the repository's objects; with a second one, compare the
+    /// older version with the newer one
+    #[arg(long, value_name = "REV")]
+    at: Vec<String>,
+
+    #[command(flatten)]
+    points: PointArgs,
+
+    #[command(flatten)]
+    typed: PathArgs,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 all rows are there, 2 the arguments or the task are wrong, 3 a row is not there, or \
+points are not known, 5 the storage could not be read.";
+
+impl Tool for ShowTable {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let factors = self.points.factors("ce")?;
+        let task = match &self.at[..] {
+            [older, newer] => return self.compare([older, newer], factors, out),
+            [at] => self.load(Some(at), factors)?,
+            [] => self.load(None, factors)?,
+            more => return Err(Error::Versions(more.len())),
+        };
+        let name = self.sweep.as_deref();
+        choose_sweep(&task, name)?;
+        let dir = TaskDir { task: self.task.clone(), at: None };
+        let given = self.typed.resolve(&task, &dir.config()?)?;
+        let evaluation = look_up(&self.task, task, &given, self.strict.unrecorded())?;
+        // Binding texts of inputs may make nodes one.
+        let table = SweepTable::read(&evaluation, choose_sweep(&evaluation.task, name)?)?;
+        report::sweep_table(&table, self.format(), out).map_err(Error::Output)?;
+        self.say_unknown(&[&table]);
+        if self.format() == TableFormat::Text {
+            say("ce", &report::table_counts(&table));
+        }
+        Ok(if table.is_complete() { Exit::Done } else { Exit::Missing })
+    }
+}
+
+impl ShowTable {
+    const fn format(&self) -> TableFormat {
+        match (self.csv, self.json) {
+            (true, _) => TableFormat::Csv,
+            (_, true) => TableFormat::Json,
+            _ => TableFormat::Text,
+        }
+    }
+
+    /// Loads a version of the task, which is evaluated for each point of factors if there are some.
+    fn load(&self, at: Option<&String>, factors: Vec<Factor>) -> Result<Task, Error> {
+        let dir = TaskDir { task: self.task.clone(), at: at.cloned() };
+        let task = dir.load("ce", self.dirty.uncommitted())?;
+        Ok(ranged(task, factors, &self.typed)?.0)
+    }
+
+    /// Prints the tables of two versions.
+    fn compare(
+        &self,
+        titles: [&String; 2],
+        factors: Vec<Factor>,
+        out: &mut dyn Write,
+    ) -> Result<Exit, Error> {
+        let older = self.load(Some(titles[0]), factors.clone())?;
+        let tasks = [older, self.load(Some(titles[1]), factors)?];
+        let choose = |task: &Task| choose_sweep(task, self.sweep.as_deref());
+        tasks.iter().try_for_each(|task| choose(task).map(drop))?;
+        let titles = titles.map(String::as_str);
+        let dir = TaskDir { task: self.task.clone(), at: None };
+        let given = self.typed.resolve(&tasks[1], &dir.config()?)?;
+        let sides =
+            look_up_versions(&self.task, (tasks, titles), &given, self.strict.unrecorded())?;
+        let older = SweepTable::read(&sides[0], choose(&sides[0].task)?)?;
+        let newer = SweepTable::read(&sides[1], choose(&sides[1].task)?)?;
+        let comparison = TableComparison::new(&older, &newer);
+        report::table_comparison(&comparison, titles, (self.all, self.format()), out)
+            .map_err(Error::Output)?;
+        self.say_unknown(&[&older, &newer]);
+        if self.format() == TableFormat::Text {
+            let changed = comparison.rows.iter().filter(|row| row.is_changed()).count();
+            for (title, table) in titles.into_iter().zip([&older, &newer]) {
+                say("ce", &format_args!("{title}: {}", report::table_counts(table)));
+            }
+            let rows = comparison.rows.len();
+            say("ce", &format_args!("{changed} of {rows} rows changed"));
+        }
+        let is_complete = older.is_complete() && newer.is_complete();
+        Ok(if is_complete { Exit::Done } else { Exit::Missing })
+    }
+
+    /// Says that there may be more rows.
+    fn say_unknown(&self, tables: &[&SweepTable]) {
+        if tables.iter().any(|table| table.has_unknown_points) {
+            let why = "the call that computes them is missing";
+            say("ce", &format_args!("points of the sweep are not known: {why}"));
+        }
+    }
+}

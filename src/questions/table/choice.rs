@@ -1,0 +1,127 @@
+//! Choosing one of the sweeps of a task by its name.
+
+use crate::evaluate::Evaluation;
+use crate::plan::{CallId, Operation, PlannedSweep};
+use crate::task::name::nearest;
+use crate::task::workflow::{Node, NodeId, SweepId, Task};
+
+/// A sweep of a task: its rules and its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SweepChoice {
+    sweep: SweepId,
+    body: NodeId,
+}
+
+/// Why no sweep is chosen.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SweepChoiceError {
+    /// There is none.
+    #[error("the task {0} has no sweep")]
+    None(String),
+    /// Several could be meant; their names.
+    #[error("the task has several sweeps: {}", .0.join(", "))]
+    Several(Vec<String>),
+    /// None has this name.
+    #[error("the task has no sweep {name}, but {}", known.join(", "))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The most similar name.
+        nearest: Option<String>,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+}
+
+impl SweepChoiceError {
+    /// A hint for the user.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::None(_) => "give --each or --points to see the jobs of these points".to_owned(),
+            Self::Several(_) => "choose one with --sweep, by its label or its directory".to_owned(),
+            Self::Unknown { nearest: Some(name), .. } => format!("did you mean {name}?"),
+            Self::Unknown { nearest: None, .. } => "give its label or its directory".to_owned(),
+        }
+    }
+}
+
+/// Chooses the sweep of a task with this label, directory, or computation of its body; without a name, the only one. The
+/// one over the task's own inputs comes first.
+///
+/// # Errors
+///
+/// Fails if there is none, or more than one.
+pub fn choose_sweep(task: &Task, name: Option<&str>) -> Result<SweepChoice, SweepChoiceError> {
+    let mut sweeps: Vec<SweepChoice> = Vec::new();
+    for (_, node) in task.workflow.nodes() {
+        if let Node::Sweep { sweep, inputs, .. } = node {
+            let choice = SweepChoice { sweep: *sweep, body: inputs[0].node };
+            if !sweeps.contains(&choice) {
+                sweeps.push(choice);
+            }
+        }
+    }
+    let over_inputs = sweeps.iter().find(|it| !task.sweeps[it.sweep.index()].has_table).copied();
+    let Some(name) = name else {
+        return match (over_inputs, &sweeps[..]) {
+            (Some(jobs), _) => Ok(jobs),
+            (None, [only]) => Ok(*only),
+            (None, []) => Err(SweepChoiceError::None(task.name.to_string())),
+            (None, several) => Err(SweepChoiceError::Several(titles(task, several))),
+        };
+    };
+    sweeps.retain(|it| Some(*it) != over_inputs);
+    let directory = name.trim_end_matches('/');
+    let found: Vec<SweepChoice> = sweeps
+        .iter()
+        .filter(|it| it.names(task).iter().any(|known| known == name || known == directory))
+        .copied()
+        .collect();
+    match &found[..] {
+        [only] => Ok(*only),
+        [] if sweeps.is_empty() => Err(SweepChoiceError::None(task.name.to_string())),
+        [] => {
+            let all: Vec<String> = sweeps.iter().flat_map(|it| it.names(task)).collect();
+            let (nearest, known) = (nearest(name, &all), titles(task, &sweeps));
+            Err(SweepChoiceError::Unknown { name: name.to_owned(), nearest, known })
+        }
+        several => Err(SweepChoiceError::Several(titles(task, several))),
+    }
+}
+
+fn titles(task: &Task, sweeps: &[SweepChoice]) -> Vec<String> {
+    sweeps.iter().map(|it| it.names(task).join(" = ")).collect()
+}
+
+impl SweepChoice {
+    /// Its label, its directory, and the computation of its body.
+    fn names(self, task: &Task) -> Vec<String> {
+        let rules = &task.sweeps[self.sweep.index()];
+        let body = match &task.workflow[self.body] {
+            Node::Computation { computation, .. } => {
+                task.computations[computation.index()].name.to_string()
+            }
+            _ => String::new(),
+        };
+        let place = rules.place.display().to_string();
+        let names = [rules.label.to_string(), place, body];
+        names.into_iter().filter(|name| !name.is_empty()).collect()
+    }
+
+    /// The calls that gather it, one for each point of the sweeps around it that it depends on.
+    pub(super) fn planned(
+        self,
+        evaluation: &Evaluation,
+    ) -> impl Iterator<Item = (CallId, &PlannedSweep)> {
+        evaluation.plan.calls().filter_map(move |(call, planned)| {
+            let Operation::Sweep(id) = planned.operation else { return None };
+            let sweep = evaluation.plan.sweep(id);
+            (sweep.sweep == self.sweep && sweep.body == self.body).then_some((call, sweep))
+        })
+    }
+
+    /// Whether it may be planned more often than it is: the points of a sweep around it are not known.
+    pub(super) fn is_unplanned(self, evaluation: &Evaluation) -> bool {
+        evaluation.plan.grows() && self.planned(evaluation).next().is_none()
+    }
+}

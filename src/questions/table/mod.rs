@@ -1,0 +1,269 @@
+//! The table of a sweep as far as its points are there, and what became of the others.
+//!
+//! A row is made from an evaluation that only looked: nothing is computed, and nothing is written.
+
+mod choice;
+mod compare;
+mod status;
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
+pub use self::choice::{SweepChoice, SweepChoiceError, choose_sweep};
+pub use self::compare::{ComparedRow, ComparedSide, TableComparison};
+pub use self::status::RowStatus;
+use crate::evaluate::{CallError, Evaluation};
+use crate::expand::{
+    self, CellValue, PointOutputs, SheetFormat, TableFault, fault_of_outputs, gather_rows,
+};
+use crate::plan::{CallId, PlannedSweep, Source, SweepRows};
+use crate::questions::history::TakenOver;
+use crate::storage::{Entry, Read, Record};
+use crate::task::points::{SweepPoint, SweepPoints};
+use crate::task::sweep::{ColumnShape, Sweep, TableColumn};
+
+/// The table of a sweep, as far as it is there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SweepTable {
+    /// The names of the columns, as far as they are known.
+    pub names: Vec<String>,
+    /// The names of those columns that tell points apart.
+    pub keys: Vec<String>,
+    /// The rows, in the order of the points. One that is not there has values for its point only.
+    pub rows: Vec<SweepRow>,
+    /// Whether there are points that are not known, since they are computed by a call that is missing.
+    pub has_unknown_points: bool,
+}
+
+/// A row of a [`SweepTable`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct SweepRow {
+    /// A value for each column.
+    pub cells: Vec<CellValue>,
+    /// What became of its point.
+    pub status: RowStatus,
+    /// The execution that made its first output, if one did.
+    pub origin: Option<RowOrigin>,
+}
+
+/// The execution that made a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowOrigin {
+    /// Its host, if that is still recorded.
+    pub host: Option<String>,
+    /// Its end; or the time at which outputs were adopted.
+    pub at: Timestamp,
+    /// How long it took, unless the outputs were adopted.
+    pub seconds: Option<f64>,
+}
+
+/// Why there is no table.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepTableError {
+    /// The columns are wrong.
+    #[error(transparent)]
+    Columns(#[from] TableFault),
+    /// A file cannot be read.
+    #[error(transparent)]
+    Read(#[from] CallError),
+}
+
+/// A point, what became of it, and its outputs.
+type ReadPoint = (RowStatus, PointOutputs, Option<RowOrigin>);
+
+impl SweepTable {
+    /// Reads the table of a sweep, from an evaluation that has ended. A sweep within another one has the rows of all
+    /// points of that.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an output cannot be read, or two columns have one name.
+    pub fn read(evaluation: &Evaluation, choice: SweepChoice) -> Result<Self, SweepTableError> {
+        let mut table = Self::default();
+        for (call, sweep) in choice.planned(evaluation) {
+            let outer = sweep.outer.iter().map(|(name, text)| {
+                (evaluation.task.bound[name.index()].to_string(), text.to_string())
+            });
+            let outer: Vec<(String, String)> = outer.collect();
+            let (names, keys, rows) = match sweep.rows() {
+                Some(rows) => read_sweep(evaluation, (call, sweep), rows)?,
+                None => {
+                    table.has_unknown_points = true;
+                    continue;
+                }
+            };
+            let outer_names = || outer.iter().map(|(name, _)| name.clone());
+            table.add_names(outer_names().chain(names.iter().cloned()));
+            for key in outer_names().chain(keys) {
+                if !table.keys.contains(&key) {
+                    table.keys.push(key);
+                }
+            }
+            let places: HashMap<&String, usize> = table.names.iter().zip(0..).collect();
+            for row in rows {
+                let mut cells = vec![CellValue::Null; table.names.len()];
+                for (name, text) in &outer {
+                    cells[places[name]] = CellValue::Text(text.clone());
+                }
+                for (name, cell) in names.iter().zip(row.cells) {
+                    cells[places[name]] = cell;
+                }
+                table.rows.push(SweepRow { cells, ..row });
+            }
+        }
+        table.has_unknown_points |= choice.is_unplanned(evaluation);
+        let width = table.names.len();
+        table.rows.iter_mut().for_each(|row| row.cells.resize(width, CellValue::Null));
+        Ok(table)
+    }
+
+    /// Whether all rows are there.
+    pub fn is_complete(&self) -> bool {
+        let is_there = |row: &SweepRow| matches!(row.status, RowStatus::Ok | RowStatus::Excluded);
+        !self.has_unknown_points && self.rows.iter().all(is_there)
+    }
+
+    fn add_names(&mut self, names: impl Iterator<Item = String>) {
+        for name in names {
+            if !self.names.contains(&name) {
+                self.names.push(name);
+            }
+        }
+    }
+}
+
+/// The names of the columns, those of its points, and its rows, excluded ones among them.
+type ReadSweep = (Vec<String>, Vec<String>, Vec<SweepRow>);
+
+fn read_sweep(
+    evaluation: &Evaluation,
+    (call, sweep): (CallId, &PlannedSweep),
+    rows: &SweepRows,
+) -> Result<ReadSweep, SweepTableError> {
+    let rules = &evaluation.task.sweeps[sweep.sweep.index()];
+    let columns = columns(evaluation, sweep, rules, &rows.points);
+    let read = |number| read_point(evaluation, &columns, rows.row(number));
+    let read: Vec<ReadPoint> =
+        (0..rows.points.len()).into_par_iter().map(read).collect::<Result<_, _>>()?;
+    let mut points = Vec::with_capacity(read.len());
+    let mut outputs = Vec::with_capacity(read.len());
+    for (status, outputs_of_point, origin) in read {
+        points.push((status, origin));
+        outputs.push(outputs_of_point);
+    }
+    let (names, mut found) =
+        gather_rows(&rows.points, &outputs, &columns, false, |names, rows| {
+            let values = expand::cell_values(names.len(), &rows);
+            let numbers: Vec<usize> = rows.into_iter().map(|(number, _)| number).collect();
+            (names.to_vec(), numbers.into_iter().zip(values).collect::<Vec<_>>())
+        })?;
+    let keys = rows.points.names().to_vec();
+    let mut table = Vec::with_capacity(found.len());
+    let all = all_points(evaluation, call, rules);
+    let mut found = found.drain(..).peekable();
+    let mut included = rows.points.iter().enumerate().peekable();
+    let mut next_rows = |number: usize, table: &mut Vec<SweepRow>| {
+        while let Some((_, cells)) = found.next_if(|(of_point, _)| *of_point == number) {
+            let (status, origin) = points[number].clone();
+            table.push(SweepRow { cells, status, origin });
+        }
+    };
+    for point in all.iter().flat_map(SweepPoints::iter) {
+        match included.next_if(|(_, next)| same(*next, point)) {
+            Some((number, _)) => next_rows(number, &mut table),
+            None => {
+                let texts = point.values().map(|(_, text)| CellValue::Text(text.to_string()));
+                let mut cells: Vec<CellValue> = texts.collect();
+                cells.resize(names.len(), CellValue::Null);
+                table.push(SweepRow { cells, status: RowStatus::Excluded, origin: None });
+            }
+        }
+    }
+    included.for_each(|(number, _)| next_rows(number, &mut table));
+    Ok((names, keys, table))
+}
+
+/// Whether two points, which may be of different sets, have the same texts.
+fn same(one: SweepPoint<'_>, other: SweepPoint<'_>) -> bool {
+    one.values().map(|(_, text)| text).eq(other.values().map(|(_, text)| text))
+}
+
+/// All points of a sweep that leaves out some.
+fn all_points(evaluation: &Evaluation, call: CallId, rules: &Sweep) -> Option<SweepPoints> {
+    rules.product.exclude.as_ref()?;
+    let computed = match &evaluation.plan.call(call).inputs[..] {
+        [] => None,
+        [sheet, ..] => {
+            let contents = evaluation.contents(*sheet).ok()??;
+            Some(expand::read(SheetFormat::of(&contents), &contents).ok()?)
+        }
+    };
+    Some(expand::all_points(&rules.product, computed))
+}
+
+/// The columns of a table. Jobs that are points have one for each output.
+fn columns(
+    evaluation: &Evaluation,
+    sweep: &PlannedSweep,
+    rules: &Sweep,
+    points: &SweepPoints,
+) -> Vec<TableColumn> {
+    if rules.has_table {
+        return rules.columns.clone();
+    }
+    let mut names = points.names().to_vec();
+    let mut columns = Vec::new();
+    for (output, name) in (0..).zip(evaluation.body_outputs(sweep)) {
+        let name =
+            if names.contains(&name) { format!("{name} (output {output:02})") } else { name };
+        names.push(name.clone());
+        columns.push(TableColumn { output, shape: ColumnShape::One(name.into()) });
+    }
+    columns
+}
+
+/// Reads a point: its outputs if they are there, or else what became of it.
+fn read_point(
+    evaluation: &Evaluation,
+    columns: &[TableColumn],
+    sources: &[Source],
+) -> Result<ReadPoint, CallError> {
+    if let Err(error) = evaluation.derive(sources.iter().copied(), false) {
+        return Ok((RowStatus::Failed { reason: error.to_string(), log: None }, None, None));
+    }
+    // A table that could be made is not there.
+    let is_there = |source: &Source| match evaluation.plan.origin(*source) {
+        Source::Output { .. } => evaluation.is_there(*source),
+        _ => true,
+    };
+    let outputs = match sources.iter().all(is_there) {
+        true => evaluation.point_outputs(columns, sources)?,
+        false => None,
+    };
+    let Some(outputs) = outputs else {
+        return Ok((RowStatus::of(evaluation, sources), None, None));
+    };
+    let origin = sources.first().and_then(|source| origin(evaluation, *source));
+    Ok(match fault_of_outputs(columns, &outputs) {
+        None => (RowStatus::Ok, Some(outputs), origin),
+        Some(reason) => (RowStatus::Failed { reason, log: None }, None, origin),
+    })
+}
+
+/// Finds the execution that made a value.
+fn origin(evaluation: &Evaluation, source: Source) -> Option<RowOrigin> {
+    let Source::Output { call, .. } = evaluation.plan.origin(source) else { return None };
+    let storage = &evaluation.storage;
+    let entry = Entry::Call(evaluation.outcome(call)?.outputs()?.name.clone());
+    let Ok(Read::Record(Record::Call(record))) = storage.records().read_entry(&entry) else {
+        return None;
+    };
+    let host = match TakenOver::of(storage, &record) {
+        Some(taken_over) => taken_over.host,
+        None => Some(record.recorded.host.clone()),
+    };
+    let at = record.execution().map_or(record.recorded.at, |execution| execution.end);
+    Some(RowOrigin { host, at, seconds: record.seconds() })
+}

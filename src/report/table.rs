@@ -1,0 +1,303 @@
+//! The table of a sweep as far as it is there: in columns, as CSV, or as JSON.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::columns::{fitted, terminal_width};
+use super::harmless;
+use crate::expand::CellValue;
+use crate::questions::table::{
+    ComparedRow, ComparedSide, RowOrigin, RowStatus, SweepRow, SweepTable, TableComparison,
+};
+use crate::storage::Holder;
+use crate::words::counted;
+
+/// How a table is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableFormat {
+    /// In columns, for humans.
+    Text,
+    /// As RFC 4180 has it, with a header.
+    Csv,
+    /// An object for each row.
+    Json,
+}
+
+/// The columns that say what became of a point, in this order.
+const STATE: [&str; 6] = ["status", "host", "time", "seconds", "reason", "log"];
+
+/// Prints the rows of a table.
+///
+/// # Errors
+///
+/// Fails if the output cannot be written.
+pub fn sweep_table(table: &SweepTable, format: TableFormat, out: &mut dyn Write) -> io::Result<()> {
+    if format == TableFormat::Json {
+        return table.rows.iter().try_for_each(|row| json(&JsonRow::new(&table.names, row), out));
+    }
+    let header = table.names.iter().cloned().chain(STATE.map(str::to_owned)).collect();
+    let rows = table.rows.iter().map(|row| {
+        let cells = row.cells.iter().map(|cell| cell.text().to_owned());
+        cells.chain(state(row)).collect()
+    });
+    let lines: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
+    let is_number =
+        |at: usize| table.rows.iter().all(|row| !matches!(row.cells[at], CellValue::Text(_)));
+    let of_state = STATE.iter().map(|name| *name == "seconds");
+    let numbers: Vec<bool> = (0..table.names.len()).map(is_number).chain(of_state).collect();
+    print(format, &lines, (&numbers, table.names.len() + 1), out)
+}
+
+/// How many points there are of each status: `3 rows: 2 ok, 1 missing`.
+pub fn table_counts(table: &SweepTable) -> String {
+    let mut counts: BTreeMap<usize, (&str, usize)> = BTreeMap::new();
+    for row in &table.rows {
+        let (rank, word) = (rank(&row.status), row.status.word());
+        counts.entry(rank).or_insert((word, 0)).1 += 1;
+    }
+    let mut text = counted(table.rows.len(), "row");
+    for (at, (word, count)) in counts.into_values().enumerate() {
+        let _written = write!(text, "{} {count} {word}", if at == 0 { ":" } else { "," });
+    }
+    text
+}
+
+/// The place of a status among all.
+const fn rank(status: &RowStatus) -> usize {
+    match status {
+        RowStatus::Ok => 0,
+        RowStatus::Running(_) => 1,
+        RowStatus::Failed { .. } => 2,
+        RowStatus::Missing => 3,
+        RowStatus::Waiting => 4,
+        RowStatus::Excluded => 5,
+    }
+}
+
+/// The texts of the columns [`STATE`].
+fn state(row: &SweepRow) -> [String; 6] {
+    let origin = row.origin.as_ref();
+    let host = origin.and_then(|it| it.host.clone()).unwrap_or_default();
+    let time = origin.map(|it| format!("{:.0}", it.at)).unwrap_or_default();
+    let seconds = origin.and_then(|it| it.seconds).map(|it| format!("{it:.3}"));
+    let (reason, log) = match &row.status {
+        RowStatus::Failed { reason, log } => (reason.clone(), log.clone().unwrap_or_default()),
+        RowStatus::Running(holder) => (running(holder), String::new()),
+        _ => Default::default(),
+    };
+    [row.status.word().to_owned(), host, time, seconds.unwrap_or_default(), reason, log]
+}
+
+fn running(holder: &Holder) -> String {
+    let began = began(holder).map(|it| format!(", which began at {it:.0}")).unwrap_or_default();
+    format!("by {holder}{began}")
+}
+
+fn began(holder: &Holder) -> Option<Timestamp> {
+    Timestamp::from_nanosecond(holder.began?.into()).ok()
+}
+
+/// Prints two tables side by side: the rows that changed, or all.
+///
+/// # Errors
+///
+/// Fails if the output cannot be written.
+pub fn table_comparison(
+    comparison: &TableComparison,
+    titles: [&str; 2],
+    (all, format): (bool, TableFormat),
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let TableComparison { keys, outputs, rows } = comparison;
+    let rows = rows.iter().filter(|row| all || row.is_changed());
+    if format == TableFormat::Json {
+        let mut rows = rows;
+        return rows.try_for_each(|row| json(&JsonComparison::new(comparison, row), out));
+    }
+    let mut header = keys.clone();
+    for name in outputs.iter().map(String::as_str).chain(["status"]) {
+        header.extend(titles.map(|title| format!("{name}@{title}")));
+    }
+    header.push("changed".to_owned());
+    let mut lines = vec![header];
+    for row in rows {
+        let mut line: Vec<String> = row.point.iter().map(|cell| cell.text().to_owned()).collect();
+        for at in 0..outputs.len() {
+            line.extend(
+                row.sides.each_ref().map(|side| {
+                    side.as_ref().map_or("", |side| side.outputs[at].text()).to_owned()
+                }),
+            );
+        }
+        line.extend(
+            row.sides
+                .each_ref()
+                .map(|side| side.as_ref().map_or("-", |side| side.status.word()).to_owned()),
+        );
+        line.push(changed(comparison, row).join(","));
+        lines.push(line);
+    }
+    let is_number = |at: usize| {
+        let texts = lines.iter().skip(1).map(|line| line[at].as_str());
+        texts.filter(|text| !text.is_empty()).all(|text| text.parse::<f64>().is_ok())
+    };
+    let numbers: Vec<bool> = (0..lines[0].len()).map(is_number).collect();
+    print(format, &lines, (&numbers, usize::MAX), out)
+}
+
+/// The names of the outputs that differ; `status` if nothing else does.
+fn changed<'a>(comparison: &'a TableComparison, row: &ComparedRow) -> Vec<&'a str> {
+    let outputs = comparison.outputs.iter().enumerate();
+    let changed: Vec<&str> =
+        outputs.filter(|(at, _)| row.differs(*at)).map(|(_, name)| name.as_str()).collect();
+    if changed.is_empty() && row.is_changed() { vec!["status"] } else { changed }
+}
+
+/// Prints lines, the first of which is the header. In columns, those from a number on are left out if they are empty.
+fn print(
+    format: TableFormat,
+    lines: &[Vec<String>],
+    (numbers, optional): (&[bool], usize),
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if format == TableFormat::Csv {
+        return lines.iter().try_for_each(|line| {
+            let values: Vec<String> = line.iter().map(|text| csv(text)).collect();
+            writeln!(out, "{}", values.join(","))
+        });
+    }
+    let is_used = |at: usize| at < optional || lines[1..].iter().any(|line| !line[at].is_empty());
+    let used: Vec<usize> = (0..numbers.len()).filter(|at| is_used(*at)).collect();
+    let shown = |line: &Vec<String>| -> Vec<String> {
+        used.iter().map(|at| harmless(&line[*at]).replace('\t', " ")).collect()
+    };
+    let shown: Vec<Vec<String>> = lines.iter().map(shown).collect();
+    let numbers: Vec<bool> = used.iter().map(|at| numbers[*at]).collect();
+    if shown.len() == 1 {
+        // A header without rows tells nothing.
+        return Ok(());
+    }
+    fitted(&shown, &numbers, terminal_width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// A value of a line of CSV.
+fn csv(text: &str) -> String {
+    match text.contains(['"', ',', '\n', '\r']) || text.starts_with([' ', '\u{feff}']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+fn json(row: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, row)?;
+    out.write_all(b"\n")
+}
+
+#[derive(Serialize)]
+struct JsonRow<'a> {
+    row: JsonCells<'a>,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder: Option<JsonHolder<'a>>,
+    host: Option<&'a str>,
+    time: Option<Timestamp>,
+    seconds: Option<f64>,
+}
+
+/// The run that executes a call.
+#[derive(Serialize)]
+struct JsonHolder<'a> {
+    host: &'a str,
+    process: u32,
+    began: Option<Timestamp>,
+}
+
+impl<'a> JsonRow<'a> {
+    fn new(names: &'a [String], row: &'a SweepRow) -> Self {
+        let (mut reason, mut log, mut holder) = (None, None, None);
+        match &row.status {
+            RowStatus::Failed { reason: why, log: path } => {
+                (reason, log) = (Some(why.as_str()), path.as_deref());
+            }
+            RowStatus::Running(it) => {
+                let Holder { host, process, .. } = it;
+                holder = Some(JsonHolder { host, process: *process, began: began(it) });
+            }
+            _ => {}
+        }
+        let origin = row.origin.as_ref();
+        Self {
+            row: JsonCells { names, cells: &row.cells },
+            status: row.status.word(),
+            reason,
+            log,
+            holder,
+            host: origin.and_then(|it| it.host.as_deref()),
+            time: origin.map(|RowOrigin { at, .. }| *at),
+            seconds: origin.and_then(|it| it.seconds),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct JsonComparison<'a> {
+    point: JsonCells<'a>,
+    old: Option<JsonCells<'a>>,
+    new: Option<JsonCells<'a>>,
+    status: [Option<&'static str>; 2],
+    changed: Vec<&'a str>,
+}
+
+impl<'a> JsonComparison<'a> {
+    fn new(comparison: &'a TableComparison, row: &'a ComparedRow) -> Self {
+        let TableComparison { keys, outputs, .. } = comparison;
+        let cells = |side: &'a Option<ComparedSide>| {
+            side.as_ref().map(|side| JsonCells { names: outputs, cells: &side.outputs })
+        };
+        let [old, new] = &row.sides;
+        Self {
+            point: JsonCells { names: keys, cells: &row.point },
+            old: cells(old),
+            new: cells(new),
+            status: row.sides.each_ref().map(|side| Some(side.as_ref()?.status.word())),
+            changed: changed(comparison, row),
+        }
+    }
+}
+
+/// Values by the names of their columns, in order.
+struct JsonCells<'a> {
+    names: &'a [String],
+    cells: &'a [CellValue],
+}
+
+impl Serialize for JsonCells<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value = |cell: &CellValue| match cell {
+            CellValue::Null => JsonValue::Null,
+            CellValue::Number(text) => match RawValue::from_string(text.clone()) {
+                Ok(number) => JsonValue::Number(number),
+                Err(_) => JsonValue::Text(text.clone()),
+            },
+            CellValue::Text(text) => JsonValue::Text(text.clone()),
+        };
+        serializer.collect_map(self.names.iter().zip(self.cells.iter().map(value)))
+    }
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum JsonValue {
+    Null,
+    Number(Box<RawValue>),
+    Text(String),
+}

@@ -1,0 +1,303 @@
+//! `ce table`: the rows of a sweep that are there, and what became of the others.
+
+use std::fs;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::lab::Lab;
+use crate::program::Ran;
+
+/// A sweep that divides numbers: its table has a row for each dividend and divisor.
+fn lab(files: &[(&str, &str)]) -> Lab {
+    let lab = Lab::task("(divmod INPUT('x') INPUT('y'))[0]")
+        .file("inputs", "")
+        .without("workflow")
+        .node("", "sweep", "SPEED")
+        .file("workflow/factors/00-x", "7\n8\n")
+        .file("workflow/factors/01-y", "2\n0\n")
+        .call("inputs/00-body/", "divmod", &["x", "y"]);
+    files.iter().fold(lab, |lab, (name, text)| lab.file(&format!("workflow/{name}"), text))
+}
+
+fn table<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
+    lab.unchanged(|| lab.run("ce", &[&["table"], arguments, &["../storage"]].concat()))
+}
+
+/// The lines without where, when and how long, and with one blank between columns.
+fn lines(ran: &Ran<'_>) -> Vec<String> {
+    ran.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+/// The rows that `--json` prints: the values, the status and the reason.
+fn rows(lab: &Lab, arguments: &[&str], exit: i32) -> Vec<Value> {
+    let ran = table(lab, &[&["--json"], arguments].concat()).exit(exit);
+    let line = |line: &&str| serde_json::from_str::<Value>(line).unwrap();
+    ran.lines().iter().map(line).collect()
+}
+
+fn statuses(lab: &Lab, arguments: &[&str], exit: i32) -> Vec<String> {
+    let rows = rows(lab, arguments, exit);
+    rows.iter().map(|row| row["status"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn rows_are_those_of_the_table_and_others_have_a_status() {
+    let lab = lab(&[]).commit().with_storage();
+    assert_eq!(statuses(&lab, &[], 3), ["missing"; 4]);
+    lab.ce_run(&["--no-sync"]).exit(1);
+    let rows = rows(&lab, &[], 3);
+    assert_eq!(rows[0]["row"].to_string(), r#"{"quotient":3,"remainder":1,"x":7,"y":2}"#);
+    assert_eq!((&rows[0]["status"], &rows[0]["host"].is_string()), (&json!("ok"), &true));
+    assert!(rows[0]["seconds"].is_number() && rows[0]["time"].is_string());
+    assert_eq!(rows[1]["row"], json!({"x": 7, "y": 0, "quotient": null, "remainder": null}));
+    assert_eq!((&rows[1]["status"], &rows[1]["host"]), (&json!("failed"), &Value::Null));
+    assert!(rows[1]["reason"].as_str().unwrap().starts_with("it ended with exit status"));
+    let log = rows[1]["log"].as_str().unwrap();
+    assert!(lab.stored(log).contains('0'), "the shell complains of a division by 0");
+    let text = table(&lab, &[]).exit(3).says("4 rows: 2 ok, 2 failed");
+    let text = lines(&text);
+    assert!(text[0].starts_with("x y quotient remainder status host time seconds reason log"));
+    assert!(
+        text[1].starts_with("7 2 3 1 ok ") && text[2].starts_with("7 0 failed it ended"),
+        "{text:?}"
+    );
+    lab.called();
+}
+
+#[test]
+fn csv_has_a_header_and_quotes() {
+    let lab = Lab::task("Inputs: 'x'\n(say INPUT('x'))[0]")
+        .computation("say", "text", "said", "cat \"$1\" >\"$2\"")
+        .commit();
+    fs::write(lab.path("data/points"), "{\"x\":\"a, \\\"b\\\"\"}\n{\"x\":\"c\"}\n").unwrap();
+    let points = ["--points", "../data/points"];
+    lab.run("ce-run", &[&points[..], &["../storage"]].concat()).exit(0);
+    let ran = table(&lab, &[&["--csv"], &points[..]].concat()).exit(0);
+    let lines = ran.lines();
+    assert_eq!(lines[0], "x,said,status,host,time,seconds,reason,log");
+    assert!(lines[1].starts_with("\"a, \"\"b\"\"\",\"a, \"\"b\"\"\",ok,"), "{}", lines[1]);
+    assert!(lines[2].starts_with("c,c,ok,") && lines[2].ends_with(",,"), "{}", lines[2]);
+    assert_eq!(ran.stderr, "");
+}
+
+#[test]
+fn an_excluded_point_stands_in_its_place() {
+    let lab = lab(&[("exclude.tsv", "x\ty\n7\t0\n8\t0\n")]).commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    assert_eq!(statuses(&lab, &[], 0), ["ok", "excluded", "ok", "excluded"]);
+}
+
+#[test]
+fn what_waits_is_told_from_what_could_be_computed() {
+    let lab =
+        Lab::task("Inputs: 'n', 'm'\n(add (mul INPUT('n') INPUT('n'))[0] INPUT('m'))[0]").commit();
+    let each = ["--each", "n=3,4", "-p", "m=1"];
+    lab.run("ce-run", &["--each", "n=3", "-p", "m=1", "../storage"]).exit(0);
+    assert_eq!(statuses(&lab, &each, 3), ["ok", "waiting"]);
+    // The call that a point waits for is there for another one.
+    assert_eq!(statuses(&lab, &["--each", "n=3", "--each", "m=1,2"], 3), ["ok", "missing"]);
+}
+
+#[test]
+fn a_call_that_is_being_executed_has_a_holder() {
+    let lab = Lab::task("Inputs: 'n'\n(wait INPUT('n'))[0]")
+        .computation("wait", "n", "out", "touch \"$LAB_LOG.begun\"; until [ -e \"$LAB_LOG.go\" ]; do sleep 0.01; done; cat \"$1\" >\"$2\"")
+        .commit();
+    let mut run = lab.command("ce-run");
+    run.args(["--no-sync", "-j", "1", "--each", "n=1", "../storage"]);
+    let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !lab.path("called.begun").exists() {
+        std::thread::yield_now();
+    }
+    let ran = lab.run("ce", &["table", "--json", "--each", "n=1,2", "../storage"]).exit(3);
+    let text = lab.run("ce", &["table", "--each", "n=1,2", "../storage"]).exit(3);
+    fs::write(lab.path("called.go"), "").unwrap();
+    run.wait().unwrap();
+    let row: Value = serde_json::from_str(ran.lines()[0]).unwrap();
+    assert_eq!((&row["status"], &row["holder"]["process"]), (&json!("running"), &json!(run.id())));
+    assert!(row["holder"]["began"].as_str().unwrap().starts_with("20"), "{row}");
+    let process = format!("by process {} on ", run.id());
+    assert!(text.stdout.contains(&process) && text.stdout.contains(", which began at 20"));
+    assert_eq!(statuses(&lab, &["--each", "n=1,2"], 3), ["ok", "missing"]);
+}
+
+#[test]
+fn points_that_are_not_known_are_told() {
+    let lab = Lab::task("(add INPUT('x') INPUT('x'))[0]")
+        .file("inputs", "")
+        .without("workflow")
+        .computation("derive", "", "points", "printf 'n\\n1\\n2\\n' >\"$1\"")
+        .node("", "sweep", "")
+        .node("inputs/01-points/", "computation", "derive")
+        .file("workflow/exclude.tsv", "n\n2\n")
+        .call("inputs/00-body/", "mul", &["n", "n"])
+        .commit()
+        .with_storage();
+    let ran = table(&lab, &[]).exit(3).says("points of the sweep are not known");
+    assert_eq!(ran.stdout, "");
+    lab.ce_run(&["--no-sync"]).exit(0);
+    assert_eq!(statuses(&lab, &[], 0), ["ok", "excluded"]);
+}
+
+/// A table of two sweeps side by side, and one within another.
+fn several() -> Lab {
+    Lab::task("(add INPUT('x') INPUT('x'))[0]")
+        .file("inputs", "")
+        .without("workflow")
+        .computation("both", "one other", "all", "cat \"$1\" \"$2\" >\"$3\"")
+        .node("", "computation", "both")
+        .node("inputs/00-one/", "sweep", "ONE")
+        .file("workflow/inputs/00-one/factors/00-a", "1\n2\n")
+        .call("inputs/00-one/inputs/00-body/", "mul", &["a", "a"])
+        .node("inputs/01-other/", "sweep", "")
+        .file("workflow/inputs/01-other/factors/00-b", "3\n4\n")
+        .node("inputs/01-other/inputs/00-body/", "sweep", "INNER")
+        .file("workflow/inputs/01-other/inputs/00-body/factors/00-c", "5\n6\n")
+        .call("inputs/01-other/inputs/00-body/inputs/00-body/", "add", &["b", "c"])
+        .commit()
+}
+
+#[test]
+fn one_of_several_sweeps_is_chosen_by_its_label_or_directory() {
+    let lab = several();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let ran = table(&lab, &[]).exit(2).says("the task has several sweeps: ");
+    ran.says("ONE = workflow/inputs/00-one = mul").says("--sweep");
+    for name in ["ONE", "workflow/inputs/00-one", "workflow/inputs/00-one/", "mul"] {
+        let rows = rows(&lab, &["--sweep", name], 0);
+        assert_eq!(rows[1]["row"], json!({"a": 2, "product": 4}), "{name}");
+    }
+    table(&lab, &["--sweep", "ONES"]).exit(2).says("no sweep ONES").says("did you mean ONE?");
+    let rows = rows(&lab, &["--sweep", "INNER"], 0);
+    let values: Vec<Value> = rows.iter().map(|row| row["row"]["sum"].clone()).collect();
+    assert_eq!(values, [json!(8), json!(9), json!(9), json!(10)]);
+    assert_eq!(rows[2]["row"], json!({"b": "4", "c": 5, "sum": 9}), "with the point around it");
+}
+
+#[test]
+fn columns_may_be_fields_and_rows() {
+    let lab = Lab::task("(add INPUT('x') INPUT('x'))[0]")
+        .file("inputs", "")
+        .without("workflow")
+        .computation(
+            "stats",
+            "n",
+            "summary each",
+            "n=$(cat $1); echo \"{\\\"n2\\\":$((n * n))}\" >$2; for i in 1 2; do echo \"{\\\"i\\\":$i}\"; done >$3; [ $n != 3 ] || echo x >$3",
+        )
+        .node("", "sweep", "")
+        .file("workflow/factors/00-n", "1\n3\n2\n")
+        .file("workflow/columns", "00 *\n01 **\n")
+        .call("inputs/00-body/", "stats", &["n"])
+        .commit();
+    lab.ce_run(&["--no-sync"]).exit(1);
+    let rows = rows(&lab, &[], 3);
+    let values: Vec<String> = rows.iter().map(|row| row["row"].to_string()).collect();
+    let row = |n, n2, i| format!(r#"{{"i":{i},"n":{n},"n2":{n2}}}"#);
+    let expected = [
+        row(1, "1", "1"),
+        row(1, "1", "2"),
+        row(3, "null", "null"),
+        row(2, "4", "1"),
+        row(2, "4", "2"),
+    ];
+    assert_eq!(values, expected);
+    assert!(
+        rows[2]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("output 01: line 1: the line is not a JSON object")
+    );
+}
+
+#[test]
+fn two_versions_stand_side_by_side() {
+    let lab = lab(&[("factors/01-y", "2\n3\n")]).commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let lab = lab.file("workflow/factors/00-x", "8\n9\n").computation(
+        "divmod",
+        "dividend divisor",
+        "quotient remainder",
+        "echo $(($(cat $1) / $(cat $2))) >$3; echo $(($(cat $2) - 2)) >$4",
+    );
+    let lab = lab.commit_again();
+    let versions = ["--at", "HEAD~1", "--at", "HEAD"];
+    let json = |options: &[&str], exit| rows(&lab, &[&versions, options].concat(), exit);
+    let before = json(&[], 3);
+    assert_eq!(before.len(), 6, "nothing of the newer version is there");
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let rows = json(&[], 0);
+    assert_eq!(rows.len(), 5, "{rows:#?}");
+    let changed =
+        |point: Value| rows.iter().find(|row| row["point"] == point).unwrap()["changed"].clone();
+    assert_eq!(rows[0]["point"], json!({"x": 8, "y": 3}));
+    assert_eq!(
+        (&rows[0]["old"], &rows[0]["new"]),
+        (&json!({"quotient": 2, "remainder": 2}), &json!({"quotient": 2, "remainder": 1}))
+    );
+    assert_eq!(rows[0]["changed"], json!(["remainder"]));
+    assert_eq!(changed(json!({"x": 9, "y": 2})), json!(["quotient", "remainder"]));
+    let only_old = rows.last().unwrap();
+    assert_eq!(
+        (&only_old["point"], &only_old["new"], &only_old["status"]),
+        (&json!({"x": 7, "y": 3}), &Value::Null, &json!(["ok", null]))
+    );
+    assert_eq!(json(&["--all"], 0).len(), 6);
+    let ran = table(&lab, &versions).exit(0).says("5 of 6 rows changed");
+    let lines = lines(&ran);
+    assert_eq!(
+        lines[0],
+        "x y quotient@HEAD~1 quotient@HEAD remainder@HEAD~1 remainder@HEAD status@HEAD~1 status@HEAD changed"
+    );
+    assert_eq!(lines[1], "8 3 2 2 2 1 ok ok remainder");
+    let ran = table(&lab, &["--at", "HEAD", "--at", "HEAD"]).exit(0).says("0 of 4 rows changed");
+    assert_eq!(ran.stdout, "");
+    table(&lab, &["--at", "HEAD", "--at", "HEAD", "--at", "HEAD"])
+        .exit(2)
+        .says("3 versions are given, and two can be compared");
+}
+
+#[test]
+fn points_of_a_sheet_are_read_once_for_two_versions() {
+    let lab = Lab::task("Inputs: 'n'\n(add INPUT('n') INPUT('n'))[0]").commit();
+    lab.run("ce-run", &["--each", "n=1,2", "../storage"]).exit(0);
+    fs::write(lab.path("data/points"), "n\n1\n2\n").unwrap();
+    let mut command = lab.command("ce");
+    command.args(["table", "--all", "--at", "HEAD", "--at", "HEAD", "--points", "-", "../storage"]);
+    command.stdin(fs::File::open(lab.path("data/points")).unwrap());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 3);
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    let lab = Lab::task("Inputs: 'n'\n(add INPUT('n') INPUT('n'))[0]").commit();
+    let wrong = |arguments: &[&str], exit: i32, what: &str| {
+        lab.run("ce", &[&["table"], arguments].concat()).exit(exit).says(what);
+    };
+    wrong(&["../storage", "-p", "n=1"], 2, "the task task has no sweep");
+    wrong(&["../storage", "--each", "n=1"], 5, "../storage");
+    let lab = lab.with_storage();
+    let wrong = |arguments: &[&str], what: &str| {
+        table(&lab, arguments).exit(2).says(what);
+    };
+    wrong(&["--each", "n=1", "-p", "n=1"], "the input n is given, and --each");
+    wrong(&["--each", "n=1", "--sweep", "X"], "the task task has no sweep");
+    wrong(&["--csv", "--json", "--each", "n=1"], "cannot be used with");
+    wrong(&["--each", "m=1", "-p", "n=1"], "takes no input m");
+}
+
+#[test]
+fn a_full_pipe_ends_the_list_quietly() {
+    let lab = Lab::task("Inputs: 'n'\n(add INPUT('n') INPUT('n'))[0]").commit().with_storage();
+    let numbers: String = (0..20000).map(|number| format!("{number}\n")).collect();
+    fs::write(lab.path("data/points"), format!("n\n{numbers}")).unwrap();
+    let mut command = lab.command("ce");
+    command.args(["table", "--csv", "--points", "../data/points", "../storage"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));
+}
