@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::value::RawValue;
 
 use super::json;
-use super::table::{STATUS, TableCell, write_table};
+use super::table::{STATUS, TableCell, TableRow, write_table};
 use crate::task::points::SweepPoints;
 use crate::task::sweep::{ColumnShape, TableColumn};
 
@@ -90,9 +90,6 @@ pub fn gather(
         table
     })
 }
-
-/// A row of a table: the number of its point, and its cells.
-pub type TableRow<'a> = (usize, Vec<TableCell<'a>>);
 
 /// Makes the rows of a table like [`gather`], and gives them to a function, with the names of the columns.
 ///

@@ -18,8 +18,8 @@ mod table;
 
 pub use factors::{ExclusionFault, FactorFault, MAX_POINTS, REPLICATE, product};
 pub use gather::{
-    PointOutput, PointOutputs, TableFault, TableRow, fault_of_outputs, gather, gather_rows,
-    needs_contents, point_title,
+    PointOutput, PointOutputs, TableFault, fault_of_outputs, gather, gather_rows, needs_contents,
+    point_title,
 };
 pub use lookalikes::Lookalike;
 
@@ -32,7 +32,7 @@ pub use rules::{
     is_sheet, points, read_column, read_replicates, unread_problems,
 };
 pub use sheet::{MAX_SHEET, SheetFormat, read, read_levels, read_list, read_rows};
-pub use table::{CellValue, MAX_CELL, STATUS, TableCell, cell_values, write_table};
+pub use table::{CellValue, MAX_CELL, STATUS, TableCell, TableRow, cell_values, write_table};
 
 #[cfg(test)]
 mod factor_tests;

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use serde_json::value::RawValue;
 
-use super::gather::TableRow;
 use crate::task::points::separators;
 
 /// The greatest size of a result that stands in a table itself, in bytes, without its final newline.
@@ -28,6 +27,9 @@ pub enum TableCell<'a> {
         hash: &'a str,
     },
 }
+
+/// A row of a table: the number of its point, and its cells.
+pub type TableRow<'a> = (usize, Vec<TableCell<'a>>);
 
 /// How the values of a column are written. Each type can hold the values of those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
