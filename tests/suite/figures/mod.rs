@@ -1,5 +1,6 @@
 //! The computations of the library that read tables, each as a small task.
 
+mod derive;
 mod merge;
 mod plots;
 mod programs;
