@@ -48,6 +48,7 @@ mod run;
 mod settings;
 mod show;
 mod storages;
+mod studies;
 mod sweep_telling;
 mod sweeps;
 mod table_command;

@@ -5,9 +5,9 @@ use std::fs;
 use super::{given, library, one_call, refuses, with_library};
 use crate::lab::Lab;
 
-const MEASURE: &str = "Inputs: 'threads', 'size', 'replicate', 'machine'\n\
+const MEASURE: &str = "Inputs: 'threads', 'size', 'passes', 'replicate', 'machine'\n\
                        (measure-run (compile-c OWN('program.c')) INPUT('threads') INPUT('size') \
-                       INPUT('replicate') INPUT('machine'))";
+                       INPUT('passes') INPUT('replicate') INPUT('machine'))";
 
 /// A task that measures a program.
 fn measurement(source: &str) -> Lab {
@@ -16,7 +16,7 @@ fn measurement(source: &str) -> Lab {
 }
 
 fn bandwidth() -> String {
-    fs::read_to_string(library().join("compile-c/measure-bandwidth.c")).unwrap()
+    fs::read_to_string(library().join("../tasks-example/scaling/measure-bandwidth.c")).unwrap()
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn a_program_is_compiled_once_and_measured_for_each_replicate() {
     for (replicate, calls) in
         [("1", "2 calls: 2 executed\n"), ("2", "2 calls: 1 found, 1 executed\n")]
     {
-        lab = given(lab, &["2", "1000", replicate, "ada"]);
+        lab = given(lab, &["2", "1000", "10", replicate, "ada"]);
         lab.ce_run(&[]).exit(0).says(calls);
         let seconds: f64 = lab.output().trim_end().parse().unwrap();
         assert!(seconds > 0.0 && seconds < 1.0, "{seconds}");
@@ -49,18 +49,19 @@ fn wrong_arguments_and_programs_are_refused() {
     let name = "measure-run";
     let mut lab = measurement(&bandwidth());
     for (texts, line) in [
-        (["two", "10", "1", "ada"], "threads is not a whole number: two"),
-        (["2", "-1", "1", "ada"], "size is not a whole number: -1"),
-        (["2", "10", "", "ada"], "replicate is empty, and no whole number"),
-        (["2", "10", "1", ""], "machine is empty"),
-        (["0", "10", "1", "ada"], "the program ended with status 1"),
+        (["two", "10", "1", "1", "ada"], "threads is not a whole number: two"),
+        (["2", "-1", "1", "1", "ada"], "size is not a whole number: -1"),
+        (["2", "10", "1.5", "1", "ada"], "passes is not a whole number: 1.5"),
+        (["2", "10", "1", "", "ada"], "replicate is empty, and no whole number"),
+        (["2", "10", "1", "1", ""], "machine is empty"),
+        (["0", "10", "1", "1", "ada"], "the program ended with status 1"),
     ] {
         lab = refuses(lab, name, &texts, line);
     }
     let source = "#include <stdio.h>\nint main(void) { puts(\"NaN\"); return 0; }\n";
     let line = "the program did not print the seconds as one number: NaN";
-    refuses(measurement(source), name, &["1", "1", "1", "ada"], line);
-    let lab = given(measurement("int main(void) { return x; }\n"), &["1", "1", "1", "ada"]);
+    refuses(measurement(source), name, &["1", "1", "1", "1", "ada"], line);
+    let lab = given(measurement("int main(void) { return x; }\n"), &["1", "1", "1", "1", "ada"]);
     lab.ce_run(&[]).exit(1).says("compile-c: the source cannot be compiled\n").says("program.c:1:");
     let lab = given(one_call("compile-c"), &["#include <nothing-of-this-name.h>\n"]);
     lab.ce_run(&[]).exit(1).says("nothing-of-this-name.h");

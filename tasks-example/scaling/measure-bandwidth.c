@@ -1,8 +1,8 @@
-// Measures the bandwidth of memory: the time of a[i] = b[i] + s * c[i] over arrays of SIZE numbers, which
-// THREADS threads share. Prints the seconds of one pass, the fastest of several. Small arrays stay in a
-// cache; large ones show how many threads the memory can feed.
+// Measures the bandwidth of memory: a[i] = b[i] + s * c[i] over arrays of SIZE numbers, which THREADS threads
+// share, PASSES times. Prints the seconds of all passes. Small arrays stay in a cache; large ones show how many
+// threads the memory can feed.
 //
-// measure-bandwidth THREADS SIZE
+// measure-bandwidth THREADS SIZE PASSES
 
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { MOST_THREADS = 1024, ROUNDS = 5 };
-static const double LEAST = 1e-3; // seconds of a round: far more than the clock's resolution
+enum { MOST_THREADS = 1024 };
 static const double SCALE = 3.0;
 
 static double *a, *b, *c;
@@ -80,12 +79,13 @@ static void *checked(void *memory)
 
 int main(int count, char **argument)
 {
-    if (count != 3) {
-        fputs("expected THREADS SIZE\n", stderr);
+    if (count != 4) {
+        fputs("expected THREADS SIZE PASSES\n", stderr);
         return 1;
     }
     threads = whole(argument[1], MOST_THREADS, "threads");
     size = whole(argument[2], 1L << 40, "size");
+    long wanted = whole(argument[3], 1L << 40, "passes");
     size_t bytes = (size_t)size * sizeof *a;
     a = checked(malloc(bytes)), b = checked(malloc(bytes)), c = checked(malloc(bytes));
     for (long i = 0; i < size; i++)
@@ -99,15 +99,10 @@ int main(int count, char **argument)
             return 1;
         }
     }
-    // The first rounds find how many passes are long enough, and warm the caches.
-    double seconds = 0;
-    for (passes = 1; (seconds = measure_round()) < LEAST; passes *= 2)
-        continue;
-    for (int round = 1; round < ROUNDS; round++) {
-        double again = measure_round();
-        seconds = again < seconds ? again : seconds;
-    }
-    double pass_seconds = seconds / (double)passes;
+    passes = 1; // warms the caches
+    measure_round();
+    passes = wanted;
+    double seconds = measure_round();
     passes = 0;
     pthread_barrier_wait(&barrier);
     for (long at = 0; at < threads - 1; at++)
@@ -119,6 +114,6 @@ int main(int count, char **argument)
             return 1;
         }
     }
-    printf("%.12f\n", pass_seconds);
+    printf("%.9f\n", seconds);
     return 0;
 }
