@@ -56,3 +56,23 @@ fn scaling_measures_each_point_ten_times_and_draws_again_without_that() {
     let ran = run(&lab, "scaling", machine).exit(1);
     ran.says("derive-columns: the table has no column \"seize\", which columns, line 1 names");
 }
+
+#[test]
+fn two_machines_are_one_summary_and_one_figure() {
+    let lab = project();
+    let data = "tasks-example/two-machines/data";
+    let [one, two] = ["one-core", "two-cores"].map(|name| format!("{data}/{name}.ndjson"));
+    let names = ["-p", "name-a=one", "-p", "name-b=two", &one, &two];
+    let ran = run(&lab, "two-machines", &names).exit(0).says("3 calls: 3 executed");
+    let figure = lab.stored(outputs(&ran)[0]);
+    assert!(figure.contains("machine two, size 1000000"), "{figure}");
+    let summaries = lab.results().into_iter();
+    let mut summaries = summaries.filter(|(name, _)| name.starts_with("c_summarise-table/"));
+    let summary = String::from_utf8(summaries.next().unwrap().1).unwrap();
+    let groups = ["one", "two"].map(|name| format!("{{\"machine\":\"{name}\",\"threads\":"));
+    assert_eq!(groups.map(|group| summary.matches(&group).count()), [8, 8]);
+    let names = ["-p", "name-a=one", "-p", "name-b=", &one, &two];
+    run(&lab, "two-machines", &names)
+        .exit(1)
+        .says("has no column \"machine\", and name-b is empty");
+}
