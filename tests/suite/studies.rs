@@ -76,3 +76,62 @@ fn two_machines_are_one_summary_and_one_figure() {
         .exit(1)
         .says("has no column \"machine\", and name-b is empty");
 }
+
+/// Commits in the repository `app` of the laboratory what its `src/main.c` then is.
+fn commit_program(lab: &Lab, from: &str, to: &str) {
+    let path = lab.path("app/src/main.c");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{text}");
+    fs::write(path, text.replacen(from, to, 1)).unwrap();
+    lab.git("app", &["commit", "--quiet", "--all", "--message", to]);
+}
+
+/// Makes a repository with a program that is fast, does not compile, is as it was, and is slow.
+fn with_program(lab: Lab) -> Lab {
+    fs::create_dir_all(lab.path("app/src")).unwrap();
+    let text = "#include <stdlib.h>\nint main(int n, char **a)\n{\n    volatile long sum = n;\n    \
+                for (long i = 0; i < atol(a[1]); i++)\n        sum += i;\n    return 0;\n}\n";
+    fs::write(lab.path("app/src/main.c"), text).unwrap();
+    lab.git("app", &["init", "--quiet"]);
+    lab.git("app", &["add", "."]);
+    lab.git("app", &["commit", "--quiet", "--message", "sum"]);
+    commit_program(&lab, "return 0;", "return 0");
+    commit_program(&lab, "return 0", "return 0;");
+    fs::write(lab.path("app/README"), "Sums.\n").unwrap();
+    lab.git("app", &["add", "."]);
+    lab.git("app", &["commit", "--quiet", "--message", "README"]);
+    commit_program(&lab, "i++", "i += i % 2 + 1");
+    lab
+}
+
+/// Runs the example with the commits that change this path, the oldest first.
+#[track_caller]
+fn history<'a>(lab: &'a Lab, path: &[&str]) -> Ran<'a> {
+    let listed = lab.run("ce", &[&["commits", "../app", "-n", "50"], path].concat()).exit(0);
+    let mut lines = listed.lines();
+    lines.reverse();
+    fs::write(lab.path("data/commits"), lines.join("\n") + "\n").unwrap();
+    run(lab, "history", &["-r", "app=../app", "-p", "machine=ada", "../data/commits"]).exit(0)
+}
+
+#[test]
+fn a_history_executes_the_calls_of_new_commits() {
+    let lab = with_program(project().isolated());
+    // Two programs are built and measured five times; a commit does not compile, and a later one is as the first.
+    let ran = history(&lab, &["--", "src"]).says("13 executed, 1 failed, 5 blocked");
+    assert!(lab.stored(outputs(&ran)[0]).contains("rows failed or have no value"));
+    let [table] = tables(&lab).try_into().unwrap();
+    assert_eq!(table.lines().count(), 20);
+    let failed =
+        table.lines().filter(|line| line.ends_with("\"seconds\":null,\"status\":\"failed\"}"));
+    assert_eq!(failed.count(), 5);
+    assert!(table.lines().nth(5).unwrap().contains("\"subject\":\"return 0\",\"replicate\":1,"));
+    // A commit that touched the README alone is drawn, and shares its calls.
+    history(&lab, &[]).says(" 1 executed, 1 failed, 5 blocked");
+    commit_program(&lab, "i % 2", "i % 3");
+    history(&lab, &[]).says(" 7 executed, 1 failed, 5 blocked");
+    let unknown = "{\"commit\":\"0000000000000000000000000000000000000001\"}\n";
+    fs::write(lab.path("data/commits"), unknown).unwrap();
+    let given = ["-r", "app=../app", "-p", "machine=ada", "../data/commits"];
+    run(&lab, "history", &given).exit(1).says("try: git -C").says("fetch --tags");
+}

@@ -66,3 +66,53 @@ fn wrong_arguments_and_programs_are_refused() {
     let lab = given(one_call("compile-c"), &["#include <nothing-of-this-name.h>\n"]);
     lab.ce_run(&[]).exit(1).says("nothing-of-this-name.h");
 }
+
+const TIME: &str = "Inputs: 'dir', 'arguments', 'replicate', 'machine'\n\
+                    (time-program (build-c INPUT('dir')) INPUT('arguments') INPUT('replicate') INPUT('machine'))";
+
+/// A task that builds a program of several files and measures its time.
+fn timed(files: &[(&str, &str)]) -> Lab {
+    let lab = with_library(Lab::task(TIME), &["build-c", "time-program"]).commit();
+    fs::remove_file(lab.path("data/dir")).unwrap();
+    files.iter().fold(lab, |lab, (name, text)| lab.data(&format!("dir/{name}"), text))
+}
+
+/// Gives the inputs but the directory.
+fn called(lab: Lab, texts: [&str; 3]) -> Lab {
+    let names = ["arguments", "replicate", "machine"];
+    names.iter().zip(texts).fold(lab, |lab, (name, text)| lab.data(name, text))
+}
+
+const MAIN: &str = "#include \"more.h\"\n#include <stdlib.h>\n\
+                    int main(int n, char **a) { return n == 3 ? more(atoi(a[2])) : 9; }\n";
+
+#[test]
+fn a_program_of_several_files_is_built_and_timed() {
+    let files = [
+        ("main.c", MAIN),
+        ("more.h", "int more(int);\n"),
+        ("more.c", "int more(int x) { return x; }\n"),
+    ];
+    let lab = called(timed(&files).isolated(), ["a 0\n", "1", "ada"]);
+    lab.ce_run(&[]).exit(0).says("2 calls: 2 executed");
+    let seconds: f64 = lab.output().trim_end().parse().unwrap();
+    assert!(seconds >= 0.0 && seconds < 1.0, "{seconds}");
+    let mut lab = lab;
+    for (texts, line) in [
+        (["a 7", "1", "ada"], "the program ended with status 7"),
+        (["a\n0", "1", "ada"], "arguments is not one line"),
+        (["a 0", "", "ada"], "replicate is empty"),
+        (["a 0", "1", "\n"], "machine is empty"),
+    ] {
+        lab = called(lab, texts);
+        lab.ce_run(&[]).exit(1).says(&format!("time-program: {line}\n"));
+    }
+}
+
+#[test]
+fn what_is_no_source_is_not_built() {
+    let lab = called(timed(&[("main.cc", "")]), ["", "1", "ada"]);
+    lab.ce_run(&[]).exit(1).says("build-c: the source has no file *.c\n");
+    let lab = called(timed(&[("main.c", MAIN)]), ["", "1", "ada"]);
+    lab.ce_run(&[]).exit(1).says("main.c:1:").says("build-c: the source cannot be built\n");
+}
