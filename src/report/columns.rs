@@ -1,6 +1,7 @@
 //! Lines in columns, and the width of a terminal.
 
-use std::io::{self, IsTerminal};
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
 
 use rustix::termios::tcgetwinsize;
 
@@ -16,10 +17,9 @@ pub(super) fn aligned<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
     fitted(&rows, &[], None)
 }
 
-/// The number of columns of the terminal that standard output is, if it is one.
-pub(super) fn terminal_width() -> Option<usize> {
-    let out = io::stdout();
-    let size = out.is_terminal().then(|| tcgetwinsize(&out).ok()).flatten()?;
+/// The number of columns of the terminal that an output is, if it is one.
+pub(super) fn terminal_width(out: &(impl AsFd + IsTerminal)) -> Option<usize> {
+    let size = out.is_terminal().then(|| tcgetwinsize(out).ok()).flatten()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 

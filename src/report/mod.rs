@@ -1,6 +1,6 @@
 //! Reports: the tree on standard output, events as JSON, progress on a terminal.
 //!
-//! Formats values. Performs no I/O on the storage and starts no process.
+//! Formats values. Starts no process, and reads no storage, except that progress asks how long earlier calls took.
 
 mod ancestry;
 mod bar;
@@ -21,7 +21,9 @@ mod json_sweep;
 mod log;
 mod point;
 mod progress;
+mod progress_line;
 mod quiet;
+mod remaining;
 mod table;
 mod tally;
 mod tree;

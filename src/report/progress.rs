@@ -2,14 +2,18 @@
 //!
 //! Nothing is shown if standard error is not a terminal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::columns::terminal_width;
+use super::progress_line::RunProgress;
+use super::remaining::{Remaining, TimeLeft};
 use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::plan::CallId;
+use crate::questions::history::usual_seconds;
 use crate::words;
 
 /// The shortest time between changes of the display.
@@ -21,6 +25,12 @@ const LINES: usize = 8;
 /// The time after which a running call is shown.
 const MIN_TIME: Duration = Duration::from_millis(200);
 
+/// The time after which it is estimated how long the run will take.
+const MIN_ESTIMATE: Duration = Duration::from_secs(2);
+
+/// The width of a terminal that does not tell its own.
+const COLUMNS: usize = 80;
+
 /// A progress display.
 pub struct Progress<'a> {
     evaluation: &'a Evaluation,
@@ -28,11 +38,16 @@ pub struct Progress<'a> {
     total: ProgressBar,
     lines: Vec<ProgressBar>,
     running: BTreeMap<(Instant, CallId), String>,
-    since: std::collections::HashMap<CallId, Instant>,
+    since: HashMap<CallId, Instant>,
+    remaining: Remaining,
+    /// The calls that were counted as remaining, and tables.
+    counted: usize,
+    /// When the first call was started.
+    first: Option<Instant>,
     begun: Instant,
     shown: Instant,
-    done: u64,
-    reused: u64,
+    /// `all` is the number of calls of computations.
+    state: RunProgress,
 }
 
 impl<'a> Progress<'a> {
@@ -41,24 +56,53 @@ impl<'a> Progress<'a> {
         let target =
             if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let all = MultiProgress::with_draw_target(target);
-        let total = ProgressBar::new(evaluation.plan.calls().len() as u64);
-        let style = ProgressStyle::with_template("[{bar:20}] {pos}/{len} {wide_msg}");
-        total.set_style(
-            style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "),
-        );
+        let total = ProgressBar::new_spinner();
+        let style = ProgressStyle::with_template("{wide_msg}");
+        total.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         let total = all.add(total);
-        Self {
+        let mut progress = Self {
             evaluation,
             all,
             total,
             lines: Vec::new(),
             running: BTreeMap::new(),
-            since: std::collections::HashMap::new(),
+            since: HashMap::new(),
+            remaining: Remaining::default(),
+            counted: 0,
+            first: None,
             begun: Instant::now(),
             shown: Instant::now(),
-            done: 0,
-            reused: 0,
+            state: RunProgress::default(),
+        };
+        progress.grow();
+        progress
+    }
+
+    /// Takes in the calls that were added to the plan.
+    fn grow(&mut self) {
+        let plan = &self.evaluation.plan;
+        let calls = plan.calls().len();
+        for call in (self.counted..calls).map(CallId::at) {
+            if let Some(computation) = plan.computation(call) {
+                self.remaining.add(computation);
+                self.state.all += 1;
+            }
         }
+        self.counted = calls;
+    }
+
+    /// Notes that a call is over. Tables do not count.
+    fn end(&mut self, call: CallId) {
+        let Some(computation) = self.evaluation.plan.computation(call) else { return };
+        let since = self.since.remove(&call);
+        if let Some(since) = since {
+            self.running.remove(&(since, call));
+        }
+        let outcome = self.evaluation.outcome(call);
+        let is_found = matches!(outcome, Some(Outcome::Reused(_) | Outcome::TakenOver(_)));
+        self.state.found += usize::from(is_found);
+        self.state.done += 1;
+        self.remaining.end(computation, since.map(|since| since.elapsed().as_secs_f64()));
     }
 
     /// Takes note of an event.
@@ -68,17 +112,10 @@ impl<'a> Progress<'a> {
                 let now = Instant::now();
                 self.running.insert((now, *call), self.evaluation.title(*call));
                 self.since.insert(*call, now);
+                self.first.get_or_insert(now);
             }
-            Event::Ended(call) => {
-                self.done += 1;
-                let outcome = self.evaluation.outcome(*call);
-                self.reused +=
-                    u64::from(matches!(outcome, Some(Outcome::Reused(_) | Outcome::TakenOver(_))));
-                if let Some(since) = self.since.remove(call) {
-                    self.running.remove(&(since, *call));
-                }
-            }
-            Event::Expanded(..) => self.total.set_length(self.evaluation.plan.calls().len() as u64),
+            Event::Ended(call) => self.end(*call),
+            Event::Expanded(..) => self.grow(),
             Event::Retried(..) | Event::Held(..) | Event::Unsettled(..) => {}
         }
     }
@@ -107,10 +144,36 @@ impl<'a> Progress<'a> {
         for (line, text) in self.lines.iter().zip(long) {
             line.set_message(text);
         }
-        self.total.set_position(self.done);
-        let (reused, running) = (self.reused, self.running.len());
-        let time = words::clock(self.begun.elapsed());
-        self.total.set_message(format!("calls, {reused} found, {running} running, {time}"));
+        let left = self.estimate();
+        self.state = RunProgress {
+            at_least: self.evaluation.plan.grows(),
+            running: self.running.len(),
+            since: self.begun.elapsed(),
+            left,
+            ..self.state
+        };
+        let columns = terminal_width(&io::stderr()).unwrap_or(COLUMNS);
+        self.total.set_message(self.state.line(columns));
+    }
+
+    /// Estimates how long the run will take from now on.
+    fn estimate(&mut self) -> Option<TimeLeft> {
+        let Evaluation { task, plan, storage, .. } = self.evaluation;
+        if self.begun.elapsed() < MIN_ESTIMATE {
+            return None;
+        }
+        for computation in self.remaining.unknown() {
+            let name = &task.computations[computation.index()].name;
+            self.remaining.learn(computation, usual_seconds(storage, name));
+        }
+        let running = self.running.keys().filter_map(|(since, call)| {
+            Some((plan.computation(*call)?, since.elapsed().as_secs_f64()))
+        });
+        let running: Vec<_> = running.collect();
+        let busy = self.remaining.busy() + running.iter().map(|(_, seconds)| seconds).sum::<f64>();
+        let parallel = busy / self.first?.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
+        let left = self.remaining.estimate(running.into_iter(), parallel)?;
+        Some(TimeLeft { at_least: left.at_least || plan.grows(), ..left })
     }
 
     /// Writes to the terminal while the display is hidden.

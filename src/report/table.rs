@@ -182,7 +182,9 @@ fn print(
         // A header without rows tells nothing.
         return Ok(());
     }
-    fitted(&shown, &numbers, terminal_width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+    fitted(&shown, &numbers, terminal_width(&io::stdout()))
+        .iter()
+        .try_for_each(|line| writeln!(out, "{line}"))
 }
 
 /// A value of a line of CSV.

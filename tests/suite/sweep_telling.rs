@@ -1,5 +1,7 @@
 //! What is told of sweeps: the tree, failures by point, totals.
 
+use compeval::questions::history::usual_seconds;
+use compeval::storage::{Storage, Unrecorded};
 use serde_json::{Value, json};
 
 use crate::lab::Lab;
@@ -277,4 +279,14 @@ fn events_say_when_points_are_known() {
     });
     assert_eq!(*expanded, all);
     assert_eq!(events.last().unwrap().get("at_least"), None);
+}
+
+#[test]
+fn earlier_calls_say_how_long_a_computation_takes() {
+    let lab = product("10\n", "1\n2\n").commit();
+    lab.ce_run(&[]).exit(0);
+    let storage = Storage::inspect(&lab.path("storage"), Unrecorded::Adopt).unwrap();
+    let seconds = |name: &str| usual_seconds(&storage, &name.parse().unwrap());
+    assert!(seconds("bench").is_some_and(|it| (0.0..60.0).contains(&it)), "{:?}", seconds("bench"));
+    assert_eq!(seconds("other"), None);
 }

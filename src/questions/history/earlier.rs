@@ -17,6 +17,20 @@ pub struct EarlierCalls {
     pub unread: usize,
 }
 
+/// The greatest number of records that are read for the usual duration.
+const SAMPLE: usize = 32;
+
+/// The usual duration of calls of a computation, in seconds: the median of a few earlier calls, if there are any.
+pub fn usual_seconds(storage: &Storage, computation: &ComputationName) -> Option<f64> {
+    let survey = Survey::new(storage);
+    let traces = survey.traces(computation, &mut 0);
+    let step = traces.len().div_ceil(SAMPLE).max(1);
+    let calls = traces.iter().step_by(step).filter_map(|trace| survey.past_call(trace).ok()?);
+    let mut seconds: Vec<f64> = calls.filter_map(|call| call.record.seconds()).collect();
+    seconds.sort_unstable_by(f64::total_cmp);
+    seconds.get(seconds.len() / 2).copied()
+}
+
 /// Reads all records and tombstones of calls of these computations, at any commit.
 pub fn earlier<'a>(
     storage: &Storage,

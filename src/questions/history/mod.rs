@@ -16,7 +16,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-pub use self::earlier::earlier;
+pub use self::earlier::{earlier, usual_seconds};
 pub use self::log::{Filter, Past, log};
 pub use self::recipes::TableSummary;
 pub use self::takeover::TakenOver;

@@ -1,0 +1,122 @@
+//! The last line of the progress of a run, as wide as the terminal: `[====>   ] 12/70 calls, 4 running, 0:12, 3:20 to go`.
+//!
+//! Pure.
+
+use std::time::Duration;
+
+use super::remaining::TimeLeft;
+use crate::words::clock;
+
+/// The greatest width of the bar, without its brackets.
+const BAR: usize = 20;
+
+/// The smallest one: below it there is no bar.
+const MIN_BAR: usize = 4;
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RunProgress {
+    /// The calls that are over.
+    pub(super) done: usize,
+    /// All calls that are known.
+    pub(super) all: usize,
+    /// Whether there may be more.
+    pub(super) at_least: bool,
+    /// The calls that were found.
+    pub(super) found: usize,
+    /// The calls that run.
+    pub(super) running: usize,
+    /// The time since the run began.
+    pub(super) since: Duration,
+    /// The time until it ends, if that can be estimated.
+    pub(super) left: Option<TimeLeft>,
+}
+
+impl RunProgress {
+    /// The line, of at most so many columns. On narrow terminals the bar is shorter, and then parts are left out.
+    pub(super) fn line(&self, columns: usize) -> String {
+        let Self { done, all, at_least, found, running, since, left } = *self;
+        let of = if at_least { " of at least " } else { "/" };
+        let mut parts = vec![
+            (0, format!("{done}{of}{all} calls")),
+            (3, format!("{found} found")),
+            (1, format!("{running} running")),
+            (2, clock(since)),
+        ];
+        parts.extend(left.filter(|_| done < all).map(|TimeLeft { seconds, at_least }| {
+            let time = Duration::try_from_secs_f64(seconds.ceil()).unwrap_or_default();
+            (0, format!("{}{} to go", if at_least { "at least " } else { "" }, clock(time)))
+        }));
+        let text = |parts: &[(u8, String)]| {
+            parts.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        while let Some((at, (rank, _))) =
+            parts.iter().enumerate().max_by_key(|(_, (rank, _))| *rank)
+            && *rank > 0
+            && text(&parts).len() > columns
+        {
+            parts.remove(at);
+        }
+        let text = text(&parts);
+        let room = columns.saturating_sub(text.len() + "[] ".len()).min(BAR);
+        if room < MIN_BAR { text } else { format!("[{}] {text}", self.bar(room)) }
+    }
+
+    fn bar(&self, width: usize) -> String {
+        let filled = (width * self.done).checked_div(self.all).unwrap_or(0).min(width);
+        let tip = if filled < width { ">" } else { "" };
+        format!("{:width$}", format!("{}{tip}", "=".repeat(filled)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress() -> RunProgress {
+        RunProgress {
+            done: 120,
+            all: 2000,
+            at_least: false,
+            found: 100,
+            running: 4,
+            since: Duration::from_secs(12),
+            left: Some(TimeLeft { seconds: 199.6, at_least: false }),
+        }
+    }
+
+    #[test]
+    fn the_bar_shrinks_first() {
+        let lines = [80, 70, 60, 50, 40, 30].map(|columns| progress().line(columns));
+        let text = "120/2000 calls, 100 found, 4 running, 0:12, 3:20 to go";
+        assert_eq!(lines[0], format!("[=>                  ] {text}"));
+        assert_eq!(lines[1], format!("[>            ] {text}"));
+        assert_eq!(lines[2], text);
+        assert_eq!(lines[3], "[>   ] 120/2000 calls, 4 running, 0:12, 3:20 to go");
+        assert_eq!(lines[4], "120/2000 calls, 4 running, 3:20 to go");
+        assert_eq!(lines[5], "120/2000 calls, 3:20 to go");
+        for (line, columns) in lines.iter().zip([80, 70, 60, 50, 40, 30]) {
+            assert!(line.len() <= columns, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_told() {
+        let line = RunProgress { left: None, at_least: true, ..progress() }.line(80);
+        assert!(
+            line.ends_with("] 120 of at least 2000 calls, 100 found, 4 running, 0:12"),
+            "{line}"
+        );
+        let left = Some(TimeLeft { seconds: 60.0, at_least: true });
+        let line = RunProgress { left, ..progress() }.line(40);
+        assert_eq!(line, "120/2000 calls, at least 1:00 to go");
+        let nothing = RunProgress::default().line(40);
+        assert_eq!(nothing, "0/0 calls, 0 found, 0 running, 0:00");
+    }
+
+    #[test]
+    fn a_full_bar_has_no_tip() {
+        let line = RunProgress { done: 2000, ..progress() }.line(80);
+        assert!(line.starts_with("[====================] 2000/2000"), "{line}");
+    }
+}
