@@ -32,6 +32,16 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
+/// Reads a duration with its unit, such as `90s` or `1h30min`.
+///
+/// # Errors
+///
+/// Tells what is wrong with the text.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let duration: jiff::SignedDuration = text.parse().map_err(|error| format!("{error}"))?;
+    Duration::try_from(duration).map_err(|_| "it is negative".to_owned())
+}
+
 /// Writes a short duration: `12 µs`, `1.2 ms`, `1.5 s`.
 pub(crate) fn short_duration(time: Duration) -> String {
     match time.as_secs_f64() {

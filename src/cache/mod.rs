@@ -32,6 +32,12 @@ impl Cache {
         Some(Self::at(dir.join("compeval")))
     }
 
+    /// The directory of the files that the user's processes on this host lock, which need not exist.
+    pub fn locks_of_host(&self) -> PathBuf {
+        let host = rustix::system::uname().nodename().to_string_lossy().replace('/', "_");
+        self.root.join("hosts").join(host)
+    }
+
     /// Returns the cache in this directory, which need not exist.
     pub const fn at(root: PathBuf) -> Self {
         Self { root }

@@ -8,13 +8,13 @@ use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use super::say;
-use super::times::duration;
 use crate::cache::Cache;
 use crate::git::{self, Config};
 use crate::load::{self, Loaded, Uncommitted};
 use crate::session::{Error, RunOptions};
 use crate::storage::{Durability, Finding, Storage, Survey, Unrecorded};
 use crate::task::workflow::{LIBRARY, Task};
+use crate::words::parse_duration;
 
 /// Whether changes that are not committed count.
 #[derive(Debug, Args)]
@@ -118,7 +118,7 @@ pub(super) struct RunArgs {
     retry_failed: bool,
 
     /// End a computation that takes longer, such as 90s, 10min or 1h30min
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     timeout: Option<Duration>,
 
     /// Do not wait until results are on the disk: faster, and safe as long as the power stays on

@@ -1,16 +1,8 @@
 //! Durations and times as users write them.
 
-use std::time::Duration;
-
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
-
-/// Reads a duration with its unit.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let duration: jiff::SignedDuration = text.parse().map_err(|error| format!("{error}"))?;
-    Duration::try_from(duration).map_err(|_| "it is negative".to_owned())
-}
 
 /// Reads a time in the past: a date, which begins at midnight UTC, a time with its zone, or how
 /// long ago it was.

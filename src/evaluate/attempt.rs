@@ -153,6 +153,7 @@ impl<'a> Evaluator<'a> {
             access: access.clone(),
             isolate: settings.executor.isolates(),
             limit: settings.limit,
+            exclusive: pending.resources.exclusive,
         })
     }
 

@@ -3,13 +3,16 @@
 //! No step waits: it returns what the next one needs.
 
 use super::exports::MAX_TRIES;
+use super::reservations::Reservation;
 use super::step::{CallStep, Executed, Pending, call_of};
-use super::{CallError, Evaluator, Event, Outcome};
+use super::{CallError, Evaluation, Evaluator, Event, ExecutionSettings, Outcome};
 use crate::digest::Digest;
 use crate::plan::{CallId, Operation, Planned, Source};
 use crate::storage::{
-    Call, Damage, Found, Maintenance, PriorAttempt, ResultName, Sealed, StorageError, Stored,
+    Call, Damage, Found, Lease, Maintenance, PriorAttempt, ResultName, Sealed, StorageError, Stored,
 };
+use crate::task::resources::{Resources, WrongAmount};
+use crate::task::workflow::Computation;
 
 /// The result of looking for a call again, with its lease.
 enum Recheck<'a> {
@@ -23,9 +26,19 @@ enum Recheck<'a> {
     Taken,
 }
 
+/// A call that is to be executed, and what is remembered of it.
+struct AbsentCall<'a> {
+    id: CallId,
+    computation: &'a Computation,
+    name: ResultName,
+    inputs: Vec<Digest>,
+    prior: Option<Box<PriorAttempt>>,
+    lease: Lease<'a>,
+}
+
 impl<'a> Evaluator<'a> {
-    /// Does for a ready call what can be done at once.
-    pub(super) fn process_call(&self, id: CallId) -> CallStep<'a> {
+    /// Does for a ready call what can be done at once. It has what it asks for if that is reserved.
+    pub(super) fn process_call(&self, id: CallId, is_reserved: bool) -> CallStep<'a> {
         let evaluation = self.evaluation;
         let storage = &*evaluation.storage;
         let planned = evaluation.plan.call(id);
@@ -76,30 +89,61 @@ impl<'a> Evaluator<'a> {
                 _lease: lease,
             }),
             Ok(Recheck::Absent(prior)) => {
-                let sources = self.sources(planned);
-                let remembered = prior.is_some();
-                (self.observe)(Event::Started(id, name.clone(), prior));
-                let pending = Pending {
-                    id,
-                    computation,
-                    name,
-                    inputs,
-                    sources,
-                    remembered,
-                    retries: settings.retries,
-                    replacements: settings.retries.saturating_add(1),
-                    exports: MAX_TRIES,
-                    lease,
-                };
-                self.attempt(settings, pending)
+                let absent = AbsentCall { id, computation, name, inputs, prior, lease };
+                self.begin(settings, absent, is_reserved)
             }
             Ok(Recheck::Taken) => {
                 // From the beginning: with the lease of the longer name that it is to have.
                 drop(lease);
-                self.process_call(id)
+                self.process_call(id, is_reserved)
             }
             Err(error) => CallStep::Ended(Outcome::failed(name, error)),
         }
+    }
+
+    /// Executes a call, if it has what it asks for.
+    fn begin(
+        &self,
+        settings: &ExecutionSettings<'_>,
+        absent: AbsentCall<'a>,
+        is_reserved: bool,
+    ) -> CallStep<'a> {
+        let AbsentCall { id, computation, name, inputs, prior, lease } = absent;
+        let resources = match self.resources(id) {
+            Ok(resources) => resources,
+            Err(error) => return CallStep::Ended(Outcome::failed(name, error)),
+        };
+        if !is_reserved && let Some(request) = Reservation::of(&resources) {
+            // The lease is released: a call that waits may be executed by another run.
+            return CallStep::Reserve(request);
+        }
+        let remembered = prior.is_some();
+        let sources = self.sources(self.evaluation.plan.call(id));
+        (self.observe)(Event::Started(id, name.clone(), prior));
+        let retries = settings.retries;
+        let pending = Pending {
+            id,
+            computation,
+            name,
+            inputs,
+            sources,
+            remembered,
+            resources,
+            retries,
+            replacements: retries.saturating_add(1),
+            exports: MAX_TRIES,
+            lease,
+        };
+        self.attempt(settings, pending)
+    }
+
+    /// What a call asks for.
+    fn resources(&self, id: CallId) -> Result<Resources, WrongAmount> {
+        let Evaluation { task, plan, .. } = self.evaluation;
+        if task.resources.is_empty() {
+            return Ok(Resources::default());
+        }
+        plan.resources(id).map(Option::unwrap_or_default)
     }
 
     /// Returns the digests of the inputs of a call, or its outcome if one is not to be had.

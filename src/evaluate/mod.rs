@@ -14,6 +14,7 @@ mod gather;
 mod hint;
 mod outcome;
 mod pending;
+mod reservations;
 mod scheduler;
 mod step;
 mod tree;

@@ -10,6 +10,7 @@ use crate::storage::records::FailureRecord;
 use crate::storage::{
     self, Holder, LogTail, Outputs, PriorAttempt, PublishError, ResultName, StorageError,
 };
+use crate::task::resources::WrongAmount;
 
 /// The outcome of a call.
 #[derive(Debug)]
@@ -91,6 +92,9 @@ pub enum CallError {
     /// The columns of a table cannot be made of the outputs.
     #[error(transparent)]
     Table(#[from] TableFault),
+    /// It asks for something that is none with the texts of its names.
+    #[error(transparent)]
+    Resources(#[from] WrongAmount),
     /// Its outputs could not be published.
     #[error(transparent)]
     Publish(#[from] PublishError),
@@ -127,6 +131,7 @@ impl CallError {
             | Self::Tree(_)
             | Self::Points(_)
             | Self::Table(_)
+            | Self::Resources(_)
             | Self::Publish(_) => false,
         }
     }
@@ -137,6 +142,9 @@ impl CallError {
             Self::Input(error) => return error.hint(),
             Self::Points(error) => return error.hint(),
             Self::Table(fault) => Some(fault.hint()),
+            Self::Resources(wrong) => {
+                return Some(format!("make it a line such as {}", wrong.error.resource.example()));
+            }
             Self::Execute(ExecuteError::Log { source, .. }) => storage::advice("write", source),
             Self::Execute(error) => error.hint(),
             Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => error.hint(),

@@ -136,7 +136,11 @@ impl<'a> Scheduler<'_, 'a> {
         while let Some(work) = self.queue.next() {
             match work {
                 Work::Ready(id) => {
-                    let step = self.evaluator.process_call(id);
+                    let step = self.evaluator.process_call(id, false);
+                    self.advance(id, step);
+                }
+                Work::Reserved(id) => {
+                    let step = self.evaluator.process_call(id, true);
                     self.advance(id, step);
                 }
                 Work::Completed(id, end) => {
@@ -163,12 +167,15 @@ impl<'a> Scheduler<'_, 'a> {
                 settings.executor.submit(*invocation, completion);
                 return;
             }
+            CallStep::Reserve(request) => return self.queue.reserve(id, request),
             CallStep::Ended(outcome) => {
                 self.complete_call(id, outcome);
                 self.tell(id);
             }
             CallStep::Executed(executed) if self.evaluator.evaluation.storage.flushes() => {
+                self.queue.release_sealed(id);
                 self.send(Message::Executed(executed));
+                return;
             }
             CallStep::Executed(executed) => {
                 let outcome = self.evaluator.publish(executed);
@@ -188,7 +195,7 @@ impl<'a> Scheduler<'_, 'a> {
                 self.send(Message::Held(Held { id, name, holder: None, since: Instant::now() }));
             }
         }
-        self.queue.release();
+        self.queue.release(id);
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<CallId, Running<'a>>> {
@@ -296,6 +303,7 @@ impl<'a> Scheduler<'_, 'a> {
             };
             self.complete_call(id, outcome);
         }
+        self.queue.end_publishing(ids.len());
         let flushed = if flushed.is_ok() { storage.flush() } else { Ok(()) };
         ids.into_iter().for_each(|id| self.tell(id));
         flushed

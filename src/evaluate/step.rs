@@ -3,17 +3,21 @@
 use std::sync::Arc;
 
 use super::Outcome;
+use super::reservations::Reservation;
 use crate::digest::Digest;
 use crate::executor::{Invocation, VerifiedPath};
 use crate::plan::CallId;
 use crate::storage::{Call, Holder, Lease, ResultName, Sealed, Stage, StorageError, Stored};
 use crate::task::points::SweepPoints;
+use crate::task::resources::Resources;
 use crate::task::workflow::Computation;
 
 /// The state of a call after a step.
 pub(super) enum CallStep<'a> {
     /// It is over.
     Ended(Outcome),
+    /// It is to be executed, and waits for more than a slot.
+    Reserve(Reservation),
     /// It is to be executed.
     Submit(Box<Running<'a>>, Box<Invocation>),
     /// It was executed; its outputs are to be flushed and published.
@@ -53,6 +57,8 @@ pub(super) struct Pending<'a> {
     pub(super) sources: Vec<Stored>,
     /// Something is remembered of it.
     pub(super) remembered: bool,
+    /// What it asks for.
+    pub(super) resources: Resources,
     /// The number of retries if it fails.
     pub(super) retries: u32,
     /// The number of retries if it is lost.

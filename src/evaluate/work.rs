@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
+use super::reservations::{Reservation, Reservations};
 use crate::executor::{Ended, ExecuteError};
 use crate::plan::CallId;
 
@@ -12,6 +13,8 @@ use crate::plan::CallId;
 pub(super) enum Work {
     /// A call is ready. It has a slot until it is over, given up, or executed and sealed.
     Ready(CallId),
+    /// A call has what it has waited for, until it is over, given up, or executed and sealed.
+    Reserved(CallId),
     /// An execution of a call, which has a slot, has ended.
     Completed(CallId, Result<Ended, ExecuteError>),
 }
@@ -27,8 +30,7 @@ pub(super) struct WorkQueue {
 struct State {
     ready: VecDeque<CallId>,
     completed: VecDeque<(CallId, Result<Ended, ExecuteError>)>,
-    /// The number of calls that may still begin.
-    slots: usize,
+    reservations: Reservations,
     /// The number of waiting workers.
     idle: usize,
     /// There will be no more work.
@@ -37,14 +39,33 @@ struct State {
 
 impl State {
     fn has_work(&self) -> bool {
-        !self.completed.is_empty() || self.slots > 0 && !self.ready.is_empty()
+        !self.completed.is_empty()
+            || self.reservations.may_grant()
+            || self.reservations.lets_begin() && !self.ready.is_empty()
+    }
+
+    fn next(&mut self) -> Option<Work> {
+        if let Some((call, end)) = self.completed.pop_front() {
+            return Some(Work::Completed(call, end));
+        }
+        if let Some(call) = self.reservations.grant() {
+            return Some(Work::Reserved(call));
+        }
+        if !self.reservations.lets_begin() {
+            return None;
+        }
+        let call = self.ready.pop_front()?;
+        self.reservations.begin();
+        Some(Work::Ready(call))
     }
 }
 
 impl WorkQueue {
     /// A queue of calls that are ready, of which so many may be in progress at once.
     pub(super) fn new(ready: VecDeque<CallId>, slots: usize) -> Self {
-        let state = State { ready, completed: VecDeque::new(), slots, idle: 0, closed: false };
+        let reservations = Reservations::new(slots);
+        let completed = VecDeque::new();
+        let state = State { ready, completed, reservations, idle: 0, closed: false };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -68,9 +89,27 @@ impl WorkQueue {
         }
     }
 
-    /// Gives the slot of a call back.
-    pub(super) fn release(&self) {
-        self.change(|state| state.slots += 1);
+    /// Gives back what a call has.
+    pub(super) fn release(&self, call: CallId) {
+        self.change(|state| state.reservations.release(call));
+    }
+
+    /// Gives back what a call has, of which the outputs are being published.
+    pub(super) fn release_sealed(&self, call: CallId) {
+        self.change(|state| {
+            state.reservations.release(call);
+            state.reservations.begin_publishing();
+        });
+    }
+
+    /// Notes that the outputs of so many calls are published, or will never be.
+    pub(super) fn end_publishing(&self, calls: usize) {
+        self.change(|state| state.reservations.end_publishing(calls));
+    }
+
+    /// Gives back what a call has, and lets it wait for a reservation.
+    pub(super) fn reserve(&self, call: CallId, request: Reservation) {
+        self.change(|state| state.reservations.wait(call, request));
     }
 
     /// Lets all workers end.
@@ -86,15 +125,7 @@ impl WorkQueue {
             if state.closed {
                 return None;
             }
-            let work = match state.completed.pop_front() {
-                Some((call, end)) => Some(Work::Completed(call, end)),
-                None if state.slots > 0 => state.ready.pop_front().map(Work::Ready),
-                None => None,
-            };
-            if let Some(work) = work {
-                if matches!(work, Work::Ready(_)) {
-                    state.slots -= 1;
-                }
+            if let Some(work) = state.next() {
                 self.wake(&state);
                 return Some(work);
             }
@@ -131,13 +162,13 @@ mod tests {
         let (call, own) = (CallId::at, thread::current().id());
         let queue = WorkQueue::new([call(0), call(1), call(2)].into(), 2);
         let next = || match queue.next().unwrap() {
-            Work::Ready(id) => (id, false),
+            Work::Ready(id) | Work::Reserved(id) => (id, false),
             Work::Completed(id, _) => (id, true),
         };
         assert_eq!([next(), next()], [(call(0), false), (call(1), false)]);
         queue.complete(call(1), Err(ExecuteError::Interrupted), own);
         assert_eq!(next(), (call(1), true), "there is no slot for another call");
-        queue.release();
+        queue.release(call(1));
         queue.ready([call(3)]);
         queue.complete(call(0), Err(ExecuteError::Interrupted), own);
         assert_eq!([next(), next()], [(call(0), true), (call(2), false)]);

@@ -31,6 +31,11 @@ pub trait Executor: Send + Sync {
         None
     }
 
+    /// Returns what the user should know of it by now, each thing once.
+    fn notice(&self) -> Option<String> {
+        None
+    }
+
     /// Runs a command of the user's on this host, and waits for its end. It is interrupted like
     /// executions; it is not isolated, and may take any time.
     ///

@@ -37,6 +37,8 @@ pub struct Invocation {
     pub isolate: bool,
     /// Its time limit.
     pub limit: Option<Duration>,
+    /// Whether nothing else may be executed on the host meanwhile.
+    pub exclusive: bool,
 }
 
 /// A file or directory that an execution reads.

@@ -43,6 +43,8 @@ pub struct Ticket {
     access: Access,
     isolate: bool,
     limit: Option<Duration>,
+    #[serde(default)]
+    exclusive: bool,
 }
 
 /// A value that an execution reads.
@@ -81,6 +83,7 @@ impl Ticket {
             access: invocation.access.clone(),
             isolate: invocation.isolate,
             limit: invocation.limit,
+            exclusive: invocation.exclusive,
         })
     }
 
@@ -133,6 +136,7 @@ impl Ticket {
             access: self.access.clone(),
             isolate: self.isolate,
             limit: self.limit,
+            exclusive: self.exclusive,
             storage,
         })
     }
@@ -220,6 +224,7 @@ mod tests {
             access: Access { rules: vec![Rule::Network] },
             isolate: true,
             limit: Some(Duration::from_millis(1500)),
+            exclusive: true,
         }
     }
 

@@ -15,6 +15,7 @@ use super::worktree::WorkTree;
 use super::{LoadError, real};
 use crate::git::Snapshot;
 use crate::task::name::{InputName, NameError};
+use crate::task::resources::ResourceLine;
 use crate::task::template::{self, Template};
 use crate::task::workflow::{
     Argument, Builder, LoadedFrom, Node, NodeId, Task, TaskFile, TaskFileId, TaskTree, TaskTreeId,
@@ -69,14 +70,17 @@ impl Binder {
         let texts = vec![None; inputs.len()];
         let mut binder = Self { inputs, texts, findings: Problems::default() };
         let mut contents = contents.to_vec();
+        for ResourceLine { amount, path, .. } in task.resources.lines() {
+            binder.read(amount, path, &mut contents);
+        }
         for (_, node) in task.workflow.nodes() {
             match node {
-                Node::Literal(name) => binder.read(name, &mut contents),
-                Node::File(id) => binder.read(&task.files[id.index()].path, &mut contents),
+                Node::Literal(name) => binder.read_value(name, &mut contents),
+                Node::File(id) => binder.read_value(&task.files[id.index()].path, &mut contents),
                 Node::Tree { tree, .. } => {
-                    binder.read(&task.trees[tree.index()].name, &mut contents);
+                    binder.read_value(&task.trees[tree.index()].name, &mut contents);
                 }
-                Node::Member { path, .. } => binder.read(path, &mut contents),
+                Node::Member { path, .. } => binder.read_value(path, &mut contents),
                 Node::Input(_)
                 | Node::Bound(_)
                 | Node::Points(_)
@@ -87,8 +91,18 @@ impl Binder {
         binder
     }
 
-    /// Takes the texts that a value names, if they were not taken before.
-    fn read<T: AsRef<str>>(&mut self, value: &Template<T>, contents: &mut [Option<Vec<u8>>]) {
+    /// Takes the texts that the value of a node names, if they were not taken before.
+    fn read_value<T: AsRef<str>>(&mut self, value: &Template<T>, contents: &mut [Option<Vec<u8>>]) {
+        self.read(value, &value.place().join("value"), contents);
+    }
+
+    /// Takes the texts that a value in a file names, if they were not taken before.
+    fn read<T: AsRef<str>>(
+        &mut self,
+        value: &Template<T>,
+        path: &Path,
+        contents: &mut [Option<Vec<u8>>],
+    ) {
         for at in value.names() {
             let contents = contents.get_mut(at).and_then(Option::take);
             let Some(contents) = contents else { continue };
@@ -97,7 +111,7 @@ impl Binder {
                 LoadFault::InputText { value, name, fault }
             });
             let text = text.map(str::to_owned);
-            self.texts[at] = self.findings.note(&value.place().join("value"), text);
+            self.texts[at] = self.findings.note(path, text);
         }
     }
 
@@ -148,7 +162,10 @@ impl Binder {
             Some(root) if self.findings.problems.is_empty() => {
                 let defaults = task.defaults.iter().map(|file| ids[(*file)?.index()]).collect();
                 let (files, trees) = (own.into_files(), own_trees.into_trees());
-                Ok(Task { files, trees, defaults, workflow: builder.finish(root), ..task })
+                let text = |at: usize| self.texts.get(at)?.as_deref();
+                let resources = task.resources.bind(text, |node| nodes[node.index()]);
+                let workflow = builder.finish(root);
+                Ok(Task { files, trees, defaults, resources, workflow, ..task })
             }
             _ => Err(self.findings),
         }

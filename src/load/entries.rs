@@ -37,6 +37,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
                 b"kind" | b"value" | [b'.', ..] => true,
                 b"inputs" => kind.is_none_or(NodeKind::has_inputs),
                 b"outputs" => kind.is_none_or(NodeKind::has_slice),
+                b"resources" => matches!(kind, None | Some(NodeKind::Computation)),
                 _ => kind.zip(entry.to_str()).is_some_and(|(kind, name)| is_read(kind, name)),
             };
             if !is_read {

@@ -4,25 +4,28 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::problems::{LoadFault, Problems};
+use super::resources::WrittenLine;
 use super::source::{DirectoryVersion, Located, TaskSource};
-use super::{access, nearest, text};
+use super::{access, nearest, resources, text};
 use crate::task::name::ComputationName;
 use crate::task::slice::MAX_ARITY;
 use crate::task::workflow::{Computation, ComputationId, LIBRARY};
 
 /// The files of a computation that are read.
-pub(super) const LISTS: [&str; 3] = ["inputs", "outputs", access::FILE];
+pub(super) const LISTS: [&str; 4] = ["inputs", "outputs", access::FILE, resources::FILE];
 
 /// The computations found so far.
 pub(super) struct Library<'a, S: TaskSource> {
     pub(super) source: &'a mut S,
     found: Vec<Computation>,
+    /// The lines of the file `resources` of each.
+    resources: Vec<Vec<WrittenLine>>,
     known: HashMap<ComputationName, Option<ComputationId>>,
 }
 
 impl<'a, S: TaskSource> Library<'a, S> {
     pub(super) fn new(source: &'a mut S) -> Self {
-        Self { source, found: Vec::new(), known: HashMap::new() }
+        Self { source, found: Vec::new(), resources: Vec::new(), known: HashMap::new() }
     }
 
     /// All valid computations that were found.
@@ -32,6 +35,11 @@ impl<'a, S: TaskSource> Library<'a, S> {
 
     pub(super) fn get(&self, id: ComputationId) -> &Computation {
         &self.found[id.index()]
+    }
+
+    /// The lines of the file `resources` of a computation.
+    pub(super) fn resources(&self, id: ComputationId) -> &[WrittenLine] {
+        &self.resources[id.index()]
     }
 
     /// Returns the computation of this name, or `None` if it has a problem, which is reported once.
@@ -61,8 +69,9 @@ impl<'a, S: TaskSource> Library<'a, S> {
                 None
             }
         };
-        let id = computation.map(|computation| {
+        let id = computation.map(|(computation, resources)| {
             self.found.push(computation);
+            self.resources.push(resources);
             ComputationId::at(self.found.len() - 1)
         });
         self.known.insert(name, id);
@@ -74,7 +83,7 @@ impl<'a, S: TaskSource> Library<'a, S> {
         dir: &S::Dir,
         name: ComputationName,
         findings: &mut Problems,
-    ) -> Option<Computation> {
+    ) -> Option<(Computation, Vec<WrittenLine>)> {
         let place = place(&name);
         let mut list = |file: &str| {
             let lines = text::lines(self.source.read(dir, file));
@@ -84,10 +93,14 @@ impl<'a, S: TaskSource> Library<'a, S> {
         let outputs = list("outputs");
         let executable = findings.note(&place.join(EXEC), executable(self.source, dir));
         let access = access::read(self.source, dir, &place, inputs.as_deref(), findings);
+        let resources = match self.source.find(dir, resources::FILE) {
+            Err(LoadFault::Missing) => Vec::new(),
+            _ => resources::read(self.source, dir, findings),
+        };
         let version = findings.note(&place, self.source.version(dir))?;
         executable?;
         let DirectoryVersion { commit, tree, dirty, checked_out } = version;
-        Some(Computation {
+        let computation = Computation {
             name,
             commit,
             tree,
@@ -96,7 +109,8 @@ impl<'a, S: TaskSource> Library<'a, S> {
             outputs: outputs?,
             access: access?,
             checked_out,
-        })
+        };
+        Some((computation, resources))
     }
 }
 

@@ -18,6 +18,9 @@ mod names;
 mod nodes;
 mod own_files;
 mod problems;
+mod requests;
+mod resource_fault;
+mod resources;
 mod source;
 mod sweep;
 mod sweep_files;
@@ -45,6 +48,8 @@ use self::nodes::NodeReader;
 use self::own_files::OwnFiles;
 use self::problems::Problems;
 pub use self::problems::{Exposed, LoadFault, Problem};
+pub use self::resource_fault::ResourceFault;
+use self::resources::SharedLines;
 use self::source::TaskSource;
 use self::task_cache::Dependencies;
 use self::task_trees::TaskTrees;
@@ -61,7 +66,7 @@ use crate::task::text::TextError;
 pub use crate::task::workflow::Uncommitted;
 use crate::task::workflow::{LIBRARY, LoadedFrom, Task};
 
-/// The parts of a task that belong to the task itself, besides its defaults.
+/// The parts of a task that belong to the task itself, besides what it need not have.
 const OWN: [&str; 2] = ["workflow", "inputs"];
 
 /// The directory of a task with the defaults of its inputs.
@@ -259,9 +264,10 @@ fn read(
     let inputs = inputs(source, &mut findings);
     let mut files = OwnFiles::default();
     let defaults = files.defaults(source, inputs.as_deref().unwrap_or_default(), &mut findings);
+    let shared = SharedLines::of_task(source, library::names, &mut findings);
     let mut library = Library::new(source);
     let mut trees = TaskTrees::default();
-    let leaves = (&mut files, &mut trees);
+    let leaves = (&mut files, &mut trees, shared);
     let nodes = NodeReader::new(inputs.as_deref(), leaves, &mut library, &mut findings);
     let workflow = WorkflowWalk::new(nodes).load();
     let (files, computations) = (files.into_files(), library.into_computations());
@@ -278,7 +284,7 @@ fn read(
             Some(commit),
             Some(name),
             Some(inputs),
-            Some(LoadedWorkflow { workflow, bound, sweeps }),
+            Some(LoadedWorkflow { workflow, bound, sweeps, resources }),
         ) if findings.problems.is_empty() => {
             let task = Task {
                 name,
@@ -293,6 +299,7 @@ fn read(
                 bound,
                 sweeps,
                 computations,
+                resources,
                 workflow,
             };
             Ok(Loaded { task, warnings: findings.warnings })

@@ -7,6 +7,7 @@ use super::library::Library;
 use super::maker::Maker;
 use super::own_files::OwnFiles;
 use super::problems::{LoadFault, Problems};
+use super::resources::{SharedLines, WrittenLine};
 use super::source::{Identity, TaskSource};
 use super::task_trees::TaskTrees;
 use super::warnings::WarningKind;
@@ -14,7 +15,7 @@ use crate::expand::{ScopeId, Scopes};
 use crate::task::name::InputName;
 use crate::task::slice::Slice;
 use crate::task::sweep::Sweep;
-use crate::task::workflow::{Builder, FreeNames, Node, NodeId, TaskParts};
+use crate::task::workflow::{Builder, FreeNames, Node, NodeId, TaskParts, TaskResources};
 
 /// Makes nodes of the files of directories.
 pub(super) struct NodeReader<'a, 'b, S: TaskSource> {
@@ -28,6 +29,9 @@ pub(super) struct NodeReader<'a, 'b, S: TaskSource> {
     pub(super) free: FreeNames,
     pub(super) scopes: Scopes,
     pub(super) sweeps: Vec<Sweep>,
+    /// The lines of `resources` that are for several nodes.
+    pub(super) shared: SharedLines,
+    pub(super) resources: TaskResources,
 }
 
 /// A node whose inputs are being read.
@@ -41,6 +45,8 @@ pub(super) struct OpenNode<D> {
     pub(super) first_scope: ScopeId,
     pub(super) maker: Option<Maker>,
     pub(super) slice: Option<Slice>,
+    /// The lines of its file `resources`.
+    pub(super) resources: Vec<WrittenLine>,
     pub(super) branches: Vec<Branch>,
     pub(super) nodes: Vec<Option<NodeId>>,
 }
@@ -48,7 +54,7 @@ pub(super) struct OpenNode<D> {
 impl<'a, 'b, S: TaskSource> NodeReader<'a, 'b, S> {
     pub(super) fn new(
         inputs: Option<&'a [InputName]>,
-        (files, trees): (&'a mut OwnFiles, &'a mut TaskTrees),
+        (files, trees, shared): (&'a mut OwnFiles, &'a mut TaskTrees, SharedLines),
         library: &'a mut Library<'b, S>,
         findings: &'a mut Problems,
     ) -> Self {
@@ -62,6 +68,8 @@ impl<'a, 'b, S: TaskSource> NodeReader<'a, 'b, S> {
             free: FreeNames::default(),
             scopes: Scopes::default(),
             sweeps: Vec::new(),
+            shared,
+            resources: TaskResources::default(),
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::resource_fault::ResourceFault;
 use super::warnings::{Warning, WarningKind};
 use super::words::{files, inputs, listed, outputs, place, range};
 use crate::expand::SweepFault;
@@ -240,6 +241,9 @@ pub enum LoadFault {
     /// Something is wrong with a sweep.
     #[error("{0}")]
     Sweep(Box<SweepFault>),
+    /// A line of `resources` is not valid.
+    #[error("{0}")]
+    Resource(Box<ResourceFault>),
     /// The commit is unknown.
     #[error("{0}")]
     Head(#[from] HeadError),
@@ -311,6 +315,7 @@ impl LoadFault {
             Self::Text(TextError::NotText) => "save the file as UTF-8",
             Self::Head(error) => return error.hint(),
             Self::Sweep(fault) => return fault.hint(),
+            Self::Resource(fault) => return fault.hint(),
             _ => return None,
         };
         Some(hint.to_owned())

@@ -85,7 +85,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         let problem = expand::input_problem(inputs.len(), points_width);
         self.are_right(&place, problem.into_iter().collect()).then_some(())?;
         let body = body?;
-        let binds = self.binds(open, files, body, points.is_some())?;
+        let (binds, asked) = self.binds(open, files, body, points.is_some())?;
         let columns = match &files.rules.columns {
             Some(columns) => columns.clone(),
             None => self.default_columns(body),
@@ -96,6 +96,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         let sweep = Sweep {
             names: files.rules.names.clone(),
             binds,
+            asked,
             columns,
             has_columns: files.rules.columns.is_some(),
             allow_failed: files.rules.allow_failed,
@@ -104,14 +105,14 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         Some((self.add_sweep(sweep), inputs))
     }
 
-    /// Returns the names that a sweep binds. Each factor must be read.
+    /// Returns the names that a sweep binds, and the others that only resources have. Each factor must be read.
     fn binds(
         &mut self,
         open: &OpenNode<S::Dir>,
         files: &SweepFiles,
         body: &Argument,
         is_computed: bool,
-    ) -> Option<Vec<BoundId>> {
+    ) -> Option<(Vec<BoundId>, Vec<BoundId>)> {
         let free: Vec<BoundId> = self.free.of(body.node).to_vec();
         let outside = &self.scopes.get(open.scope).bound;
         let opens = is_computed && files.rules.names.is_none();
@@ -121,12 +122,14 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
             false => listed.contains(self.scopes.text(*id)),
         };
         let binds: Vec<BoundId> = free.iter().copied().filter(is_own).collect();
+        let mut asked = self.asked_names(body.node);
+        asked.retain(|name| is_own(name) && !free.contains(name));
         let names: HashSet<&str> = free.iter().map(|id| self.scopes.text(*id)).collect();
         let own = binds.iter().map(|id| self.scopes.text(*id));
         let is_free = |name: &str| names.contains(name);
         let problems = expand::unread_problems(&files.rules, is_free, is_computed.then_some(own));
         let place = self.library.source.place(&open.dir);
-        self.are_right(&place, problems).then_some(binds)
+        self.are_right(&place, problems).then_some((binds, asked))
     }
 
     /// The columns of a sweep that writes none: one for each output of the body.

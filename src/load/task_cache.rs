@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DEFAULTS, Loaded, OWN};
+use super::{DEFAULTS, Loaded, OWN, resources};
 use crate::cache::{Cache, Fingerprint, Lookup, Table};
 use crate::digest::ObjectId;
 use crate::git::{self, RepoState};
@@ -22,15 +22,18 @@ const MIN_NODES: usize = 256;
 /// The number of tasks in the cache.
 const MAX_TASKS: usize = 32;
 
+/// The parts that a task need not have.
+const OPTIONAL: [&str; 2] = [DEFAULTS, resources::FILE];
+
 /// The dependencies of a task as it is checked out. A task at a commit has none.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Dependencies {
     /// The paths of the task and of its files, and the work tree of each.
     tops: Vec<(PathBuf, Option<PathBuf>)>,
     repositories: Vec<RepoState>,
-    /// The task's path, if it has no directory of defaults.
-    without_defaults: Option<PathBuf>,
-    /// The fingerprints of the task's workflow, inputs and defaults, and of its computations and
+    /// The parts that the task need not have, and does not.
+    absent: Vec<PathBuf>,
+    /// The fingerprints of the task's workflow, inputs, defaults and resources, and of its computations and
     /// other files.
     fingerprints: [Fingerprint; 2],
 }
@@ -66,13 +69,13 @@ pub(super) fn insert(
 /// It may be taken during the load: a file that is changed meanwhile is racy, or has another stat
 /// at the next look-up.
 pub(super) fn own_fingerprint(task: &Path, began: SystemTime) -> Option<Fingerprint> {
-    let defaults = has_defaults(task).then_some(DEFAULTS);
-    let names = OWN.into_iter().chain(defaults);
-    Fingerprint::take(names.map(|name| task.join(name)), began)
+    let parts = OWN.map(|name| task.join(name)).into_iter();
+    let optional = OPTIONAL.map(|name| task.join(name)).into_iter();
+    Fingerprint::take(parts.chain(optional.filter(|part| exists(part))), began)
 }
 
-fn has_defaults(task: &Path) -> bool {
-    task.join(DEFAULTS).symlink_metadata().is_ok()
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 impl Dependencies {
@@ -103,14 +106,15 @@ impl Dependencies {
         }
         let places = fingerprints.iter().flat_map(Fingerprint::places).map(PathBuf::as_path);
         let tops = places.chain([task]).map(|place| (place.to_owned(), git::top(place))).collect();
-        let without_defaults = (!has_defaults(task)).then(|| task.to_owned());
-        Some(Self { tops, repositories, without_defaults, fingerprints })
+        let optional = OPTIONAL.map(|name| task.join(name)).into_iter();
+        let absent = optional.filter(|part| !exists(part)).collect();
+        Some(Self { tops, repositories, absent, fingerprints })
     }
 
     fn are_current(&self) -> bool {
         self.tops.iter().all(|(place, top)| git::top(place) == *top)
             && self.repositories.iter().all(RepoState::is_current)
-            && self.without_defaults.as_deref().is_none_or(|task| !has_defaults(task))
+            && !self.absent.iter().any(|part| exists(part))
             && self.fingerprints.iter().all(Fingerprint::is_current)
     }
 }

@@ -11,6 +11,7 @@ use super::entries::NodeEntries;
 use super::maker::Maker;
 use super::nodes::{NodeReader, OpenNode};
 use super::problems::LoadFault;
+use super::resources;
 use super::source::{Identity, Located, TaskSource};
 use super::text;
 use crate::expand::ScopeId;
@@ -18,7 +19,7 @@ use crate::task::expression::NodeKind;
 use crate::task::name::InputName;
 use crate::task::slice::{MAX_ARITY, Slice};
 use crate::task::sweep::Sweep;
-use crate::task::workflow::{Argument, Node, NodeId, Workflow};
+use crate::task::workflow::{Argument, Node, NodeId, TaskResources, Workflow};
 
 /// The loading of one workflow.
 pub(super) struct WorkflowWalk<'a, 'b, S: TaskSource> {
@@ -36,6 +37,7 @@ pub(super) struct LoadedWorkflow {
     pub(super) workflow: Workflow,
     pub(super) bound: Vec<InputName>,
     pub(super) sweeps: Vec<Sweep>,
+    pub(super) resources: TaskResources,
 }
 
 /// The result of entering a directory.
@@ -64,8 +66,9 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             let Some(frame) = self.stack.last_mut() else {
                 let root = node.flatten()?;
                 let workflow = self.nodes.builder.finish(root);
-                let (bound, sweeps) = (self.nodes.scopes.into_bound(), self.nodes.sweeps);
-                return Some(LoadedWorkflow { workflow, bound, sweeps });
+                let NodeReader { scopes, sweeps, resources, .. } = self.nodes;
+                let bound = scopes.into_bound();
+                return Some(LoadedWorkflow { workflow, bound, sweeps, resources });
             };
             frame.nodes.extend(node);
             let scope = if frame.nodes.is_empty() { frame.first_scope } else { frame.scope };
@@ -206,10 +209,26 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             }
             _ => scope,
         };
+        let resources = match &maker {
+            Some(Maker::Computation(_)) if entries.has(resources::FILE) => {
+                resources::read(self.nodes.library.source, &dir, self.nodes.findings)
+            }
+            _ => Vec::new(),
+        };
         self.open.insert(id.clone(), self.stack.len() as u32);
         let nodes = Vec::with_capacity(branches.len());
-        let open = OpenNode { dir, inputs, id, scope, first_scope, maker, slice, branches, nodes };
-        Visited::OpenNode(open)
+        Visited::OpenNode(OpenNode {
+            dir,
+            inputs,
+            id,
+            scope,
+            first_scope,
+            maker,
+            slice,
+            resources,
+            branches,
+            nodes,
+        })
     }
 
     fn slice(&mut self, dir: &S::Dir, there: bool, maker: Option<&Maker>) -> Option<Slice> {
@@ -282,7 +301,13 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         let outputs = frame.slice.clone().filter(|_| complete)?;
         let inputs = arguments.into();
         let node = match maker {
-            Maker::Computation(id) => Node::Computation { computation: *id, inputs, outputs },
+            Maker::Computation(id) => {
+                let node = Node::Computation { computation: *id, inputs, outputs };
+                let node = self.nodes.intern(node);
+                let place = (&frame.dir, frame.scope);
+                self.nodes.request((node, *id), place, &frame.resources);
+                return Some(node);
+            }
             Maker::Tree(name) => {
                 let source = &mut *self.nodes.library.source;
                 let tree =

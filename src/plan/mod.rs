@@ -10,6 +10,7 @@ mod points;
 mod precursors;
 mod sweep;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,6 +22,7 @@ use crate::expand::ExclusionFault;
 use crate::task::ids::ids;
 use crate::task::name::StorageName;
 use crate::task::points::SweepPoints;
+use crate::task::resources::{Resources, WrongAmount};
 use crate::task::workflow::{
     ComputationId, FreeNames, InputId, NodeId, Task, TaskFileId, TaskTreeId, Workflow,
 };
@@ -135,6 +137,8 @@ pub struct Plan {
     /// The sweep whose points are jobs.
     jobs: Option<PlannedSweepId>,
     free: Arc<FreeNames>,
+    /// What calls ask for, if they do.
+    resources: Mutex<HashMap<CallId, Result<Resources, WrongAmount>>>,
     /// What is needed to add calls.
     planner: Mutex<Planner>,
 }
@@ -152,6 +156,7 @@ impl Plan {
             outputs: Vec::new(),
             jobs: None,
             free: Arc::new(FreeNames::new(task)),
+            resources: Mutex::default(),
             planner: Mutex::default(),
         };
         let mut planner = Planner::new(task, Arc::clone(&plan.free));
@@ -201,6 +206,27 @@ impl Plan {
     /// The call with this id.
     pub fn call(&self, id: CallId) -> &Planned {
         &self.calls[id.index()]
+    }
+
+    /// What a call asks for, if it does.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an amount is wrong with the texts of the names in it.
+    pub fn resources(&self, id: CallId) -> Result<Option<Resources>, WrongAmount> {
+        let resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
+        resources.get(&id).cloned().transpose()
+    }
+
+    /// Adds what a node asks for to what its call asks for: the maximum counts.
+    fn request(&self, id: CallId, asked: Result<Resources, WrongAmount>) {
+        let mut resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = resources.entry(id).or_insert_with(|| Ok(Resources::default()));
+        match (&mut *known, asked) {
+            (Ok(known), Ok(asked)) => *known = known.clone().max(&asked),
+            (Ok(_), wrong) => *known = wrong,
+            (Err(_), _) => {}
+        }
     }
 
     /// The sources that a call reads: for a sweep, the outputs of its body at each point, or the points as long as these are

@@ -135,7 +135,14 @@ impl Planner {
             Node::Computation { computation, inputs, .. } => {
                 let mut sources = Vec::with_capacity(inputs.len());
                 inputs.iter().for_each(|it| self.sources(workflow, it.node, &mut sources));
-                Step::Call(self.call(plan, id, *computation, sources.into()))
+                let call = self.call(plan, id, *computation, sources.into());
+                let text = |number: usize| {
+                    let name = BoundId::at(number.checked_sub(task.inputs.len())?);
+                    self.texts[name.index()].as_deref()
+                };
+                let asked = task.resources.of(id);
+                asked.for_each(|lines| plan.request(call, lines.amounts(text)));
+                Step::Call(call)
             }
             Node::Tree { tree, inputs, .. } => {
                 let name = &task.trees[tree.index()].name;

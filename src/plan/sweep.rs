@@ -133,6 +133,7 @@ impl Planner {
             self.texts[name.index()] = Some(Arc::clone(text));
         }
         self.rows(task, plan, id, (Arc::new(points), &columns));
+        outer.iter().for_each(|(name, _)| self.texts[name.index()] = None);
         Ok(unmatched)
     }
 
@@ -163,6 +164,7 @@ impl Planner {
             rows.extend_from_slice(&sources);
         }
         self.point = outside;
+        columns.iter().for_each(|(name, _)| self.texts[name.index()] = None);
         let sources = in_table_order(&order, &rows, width);
         let is_first = plan.sweep(id).rows.set(SweepRows { points, sources, width }).is_ok();
         debug_assert!(is_first, "a sweep is expanded once");
@@ -204,7 +206,7 @@ fn wants_directory(task: &Task, sweep: SweepId, inputs: &[Argument]) -> bool {
     })
 }
 
-/// The column of each name that a sweep binds.
+/// The column of each name that a sweep gives a text.
 fn columns(
     task: &Task,
     sweep: &Sweep,
@@ -213,15 +215,15 @@ fn columns(
     if points.is_empty() {
         return Ok(Vec::new());
     }
-    let column = |name: &BoundId| {
+    let column = |name: BoundId| {
         let text = task.bound[name.index()].as_str();
         let missing = || PointsFault::NoColumn {
             name: text.to_owned(),
             nearest: crate::task::name::nearest(text, points.names()),
         };
-        Ok((*name, points.column(text).ok_or_else(missing)?))
+        Ok((name, points.column(text).ok_or_else(missing)?))
     };
-    sweep.binds.iter().map(column).collect()
+    sweep.gives().map(column).collect()
 }
 
 /// The numbers of points in the order of their execution: replicate by replicate, each shuffled, so that a drift of the

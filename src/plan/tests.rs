@@ -97,6 +97,7 @@ fn planned(workflow: Workflow) -> Plan {
         trees: vec![tree],
         bound: Vec::new(),
         sweeps: Vec::new(),
+        resources: Default::default(),
         computations: Vec::new(),
         workflow,
     })

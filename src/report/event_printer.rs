@@ -56,16 +56,15 @@ impl<'a> EventPrinter<'a> {
         Self::new("ce", evaluation, (Box::new(Silent), Vec::new()), progress, io::sink())
     }
 
-    /// Prints all events until there are no more, that the user asked to stop, and a warning once.
+    /// Prints all events until there are no more, that the user asked to stop, and each notice.
     pub fn follow(
         &mut self,
         events: &Receiver<Event>,
         interrupted_by: &dyn Fn() -> Option<u8>,
-        warning: &dyn Fn() -> Option<String>,
+        notice: &dyn Fn() -> Option<String>,
     ) {
         self.write();
         let mut interrupted = false;
-        let mut warned = false;
         let mut woken = 0;
         loop {
             match events.recv_timeout(TICK) {
@@ -80,8 +79,7 @@ impl<'a> EventPrinter<'a> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            if !warned && let Some(text) = warning() {
-                warned = true;
+            while let Some(text) = notice() {
                 self.complain(&text);
             }
             self.write();

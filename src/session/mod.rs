@@ -11,11 +11,11 @@ mod inputs;
 mod interrupt;
 mod job;
 mod look_up;
+mod notices;
 mod points;
 
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::error::Error as _;
 use std::io;
 use std::iter;
 use std::mem;
@@ -121,10 +121,15 @@ impl Session {
     pub fn open(dir: &Path, storage: &Path, options: &RunOptions) -> Result<Self, Error> {
         let storage = Storage::open(storage, options.unrecorded, options.durability)?;
         let sandbox = options.isolate.then(Sandbox::default);
-        let executor: Arc<dyn Executor> = Arc::new(Local::new(options.jobs, sandbox));
+        let cache = Cache::of_user();
+        let mut executor = Local::new(options.jobs, sandbox);
+        if let Some(cache) = &cache {
+            executor = executor.sharing_host(cache.locks_of_host());
+        }
+        let executor: Arc<dyn Executor> = Arc::new(executor);
         let interrupts =
             Interrupts::watch(&executor).map_err(|error| Error::Begin(error.into()))?;
-        let storage = storage.with_cache(Cache::of_user()).until(interrupts.asked());
+        let storage = storage.with_cache(cache).until(interrupts.asked());
         job::record_use(&storage, dir)?;
         Ok(Self::with(storage, dir, options, Some((executor, interrupts))))
     }
@@ -314,7 +319,7 @@ impl Session {
                 });
                 Evaluator { evaluation, execution, observe }.evaluate(jobs)
             });
-            printer.follow(&events, &|| self.interrupted_by(), &|| self.isolation_warning());
+            printer.follow(&events, &|| self.interrupted_by(), &|| self.notice());
             evaluating.join()
         });
         match evaluated {
@@ -332,16 +337,6 @@ impl Session {
     /// Fails as [`evaluate`](Self::evaluate) does.
     pub fn evaluate_quietly(&self, evaluation: &Evaluation) -> Result<(), Error> {
         self.evaluate(evaluation, &mut EventPrinter::silent(evaluation, self.executes()))
-    }
-
-    /// Returns once the reason why computations are not isolated although they should be, with a
-    /// hint.
-    fn isolation_warning(&self) -> Option<String> {
-        let (executor, _) = self.executor.as_ref()?;
-        let error = executor.exposed().filter(|_| !self.warned.replace(true))?;
-        let because = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-        let hint = error.hint().map(|hint| format!("\n  try: {hint}")).unwrap_or_default();
-        Some(format!("warning: computations are not isolated here: {error}{because}{hint}"))
     }
 
     /// Runs a user's command, which is interrupted like executions. Its output goes to standard

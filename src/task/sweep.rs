@@ -36,6 +36,8 @@ pub struct Sweep {
     pub names: Option<Vec<Box<str>>>,
     /// The names that it binds.
     pub binds: Vec<BoundId>,
+    /// The other names of its points that resources of nodes in its body have.
+    pub asked: Vec<BoundId>,
     /// The columns that outputs of the body become.
     pub columns: Vec<TableColumn>,
     /// Whether the columns are written, rather than one for each output.
@@ -63,6 +65,7 @@ impl Sweep {
             product,
             names: None,
             binds: Vec::new(),
+            asked: Vec::new(),
             columns: Vec::new(),
             has_columns: false,
             allow_failed: false,
@@ -70,9 +73,15 @@ impl Sweep {
         }
     }
 
+    /// The names to which it gives texts.
+    pub fn gives(&self) -> impl Iterator<Item = BoundId> {
+        self.binds.iter().chain(&self.asked).copied()
+    }
+
     /// Everything but the place and the label.
-    fn identity(&self) -> (&Product, &[BoundId], &[TableColumn], [bool; 2]) {
-        (&self.product, &self.binds, &self.columns, [self.allow_failed, self.has_table])
+    fn identity(&self) -> (&Product, [&[BoundId]; 2], &[TableColumn], [bool; 2]) {
+        let names = [&*self.binds, &*self.asked];
+        (&self.product, names, &self.columns, [self.allow_failed, self.has_table])
     }
 }
 

@@ -7,6 +7,7 @@
 mod free;
 mod parts;
 mod ranged;
+mod requests;
 mod whole;
 
 use std::collections::HashMap;
@@ -20,6 +21,7 @@ pub use self::parts::{
     TaskTree, TreeCommit,
 };
 pub use self::ranged::{RangedInput, RangedInputs};
+pub use self::requests::TaskResources;
 pub use self::whole::{LoadedFrom, Task, Uncommitted};
 use crate::task::ids::ids;
 use crate::task::name::{MemberPath, StorageName};

@@ -17,7 +17,7 @@ pub(crate) const LAYERS: [&[&str]; 12] = [
         "exit",
         "words",
     ],
-    &["task::sweep"],
+    &["task::resources", "task::sweep"],
     &["task", "task::workflow", "cache", "expand"],
     &["git", "manifest", "task::expression"],
     &["load", "plan", "storage", "executor"],

@@ -44,6 +44,7 @@ mod protocol;
 mod records;
 mod repositories;
 mod repository;
+mod resources;
 mod run;
 mod settings;
 mod show;

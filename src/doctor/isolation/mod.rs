@@ -169,6 +169,7 @@ impl Trial {
             access: Access { rules: vec![Rule::Read(program)] },
             isolate: true,
             limit: None,
+            exclusive: false,
         };
         let (sender, ends) = channel();
         let local = Local::new(NonZeroUsize::MIN, Some(sandbox));

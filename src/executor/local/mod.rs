@@ -8,12 +8,14 @@
 //! would wake two threads for each call, one of them after the process has ended.
 
 mod groups;
+mod host;
 mod inside;
 mod orphans;
 mod outside;
 mod over;
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
@@ -21,6 +23,7 @@ use jiff::Timestamp;
 
 pub use self::groups::GRACE;
 use self::groups::Groups;
+use self::host::HostLock;
 use self::orphans::Orphans;
 use super::contract::{Completion, Executor};
 use super::ended::{Ended, ExecuteError, Status};
@@ -36,6 +39,7 @@ pub struct Local {
     sandbox: Option<Sandbox>,
     groups: Groups,
     orphans: Orphans,
+    host: HostLock,
 }
 
 impl Local {
@@ -44,7 +48,15 @@ impl Local {
     ///
     /// From now on, this process is the parent of its orphans.
     pub fn new(capacity: NonZeroUsize, sandbox: Option<Sandbox>) -> Self {
-        Self { capacity, sandbox, groups: Groups::default(), orphans: Orphans::default() }
+        let (groups, orphans, host) = Default::default();
+        Self { capacity, sandbox, groups, orphans, host }
+    }
+
+    /// Shares the host with all executors that lock files in the same directory, which need not exist: an exclusive
+    /// execution of one is alone among those of all.
+    #[must_use]
+    pub fn sharing_host(self, directory: PathBuf) -> Self {
+        Self { host: HostLock::in_directory(directory), ..self }
     }
 
     /// The sandbox, if one is wanted and this host allows it.
@@ -54,9 +66,7 @@ impl Local {
 
     fn execute(&self, invocation: &Invocation) -> Result<Ended, ExecuteError> {
         let Self { groups, orphans, .. } = self;
-        if groups.is_cancelled() {
-            return Err(ExecuteError::Interrupted);
-        }
+        let _turn = self.host.enter(invocation.exclusive, || groups.is_cancelled())?;
         let start = Timestamp::now();
         let over = match (invocation.isolate, self.isolating_sandbox()) {
             (true, Some(sandbox)) => inside::execute(groups, sandbox, invocation)?,
@@ -80,6 +90,10 @@ impl Executor for Local {
 
     fn capacity(&self) -> NonZeroUsize {
         self.capacity
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.host.notice()
     }
 
     fn isolates(&self) -> bool {

@@ -38,6 +38,7 @@ fn task(workflow: Workflow) -> Task {
         trees: Vec::new(),
         bound: Vec::new(),
         sweeps: Vec::new(),
+        resources: Default::default(),
         computations: vec![
             computation("divmod", &["dividend", "divisor"], &["quotient", "remainder"]),
             computation("join", &["a", "b", "c", "d"], &["all", "log"]),

@@ -1,6 +1,7 @@
 //! The names that nodes depend on, and sweeps around them bind.
 
 use super::{Node, NodeId, Task, TaskFile, TaskTree};
+use crate::task::resources::ResourceLines;
 use crate::task::sweep::{BoundId, Sweep};
 
 /// The free names of the nodes of a workflow: those that a sweep around a node must bind. Names of the task's inputs
@@ -22,12 +23,26 @@ pub struct TaskParts<'a> {
 }
 
 impl FreeNames {
-    /// The free names of all nodes of a task.
+    /// The names that all nodes of a task depend on when they are planned: their free names, and those that only their
+    /// resources have.
     pub fn new(task: &Task) -> Self {
-        let Task { inputs, files, trees, sweeps, workflow, .. } = task;
+        let free = Self::but_for(task, &[]);
+        match free.of(task.workflow.root()) {
+            [] => free,
+            // Equal nodes are one. Elsewhere, one of them is where the names in its resources are not bound.
+            unbound => Self::but_for(task, unbound),
+        }
+    }
+
+    fn but_for(task: &Task, unbound: &[BoundId]) -> Self {
+        let Task { inputs, files, trees, sweeps, workflow, resources, .. } = task;
         let parts = TaskParts { inputs: inputs.len(), files, trees, sweeps };
         let mut free = Self(Vec::with_capacity(workflow.nodes().len()));
-        workflow.nodes().for_each(|(_, node)| free.add(node, parts));
+        for (id, node) in workflow.nodes() {
+            let lines = resources.of(id).flat_map(ResourceLines::iter);
+            let asked = lines.flat_map(|line| bound(line.amount.names(), inputs.len()));
+            free.add_with(node, parts, asked.filter(|name| !unbound.contains(name)));
+        }
         free
     }
 
@@ -48,6 +63,16 @@ impl FreeNames {
 
     /// Adds the next node. Those that it reads are there already.
     pub fn add(&mut self, node: &Node, parts: TaskParts<'_>) {
+        self.add_with(node, parts, std::iter::empty());
+    }
+
+    /// Adds the next node, which depends on some names besides.
+    fn add_with(
+        &mut self,
+        node: &Node,
+        parts: TaskParts<'_>,
+        asked: impl Iterator<Item = BoundId>,
+    ) {
         let mut free: Vec<BoundId> = match node {
             Node::Bound(name) => vec![*name],
             Node::Literal(name) => bound(name.names(), parts.inputs),
@@ -59,12 +84,15 @@ impl FreeNames {
             }
         };
         for (at, argument) in node.inputs().iter().enumerate() {
-            let binds = match node {
-                Node::Sweep { sweep, .. } if at == 0 => &parts.sweeps[sweep.index()].binds[..],
-                _ => &[],
+            let sweep = match node {
+                Node::Sweep { sweep, .. } if at == 0 => Some(&parts.sweeps[sweep.index()]),
+                _ => None,
             };
-            free.extend(self.of(argument.node).iter().filter(|name| !binds.contains(name)));
+            let is_given =
+                |name: &BoundId| sweep.is_some_and(|it| it.gives().any(|given| given == *name));
+            free.extend(self.of(argument.node).iter().filter(|name| !is_given(name)));
         }
+        free.extend(asked);
         free.sort_unstable();
         free.dedup();
         self.0.push(free.into());

@@ -63,7 +63,18 @@ impl Task {
         sweeps.push(Sweep { binds, has_table: false, ..rules });
         let sweep = SweepId::at(sweeps.len() - 1);
         let workflow = renaming.workflow(&self.workflow, sweep);
-        let task = Self { inputs: kept, defaults, files, trees, bound, sweeps, workflow, ..self };
+        let resources = self.resources.renamed(|amount| renaming.template(amount));
+        let task = Self {
+            inputs: kept,
+            defaults,
+            files,
+            trees,
+            bound,
+            sweeps,
+            resources,
+            workflow,
+            ..self
+        };
         (task, RangedInputs(inputs))
     }
 }

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Computation, InputId, Node, NodeId, TaskFile, TaskFileId, TaskTree, Workflow};
+use super::{
+    Computation, InputId, Node, NodeId, TaskFile, TaskFileId, TaskResources, TaskTree, Workflow,
+};
 use crate::digest::ObjectId;
 use crate::task::name::{InputName, TaskName};
 use crate::task::sweep::Sweep;
@@ -36,6 +38,8 @@ pub struct Task {
     pub sweeps: Vec<Sweep>,
     /// The computations that the workflow uses.
     pub computations: Vec<Computation>,
+    /// The resources that nodes of computations ask for.
+    pub resources: TaskResources,
     /// The expression.
     pub workflow: Workflow,
 }
@@ -63,7 +67,7 @@ pub enum Uncommitted {
 }
 
 impl Task {
-    /// Returns the inputs whose texts values of nodes depend on, as often as they do.
+    /// Returns the inputs whose texts values or resources of nodes depend on, as often as they do.
     pub fn free_names(&self) -> impl Iterator<Item = InputId> {
         let nodes = self.workflow.nodes().flat_map(|(_, node)| match node {
             Node::Literal(name) => name.names().collect(),
@@ -72,6 +76,7 @@ impl Task {
         });
         let names = nodes.chain(self.files.iter().flat_map(|file| file.path.names()));
         let names = names.chain(self.trees.iter().flat_map(|tree| tree.name.names()));
+        let names = names.chain(self.resources.lines().flat_map(|line| line.amount.names()));
         names.filter(|number| *number < self.inputs.len()).map(InputId::at)
     }
 

@@ -35,6 +35,11 @@ const CHANGES: &[(&str, &str, &[&str])] = &[
            write /a/../b\nenv 1\nnetwork of the host\ndevice /etc/passwd\n"],
     ),
     (
+        "resources",
+        BASE,
+        &["resources = mul speed 3\n", "workflow/resources = cpu 4\nexclusive please\n"],
+    ),
+    (
         "access-of-inputs",
         BASE,
         &[

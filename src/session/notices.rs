@@ -1,0 +1,23 @@
+//! What the user should know of executions while they go on.
+
+use std::error::Error as _;
+
+use super::Session;
+
+impl Session {
+    /// Returns what the user should know of executions by now, each thing once.
+    pub(super) fn notice(&self) -> Option<String> {
+        let (executor, _) = self.executor.as_ref()?;
+        self.isolation_warning().or_else(|| executor.notice())
+    }
+
+    /// Returns once the reason why computations are not isolated although they should be, with a
+    /// hint.
+    fn isolation_warning(&self) -> Option<String> {
+        let (executor, _) = self.executor.as_ref()?;
+        let error = executor.exposed().filter(|_| !self.warned.replace(true))?;
+        let because = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+        let hint = error.hint().map(|hint| format!("\n  try: {hint}")).unwrap_or_default();
+        Some(format!("warning: computations are not isolated here: {error}{because}{hint}"))
+    }
+}

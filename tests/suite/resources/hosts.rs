@@ -1,0 +1,136 @@
+//! Several runs on one host.
+
+use std::fs::{self, File};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::Command;
+
+use rustix::process::{Signal, kill_process_group};
+
+use super::beside;
+use crate::fifo::{Fifo, Never};
+use crate::lab::Lab;
+use crate::program::{Ran, Running};
+
+/// A task with one call, which says that it runs, and goes on as soon as it is let go.
+fn lab() -> Lab {
+    let meet = r#"if [ "${LAB_MEET-}" ]; then echo here >"$LAB_MEET"; cat "$LAB_WAIT"; fi"#;
+    let work = format!(
+        "echo \"begin $LAB_RUN\" >>\"$LAB_NOTES\"; {meet}; echo \"end $LAB_RUN\" >>\"$LAB_NOTES\"; cat \"$1\" >\"$2\""
+    );
+    Lab::task("Inputs: 'x'\n(call INPUT('x'))[0]").computation("call", "x", "y", &work).commit()
+}
+
+impl Lab {
+    /// An evaluation of another storage, of which the calls have this name in the notes.
+    fn run_as(&self, name: &str) -> Command {
+        let mut command = self.command("ce-run");
+        command.args([&format!("../storage-{name}"), "../data/x"]);
+        command.env("LAB_NOTES", self.path("notes")).env("LAB_RUN", name).process_group(0);
+        command
+    }
+
+    /// Starts an evaluation whose call waits until it is let go; returns when it does.
+    fn held(&self, name: &str) -> (Running, Never) {
+        let [meet, wait] = ["meet", "wait"].map(|it| self.path(&format!("{it}-{name}")));
+        let (fifo, never) = (Fifo::new(&meet), Never::new(wait.clone()));
+        let running = Running::start(self.run_as(name).env("LAB_MEET", meet).env("LAB_WAIT", wait));
+        assert_eq!(fifo.line(), "here");
+        (running, never)
+    }
+
+    /// Starts an evaluation that has to wait for others; returns when it says so.
+    fn waiting(&self, name: &str, why: &str) -> Running {
+        let path = self.path(&format!("said-{name}"));
+        let said = Fifo::new(&path);
+        let mut command = self.run_as(name);
+        let running =
+            Running::start(command.stderr(File::options().write(true).open(path).unwrap()));
+        drop(command);
+        let line =
+            std::iter::repeat_with(|| said.line()).find(|it| it.contains("waiting")).unwrap();
+        assert_eq!(line, format!("ce-run: waiting: {why}"));
+        // It may go on talking.
+        std::thread::spawn(move || said.end());
+        running
+    }
+
+    fn exclusive(self, is_exclusive: bool) -> Self {
+        let text = if is_exclusive { "call exclusive\n" } else { "# nothing\n" };
+        self.file("resources", text)
+    }
+}
+
+const EXCLUSIVE: &str = "a call is exclusive, and other runs execute on this host";
+const ORDINARY: &str = "another run on this host has an exclusive call";
+
+#[test]
+fn other_runs_execute_nothing_beside_an_exclusive_call() {
+    for others_too in [false, true] {
+        let lab = lab().exclusive(true);
+        let (first, never) = lab.held("first");
+        let lab = lab.exclusive(others_too);
+        let second = lab.waiting("second", if others_too { EXCLUSIVE } else { ORDINARY });
+        drop(never);
+        Ran::new(&lab, first.output()).exit(0);
+        assert!(second.output().status.success());
+        let notes = lab.notes();
+        assert_eq!(notes, ["begin first", "end first", "begin second", "end second"]);
+    }
+}
+
+#[test]
+fn who_waits_to_be_alone_is_next() {
+    let lab = lab().exclusive(false);
+    let (first, never) = lab.held("first");
+    let lab = lab.exclusive(true);
+    let second = lab.waiting("second", EXCLUSIVE);
+    let lab = lab.exclusive(false);
+    let third = lab.waiting("third", ORDINARY);
+    drop(never);
+    for run in [first, second, third] {
+        assert!(run.output().status.success());
+    }
+    let notes = lab.notes();
+    let beside = beside(&notes);
+    assert!(beside.values().all(Vec::is_empty), "{notes:?}");
+    assert_eq!(notes[2], "begin second");
+}
+
+#[test]
+fn a_run_that_is_killed_lets_others_go_on_at_once() {
+    let lab = lab().exclusive(true);
+    let (first, never) = lab.held("first");
+    let second = lab.waiting("second", EXCLUSIVE);
+    kill_process_group(first.pid, Signal::KILL).unwrap();
+    assert_eq!(first.output().status.signal(), Some(9));
+    assert!(second.output().status.success());
+    drop(never);
+    // One that waits is killed, too.
+    let (first, never) = lab.held("third");
+    let second = lab.waiting("fourth", EXCLUSIVE);
+    kill_process_group(second.pid, Signal::KILL).unwrap();
+    assert_eq!(second.output().status.signal(), Some(9));
+    drop(never);
+    Ran::new(&lab, first.output()).exit(0);
+    lab.finish(&mut lab.run_as("fifth")).exit(0);
+}
+
+#[test]
+fn a_run_that_waits_can_be_interrupted() {
+    let lab = lab().exclusive(true);
+    let (first, never) = lab.held("first");
+    let second = lab.waiting("second", EXCLUSIVE);
+    second.signal(Signal::INT);
+    assert_eq!(second.output().status.code(), Some(130));
+    drop(never);
+    Ran::new(&lab, first.output()).exit(0);
+}
+
+#[test]
+fn a_run_without_a_cache_and_one_whose_cache_cannot_be_written_go_on() {
+    let lab = lab().exclusive(true);
+    lab.finish(lab.run_as("none").env_remove("HOME").env_remove("XDG_CACHE_HOME")).exit(0);
+    fs::write(lab.path("file"), "").unwrap();
+    let ran = lab.finish(lab.run_as("file").env("XDG_CACHE_HOME", lab.path("file")));
+    ran.exit(0).says("warning: other runs on this host are not waited for");
+}
