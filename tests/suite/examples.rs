@@ -115,27 +115,64 @@ fn results(storage: &Path) -> Vec<PathBuf> {
 #[test]
 fn genomics_finds_the_variants_that_are_there() {
     let lab = project();
-    let ran = as_the_readme_says(&lab, "genomics", "", "").says("11 calls: 11 executed\n");
+    let ran = as_the_readme_says(&lab, "genomics", "", "").says("12 calls: 12 executed");
     let (expected, outputs) = (example(&lab, "genomics").join("expected/00"), outputs(&ran));
     let expected = fs::read_to_string(expected).unwrap();
     golden::same("the report", &expected, &lab.stored(outputs[0]));
     assert!(lab.stored(outputs[1]).starts_with("<svg "));
 
     let samples = "tasks-example/genomics/data/samples.tsv";
-    let text = fs::read_to_string(lab.path("task").join(samples)).unwrap();
-    let changed = text.replacen("cedar\t103", "cedar\t203", 1);
-    assert_ne!(changed, text);
-    fs::write(lab.path("data/changed"), changed).unwrap();
-    as_the_readme_says(&lab, "genomics", samples, "../data/changed")
-        .says("11 calls: 5 found, 6 executed\n");
     as_the_readme_says(&lab, "genomics", samples, &format!("-p quality=25 {samples}"))
-        .says("11 calls: 10 found, 1 executed\n");
+        .says("12 calls: 11 found, 1 executed");
+    let text = fs::read_to_string(lab.path("task").join(samples)).unwrap();
+    for (changed, calls) in [
+        (text.replacen("cedar\t103", "cedar\t203", 1), "12 calls: 6 found, 6 executed"),
+        (format!("{text}dogwood\t104\t12\t30\n"), "14 calls: 8 found, 6 executed"),
+        (text.replacen("birch\t102\t15\t30\n", "", 1), "10 calls: 6 found, 4 executed"),
+    ] {
+        assert_ne!(changed, text);
+        fs::write(lab.path("data/changed"), changed).unwrap();
+        let ran = as_the_readme_says(&lab, "genomics", samples, "../data/changed").says(calls);
+        let report = lab.stored(self::outputs(&ran)[0]);
+        assert!(report.contains("## Missed\n\nNone.\n\n## Wrong\n\nNone.\n"), "{report}");
+    }
+}
+
+#[test]
+fn genomics_refuses_a_wrong_row_and_computes_the_others() {
+    let lab = project();
+    let path = example(&lab, "genomics").join("data/samples.tsv");
+    let text = fs::read_to_string(path).unwrap();
+    for (from, to, line) in [
+        (
+            "cedar\t103",
+            "ce/dar\t103",
+            "the name of the sample is not made of letters, digits, _ and -: ce/dar",
+        ),
+        ("cedar\t103", "cedar\tx", "the seed is not a whole number from 1 to 9999999: x"),
+        (
+            "cedar\t103\t15",
+            "cedar\t103\t0",
+            "the number of variants is not a whole number from 1 to 9999999: 0",
+        ),
+        (
+            "cedar\t103\t15",
+            "cedar\t103\t100",
+            "a genome of 20000 bases has no room for 100 variants",
+        ),
+    ] {
+        fs::write(lab.path("data/changed"), text.replacen(from, to, 1)).unwrap();
+        let arguments = ["--task", "tasks-example/genomics", "../storage", "../data/changed"];
+        let ran = lab.run("ce-run", &arguments).exit(1).says(&format!("make-reads: {line}\n"));
+        // The reads of the others are aligned.
+        ran.says("1 failed, 5 blocked");
+    }
 }
 
 #[test]
 fn genomics_has_no_paths_in_its_results() {
     let [isolated, plain] = [project().isolated(), project()].map(|lab| {
-        as_the_readme_says(&lab, "genomics", "", "").says("11 calls: 11 executed\n");
+        as_the_readme_says(&lab, "genomics", "", "").says("12 calls: 12 executed");
         results(&lab.path("storage"))
     });
     assert_eq!(isolated, plain);

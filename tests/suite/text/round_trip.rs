@@ -89,10 +89,13 @@ fn loaded(task: &Path) -> Workflow {
     load::task(task, Uncommitted::Ignore, None).unwrap().task.workflow
 }
 
+const EXAMPLES: [&str; 7] =
+    ["arith", "genomics", "history", "nile", "primes", "scaling", "two-machines"];
+
 #[test]
 fn the_examples_are_the_same_after_they_were_text() {
     let lab = project();
-    for name in ["arith", "genomics", "nile", "primes"] {
+    for name in EXAMPLES {
         let task = lab.path("task/tasks-example").join(name);
         let before = loaded(&task);
         let text = shown(&load::written(&task).unwrap().text, ALL);
@@ -111,7 +114,7 @@ fn the_examples_are_the_same_after_they_were_text() {
 #[test]
 fn what_ce_sym_prints_of_the_examples_is_what_ce_write_reads() {
     let lab = project();
-    for name in ["arith", "genomics", "nile", "primes"] {
+    for name in EXAMPLES {
         let dir = format!("tasks-example/{name}");
         for options in [&["--labels"][..], &["--labels", "--share"], &[], &["--share"]] {
             let sym = || lab.run("ce-sym", &[&["--task", &dir], options].concat()).exit(0).stdout;
