@@ -31,7 +31,7 @@ pub(super) struct PointArgs {
 }
 
 /// Reads the texts of an input: `n=8,16,32`.
-fn levels(text: &str) -> Result<Factor, String> {
+pub(super) fn levels(text: &str) -> Result<Factor, String> {
     let wrong = || "write NAME=TEXT,TEXT,...".to_owned();
     let (name, texts) =
         text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(wrong)?;

@@ -9,19 +9,22 @@ use clap::Parser;
 use super::Tool;
 use super::given::PathArgs;
 use super::options::{Dirty, RunArgs, TaskDir};
-use super::points::{PointArgs, ranged};
+use super::points::{PointArgs, levels, ranged};
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
 use crate::git::Trees;
 use crate::load::{self, listed};
+use crate::plan::PointSelection;
 use crate::questions::explain::Explanation;
 use crate::report::{
     self, EventPrinter, Json, Quiet, Reporter, TreePrinter, harmless, reasons, say,
 };
 use crate::session::{
-    Error, Given, Kept, RunOptions, Session, bind, find_job, find_jobs, with_defaults,
+    Error, Given, Kept, RunOptions, Session, bind, check_selection, find_job, find_jobs,
+    with_defaults,
 };
 use crate::storage::{InputSource, ResultName, Site, Storage, TaskVersion};
+use crate::task::sweep::Factor;
 use crate::task::workflow::{RangedInputs, Task};
 use crate::words::counted;
 
@@ -63,6 +66,13 @@ pub struct Run {
     #[command(flatten)]
     points: PointArgs,
 
+    /// Evaluate only those points of sweeps that have one of these texts of a name; no table is made of
+    /// them, and nothing that needs one is evaluated
+    ///
+    /// It holds for all sweeps with that name, and for --each and --points.
+    #[arg(long = "where", value_name = "NAME=TEXT,...", value_parser = levels)]
+    wanted: Vec<Factor>,
+
     #[command(flatten)]
     typed: PathArgs,
 }
@@ -75,7 +85,7 @@ SIGTERM).";
 impl Tool for Run {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let dir = &self.task.task;
-        let short_cut = self.quiet && self.force.is_empty();
+        let short_cut = self.quiet && self.force.is_empty() && self.wanted.is_empty();
         if short_cut
             && self.points.is_nothing()
             && let Some(rev) = &self.task.at
@@ -112,7 +122,7 @@ impl Tool for Run {
         }
         let session = self.session(&options, &storage)?.reading(dir, &repositories);
         let forced = self.forced(session.storage())?;
-        let session = session.forcing(forced.clone());
+        let session = session.forcing(forced.clone()).selecting(self.selection());
         let evaluation = session.prepare(task, &inputs, !self.quiet)?;
         let mut printer = self.printer(&evaluation, &session, out)?;
         session.evaluate(&evaluation, &mut printer)?;
@@ -125,6 +135,7 @@ impl Tool for Run {
         let exit = session.interrupted_by().map_or_else(|| evaluation.exit(), Exit::Interrupted);
         let broken = printer.end(&jobs.0, exit);
         self.conclude(&evaluation, &forced, &jobs);
+        check_selection(&evaluation.plan)?;
         match broken {
             // The reader has closed the pipe; the evaluation went on all the same.
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
@@ -152,6 +163,12 @@ impl Run {
         Ok(session)
     }
 
+    /// The points that are asked for.
+    fn selection(&self) -> PointSelection {
+        let factors = self.wanted.iter().map(|it| &it.points);
+        PointSelection::new(factors.map(|it| (it.names()[0].clone(), it.levels(0).to_vec())))
+    }
+
     /// Says what came of an evaluation that is over.
     fn conclude(&self, evaluation: &Evaluation, forced: &HashSet<ResultName>, jobs: &JobNames) {
         if self.dry_run && !self.quiet && !self.json {
@@ -167,6 +184,7 @@ impl Run {
             );
         }
         if !self.quiet && !self.json {
+            report::left_out(evaluation).for_each(|line| say(PROGRAM, &line));
             jobs.summarise(evaluation);
             say(PROGRAM, &evaluation.totals());
             let failed = evaluation.failed_points();

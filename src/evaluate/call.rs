@@ -159,6 +159,7 @@ impl<'a> Evaluator<'a> {
         }
         let inputs = sources.iter().map(|source| self.evaluation.digest(*source));
         inputs.collect::<Option<_>>().ok_or_else(|| match self.execution {
+            _ if self.evaluation.are_left_out(sources) => Outcome::LeftOut(name()),
             Some(_) if self.awaits_interrupted(sources) => Outcome::Interrupted(name()),
             Some(_) => Outcome::Blocked(name()),
             None => Outcome::Missing(name(), None),

@@ -73,7 +73,7 @@ impl<'a> Evaluator<'a> {
             Ok(states) => states,
             Err(outcome) => return CallStep::Ended(outcome),
         };
-        if !rules.has_table {
+        if !rules.has_table || rows.is_partial() {
             return CallStep::Ended(Outcome::LeftOut(ResultName::unknown_table()));
         }
         let made = self.table(id, (sweep, rules), (rows, &states));
@@ -84,7 +84,7 @@ impl<'a> Evaluator<'a> {
     fn states(&self, rules: &Sweep, rows: &SweepRows) -> Result<Vec<PointState>, Outcome> {
         let evaluation = self.evaluation;
         let mut states = Vec::with_capacity(rows.points.len());
-        let mut first = None;
+        let (mut first, mut is_left_out) = (None, false);
         for (_, sources) in rows.iter() {
             let derived = evaluation.derive(sources.iter().copied(), self.execution.is_some());
             if let Err(error) = &derived
@@ -98,11 +98,16 @@ impl<'a> Evaluator<'a> {
                 None if rules.allow_failed && evaluation.has_failed(sources) => {
                     states.push(PointState::Failed);
                 }
+                None if derived.is_ok() && evaluation.are_left_out(sources) => is_left_out = true,
                 None => drop(first.get_or_insert((sources, derived))),
             }
         }
-        let Some((sources, derived)) = first else { return Ok(states) };
         let name = ResultName::unknown_table();
+        let (sources, derived) = match first {
+            Some(first) => first,
+            None if is_left_out => return Err(Outcome::LeftOut(name)),
+            None => return Ok(states),
+        };
         Err(match (self.execution, derived) {
             (Some(_), _) if self.awaits_interrupted(sources) => Outcome::Interrupted(name),
             (_, Err(error)) => Outcome::failed(name, error),
@@ -341,6 +346,17 @@ impl Evaluation {
             }
         }
         has_failed
+    }
+
+    /// Whether all of these values that are not known are so because nobody asked for them.
+    pub fn are_left_out(&self, sources: &[Source]) -> bool {
+        let is_left_out = |source: &Source| {
+            let call = self.plan.awaited(*source);
+            matches!(call.and_then(|call| self.outcome(call)), Some(Outcome::LeftOut(_)))
+        };
+        let mut unknown =
+            sources.iter().filter(|source| self.digest(**source).is_none()).peekable();
+        unknown.peek().is_some() && unknown.all(is_left_out)
     }
 
     /// Whether it is not known what all inputs of a call are.

@@ -27,7 +27,8 @@ pub enum Outcome {
     Missing(ResultName, Option<Box<PriorAttempt>>),
     /// An input of it is not there. The name is a guess.
     Blocked(ResultName),
-    /// Nobody asked for its outputs: it gathers points of which no table is made, and these are over. The name is a guess.
+    /// Nobody asked for its outputs: it gathers points of which no table is made, and these are over; or it needs such a
+    /// table. The name is a guess.
     LeftOut(ResultName),
     /// It failed.
     Failed {

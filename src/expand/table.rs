@@ -28,9 +28,6 @@ pub enum TableCell<'a> {
     },
 }
 
-/// A row of a table: the number of its point, and its cells.
-pub type TableRow<'a> = (usize, Vec<TableCell<'a>>);
-
 /// How the values of a column are written. Each type can hold the values of those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum CellType {
@@ -80,6 +77,9 @@ pub fn write_table(
     }
     Ok(())
 }
+
+/// A row of a table: the number of its point, and its cells.
+pub type TableRow<'a> = (usize, Vec<TableCell<'a>>);
 
 /// The value of a cell in a table, of which all rows are known.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,15 +8,17 @@
 mod planner;
 mod points;
 mod precursors;
+mod selection;
 mod sweep;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use self::planner::Planner;
 pub use self::planner::{Derivation, WrongValue};
 pub use self::precursors::Precursors;
+pub use self::selection::{PointSelection, SelectionFault};
 pub use self::sweep::{PlannedSweep, PlannedSweepId, PointsFault, SweepRows};
 use crate::expand::ExclusionFault;
 use crate::task::ids::ids;
@@ -24,7 +26,7 @@ use crate::task::name::StorageName;
 use crate::task::points::SweepPoints;
 use crate::task::resources::{Resources, WrongAmount};
 use crate::task::workflow::{
-    ComputationId, FreeNames, InputId, NodeId, Task, TaskFileId, TaskTreeId, Workflow,
+    ComputationId, FreeNames, InputId, NodeId, SweepId, Task, TaskFileId, TaskTreeId, Workflow,
 };
 
 ids! {
@@ -146,6 +148,11 @@ pub struct Plan {
 impl Plan {
     /// Plans the evaluation of a task.
     pub fn new(task: &Task) -> Self {
+        Self::of_points(task, PointSelection::default())
+    }
+
+    /// Plans the evaluation of a task, of which not all points are asked for.
+    pub fn of_points(task: &Task, selection: PointSelection) -> Self {
         let (calls, derived, sweeps) = Default::default();
         let mut plan = Self {
             calls,
@@ -159,7 +166,7 @@ impl Plan {
             resources: Mutex::default(),
             planner: Mutex::default(),
         };
-        let mut planner = Planner::new(task, Arc::clone(&plan.free));
+        let mut planner = Planner::new(task, Arc::clone(&plan.free), selection);
         planner.plan(task, &plan);
         planner.sources(&task.workflow, task.workflow.root(), &mut plan.outputs);
         plan.literals = planner.take_literals();
@@ -201,6 +208,28 @@ impl Plan {
     /// Whether there are sweeps whose points are not known yet, so that calls may be added.
     pub fn grows(&self) -> bool {
         self.sweeps.iter().any(|(_, sweep)| sweep.rows().is_none())
+    }
+
+    /// Returns what is asked for and no points have; nothing as long as there may be more points.
+    pub fn selection_faults(&self) -> Vec<SelectionFault> {
+        match self.grows() {
+            true => Vec::new(),
+            false => self.planner.lock().unwrap_or_else(PoisonError::into_inner).selection_faults(),
+        }
+    }
+
+    /// The sweeps of which not all points are asked for: each with the numbers of points that are, and of all.
+    pub fn partial_sweeps(&self) -> BTreeMap<SweepId, [usize; 2]> {
+        let mut partial = BTreeMap::new();
+        for (_, sweep) in &self.sweeps {
+            if let Some(SweepRows { points, left_out: Some(left_out), .. }) = sweep.rows() {
+                let [asked, all] = partial.entry(sweep.sweep).or_insert([0, 0]);
+                *asked += points.len();
+                *all += points.len() + left_out;
+            }
+        }
+        partial.retain(|_, [asked, all]| asked < all);
+        partial
     }
 
     /// The call with this id.

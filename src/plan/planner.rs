@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::selection::{PointSelection, SeenTexts, SelectionFault};
 use super::{
     CallId, Derived, DerivedId, LiteralId, Operation, Plan, Planned, PlannedSweepId, PointOfSweep,
     Source, Step, add_sources,
@@ -64,6 +65,10 @@ pub(super) struct Planner {
     pub(super) point: Option<PointOfSweep>,
     /// The nodes of each body that depend on names, in order.
     pub(super) bodies: HashMap<NodeId, Arc<[NodeId]>>,
+    /// The points that are asked for.
+    pub(super) selection: PointSelection,
+    /// The texts that points have, if not all are asked for.
+    pub(super) seen: SeenTexts,
     /// The points of sweeps that are not computed.
     pub(super) products: HashMap<SweepId, Arc<SweepPoints>>,
 }
@@ -72,9 +77,9 @@ pub(super) struct Planner {
 pub(super) type SweepKey = (SweepId, NodeId, Option<Source>, Box<[Arc<str>]>);
 
 impl Planner {
-    pub(super) fn new(task: &Task, free: Arc<FreeNames>) -> Self {
+    pub(super) fn new(task: &Task, free: Arc<FreeNames>, selection: PointSelection) -> Self {
         let texts = vec![None; task.bound.len()];
-        Self { free, texts, strict: strict(task), ..Self::default() }
+        Self { free, texts, strict: strict(task), selection, ..Self::default() }
     }
 
     /// Plans all nodes that depend on no name.
@@ -93,6 +98,10 @@ impl Planner {
             _ => Step::PerPoint,
         };
         self.steps.iter().enumerate().map(step).collect()
+    }
+
+    pub(super) fn selection_faults(&self) -> Vec<SelectionFault> {
+        self.selection.faults(&self.seen)
     }
 
     pub(super) fn take_literals(&mut self) -> Vec<StorageName> {

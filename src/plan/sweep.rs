@@ -41,6 +41,8 @@ pub struct SweepRows {
     pub sources: Box<[Source]>,
     /// The number of outputs of the body.
     pub width: usize,
+    /// The number of points that are not asked for and not among these, if the points were selected.
+    pub left_out: Option<usize>,
 }
 
 /// Why computed points cannot be used.
@@ -70,6 +72,11 @@ impl SweepRows {
     /// The sources of the outputs of the body at a point.
     pub fn row(&self, number: usize) -> &[Source] {
         &self.sources[number * self.width..(number + 1) * self.width]
+    }
+
+    /// Whether points are left out, so that there is no table.
+    pub fn is_partial(&self) -> bool {
+        self.left_out.is_some_and(|count| count > 0)
     }
 
     /// All points, with the sources of the outputs of the body.
@@ -145,6 +152,9 @@ impl Planner {
         id: PlannedSweepId,
         (points, columns): (Arc<SweepPoints>, &[(BoundId, usize)]),
     ) {
+        let selected = self.selection.select(&points, &mut self.seen);
+        let left_out = selected.as_ref().map(|selected| points.len() - selected.len());
+        let points = selected.map_or(points, Arc::new);
         let body = plan.sweep(id).body;
         let nodes = self.body(task, body);
         let width = task.workflow[body].width();
@@ -166,7 +176,8 @@ impl Planner {
         self.point = outside;
         columns.iter().for_each(|(name, _)| self.texts[name.index()] = None);
         let sources = in_table_order(&order, &rows, width);
-        let is_first = plan.sweep(id).rows.set(SweepRows { points, sources, width }).is_ok();
+        let rows_of_sweep = SweepRows { points, sources, width, left_out };
+        let is_first = plan.sweep(id).rows.set(rows_of_sweep).is_ok();
         debug_assert!(is_first, "a sweep is expanded once");
     }
 

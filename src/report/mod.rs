@@ -48,12 +48,12 @@ pub use self::log::{log, log_json};
 pub use self::progress::{Progress, TICK};
 pub use self::quiet::{Quiet, Silent, paths_of_point};
 pub use self::table::{TableFormat, sweep_table, table_comparison, table_counts};
-pub use self::tally::{Tally, Totals};
+pub use self::tally::{Tally, Totals, left_out};
 pub use self::tree::TreePrinter;
 use crate::evaluate::{Evaluation, Event, Outcome, TreeValues};
 use crate::exit::Exit;
 use crate::expand::point_title;
-use crate::plan::{CallId, Derivation, DerivedId, PlannedSweep};
+use crate::plan::{CallId, Derivation, DerivedId, PlannedSweep, Source};
 use crate::storage::ResultName;
 use crate::task::sweep::SWEEP_OUTPUTS;
 use crate::task::workflow::SweepId;
@@ -76,6 +76,7 @@ struct ShownOutput {
     point: Option<String>,
     path: String,
     is_there: bool,
+    is_left_out: bool,
 }
 
 /// The label of the root of every workflow.
@@ -99,7 +100,8 @@ impl Evaluation {
                 path.push('/');
             }
             let point = point.map(|point| harmless(&point_title(point.values())).into_owned());
-            Some(ShownOutput { point, path, is_there: self.is_there(*source) })
+            let is_there = self.is_there(*source);
+            Some(ShownOutput { point, path, is_there, is_left_out: self.are_left_out(&[*source]) })
         })
     }
 
@@ -186,9 +188,14 @@ impl Evaluation {
         }
         match () {
             () if has_failed => Exit::Failed,
-            () if self.plan.outputs().iter().all(|output| self.is_there(*output)) => Exit::Done,
+            () if self.plan.outputs().iter().all(|it| self.is_done(*it)) => Exit::Done,
             () => Exit::Missing,
         }
+    }
+
+    /// Whether an output is there, or nobody asked for it.
+    fn is_done(&self, output: Source) -> bool {
+        self.is_there(output) || self.are_left_out(&[output])
     }
 
     /// The calls that were executed.

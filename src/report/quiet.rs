@@ -37,7 +37,7 @@ impl Reporter for Quiet<'_> {
     }
 
     fn end(&mut self, _: &[Option<ResultName>], _: Exit, out: &mut dyn Write) -> io::Result<()> {
-        for ShownOutput { point, path, is_there } in self.0.shown_outputs() {
+        for ShownOutput { point, path, is_there, .. } in self.0.shown_outputs() {
             match point {
                 _ if !is_there => {}
                 Some(point) => writeln!(out, "{point}\t{path}")?,

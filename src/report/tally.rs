@@ -29,6 +29,9 @@ pub struct Tally {
     pub unfinished: usize,
     /// Calls that were not over when the user asked to stop.
     pub interrupted: usize,
+    /// Calls that nobody asked for; left out if there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out: usize,
     /// Failed calls that make rows of tables; left out if there are none.
     #[serde(skip_serializing_if = "is_zero")]
     pub allowed: usize,
@@ -72,12 +75,24 @@ impl Evaluation {
     }
 }
 
+/// Returns, for each sweep of which not all points were asked for, how many were and how many were not.
+pub fn left_out(evaluation: &Evaluation) -> impl Iterator<Item = String> + '_ {
+    evaluation.plan.partial_sweeps().into_iter().map(|(sweep, [asked, all])| {
+        let title = match evaluation.task.sweeps[sweep.index()].has_table {
+            true => evaluation.sweep_title(sweep),
+            false => "the task".to_owned(),
+        };
+        format!("{asked} of {all} points of {title}: {} were not asked for", all - asked)
+    })
+}
+
 impl Tally {
     /// Adds a call, and how it ended if it did. An allowed failure makes a row of a table.
     pub(super) fn add(&mut self, outcome: Option<&Outcome>, is_allowed: bool) {
         self.calls += 1;
         match outcome {
-            None | Some(Outcome::LeftOut(_)) => {}
+            None => {}
+            Some(Outcome::LeftOut(_)) => self.left_out += 1,
             Some(Outcome::Reused(_)) => self.reused += 1,
             Some(Outcome::TakenOver(_)) => self.taken_over += 1,
             Some(Outcome::Executed(_)) => self.executed += 1,
@@ -107,6 +122,7 @@ impl Tally {
             (self.blocked, "blocked"),
             (self.unfinished, "not finished"),
             (self.interrupted, "interrupted"),
+            (self.left_out, "not asked for"),
         ];
         let parts = parts.into_iter().filter(|(count, _)| *count > 0);
         let parts: Vec<String> = parts.map(|(count, word)| format!("{count} {word}")).collect();

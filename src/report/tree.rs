@@ -260,13 +260,13 @@ impl<'a> TreePrinter<'a> {
             Outcome::Failed { error, .. } => format!("FAILED: {error}"),
             _ if let Some(text) = self.points_without_result(call, outcome) => text,
             Outcome::Blocked(_) => "not computed: an input is missing".to_owned(),
+            Outcome::LeftOut(_) => "not asked for".to_owned(),
             Outcome::Unfinished(_, why) => format!("not finished: {why}"),
             Outcome::Interrupted(_) => "interrupted".to_owned(),
             Outcome::Reused(_)
             | Outcome::TakenOver(_)
             | Outcome::Executed(_)
             | Outcome::Foreseen(_)
-            | Outcome::LeftOut(_)
             | Outcome::Missing(..) => return Ok(()),
         };
         indent(depth, out)?;
@@ -308,8 +308,13 @@ impl Reporter for TreePrinter<'_> {
     fn end(&mut self, _: &[Option<ResultName>], _: Exit, out: &mut dyn Write) -> io::Result<()> {
         self.go_on(out)?;
         writeln!(out, "\nTask outputs are:")?;
-        for ShownOutput { point, path, is_there } in self.evaluation.shown_outputs() {
-            let status = if is_there { "" } else { " MISSING" };
+        for output in self.evaluation.shown_outputs() {
+            let ShownOutput { point, path, is_there, is_left_out } = output;
+            let status = match (is_there, is_left_out) {
+                (true, _) => "",
+                (_, true) => " not asked for",
+                _ => " MISSING",
+            };
             let point = point.map(|point| format!("{point}: ")).unwrap_or_default();
             writeln!(out, "    {point}{path}{status}")?;
         }

@@ -11,6 +11,7 @@ use crate::expand::{ProductFault, SheetProblem};
 use crate::git::{CommitHistoryError, ConfigError, ReachError, SnapshotError};
 use crate::load::LoadError;
 use crate::manifest::DirectoryError;
+use crate::plan::SelectionFault;
 use crate::questions::bisect::BisectError;
 use crate::questions::collect::RepositoryError;
 use crate::questions::history::HistoryError;
@@ -221,6 +222,9 @@ pub enum Error {
     /// Threads or signals are not to be had.
     #[error("cannot start threads or watch signals")]
     Begin(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// No points have what is asked for.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Selection(Vec<SelectionFault>),
     /// No sweep is chosen.
     #[error(transparent)]
     Sweep(#[from] SweepChoiceError),
@@ -285,6 +289,7 @@ impl Error {
             | Self::Points { .. }
             | Self::NoPoints(_)
             | Self::Sweep(_)
+            | Self::Selection(_)
             | Self::Versions(_)
             | Self::NoInput { .. }
             | Self::RevisionOrPath { .. }
@@ -357,6 +362,7 @@ impl Error {
                 Some("give it once: --each has all values of an input, --points one a row".to_owned())
             }
             Self::Sweep(error) => Some(error.hint()),
+            Self::Selection(faults) => faults.first().map(SelectionFault::hint),
             Self::Table(SweepTableError::Columns(fault)) => Some(fault.hint().to_owned()),
             Self::Product(faults) => faults.first().map(ProductFault::hint),
             Self::Points { problems, .. } => problems.first()?.fault.hint().map(str::to_owned),

@@ -35,7 +35,7 @@ use self::interrupt::Interrupts;
 pub use self::interrupt::Stop;
 pub use self::job::{FinishedJob, Kept, find_job};
 pub use self::look_up::{look_up, look_up_versions};
-pub use self::points::{FinishedJobs, find_jobs, for_each, read_points};
+pub use self::points::{FinishedJobs, check_selection, find_jobs, for_each, read_points};
 use crate::cache::Cache;
 use crate::evaluate::{
     EvaluateError, Evaluation, Evaluator, Event, ExecutionSettings, Exports, Files, Texts,
@@ -43,7 +43,7 @@ use crate::evaluate::{
 use crate::executor::{ExecuteError, Executor, Local, Sandbox, Status};
 pub use crate::exit::Exit;
 use crate::git::{SourceError, SourceRepositories, Trees};
-use crate::plan::{Plan, Source};
+use crate::plan::{Plan, PointSelection, Source};
 use crate::report::{EventPrinter, reading};
 use crate::storage::{Durability, InputSource, ResultName, Storage, StorageError, Unrecorded};
 use crate::task::workflow::{RecordedTree, Task, TaskTree, TreeCommit};
@@ -105,6 +105,8 @@ pub struct Session {
     limit: Option<Duration>,
     /// The calls that are executed even if they have outputs.
     forced: HashSet<ResultName>,
+    /// The points that are evaluated.
+    selection: PointSelection,
     /// `None` if nothing is to be computed.
     executor: Option<(Arc<dyn Executor>, Interrupts)>,
     /// Whether the warning about missing isolation was printed.
@@ -159,6 +161,7 @@ impl Session {
             retry_failed: options.retry_failed,
             limit: options.timeout,
             forced: HashSet::new(),
+            selection: PointSelection::default(),
             executor,
             warned: Cell::new(false),
         }
@@ -169,6 +172,12 @@ impl Session {
     pub fn reading(self, dir: &Path, repositories: &[(String, PathBuf)]) -> Self {
         let sources = Arc::new(SourceRepositories::new(dir, repositories.to_vec()));
         Self { sources, ..self }
+    }
+
+    /// Evaluates those points only that are selected.
+    #[must_use]
+    pub fn selecting(self, selection: PointSelection) -> Self {
+        Self { selection, ..self }
     }
 
     /// Executes these calls even if they have outputs.
@@ -202,6 +211,7 @@ impl Session {
     ) -> Result<Evaluation, Error> {
         let (task, given) = bind(&self.trees, task, given)?;
         let plan = self.plan(&task);
+        check_selection(&plan)?;
         let inputs: &Vec<InputSource> = &given.iter().flatten().cloned().collect();
         let own = &own_files(&self.trees, &task)?;
         let (storage, store) = (&self.storage, self.executor.is_some());
@@ -270,8 +280,9 @@ impl Session {
 
     /// Plans a task, and loads the record cache meanwhile.
     fn plan(&self, task: &Task) -> Plan {
+        let selection = self.selection.clone();
         thread::scope(|scope| {
-            let plan = scope.spawn(|| Plan::new(task));
+            let plan = scope.spawn(|| Plan::of_points(task, selection));
             self.storage.load_record_cache(&task.name);
             plan.join().unwrap_or_else(|panic| resume_unwind(panic))
         })

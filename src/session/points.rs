@@ -12,7 +12,7 @@ use crate::cache::Cache;
 use crate::digest::Digest;
 use crate::evaluate::Evaluation;
 use crate::expand::{self, MAX_SHEET, SheetFormat};
-use crate::plan::PlannedSweep;
+use crate::plan::{Plan, PlannedSweep};
 use crate::storage::{Input, InputSource, Storage, TaskVersion, Unrecorded};
 use crate::task::name::{InputName, nearest};
 use crate::task::points::{SweepPoint, SweepPoints};
@@ -64,6 +64,18 @@ pub fn for_each(task: Task, factors: Vec<Factor>) -> Result<(Task, RangedInputs)
         return Err(Error::Product(faults));
     }
     Ok(task.for_each(product))
+}
+
+/// Checks that some point has each text that is asked for, as far as points are known.
+///
+/// # Errors
+///
+/// Fails with what no points have.
+pub fn check_selection(plan: &Plan) -> Result<(), Error> {
+    match plan.selection_faults() {
+        faults if faults.is_empty() => Ok(()),
+        faults => Err(Error::Selection(faults)),
+    }
 }
 
 /// The points for which a task is evaluated, if it is one that [`for_each`] returned.

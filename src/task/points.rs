@@ -74,6 +74,12 @@ impl SweepPoints {
         SweepPoint { points: self, row: self.row(number) }
     }
 
+    /// Returns the points of which a function accepts the numbers of the levels, in the same order.
+    pub(crate) fn filtered(&self, is_wanted: impl Fn(&[u32]) -> bool) -> Self {
+        let rows = self.rows().filter(|row| is_wanted(row)).flatten().copied().collect();
+        Self { names: self.names.clone(), levels: self.levels.clone(), rows }
+    }
+
     /// Writes each point as a JSON object in a line, without white space.
     ///
     /// All values are strings, also those that were numbers: a text is identity, and the bytes of a row do not depend on

@@ -77,6 +77,9 @@ fn inputs_are_those_of_the_task_and_then_files() {
     );
     assert_eq!(answer(&lab, "task", &["run", "-p", ""]), ["", "", "x=", "stop words="]);
     assert_eq!(answer(&lab, "task", &["run", "-px=1"]), ["", "-p"]);
+    assert_eq!(answer(&lab, "task", &["run", "--each", ""]), ["", "", "x=", "stop words="]);
+    let more = ["table", "--each", "x=1,2", "--each", ""];
+    assert_eq!(answer(&lab, "task", &more), ["", "", "stop words="]);
     // The first one is the storage, unless that is configured.
     assert_eq!(answer(&lab, "task", &["run", ""])[0], "directories");
     lab.git("task", &["config", "compeval.storage", "../storage"]);

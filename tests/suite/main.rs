@@ -46,6 +46,7 @@ mod repositories;
 mod repository;
 mod resources;
 mod run;
+mod selection;
 mod settings;
 mod show;
 mod storages;

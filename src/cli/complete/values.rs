@@ -42,7 +42,7 @@ impl Cursor<'_> {
             "range" => self.versions(&self.dir("repository")),
             "storage" if takes("inputs") => self.storage(),
             "inputs" => self.inputs(),
-            "params" => Answer { lead: String::new(), paths: "", ..self.inputs() },
+            "params" | "each" => Answer { lead: String::new(), paths: "", ..self.inputs() },
             "computation" => Answer { candidates: self.computations(""), ..Answer::default() },
             "within" => {
                 let candidates = self.computations(&format!("{LIBRARY}/"));
@@ -83,7 +83,7 @@ impl Cursor<'_> {
         }
         let is_given = |name: &String| {
             self.given.iter().any(|(id, value)| {
-                ["storage", "inputs", "params"].contains(id)
+                ["storage", "inputs", "params", "each"].contains(id)
                     && value.as_bytes().starts_with(name.as_bytes())
             })
         };

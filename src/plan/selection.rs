@@ -1,0 +1,127 @@
+//! Which points are asked for, where not all are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::task::name::nearest;
+use crate::task::points::SweepPoints;
+
+/// The number of texts that are listed when one of them is missed.
+const MAX_LISTED: usize = 10;
+
+/// The points that are asked for: those that have one of the texts of each name, in all sweeps with a column of that name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PointSelection(BTreeMap<String, Vec<Arc<str>>>);
+
+/// Why a selection cannot be met.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectionFault {
+    /// No points have a column of this name.
+    #[error("no sweep has points with a name {name:?}")]
+    NoName {
+        /// The name.
+        name: String,
+        /// The most similar name of a column.
+        nearest: Option<String>,
+        /// The names of all columns.
+        known: Vec<String>,
+    },
+    /// No point has this text.
+    #[error("no point has {name}={text}")]
+    NoText {
+        /// The name.
+        name: String,
+        /// The text.
+        text: String,
+        /// The texts that points have.
+        known: Vec<String>,
+    },
+}
+
+impl SelectionFault {
+    /// A hint for the user.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NoName { nearest: Some(name), .. } => format!("did you mean {name}?"),
+            Self::NoName { known, .. } if known.is_empty() => "leave out --where".to_owned(),
+            Self::NoName { known, .. } => format!("there are {}", listed(known)),
+            Self::NoText { name, known, .. } => format!("there are {name}={}", listed(known)),
+        }
+    }
+}
+
+/// The first texts, and how many more there are.
+fn listed(texts: &[String]) -> String {
+    let first = texts[..texts.len().min(MAX_LISTED)].join(", ");
+    match texts.len().saturating_sub(MAX_LISTED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
+/// The texts of each name that points have, in the order in which they were seen.
+pub(super) type SeenTexts = BTreeMap<String, Vec<Arc<str>>>;
+
+impl PointSelection {
+    /// The points with one of these texts of each name.
+    pub fn new(wanted: impl IntoIterator<Item = (String, Vec<Arc<str>>)>) -> Self {
+        let mut selection = Self::default();
+        for (name, texts) in wanted {
+            selection.0.entry(name).or_default().extend(texts);
+        }
+        selection
+    }
+
+    /// Whether all points are asked for.
+    pub fn is_everything(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the points that are asked for, if that are not all. Notes which texts there are.
+    pub(super) fn select(&self, points: &SweepPoints, seen: &mut SeenTexts) -> Option<SweepPoints> {
+        if self.is_everything() {
+            return None;
+        }
+        let mut wanted: Vec<(usize, Vec<bool>)> = Vec::new();
+        for (column, name) in points.names().iter().enumerate() {
+            let seen = seen.entry(name.clone()).or_default();
+            let Some(texts) = self.0.get(name) else { continue };
+            // Texts of excluded points stay among the levels.
+            let mut is_used = vec![false; points.levels(column).len()];
+            points.rows().for_each(|row| is_used[row[column] as usize] = true);
+            let levels = points.levels(column).iter().zip(is_used);
+            for text in levels.filter(|(_, is_used)| *is_used).map(|(text, _)| text) {
+                if !seen.contains(text) {
+                    seen.push(Arc::clone(text));
+                }
+            }
+            let is_wanted = points.levels(column).iter().map(|text| texts.contains(text));
+            wanted.push((column, is_wanted.collect()));
+        }
+        if wanted.is_empty() {
+            return None;
+        }
+        let is_wanted =
+            |row: &[u32]| wanted.iter().all(|(column, levels)| levels[row[*column] as usize]);
+        Some(points.filtered(is_wanted))
+    }
+
+    /// Returns what is asked for and no points have, when all of them were seen.
+    pub(super) fn faults(&self, seen: &SeenTexts) -> Vec<SelectionFault> {
+        let mut faults = Vec::new();
+        for (name, texts) in &self.0 {
+            let Some(there) = seen.get(name) else {
+                let known: Vec<String> = seen.keys().cloned().collect();
+                let (name, nearest) = (name.clone(), nearest(name, &known));
+                faults.push(SelectionFault::NoName { name, nearest, known });
+                continue;
+            };
+            for text in texts.iter().filter(|text| !there.contains(text)) {
+                let known = there.iter().map(ToString::to_string).collect();
+                let (name, text) = (name.clone(), text.to_string());
+                faults.push(SelectionFault::NoText { name, text, known });
+            }
+        }
+        faults
+    }
+}
