@@ -8,6 +8,11 @@ use crate::questions::explain::{Cause, CodeVersion, FirstCause, Why};
 use crate::storage::records::{FailureRecord, Provenance};
 use crate::task::workflow::{Computation, ComputationId};
 
+/// The number of an input of a call, and what its computation calls it.
+pub(super) fn input_of(evaluation: &Evaluation, call: CallId, at: usize) -> String {
+    evaluation.computation(call).map(|computation| input(computation, at)).unwrap_or_default()
+}
+
 /// The reason why a call would run, in words.
 pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String {
     let Some(computation) = evaluation.plan.computation(call) else { return String::new() };
@@ -55,10 +60,15 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
             format!("the task's file {path} differs{digests}")
         }
         Cause::Tree(id, old) => {
-            let (title, version) = (evaluation.derived_title(*id, 0), evaluation.tree_version(*id));
+            let title = evaluation.derived_title(*id, 0);
             let new = evaluation.digest(Source::Derived { value: *id, number: 0 });
             let digests = new.map_or_else(String::new, |new| format!(": {}", from(old, &new)));
-            format!("{title} differs, now {version}{digests}")
+            match evaluation.plan.tree(*id) {
+                Some(_) => {
+                    format!("{title} differs, now {}{digests}", evaluation.tree_version(*id))
+                }
+                None => format!("{title} of a point differs{digests}"),
+            }
         }
         Cause::Member(id, old) => {
             let new = evaluation.digest(Source::Derived { value: *id, number: 0 });

@@ -5,12 +5,13 @@ use std::io::{self, Write};
 
 use super::cause::{cause, reason};
 use super::columns::aligned;
+use super::explained_points::{ExplainedGroup, groups, points};
 use super::harmless;
 use crate::evaluate::Evaluation;
 use crate::evaluate::Outcome;
 use crate::exit::Exit;
 use crate::git::{ChangeLog, FileChange, LineCounts};
-use crate::questions::explain::{Cause, Change, Explained, Explanation, Why};
+use crate::questions::explain::{Cause, Causes, Change, Explained, Explanation, Why};
 use crate::words::{counted, duration};
 
 /// The greatest number of files of a change that are listed.
@@ -37,7 +38,7 @@ pub fn explanation(
         let there = if evaluation.exit() == Exit::Done { ": all results are there" } else { "" };
         return writeln!(out, "nothing would run{there}");
     }
-    calls.iter().try_for_each(|it| call(evaluation, it, out))?;
+    groups(evaluation, explanation).iter().try_for_each(|it| group(evaluation, it, out))?;
     writeln!(out)?;
     for (at, first) in causes.iter().enumerate() {
         let calls = counted(first.calls, "call");
@@ -52,12 +53,21 @@ pub fn explanation(
     writeln!(out, "\n{}", ahead(explanation))
 }
 
-/// The reasons of each missing call, in a line.
+/// The reasons of each missing call in a line, or of many at points of a sweep.
 pub fn reasons<'a>(
     evaluation: &'a Evaluation,
     explanation: &'a Explanation,
 ) -> impl Iterator<Item = String> + 'a {
-    explanation.calls.iter().filter_map(move |Explained { call, whys, .. }| {
+    groups(evaluation, explanation).into_iter().filter_map(move |group| {
+        let Explained { call, whys, .. } = group.calls.first()?;
+        if let Some(reason) = group.reasons.first() {
+            let title = evaluation.title_at_any_point(*call);
+            let count = counted(group.calls.len(), "point");
+            return Some(format!(
+                "{count}: {title}: {reason}: {}",
+                points(evaluation, &group.calls)
+            ));
+        }
         let (why, _) = whys.first()?;
         Some(format!("{}: {}", evaluation.title(*call), reason(evaluation, *call, why)))
     })
@@ -118,6 +128,31 @@ fn stat(files: &[FileChange], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "    {changed} changed, {inserted} inserted, {deleted} deleted")
 }
 
+/// Prints calls at points of a sweep with their common reasons, or a single call.
+fn group(
+    evaluation: &Evaluation,
+    group: &ExplainedGroup<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let [first, _, ..] = &group.calls[..] else {
+        return group.calls.iter().try_for_each(|it| call(evaluation, it, out));
+    };
+    let seconds: Option<f64> = group.calls.iter().map(|it| it.seconds).sum();
+    let seconds = seconds.map_or_else(String::new, |it| format!(", about {}", duration(it)));
+    let title = evaluation.title_at_any_point(first.call);
+    writeln!(out, "{}: {title}{seconds}", counted(group.calls.len(), "point"))?;
+    for (reason, (_, causes)) in group.reasons.iter().zip(&first.whys) {
+        writeln!(out, "    {reason}{}", numbers(causes))?;
+    }
+    writeln!(out, "    at {}", points(evaluation, &group.calls))
+}
+
+/// The numbers of causes, after a blank: ` [1, 2]`.
+fn numbers(causes: &Causes) -> String {
+    let numbers: Vec<String> = causes.iter().map(|at| (at + 1).to_string()).collect();
+    if numbers.is_empty() { String::new() } else { format!(" [{}]", numbers.join(", ")) }
+}
+
 /// Prints a call with its reasons, each with the numbers of the causes behind it.
 fn call(evaluation: &Evaluation, explained: &Explained, out: &mut dyn Write) -> io::Result<()> {
     let Explained { call, whys, nearest, seconds } = explained;
@@ -126,9 +161,7 @@ fn call(evaluation: &Evaluation, explained: &Explained, out: &mut dyn Write) -> 
     let seconds = seconds.map_or_else(String::new, |it| format!(", about {}", duration(it)));
     writeln!(out, "{}: {name}{seconds}", evaluation.title(*call))?;
     for (why, causes) in whys {
-        let numbers: Vec<String> = causes.iter().map(|at| (at + 1).to_string()).collect();
-        let numbers = format!(" [{}]", numbers.join(", ")).replace(" []", "");
-        writeln!(out, "    {}{numbers}", reason(evaluation, *call, why))?;
+        writeln!(out, "    {}{}", reason(evaluation, *call, why), numbers(causes))?;
     }
     match nearest {
         Some(nearest) => writeln!(out, "    compared with {}", evaluation.shown(&nearest.short())),

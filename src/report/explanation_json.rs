@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::evaluate::Evaluation;
 use crate::git::{ChangeLog, FileChange, LogLine};
@@ -44,7 +44,8 @@ pub fn explanation_json(
             merge(&mut told, json!({ "causes": causes }));
             told
         };
-        line(json!({
+        let point = evaluation.plan.point(&evaluation.task, *call);
+        let mut told = json!({
             "event": "call",
             "call": call.index(),
             "computation": computation,
@@ -52,7 +53,13 @@ pub fn explanation_json(
             "why": whys.iter().map(why).collect::<Vec<_>>(),
             "nearest": nearest.as_ref().map(ResultName::short),
             "seconds": seconds,
-        }))?;
+        });
+        if !point.is_empty() {
+            let point: Map<String, Value> =
+                point.into_iter().map(|(name, text)| (name.to_owned(), text.into())).collect();
+            merge(&mut told, json!({ "point": point }));
+        }
+        line(told)?;
     }
     let seconds: f64 = explanation.calls.iter().filter_map(|it| it.seconds).sum();
     line(json!({
@@ -105,6 +112,11 @@ fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
             let new = evaluation.digest(Source::File(*id));
             let file = &evaluation.task.files[id.index()].path;
             json!({ "cause": "file", "file": file, "old": old, "new": new })
+        }
+        Cause::Tree(id, old) if evaluation.plan.tree(*id).is_none() => {
+            let new = evaluation.digest(Source::Derived { value: *id, number: 0 });
+            let value = evaluation.derived_title(*id, 0);
+            json!({ "cause": "point", "value": value, "old": old, "new": new })
         }
         Cause::Tree(id, old) => {
             let new = evaluation.digest(Source::Derived { value: *id, number: 0 });

@@ -11,6 +11,7 @@ mod commits;
 mod diagnosis;
 mod diff;
 mod event_printer;
+mod explained_points;
 mod explanation;
 mod explanation_json;
 mod failed_points;

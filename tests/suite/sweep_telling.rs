@@ -290,3 +290,38 @@ fn earlier_calls_say_how_long_a_computation_takes() {
     assert!(seconds("bench").is_some_and(|it| (0.0..60.0).contains(&it)), "{:?}", seconds("bench"));
     assert_eq!(seconds("other"), None);
 }
+
+#[test]
+fn many_points_are_explained_together() {
+    let lab = product("10\n20\n", "1\n2\n4\n").commit().with_storage();
+    std::fs::create_dir(lab.path("storage/tinputs")).unwrap();
+    let explain = |arguments: &[&str]| {
+        lab.run("ce", &[&["explain"], arguments, &["../storage", "../data/machine"]].concat())
+            .exit(3)
+    };
+    let ran = explain(&[]);
+    let text = "\
+6 points: bench (body)
+    never computed [2]
+    input 00 (data) waits for prepare (data) [1]
+    at threads=";
+    assert!(ran.stdout.contains(text), "{}", ran.stdout);
+    assert_eq!(ran.stdout.matches(": prepare (data): ../storage").count(), 2, "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("size=20: prepare (data): ../storage/c_prepare/"),
+        "{}",
+        ran.stdout
+    );
+    let points: Vec<Value> = events(&explain(&["--json"]).stdout)
+        .into_iter()
+        .filter(|it| it["event"] == "call" && it["computation"] == "bench")
+        .map(|it| it["point"].clone())
+        .collect();
+    assert!(
+        points.len() == 6 && points.contains(&json!({ "threads": "4", "size": "20" })),
+        "{points:?}"
+    );
+    let dry = lab.ce_run(&["-n"]).exit(3);
+    let lines = said(&dry.stderr, "6 points: bench (body): never computed: threads=");
+    assert!(lines.len() == 1 && lines[0].ends_with(", ..."), "{}", dry.stderr);
+}
