@@ -1,20 +1,27 @@
 //! Two evaluations, side by side, for the user to read.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::explanation::log;
 use super::harmless;
+use super::point::values_words;
 use crate::digest::Digest;
 use crate::evaluate::Evaluation;
 use crate::manifest::{EntryDifference, Manifest};
 use crate::plan::Source;
-use crate::questions::compare::{self, ComparedOutput, Difference, OutputVerdict, TreeDifference};
+use crate::questions::compare::{
+    self, ComparedOutput, ComparedPoint, ComparedSweep, Difference, OutputVerdict, TreeDifference,
+};
 use crate::task::expression::written_alone;
 use crate::task::workflow::{Node, NodeId};
 use crate::words::{counted, size};
 
 /// The greatest number of differences of two directories that are printed.
 const MAX_ENTRIES: usize = 20;
+
+/// The greatest number of points at which other outputs of a computation are listed.
+const MAX_POINTS: usize = 5;
 
 /// Two evaluations, and the user's name of each.
 #[derive(Clone, Copy)]
@@ -48,6 +55,7 @@ impl DiffReport<'_> {
             return Ok(());
         }
         self.tree_differences(out)?;
+        self.sweeps(out)?;
         self.divergent_calls(out)?;
         self.workflow_differences(out)?;
         self.file_differences(out)?;
@@ -89,12 +97,58 @@ impl DiffReport<'_> {
         Ok(())
     }
 
+    /// Prints how many points of sweeps differ, and the first of them.
+    fn sweeps(&self, out: &mut dyn Write) -> io::Result<()> {
+        for compared in compare::compared_sweeps(self.sides) {
+            let ComparedSweep { calls, points, only, unknown, differing, first, other_columns } =
+                compared;
+            let title = self.sides[1].title_at_any_point(calls[1]);
+            writeln!(out, "\n{title}: {differing} of {} differ", counted(points, "point"))?;
+            let rows = [0, 1].map(|at| self.sides[at].plan.gathered(calls[at])?.rows());
+            let [Some(old), Some(new)] = rows else { continue };
+            let names = self.sides[1].plan.gathered(calls[1]);
+            let names = names.map(|it| self.sides[1].body_outputs(it)).unwrap_or_default();
+            for ComparedPoint { rows: [before, now], output } in &first {
+                let point = values_words(new.points.at(*now));
+                let name = names.get(*output).map_or("", String::as_str);
+                writeln!(out, "  {point}: {}", harmless(name))?;
+                let sources = [old.row(*before), new.row(*now)];
+                self.files(sources.map(|row| row.get(*output).copied()), out)?;
+            }
+            if differing > first.len() {
+                writeln!(out, "  and {}", counted(differing - first.len(), "more point"))?;
+            }
+            for (count, title) in only.into_iter().zip(self.titles).filter(|(it, _)| *it > 0) {
+                writeln!(out, "  {} only in {}", counted(count, "point"), harmless(title))?;
+            }
+            if unknown > 0 {
+                writeln!(
+                    out,
+                    "  {} without a result on one side or both",
+                    counted(unknown, "point")
+                )?;
+            }
+            if other_columns {
+                writeln!(out, "  the columns of the tables are other ones")?;
+            }
+        }
+        Ok(())
+    }
+
     fn divergent_calls(&self, out: &mut dyn Write) -> io::Result<()> {
         let divergent_calls = compare::divergent_calls(self.sides);
         if !divergent_calls.is_empty() {
             writeln!(out, "\nother outputs of the same inputs:")?;
         }
+        let mut told: HashMap<String, usize> = HashMap::new();
         for compare::DivergentCall { calls, outputs } in divergent_calls {
+            if self.sides[1].plan.call(calls[1]).point.is_some() {
+                let count = told.entry(self.sides[1].title_at_any_point(calls[1])).or_default();
+                *count += 1;
+                if *count > MAX_POINTS {
+                    continue;
+                }
+            }
             for number in outputs {
                 let sources = calls.map(|call| Source::Output { call, number: number as u8 });
                 let title = self.sides[1].title(calls[1]);
@@ -103,7 +157,11 @@ impl DiffReport<'_> {
                 self.files(sources.map(Some), out)?;
             }
         }
-        Ok(())
+        let mut more: Vec<_> = told.into_iter().filter(|(_, count)| *count > MAX_POINTS).collect();
+        more.sort_unstable();
+        more.into_iter().try_for_each(|(title, count)| {
+            writeln!(out, "  {title}, at {}", counted(count - MAX_POINTS, "more point"))
+        })
     }
 
     fn workflow_differences(&self, out: &mut dyn Write) -> io::Result<()> {

@@ -1,10 +1,12 @@
 //! Points of sweeps in words: `threads=8 size=1000`.
 
+use std::sync::Arc;
+
 use super::harmless;
 use crate::evaluate::Evaluation;
 use crate::expand::REPLICATE;
 use crate::plan::{CallId, PlannedSweep, Source};
-use crate::task::points::SweepPoints;
+use crate::task::points::{SweepPoint, SweepPoints};
 use crate::task::sweep::{Factor, Sweep};
 use crate::words::counted;
 
@@ -119,6 +121,12 @@ fn capped(mut parts: Vec<String>, noun: &str) -> Vec<String> {
         parts.push(counted(more, &format!("more {noun}")));
     }
     parts
+}
+
+/// All values of a point in words.
+pub(super) fn values_words(point: SweepPoint<'_>) -> String {
+    let values: Vec<(&str, &Arc<str>)> = point.values().collect();
+    words(&values.iter().map(|(name, text)| (*name, &***text)).collect::<Vec<_>>())
 }
 
 /// A point in words. Long texts are cut, and those with spaces are quoted.

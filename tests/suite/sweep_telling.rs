@@ -325,3 +325,40 @@ fn many_points_are_explained_together() {
     let lines = said(&dry.stderr, "6 points: bench (body): never computed: threads=");
     assert!(lines.len() == 1 && lines[0].ends_with(", ..."), "{}", dry.stderr);
 }
+
+#[test]
+fn versions_are_compared_point_by_point() {
+    let lab = product("10\n1000\n", "1\n2\n8\n").commit();
+    let lab = lab
+        .computation(
+            "bench",
+            "data threads",
+            "time",
+            r#"read -r n <"$2"; [ "$n" -ge 8 ] || echo 1 >"$3""#,
+        )
+        .file("workflow/inputs/00-table/factors/00-threads", "1\n2\n8\n16\n")
+        .commit_again()
+        .with_storage();
+    let arguments = ["diff", "--no-isolate", "HEAD~1..HEAD", "../storage", "../data/machine"];
+    let ran = lab.run("ce", &arguments).exit(1);
+    let start = ran.stdout.find("\nSWEEP").unwrap();
+    let section = &ran.stdout[start..ran.stdout.find("\nother outputs").unwrap()];
+    let lines: Vec<&str> = section.lines().filter(|it| !it.contains("../storage")).collect();
+    let expected = [
+        "",
+        "SWEEP scaling (table): 4 of 6 points differ",
+        "  threads=1 size=10: time",
+        "  threads=1 size=1000: time",
+        "  threads=2 size=10: time",
+        "  threads=2 size=1000: time",
+        "  2 points only in HEAD",
+        "  2 points without a result on one side or both",
+    ];
+    assert_eq!(lines, expected, "{}", ran.stdout);
+    assert!(!ran.stdout.contains("the workflow is another one"), "{}", ran.stdout);
+    let lab = lab.file("workflow/inputs/00-table/inputs/00-body/value", "prepare").commit_again();
+    let ran =
+        lab.run("ce", &["diff", "-n", "HEAD~1..HEAD", "../storage", "../data/machine"]).exit(3);
+    let place = "  TASK / table / body: bench[00] -> prepare[00]\n";
+    assert!(ran.stdout.ends_with(place), "{}", ran.stdout);
+}

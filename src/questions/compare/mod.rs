@@ -3,11 +3,13 @@
 //! A difference enters in a call with the same inputs and different outputs, or where the two
 //! workflows differ. All differences above it are consequences.
 
+mod sweeps;
 mod text;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
+pub use self::sweeps::{ComparedPoint, ComparedSweep, compared_sweeps};
 pub use self::text::{Difference, difference};
 use crate::digest::Digest;
 use crate::evaluate::Evaluation;
@@ -178,6 +180,12 @@ pub fn divergent_calls([one, other]: [&Evaluation; 2]) -> Vec<DivergentCall> {
 /// Returns the places nearest to the root where the two workflows, and the outputs passed up from
 /// there, differ.
 pub fn workflow_differences(sides: [&Evaluation; 2]) -> Vec<WorkflowDifference> {
+    walk(sides, &mut |_| {})
+}
+
+/// Goes through both workflows as long as they are alike and their outputs are not the same. Passes each pair of nodes
+/// to a function, and returns the places where they part.
+fn walk(sides: [&Evaluation; 2], visit: &mut dyn FnMut([NodeId; 2])) -> Vec<WorkflowDifference> {
     let roots = sides.map(|side| side.task.workflow.root());
     let mut differences = Vec::new();
     // The label and the pair from which each pair was reached.
@@ -185,6 +193,7 @@ pub fn workflow_differences(sides: [&Evaluation; 2]) -> Vec<WorkflowDifference> 
         HashMap::from([(roots, None)]);
     let mut stack = vec![roots];
     while let Some(nodes) = stack.pop() {
+        visit(nodes);
         let Some(pairs) = pairs(sides, nodes) else {
             let mut path = Vec::new();
             let mut here = nodes;
@@ -229,8 +238,11 @@ pub fn file_differences<'a>(
     })
 }
 
-/// Whether two nodes pass up the same known outputs.
+/// Whether two nodes pass up the same known outputs. That is not known of nodes that depend on the points of a sweep.
 fn are_same([one, other]: [&Evaluation; 2], [a, b]: [NodeId; 2]) -> bool {
+    if one.plan.step(a) == Step::PerPoint || other.plan.step(b) == Step::PerPoint {
+        return false;
+    }
     let (a, b) = (one.passes(a), other.passes(b));
     a == b && a.iter().all(Option::is_some)
 }
@@ -264,6 +276,14 @@ fn pairs(
         }
         (Node::Input(a), Node::Input(b)) => {
             (one.task.inputs[a.index()] == other.task.inputs[b.index()]).then(Vec::new)
+        }
+        (Node::Bound(a), Node::Bound(b)) => {
+            (one.task.bound[a.index()] == other.task.bound[b.index()]).then(Vec::new)
+        }
+        (Node::Sweep { .. }, Node::Sweep { .. }) => inputs(),
+        (Node::Points(a), Node::Points(b)) => {
+            let products = [&one.task.sweeps[a.index()], &other.task.sweeps[b.index()]];
+            (products[0].product == products[1].product).then(Vec::new)
         }
         (Node::Literal(a), Node::Literal(b)) => (a == b).then(Vec::new),
         (Node::File(a), Node::File(b)) => {
