@@ -29,7 +29,7 @@ pub enum TableFormat {
 }
 
 /// The columns that say what became of a point, in this order.
-const STATE: [&str; 6] = ["status", "host", "time", "seconds", "reason", "log"];
+const STATE: [&str; 6] = ["status", "host", "time", "duration", "reason", "log"];
 
 /// Prints the rows of a table.
 ///
@@ -48,7 +48,7 @@ pub fn sweep_table(table: &SweepTable, format: TableFormat, out: &mut dyn Write)
     let lines: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
     let is_number =
         |at: usize| table.rows.iter().all(|row| !matches!(row.cells[at], CellValue::Text(_)));
-    let of_state = STATE.iter().map(|name| *name == "seconds");
+    let of_state = STATE.iter().map(|name| *name == "duration");
     let numbers: Vec<bool> = (0..table.names.len()).map(is_number).chain(of_state).collect();
     print(format, &lines, (&numbers, table.names.len() + 1), out)
 }
@@ -212,7 +212,7 @@ struct JsonRow<'a> {
     holder: Option<JsonHolder<'a>>,
     host: Option<&'a str>,
     time: Option<Timestamp>,
-    seconds: Option<f64>,
+    duration: Option<f64>,
 }
 
 /// The run that executes a call.
@@ -245,7 +245,7 @@ impl<'a> JsonRow<'a> {
             holder,
             host: origin.and_then(|it| it.host.as_deref()),
             time: origin.map(|RowOrigin { at, .. }| *at),
-            seconds: origin.and_then(|it| it.seconds),
+            duration: origin.and_then(|it| it.seconds),
         }
     }
 }

@@ -49,7 +49,7 @@ fn rows_are_those_of_the_table_and_others_have_a_status() {
     let rows = rows(&lab, &[], 3);
     assert_eq!(rows[0]["row"].to_string(), r#"{"quotient":3,"remainder":1,"x":7,"y":2}"#);
     assert_eq!((&rows[0]["status"], &rows[0]["host"].is_string()), (&json!("ok"), &true));
-    assert!(rows[0]["seconds"].is_number() && rows[0]["time"].is_string());
+    assert!(rows[0]["duration"].is_number() && rows[0]["time"].is_string());
     assert_eq!(rows[1]["row"], json!({"x": 7, "y": 0, "quotient": null, "remainder": null}));
     assert_eq!((&rows[1]["status"], &rows[1]["host"]), (&json!("failed"), &Value::Null));
     assert!(rows[1]["reason"].as_str().unwrap().starts_with("it ended with exit status"));
@@ -57,7 +57,7 @@ fn rows_are_those_of_the_table_and_others_have_a_status() {
     assert!(lab.stored(log).contains('0'), "the shell complains of a division by 0");
     let text = table(&lab, &[]).exit(3).says("4 rows: 2 ok, 2 failed");
     let text = lines(&text);
-    assert!(text[0].starts_with("x y quotient remainder status host time seconds reason log"));
+    assert!(text[0].starts_with("x y quotient remainder status host time duration reason log"));
     assert!(
         text[1].starts_with("7 2 3 1 ok ") && text[2].starts_with("7 0 failed it ended"),
         "{text:?}"
@@ -75,7 +75,7 @@ fn csv_has_a_header_and_quotes() {
     lab.run("ce-run", &[&points[..], &["../storage"]].concat()).exit(0);
     let ran = table(&lab, &[&["--csv"], &points[..]].concat()).exit(0);
     let lines = ran.lines();
-    assert_eq!(lines[0], "x,said,status,host,time,seconds,reason,log");
+    assert_eq!(lines[0], "x,said,status,host,time,duration,reason,log");
     assert!(lines[1].starts_with("\"a, \"\"b\"\"\",\"a, \"\"b\"\"\",ok,"), "{}", lines[1]);
     assert!(lines[2].starts_with("c,c,ok,") && lines[2].ends_with(",,"), "{}", lines[2]);
     assert_eq!(ran.stderr, "");
