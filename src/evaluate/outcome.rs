@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{PointsError, ValueError};
 use crate::executor::{self, ExecuteError, Status};
 use crate::expand::{ExclusionFault, TableFault};
+use crate::git::SourceError;
 use crate::plan::CallId;
 use crate::storage::records::FailureRecord;
 use crate::storage::{
@@ -113,7 +114,12 @@ impl CallError {
         match self {
             Self::Ended(failed) => matches!(failed.status, Status::Exited(_)),
             Self::Remembered(_) => true,
-            Self::Input(error) => matches!(**error, ValueError::Member(_) | ValueError::Wrong(_)),
+            Self::Input(error) => matches!(
+                **error,
+                ValueError::Member(_)
+                    | ValueError::Wrong(_)
+                    | ValueError::Source(SourceError::Path { .. })
+            ),
             _ => false,
         }
     }

@@ -43,6 +43,35 @@ fn failed_points_become_rows_where_that_is_allowed() {
 }
 
 #[test]
+fn a_commit_without_the_path_of_a_tree_is_a_failed_point() {
+    let mut lab = sweep("commits", &[("allow-failed", "")])
+        .computation("size", "src", "files", r#"ls "$1" | wc -l >"$2""#)
+        .node("inputs/01-points/", "input", "commits")
+        .node("inputs/00-body/", "computation", "size")
+        .node("inputs/00-body/inputs/00-src/", "tree", "lib:src")
+        .node("inputs/00-body/inputs/00-src/inputs/00-revision/", "input", "commit")
+        .commit();
+    std::fs::create_dir_all(lab.path("lib/src")).unwrap();
+    lab.git("lib", &["init", "--quiet"]);
+    let commit = |file: &str| {
+        std::fs::write(lab.path("lib").join(file), "1\n").unwrap();
+        lab.git("lib", &["add", "."]);
+        lab.git("lib", &["commit", "--quiet", "--message", file]);
+        lab.git("lib", &["rev-parse", "HEAD"])
+    };
+    let commits = ["README", "src/a"].map(commit);
+    lab = lab.data("commits", format!("commit\n{}\n{}\n", commits[0], commits[1]));
+    for _ in 0..2 {
+        lab.ce_run(&["-r", "lib=../lib"]).exit(0).says("src does not exist in the commit");
+    }
+    let tables = lab.results().into_iter().filter(|(name, _)| name.ends_with("/00"));
+    let tables: Vec<_> = tables.filter(|(name, _)| name.starts_with("tables/")).collect();
+    let text = String::from_utf8(tables[0].1.clone()).unwrap();
+    assert!(text.contains("\"files\":null,\"status\":\"failed\"}\n{"), "{text}");
+    assert!(text.ends_with("\"files\":1,\"status\":\"ok\"}\n"), "{text}");
+}
+
+#[test]
 fn a_failure_that_may_pass_makes_no_row() {
     let lab = failing(&[("allow-failed", "")])
         .computation("fail", "n", "out", r#"[ "$(cat "$1")" != 2 ] || kill -9 $$; cp "$1" "$2""#)
