@@ -3,11 +3,13 @@
 //! Every text is quoted so that Graphviz shows it as it is: nothing in it is a command, an entity
 //! or HTML. Knows no places: those are Graphviz's own.
 
+use std::collections::HashSet;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
+use super::bodies::BodyFrame;
 use super::drawing::{Drawing, Shape, ShapeKind, ShapeState};
-use super::paint::{ARROW, BOLD, INK, PAPER, Paint, THIN, meaning, paint};
+use super::paint::{ARROW, BOLD, FRAME, INK, PAPER, Paint, THIN, meaning, paint, part};
 use super::text;
 
 /// The fonts: Graphviz knows how wide their characters are.
@@ -36,8 +38,13 @@ impl Drawing {
         }
         writeln!(out, "\tnode [{text}, fontsize=13, margin=\"0.15,0.08\", penwidth={THIN}];")?;
         writeln!(out, "\tedge [{text}, fontsize=11, color={}, arrowsize=0.7];", Quoted(ARROW))?;
-        for (at, shape) in self.shapes.iter().enumerate() {
+        let framed: HashSet<usize> =
+            self.frames.iter().flat_map(|frame| frame.shapes.iter().copied()).collect();
+        for (at, shape) in self.shapes.iter().enumerate().filter(|(at, _)| !framed.contains(at)) {
             node(out, at, shape)?;
+        }
+        for frame in (0..self.frames.len()).filter(|it| self.frames[*it].parent.is_none()) {
+            self.frame(out, frame)?;
         }
         for arrow in &self.arrows {
             write!(out, "\tn{} -> n{}", arrow.from, arrow.to)?;
@@ -50,6 +57,34 @@ impl Drawing {
     }
 }
 
+impl Drawing {
+    /// Writes a frame, the frames within it, and the shapes in all of them.
+    fn frame(&self, out: &mut dyn Write, outermost: usize) -> io::Result<()> {
+        // The frames to begin, or to end.
+        let mut stack = vec![(outermost, true)];
+        while let Some((at, begins)) = stack.pop() {
+            if !begins {
+                writeln!(out, "\t}}")?;
+                continue;
+            }
+            let BodyFrame { label, shapes, .. } = &self.frames[at];
+            let label = Quoted(&lines(label)).to_string();
+            let font = format!("fontname={}, fontcolor={}", Quoted(FONTS), Quoted(INK));
+            writeln!(out, "\tsubgraph cluster_{at} {{")?;
+            writeln!(
+                out,
+                "\tgraph [label={label}, style=rounded, color={}, labeljust=l, {font}, fontsize=11];",
+                Quoted(FRAME)
+            )?;
+            shapes.iter().try_for_each(|shape| node(out, *shape, &self.shapes[*shape]))?;
+            stack.push((at, false));
+            let within = (0..at).filter(|it| self.frames[*it].parent == Some(at));
+            stack.extend(within.map(|it| (it, true)));
+        }
+        Ok(())
+    }
+}
+
 fn node(out: &mut dyn Write, at: usize, shape: &Shape) -> io::Result<()> {
     let (form, round) = match shape.kind {
         ShapeKind::Literal => ("note", ""),
@@ -58,13 +93,22 @@ fn node(out: &mut dyn Write, at: usize, shape: &Shape) -> io::Result<()> {
     };
     let Paint { fill, border, dashed } = paint(shape.state);
     let dash = if dashed { ",dashed" } else { "" };
+    let (style, fill) = match part(shape.state) {
+        Some((share, colour)) => {
+            ("striped", format!("{colour};{share:.3}:{fill};{:.3}", 1.0 - share))
+        }
+        None => ("filled", fill.to_owned()),
+    };
     write!(
         out,
-        "\tn{at} [label={}, shape={form}, style=\"{round}filled{dash}\", fillcolor=\"{fill}\", color=\"{border}\"",
+        "\tn{at} [label={}, shape={form}, style=\"{round}{style}{dash}\", fillcolor=\"{fill}\", color=\"{border}\"",
         Quoted(&lines(&shape.label))
     )?;
     if shape.kind == ShapeKind::Output {
         write!(out, ", penwidth={BOLD}")?;
+    }
+    if shape.many.is_some() {
+        write!(out, ", peripheries=2")?;
     }
     if !shape.files.is_empty() {
         write!(out, ", tooltip={}", Quoted(&shape.files.join("\n")))?;
@@ -101,7 +145,7 @@ impl fmt::Display for Quoted<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::Arrow;
+    use crate::export::{Arrow, ShapeCount};
 
     #[test]
     fn text_stays_text() {
@@ -119,6 +163,7 @@ mod tests {
             label: label.to_owned(),
             state,
             files: files.iter().copied().map(str::to_owned).collect(),
+            many: None,
         };
         let drawing = Drawing {
             shapes: vec![
@@ -126,6 +171,7 @@ mod tests {
                 shape(ShapeKind::Output, "OUTPUT", Some(ShapeState::Missing), &[]),
             ],
             arrows: vec![Arrow { from: 0, to: 1, label: "a : b".to_owned() }],
+            frames: Vec::new(),
         };
         let mut dot = Vec::new();
         drawing.dot(&mut dot).unwrap();
@@ -138,5 +184,46 @@ mod tests {
         ];
         assert!(dot.ends_with(&(lines.join("\n") + "\n")), "{dot}");
         assert!(dot.contains("dashed: not in the storage"), "{dot}");
+    }
+
+    #[test]
+    fn bodies_are_clusters_and_shares_are_stripes() {
+        let shape = |label: &str, state, many| Shape {
+            kind: ShapeKind::Computation,
+            label: label.to_owned(),
+            state: Some(state),
+            files: Vec::new(),
+            many,
+        };
+        let many = Some(ShapeCount { calls: 4, there: 1 });
+        let drawing = Drawing {
+            shapes: vec![
+                shape("inner", ShapeState::Partly(250), many),
+                shape("outer", ShapeState::There, many),
+                shape("plot", ShapeState::Missing, None),
+            ],
+            arrows: Vec::new(),
+            frames: vec![
+                BodyFrame { label: "in".to_owned(), shapes: vec![0], parent: Some(1) },
+                BodyFrame { label: "out: 2 points".to_owned(), shapes: vec![1], parent: None },
+            ],
+        };
+        let mut dot = Vec::new();
+        drawing.dot(&mut dot).unwrap();
+        let dot = String::from_utf8(dot).unwrap();
+        let words = [
+            "[label=\"plot\"",
+            "cluster_1 {",
+            "out: 2 points",
+            "n1 [",
+            "cluster_0 {",
+            "n0 [",
+            "\t}\n\t}\n}",
+        ];
+        let places: Vec<_> = words.iter().map(|word| dot.find(word).unwrap()).collect();
+        assert!(places.is_sorted(), "{dot}");
+        let part = r##"style="striped,dashed", fillcolor="#d5e6f5;0.250:#fff7e8;0.750""##;
+        assert!(dot.contains(part), "{dot}");
+        assert_eq!(dot.matches("peripheries=2").count(), 2, "{dot}");
     }
 }

@@ -2,20 +2,27 @@
 //!
 //! A call is one shape, however many nodes of the workflow are that call. An arrow always leads
 //! to a shape that stands after the one it comes from, and both are in the order of the workflow.
+//! The body of a sweep is drawn once, in a frame.
 //! Knows no format and no positions.
 
+use std::collections::HashMap;
+
+use super::bodies::{Bodies, BodyFrame, ShapeCount};
 use crate::evaluate::Evaluation;
 use crate::plan::{Plan, Source, Step};
 use crate::task::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS};
 use crate::task::workflow::{
     MEMBER_INPUTS, Node, NodeId, SweepId, TREE_INPUTS, TREE_OUTPUTS, Task,
 };
+use crate::words::counted;
 
 /// A workflow as shapes and arrows.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Drawing {
     pub(super) shapes: Vec<Shape>,
     pub(super) arrows: Vec<Arrow>,
+    /// The bodies of sweeps, each after those within it.
+    pub(super) frames: Vec<BodyFrame>,
 }
 
 /// Something that makes or holds files.
@@ -29,6 +36,8 @@ pub struct Shape {
     pub state: Option<ShapeState>,
     /// The names of its files as the user sees them; none unless they were looked up.
     pub files: Vec<String>,
+    /// The calls that it stands for, if it is in the body of a sweep.
+    pub many: Option<ShapeCount>,
 }
 
 /// The kind of a shape.
@@ -49,8 +58,10 @@ pub enum ShapeKind {
 pub enum ShapeState {
     /// All of them are.
     There,
-    /// Some are not.
+    /// None is; or of one call, some are not.
     Missing,
+    /// Of several calls, so many of a thousand are there.
+    Partly(u16),
 }
 
 /// A use of a shape's files.
@@ -69,11 +80,13 @@ impl Drawing {
     ///
     /// The time is linear in the nodes of the workflow and their inputs.
     pub fn new(task: &Task, plan: &Plan, evaluation: Option<&Evaluation>) -> Self {
-        let artist = Artist { task, plan, evaluation };
+        let bodies = Bodies::new(task, plan, evaluation);
         let mut drawing = Self::default();
+        let artist = Artist { task, plan, evaluation, counts: &bodies.counts };
         let mut calls: Vec<Option<usize>> = vec![None; plan.calls().len()];
         let mut trees: Vec<Option<usize>> = vec![None; plan.derived().len()];
         // The place of each node's shape.
+        let mut members = Vec::new();
         let mut places = Vec::with_capacity(task.workflow.nodes().len());
         for (id, node) in task.workflow.nodes() {
             let next = drawing.shapes.len();
@@ -85,6 +98,7 @@ impl Drawing {
             places.push(place);
             if place == next {
                 drawing.shapes.push(artist.shape(id));
+                members.extend(bodies.places.get(&id).map(|frame| (*frame, next)));
                 artist.arrows(node, &places, &mut drawing.arrows);
             }
         }
@@ -94,6 +108,8 @@ impl Drawing {
             label: String::new(),
         });
         drawing.shapes.push(artist.output());
+        drawing.frames = bodies.frames;
+        members.into_iter().for_each(|(frame, shape)| drawing.frames[frame].shapes.push(shape));
         drawing
     }
 
@@ -118,6 +134,8 @@ struct Artist<'a> {
     task: &'a Task,
     plan: &'a Plan,
     evaluation: Option<&'a Evaluation>,
+    /// The calls that nodes of bodies are.
+    counts: &'a HashMap<NodeId, ShapeCount>,
 }
 
 impl<'a> Artist<'a> {
@@ -152,13 +170,42 @@ impl<'a> Artist<'a> {
         let count = self.made(id).len() as u8;
         let sources = match self.plan.step(id) {
             Step::Leaf(source) => vec![source],
-            Step::PerPoint => Vec::new(),
+            Step::PerPoint => return self.many(id, kind, label),
             Step::Call(call) => (0..count).map(|number| Source::Output { call, number }).collect(),
             Step::Derived(tree) => {
                 (0..count.max(1)).map(|number| Source::Derived { value: tree, number }).collect()
             }
         };
         self.with_files(kind, label, &sources)
+    }
+
+    /// The shape of a node that depends on points.
+    fn many(&self, id: NodeId, kind: ShapeKind, label: String) -> Shape {
+        let many = self.counts.get(&id).copied().unwrap_or_default();
+        let ShapeCount { calls, there } = many;
+        let state = self.evaluation.map(|_| match there {
+            _ if calls > 0 && there == calls => ShapeState::There,
+            0 => ShapeState::Missing,
+            there => ShapeState::Partly((there * 1000 / calls) as u16),
+        });
+        let noun = match &self.task.workflow[id] {
+            Node::Computation { .. } => "call",
+            Node::Sweep { .. } => "table",
+            // A text of a name is always there.
+            Node::Bound(_) => {
+                let state = state.map(|_| ShapeState::There);
+                return Shape { kind, label, state, files: Vec::new(), many: Some(many) };
+            }
+            _ => "value",
+        };
+        let label = match state {
+            _ if calls == 0 => label,
+            Some(ShapeState::Partly(_)) => {
+                format!("{label}: {there} of {}", counted(calls, noun))
+            }
+            _ => format!("{label}: {}", counted(calls, noun)),
+        };
+        Shape { kind, label, state, files: Vec::new(), many: Some(many) }
     }
 
     fn sweep_label(&self, word: &str, sweep: SweepId) -> String {
@@ -179,7 +226,7 @@ impl<'a> Artist<'a> {
 
     fn with_files(&self, kind: ShapeKind, label: String, sources: &[Source]) -> Shape {
         let Some(evaluation) = self.evaluation else {
-            return Shape { kind, label, state: None, files: Vec::new() };
+            return Shape { kind, label, state: None, files: Vec::new(), many: None };
         };
         let there = |source: &Source| evaluation.is_there(*source);
         let state = if sources.iter().all(there) { ShapeState::There } else { ShapeState::Missing };
@@ -190,6 +237,7 @@ impl<'a> Artist<'a> {
             label,
             state: Some(state),
             files: sources.iter().filter_map(name).map(shown).collect(),
+            many: None,
         }
     }
 

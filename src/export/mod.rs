@@ -4,6 +4,7 @@
 //! drawing, so they never tell different stories. The same drawing is the same text, byte for
 //! byte. Reads and computes nothing: what is there and what is missing, it is told.
 
+mod bodies;
 mod dot;
 mod drawing;
 mod layout;
@@ -11,4 +12,5 @@ mod paint;
 mod svg;
 mod text;
 
+pub use self::bodies::{BodyFrame, ShapeCount};
 pub use self::drawing::{Arrow, Drawing, Shape, ShapeKind, ShapeState};

@@ -32,7 +32,27 @@ pub(super) const fn paint(state: Option<ShapeState>) -> Paint {
     match state {
         None => Paint { fill: "#f3f5f7", border: "#3a4652", dashed: false },
         Some(ShapeState::There) => Paint { fill: "#d5e6f5", border: "#1f4e79", dashed: false },
-        Some(ShapeState::Missing) => Paint { fill: "#fff7e8", border: "#8a5a00", dashed: true },
+        Some(ShapeState::Missing | ShapeState::Partly(_)) => {
+            Paint { fill: "#fff7e8", border: "#8a5a00", dashed: true }
+        }
+    }
+}
+
+/// The colour of a frame's border.
+pub(super) const FRAME: &str = "#9aa5b1";
+
+/// The colour in a frame.
+pub(super) const GROUND: &str = "#fafbfc";
+
+/// The share of a shape that is painted as being there, and its colour, if only a part is.
+pub(super) fn part(state: Option<ShapeState>) -> Option<(f64, &'static str)> {
+    match state {
+        Some(ShapeState::Partly(share)) => {
+            // A little is to be seen of either part.
+            let share = (f64::from(share) / 1000.0).clamp(0.05, 0.95);
+            Some((share, paint(Some(ShapeState::There)).fill))
+        }
+        _ => None,
     }
 }
 
@@ -41,5 +61,6 @@ pub(super) const fn meaning(state: ShapeState) -> &'static str {
     match state {
         ShapeState::There => "in the storage",
         ShapeState::Missing => "not in the storage",
+        ShapeState::Partly(_) => "partly in the storage",
     }
 }

@@ -2,16 +2,20 @@
 //!
 //! It holds plain shapes and text only, no script, no style sheet and no reference, so it can be
 //! put into a page or a paper as it is. Knows no colours and no places.
+//!
+//! What stands for many calls looks like several shapes, and its colour says how many of them are there.
 
 use std::fmt;
 use std::io::{self, Write};
 
+use super::bodies::BodyFrame;
 use super::drawing::{Drawing, Shape, ShapeKind, ShapeState};
 use super::layout::{
-    BOX_FONT, LABEL_FONT, LEADING, LIFT, Layout, MARGIN, Path, Point, ShapeBox, TIP, Track,
+    BOX_FONT, COLUMN, FramePart, LABEL_FONT, LEADING, LIFT, Layout, MARGIN, Path, Point, ShapeBox,
+    TIP, Track,
 };
-use super::paint::{ARROW, BOLD, INK, PAPER, Paint, THIN, meaning, paint};
-use super::text::is_allowed;
+use super::paint::{ARROW, BOLD, FRAME, GROUND, INK, PAPER, Paint, THIN, meaning, paint, part};
+use super::text::{is_allowed, wrap};
 
 /// Fonts whose characters are equally wide, so that the width of a text is known.
 const FONTS: &str = "DejaVu Sans Mono, Menlo, Consolas, Liberation Mono, monospace";
@@ -36,6 +40,9 @@ impl Drawing {
             r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height:.0}" viewBox="0 0 {width:.0} {height:.0}" font-family="{FONTS}" fill="{INK}">"#
         )?;
         writeln!(out, r#"<rect width="{width:.0}" height="{height:.0}" fill="{PAPER}"/>"#)?;
+        for (parts, frame) in layout.frames.iter().zip(&self.frames).rev() {
+            body_frame(out, parts, frame)?;
+        }
         writeln!(out, r#"<g fill="none" stroke="{ARROW}" stroke-width="{THIN}">"#)?;
         for trunk in &layout.trunks {
             writeln!(out, r#"<path d="{}"/>"#, Curve(trunk))?;
@@ -48,7 +55,7 @@ impl Drawing {
             label(out, track, &arrow.label)?;
         }
         writeln!(out, r#"</g><g font-size="{BOX_FONT}" text-anchor="middle">"#)?;
-        for (frame, of) in layout.frames.iter().zip(&self.shapes) {
+        for (frame, of) in layout.boxes.iter().zip(&self.shapes) {
             shape(out, frame, of)?;
         }
         writeln!(out, "</g>")?;
@@ -111,6 +118,67 @@ fn label(out: &mut dyn Write, track: &Track, whole: &str) -> io::Result<()> {
     writeln!(out, "</g>")
 }
 
+/// The outline of a frame in SVG's notation, with round corners.
+struct Outline<'a>(&'a [FramePart]);
+
+impl fmt::Display for Outline<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let point = |x: f64, y: f64| Point { x, y };
+        let above = self.0.iter().flat_map(|it| [it.from, point(it.to.x, it.from.y)]);
+        let below = self.0.iter().rev().flat_map(|it| [it.to, point(it.from.x, it.to.y)]);
+        let mut corners: Vec<Point> = above.chain(below).collect();
+        corners.dedup();
+        for at in 0..corners.len() {
+            let corner = corners[at];
+            let before = corners[(at + corners.len() - 1) % corners.len()];
+            let behind = corners[(at + 1) % corners.len()];
+            // The point on the way to another corner where the curve begins or ends.
+            let toward = |other: Point| {
+                let (x, y) = (other.x - corner.x, other.y - corner.y);
+                let radius = f64::min(8.0, (x.abs() + y.abs()) / 2.0);
+                let length = (x.abs() + y.abs()).max(f64::MIN_POSITIVE);
+                point(corner.x + x / length * radius, corner.y + y / length * radius)
+            };
+            let (from, to) = (toward(before), toward(behind));
+            let word = if at == 0 { 'M' } else { 'L' };
+            write!(f, "{word}{:.1} {:.1}", from.x, from.y)?;
+            write!(f, "Q{:.1} {:.1} {:.1} {:.1}", corner.x, corner.y, to.x, to.y)?;
+        }
+        f.write_str("z")
+    }
+}
+
+/// Writes the frame of a body, and its label.
+fn body_frame(out: &mut dyn Write, parts: &[FramePart], frame: &BodyFrame) -> io::Result<()> {
+    let [first, ..] = parts else { return Ok(()) };
+    write!(out, "<g><title>{}</title>", Escaped(&frame.label))?;
+    let fill = format!(r#"fill="{GROUND}" stroke="{FRAME}" stroke-width="{THIN}""#);
+    write!(out, r#"<path d="{}" {fill}/>"#, Outline(parts))?;
+    let room = (first.to.x - first.from.x - 2.0 * LIFT) / (LABEL_FONT * COLUMN);
+    for text in wrap(&frame.label, (room as usize).max(2), 1) {
+        let (x, y) = (first.from.x + LIFT, first.from.y + LABEL_FONT * LEADING);
+        write!(
+            out,
+            r#"<text x="{x:.1}" y="{y:.1}" font-size="{LABEL_FONT}">{}</text>"#,
+            Escaped(&text)
+        )?;
+    }
+    writeln!(out, "</g>")
+}
+
+/// Writes what shows that a shape stands for many calls: another one behind it.
+fn behind(out: &mut dyn Write, frame: &ShapeBox, border: &Border) -> io::Result<()> {
+    let Point { x, y } = frame.corner;
+    write!(
+        out,
+        r#"<rect x="{:.1}" y="{:.1}" width="{:.1}" height="{:.1}" rx="3" stroke-width="{THIN}" {border}/>"#,
+        x + 4.0,
+        y + 4.0,
+        frame.width,
+        frame.height
+    )
+}
+
 /// Writes a shape; its label and files are told to whoever points at it.
 fn shape(out: &mut dyn Write, frame: &ShapeBox, shape: &Shape) -> io::Result<()> {
     write!(out, "<g><title>{}", Escaped(&shape.label))?;
@@ -120,6 +188,9 @@ fn shape(out: &mut dyn Write, frame: &ShapeBox, shape: &Shape) -> io::Result<()>
     write!(out, "</title>")?;
     let Point { x, y } = frame.corner;
     let (w, h, border) = (frame.width, frame.height, Border(paint(shape.state)));
+    if shape.many.is_some() {
+        behind(out, frame, &border)?;
+    }
     match shape.kind {
         ShapeKind::Literal => write!(
             out,
@@ -139,6 +210,13 @@ fn shape(out: &mut dyn Write, frame: &ShapeBox, shape: &Shape) -> io::Result<()>
                 r#"<rect x="{x:.1}" y="{y:.1}" width="{w:.1}" height="{h:.1}" rx="{radius:.1}" stroke-width="{stroke}" {border}/>"#
             )?;
         }
+    }
+    if let Some((share, colour)) = part(shape.state) {
+        let (x, y, w, h) = (x + 0.6, y + 0.6, (w - 1.2) * share, h - 1.2);
+        write!(
+            out,
+            r#"<rect x="{x:.1}" y="{y:.1}" width="{w:.1}" height="{h:.1}" fill="{colour}"/>"#
+        )?;
     }
     let step = BOX_FONT * LEADING;
     let lines = frame.lines.len() as f64;
@@ -201,7 +279,7 @@ impl fmt::Display for Escaped<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::Arrow;
+    use crate::export::{Arrow, ShapeCount};
 
     fn svg(drawing: &Drawing) -> String {
         let mut svg = Vec::new();
@@ -215,6 +293,7 @@ mod tests {
             label: label.to_owned(),
             state,
             files: state.map(|_| "S/a&b".to_owned()).into_iter().collect(),
+            many: None,
         }
     }
 
@@ -232,6 +311,7 @@ mod tests {
                 shape(ShapeKind::Computation, "c\u{0}", None),
             ],
             arrows: vec![arrow("a < b")],
+            frames: Vec::new(),
         };
         let svg = svg(&drawing);
         assert!(svg.contains(">FILE &lt;x&gt;</text>"), "{svg}");
@@ -248,6 +328,7 @@ mod tests {
                 shape(ShapeKind::Output, "OUTPUT y", Some(ShapeState::Missing)),
             ],
             arrows: vec![arrow("")],
+            frames: Vec::new(),
         };
         let svg = svg(&drawing);
         assert!(svg.contains("<title>INPUT x\nS/a&amp;b</title>"), "{svg}");
@@ -265,6 +346,7 @@ mod tests {
                 shape(ShapeKind::Computation, "c", None),
             ],
             arrows: vec![arrow(&label)],
+            frames: Vec::new(),
         };
         let svg = svg(&drawing);
         assert!(svg.contains(&format!("<title>{label}</title>")), "{svg}");
@@ -276,5 +358,38 @@ mod tests {
         let points = [(0.0, 1.0), (5.0, 1.0), (9.0, 3.0)].map(|(x, y)| Point { x, y });
         let path = "M0.0 1.0H5.0C7.0 1.0 7.0 3.0 9.0 3.0";
         assert_eq!(Curve(&points).to_string(), path);
+    }
+
+    #[test]
+    fn a_part_of_many_calls_is_a_part_of_the_box() {
+        let mut body =
+            shape(ShapeKind::Computation, "bench: 1 of 4 calls", Some(ShapeState::Partly(250)));
+        body.many = Some(ShapeCount { calls: 4, there: 1 });
+        body.files.clear();
+        let drawing = Drawing {
+            shapes: vec![body, shape(ShapeKind::Output, "OUTPUT", Some(ShapeState::Missing))],
+            arrows: vec![arrow("")],
+            frames: vec![BodyFrame {
+                label: "scaling: 4 points".to_owned(),
+                shapes: vec![0],
+                parent: None,
+            }],
+        };
+        let svg = svg(&drawing);
+        assert!(svg.contains(">scaling: 4 points</text>"), "{svg}");
+        // The shape and the one behind it, the output, and the legend.
+        assert_eq!(svg.matches("stroke-dasharray").count(), 4, "{svg}");
+        let width = |after: &str| -> f64 {
+            let rest = svg.split(after).nth(1).unwrap();
+            let rest = rest.split("width=\"").nth(1).unwrap();
+            rest.split('"').next().unwrap().parse().unwrap()
+        };
+        let part: Vec<&str> = svg.lines().filter(|it| it.contains("bench")).collect();
+        let part = part[0].split("<rect").nth(3).unwrap();
+        assert!(part.contains("fill=\"#d5e6f5\"") && !part.contains("stroke"), "{part}");
+        let whole = width("<title>bench: 1 of 4 calls");
+        let own: f64 =
+            part.split("width=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+        assert!((own / whole - 0.25).abs() < 0.01, "{own} {whole}");
     }
 }

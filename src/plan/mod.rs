@@ -5,6 +5,7 @@
 //! outputs they pass up. The body of a sweep is planned for each point. Where its points are computed, a plan
 //! grows as soon as they are known. Pure: reads nothing, and its time is linear in nodes plus edges, for each point.
 
+mod body;
 mod planner;
 mod points;
 mod precursors;
@@ -15,6 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub use self::body::BodySteps;
 use self::planner::Planner;
 pub use self::planner::{Derivation, WrongValue};
 pub use self::precursors::Precursors;

@@ -1,7 +1,8 @@
 //! The points at which calls occur.
 
 use super::{CallId, Plan, Planned, PlannedSweep, PlannedSweepId, PointOfSweep};
-use crate::task::workflow::Task;
+use crate::task::sweep::BoundId;
+use crate::task::workflow::{NodeId, Task};
 
 impl Plan {
     /// The names that sweeps bind and a call depends on, with their texts at the first point at which the call occurs. Those
@@ -29,6 +30,11 @@ impl Plan {
     /// The outermost sweep of which a call depends on a point.
     pub fn outermost_sweep(&self, call: CallId) -> Option<PlannedSweepId> {
         self.points_around(self.call(call).point).last().map(|point| point.sweep)
+    }
+
+    /// The names that sweeps bind and a node depends on.
+    pub fn free_names(&self, node: NodeId) -> &[BoundId] {
+        self.free.of(node)
     }
 
     /// All sweeps. Each has a call that gathers it.

@@ -362,3 +362,24 @@ fn versions_are_compared_point_by_point() {
     let place = "  TASK / table / body: bench[00] -> prepare[00]\n";
     assert!(ran.stdout.ends_with(place), "{}", ran.stdout);
 }
+
+#[test]
+fn a_body_is_drawn_once_in_a_frame() {
+    let lab = product("10\n1000\n", "1\n8\n").commit();
+    let plain = lab.run("ce-viz", &[]).exit(0);
+    let frame = plain.stdout.find("label=\"scaling: 4 points\"").unwrap();
+    for label in ["bench: 4 calls", "prepare: 2 calls", "INPUT threads", "INPUT size"] {
+        let place = plain.stdout.find(&format!("[label=\"{label}\"")).unwrap();
+        assert!(place > frame, "{label}: {}", plain.stdout);
+    }
+    for label in ["INPUT machine", "plot", "SWEEP scaling"] {
+        let place = plain.stdout.find(&format!("[label=\"{label}\"")).unwrap();
+        assert!(place < frame, "{label}: {}", plain.stdout);
+    }
+    lab.ce_run(&[]).exit(1);
+    let drawn = lab.run("ce-viz", &["../storage", "../data/machine"]).exit(0).stdout;
+    let bench = drawn.lines().find(|line| line.contains("bench: 3 of 4 calls")).unwrap();
+    assert!(bench.contains(";0.750:"), "{bench}");
+    let prepare = drawn.lines().find(|line| line.contains("prepare: 2 calls")).unwrap();
+    assert!(!prepare.contains("dashed"), "{prepare}");
+}

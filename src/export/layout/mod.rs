@@ -5,15 +5,18 @@
 //! no two of those overlap; only in a drawing that is too large to look at may long arrows run
 //! through boxes. Lengths are in pixels, and y grows downwards. Knows no format.
 
+mod frames;
 mod layers;
 mod order;
 mod place;
 mod ports;
 mod sizes;
 
+pub(super) use self::frames::FramePart;
 use self::layers::Layers;
 use self::order::Order;
 use self::ports::Ports;
+pub(super) use self::sizes::COLUMN;
 use self::sizes::Sizes;
 use super::drawing::Drawing;
 
@@ -81,7 +84,9 @@ pub(super) struct Layout {
     /// The size of the picture.
     pub(super) size: Point,
     /// The drawing's shapes.
-    pub(super) frames: Vec<ShapeBox>,
+    pub(super) boxes: Vec<ShapeBox>,
+    /// The parts of the drawing's frames from left to right; none of one that cannot be drawn.
+    pub(super) frames: Vec<Vec<FramePart>>,
     /// A part that several arrows of a shape have in common, or a long one has.
     pub(super) trunks: Vec<Path>,
     /// The drawing's arrows.
@@ -93,6 +98,7 @@ impl Layout {
     pub(super) fn new(drawing: &Drawing) -> Self {
         let layers = Layers::new(drawing);
         let mut sizes = Sizes::new(drawing, &layers);
+        frames::make_room(drawing, &mut sizes);
         let order = Order::new(&layers);
         let mut ys = place::middles(&layers, &order, &sizes.extents);
         let (top, bottom) = place::span(&ys, &sizes.extents);
@@ -155,15 +161,16 @@ struct LayoutDraft<'a> {
 impl LayoutDraft<'_> {
     fn layout(&self, lines: Vec<Vec<String>>, size: Point) -> Layout {
         let mut lines = lines.into_iter();
-        let frames: Vec<ShapeBox> = (0..self.layers.labels)
+        let boxes: Vec<ShapeBox> = (0..self.layers.labels)
             .zip(&mut lines)
             .map(|(shape, lines)| self.frame(shape, lines))
             .collect();
         let trunk = |(shape, frame): (usize, &ShapeBox)| self.trunk(shape, frame);
-        let trunks = frames.iter().enumerate().filter_map(trunk).collect();
-        let track = |(arrow, lines): (usize, Vec<String>)| self.track(arrow, lines, &frames);
+        let trunks = boxes.iter().enumerate().filter_map(trunk).collect();
+        let track = |(arrow, lines): (usize, Vec<String>)| self.track(arrow, lines, &boxes);
         let tracks = lines.enumerate().map(track).collect();
-        Layout { size, frames, trunks, tracks }
+        let frames = frames::places(self.drawing, &boxes);
+        Layout { size, boxes, frames, trunks, tracks }
     }
 
     fn column(&self, vertex: usize) -> Column {

@@ -10,7 +10,7 @@ use crate::export::drawing::{Drawing, ShapeKind};
 use crate::export::text;
 
 /// The width of a column, per size of the characters: that of the widest usual font.
-const COLUMN: f64 = 0.615;
+pub(in crate::export) const COLUMN: f64 = 0.615;
 /// The columns and lines that the text of a box may have.
 const BOX_TEXT: (usize, usize) = (32, 6);
 /// The columns and lines that the text on an arrow may have.
@@ -31,6 +31,8 @@ pub(super) struct Sizes {
     pub(super) widths: Vec<f64>,
     /// The room up and down, with the space that is to be left free.
     pub(super) extents: Vec<Extent>,
+    /// Half the height of every shape's box.
+    halves: Vec<f64>,
 }
 
 impl Sizes {
@@ -41,6 +43,7 @@ impl Sizes {
             lines: Vec::with_capacity(layers.bends),
             widths: Vec::with_capacity(count),
             extents: Vec::with_capacity(count),
+            halves: Vec::with_capacity(drawing.shapes.len()),
         };
         let mut arrivals = vec![0_usize; drawing.shapes.len()];
         for arrow in &drawing.arrows {
@@ -60,7 +63,7 @@ impl Sizes {
 
     /// Half the height of a shape's box.
     pub(super) fn half(&self, shape: usize) -> f64 {
-        self.extents[shape].above - BOX_GAP
+        self.halves[shape]
     }
 
     fn add_box(&mut self, kind: ShapeKind, label: &str, arrivals: usize) {
@@ -73,6 +76,7 @@ impl Sizes {
         };
         self.widths.push(width(&lines, BOX_FONT) + sides);
         self.extents.push(Extent { above: half, below: half });
+        self.halves.push(half - BOX_GAP);
         self.lines.push(lines);
     }
 

@@ -10,6 +10,7 @@ fn drawing(shapes: usize, arrows: impl Iterator<Item = (usize, usize)>) -> Drawi
         label: format!("shape {at}"),
         state: None,
         files: Vec::new(),
+        many: None,
     };
     let arrow = |(at, (from, to)): (usize, (usize, usize))| Arrow {
         from,
@@ -19,6 +20,7 @@ fn drawing(shapes: usize, arrows: impl Iterator<Item = (usize, usize)>) -> Drawi
     Drawing {
         shapes: (0..shapes).map(shape).collect(),
         arrows: arrows.enumerate().map(arrow).collect(),
+        frames: Vec::new(),
     }
 }
 
@@ -48,7 +50,7 @@ fn areas(layout: &Layout) -> Vec<[Point; 2]> {
         let width = columns.unwrap_or(0) as f64 * LABEL_FONT * 0.6;
         [Point { x, y: y - height }, Point { x: x + width, y }]
     };
-    let frames = layout.frames.iter().map(frame);
+    let frames = layout.boxes.iter().map(frame);
     frames.chain(layout.tracks.iter().map(text)).collect()
 }
 
@@ -68,7 +70,7 @@ fn check(layout: &Layout) {
     // The first line begins, and the last ends, at a box; between them, lines keep away from boxes.
     for line in paths.flat_map(|path| path.windows(2).skip(1)).filter(flat) {
         let [from, to] = [line[0], line[1]];
-        for frame in &layout.frames {
+        for frame in &layout.boxes {
             let (left, right) = (frame.corner.x, frame.corner.x + frame.width);
             let inside = from.y > frame.corner.y && from.y < frame.corner.y + frame.height;
             assert!(!inside || to.x < left + 0.1 || from.x > right - 0.1, "{line:?} {frame:?}");
@@ -95,7 +97,7 @@ fn the_same_drawing_has_the_same_layout() {
 #[test]
 fn a_chain_is_straight() {
     let layout = Layout::new(&drawing(9, (1..9).map(|to| (to - 1, to))));
-    let middle = layout.frames[0].corner.y + layout.frames[0].height / 2.0;
+    let middle = layout.boxes[0].corner.y + layout.boxes[0].height / 2.0;
     let mut points = layout.tracks.iter().flat_map(|track| &track.path);
     assert!(points.all(|point| (point.y - middle).abs() < 0.01));
 }
@@ -110,14 +112,14 @@ fn inputs_of_one_source_stand_in_order() {
 #[test]
 fn no_drawing_is_too_large() {
     let chain = drawing(5_001, (1..5_001).flat_map(|to| [(to - 1, to), (0, to)]));
-    assert_eq!(Layout::new(&chain).frames.len(), 5_001);
+    assert_eq!(Layout::new(&chain).boxes.len(), 5_001);
     let fan = (0..5_000).map(|input| (input, 5_000 + input / 100));
     let fan = drawing(5_051, fan.chain((5_000..5_050).map(|call| (call, 5_050))));
     assert_eq!(Layout::new(&fan).tracks.len(), 5_050);
     // A trunk for each of these would need a million bends.
     let comb = (1..2_000).flat_map(|to| [(to - 1, to), (to / 2, to)]);
     assert_eq!(Layout::new(&drawing(2_000, comb)).trunks.len(), 0);
-    assert_eq!(Layout::new(&tangle(1_000)).frames.len(), 1_000);
-    assert_eq!(Layout::new(&drawing(1, std::iter::empty())).frames.len(), 1);
+    assert_eq!(Layout::new(&tangle(1_000)).boxes.len(), 1_000);
+    assert_eq!(Layout::new(&drawing(1, std::iter::empty())).boxes.len(), 1);
     assert_eq!(Layout::new(&Drawing::default()).size, Point { x: 48.0, y: 48.0 });
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use super::super::body::{Body, steps};
+use super::super::body::Body;
 use super::super::harmless;
 use super::super::point::PointCounts;
 use super::{OpenStep, TreePrinter, indent};
@@ -30,7 +30,7 @@ impl TreePrinter<'_> {
         if !self.pointed && (ended || sweep.rows().is_some()) {
             self.pointed = true;
             let mut counts =
-                PointCounts { steps: steps(self.evaluation, sweep), ..PointCounts::default() };
+                PointCounts { steps: plan.body_steps(sweep), ..PointCounts::default() };
             self.evaluation.count_points(sweep, &mut counts);
             self.points(call, &counts, is_computed, out)?;
         }
