@@ -85,6 +85,13 @@ fn a_history_marks_changes_beyond_the_noise() {
     assert_eq!(changes(&(measured(1.0) + &measured(1.3))), ["+30 %"]);
     let once = [1.0, 1.001, 1.3, 1.002].map(measured).concat();
     assert_eq!(changes(&once), ["+29.9 %", "−22.9 %"]);
+    // Noise grows with the values, if none is zero or less.
+    let level = |at: u8| if at < 12 { 1.0 } else { 25.0 };
+    let factor = |at: u8| 1.0 + f64::from(at % 3) / 200.0 + f64::from(at) / 1e6;
+    let levels: String = (0..20).map(|at| measured(level(at) * factor(at))).collect();
+    assert_eq!(changes(&levels), ["+2388 %"]);
+    let below = [noise.map(|value| value - 101.0), noise.map(|value| value + 99.0)].concat();
+    assert_eq!(changes(&history(&below)).len(), 1);
 }
 
 #[test]
