@@ -77,7 +77,7 @@ const DEEP: &str = "task/parts/one/inputs/98-wide/inputs/97-file";
 /// What becomes of a task: its name, which repository holds the computations, and how it is done.
 type Change = (&'static str, Library, fn(&Lab));
 
-const CHANGES: [Change; 19] = [
+const CHANGES: [Change; 20] = [
     ("nothing", Library::Plain, |_| ()),
     ("a value", Library::Plain, |lab| alter(lab, "task/workflow/inputs/07-file/value")),
     ("a value behind links", Library::Plain, |lab| alter(lab, &format!("{DEEP}/value"))),
@@ -98,6 +98,7 @@ const CHANGES: [Change; 19] = [
     ("a default", Library::Plain, |lab| {
         copy(&lab.path("task/sheets"), &lab.path("task/defaults"));
     }),
+    ("resources", Library::Plain, |lab| append(lab, "task/resources", "wide cpus 2\n")),
     ("the names of inputs", Library::Plain, |lab| append(lab, "task/inputs", "y\n")),
     ("exec", Library::Submodule, |lab| append(lab, "task/computations/wide/exec", "#")),
     ("a commit", Library::Plain, |lab| {

@@ -4,6 +4,7 @@
 //! execution has it alone. Who waits for that has the `gate` alone: as long as it is taken, other runs begin nothing new, so
 //! that nobody waits forever. The system releases both when a process ends, in whatever way.
 
+use std::env;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,9 @@ use crate::executor::ended::ExecuteError;
 
 /// The interval at which locks of other runs are polled, and at which a run that executes looks whether others wait.
 const POLL: Duration = Duration::from_millis(50);
+
+/// The variable that executions without a sandbox have: what they start has their turn, and waits for no other one.
+pub(super) const WITHIN: &str = "COMPEVAL_WITHIN";
 
 /// The executions of this run, and of others on this host.
 #[derive(Debug, Default)]
@@ -35,6 +39,8 @@ struct HostState {
     is_exclusive: bool,
     /// When it was last looked whether another run waits.
     looked: Option<Instant>,
+    /// Why there are no locked files, until an exclusive execution tells.
+    failure: Option<String>,
     /// What is yet to be told.
     notice: Option<String>,
     has_told: bool,
@@ -53,9 +59,11 @@ pub(super) struct Turn<'a> {
 }
 
 impl HostLock {
-    /// Shares the host with all runs that lock files in the same directory, which need not exist.
+    /// Shares the host with all runs that lock files in the same directory, which need not exist; but not if this process is
+    /// part of an execution.
     pub(super) fn in_directory(directory: PathBuf) -> Self {
-        Self { directory: Some(directory), ..Self::default() }
+        let directory = env::var_os(WITHIN).is_none().then_some(directory);
+        Self { directory, ..Self::default() }
     }
 
     /// Waits until an execution may begin: beside others, unless one of them is exclusive or waits to be; or alone.
@@ -80,6 +88,9 @@ impl HostLock {
                 state.give_up(self.directory.as_deref(), &error);
                 false
             });
+            if exclusive && let Some(failure) = state.failure.take() {
+                state.notice = Some(failure);
+            }
             if entered {
                 state.running += 1;
                 return Ok(Turn { host: self, exclusive });
@@ -173,7 +184,7 @@ impl HostState {
     fn give_up(&mut self, directory: Option<&Path>, error: &io::Error) {
         self.files = None;
         let place = directory.unwrap_or(Path::new("")).display();
-        self.notice = Some(format!(
+        self.failure = Some(format!(
             "warning: other runs on this host are not waited for: no file in {place} can be locked: {error}"
         ));
     }

@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use wait4::Wait4;
 
 use super::groups::{Groups, signal};
+use super::host::WITHIN;
 use super::orphans::Orphans;
 use super::over::Over;
 use crate::executor::ended::{ExecuteError, Isolation};
@@ -132,7 +133,8 @@ fn command(invocation: &Invocation) -> Result<Command, ExecuteError> {
         .stdin(Stdio::null())
         .stdout(log.try_clone().map_err(wrong)?)
         .stderr(log)
-        .process_group(0);
+        .process_group(0)
+        .env(WITHIN, "1");
     if let Some(path) = path(invocation)? {
         command.env("PATH", path);
     }

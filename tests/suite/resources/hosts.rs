@@ -133,4 +133,25 @@ fn a_run_without_a_cache_and_one_whose_cache_cannot_be_written_go_on() {
     fs::write(lab.path("file"), "").unwrap();
     let ran = lab.finish(lab.run_as("file").env("XDG_CACHE_HOME", lab.path("file")));
     ran.exit(0).says("warning: other runs on this host are not waited for");
+    // Who is not exclusive needs nobody to wait.
+    let lab = lab.exclusive(false);
+    let ran = lab.finish(lab.run_as("other").env("XDG_CACHE_HOME", lab.path("file"))).exit(0);
+    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_run_within_a_call_does_not_wait_for_that_call() {
+    let inner = r#"if [ "${LAB_INNER-}" ]; then
+            inner=$LAB_INNER; unset LAB_INNER
+            "$inner" --no-isolate --task "$LAB_TASK" "$LAB_STORAGE" "$1" >&2 || exit 1
+        fi
+        cat "$1" >"$2""#;
+    let lab = Lab::task("Inputs: 'x'\n(call INPUT('x'))[0]")
+        .computation("call", "x", "y", inner)
+        .file("resources", "call exclusive\n")
+        .commit();
+    let mut command = lab.evaluation(&[]);
+    command.env("LAB_INNER", lab.command("ce-run").get_program());
+    command.env("LAB_TASK", lab.path("task")).env("LAB_STORAGE", lab.path("inner"));
+    lab.finish(&mut command).exit(0).called(vec!["call", "call"]);
 }
