@@ -103,7 +103,8 @@ impl Strict {
 /// How tasks are evaluated.
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
-    /// How many computations run at the same time [default: what Git's configuration has for
+    /// How many computations run at the same time, or how many cpus they use if they ask for several
+    /// [default: what Git's configuration has for
     /// compeval.jobs, else the number of cores]
     #[arg(short, long, value_name = "N")]
     jobs: Option<NonZeroUsize>,

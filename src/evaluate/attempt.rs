@@ -1,6 +1,7 @@
 //! The attempts to execute a call: prepared, submitted, sealed when one has ended, and made again if it
 //! failed and may pass.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use super::hint::{self, Scene};
@@ -152,7 +153,9 @@ impl<'a> Evaluator<'a> {
             log: LOG.to_owned(),
             access: access.clone(),
             isolate: settings.executor.isolates(),
-            limit: settings.limit,
+            limit: pending.resources.time.into_iter().chain(settings.limit).min(),
+            gpus: pending.resources.gpus.map_or(0, NonZeroU32::get),
+            visible_gpus: Vec::new(),
             exclusive: pending.resources.exclusive,
         })
     }
@@ -172,7 +175,10 @@ impl<'a> Evaluator<'a> {
         match end {
             Ok(Ended::Done(usage)) => {
                 limit_reach(&mut stage, &usage);
-                let execution = execution(&usage, computation, argv(call, name, sources));
+                let execution = Execution {
+                    resources: pending.resources.lines().into(),
+                    ..execution(&usage, computation, argv(call, name, sources))
+                };
                 stage
                     .seal(call, execution)
                     .map_err(|(stage, error)| fail(stage, call, name, error.into(), scene))
@@ -272,6 +278,7 @@ fn execution(usage: &Usage, computation: &Computation, argv: Vec<String>) -> Exe
         argv,
         isolation: isolation.to_owned(),
         access,
+        resources: Box::default(),
         start: usage.start,
         end: usage.end,
         user_seconds: usage.user.as_secs_f64(),

@@ -3,10 +3,12 @@
 //! No step waits: it returns what the next one needs.
 
 use super::exports::MAX_TRIES;
+use super::misfit::Misfit;
 use super::reservations::Reservation;
 use super::step::{CallStep, Executed, Pending, call_of};
 use super::{CallError, Evaluation, Evaluator, Event, ExecutionSettings, Outcome};
 use crate::digest::Digest;
+use crate::executor::is_within;
 use crate::plan::{CallId, Operation, Planned, Source};
 use crate::storage::{
     Call, Damage, Found, Lease, Maintenance, PriorAttempt, ResultName, Sealed, StorageError, Stored,
@@ -73,6 +75,9 @@ impl<'a> Evaluator<'a> {
         }
         let lease = match storage.leases().acquire(&name) {
             Ok(lease) => lease,
+            Err(holder) if is_within(holder.process, &name.short()) => {
+                return CallStep::Ended(Outcome::failed(name, CallError::Within));
+            }
             Err(holder) => return CallStep::Held(name, holder),
         };
         match self.recheck_under_lease(call, &name, damage) {
@@ -113,9 +118,13 @@ impl<'a> Evaluator<'a> {
             Ok(resources) => resources,
             Err(error) => return CallStep::Ended(Outcome::failed(name, error)),
         };
-        if !is_reserved && let Some(request) = Reservation::of(&resources) {
-            // The lease is released: a call that waits may be executed by another run.
-            return CallStep::Reserve(request);
+        if !is_reserved {
+            match self.reservation(settings, &resources) {
+                Ok(None) => {}
+                // The lease is released: a call that waits may be executed by another run.
+                Ok(Some(reservation)) => return CallStep::Reserve(reservation),
+                Err(misfit) => return CallStep::Ended(Outcome::failed(name, misfit)),
+            }
         }
         let remembered = prior.is_some();
         let sources = self.sources(self.evaluation.plan.call(id));
@@ -135,6 +144,22 @@ impl<'a> Evaluator<'a> {
             lease,
         };
         self.attempt(settings, pending)
+    }
+
+    /// What must be reserved for a call, if anything.
+    fn reservation(
+        &self,
+        settings: &ExecutionSettings<'_>,
+        resources: &Resources,
+    ) -> Result<Option<Reservation>, Misfit> {
+        if self.evaluation.task.resources.is_empty() {
+            return Ok(None);
+        }
+        let executor = settings.executor;
+        match Misfit::of(resources, executor.capacity().get(), &executor.offer()) {
+            Some(misfit) => Err(misfit),
+            None => Ok(Reservation::of(resources)),
+        }
     }
 
     /// What a call asks for.

@@ -21,7 +21,7 @@ use crate::storage::{
 use crate::task::workflow::{Computation, NodeId, Task};
 
 /// The leaf files, which exist before any call.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Files {
     /// The task's inputs, in order.
     pub inputs: Vec<Input>,
@@ -98,6 +98,14 @@ impl Evaluation {
         };
         evaluation.grow();
         evaluation
+    }
+
+    /// Returns an evaluation of the same, of which no call has ended.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        let (task, storage) = (Arc::clone(&self.task), Arc::clone(&self.storage));
+        let evaluation = Self::new(task, self.plan.again(&self.task), self.files.clone(), storage);
+        evaluation.reading(Arc::clone(&self.sources), self.texts.clone())
     }
 
     /// Takes in what was added to the plan. One thread at a time does so.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{PointsError, ValueError};
+use super::{Misfit, PointsError, ValueError};
 use crate::executor::{self, ExecuteError, Status};
 use crate::expand::{ExclusionFault, TableFault};
 use crate::git::SourceError;
@@ -97,6 +97,12 @@ pub enum CallError {
     /// It asks for something that is none with the texts of its names.
     #[error(transparent)]
     Resources(#[from] WrongAmount),
+    /// This run is part of its execution.
+    #[error("it is being executed, and has started this run, which would wait for it forever")]
+    Within,
+    /// It asks for more than the executor has.
+    #[error(transparent)]
+    Misfit(#[from] Misfit),
     /// Its outputs could not be published.
     #[error(transparent)]
     Publish(#[from] PublishError),
@@ -139,6 +145,8 @@ impl CallError {
             | Self::Points(_)
             | Self::Table(_)
             | Self::Resources(_)
+            | Self::Misfit(_)
+            | Self::Within
             | Self::Publish(_) => false,
         }
     }
@@ -149,6 +157,7 @@ impl CallError {
             Self::Input(error) => return error.hint(),
             Self::Points(error) => return error.hint(),
             Self::Table(fault) => Some(fault.hint()),
+            Self::Misfit(misfit) => return Some(misfit.hint()),
             Self::Resources(wrong) => {
                 return Some(format!("make it a line such as {}", wrong.error.resource.example()));
             }
@@ -159,6 +168,9 @@ impl CallError {
             Self::Publish(PublishError::Directory { why, .. }) => why.hint(),
             Self::NotADirectory { .. } => {
                 Some("give it a directory; an output is one if its name in outputs ends in a slash")
+            }
+            Self::Within => {
+                Some("evaluate another task in the computation, or give it other inputs")
             }
             Self::Remembered(_) => Some("--retry-failed executes it again"),
             Self::Ended(_) | Self::Tree(_) | Self::Publish(_) => None,

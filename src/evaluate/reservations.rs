@@ -4,24 +4,48 @@
 //! So no call waits forever, and what is of no use to it does not lie idle. An exclusive call takes all slots.
 
 use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroU32;
 
+use crate::executor::Offer;
 use crate::plan::CallId;
 use crate::task::resources::Resources;
 
 /// What a call takes while it is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reservation {
-    /// The number of slots; all of them if there are fewer.
+    /// The number of slots.
     slots: usize,
+    /// The memory in bytes.
+    memory: u64,
+    /// The number of graphics processors.
+    gpus: usize,
     /// Whether nothing else may be in progress.
     exclusive: bool,
 }
 
 impl Reservation {
+    /// What a call takes that asks for nothing.
+    const ONE: Self = Self { slots: 1, memory: 0, gpus: 0, exclusive: false };
+
     /// What a call takes beyond the slot that every call has; `None` if that is nothing.
     pub(super) fn of(resources: &Resources) -> Option<Self> {
-        resources.exclusive.then_some(Self { slots: 1, exclusive: true })
+        let Resources { cpus, memory, gpus, exclusive, .. } = resources;
+        let reservation = Self {
+            slots: cpus.map_or(1, NonZeroU32::get) as usize,
+            memory: memory.unwrap_or_default(),
+            gpus: gpus.map_or(0, NonZeroU32::get) as usize,
+            exclusive: *exclusive,
+        };
+        (reservation != Self::ONE).then_some(reservation)
     }
+}
+
+/// What a call lacks to begin.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shortage {
+    slots: bool,
+    memory: bool,
+    gpus: bool,
 }
 
 /// What is free, what is taken, and who waits.
@@ -31,31 +55,37 @@ pub(super) struct Reservations {
     all: usize,
     /// The number of free slots.
     free: usize,
-    /// The number of calls that gave their slots back, and whose outputs are being published.
+    /// The memory that is not reserved, in bytes.
+    memory: u64,
+    /// The number of free graphics processors.
+    gpus: usize,
+    /// The number of calls that gave back what they had, and whose outputs are being published.
     unpublished: usize,
     /// The calls that wait, in order.
     waiting: VecDeque<(CallId, Reservation)>,
-    /// The calls in progress that have more than one slot.
+    /// What the calls in progress have that waited for it.
     granted: HashMap<CallId, Reservation>,
-    /// Slots are kept for the first call that waits.
-    keeps_slots: bool,
+    /// What is kept for the first call that waits: all that it has lacked since it is the first.
+    kept: Shortage,
 }
 
 impl Reservations {
-    pub(super) fn new(slots: usize) -> Self {
+    pub(super) fn new(slots: usize, offer: Offer) -> Self {
         Self {
             all: slots,
             free: slots,
+            memory: offer.memory.unwrap_or(u64::MAX),
+            gpus: offer.gpus.unwrap_or(usize::MAX),
             unpublished: 0,
             waiting: VecDeque::new(),
             granted: HashMap::new(),
-            keeps_slots: false,
+            kept: Shortage::default(),
         }
     }
 
     /// Whether a call may begin with one slot.
     pub(super) const fn lets_begin(&self) -> bool {
-        self.free > 0 && !self.keeps_slots
+        self.free > 0 && !self.kept.slots
     }
 
     /// Lets a call begin with one slot.
@@ -64,17 +94,21 @@ impl Reservations {
     }
 
     /// Lets a call in progress wait for a reservation, and gives its slot back.
-    pub(super) fn wait(&mut self, call: CallId, request: Reservation) {
+    pub(super) fn wait(&mut self, call: CallId, reservation: Reservation) {
         self.release(call);
-        self.waiting.push_back((call, request));
+        self.waiting.push_back((call, reservation));
     }
 
     /// Gives everything back that a call has.
     pub(super) fn release(&mut self, call: CallId) {
-        self.free += match self.granted.remove(&call) {
-            Some(request) => self.slots(request),
-            None => 1,
-        };
+        match self.granted.remove(&call) {
+            Some(reservation) => {
+                self.free += self.slots(reservation);
+                self.memory += reservation.memory;
+                self.gpus += reservation.gpus;
+            }
+            None => self.free += 1,
+        }
     }
 
     /// Notes that the outputs of a call that has given everything back are being published.
@@ -87,32 +121,63 @@ impl Reservations {
         self.unpublished -= calls;
     }
 
-    /// Whether [`grant`](Self::grant) may find a call.
+    /// Whether [`grant`](Self::grant) would find a call.
     pub(super) fn may_grant(&self) -> bool {
-        self.waiting.front().is_some_and(|(_, request)| self.fits(*request))
+        self.next().is_some()
     }
 
-    /// Grants the reservation of a call that waits, if one fits.
+    /// Grants the reservation of a call that waits, if one fits. Returns the call.
     pub(super) fn grant(&mut self) -> Option<CallId> {
-        let (call, request) = *self.waiting.front()?;
-        if !self.fits(request) {
-            self.keeps_slots = true;
-            return None;
+        let (_, first) = *self.waiting.front()?;
+        let lacks = self.lacks(first);
+        // What was kept stays so, or two that are short of different things might wait for each other's leftovers.
+        self.kept.slots |= lacks.slots;
+        self.kept.memory |= lacks.memory;
+        self.kept.gpus |= lacks.gpus;
+        let at = self.next()?;
+        let (call, reservation) = self.waiting.remove(at)?;
+        if at == 0 {
+            self.kept = Shortage::default();
         }
-        self.waiting.pop_front();
-        self.keeps_slots = false;
-        self.free -= self.slots(request);
-        self.granted.insert(call, request);
+        self.free -= self.slots(reservation);
+        self.memory -= reservation.memory;
+        self.gpus -= reservation.gpus;
+        self.granted.insert(call, reservation);
         Some(call)
     }
 
-    fn slots(&self, request: Reservation) -> usize {
-        if request.exclusive { self.all } else { request.slots.min(self.all) }
+    /// The place of the first call that waits and has what it asks for.
+    fn next(&self) -> Option<usize> {
+        let (_, first) = *self.waiting.front()?;
+        let Shortage { slots, memory, gpus } = self.lacks(first);
+        if !slots && !memory && !gpus {
+            return Some(0);
+        }
+        // Every call takes a slot.
+        if slots || self.kept.slots {
+            return None;
+        }
+        let (no_memory, no_gpus) = (memory || self.kept.memory, gpus || self.kept.gpus);
+        let fits = |(_, reservation): &(CallId, Reservation)| {
+            let Shortage { slots, memory, gpus } = self.lacks(*reservation);
+            let memory = memory || no_memory && reservation.memory > 0;
+            let gpus = gpus || no_gpus && reservation.gpus > 0;
+            !slots && !memory && !gpus
+        };
+        self.waiting.iter().position(fits)
     }
 
-    fn fits(&self, request: Reservation) -> bool {
-        let is_alone = !request.exclusive || self.unpublished == 0;
-        is_alone && self.slots(request) <= self.free
+    fn slots(&self, reservation: Reservation) -> usize {
+        if reservation.exclusive { self.all } else { reservation.slots.min(self.all) }
+    }
+
+    fn lacks(&self, reservation: Reservation) -> Shortage {
+        let is_disturbed = reservation.exclusive && self.unpublished > 0;
+        Shortage {
+            slots: is_disturbed || self.slots(reservation) > self.free,
+            memory: reservation.memory > self.memory,
+            gpus: reservation.gpus > self.gpus,
+        }
     }
 }
 
@@ -120,7 +185,16 @@ impl Reservations {
 mod tests {
     use super::*;
 
-    const EXCLUSIVE: Reservation = Reservation { slots: 1, exclusive: true };
+    const EXCLUSIVE: Reservation = Reservation { exclusive: true, ..Reservation::ONE };
+
+    fn call(number: usize) -> CallId {
+        CallId::at(number)
+    }
+
+    /// Three slots, 10 bytes and two graphics processors.
+    fn host() -> Reservations {
+        Reservations::new(3, Offer { memory: Some(10), gpus: Some(2), is_one_node: true })
+    }
 
     /// Lets as many calls begin as may, one slot each. Returns how many.
     fn begin_all(reservations: &mut Reservations) -> usize {
@@ -132,10 +206,23 @@ mod tests {
         count
     }
 
+    /// Lets a call begin that waits for something at once.
+    fn ask(reservations: &mut Reservations, number: usize, reservation: Reservation) {
+        assert!(reservations.lets_begin());
+        reservations.begin();
+        reservations.wait(call(number), reservation);
+    }
+
+    fn granted(reservations: &mut Reservations) -> Option<CallId> {
+        let may_grant = reservations.may_grant();
+        let granted = reservations.grant();
+        assert_eq!(granted.is_some(), may_grant);
+        granted
+    }
+
     #[test]
     fn an_exclusive_call_that_waits_lets_running_ones_end_and_is_next() {
-        let call = CallId::at;
-        let mut reservations = Reservations::new(3);
+        let mut reservations = host();
         assert_eq!(begin_all(&mut reservations), 3);
         reservations.wait(call(0), EXCLUSIVE);
         reservations.wait(call(1), EXCLUSIVE);
@@ -143,22 +230,74 @@ mod tests {
         assert_eq!(begin_all(&mut reservations), 0);
         assert!(!reservations.may_grant(), "one that began before is not over");
         reservations.release(call(2));
-        assert_eq!(reservations.grant(), Some(call(0)));
+        assert_eq!(granted(&mut reservations), Some(call(0)));
         assert_eq!(begin_all(&mut reservations), 0);
         reservations.release(call(0));
-        assert_eq!(reservations.grant(), Some(call(1)));
+        assert_eq!(granted(&mut reservations), Some(call(1)));
         reservations.release(call(1));
         assert_eq!(begin_all(&mut reservations), 3);
     }
 
     #[test]
     fn nothing_is_published_beside_an_exclusive_call() {
-        let mut reservations = Reservations::new(2);
-        reservations.begin();
-        reservations.wait(CallId::at(0), EXCLUSIVE);
+        let mut reservations = host();
+        ask(&mut reservations, 0, EXCLUSIVE);
         reservations.begin_publishing();
-        assert_eq!(reservations.grant(), None);
+        assert_eq!(granted(&mut reservations), None);
         reservations.end_publishing(1);
-        assert_eq!(reservations.grant(), Some(CallId::at(0)));
+        assert_eq!(granted(&mut reservations), Some(call(0)));
+    }
+
+    #[test]
+    fn a_call_that_needs_several_slots_is_not_kept_waiting_by_small_ones() {
+        let mut reservations = host();
+        assert_eq!(begin_all(&mut reservations), 3);
+        reservations.wait(call(0), Reservation { slots: 2, ..Reservation::ONE });
+        assert_eq!(begin_all(&mut reservations), 0, "the free slot is kept");
+        reservations.release(call(1));
+        assert_eq!(granted(&mut reservations), Some(call(0)));
+        assert_eq!(begin_all(&mut reservations), 0, "all slots are taken");
+        reservations.release(call(0));
+        assert_eq!(begin_all(&mut reservations), 2);
+    }
+
+    #[test]
+    fn who_waits_for_memory_lets_others_begin_that_need_none() {
+        let mut reservations = host();
+        let with = |memory| Reservation { memory, ..Reservation::ONE };
+        ask(&mut reservations, 0, with(6));
+        assert_eq!(granted(&mut reservations), Some(call(0)));
+        ask(&mut reservations, 1, with(5));
+        assert_eq!(granted(&mut reservations), None);
+        ask(&mut reservations, 2, with(1));
+        assert_eq!(granted(&mut reservations), None, "what the first one lacks is kept for it");
+        assert_eq!(begin_all(&mut reservations), 2);
+        reservations.release(call(0));
+        assert_eq!(granted(&mut reservations), Some(call(1)));
+    }
+
+    #[test]
+    fn what_does_not_matter_to_an_executor_is_always_there() {
+        let mut reservations = Reservations::new(2, Offer::default());
+        let most = Reservation { memory: u64::MAX, gpus: usize::MAX, ..Reservation::ONE };
+        ask(&mut reservations, 0, most);
+        assert_eq!(granted(&mut reservations), Some(call(0)));
+    }
+
+    #[test]
+    fn no_call_waits_forever_though_others_take_what_it_has_enough_of() {
+        let mut reservations = host();
+        let first = Reservation { slots: 2, gpus: 2, ..Reservation::ONE };
+        ask(&mut reservations, 0, Reservation { gpus: 1, ..Reservation::ONE });
+        assert_eq!(granted(&mut reservations), Some(call(0)));
+        ask(&mut reservations, 1, first);
+        // It lacks a graphics processor, and nothing else: a slot is free for another one. Then it lacks slots, too.
+        assert_eq!(begin_all(&mut reservations), 1);
+        reservations.release(call(2));
+        assert_eq!(begin_all(&mut reservations), 0, "what it has lacked once stays kept");
+        reservations.release(call(0));
+        assert_eq!(granted(&mut reservations), Some(call(1)));
+        reservations.release(call(1));
+        assert_eq!(begin_all(&mut reservations), 3, "everything is free again");
     }
 }

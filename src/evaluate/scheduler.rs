@@ -15,6 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::pending::PendingCalls;
+use super::reservations::Reservations;
 use super::step::{CallStep, Executed, Running};
 use super::work::{Work, WorkQueue};
 use super::{EvaluateError, Evaluation, Evaluator, Event, Outcome};
@@ -98,7 +99,11 @@ pub(super) fn carry_out(
     let most = if plan.grows() { usize::MAX } else { calls };
     // Without execution, no slots are reserved.
     let slots = evaluator.execution.map_or(usize::MAX, |it| it.executor.capacity().get());
-    let queue = Arc::new(WorkQueue::new(ready.into(), slots));
+    // What nobody asks for is not looked up.
+    let is_asked = !evaluator.evaluation.task.resources.is_empty();
+    let execution = evaluator.execution.filter(|_| is_asked);
+    let offer = execution.map(|it| it.executor.offer()).unwrap_or_default();
+    let queue = Arc::new(WorkQueue::new(ready.into(), Reservations::new(slots, offer)));
     let scheduler = &Scheduler {
         evaluator,
         pending,

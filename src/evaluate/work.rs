@@ -61,9 +61,8 @@ impl State {
 }
 
 impl WorkQueue {
-    /// A queue of calls that are ready, of which so many may be in progress at once.
-    pub(super) fn new(ready: VecDeque<CallId>, slots: usize) -> Self {
-        let reservations = Reservations::new(slots);
+    /// A queue of calls that are ready, of which so many may be in progress at once as there is room for.
+    pub(super) fn new(ready: VecDeque<CallId>, reservations: Reservations) -> Self {
         let completed = VecDeque::new();
         let state = State { ready, completed, reservations, idle: 0, closed: false };
         Self { state: Mutex::new(state), changed: Condvar::new() }
@@ -156,11 +155,13 @@ impl WorkQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::executor::Offer;
 
     #[test]
     fn what_was_begun_comes_first_and_no_more_begins_than_there_are_slots() {
         let (call, own) = (CallId::at, thread::current().id());
-        let queue = WorkQueue::new([call(0), call(1), call(2)].into(), 2);
+        let reservations = Reservations::new(2, Offer::default());
+        let queue = WorkQueue::new([call(0), call(1), call(2)].into(), reservations);
         let next = || match queue.next().unwrap() {
             Work::Ready(id) | Work::Reserved(id) => (id, false),
             Work::Completed(id, _) => (id, true),

@@ -8,6 +8,17 @@ use super::ended::{Ended, ExecuteError, Status};
 use super::invocation::Invocation;
 use super::sandbox::error::SandboxError;
 
+/// What an executor has for all executions together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// The memory in bytes; `None` if it does not matter.
+    pub memory: Option<u64>,
+    /// The number of graphics processors; `None` if it does not matter.
+    pub gpus: Option<usize>,
+    /// Whether executions are single processes of one host.
+    pub is_one_node: bool,
+}
+
 /// An executor: starts processes for invocations.
 ///
 /// It delivers the end of each execution when that has come, in any order and from any thread. A
@@ -20,6 +31,11 @@ pub trait Executor: Send + Sync {
 
     /// The number of executions that may run at once. Submitting more keeps others waiting.
     fn capacity(&self) -> NonZeroUsize;
+
+    /// What it has for all executions together, beside its capacity.
+    fn offer(&self) -> Offer {
+        Offer::default()
+    }
 
     /// Whether it takes invocations that are to be isolated; it refuses them otherwise.
     fn isolates(&self) -> bool {

@@ -37,6 +37,10 @@ pub struct Invocation {
     pub isolate: bool,
     /// Its time limit.
     pub limit: Option<Duration>,
+    /// The number of graphics processors that it asks for.
+    pub gpus: u32,
+    /// The names of those that its executor lets it use.
+    pub visible_gpus: Vec<String>,
     /// Whether nothing else may be executed on the host meanwhile.
     pub exclusive: bool,
 }
@@ -50,7 +54,16 @@ pub struct InputFile {
     pub digest: Digest,
 }
 
+/// The variable that names the graphics processors of a process.
+pub(super) const VISIBLE_GPUS: &str = "CUDA_VISIBLE_DEVICES";
+
 impl Invocation {
+    /// The variable of the environment that names its graphics processors, and its value.
+    pub(super) fn gpu_variable(&self) -> Option<(&'static str, String)> {
+        let names = &self.visible_gpus;
+        (!names.is_empty()).then(|| (VISIBLE_GPUS, names.join(",")))
+    }
+
     /// The path of the log.
     pub fn log(&self) -> PathBuf {
         self.stage.path.join(&self.log)

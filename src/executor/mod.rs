@@ -16,8 +16,9 @@ pub(crate) mod sandbox;
 mod signals;
 mod ticket;
 mod verified;
+mod within;
 
-pub use self::contract::{Completion, Executor};
+pub use self::contract::{Completion, Executor, Offer};
 pub use self::ended::{Ended, ExecuteError, Failed, Isolation, Status, Usage};
 pub use self::fake::Fake;
 pub use self::interpreter::{installation, interpreter, links};
@@ -28,3 +29,4 @@ pub use self::sandbox::{Sandbox, SandboxError, hidden, is_shown};
 pub use self::signals::{put_in_order, was_ignored};
 pub use self::ticket::Ticket;
 pub use self::verified::VerifiedPath;
+pub use self::within::is_within;

@@ -44,6 +44,8 @@ pub struct Ticket {
     isolate: bool,
     limit: Option<Duration>,
     #[serde(default)]
+    gpus: u32,
+    #[serde(default)]
     exclusive: bool,
 }
 
@@ -83,6 +85,7 @@ impl Ticket {
             access: invocation.access.clone(),
             isolate: invocation.isolate,
             limit: invocation.limit,
+            gpus: invocation.gpus,
             exclusive: invocation.exclusive,
         })
     }
@@ -136,6 +139,8 @@ impl Ticket {
             access: self.access.clone(),
             isolate: self.isolate,
             limit: self.limit,
+            gpus: self.gpus,
+            visible_gpus: Vec::new(),
             exclusive: self.exclusive,
             storage,
         })
@@ -224,6 +229,8 @@ mod tests {
             access: Access { rules: vec![Rule::Network] },
             isolate: true,
             limit: Some(Duration::from_millis(1500)),
+            gpus: 1,
+            visible_gpus: Vec::new(),
             exclusive: true,
         }
     }

@@ -186,6 +186,15 @@ impl Plan {
         plan
     }
 
+    /// Plans the same again: what was added to this plan is not part of it. What both have has the same ids.
+    #[must_use]
+    pub fn again(&self, task: &Task) -> Self {
+        let planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
+        let selection = planner.selection.clone();
+        drop(planner);
+        Self::of_points(task, selection)
+    }
+
     /// Adds the calls of a sweep whose points were computed. They are those from the number of calls before on. Returns the
     /// rows of its exclusion that match none of the points.
     ///

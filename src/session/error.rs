@@ -68,6 +68,14 @@ pub enum Error {
         /// Why.
         source: ExecuteError,
     },
+    /// Calls ask for more than there is.
+    #[error("nothing is executed: {}", calls.join("; "))]
+    Misfits {
+        /// The calls, each with the reason.
+        calls: Vec<String>,
+        /// Advice for the user.
+        hint: String,
+    },
     /// No storage was named.
     #[error("no storage is given, and Git's configuration has no compeval.storage")]
     NoStorage,
@@ -273,6 +281,7 @@ impl Error {
             | Self::Verify(VerifyError::NoRecord(_))
             | Self::Config(_)
             | Self::Edit(_)
+            | Self::Misfits { .. }
             | Self::NoStorage
             | Self::Inputs { .. }
             | Self::UnknownInput { .. }
@@ -340,6 +349,7 @@ impl Error {
             Self::Bisect(BisectError::Nothing { .. }) => {
                 Some("give a bad commit that comes later in the history".to_owned())
             }
+            Self::Misfits { hint, .. } => Some(hint.clone()),
             Self::NoStorage => {
                 Some("give it before the inputs, or git config compeval.storage DIR".to_owned())
             }

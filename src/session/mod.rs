@@ -7,6 +7,7 @@
 mod access;
 mod bisect;
 mod error;
+mod fit;
 mod inputs;
 mod interrupt;
 mod job;
@@ -304,12 +305,14 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Fails if no thread can be started, or the storage failed and no call reports it.
+    /// Fails if a call asks for more than there is, before anything is executed; if no thread can be started, or if the storage
+    /// failed and no call reports it.
     pub fn evaluate(
         &self,
         evaluation: &Evaluation,
         printer: &mut EventPrinter<'_>,
     ) -> Result<(), Error> {
+        self.check_fit(evaluation)?;
         let (sender, events) = mpsc::channel::<Event>();
         let executor = self.executor.as_ref().map(|(executor, _)| &**executor);
         let (trees, forced) = (&self.trees, &self.forced);

@@ -151,6 +151,23 @@ impl Resources {
         Ok(())
     }
 
+    /// Returns lines that ask for the same, in the order of the resources.
+    pub fn lines(&self) -> Vec<String> {
+        let number = |resource: Resource, number: Option<NonZeroU32>| {
+            number.map(|number| format!("{} {number}", resource.word()))
+        };
+        let lines = [
+            number(Resource::Cpus, self.cpus),
+            self.memory.map(|bytes| format!("memory {}", written_size(bytes))),
+            self.time.map(|time| format!("time {}", written_time(time))),
+            number(Resource::Gpus, self.gpus),
+            number(Resource::Nodes, self.nodes),
+            number(Resource::Tasks, self.tasks),
+            self.exclusive.then(|| Resource::Exclusive.word().to_owned()),
+        ];
+        lines.into_iter().flatten().collect()
+    }
+
     /// The maximum of each.
     #[must_use]
     pub fn max(self, other: &Self) -> Self {
@@ -163,6 +180,26 @@ impl Resources {
             tasks: self.tasks.max(other.tasks),
             exclusive: self.exclusive || other.exclusive,
         }
+    }
+}
+
+/// Writes a time in the largest unit of which it is a multiple.
+fn written_time(time: Duration) -> String {
+    let time = time.as_nanos();
+    let units = [("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000)];
+    let small = [("ms", 1_000_000), ("us", 1_000)];
+    let mut exact = units.into_iter().chain(small).filter(|(_, unit)| time.is_multiple_of(*unit));
+    let (name, unit) = exact.next().unwrap_or(("ns", 1));
+    format!("{}{name}", time / unit)
+}
+
+/// Writes a size in the largest unit of which it is a multiple.
+fn written_size(bytes: u64) -> String {
+    let units = "TGMK".chars().zip([40, 30, 20, 10]);
+    let mut exact = units.filter(|(_, shift)| bytes.trailing_zeros() >= *shift);
+    match exact.next() {
+        Some((unit, shift)) => format!("{}{unit}", bytes >> shift),
+        None => format!("{}K", bytes.div_ceil(1024)),
     }
 }
 
@@ -311,6 +348,19 @@ mod tests {
             assert_eq!(Resource::of_word(word), Some(resource));
             assert!(set(resource, amount).is_some());
         }
+    }
+
+    #[test]
+    fn lines_ask_for_what_they_were_made_of() {
+        let mut resources = Resources::default();
+        assert!(resources.lines().is_empty());
+        let lines =
+            ["cpus 4", "memory 1536M", "time 90m", "gpus 1", "nodes 2", "tasks 64", "exclusive"];
+        for line in lines {
+            let (word, amount) = line.split_once(' ').unwrap_or((line, ""));
+            resources.set(Resource::of_word(word).unwrap(), amount).unwrap();
+        }
+        assert_eq!(resources.lines(), lines);
     }
 
     #[test]

@@ -72,6 +72,7 @@ fn successes() -> Lab {
         .computation("both", "a b", "both", r#"echo said; cat "$1" "$2" >"$3""#)
         .data("one", "input 11405692\n")
         .data("other", "input 27966124\n")
+        .file("resources", "copy cpus 1\n")
         .commit();
     lab.ce_run(&[]).exit(0).called(vec!["both", "copy", "copy"]);
     let record = found(&lab)
@@ -270,9 +271,10 @@ fn program_and_schema_refuse_records_without_a_field_or_with_another_type() {
             assert!(is_understood(&lab, &found, &found.record));
             for place in places(&found.record) {
                 let other = with(&found.record, &place, |value| *value = json!([true]));
-                // Earlier versions did not record these.
-                let is_new = ["/place", "/literals"].contains(&&*place);
-                let without = without(&found.record, &place).filter(|_| !is_new);
+                // Earlier versions did not record these, and calls that ask for nothing have none.
+                let is_optional =
+                    ["/place", "/literals", "/origin/executed/resources"].contains(&&*place);
+                let without = without(&found.record, &place).filter(|_| !is_optional);
                 for spoiled in without.into_iter().chain([other]) {
                     let told = format!("{} at {place}: {spoiled:#}", found.name);
                     assert!(!schema.is_valid(&spoiled), "the schema accepts {told}");
@@ -346,6 +348,8 @@ fn the_schema_refuses_what_no_program_writes() {
         ("call", "/origin/executed/stage", json!("/etc/passwd")),
         ("call", "/origin/executed/exit_status", json!(1)),
         ("call", "/origin/executed/user_seconds", json!(-0.5)),
+        ("call", "/origin/executed/resources", json!([])),
+        ("call", "/origin/executed/resources", json!([4])),
         ("call", "/recorded/at", json!("2026-01-01T00:00:00+01:00")),
         ("call", "/recorded/at", json!("2026-13-01T00:00:00Z")),
         ("failure", "/seconds", json!(-1)),

@@ -4,7 +4,6 @@
 //! execution has it alone. Who waits for that has the `gate` alone: as long as it is taken, other runs begin nothing new, so
 //! that nobody waits forever. The system releases both when a process ends, in whatever way.
 
-use std::env;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,10 +13,7 @@ use std::time::{Duration, Instant};
 use crate::executor::ended::ExecuteError;
 
 /// The interval at which locks of other runs are polled, and at which a run that executes looks whether others wait.
-const POLL: Duration = Duration::from_millis(50);
-
-/// The variable that executions without a sandbox have: what they start has their turn, and waits for no other one.
-pub(super) const WITHIN: &str = "COMPEVAL_WITHIN";
+pub(super) const POLL: Duration = Duration::from_millis(50);
 
 /// The executions of this run, and of others on this host.
 #[derive(Debug, Default)]
@@ -59,10 +55,8 @@ pub(super) struct Turn<'a> {
 }
 
 impl HostLock {
-    /// Shares the host with all runs that lock files in the same directory, which need not exist; but not if this process is
-    /// part of an execution.
-    pub(super) fn in_directory(directory: PathBuf) -> Self {
-        let directory = env::var_os(WITHIN).is_none().then_some(directory);
+    /// Shares the host with all runs that lock files in the same directory, which need not exist.
+    pub(super) fn in_directory(directory: Option<PathBuf>) -> Self {
         Self { directory, ..Self::default() }
     }
 
@@ -203,15 +197,19 @@ impl HostState {
 
 impl LockedFiles {
     fn open(directory: &Path) -> io::Result<Self> {
-        fs::create_dir_all(directory)?;
-        let open =
-            |name: &str| File::options().create(true).append(true).open(directory.join(name));
-        Ok(Self { gate: open("gate")?, executions: open("executions")? })
+        let [gate, executions] = ["gate", "executions"].map(|name| lock_file(directory, name));
+        Ok(Self { gate: gate?, executions: executions? })
     }
 }
 
+/// Opens a file to be locked. Neither the file nor its directory need exist.
+pub(super) fn lock_file(directory: &Path, name: &str) -> io::Result<File> {
+    fs::create_dir_all(directory)?;
+    File::options().create(true).append(true).open(directory.join(name))
+}
+
 /// Whether a lock was taken; another process may have it.
-fn is_taken(locked: Result<(), TryLockError>) -> io::Result<bool> {
+pub(super) fn is_taken(locked: Result<(), TryLockError>) -> io::Result<bool> {
     match locked {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),

@@ -7,9 +7,11 @@
 //! The thread that submits an invocation waits for its process. Handing it to a thread of the executor
 //! would wake two threads for each call, one of them after the process has ended.
 
+mod gpus;
 mod groups;
 mod host;
 mod inside;
+mod memory;
 mod orphans;
 mod outside;
 mod over;
@@ -17,19 +19,22 @@ mod over;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 use std::thread;
 
 use jiff::Timestamp;
 
+use self::gpus::Gpus;
 pub use self::groups::GRACE;
 use self::groups::Groups;
 use self::host::HostLock;
 use self::orphans::Orphans;
-use super::contract::{Completion, Executor};
+use super::contract::{Completion, Executor, Offer};
 use super::ended::{Ended, ExecuteError, Status};
 use super::invocation::Invocation;
 use super::sandbox::error::SandboxError;
 use super::sandbox::pool::Sandbox;
+use super::within;
 
 /// Executes processes of this host, until it is cancelled.
 #[derive(Debug)]
@@ -40,6 +45,9 @@ pub struct Local {
     groups: Groups,
     orphans: Orphans,
     host: HostLock,
+    gpus: Gpus,
+    /// The memory for executions in bytes, if it is known, once it was looked up.
+    memory: OnceLock<Option<u64>>,
 }
 
 impl Local {
@@ -48,15 +56,19 @@ impl Local {
     ///
     /// From now on, this process is the parent of its orphans.
     pub fn new(capacity: NonZeroUsize, sandbox: Option<Sandbox>) -> Self {
-        let (groups, orphans, host) = Default::default();
-        Self { capacity, sandbox, groups, orphans, host }
+        let (groups, orphans, host, gpus) = Default::default();
+        Self { capacity, sandbox, groups, orphans, host, gpus, memory: OnceLock::new() }
     }
 
     /// Shares the host with all executors that lock files in the same directory, which need not exist: an exclusive
-    /// execution of one is alone among those of all.
+    /// execution of one is alone among those of all, and no two have the same graphics processor. A process that is part of
+    /// an execution has what that has, and shares nothing: it would wait for itself.
     #[must_use]
     pub fn sharing_host(self, directory: PathBuf) -> Self {
-        Self { host: HostLock::in_directory(directory), ..self }
+        let directory = (!within::is_within_call()).then_some(directory);
+        let (host, gpus) =
+            (HostLock::in_directory(directory.clone()), Gpus::in_directory(directory));
+        Self { host, gpus, ..self }
     }
 
     /// The sandbox, if one is wanted and this host allows it.
@@ -64,9 +76,12 @@ impl Local {
         self.sandbox.as_ref().filter(|sandbox| sandbox.is_possible())
     }
 
-    fn execute(&self, invocation: &Invocation) -> Result<Ended, ExecuteError> {
+    fn execute(&self, invocation: &mut Invocation) -> Result<Ended, ExecuteError> {
         let Self { groups, orphans, .. } = self;
         let _turn = self.host.enter(invocation.exclusive, || groups.is_cancelled())?;
+        // After the turn: who has graphics processors waits for nothing more.
+        let gpus = self.gpus.lease(invocation.gpus, || groups.is_cancelled())?;
+        invocation.visible_gpus = gpus.names();
         let start = Timestamp::now();
         let over = match (invocation.isolate, self.isolating_sandbox()) {
             (true, Some(sandbox)) => inside::execute(groups, sandbox, invocation)?,
@@ -84,16 +99,21 @@ impl Local {
 }
 
 impl Executor for Local {
-    fn submit(&self, invocation: Invocation, completion: Completion) {
-        completion.deliver(self.execute(&invocation));
+    fn submit(&self, mut invocation: Invocation, completion: Completion) {
+        completion.deliver(self.execute(&mut invocation));
     }
 
     fn capacity(&self) -> NonZeroUsize {
         self.capacity
     }
 
+    fn offer(&self) -> Offer {
+        let memory = *self.memory.get_or_init(memory::for_executions);
+        Offer { memory, gpus: Some(self.gpus.names().len()), is_one_node: true }
+    }
+
     fn notice(&self) -> Option<String> {
-        self.host.notice()
+        self.host.notice().or_else(|| self.gpus.notice())
     }
 
     fn isolates(&self) -> bool {

@@ -14,13 +14,13 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use wait4::Wait4;
 
 use super::groups::{Groups, signal};
-use super::host::WITHIN;
 use super::orphans::Orphans;
 use super::over::Over;
 use crate::executor::ended::{ExecuteError, Isolation};
 use crate::executor::invocation::Invocation;
 use crate::executor::log::open_log;
 use crate::executor::verified::is_replaced;
+use crate::executor::within;
 
 /// Where programs are looked for if the environment has no `PATH`.
 const PROGRAMS: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -134,7 +134,8 @@ fn command(invocation: &Invocation) -> Result<Command, ExecuteError> {
         .stdout(log.try_clone().map_err(wrong)?)
         .stderr(log)
         .process_group(0)
-        .env(WITHIN, "1");
+        .envs([within::variable(&invocation.call)])
+        .envs(invocation.gpu_variable());
     if let Some(path) = path(invocation)? {
         command.env("PATH", path);
     }

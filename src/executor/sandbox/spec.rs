@@ -109,7 +109,11 @@ impl SandboxSpec {
         let outputs = names(OUTPUTS, outputs.len());
         let arguments = inside.into_iter().chain(outputs).map(PathBuf::into_os_string).collect();
         let exec = Path::new(COMPUTATION).join("exec");
-        let environment = environment(access, std::env::vars_os());
+        let mut environment = environment(access, std::env::vars_os());
+        if let Some((name, value)) = invocation.gpu_variable() {
+            environment.retain(|(other, _)| other != name);
+            environment.push((name.into(), value.into()));
+        }
         Ok(Self {
             exec,
             arguments,

@@ -97,6 +97,9 @@ pub struct Execution {
     /// The grants of access beyond its own tree: the lines of its file `access`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<String>,
+    /// What it has asked for: lines of a file `resources`.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub resources: Box<[String]>,
     /// The time of its start.
     pub start: Timestamp,
     /// The time of its end.

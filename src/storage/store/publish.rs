@@ -206,6 +206,7 @@ mod tests {
             argv: Vec::new(),
             isolation: NOT_ISOLATED.to_owned(),
             access: Vec::new(),
+            resources: Box::default(),
             start: Timestamp::now(),
             end: Timestamp::now(),
             user_seconds: 0.0,

@@ -13,9 +13,14 @@ use crate::program::{Ran, Running};
 
 /// A task with one call, which says that it runs, and goes on as soon as it is let go.
 fn lab() -> Lab {
+    lab_noting("$LAB_RUN")
+}
+
+/// Such a task, whose call notes this.
+fn lab_noting(noted: &str) -> Lab {
     let meet = r#"if [ "${LAB_MEET-}" ]; then echo here >"$LAB_MEET"; cat "$LAB_WAIT"; fi"#;
     let work = format!(
-        "echo \"begin $LAB_RUN\" >>\"$LAB_NOTES\"; {meet}; echo \"end $LAB_RUN\" >>\"$LAB_NOTES\"; cat \"$1\" >\"$2\""
+        "echo \"begin {noted}\" >>\"$LAB_NOTES\"; {meet}; echo \"end {noted}\" >>\"$LAB_NOTES\"; cat \"$1\" >\"$2\""
     );
     Lab::task("Inputs: 'x'\n(call INPUT('x'))[0]").computation("call", "x", "y", &work).commit()
 }
@@ -26,6 +31,7 @@ impl Lab {
         let mut command = self.command("ce-run");
         command.args([&format!("../storage-{name}"), "../data/x"]);
         command.env("LAB_NOTES", self.path("notes")).env("LAB_RUN", name).process_group(0);
+        command.env("CUDA_VISIBLE_DEVICES", "3,5");
         command
     }
 
@@ -62,6 +68,7 @@ impl Lab {
 
 const EXCLUSIVE: &str = "a call is exclusive, and other runs execute on this host";
 const ORDINARY: &str = "another run on this host has an exclusive call";
+const GPUS: &str = "a call asks for gpus, and other runs have them";
 
 #[test]
 fn other_runs_execute_nothing_beside_an_exclusive_call() {
@@ -140,18 +147,69 @@ fn a_run_without_a_cache_and_one_whose_cache_cannot_be_written_go_on() {
 }
 
 #[test]
-fn a_run_within_a_call_does_not_wait_for_that_call() {
+fn no_two_runs_use_the_same_gpu() {
+    let lab = lab_noting("$LAB_RUN $CUDA_VISIBLE_DEVICES").file("resources", "call gpus 1\n");
+    let (first, never) = lab.held("first");
+    lab.finish(&mut lab.run_as("second")).exit(0);
+    let lab = lab.file("resources", "call gpus 2\n");
+    let third = lab.waiting("third", GPUS);
+    drop(never);
+    for run in [first, third] {
+        assert!(run.output().status.success());
+    }
+    let gpus = ["first 3", "second 5", "second 5", "first 3", "third 3,5", "third 3,5"];
+    let notes = lab.notes();
+    assert!(notes.iter().map(|note| note.split_once(' ').unwrap().1).eq(gpus), "{notes:?}");
+    // One that waits can be interrupted.
+    let (first, never) = lab.held("fourth");
+    let second = lab.waiting("fifth", GPUS);
+    second.signal(Signal::INT);
+    assert_eq!(second.output().status.code(), Some(130));
+    drop(never);
+    Ran::new(&lab, first.output()).exit(0);
+}
+
+/// A task whose call asks for something, and starts a run of the same task in its turn.
+fn nested(asks: &str) -> Lab {
     let inner = r#"if [ "${LAB_INNER-}" ]; then
             inner=$LAB_INNER; unset LAB_INNER
-            "$inner" --no-isolate --task "$LAB_TASK" "$LAB_STORAGE" "$1" >&2 || exit 1
+            "$inner" --no-isolate --task "$LAB_TASK" "$LAB_STORAGE" "$LAB_INPUT" >&2 || exit 1
         fi
         cat "$1" >"$2""#;
-    let lab = Lab::task("Inputs: 'x'\n(call INPUT('x'))[0]")
+    Lab::task("Inputs: 'x'\n(call INPUT('x'))[0]")
         .computation("call", "x", "y", inner)
-        .file("resources", "call exclusive\n")
-        .commit();
-    let mut command = lab.evaluation(&[]);
-    command.env("LAB_INNER", lab.command("ce-run").get_program());
-    command.env("LAB_TASK", lab.path("task")).env("LAB_STORAGE", lab.path("inner"));
-    lab.finish(&mut command).exit(0).called(vec!["call", "call"]);
+        .file("resources", asks)
+        .file("../other", "7\n")
+        .commit()
+}
+
+impl Lab {
+    /// An evaluation whose call starts a run with this storage and this input.
+    fn nesting(&self, storage: &str, input: &str) -> Command {
+        let mut command = self.evaluation(&[]);
+        command.env("LAB_INNER", self.command("ce-run").get_program());
+        command.env("LAB_TASK", self.path("task")).env("CUDA_VISIBLE_DEVICES", "3");
+        command.env("LAB_STORAGE", self.path(storage)).env("LAB_INPUT", self.path(input));
+        command
+    }
+}
+
+#[test]
+fn a_run_within_a_call_does_not_wait_for_that_call() {
+    for asks in ["call exclusive\n", "call gpus 1\n"] {
+        let lab = nested(asks);
+        lab.finish(&mut lab.nesting("inner", "data/x")).exit(0).called(vec!["call", "call"]);
+        let lab = nested(asks);
+        lab.finish(&mut lab.nesting("storage", "other")).exit(0).called(vec!["call", "call"]);
+    }
+}
+
+#[test]
+fn a_run_within_a_call_that_needs_that_call_fails() {
+    let lab = nested("call cpus 1\n");
+    let ran = lab.finish(&mut lab.nesting("storage", "data/x")).exit(1);
+    ran.called(vec!["call"]);
+    let log = lab.storage().into_iter().find(|name| name.contains("/failed/")).unwrap();
+    let log = lab.stored(&log);
+    assert!(log.contains("it is being executed, and has started this run"), "{log}");
 }

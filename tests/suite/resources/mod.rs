@@ -1,7 +1,9 @@
 //! What calls ask for: how it is written, and what becomes of it.
 
+mod amounts;
 mod exclusive;
 mod hosts;
+mod points;
 mod written;
 
 use std::collections::BTreeMap;
