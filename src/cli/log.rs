@@ -25,9 +25,18 @@ use crate::storage::Storage;
 Exit codes: 0 listed, 2 the arguments are wrong, 5 the storage could not be read."
 )]
 pub struct Log {
-    /// Print a JSON object for each call
+    /// Print a JSON object for each line
     #[arg(long)]
     json: bool,
+
+    /// Print what calls have asked for, and the most that they have used, a line for each
+    /// computation and request
+    ///
+    /// Only calls that succeeded and were executed count. The columns are the computation, the
+    /// number of calls, and what was asked for and used: cpus, memory, time; then what else
+    /// was asked for.
+    #[arg(long)]
+    resources: bool,
 
     /// Only calls of this computation
     #[arg(long, value_name = "NAME")]
@@ -66,8 +75,13 @@ impl Tool for Log {
         let storage = Storage::existing(&self.storage)?;
         warn_of_links(&storage)?;
         let log = history::log(&storage, &filter)?;
-        let print = if self.json { report::log_json } else { report::log };
-        print(&log, out).map_err(Error::Output)?;
+        let printed = match (self.resources, self.json) {
+            (false, false) => report::log(&log, out),
+            (false, true) => report::log_json(&log, out),
+            (true, false) => report::resource_usage(&history::resource_usage(&log), out),
+            (true, true) => report::resource_usage_json(&history::resource_usage(&log), out),
+        };
+        printed.map_err(Error::Output)?;
         Ok(Exit::Done)
     }
 }

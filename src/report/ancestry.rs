@@ -245,12 +245,17 @@ fn field(out: &mut dyn Write, name: &str, value: &str) -> io::Result<()> {
 }
 
 fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
-    let Execution { start, end, user_seconds, system_seconds, peak_bytes, .. } = execution;
+    let Execution { start, end, user_seconds, system_seconds, peak_bytes, resources, .. } =
+        execution;
     let seconds = end.duration_since(*start).as_secs_f64();
     field(out, "when", &format!("{start} to {end}"))?;
     field(out, "duration", &format!("{seconds:.3} s"))?;
     field(out, "CPU time", &format!("{user_seconds:.3} s user, {system_seconds:.3} s system"))?;
-    field(out, "peak memory", &words::size(*peak_bytes))
+    field(out, "peak memory", &words::size(*peak_bytes))?;
+    match resources.is_empty() {
+        true => Ok(()),
+        false => field(out, "asked for", &resources.join(", ")),
+    }
 }
 
 fn stamp(stamp: &Provenance, out: &mut dyn Write) -> io::Result<()> {

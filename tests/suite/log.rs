@@ -131,6 +131,57 @@ fn what_is_not_committed_has_no_commit() {
 }
 
 #[test]
+fn what_was_asked_for_is_beside_what_was_used() {
+    let (lab, _) = taken_over();
+    let lab = lab
+        .file("resources", "mul cpus 1\nmul memory 1536K\nmul time 2h\nmul exclusive\n")
+        .computation("mul", "a b", "product", "echo 6 >\"$3\"")
+        .commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec!["mul"]);
+    let table = ce(&lab, &["log", "--resources", "../storage"]);
+    let lines = table.lines();
+    let words: Vec<Vec<&str>> =
+        lines.iter().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines.len(), 3, "{}", table.stdout);
+    // Calls that were taken over do not count.
+    assert_eq!(
+        (words[1][..3].join(" "), words[2][..3].join(" ")),
+        ("mul 1 -".into(), "mul 1 1".into())
+    );
+    assert!(lines[2].contains("1536K") && lines[2].contains("  2h  "), "{}", lines[2]);
+    assert!(lines[2].ends_with("  exclusive"), "{}", lines[2]);
+    assert_eq!(lines[0].find("also"), lines[2].find("exclusive"), "{}", table.stdout);
+    let json = |options: &[&str]| -> Vec<Value> {
+        let json = ce(&lab, &[&["log", "--json"], options, &["../storage"]].concat());
+        json.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let asked = json!(["cpus 1", "memory 1536K", "time 2h", "exclusive"]);
+    let [none, usage] = &json(&["--resources"])[..] else { panic!("two lines") };
+    assert_eq!((&none["resources"], &none["calls"]), (&json!([]), &json!(1)));
+    assert_eq!((&usage["computation"], &usage["resources"]), (&json!("mul"), &asked));
+    assert!(usage["peak_bytes"].as_u64().unwrap() > 1000, "{usage}");
+    assert!(usage["cpus"].is_number() && usage["seconds"].is_number(), "{usage}");
+    // It is what the records say.
+    let call = json(&["-n", "1"]).remove(0);
+    assert_eq!(call["resources"], asked);
+    for field in ["peak_bytes", "seconds"] {
+        assert_eq!(call[field], usage[field]);
+    }
+    let used = call["cpu_seconds"].as_f64().unwrap() / call["seconds"].as_f64().unwrap();
+    assert!((used - usage["cpus"].as_f64().unwrap()).abs() < 1e-9, "{call} {usage}");
+    // Conditions hold here, too.
+    let filtered = ce(&lab, &["log", "--resources", "--computation", "other", "../storage"]);
+    assert_eq!(filtered.lines().len(), 1, "{}", filtered.stdout);
+    let file = format!(
+        "{}/00{}",
+        &call["name"].as_str().unwrap()[..18],
+        &call["name"].as_str().unwrap()[18..]
+    );
+    ce(&lab, &["show", "../storage", &file])
+        .shows("  asked for    cpus 1, memory 1536K, time 2h, exclusive\n");
+}
+
+#[test]
 fn calls_are_listed_and_filtered() {
     let arith = Arith::evaluated();
     assert_eq!(arith.evaluate_with("0\n").code, 1);

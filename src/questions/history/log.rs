@@ -28,8 +28,12 @@ pub struct Past {
     pub inputs: Vec<Digest>,
     /// The duration of its execution, in seconds, unless it was adopted or taken over.
     pub seconds: Option<f64>,
+    /// Its CPU time in seconds, if it was measured.
+    pub cpu_seconds: Option<f64>,
     /// Its peak memory in bytes, if it was measured.
     pub peak_bytes: Option<u64>,
+    /// What it has asked for: lines of a file `resources`.
+    pub resources: Box<[String]>,
     /// The host that recorded it.
     pub host: String,
     /// The source of its outputs, if they were taken over.
@@ -73,6 +77,7 @@ impl Past {
         // A call that was taken over was not executed.
         let execution = record.execution().filter(|_| taken_over.is_none());
         let seconds = |from, to: Timestamp| to.duration_since(from).max(SignedDuration::ZERO);
+        let resources = execution.map(|it| it.resources.clone()).unwrap_or_default();
         Self {
             at: execution.map_or(record.recorded.at, |it| it.end),
             name: name.short(),
@@ -81,7 +86,9 @@ impl Past {
             commit: record.commit.full().to_owned(),
             dirty: record.dirty,
             seconds: execution.map(|it| seconds(it.start, it.end).as_secs_f64()),
+            cpu_seconds: execution.map(|it| it.user_seconds + it.system_seconds),
             peak_bytes: execution.map(|it| it.peak_bytes),
+            resources,
             inputs: record.inputs,
             host: record.recorded.host,
             taken_over,
@@ -99,7 +106,9 @@ impl Past {
             dirty: name.version().starts_with(DIRTY),
             inputs: record.inputs,
             seconds: Some(record.seconds),
+            cpu_seconds: None,
             peak_bytes: None,
+            resources: Box::default(),
             host: record.recorded.host,
             taken_over: None,
             failed: Some(record.reason),

@@ -9,6 +9,7 @@ mod log;
 mod origins;
 mod recipes;
 mod takeover;
+mod usage;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -20,6 +21,7 @@ pub use self::earlier::{earlier, usual_seconds};
 pub use self::log::{Filter, Past, log};
 pub use self::recipes::TableSummary;
 pub use self::takeover::TakenOver;
+pub use self::usage::{ResourceUsage, resource_usage};
 use crate::digest::Digest;
 use crate::storage::records::{CallRecord, Provenance, RecipeFile};
 use crate::storage::{
