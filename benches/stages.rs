@@ -99,6 +99,7 @@ impl World {
             retry_failed: false,
             limit,
             forced,
+            queue: None,
         });
         Evaluator { evaluation, execution, observe: &|_| {} }.evaluate(jobs()).unwrap();
         assert!(evaluation.outputs().is_some(), "all outputs are there");

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use super::{
     Bisect, Check, Diff, Doctor, Edit, Explain, Gc, Init, ListCommits, Log, Pin, PrintManifest,
-    Run, Show, ShowTable, Sym, Tool, Verify, Viz, WriteText, complete,
+    Run, Serve, Show, ShowTable, Sym, Tool, Verify, Viz, WriteText, complete,
 };
 use crate::exit::Exit;
 use crate::session::Error;
@@ -42,6 +42,7 @@ enum Command {
     Manifest(PrintManifest),
     Commits(ListCommits),
     Table(ShowTable),
+    Worker(Serve),
     /// Print the completions of a program for a shell
     Completions {
         /// The shell
@@ -99,6 +100,7 @@ impl Tool for Ce {
             Command::Manifest(manifest) => manifest.run(out),
             Command::Commits(commits) => commits.run(out),
             Command::Table(table) => table.run(out),
+            Command::Worker(worker) => worker.run(out),
             Command::Completions { shell, program } => {
                 let text = complete::script(*shell, program.command());
                 out.write_all(&text).map_err(Error::Output)?;

@@ -26,6 +26,7 @@ mod table;
 mod times;
 mod verify;
 mod viz;
+mod worker;
 mod write;
 
 use std::error::Error as _;
@@ -51,6 +52,7 @@ pub use self::sym::Sym;
 pub use self::table::ShowTable;
 pub use self::verify::Verify;
 pub use self::viz::Viz;
+pub use self::worker::Serve;
 pub use self::write::WriteText;
 use crate::edit::EditError;
 use crate::executor;

@@ -4,14 +4,14 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 
 use super::say;
 use crate::cache::Cache;
 use crate::git::{self, Config};
 use crate::load::{self, Loaded, Uncommitted};
-use crate::session::{Error, RunOptions};
+use crate::session::{Error, Place, RunOptions};
 use crate::storage::{Durability, Finding, Storage, Survey, Unrecorded};
 use crate::task::workflow::{LIBRARY, Task};
 use crate::words::parse_duration;
@@ -100,6 +100,22 @@ impl Strict {
     }
 }
 
+/// Where calls are executed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PlaceName {
+    Here,
+    Workers,
+}
+
+impl PlaceName {
+    const fn place(self) -> Place {
+        match self {
+            Self::Here => Place::Here,
+            Self::Workers => Place::Workers,
+        }
+    }
+}
+
 /// How tasks are evaluated.
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
@@ -108,6 +124,10 @@ pub(super) struct RunArgs {
     /// compeval.jobs, else the number of cores]
     #[arg(short, long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
+
+    /// Where calls are executed: here, or by workers that others start with ce worker
+    #[arg(long, value_name = "PLACE", default_value = "here")]
+    on: PlaceName,
 
     /// Retry a failed call up to N times
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -159,6 +179,7 @@ impl RunArgs {
                 (isolate, _) => isolate,
             },
             unrecorded: self.unrecorded(),
+            place: self.on.place(),
         })
     }
 

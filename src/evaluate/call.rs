@@ -5,11 +5,13 @@
 use super::exports::MAX_TRIES;
 use super::misfit::Misfit;
 use super::reservations::Reservation;
-use super::step::{CallStep, Executed, Pending, call_of};
+use super::step::{CallStep, Executed, Pending, QueuedCall, call_of};
+use super::ticket::{self, TicketCall};
 use super::{CallError, Evaluation, Evaluator, Event, ExecutionSettings, Outcome};
 use crate::digest::Digest;
 use crate::executor::is_within;
 use crate::plan::{CallId, Operation, Planned, Source};
+use crate::storage::records::TicketEnd;
 use crate::storage::{
     Call, Damage, Found, Lease, Maintenance, PriorAttempt, ResultName, Sealed, StorageError, Stored,
 };
@@ -118,6 +120,10 @@ impl<'a> Evaluator<'a> {
             Ok(resources) => resources,
             Err(error) => return CallStep::Ended(Outcome::failed(name, error)),
         };
+        if settings.queue.is_some() {
+            let absent = AbsentCall { id, computation, name, inputs, prior, lease };
+            return self.queue(settings, absent, resources);
+        }
         if !is_reserved {
             match self.reservation(settings, &resources) {
                 Ok(None) => {}
@@ -144,6 +150,50 @@ impl<'a> Evaluator<'a> {
             lease,
         };
         self.attempt(settings, pending)
+    }
+
+    /// Lets a worker execute a call. The lease is released: the worker acquires it when it begins.
+    fn queue(
+        &self,
+        settings: &ExecutionSettings<'_>,
+        absent: AbsentCall<'a>,
+        resources: Resources,
+    ) -> CallStep<'a> {
+        let AbsentCall { id, computation, name, prior, .. } = absent;
+        let Some(queue) = settings.queue else {
+            return CallStep::Ended(Outcome::Interrupted(name));
+        };
+        let standing = match settings.exports.for_workers(computation) {
+            Ok(standing) => standing,
+            Err(error) => return CallStep::Ended(Outcome::failed(name, error)),
+        };
+        let values = self.sources(self.evaluation.plan.call(id));
+        let (task, forced) = (&*self.evaluation.task, self.is_forced(&name));
+        let call = TicketCall { task, computation, standing, values: &values, resources, forced };
+        let ticket = call.write(queue.rules());
+        (self.observe)(Event::Started(id, name.clone(), prior));
+        CallStep::Queue(Box::new(QueuedCall { id, name, ticket, retries: settings.retries }))
+    }
+
+    /// Goes on with a call that a worker has answered.
+    pub(super) fn conclude_at_worker(
+        &self,
+        mut queued: QueuedCall,
+        end: Option<TicketEnd>,
+    ) -> CallStep<'a> {
+        let storage = &self.evaluation.storage;
+        let Some(end) = end else { return CallStep::Ended(Outcome::Interrupted(queued.name)) };
+        let outcome = ticket::outcome(storage, &queued.name, end);
+        storage.note_published(&queued.name);
+        if let Outcome::Failed { error, .. } = &outcome
+            && !error.is_storage()
+            && let Some(left) = queued.retries.checked_sub(1)
+        {
+            queued.retries = left;
+            (self.observe)(Event::Retried(queued.id, Box::new(outcome)));
+            return CallStep::Queue(Box::new(queued));
+        }
+        CallStep::Ended(outcome)
     }
 
     /// What must be reserved for a call, if anything.

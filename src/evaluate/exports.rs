@@ -2,14 +2,14 @@
 //! The work tree is not used, since it may change at any time.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::CallError;
 use super::tree::{ValueError, each_file, write};
 use crate::digest::ObjectId;
 use crate::executor::VerifiedPath;
-use crate::git::Trees;
-use crate::storage::{FoundTree, NewTree, Storage, StorageError};
+use crate::git::{Trees, files_in, tree_in};
+use crate::storage::{FoundTree, NewTree, OpenTree, Storage, StorageError};
 use crate::task::name::ComputationName;
 use crate::task::workflow::Computation;
 
@@ -25,16 +25,25 @@ pub(super) const MAX_TRIES: usize = 10;
 #[derive(Debug)]
 pub struct Exports<'a> {
     storage: &'a Storage,
-    trees: &'a Trees,
+    /// The repository; `None` for a worker, which has only what runs have exported.
+    trees: Option<&'a Trees>,
     /// The directories that were made or hashed: of each tree, and of each computation that is not
     /// isolated.
     right: Mutex<HashMap<(ObjectId, Option<ComputationName>), VerifiedPath>>,
+    /// The Git tree that the shared directory of each tree has as it stands. It differs if the tree has submodules, which
+    /// are directories like others there.
+    standing: Mutex<HashMap<ObjectId, ObjectId>>,
 }
 
 impl<'a> Exports<'a> {
     /// Takes trees from the repository of a task.
     pub fn new(storage: &'a Storage, trees: &'a Trees) -> Self {
-        Self { storage, trees, right: Default::default() }
+        Self { trees: Some(trees), ..Self::of_runs(storage) }
+    }
+
+    /// Takes trees that runs have exported into the storage.
+    pub fn of_runs(storage: &'a Storage) -> Self {
+        Self { storage, trees: None, right: Default::default(), standing: Default::default() }
     }
 
     /// Returns the directory that a computation runs from. It holds nothing but what its commit
@@ -50,19 +59,9 @@ impl<'a> Exports<'a> {
         if let Some(directory) = right.get(&key) {
             return Ok(directory.clone());
         }
-        // A checked-out directory may be in a repository of which the task's knows nothing.
-        let own = computation.checked_out.as_deref().map(|directory| match computation.dirty {
-            true => Trees::as_it_stands(directory, tree),
-            false => Trees::new(directory),
-        });
-        let trees = own.as_ref().unwrap_or(self.trees);
         let directory = match isolated {
-            true => self.shared(trees, tree)?,
-            false => {
-                let new = self.storage.trees().create_private(name.as_str())?;
-                fill(&new, trees, tree)?;
-                VerifiedPath { path: new.path().to_owned(), id: new.id()? }
-            }
+            true => self.shared(computation)?,
+            false => self.private(computation)?,
         };
         right.insert(key, directory.clone());
         Ok(directory)
@@ -77,19 +76,59 @@ impl<'a> Exports<'a> {
             && matches!(self.storage.trees().find(tree), Ok(Some(FoundTree::Directory(_))))
     }
 
+    /// Exports a computation for workers. Returns the Git tree that its shared directory has as it stands.
+    pub(super) fn for_workers(&self, computation: &Computation) -> Result<ObjectId, CallError> {
+        let directory = self.directory(computation, true)?;
+        if let Some(standing) = self.standing().get(&computation.tree) {
+            return Ok(standing.clone());
+        }
+        let found = tree_in(&directory.path, &computation.tree).map_err(CallError::Tree)?;
+        let standing = found.unwrap_or_else(|| computation.tree.clone());
+        self.expect(&computation.tree, standing.clone());
+        Ok(standing)
+    }
+
+    /// Notes which Git tree the shared directory of a tree has as it stands, if a run has made it.
+    pub(super) fn expect(&self, tree: &ObjectId, standing: ObjectId) {
+        self.standing().insert(tree.clone(), standing);
+    }
+
+    fn standing(&self) -> MutexGuard<'_, HashMap<ObjectId, ObjectId>> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A directory that only this run uses.
+    fn private(&self, computation: &Computation) -> Result<VerifiedPath, CallError> {
+        let Computation { name, tree, .. } = computation;
+        let exported = self.trees.is_none().then(|| self.shared(computation)).transpose()?;
+        let new = self.storage.trees().create_private(name.as_str())?;
+        match exported {
+            None => self.with_trees(computation, |trees| fill(&new, trees, tree))?,
+            Some(exported) => {
+                let files = files_in(&exported.path).map_err(CallError::Tree)?;
+                files.into_iter().try_for_each(|file| write(&new, file))?;
+            }
+        }
+        Ok(VerifiedPath { path: new.path().to_owned(), id: new.id()? })
+    }
+
     /// The directory of a tree that is shared by all runs.
-    fn shared(&self, trees: &Trees, tree: &ObjectId) -> Result<VerifiedPath, CallError> {
+    fn shared(&self, computation: &Computation) -> Result<VerifiedPath, CallError> {
+        let tree = &computation.tree;
         let path = self.storage.trees().path(tree);
         self.storage.announce_roots([self.storage.trees().name(tree)]);
         for _ in 0..MAX_TRIES {
             let found = self.storage.trees().find(tree)?;
             if let Some(FoundTree::Directory(open)) = &found
-                && trees.are_in(&open.path(), tree).map_err(CallError::Tree)?
+                && self.is_right(computation, open)?
             {
                 return Ok(VerifiedPath { path, id: open.id });
             }
+            if self.trees.is_none() {
+                return Err(StorageError::Changed(path).into());
+            }
             let new = self.storage.trees().create()?;
-            fill(&new, trees, tree)?;
+            self.with_trees(computation, |trees| fill(&new, trees, tree))?;
             let id = new.id()?;
             let first = if found.is_some() { new.replace(tree)? } else { new.publish(tree)? };
             // The directory of a run that was faster is hashed like any other.
@@ -98,6 +137,35 @@ impl<'a> Exports<'a> {
             }
         }
         Err(StorageError::Unsteady(path).into())
+    }
+
+    /// Whether a directory has the files of a computation, and nothing else.
+    fn is_right(&self, computation: &Computation, open: &OpenTree) -> Result<bool, CallError> {
+        let tree = &computation.tree;
+        if self.trees.is_some() {
+            return self.with_trees(computation, |trees| {
+                trees.are_in(&open.path(), tree).map_err(CallError::Tree)
+            });
+        }
+        let found = tree_in(&open.path(), tree).map_err(CallError::Tree)?;
+        Ok(found.as_ref() == Some(self.standing().get(tree).unwrap_or(tree)))
+    }
+
+    /// Does something with the repository that has a computation.
+    fn with_trees<T>(
+        &self,
+        computation: &Computation,
+        act: impl FnOnce(&Trees) -> Result<T, CallError>,
+    ) -> Result<T, CallError> {
+        // A checked-out directory may be in a repository of which the task's knows nothing.
+        let own = computation.checked_out.as_deref().map(|directory| match computation.dirty {
+            true => Trees::as_it_stands(directory, &computation.tree),
+            false => Trees::new(directory),
+        });
+        match own.as_ref().or(self.trees) {
+            Some(trees) => act(trees),
+            None => Err(CallError::Tree("it is in no repository here".into())),
+        }
     }
 }
 

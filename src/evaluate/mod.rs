@@ -15,13 +15,17 @@ mod hint;
 mod misfit;
 mod outcome;
 mod pending;
+mod queue;
 mod reservations;
 mod scheduler;
+mod share;
 mod step;
+mod ticket;
 mod tree;
 mod tree_values;
 mod version;
 mod work;
+mod worker;
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -32,8 +36,11 @@ pub use self::exports::Exports;
 pub use self::gather::PointsError;
 pub use self::misfit::Misfit;
 pub use self::outcome::{CallError, EvaluateError, Event, Outcome, Unfinished};
+pub use self::queue::WorkerQueue;
+pub use self::ticket::TicketRules;
 pub use self::tree::{ValueError, export_tree};
 pub use self::tree_values::TreeValues;
+pub use self::worker::{Worker, WorkerEvent, WorkerRules};
 use crate::executor::Executor;
 use crate::storage::ResultName;
 
@@ -62,6 +69,8 @@ pub struct ExecutionSettings<'a> {
     pub limit: Option<Duration>,
     /// The calls that are executed even if they have outputs.
     pub forced: &'a HashSet<ResultName>,
+    /// The queue of the workers that execute calls in place of the executor.
+    pub queue: Option<&'a WorkerQueue>,
 }
 
 impl Evaluator<'_> {

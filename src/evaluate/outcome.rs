@@ -7,7 +7,7 @@ use crate::executor::{self, ExecuteError, Status};
 use crate::expand::{ExclusionFault, TableFault};
 use crate::git::SourceError;
 use crate::plan::CallId;
-use crate::storage::records::FailureRecord;
+use crate::storage::records::{FailedCall, FailureRecord};
 use crate::storage::{
     self, Holder, LogTail, Outputs, PriorAttempt, PublishError, ResultName, StorageError,
 };
@@ -71,6 +71,9 @@ pub enum CallError {
     /// It failed before, and is not executed again: its failure makes a row of a table.
     #[error("{} at {:.0}, and is not tried again", .0.reason, .0.recorded.at)]
     Remembered(Box<FailureRecord>),
+    /// It failed at a worker.
+    #[error("{}", .0.reason)]
+    AtWorker(FailedCall),
     /// `exec` could not be executed.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
@@ -120,6 +123,7 @@ impl CallError {
         match self {
             Self::Ended(failed) => matches!(failed.status, Status::Exited(_)),
             Self::Remembered(_) => true,
+            Self::AtWorker(failed) => failed.recurs,
             Self::Input(error) => matches!(
                 **error,
                 ValueError::Member(_)
@@ -138,6 +142,7 @@ impl CallError {
                 matches!(error, ExecuteError::Log { .. } | ExecuteError::Replaced(_))
             }
             Self::Input(error) => error.is_storage(),
+            Self::AtWorker(failed) => failed.storage,
             Self::Ended(_)
             | Self::Remembered(_)
             | Self::NotADirectory { .. }
@@ -173,6 +178,7 @@ impl CallError {
                 Some("evaluate another task in the computation, or give it other inputs")
             }
             Self::Remembered(_) => Some("--retry-failed executes it again"),
+            Self::AtWorker(failed) => return failed.hint.clone(),
             Self::Ended(_) | Self::Tree(_) | Self::Publish(_) => None,
         };
         hint.map(str::to_owned)

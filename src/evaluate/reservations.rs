@@ -25,7 +25,7 @@ pub(super) struct Reservation {
 
 impl Reservation {
     /// What a call takes that asks for nothing.
-    const ONE: Self = Self { slots: 1, memory: 0, gpus: 0, exclusive: false };
+    pub(super) const ONE: Self = Self { slots: 1, memory: 0, gpus: 0, exclusive: false };
 
     /// What a call takes beyond the slot that every call has; `None` if that is nothing.
     pub(super) fn of(resources: &Resources) -> Option<Self> {
@@ -139,20 +139,31 @@ impl Reservations {
         if at == 0 {
             self.kept = Shortage::default();
         }
+        self.take(call, reservation);
+        Some(call)
+    }
+
+    /// Whether a call could have a reservation now.
+    pub(super) fn fits(&self, reservation: Reservation) -> bool {
+        let Shortage { slots, memory, gpus } = self.lacks(reservation);
+        !slots && !memory && !gpus
+    }
+
+    /// Gives a call a reservation that fits.
+    pub(super) fn take(&mut self, call: CallId, reservation: Reservation) {
         self.free -= self.slots(reservation);
         self.memory -= reservation.memory;
         self.gpus -= reservation.gpus;
         self.granted.insert(call, reservation);
-        Some(call)
     }
 
     /// The place of the first call that waits and has what it asks for.
     fn next(&self) -> Option<usize> {
         let (_, first) = *self.waiting.front()?;
-        let Shortage { slots, memory, gpus } = self.lacks(first);
-        if !slots && !memory && !gpus {
+        if self.fits(first) {
             return Some(0);
         }
+        let Shortage { slots, memory, gpus } = self.lacks(first);
         // Every call takes a slot.
         if slots || self.kept.slots {
             return None;

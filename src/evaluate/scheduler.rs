@@ -15,9 +15,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::pending::PendingCalls;
+use super::queue::MAX_TICKETS;
 use super::reservations::Reservations;
-use super::step::{CallStep, Executed, Running};
-use super::work::{Work, WorkQueue};
+use super::step::{CallStep, Executed, QueuedCall, Underway};
+use super::work::{ExecutionEnd, Work, WorkQueue};
 use super::{EvaluateError, Evaluation, Evaluator, Event, Outcome};
 use crate::executor::Completion;
 use crate::plan::{CallId, Operation};
@@ -62,7 +63,7 @@ struct Scheduler<'e, 'a> {
     /// Whether calls are looked at again when another one is over.
     waiting: AtomicBool,
     /// The calls that are being executed.
-    running: Mutex<HashMap<CallId, Running<'a>>>,
+    underway: Mutex<HashMap<CallId, Underway<'a>>>,
     /// Shared with completions, which may be delivered after the evaluation.
     queue: Arc<WorkQueue>,
     sender: Sender<Message<'a>>,
@@ -98,7 +99,10 @@ pub(super) fn carry_out(
     // The points of a sweep may be many calls.
     let most = if plan.grows() { usize::MAX } else { calls };
     // Without execution, no slots are reserved.
-    let slots = evaluator.execution.map_or(usize::MAX, |it| it.executor.capacity().get());
+    let slots = evaluator.execution.map_or(usize::MAX, |it| match it.queue {
+        Some(_) => MAX_TICKETS,
+        None => it.executor.capacity().get(),
+    });
     // What nobody asks for is not looked up.
     let is_asked = !evaluator.evaluation.task.resources.is_empty();
     let execution = evaluator.execution.filter(|_| is_asked);
@@ -110,7 +114,7 @@ pub(super) fn carry_out(
         growing: Mutex::default(),
         left: AtomicUsize::new(calls),
         waiting: AtomicBool::new(false),
-        running: Mutex::default(),
+        underway: Mutex::default(),
         queue,
         sender,
     };
@@ -149,11 +153,19 @@ impl<'a> Scheduler<'_, 'a> {
                     self.advance(id, step);
                 }
                 Work::Completed(id, end) => {
-                    let running = self.running().remove(&id);
-                    debug_assert!(running.is_some(), "an execution is completed once");
-                    if let (Some(running), Some(settings)) = (running, &self.evaluator.execution) {
-                        let step = self.evaluator.conclude(settings, running, end);
-                        self.advance(id, step);
+                    let underway = self.underway().remove(&id);
+                    debug_assert!(underway.is_some(), "an execution is completed once");
+                    let Some(settings) = &self.evaluator.execution else { continue };
+                    match (underway, end) {
+                        (Some(Underway::Here(running)), ExecutionEnd::Here(end)) => {
+                            let step = self.evaluator.conclude(settings, running, end);
+                            self.advance(id, step);
+                        }
+                        (Some(Underway::AtWorker(queued)), ExecutionEnd::AtWorker(end)) => {
+                            let step = self.evaluator.conclude_at_worker(queued, end);
+                            self.advance(id, step);
+                        }
+                        _ => {}
                     }
                 }
             }
@@ -165,13 +177,14 @@ impl<'a> Scheduler<'_, 'a> {
         match step {
             CallStep::Submit(running, invocation) => {
                 let Some(settings) = &self.evaluator.execution else { return };
-                self.running().insert(id, *running);
+                self.underway().insert(id, Underway::Here(*running));
                 let queue = Arc::clone(&self.queue);
                 let submitter = thread::current().id();
                 let completion = Completion::new(move |end| queue.complete(id, end, submitter));
                 settings.executor.submit(*invocation, completion);
                 return;
             }
+            CallStep::Queue(queued) => return self.put(*queued),
             CallStep::Reserve(request) => return self.queue.reserve(id, request),
             CallStep::Ended(outcome) => {
                 self.complete_call(id, outcome);
@@ -203,8 +216,21 @@ impl<'a> Scheduler<'_, 'a> {
         self.queue.release(id);
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<CallId, Running<'a>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Queues a call for workers.
+    fn put(&self, queued: QueuedCall) {
+        let Some(workers) = self.evaluator.execution.and_then(|it| it.queue) else { return };
+        let QueuedCall { id, ref name, ref ticket, .. } = queued;
+        let (name, ticket) = (name.clone(), &ticket.clone());
+        self.underway().insert(id, Underway::AtWorker(queued));
+        let queue = Arc::clone(&self.queue);
+        if let Err(error) = workers.put(ticket, move |end| queue.complete_at_worker(id, end)) {
+            self.underway().remove(&id);
+            self.advance(id, CallStep::Ended(Outcome::failed(name, error)));
+        }
+    }
+
+    fn underway(&self) -> MutexGuard<'_, HashMap<CallId, Underway<'a>>> {
+        self.underway.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn send(&self, message: Message<'a>) {

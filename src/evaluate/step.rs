@@ -7,6 +7,7 @@ use super::reservations::Reservation;
 use crate::digest::Digest;
 use crate::executor::{Invocation, VerifiedPath};
 use crate::plan::CallId;
+use crate::storage::records::Ticket;
 use crate::storage::{Call, Holder, Lease, ResultName, Sealed, Stage, StorageError, Stored};
 use crate::task::points::SweepPoints;
 use crate::task::resources::Resources;
@@ -18,6 +19,8 @@ pub(super) enum CallStep<'a> {
     Ended(Outcome),
     /// It is to be executed, and waits for more than a slot.
     Reserve(Reservation),
+    /// It is to be executed by a worker elsewhere.
+    Queue(Box<QueuedCall>),
     /// It is to be executed.
     Submit(Box<Running<'a>>, Box<Invocation>),
     /// It was executed; its outputs are to be flushed and published.
@@ -75,6 +78,21 @@ pub(super) struct Running<'a> {
     pub(super) tree: VerifiedPath,
     /// The stage of its outputs.
     pub(super) stage: Stage<'a>,
+}
+
+/// A call that a worker elsewhere executes.
+pub(super) struct QueuedCall {
+    pub(super) id: CallId,
+    pub(super) name: ResultName,
+    pub(super) ticket: Ticket,
+    /// The number of retries if it fails.
+    pub(super) retries: u32,
+}
+
+/// A call that was begun.
+pub(super) enum Underway<'a> {
+    Here(Running<'a>),
+    AtWorker(QueuedCall),
 }
 
 impl Executed<'_> {

@@ -8,6 +8,7 @@ use std::thread::{self, ThreadId};
 use super::reservations::{Reservation, Reservations};
 use crate::executor::{Ended, ExecuteError};
 use crate::plan::CallId;
+use crate::storage::records::TicketEnd;
 
 /// The next thing that a worker does.
 pub(super) enum Work {
@@ -16,7 +17,16 @@ pub(super) enum Work {
     /// A call has what it has waited for, until it is over, given up, or executed and sealed.
     Reserved(CallId),
     /// An execution of a call, which has a slot, has ended.
-    Completed(CallId, Result<Ended, ExecuteError>),
+    Completed(CallId, ExecutionEnd),
+}
+
+/// How an execution ended.
+#[derive(Debug)]
+pub(super) enum ExecutionEnd {
+    /// By an executor of this process.
+    Here(Result<Ended, ExecuteError>),
+    /// By a worker elsewhere; `None` if none executes it since the user asked to stop.
+    AtWorker(Option<TicketEnd>),
 }
 
 /// A queue of work. What was begun comes first; calls begin in the order in which they became ready.
@@ -29,7 +39,7 @@ pub(super) struct WorkQueue {
 #[derive(Debug)]
 struct State {
     ready: VecDeque<CallId>,
-    completed: VecDeque<(CallId, Result<Ended, ExecuteError>)>,
+    completed: VecDeque<(CallId, ExecutionEnd)>,
     reservations: Reservations,
     /// The number of waiting workers.
     idle: usize,
@@ -82,10 +92,15 @@ impl WorkQueue {
         submitter: ThreadId,
     ) {
         let mut state = self.lock();
-        state.completed.push_back((call, end));
+        state.completed.push_back((call, ExecutionEnd::Here(end)));
         if thread::current().id() != submitter {
             self.wake(&state);
         }
+    }
+
+    /// Queues what became of a call at a worker.
+    pub(super) fn complete_at_worker(&self, call: CallId, end: Option<TicketEnd>) {
+        self.change(|state| state.completed.push_back((call, ExecutionEnd::AtWorker(end))));
     }
 
     /// Gives back what a call has.

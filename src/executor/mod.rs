@@ -1,8 +1,7 @@
 //! Starting processes, and nothing else: paths go in, an exit status comes out.
 //!
 //! Knows nothing of workflows, plans and the storage. `contract` is what executors promise,
-//! `invocation` and `ended` are what goes in and comes out, and `ticket` is how an invocation is
-//! written down for another process. `log` and `interpreter` read what tells why an execution failed.
+//! `invocation` and `ended` are what goes in and comes out. `log` and `interpreter` read what tells why an execution failed.
 //! `local` executes on this host, with or without a `sandbox`.
 
 mod contract;
@@ -14,7 +13,6 @@ mod local;
 mod log;
 pub(crate) mod sandbox;
 mod signals;
-mod ticket;
 mod verified;
 mod within;
 
@@ -27,6 +25,5 @@ pub use self::local::{GRACE, Local};
 pub use self::log::{HEAD, TAIL, head, tail};
 pub use self::sandbox::{Sandbox, SandboxError, hidden, is_shown};
 pub use self::signals::{put_in_order, was_ignored};
-pub use self::ticket::Ticket;
 pub use self::verified::VerifiedPath;
 pub use self::within::is_within;

@@ -43,11 +43,6 @@ impl VerifiedPath {
     pub(super) fn check(&self) -> io::Result<()> {
         compare(&lstat(&self.path)?, self.id)
     }
-
-    /// Compares the stat of a file with the one that was verified.
-    pub(super) fn compare(&self, found: &Stat) -> io::Result<()> {
-        compare(found, self.id)
-    }
 }
 
 /// Opens a file or directory that was verified, wherever this process finds it. No rights are needed:

@@ -50,7 +50,7 @@ pub use self::snapshot_error::SnapshotError;
 pub use self::source_repository::{SourceError, SourceRepositories, SourceRepository};
 pub use self::status::{Changes, Filtered};
 pub use self::tree_path::{Kind, TreeId, TreePath};
-pub use self::trees::{Changed, NotCloned, TreeFile, TreeFileKind, Trees};
+pub use self::trees::{Changed, NotCloned, TreeFile, TreeFileKind, Trees, files_in, tree_in};
 use crate::digest::ObjectId;
 
 type GitResult<T> = Result<T, Box<dyn Error + Send + Sync>>;

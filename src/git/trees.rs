@@ -185,6 +185,37 @@ const PART: usize = 64;
 /// From so many bytes on, a file is none of a tree that Git keeps: 4 GiB.
 const TOO_LARGE: u64 = 1 << 32;
 
+/// Returns the Git tree that a directory has as it stands, by the hash of `like`. `None` if something in it can be in no
+/// tree. Submodules are directories like others.
+///
+/// # Errors
+///
+/// Fails if the directory cannot be read.
+pub fn tree_in(dir: &Path, like: &digest::ObjectId) -> GitResult<Option<digest::ObjectId>> {
+    let hash = from(like)?.kind();
+    let Some(found) = entries_in(dir, hash)? else { return Ok(None) };
+    object_id(id_of(&found, hash)?).map(Some)
+}
+
+/// Returns the files below a directory, which has those of a tree.
+///
+/// # Errors
+///
+/// Fails if the directory cannot be read.
+pub fn files_in(dir: &Path) -> GitResult<Vec<TreeFile>> {
+    let found = entries_in(dir, gix::hash::Kind::Sha1)?.unwrap_or_default();
+    let file = |(path, (kind, _)): (PathBuf, FileEntry)| {
+        let place = dir.join(&path);
+        let kind = match kind {
+            EntryKind::Link => TreeFileKind::Link(fs::read_link(place)?),
+            EntryKind::BlobExecutable => TreeFileKind::Executable(fs::read(place)?),
+            _ => TreeFileKind::Plain(fs::read(place)?),
+        };
+        Ok(TreeFile { path, kind })
+    };
+    found.into_iter().map(file).collect()
+}
+
 /// The files below a directory; `None` if something in it can be in no tree, such as a FIFO.
 fn entries_in(
     dir: &Path,

@@ -29,6 +29,7 @@ mod resources;
 mod table;
 mod tally;
 mod tree;
+mod worker;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -53,6 +54,7 @@ pub use self::resources::{resource_usage, resource_usage_json};
 pub use self::table::{TableFormat, sweep_table, table_comparison, table_counts};
 pub use self::tally::{Tally, Totals, left_out};
 pub use self::tree::TreePrinter;
+pub use self::worker::WorkerReport;
 use crate::evaluate::{Evaluation, Event, Outcome, TreeValues};
 use crate::exit::Exit;
 use crate::expand::point_title;

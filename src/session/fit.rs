@@ -10,7 +10,10 @@ impl Session {
     /// Checks that no call that is to be executed asks for more than there is. A call whose inputs are not known yet counts as
     /// one without a result.
     pub(super) fn check_fit(&self, evaluation: &Evaluation) -> Result<(), Error> {
-        let Some((executor, _)) = &self.executor else { return Ok(()) };
+        // What workers have is not known here.
+        let Some((executor, _)) = self.executor.as_ref().filter(|_| self.queue.is_none()) else {
+            return Ok(());
+        };
         let slots = executor.capacity().get();
         let misfits = evaluation.misfits(slots, || executor.offer());
         if misfits.is_empty() {

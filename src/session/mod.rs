@@ -13,7 +13,9 @@ mod interrupt;
 mod job;
 mod look_up;
 mod notices;
+mod options;
 mod points;
+mod worker;
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -36,63 +38,22 @@ use self::interrupt::Interrupts;
 pub use self::interrupt::Stop;
 pub use self::job::{FinishedJob, Kept, find_job};
 pub use self::look_up::{look_up, look_up_versions};
+use self::options::local;
+pub use self::options::{Given, Place, RunOptions};
 pub use self::points::{FinishedJobs, check_selection, find_jobs, for_each, read_points};
+pub use self::worker::{WorkerOptions, WorkerSession};
 use crate::cache::Cache;
 use crate::evaluate::{
     EvaluateError, Evaluation, Evaluator, Event, ExecutionSettings, Exports, Files, Texts,
+    TicketRules, WorkerQueue,
 };
-use crate::executor::{ExecuteError, Executor, Local, Sandbox, Status};
+use crate::executor::{ExecuteError, Executor, Status};
 pub use crate::exit::Exit;
 use crate::git::{SourceError, SourceRepositories, Trees};
 use crate::plan::{Plan, PointSelection, Source};
 use crate::report::{EventPrinter, reading};
-use crate::storage::{Durability, InputSource, ResultName, Storage, StorageError, Unrecorded};
+use crate::storage::{Durability, InputSource, ResultName, Storage, StorageError};
 use crate::task::workflow::{RecordedTree, Task, TaskTree, TreeCommit};
-
-/// Options for the execution and publication of missing calls.
-#[derive(Clone, Copy, Debug)]
-pub struct RunOptions {
-    /// The greatest number of computations that run at the same time.
-    pub jobs: NonZeroUsize,
-    /// The number of retries of a failed call.
-    pub retries: u32,
-    /// Whether failures that make rows of a table are tried again.
-    pub retry_failed: bool,
-    /// The time limit of a computation.
-    pub timeout: Option<Duration>,
-    /// Whether results are flushed to the disk before they are published.
-    pub durability: Durability,
-    /// Whether computations are isolated, where the host allows it.
-    pub isolate: bool,
-    /// The treatment of outputs without a record.
-    pub unrecorded: Unrecorded,
-}
-
-impl Default for RunOptions {
-    /// All cores, isolated, synced; no retries, no time-out.
-    fn default() -> Self {
-        Self {
-            jobs: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
-            retries: 0,
-            retry_failed: false,
-            timeout: None,
-            durability: Durability::Synced,
-            isolate: true,
-            unrecorded: Unrecorded::Adopt,
-        }
-    }
-}
-
-/// Where the results are, and what the task is given.
-#[derive(Clone, Debug)]
-pub struct Given {
-    /// The directory of the storage.
-    pub storage: PathBuf,
-    /// The inputs, in the task's order; `None` for one that is its default.
-    pub inputs: Vec<Option<InputSource>>,
-    /// The repositories that the user names, and where they are.
-    pub repositories: Vec<(String, PathBuf)>,
-}
 
 /// A storage, and whatever is needed to evaluate tasks of one repository with it.
 pub struct Session {
@@ -108,6 +69,8 @@ pub struct Session {
     forced: HashSet<ResultName>,
     /// The points that are evaluated.
     selection: PointSelection,
+    /// The queue of the workers that execute calls, if they are not executed here.
+    queue: Option<WorkerQueue>,
     /// `None` if nothing is to be computed.
     executor: Option<(Arc<dyn Executor>, Interrupts)>,
     /// Whether the warning about missing isolation was printed.
@@ -123,18 +86,22 @@ impl Session {
     /// Fails if the storage cannot be written, or signals not be watched.
     pub fn open(dir: &Path, storage: &Path, options: &RunOptions) -> Result<Self, Error> {
         let storage = Storage::open(storage, options.unrecorded, options.durability)?;
-        let sandbox = options.isolate.then(Sandbox::default);
-        let cache = Cache::of_user();
-        let mut executor = Local::new(options.jobs, sandbox);
-        if let Some(cache) = &cache {
-            executor = executor.sharing_host(cache.locks_of_host());
-        }
-        let executor: Arc<dyn Executor> = Arc::new(executor);
+        let executor = local(options, None);
         let interrupts =
             Interrupts::watch(&executor).map_err(|error| Error::Begin(error.into()))?;
-        let storage = storage.with_cache(cache).until(interrupts.asked());
+        let storage = storage.with_cache(Cache::of_user()).until(interrupts.asked());
         job::record_use(&storage, dir)?;
-        Ok(Self::with(storage, dir, options, Some((executor, interrupts))))
+        let mut session =
+            Self::with(storage, dir, options, Some((Arc::clone(&executor), interrupts)));
+        if options.place == Place::Workers {
+            let rules = TicketRules {
+                isolated: options.isolate,
+                synced: options.durability == Durability::Synced,
+                limit: options.timeout,
+            };
+            session.queue = Some(WorkerQueue::open(Arc::clone(&session.storage), executor, rules)?);
+        }
+        Ok(session)
     }
 
     /// Opens a storage, which need not exist, for reading only: nothing is computed or written.
@@ -164,6 +131,7 @@ impl Session {
             forced: HashSet::new(),
             selection: PointSelection::default(),
             executor,
+            queue: None,
             warned: Cell::new(false),
         }
     }
@@ -317,7 +285,7 @@ impl Session {
         let executor = self.executor.as_ref().map(|(executor, _)| &**executor);
         let (trees, forced) = (&self.trees, &self.forced);
         let (jobs, retries, limit) = (self.jobs, self.retries, self.limit);
-        let retry_failed = self.retry_failed;
+        let (retry_failed, queue) = (self.retry_failed, self.queue.as_ref());
         let evaluated = thread::scope(|scope| {
             let evaluating = scope.spawn(move || {
                 // The events end when all senders are dropped.
@@ -330,6 +298,7 @@ impl Session {
                     retry_failed,
                     limit,
                     forced,
+                    queue,
                 });
                 Evaluator { evaluation, execution, observe }.evaluate(jobs)
             });

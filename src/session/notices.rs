@@ -8,6 +8,9 @@ impl Session {
     /// Returns what the user should know of executions by now, each thing once.
     pub(super) fn notice(&self) -> Option<String> {
         let (executor, _) = self.executor.as_ref()?;
+        if let Some(queue) = &self.queue {
+            return queue.notice();
+        }
         self.isolation_warning().or_else(|| executor.notice())
     }
 

@@ -27,11 +27,12 @@ pub use self::maintenance::{
 pub use self::records::{
     Defect, ExpectedFile, Finding, PinRecord, Read, Recipe, RecipeError, RecipeFile, RecipeHeader,
     RecipeReader, RecipeRow, RecipeWriter, Record, Records, RepositoryRecord, Stopped, Tombstone,
-    VersionRecord,
+    VersionRecord, WorkerAbilities, WorkerRecord,
 };
 pub use self::store::{
-    Attempts, Call, Damage, Equivalent, Failure, Found, FoundTable, FoundTree, GcRoots, Holder,
-    Input, InputSource, Inputs, Job, Jobs, LEASE_TIMEOUT, Lease, Leases, LogTail, MemberError,
-    NewTree, OpenTree, OpenedValue, Outputs, PriorAttempt, PublishError, Sealed, Site, Stage,
-    Storage, Stored, StoredTrees, TableDirectory, Tables, Unrecorded, WritableArea,
+    AnswersRead, Attempts, Call, Claim, ClaimedTicket, Damage, Equivalent, Failure, Found,
+    FoundTable, FoundTree, GcRoots, Holder, Input, InputSource, Inputs, Job, Jobs, LEASE_TIMEOUT,
+    Lease, Leases, LogTail, MemberError, NewTree, OpenTree, OpenedValue, Outputs, PriorAttempt,
+    PublishError, Queue, Sealed, ServedQueue, Site, Stage, Storage, Stored, StoredTrees,
+    TableDirectory, Tables, Unrecorded, WorkerName, WritableArea,
 };

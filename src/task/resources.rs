@@ -168,6 +168,23 @@ impl Resources {
         lines.into_iter().flatten().collect()
     }
 
+    /// A name for all calls that ask for the same, as `cpus=4,memory=8G`.
+    pub fn class(&self) -> String {
+        let one = self.cpus.is_none().then(|| "cpus=1".to_owned());
+        let lines = self.lines().into_iter().map(|line| line.replace(' ', "="));
+        one.into_iter().chain(lines).collect::<Vec<_>>().join(",")
+    }
+
+    /// What calls of a class ask for; `None` if it is none.
+    pub fn of_class(class: &str) -> Option<Self> {
+        let mut resources = Self::default();
+        for part in class.split(',') {
+            let (word, amount) = part.split_once('=').unwrap_or((part, ""));
+            resources.set(Resource::of_word(word)?, amount).ok()?;
+        }
+        Some(resources)
+    }
+
     /// The maximum of each.
     #[must_use]
     pub fn max(self, other: &Self) -> Self {
@@ -208,6 +225,15 @@ fn bytes(text: &str) -> Option<u64> {
     let power = "KMGT".find(text.chars().next_back()?)? as u32 + 1;
     let number: u64 = text[..text.len() - 1].trim_end().parse().ok()?;
     number.checked_mul(1024_u64.pow(power)).filter(|bytes| *bytes > 0)
+}
+
+/// Reads an amount of memory, in bytes.
+///
+/// # Errors
+///
+/// Returns what it should look like.
+pub(crate) fn parse_size(text: &str) -> Result<u64, AmountError> {
+    bytes(text).ok_or_else(|| AmountError { resource: Resource::Memory, text: text.to_owned() })
 }
 
 /// A line of a file `resources`.

@@ -83,10 +83,7 @@ pub(crate) const OWNERS: [(&str, &[&str]); 25] = [
     ),
     ("seccompiler", &["executor/sandbox/filter.rs"]),
     ("serde", &[""]),
-    (
-        "serde_json",
-        &["expand/", "executor/ticket.rs", "questions/", "report/", "storage/", "task/points.rs"],
-    ),
+    ("serde_json", &["expand/", "questions/", "report/", "storage/", "task/points.rs"]),
     ("sha1", &["digest.rs"]),
     ("signal_hook", &["edit/", "session/interrupt.rs", "executor/sandbox/", "executor/signals.rs"]),
     ("strsim", &["task/name.rs"]),

@@ -8,9 +8,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use compeval::executor::{
-    Completion, Ended, ExecuteError, Executor, Invocation, Local, Ticket, Usage,
-};
+use compeval::executor::{Completion, Ended, ExecuteError, Executor, Invocation, Local, Usage};
 use compeval::session::Exit;
 use compeval::storage::{Durability, Storage, Survey, Unrecorded};
 use jiff::Timestamp;
@@ -284,22 +282,6 @@ fn an_execution_that_the_executor_refuses_is_no_failure() {
     assert_eq!(*count.lock().unwrap(), 1, "it would be refused again");
     assert!(evaluated.text.contains("it was refused: /opt/tool is not there"));
     assert!(!remembers_failures(&world));
-}
-
-#[test]
-fn an_invocation_that_is_written_down_leads_to_the_same_result() {
-    let (_lab, world) = pair();
-    let expected = world.run(2).outputs;
-    fs::remove_dir_all(&world.storage).unwrap();
-    let other = Ends(|invocation: &Invocation| {
-        let written = serde_json::to_string(&Ticket::of(invocation).unwrap()).unwrap();
-        assert!(!written.contains(world.storage.to_str().unwrap()), "{written}");
-        let read: Ticket = serde_json::from_str(&written).unwrap();
-        execute(&read.verify(&world.storage, |_, _| true)?);
-        done()
-    });
-    let evaluated = world.evaluate(Some(&other), 2, 0);
-    assert_eq!((evaluated.exit, evaluated.outputs), (Exit::Done, expected));
 }
 
 #[test]

@@ -20,6 +20,13 @@ impl Never {
     }
 }
 
+impl Never {
+    /// Lets go one that waits, or is about to.
+    pub(crate) fn let_go(self) {
+        drop(File::options().write(true).open(&self.0).unwrap());
+    }
+}
+
 impl Drop for Never {
     /// Lets go what still waits, so that no test that fails leaves a process behind.
     fn drop(&mut self) {

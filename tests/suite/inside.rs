@@ -126,6 +126,7 @@ impl World {
             retries,
             limit,
             forced,
+            queue: None,
         };
         let evaluator = Evaluator { evaluation, execution: executor.map(settings), observe };
         evaluator.evaluate(NonZeroUsize::new(jobs).unwrap()).unwrap();

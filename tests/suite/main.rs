@@ -59,3 +59,4 @@ mod task_cache;
 mod text;
 mod verify;
 mod verify_on;
+mod workers;

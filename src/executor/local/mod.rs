@@ -71,6 +71,13 @@ impl Local {
         Self { host, gpus, ..self }
     }
 
+    /// Offers no more than this memory, in bytes.
+    #[must_use]
+    pub fn with_memory(self, memory: u64) -> Self {
+        let there = memory::for_executions().map_or(memory, |there| memory.min(there));
+        Self { memory: OnceLock::from(Some(there)), ..self }
+    }
+
     /// The sandbox, if one is wanted and this host allows it.
     fn isolating_sandbox(&self) -> Option<&Sandbox> {
         self.sandbox.as_ref().filter(|sandbox| sandbox.is_possible())

@@ -308,6 +308,25 @@ impl Disk {
         attempt("read", path, || tail(self.open_file(path)?.0, bytes))
     }
 
+    /// Returns what a file has from a byte on, at most so many bytes; nothing if it does not exist.
+    ///
+    /// The file is opened anew: over NFS, only then is its size known for certain.
+    pub(in crate::storage) fn read_from(
+        &self,
+        path: &Path,
+        from: u64,
+        most: u64,
+    ) -> Result<Vec<u8>> {
+        let read = || {
+            let mut file = self.open_file(path)?.0;
+            let mut contents = Vec::new();
+            file.seek(SeekFrom::Start(from))?;
+            file.take(most).read_to_end(&mut contents)?;
+            Ok(contents)
+        };
+        Ok(attempt("read", path, || found(read()))?.unwrap_or_default())
+    }
+
     /// Waits until a file, or the list of entries of a directory, is on the disk. Does nothing if
     /// it does not exist.
     pub(crate) fn sync(&self, path: &Path) -> Result<()> {

@@ -16,11 +16,17 @@ pub(crate) struct Metadata {
     stat: FileStat,
     mode: u32,
     links: u64,
+    owner: u32,
 }
 
 impl From<&Stat> for Metadata {
     fn from(stat: &Stat) -> Self {
-        Self { stat: FileStat::from(stat), mode: stat.st_mode, links: stat.st_nlink }
+        Self {
+            stat: FileStat::from(stat),
+            mode: stat.st_mode,
+            links: stat.st_nlink,
+            owner: stat.st_uid,
+        }
     }
 }
 
@@ -58,6 +64,11 @@ impl Metadata {
     /// The number of hard links.
     pub(in crate::storage) const fn links(&self) -> u64 {
         self.links
+    }
+
+    /// The user id of its owner.
+    pub(in crate::storage) const fn owner(&self) -> u32 {
+        self.owner
     }
 
     /// The type of the file.

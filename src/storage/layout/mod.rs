@@ -3,6 +3,7 @@
 //! Pure functions from values to names, and back, without I/O.
 
 mod entry;
+pub(super) mod queue;
 mod result;
 mod run;
 mod stage;

@@ -87,7 +87,7 @@ impl ResultName {
     }
 
     /// Parses a short name, which has no room.
-    pub(in crate::storage) fn of_short(short: &str) -> Option<Self> {
+    pub fn of_short(short: &str) -> Option<Self> {
         let [owner, commit, file] = short.splitn(3, '/').collect::<Vec<_>>()[..] else {
             return None;
         };

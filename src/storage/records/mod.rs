@@ -8,6 +8,7 @@ mod housekeeping;
 mod place;
 mod provenance;
 mod recipe;
+mod ticket;
 
 use jiff::Timestamp;
 use serde::de::Error as _;
@@ -20,6 +21,10 @@ pub use self::provenance::Provenance;
 pub(super) use self::provenance::host;
 pub use self::recipe::{
     Recipe, RecipeError, RecipeFile, RecipeHeader, RecipeReader, RecipeRow, RecipeWriter,
+};
+pub use self::ticket::{
+    FailedCall, OutputSource, PublishedCall, TICKET_FORMAT, Ticket, TicketAnswer, TicketEnd,
+    TicketValue, WorkerAbilities, WorkerRecord,
 };
 use super::layout::{ComputationVersion, Entry, TaskVersion};
 use crate::digest::{Blake3, Digest, ObjectId};

@@ -54,6 +54,11 @@ impl Storage {
         ResultName::guess(&directory, inputs)
     }
 
+    /// Notes that a call has a record now, or will have none, by whoever executed it: its name is reserved no more.
+    pub fn note_published(&self, name: &ResultName) {
+        self.claims.release(name);
+    }
+
     /// Looks again for a call that was absent under a name. The caller has acquired its lease, and
     /// the previous holder may have just published.
     ///

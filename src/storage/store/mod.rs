@@ -13,6 +13,7 @@ mod job;
 mod lease;
 mod member;
 mod publish;
+mod queue;
 mod record_cache;
 mod recovery;
 mod roots;
@@ -42,6 +43,7 @@ pub use self::input::{Input, InputSource, Inputs};
 pub use self::job::{Job, Jobs};
 pub use self::lease::{Lease, Leases};
 pub use self::member::{MemberError, OpenedValue};
+pub use self::queue::{AnswersRead, Claim, ClaimedTicket, Queue, ServedQueue, WorkerName};
 use self::record_cache::RecordCache;
 pub use self::roots::GcRoots;
 use self::run::OwnRun;
@@ -172,6 +174,15 @@ impl Storage {
     /// The path of a name as the user named the storage, for display.
     pub fn shown(&self, name: &str) -> PathBuf {
         self.root.shown(name)
+    }
+
+    /// Whether a name exists.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn has(&self, name: &str) -> Result<bool> {
+        self.root.disk.exists(&self.root.path(name))
     }
 
     /// The name of a file in the storage at a path, which may be relative or go through links.

@@ -33,7 +33,7 @@ impl Lab {
 }
 
 /// A task whose root is a sweep with these files. Its body is yet to be written.
-fn sweep(inputs: &str, files: &[(&str, &str)]) -> Lab {
+pub(crate) fn sweep(inputs: &str, files: &[(&str, &str)]) -> Lab {
     let mut lab = Lab::task("(add INPUT('x') INPUT('x'))")
         .file("inputs", inputs.replace(' ', "\n"))
         .without("workflow");

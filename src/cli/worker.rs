@@ -1,0 +1,123 @@
+//! `ce worker`: executes the calls of other runs.
+
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+
+use super::{Tool, say};
+use crate::exit::Exit;
+use crate::report::WorkerReport;
+use crate::session::{Error, RunOptions, WorkerOptions, WorkerSession};
+use crate::storage::{Durability, Unrecorded};
+use crate::task::resources::parse_size;
+use crate::words::{duration, parse_duration};
+
+/// Execute calls that runs with --on workers have queued in a storage
+///
+/// Any number of workers may serve a storage, on any hosts that share its file system, and may be started and
+/// ended at any time. Each takes calls that fit what it has, from all runs of the same user. What it has executed is published
+/// like the results of any run. Ctrl-C ends its calls, which other workers then execute.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_CODES)]
+pub struct Serve {
+    /// How many cpus its calls use at the same time [default: the number of cores]
+    #[arg(short, long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+
+    /// How much memory its calls use at the same time, such as 8G [default: that of the host, or of the control
+    /// group that it is in]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    memory: Option<u64>,
+
+    /// End when no run has had a call for it for so long
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "2s")]
+    idle: Duration,
+
+    /// End after this time: a call begins only if the time that it asks for is left, or in the first half if it
+    /// asks for none
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    deadline: Option<Duration>,
+
+    /// Execute calls of these users, too, by their user ids: what they execute is what they want
+    #[arg(long = "for", value_name = "UID")]
+    users: Vec<u32>,
+
+    /// Do not isolate calls. Calls that are to be isolated are refused
+    #[arg(long)]
+    no_isolate: bool,
+
+    /// Do not wait until results are on the disk. Calls of runs without --no-sync are refused
+    #[arg(long)]
+    no_sync: bool,
+
+    /// Print only errors
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// The directory of the storage
+    #[arg(value_name = "STORAGE", value_hint = clap::ValueHint::DirPath)]
+    storage: PathBuf,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 nothing to do any more, or its time is over, even if calls failed; 2 the arguments are wrong, 5 the \
+storage could not be read or written, 130 interrupted (143: by SIGTERM).";
+
+/// The variables in which schedulers say which job a process is in.
+const JOBS: [(&str, &str); 4] = [
+    ("SLURM_JOB_ID", "slurm"),
+    ("PBS_JOBID", "pbs"),
+    ("LSB_JOBID", "lsf"),
+    ("JOB_ID", "gridengine"),
+];
+
+impl Tool for Serve {
+    fn run(&self, _: &mut dyn Write) -> Result<Exit, Error> {
+        let default = RunOptions::default();
+        let run = RunOptions {
+            jobs: self.jobs.unwrap_or(default.jobs),
+            durability: if self.no_sync { Durability::Unsynced } else { Durability::Synced },
+            isolate: !self.no_isolate,
+            unrecorded: Unrecorded::Adopt,
+            ..default
+        };
+        let options = WorkerOptions {
+            run,
+            memory: self.memory,
+            users: self.users.clone(),
+            idle: self.idle,
+            life: self.deadline,
+            job: job(),
+        };
+        let session = WorkerSession::open(&self.storage, options)?;
+        let report = WorkerReport::default();
+        session.work(&|event| {
+            if !self.quiet {
+                report.tell(&event);
+            }
+        })?;
+        let signal = session.interrupted_by();
+        if !self.quiet {
+            let why = match signal {
+                Some(_) => "interrupted".to_owned(),
+                None if self.deadline.is_some_and(|it| session.lived() >= it) => {
+                    "its time is over".to_owned()
+                }
+                None => format!("no call for {}", duration(self.idle.as_secs_f64())),
+            };
+            say("ce", &format_args!("the worker ends ({why}): {}", report.summary()));
+        }
+        Ok(signal.map_or(Exit::Done, Exit::Interrupted))
+    }
+}
+
+/// The job of a scheduler that this process is in, if it is in one.
+fn job() -> Option<String> {
+    JOBS.iter().find_map(|(variable, scheduler)| {
+        let id = std::env::var(variable).ok().filter(|id| !id.is_empty())?;
+        Some(format!("{scheduler} {id}"))
+    })
+}

@@ -1,0 +1,333 @@
+//! The queue of a run: calls that workers execute, and a thread that waits for their answers.
+//!
+//! A worker may die, refuse a ticket, or answer one that another worker has answered: each call is delivered once, whatever
+//! they do. A ticket reserves nothing, so it may be given to another worker at any time.
+
+use std::collections::{HashMap, HashSet};
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::EvaluateError;
+use super::ticket::TicketRules;
+use crate::executor::{Executor, GRACE};
+use crate::storage::records::{Ticket, TicketAnswer, TicketEnd};
+use crate::storage::{AnswersRead, Claim, Storage, StorageError, WorkerName};
+
+/// The greatest number of tickets at a time.
+pub(super) const MAX_TICKETS: usize = 4096;
+
+/// The shortest and the longest pause between two looks for answers.
+const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(200)];
+
+/// The interval at which it is checked whether the workers live that have tickets.
+const CHECK: Duration = Duration::from_secs(1);
+
+/// The number of workers that may die while they execute a call alone.
+const MAX_DEATHS: u32 = 3;
+
+/// The time without any worker after which the user is told.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Receives what became of a call, once; `None` if nobody executes it since the user asked to stop.
+type DeliverAnswer = Box<dyn FnOnce(Option<TicketEnd>) + Send>;
+
+/// The queue of a run.
+pub struct WorkerQueue {
+    shared: Arc<QueueWatch>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct QueueWatch {
+    storage: Arc<Storage>,
+    /// Tells whether the user has asked to stop.
+    executor: Arc<dyn Executor>,
+    rules: TicketRules,
+    state: Mutex<QueueState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct QueueState {
+    /// The number of tickets so far.
+    made: u64,
+    tickets: HashMap<u64, OpenTicket>,
+    /// What the user should know.
+    notice: Option<String>,
+    closed: bool,
+}
+
+/// A ticket that is not answered yet.
+struct OpenTicket {
+    ticket: Ticket,
+    deliver: DeliverAnswer,
+    /// The number of workers that died while they executed it alone.
+    deaths: u32,
+    /// The workers that have refused it, and why the last one did.
+    refused: HashSet<WorkerName>,
+    why: String,
+    /// It was neither waiting nor claimed at the last look.
+    is_missing: bool,
+}
+
+impl WorkerQueue {
+    /// Opens the queue of this run to workers. When `executor` is cancelled, tickets are withdrawn.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written, or no thread be started.
+    pub fn open(
+        storage: Arc<Storage>,
+        executor: Arc<dyn Executor>,
+        rules: TicketRules,
+    ) -> Result<Self, EvaluateError> {
+        storage.queue().open()?;
+        let (state, changed) = Default::default();
+        let shared = Arc::new(QueueWatch { storage, executor, rules, state, changed });
+        let watching = Arc::clone(&shared);
+        let thread =
+            thread::Builder::new().name("queue".to_owned()).spawn(move || watching.watch());
+        Ok(Self { shared, thread: Some(thread.map_err(EvaluateError::Threads)?) })
+    }
+
+    /// What this run wants of workers.
+    pub(super) fn rules(&self) -> TicketRules {
+        self.shared.rules
+    }
+
+    /// Queues a call.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written; then nothing is delivered.
+    pub(super) fn put(
+        &self,
+        ticket: &Ticket,
+        deliver: impl FnOnce(Option<TicketEnd>) + Send + 'static,
+    ) -> Result<(), StorageError> {
+        let mut state = self.shared.lock();
+        state.made += 1;
+        let number = state.made;
+        let (refused, why) = Default::default();
+        let deliver = Box::new(deliver);
+        let open = OpenTicket {
+            ticket: ticket.clone(),
+            deliver,
+            deaths: 0,
+            refused,
+            why,
+            is_missing: false,
+        };
+        state.tickets.insert(number, open);
+        drop(state);
+        let put = self.shared.storage.queue().put(number, ticket);
+        if put.is_err() {
+            self.shared.lock().tickets.remove(&number);
+        }
+        self.shared.changed.notify_all();
+        put
+    }
+
+    /// Returns what the user should know by now, each thing once.
+    pub fn notice(&self) -> Option<String> {
+        self.shared.lock().notice.take()
+    }
+}
+
+impl Drop for WorkerQueue {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+impl QueueWatch {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Delivers answers until the queue is closed.
+    fn watch(&self) {
+        let mut read = AnswersRead::default();
+        let [shortest, longest] = PAUSES;
+        let mut pause = shortest;
+        let mut checked = Instant::now();
+        let (mut cancelled, mut alone) = (None, Some(Instant::now()));
+        while self.await_tickets() {
+            pause = if self.read_answers(&mut read) { shortest } else { (pause * 2).min(longest) };
+            if checked.elapsed() > CHECK {
+                let is_served = self.check_workers(&mut read);
+                checked = Instant::now();
+                alone = alone.filter(|_| !is_served);
+                if alone.is_some_and(|since| since.elapsed() > PATIENCE) {
+                    alone = None;
+                    self.lock().notice = Some(self.no_worker());
+                }
+            }
+            if self.executor.is_cancelled() {
+                let since = cancelled.get_or_insert_with(Instant::now);
+                self.withdraw(since.elapsed() > GRACE);
+            }
+            let state = self.lock();
+            if !state.closed {
+                drop(self.changed.wait_timeout(state, pause));
+            }
+        }
+    }
+
+    /// Waits until a ticket is open. Returns false if there will be none.
+    fn await_tickets(&self) -> bool {
+        let mut state = self.lock();
+        while state.tickets.is_empty() && !state.closed {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        !state.closed
+    }
+
+    /// Delivers the answers that have come. Returns whether there were any.
+    fn read_answers(&self, read: &mut AnswersRead) -> bool {
+        let Ok(answers) = self.storage.queue().answers(read) else {
+            if let Some(error) = self.storage.vanished() {
+                self.deliver_all(&TicketEnd::Lost(error.to_string()));
+            }
+            return false;
+        };
+        let any = !answers.is_empty();
+        for (worker, TicketAnswer { ticket, end }) in answers {
+            self.answered(&worker, ticket, end);
+        }
+        any
+    }
+
+    fn answered(&self, worker: &WorkerName, number: u64, end: TicketEnd) {
+        let mut state = self.lock();
+        match end {
+            TicketEnd::Refused(why) => {
+                if let Some(open) = state.tickets.get_mut(&number) {
+                    open.refused.insert(worker.clone());
+                    open.why = why;
+                }
+            }
+            end => {
+                let open = state.tickets.remove(&number);
+                drop(state);
+                if let Some(open) = open {
+                    (open.deliver)(Some(end));
+                }
+            }
+        }
+    }
+
+    /// What the user is told if nobody executes anything.
+    fn no_worker(&self) -> String {
+        let storage = self.storage.shown("");
+        format!(
+            "no worker serves {0} yet; the calls wait\n  try: start one, here or on another host: ce worker {0}",
+            storage.display()
+        )
+    }
+
+    /// Gives tickets of dead workers to others, and delivers those that all workers have refused. Returns whether a
+    /// worker lives.
+    fn check_workers(&self, read: &mut AnswersRead) -> bool {
+        let queue = self.storage.queue();
+        let Ok(claims) = queue.claims() else { return true };
+        let mut alive: HashMap<WorkerName, bool> = HashMap::new();
+        for Claim { worker, .. } in &claims {
+            alive.entry(worker.clone()).or_insert_with(|| self.storage.is_alive(worker));
+        }
+        // A worker may have answered before it died.
+        self.read_answers(read);
+        let claimed: HashSet<u64> = claims.iter().map(|claim| claim.ticket).collect();
+        for claim in claims.into_iter().filter(|claim| !alive[&claim.worker]) {
+            self.bury(&claim);
+        }
+        self.find_missing(&claimed);
+        let workers = self.storage.workers().unwrap_or_default();
+        let living: HashSet<WorkerName> = workers.into_iter().map(|(name, _)| name).collect();
+        self.check_refused(&living);
+        !living.is_empty()
+    }
+
+    /// Gives the ticket of a dead worker to another one, unless too many have died of it.
+    fn bury(&self, claim: &Claim) {
+        drop(self.storage.queue().drop_claim(claim));
+        let mut state = self.lock();
+        let Some(open) = state.tickets.get_mut(&claim.ticket) else { return };
+        // Whichever of its calls the worker died of: each is executed alone from now on.
+        open.deaths += u32::from(open.ticket.resources.exclusive);
+        open.ticket.resources.exclusive = true;
+        if open.deaths >= MAX_DEATHS {
+            let how = format!(
+                "{MAX_DEATHS} workers ended while they executed it, the last one was {}",
+                claim.worker.holder()
+            );
+            if let Some(open) = state.tickets.remove(&claim.ticket) {
+                drop(state);
+                (open.deliver)(Some(TicketEnd::Lost(how)));
+            }
+            return;
+        }
+        let ticket = open.ticket.clone();
+        drop(state);
+        // If it cannot be queued now, it is missing at the next look.
+        drop(self.storage.queue().put(claim.ticket, &ticket));
+    }
+
+    /// Queues tickets again that are nowhere, twice in a row: something else has removed them.
+    fn find_missing(&self, claimed: &HashSet<u64>) {
+        let mut missing = Vec::new();
+        for (number, open) in &mut self.lock().tickets {
+            let is_there = claimed.contains(number)
+                || self.storage.queue().is_waiting(*number, &open.ticket).unwrap_or(true);
+            if !is_there && open.is_missing {
+                missing.push((*number, open.ticket.clone()));
+            }
+            open.is_missing = !is_there;
+        }
+        for (number, ticket) in missing {
+            drop(self.storage.queue().put(number, &ticket));
+        }
+    }
+
+    /// Delivers the tickets that all living workers have refused.
+    fn check_refused(&self, living: &HashSet<WorkerName>) {
+        let mut state = self.lock();
+        if living.is_empty() {
+            return;
+        }
+        let refused = state.tickets.iter().filter(|(_, open)| living.is_subset(&open.refused));
+        let refused: Vec<u64> = refused.map(|(number, _)| *number).collect();
+        let refused: Vec<_> =
+            refused.into_iter().filter_map(|it| Some((it, state.tickets.remove(&it)?))).collect();
+        drop(state);
+        for (number, open) in refused {
+            drop(self.storage.queue().withdraw(number, &open.ticket));
+            (open.deliver)(Some(TicketEnd::Refused(open.why)));
+        }
+    }
+
+    /// Takes back the tickets that wait; with `all`, waits no longer for those that workers have.
+    fn withdraw(&self, all: bool) {
+        let tickets: Vec<(u64, Ticket)> =
+            self.lock().tickets.iter().map(|(number, it)| (*number, it.ticket.clone())).collect();
+        for (number, ticket) in tickets {
+            let is_back = self.storage.queue().withdraw(number, &ticket).unwrap_or(true);
+            if (is_back || all)
+                && let Some(open) = { self.lock().tickets.remove(&number) }
+            {
+                (open.deliver)(None);
+            }
+        }
+    }
+
+    fn deliver_all(&self, end: &TicketEnd) {
+        for (_, open) in mem::take(&mut self.lock().tickets) {
+            (open.deliver)(Some(end.clone()));
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Tickets: a call that a run writes down for a worker, and the evaluation that the worker makes of it.
+//!
+//! A worker evaluates a ticket as a task of one call. So a call is found, taken over, executed and published there by the same
+//! rules as anywhere.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{CallError, Evaluation, Files, Outcome, Unfinished};
+use crate::digest::ObjectId;
+use crate::plan::Plan;
+use crate::storage::records::{
+    FailedCall, OutputSource, Published, PublishedCall, TICKET_FORMAT, Ticket, TicketEnd,
+    TicketValue,
+};
+use crate::storage::{Input, Outputs, ResultName, Storage, Stored};
+use crate::task::name::{InputName, NameError};
+use crate::task::resources::{Resource, ResourceLine, ResourceLines, Resources};
+use crate::task::slice::Slice;
+use crate::task::template::Template;
+use crate::task::workflow::{
+    Argument, Builder, Computation, ComputationId, InputId, LoadedFrom, Node, Task, TaskResources,
+};
+
+/// What a run wants of the workers that execute its calls.
+#[derive(Clone, Copy, Debug)]
+pub struct TicketRules {
+    /// Whether calls are isolated.
+    pub isolated: bool,
+    /// Whether outputs are on the disk before they are published.
+    pub synced: bool,
+    /// The time limit of a call that asks for none.
+    pub limit: Option<Duration>,
+}
+
+/// A call that is to be written down.
+pub(super) struct TicketCall<'a> {
+    pub(super) task: &'a Task,
+    pub(super) computation: &'a Computation,
+    /// The Git tree that the exported directory of the computation has as it stands.
+    pub(super) standing: ObjectId,
+    pub(super) values: &'a [Stored],
+    pub(super) resources: Resources,
+    pub(super) forced: bool,
+}
+
+impl TicketCall<'_> {
+    /// Writes the call down.
+    pub(super) fn write(self, rules: TicketRules) -> Ticket {
+        let Self { task, computation, standing, values, resources, forced } = self;
+        let value = |stored: &Stored| TicketValue {
+            name: stored.name.clone(),
+            value: Published { digest: stored.digest, stamp: stored.stamp },
+        };
+        Ticket {
+            format: TICKET_FORMAT,
+            task: task.name.clone(),
+            computation: computation.name.clone(),
+            commit: computation.commit.clone(),
+            tree: computation.tree.clone(),
+            dirty: computation.dirty,
+            export: standing,
+            inputs: computation.inputs.clone(),
+            outputs: computation.outputs.clone(),
+            access: computation.access.clone(),
+            values: values.iter().map(value).collect(),
+            resources,
+            limit: rules.limit,
+            isolated: rules.isolated,
+            synced: rules.synced,
+            forced,
+        }
+    }
+}
+
+/// The evaluation of a ticket: a task that applies one computation to its inputs.
+///
+/// # Errors
+///
+/// Fails if the ticket has more inputs than a task can.
+pub(super) fn evaluation(ticket: &Ticket, storage: &Arc<Storage>) -> Result<Evaluation, NameError> {
+    let task = task(ticket)?;
+    let stored = |it: &TicketValue| Stored {
+        name: it.name.clone(),
+        digest: it.value.digest,
+        stamp: it.value.stamp,
+    };
+    let inputs = ticket.values.iter().map(|it| Input { file: stored(it), there: true });
+    let files = Files {
+        inputs: inputs.collect(),
+        literals: Vec::new(),
+        own: Vec::new(),
+        own_sources: Vec::new(),
+        given: ticket.values.iter().map(|_| None).collect(),
+    };
+    let plan = Plan::new(&task);
+    Ok(Evaluation::new(task, plan, files, Arc::clone(storage)))
+}
+
+fn task(ticket: &Ticket) -> Result<Task, NameError> {
+    let mut builder = Builder::default();
+    let argument = |at: usize| {
+        let (node, number) = (builder.intern(Node::Input(InputId::at(at))), at as u8);
+        let label = ticket.inputs.get(at).map_or("", String::as_str);
+        Argument { label: label.into(), first: number, last: number, node }
+    };
+    let inputs = (0..ticket.values.len()).map(argument).collect();
+    let root = builder.intern(Node::Computation {
+        computation: ComputationId::at(0),
+        inputs,
+        outputs: Slice::all(ticket.outputs.len()),
+    });
+    let mut resources = TaskResources::default();
+    resources.add(root, lines(&ticket.resources));
+    let name = |at: usize| format!("i{at}").parse::<InputName>();
+    Ok(Task {
+        name: ticket.task.clone(),
+        commit: ticket.commit.clone(),
+        place: String::new(),
+        loaded_from: LoadedFrom::Commit(None),
+        changed: Vec::new(),
+        inputs: (0..ticket.values.len()).map(name).collect::<Result<_, _>>()?,
+        defaults: ticket.values.iter().map(|_| None).collect(),
+        files: Vec::new(),
+        trees: Vec::new(),
+        bound: Vec::new(),
+        sweeps: Vec::new(),
+        computations: vec![Computation {
+            name: ticket.computation.clone(),
+            commit: ticket.commit.clone(),
+            tree: ticket.tree.clone(),
+            dirty: ticket.dirty,
+            inputs: ticket.inputs.clone(),
+            outputs: ticket.outputs.clone(),
+            access: ticket.access.clone(),
+            checked_out: None,
+        }],
+        resources,
+        workflow: builder.finish(root),
+    })
+}
+
+/// Lines that ask for the same.
+fn lines(resources: &Resources) -> ResourceLines {
+    let line = |line: String| {
+        let (word, amount) = line.split_once(' ').unwrap_or((&line, ""));
+        let amount = Template::new(amount.to_owned(), |_| None, Path::new(""));
+        let resource = Resource::of_word(word)?;
+        Some(ResourceLine { resource, amount, path: PathBuf::new(), line: 0 })
+    };
+    ResourceLines::new(resources.lines().into_iter().filter_map(line))
+}
+
+/// What a worker answers of a call that ended like this; `None` if it was interrupted, and another worker may have it.
+pub(super) fn answer(outcome: &Outcome) -> Option<TicketEnd> {
+    let published = |outputs: &Outputs, source| {
+        let Outputs { name, files } = outputs;
+        let (name, outputs) = (name.short(), files.to_vec());
+        Some(TicketEnd::Published(PublishedCall { name, source, outputs }))
+    };
+    match outcome {
+        Outcome::Reused(outputs) => published(outputs, OutputSource::Reused),
+        Outcome::TakenOver(outputs) => published(outputs, OutputSource::TakenOver),
+        Outcome::Executed(outputs) => published(outputs, OutputSource::Executed),
+        Outcome::Failed { name, error, hint, .. } => Some(TicketEnd::Failed(FailedCall {
+            name: name.short(),
+            reason: reason(error),
+            hint: hint.clone(),
+            recurs: error.would_recur(),
+            storage: error.is_storage(),
+        })),
+        Outcome::Unfinished(_, Unfinished::Refused(why)) => Some(TicketEnd::Refused(why.clone())),
+        Outcome::Unfinished(_, Unfinished::Lost(how)) => Some(TicketEnd::Lost(how.clone())),
+        Outcome::Interrupted(_) => None,
+        Outcome::Unfinished(_, Unfinished::Suspended)
+        | Outcome::Foreseen(_)
+        | Outcome::Missing(..)
+        | Outcome::Blocked(_)
+        | Outcome::LeftOut(_) => Some(TicketEnd::Lost("the worker could not do it".to_owned())),
+    }
+}
+
+/// An error with all its causes.
+fn reason(error: &CallError) -> String {
+    let mut reason = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        reason = format!("{reason}: {error}");
+        cause = error.source();
+    }
+    reason
+}
+
+/// The outcome of a call that a worker has answered like this, but for losses and refusals.
+pub(super) fn outcome(storage: &Storage, name: &ResultName, end: TicketEnd) -> Outcome {
+    match end {
+        TicketEnd::Published(PublishedCall { name: short, source, outputs }) => {
+            let name = ResultName::of_short(&short).unwrap_or_else(|| name.clone());
+            let outputs = Outputs { name, files: outputs.into() };
+            match source {
+                OutputSource::Executed => Outcome::Executed(outputs),
+                OutputSource::Reused => Outcome::Reused(outputs),
+                OutputSource::TakenOver => Outcome::TakenOver(outputs),
+            }
+        }
+        TicketEnd::Failed(failed) => {
+            let name = ResultName::of_short(&failed.name).unwrap_or_else(|| name.clone());
+            let log = storage.attempts().failed_log(&name).ok().flatten();
+            let hint = failed.hint.clone();
+            Outcome::Failed { name, error: Box::new(CallError::AtWorker(failed)), log, hint }
+        }
+        TicketEnd::Refused(why) => Outcome::Unfinished(name.clone(), Unfinished::Refused(why)),
+        TicketEnd::Lost(how) => Outcome::Unfinished(name.clone(), Unfinished::Lost(how)),
+    }
+}

@@ -1,0 +1,70 @@
+//! What a worker prints: failures and refusals as they happen, and a summary at its end.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::say;
+use crate::evaluate::WorkerEvent;
+use crate::storage::records::{OutputSource, Ticket, TicketEnd};
+use crate::words::counted;
+
+/// What a worker has done so far. Threads may count at the same time.
+#[derive(Debug, Default)]
+pub struct WorkerReport {
+    executed: AtomicUsize,
+    found: AtomicUsize,
+    failed: AtomicUsize,
+    refused: AtomicUsize,
+}
+
+impl WorkerReport {
+    /// Counts an event, and prints it if somebody should know of it.
+    pub fn tell(&self, event: &WorkerEvent<'_>) {
+        let count = |counter: &AtomicUsize| counter.fetch_add(1, Ordering::Relaxed);
+        match event {
+            WorkerEvent::Began(_) | WorkerEvent::Ended(_, None) => {}
+            WorkerEvent::Ended(ticket, Some(end)) => match end {
+                TicketEnd::Published(call) if call.source == OutputSource::Executed => {
+                    count(&self.executed);
+                }
+                TicketEnd::Published(_) => {
+                    count(&self.found);
+                }
+                TicketEnd::Failed(failed) => {
+                    count(&self.failed);
+                    say("ce", &format_args!("{}: failed: {}", failed.name, failed.reason));
+                }
+                TicketEnd::Refused(why) => {
+                    count(&self.refused);
+                    say("ce", &format_args!("{}: refused: {why}", title(ticket)));
+                }
+                TicketEnd::Lost(how) => {
+                    say("ce", &format_args!("{}: not executed: {how}", title(ticket)));
+                }
+            },
+            WorkerEvent::Trouble(error) => {
+                say(
+                    "ce",
+                    &format_args!(
+                        "warning: an answer is lost, and the call may be executed again: {error}"
+                    ),
+                );
+            }
+        }
+    }
+
+    /// What was done, in words.
+    pub fn summary(&self) -> String {
+        let [executed, found, failed, refused] =
+            [&self.executed, &self.found, &self.failed, &self.refused]
+                .map(|counter| counter.load(Ordering::Relaxed));
+        let others = [(found, "found"), (failed, "failed"), (refused, "refused")];
+        let others = others.into_iter().filter(|(count, _)| *count > 0);
+        let others = others.map(|(count, what)| format!(", {count} {what}"));
+        format!("{} executed{}", counted(executed, "call"), others.collect::<String>())
+    }
+}
+
+/// What a ticket asks for, for people.
+fn title(ticket: &Ticket) -> String {
+    format!("{} of {}", ticket.computation, ticket.task)
+}

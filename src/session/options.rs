@@ -1,0 +1,81 @@
+//! What a session is asked for.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use crate::cache::Cache;
+use crate::executor::{Executor, Local, Sandbox};
+use crate::storage::{Durability, InputSource, Unrecorded};
+
+/// Options for the execution and publication of missing calls.
+#[derive(Clone, Copy, Debug)]
+pub struct RunOptions {
+    /// The greatest number of computations that run at the same time.
+    pub jobs: NonZeroUsize,
+    /// The number of retries of a failed call.
+    pub retries: u32,
+    /// Whether failures that make rows of a table are tried again.
+    pub retry_failed: bool,
+    /// The time limit of a computation.
+    pub timeout: Option<Duration>,
+    /// Whether results are flushed to the disk before they are published.
+    pub durability: Durability,
+    /// Whether computations are isolated, where the host allows it.
+    pub isolate: bool,
+    /// The treatment of outputs without a record.
+    pub unrecorded: Unrecorded,
+    /// Where calls are executed.
+    pub place: Place,
+}
+
+/// Where calls are executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On this host, by this process.
+    Here,
+    /// By workers, which others start.
+    Workers,
+}
+
+impl Default for RunOptions {
+    /// All cores, isolated, synced; no retries, no time-out.
+    fn default() -> Self {
+        Self {
+            jobs: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            retries: 0,
+            retry_failed: false,
+            timeout: None,
+            durability: Durability::Synced,
+            isolate: true,
+            unrecorded: Unrecorded::Adopt,
+            place: Place::Here,
+        }
+    }
+}
+
+/// Where the results are, and what the task is given.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// The directory of the storage.
+    pub storage: PathBuf,
+    /// The inputs, in the task's order; `None` for one that is its default.
+    pub inputs: Vec<Option<InputSource>>,
+    /// The repositories that the user names, and where they are.
+    pub repositories: Vec<(String, PathBuf)>,
+}
+
+/// An executor of this host, with this memory if that is less than the host's.
+pub(super) fn local(options: &RunOptions, memory: Option<u64>) -> Arc<dyn Executor> {
+    let sandbox = options.isolate.then(Sandbox::default);
+    let mut executor = Local::new(options.jobs, sandbox);
+    if let Some(cache) = Cache::of_user() {
+        executor = executor.sharing_host(cache.locks_of_host());
+    }
+    if let Some(memory) = memory {
+        executor = executor.with_memory(memory);
+    }
+    Arc::new(executor)
+}

@@ -1,0 +1,87 @@
+//! A session that works for others: it executes the calls of other runs on a storage.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::interrupt::Interrupts;
+use super::{Error, RunOptions, local};
+use crate::evaluate::{Exports, Worker, WorkerEvent, WorkerRules};
+use crate::executor::Executor;
+use crate::storage::{Durability, Storage, WorkerAbilities};
+
+/// What a worker has, and for whom it works.
+#[derive(Clone, Debug)]
+pub struct WorkerOptions {
+    /// How it executes calls.
+    pub run: RunOptions,
+    /// The memory that its calls may use, in bytes, if it is less than that of the host.
+    pub memory: Option<u64>,
+    /// The user ids of those whose calls it executes, beside the user's own.
+    pub users: Vec<u32>,
+    /// The time without a call after which it ends.
+    pub idle: Duration,
+    /// The time that it has, if that is limited.
+    pub life: Option<Duration>,
+    /// The job of a scheduler that it runs in.
+    pub job: Option<String>,
+}
+
+/// A worker that has appeared in a storage.
+pub struct WorkerSession {
+    storage: Arc<Storage>,
+    executor: Arc<dyn Executor>,
+    interrupts: Interrupts,
+    rules: WorkerRules,
+    began: Instant,
+}
+
+impl WorkerSession {
+    /// Appears in a storage, which must exist. From now on SIGINT, SIGTERM and SIGHUP interrupt executions, and others may
+    /// have their tickets.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no storage, it cannot be written, or signals not be watched.
+    pub fn open(storage: &Path, options: WorkerOptions) -> Result<Self, Error> {
+        let WorkerOptions { run, memory, mut users, idle, life, job } = options;
+        Storage::existing(storage)?;
+        let storage = Storage::open(storage, run.unrecorded, run.durability)?;
+        let executor = local(&run, memory);
+        let interrupts =
+            Interrupts::watch(&executor).map_err(|error| Error::Begin(error.into()))?;
+        let storage = storage.until(interrupts.asked());
+        users.push(storage.own_user());
+        let synced = run.durability == Durability::Synced;
+        let rules = WorkerRules { users, idle, life, synced };
+        storage.become_worker(WorkerAbilities {
+            job,
+            cpus: executor.capacity().get(),
+            memory: executor.offer().memory,
+            isolates: executor.isolates(),
+            life,
+        })?;
+        Ok(Self { storage: Arc::new(storage), executor, interrupts, rules, began: Instant::now() })
+    }
+
+    /// Works until there is nothing to do any more.
+    ///
+    /// # Errors
+    ///
+    /// Fails if threads cannot be started, or the storage cannot be read.
+    pub fn work(&self, observe: &(dyn Fn(WorkerEvent<'_>) + Sync)) -> Result<(), Error> {
+        let exports = &Exports::of_runs(&self.storage);
+        let (storage, executor, rules) = (&self.storage, &*self.executor, self.rules.clone());
+        Ok(Worker { storage, executor, exports, rules, observe }.work()?)
+    }
+
+    /// The time since it began.
+    pub fn lived(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// The signal that interrupted it, if any.
+    pub fn interrupted_by(&self) -> Option<u8> {
+        self.interrupts.caught()
+    }
+}

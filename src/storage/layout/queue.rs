@@ -1,0 +1,50 @@
+//! Names of the queue of a run, in its private directory, and of what a worker says of itself.
+//!
+//! ```text
+//! tmp/RUN/queue/CLASS/NUMBER      a ticket that waits for a worker with what CLASS asks for
+//! tmp/RUN/claims/WORKER/NUMBER    a ticket that a worker has, which is a run like any other
+//! tmp/RUN/answers/WORKER          what a worker says of the tickets that it had, a line each
+//! tmp/WORKER/worker.json          what a worker is
+//! ```
+
+use super::RunName;
+
+/// The directory of tickets that wait.
+pub(in crate::storage) fn queue(run: &RunName) -> String {
+    format!("{}/queue", run.directory())
+}
+
+/// The directory of the tickets that wait and ask for the same.
+pub(in crate::storage) fn class(run: &RunName, class: &str) -> String {
+    format!("{}/{class}", queue(run))
+}
+
+/// The directory of the claims of all workers.
+pub(in crate::storage) fn claims(run: &RunName) -> String {
+    format!("{}/claims", run.directory())
+}
+
+/// The directory of the tickets that a worker has.
+pub(in crate::storage) fn claims_of(run: &RunName, worker: &RunName) -> String {
+    format!("{}/{worker}", claims(run))
+}
+
+/// The directory of the answers of all workers.
+pub(in crate::storage) fn answers(run: &RunName) -> String {
+    format!("{}/answers", run.directory())
+}
+
+/// The file of the answers of a worker.
+pub(in crate::storage) fn answers_of(run: &RunName, worker: &RunName) -> String {
+    format!("{}/{worker}", answers(run))
+}
+
+/// The file that says what a worker is.
+pub(in crate::storage) fn worker(run: &RunName) -> String {
+    format!("{}/worker.json", run.directory())
+}
+
+/// The name of a ticket in a directory. Those of a run sort as they were made.
+pub(in crate::storage) fn ticket(directory: &str, number: u64) -> String {
+    format!("{directory}/{number:010}")
+}
