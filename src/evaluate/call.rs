@@ -11,7 +11,7 @@ use super::{CallError, Evaluation, Evaluator, Event, ExecutionSettings, Outcome}
 use crate::digest::Digest;
 use crate::executor::is_within;
 use crate::plan::{CallId, Operation, Planned, Source};
-use crate::storage::records::TicketEnd;
+use crate::storage::records::{OutputSource, TicketEnd};
 use crate::storage::{
     Call, Damage, Found, Lease, Maintenance, PriorAttempt, ResultName, Sealed, StorageError, Stored,
 };
@@ -171,8 +171,16 @@ impl<'a> Evaluator<'a> {
         let (task, forced) = (&*self.evaluation.task, self.is_forced(&name));
         let call = TicketCall { task, computation, standing, values: &values, resources, forced };
         let ticket = call.write(queue.rules());
-        (self.observe)(Event::Started(id, name.clone(), prior));
-        CallStep::Queue(Box::new(QueuedCall { id, name, ticket, retries: settings.retries }))
+        (self.observe)(Event::Queued(id, name.clone()));
+        let (retries, untold) = (settings.retries, Some(prior));
+        CallStep::Queue(Box::new(QueuedCall { id, name, ticket, retries, untold }))
+    }
+
+    /// Tells that a worker executes a call, once.
+    pub(super) fn tell_begun(&self, queued: &mut QueuedCall) {
+        if let Some(prior) = queued.untold.take() {
+            (self.observe)(Event::Started(queued.id, queued.name.clone(), prior));
+        }
     }
 
     /// Goes on with a call that a worker has answered.
@@ -183,6 +191,13 @@ impl<'a> Evaluator<'a> {
     ) -> CallStep<'a> {
         let storage = &self.evaluation.storage;
         let Some(end) = end else { return CallStep::Ended(Outcome::Interrupted(queued.name)) };
+        let is_executed = match &end {
+            TicketEnd::Published(call) => call.source == OutputSource::Executed,
+            end => matches!(end, TicketEnd::Failed(_)),
+        };
+        if is_executed {
+            self.tell_begun(&mut queued);
+        }
         let outcome = ticket::outcome(storage, &queued.name, end);
         storage.note_published(&queued.name);
         if let Outcome::Failed { error, .. } = &outcome

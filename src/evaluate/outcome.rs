@@ -245,7 +245,9 @@ impl Outcome {
 /// An event of an evaluation.
 #[derive(Debug)]
 pub enum Event {
-    /// A call is about to be executed; its outputs will have this name.
+    /// A call waits for a worker; its outputs will have this name.
+    Queued(CallId, ResultName),
+    /// A call is about to be executed; its outputs will have this name. A worker may have begun it some time ago.
     Started(CallId, ResultName, Option<Box<PriorAttempt>>),
     /// An execution of a call has failed or was lost like this; it is tried again.
     Retried(CallId, Box<Outcome>),

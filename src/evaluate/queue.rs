@@ -30,8 +30,13 @@ const MAX_DEATHS: u32 = 3;
 /// The time without any worker after which the user is told.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Receives what became of a call, once; `None` if nobody executes it since the user asked to stop.
-type DeliverAnswer = Box<dyn FnOnce(Option<TicketEnd>) + Send>;
+/// Receives what becomes of a ticket.
+pub(super) struct TicketWatcher {
+    /// A worker executes the call. It may not be told of a short one.
+    pub(super) begun: Box<dyn Fn() + Send>,
+    /// What became of the call, once; `None` if nobody executes it since the user asked to stop.
+    pub(super) ended: Box<dyn FnOnce(Option<TicketEnd>) + Send>,
+}
 
 /// The queue of a run.
 pub struct WorkerQueue {
@@ -61,7 +66,9 @@ struct QueueState {
 /// A ticket that is not answered yet.
 struct OpenTicket {
     ticket: Ticket,
-    deliver: DeliverAnswer,
+    watcher: TicketWatcher,
+    /// It was told that a worker executes it.
+    is_begun: bool,
     /// The number of workers that died while they executed it alone.
     deaths: u32,
     /// The workers that have refused it, and why the last one did.
@@ -101,19 +108,15 @@ impl WorkerQueue {
     /// # Errors
     ///
     /// Fails if the storage cannot be written; then nothing is delivered.
-    pub(super) fn put(
-        &self,
-        ticket: &Ticket,
-        deliver: impl FnOnce(Option<TicketEnd>) + Send + 'static,
-    ) -> Result<(), StorageError> {
+    pub(super) fn put(&self, ticket: &Ticket, watcher: TicketWatcher) -> Result<(), StorageError> {
         let mut state = self.shared.lock();
         state.made += 1;
         let number = state.made;
         let (refused, why) = Default::default();
-        let deliver = Box::new(deliver);
         let open = OpenTicket {
             ticket: ticket.clone(),
-            deliver,
+            watcher,
+            is_begun: false,
             deaths: 0,
             refused,
             why,
@@ -216,7 +219,7 @@ impl QueueWatch {
                 let open = state.tickets.remove(&number);
                 drop(state);
                 if let Some(open) = open {
-                    (open.deliver)(Some(end));
+                    (open.watcher.ended)(Some(end));
                 }
             }
         }
@@ -243,6 +246,7 @@ impl QueueWatch {
         // A worker may have answered before it died.
         self.read_answers(read);
         let claimed: HashSet<u64> = claims.iter().map(|claim| claim.ticket).collect();
+        self.tell_begun(&claimed);
         for claim in claims.into_iter().filter(|claim| !alive[&claim.worker]) {
             self.bury(&claim);
         }
@@ -251,6 +255,17 @@ impl QueueWatch {
         let living: HashSet<WorkerName> = workers.into_iter().map(|(name, _)| name).collect();
         self.check_refused(&living);
         !living.is_empty()
+    }
+
+    /// Tells which calls workers execute.
+    fn tell_begun(&self, claimed: &HashSet<u64>) {
+        let mut state = self.lock();
+        for number in claimed {
+            if let Some(open) = state.tickets.get_mut(number).filter(|open| !open.is_begun) {
+                open.is_begun = true;
+                (open.watcher.begun)();
+            }
+        }
     }
 
     /// Gives the ticket of a dead worker to another one, unless too many have died of it.
@@ -268,7 +283,7 @@ impl QueueWatch {
             );
             if let Some(open) = state.tickets.remove(&claim.ticket) {
                 drop(state);
-                (open.deliver)(Some(TicketEnd::Lost(how)));
+                (open.watcher.ended)(Some(TicketEnd::Lost(how)));
             }
             return;
         }
@@ -307,7 +322,7 @@ impl QueueWatch {
         drop(state);
         for (number, open) in refused {
             drop(self.storage.queue().withdraw(number, &open.ticket));
-            (open.deliver)(Some(TicketEnd::Refused(open.why)));
+            (open.watcher.ended)(Some(TicketEnd::Refused(open.why)));
         }
     }
 
@@ -320,14 +335,14 @@ impl QueueWatch {
             if (is_back || all)
                 && let Some(open) = { self.lock().tickets.remove(&number) }
             {
-                (open.deliver)(None);
+                (open.watcher.ended)(None);
             }
         }
     }
 
     fn deliver_all(&self, end: &TicketEnd) {
         for (_, open) in mem::take(&mut self.lock().tickets) {
-            (open.deliver)(Some(end.clone()));
+            (open.watcher.ended)(Some(end.clone()));
         }
     }
 }

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::pending::PendingCalls;
-use super::queue::MAX_TICKETS;
+use super::queue::{MAX_TICKETS, TicketWatcher};
 use super::reservations::Reservations;
 use super::step::{CallStep, Executed, QueuedCall, Underway};
 use super::work::{ExecutionEnd, Work, WorkQueue};
@@ -152,6 +152,11 @@ impl<'a> Scheduler<'_, 'a> {
                     let step = self.evaluator.process_call(id, true);
                     self.advance(id, step);
                 }
+                Work::Begun(id) => {
+                    if let Some(Underway::AtWorker(queued)) = self.underway().get_mut(&id) {
+                        self.evaluator.tell_begun(queued);
+                    }
+                }
                 Work::Completed(id, end) => {
                     let underway = self.underway().remove(&id);
                     debug_assert!(underway.is_some(), "an execution is completed once");
@@ -222,8 +227,12 @@ impl<'a> Scheduler<'_, 'a> {
         let QueuedCall { id, ref name, ref ticket, .. } = queued;
         let (name, ticket) = (name.clone(), &ticket.clone());
         self.underway().insert(id, Underway::AtWorker(queued));
-        let queue = Arc::clone(&self.queue);
-        if let Err(error) = workers.put(ticket, move |end| queue.complete_at_worker(id, end)) {
+        let [began, ended] = [(); 2].map(|()| Arc::clone(&self.queue));
+        let watcher = TicketWatcher {
+            begun: Box::new(move || began.begin_at_worker(id)),
+            ended: Box::new(move |end| ended.complete_at_worker(id, end)),
+        };
+        if let Err(error) = workers.put(ticket, watcher) {
             self.underway().remove(&id);
             self.advance(id, CallStep::Ended(Outcome::failed(name, error)));
         }

@@ -8,7 +8,9 @@ use crate::digest::Digest;
 use crate::executor::{Invocation, VerifiedPath};
 use crate::plan::CallId;
 use crate::storage::records::Ticket;
-use crate::storage::{Call, Holder, Lease, ResultName, Sealed, Stage, StorageError, Stored};
+use crate::storage::{
+    Call, Holder, Lease, PriorAttempt, ResultName, Sealed, Stage, StorageError, Stored,
+};
 use crate::task::points::SweepPoints;
 use crate::task::resources::Resources;
 use crate::task::workflow::Computation;
@@ -87,6 +89,8 @@ pub(super) struct QueuedCall {
     pub(super) ticket: Ticket,
     /// The number of retries if it fails.
     pub(super) retries: u32,
+    /// What is remembered of it, until it is told that a worker executes it.
+    pub(super) untold: Option<Option<Box<PriorAttempt>>>,
 }
 
 /// A call that was begun.

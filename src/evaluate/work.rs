@@ -16,6 +16,8 @@ pub(super) enum Work {
     Ready(CallId),
     /// A call has what it has waited for, until it is over, given up, or executed and sealed.
     Reserved(CallId),
+    /// A worker has begun to execute a call.
+    Begun(CallId),
     /// An execution of a call, which has a slot, has ended.
     Completed(CallId, ExecutionEnd),
 }
@@ -39,6 +41,8 @@ pub(super) struct WorkQueue {
 #[derive(Debug)]
 struct State {
     ready: VecDeque<CallId>,
+    /// The calls that workers have begun.
+    begun: Vec<CallId>,
     completed: VecDeque<(CallId, ExecutionEnd)>,
     reservations: Reservations,
     /// The number of waiting workers.
@@ -49,12 +53,16 @@ struct State {
 
 impl State {
     fn has_work(&self) -> bool {
-        !self.completed.is_empty()
+        !self.begun.is_empty()
+            || !self.completed.is_empty()
             || self.reservations.may_grant()
             || self.reservations.lets_begin() && !self.ready.is_empty()
     }
 
     fn next(&mut self) -> Option<Work> {
+        if let Some(call) = self.begun.pop() {
+            return Some(Work::Begun(call));
+        }
         if let Some((call, end)) = self.completed.pop_front() {
             return Some(Work::Completed(call, end));
         }
@@ -73,8 +81,8 @@ impl State {
 impl WorkQueue {
     /// A queue of calls that are ready, of which so many may be in progress at once as there is room for.
     pub(super) fn new(ready: VecDeque<CallId>, reservations: Reservations) -> Self {
-        let completed = VecDeque::new();
-        let state = State { ready, completed, reservations, idle: 0, closed: false };
+        let (begun, completed) = Default::default();
+        let state = State { ready, begun, completed, reservations, idle: 0, closed: false };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -96,6 +104,11 @@ impl WorkQueue {
         if thread::current().id() != submitter {
             self.wake(&state);
         }
+    }
+
+    /// Notes that a worker has begun to execute a call.
+    pub(super) fn begin_at_worker(&self, call: CallId) {
+        self.change(|state| state.begun.push(call));
     }
 
     /// Queues what became of a call at a worker.
@@ -180,6 +193,7 @@ mod tests {
         let next = || match queue.next().unwrap() {
             Work::Ready(id) | Work::Reserved(id) => (id, false),
             Work::Completed(id, _) => (id, true),
+            Work::Begun(_) => panic!("there is no worker elsewhere"),
         };
         assert_eq!([next(), next()], [(call(0), false), (call(1), false)]);
         queue.complete(call(1), Err(ExecuteError::Interrupted), own);

@@ -72,6 +72,7 @@ impl Failures {
                     "{title} waits a minute: {file} has no record, and may still be written"
                 ))
             }
+            Event::Queued(..) => None,
             Event::Expanded(call, unmatched) => points_warning(evaluation, *call, unmatched),
             Event::Ended(call) => match evaluation.outcome(*call)? {
                 outcome if self.was_told(outcome) => None,
@@ -150,7 +151,7 @@ fn point_event(evaluation: &Evaluation, event: &Event) -> Option<(CallId, String
         Event::Held(call, _, holder) => (call, format!("waits for {holder}")),
         Event::Unsettled(call, _) => (call, "waits a minute: it has no record".to_owned()),
         Event::Ended(call) => (call, failed_points::what(evaluation.outcome(*call)?)?),
-        Event::Expanded(..) => return None,
+        Event::Expanded(..) | Event::Queued(..) => return None,
     };
     evaluation.plan.call(*call).point.map(|_| (*call, what))
 }

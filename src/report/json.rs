@@ -39,6 +39,10 @@ enum EventLine<'a> {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         sweeps: Vec<JsonSweep<'a>>,
     },
+    Queued {
+        #[serde(flatten)]
+        of: JsonCall<'a>,
+    },
     Started {
         #[serde(flatten)]
         of: JsonCall<'a>,
@@ -253,6 +257,7 @@ impl<'a> Json<'a> {
 impl Reporter for Json<'_> {
     fn event(&mut self, event: &Event, out: &mut dyn Write) -> io::Result<()> {
         match event {
+            Event::Queued(call, _) => print(&EventLine::Queued { of: self.of(*call) }, out),
             Event::Started(call, name, prior) => {
                 let (of, mut outputs) = (self.of(*call), self.call(*call, name));
                 for output in &mut outputs {

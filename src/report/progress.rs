@@ -2,7 +2,7 @@
 //!
 //! Nothing is shown if standard error is not a terminal.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,9 @@ const LINES: usize = 8;
 /// The time after which a running call is shown.
 const MIN_TIME: Duration = Duration::from_millis(200);
 
+/// The least duration of an execution.
+const MIN_DURATION: Duration = Duration::from_millis(1);
+
 /// The time after which it is estimated how long the run will take.
 const MIN_ESTIMATE: Duration = Duration::from_secs(2);
 
@@ -39,6 +42,8 @@ pub struct Progress<'a> {
     lines: Vec<ProgressBar>,
     running: BTreeMap<(Instant, CallId), String>,
     since: HashMap<CallId, Instant>,
+    /// The calls that wait for workers.
+    queued: HashSet<CallId>,
     remaining: Remaining,
     /// The calls that were counted as remaining, and tables.
     counted: usize,
@@ -67,6 +72,7 @@ impl<'a> Progress<'a> {
             lines: Vec::new(),
             running: BTreeMap::new(),
             since: HashMap::new(),
+            queued: HashSet::new(),
             remaining: Remaining::default(),
             counted: 0,
             first: None,
@@ -94,10 +100,13 @@ impl<'a> Progress<'a> {
     /// Notes that a call is over. Tables do not count.
     fn end(&mut self, call: CallId) {
         let Some(computation) = self.evaluation.plan.computation(call) else { return };
+        self.queued.remove(&call);
         let since = self.since.remove(&call);
         if let Some(since) = since {
             self.running.remove(&(since, call));
         }
+        // What a worker has executed between two looks took less than can be told.
+        let since = since.filter(|since| since.elapsed() >= MIN_DURATION);
         let outcome = self.evaluation.outcome(call);
         let is_found = matches!(outcome, Some(Outcome::Reused(_) | Outcome::TakenOver(_)));
         self.state.found += usize::from(is_found);
@@ -108,7 +117,11 @@ impl<'a> Progress<'a> {
     /// Takes note of an event.
     pub fn event(&mut self, event: &Event) {
         match event {
+            Event::Queued(call, _) => {
+                self.queued.insert(*call);
+            }
             Event::Started(call, ..) => {
+                self.queued.remove(call);
                 let now = Instant::now();
                 self.running.insert((now, *call), self.evaluation.title(*call));
                 self.since.insert(*call, now);
@@ -148,6 +161,7 @@ impl<'a> Progress<'a> {
         self.state = RunProgress {
             at_least: self.evaluation.plan.grows(),
             running: self.running.len(),
+            queued: self.queued.len(),
             since: self.begun.elapsed(),
             left,
             ..self.state

@@ -26,6 +26,8 @@ pub(super) struct RunProgress {
     pub(super) found: usize,
     /// The calls that run.
     pub(super) running: usize,
+    /// The calls that wait for workers.
+    pub(super) queued: usize,
     /// The time since the run began.
     pub(super) since: Duration,
     /// The time until it ends, if that can be estimated.
@@ -35,14 +37,18 @@ pub(super) struct RunProgress {
 impl RunProgress {
     /// The line, of at most so many columns. On narrow terminals the bar is shorter, and then parts are left out.
     pub(super) fn line(&self, columns: usize) -> String {
-        let Self { done, all, at_least, found, running, since, left } = *self;
+        let Self { done, all, at_least, found, running, queued, since, left } = *self;
         let of = if at_least { " of at least " } else { "/" };
         let mut parts = vec![
             (0, format!("{done}{of}{all} calls")),
             (3, format!("{found} found")),
             (1, format!("{running} running")),
+            (1, format!("{queued} queued")),
             (2, clock(since)),
         ];
+        if queued == 0 {
+            parts.remove(3);
+        }
         parts.extend(left.filter(|_| done < all).map(|TimeLeft { seconds, at_least }| {
             let time = Duration::try_from_secs_f64(seconds.ceil()).unwrap_or_default();
             (0, format!("{}{} to go", if at_least { "at least " } else { "" }, clock(time)))
@@ -80,6 +86,7 @@ mod tests {
             at_least: false,
             found: 100,
             running: 4,
+            queued: 0,
             since: Duration::from_secs(12),
             left: Some(TimeLeft { seconds: 199.6, at_least: false }),
         }
@@ -112,6 +119,12 @@ mod tests {
         assert_eq!(line, "120/2000 calls, at least 1:00 to go");
         let nothing = RunProgress::default().line(40);
         assert_eq!(nothing, "0/0 calls, 0 found, 0 running, 0:00");
+    }
+
+    #[test]
+    fn what_waits_for_workers_is_told_if_there_is_any() {
+        let line = RunProgress { queued: 1800, ..progress() }.line(60);
+        assert_eq!(line, "120/2000 calls, 4 running, 1800 queued, 0:12, 3:20 to go");
     }
 
     #[test]

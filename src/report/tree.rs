@@ -290,7 +290,9 @@ impl Reporter for TreePrinter<'_> {
                 self.ended.resize(self.evaluation.plan.calls().len(), false);
                 call
             }
-            Event::Retried(..) | Event::Held(..) | Event::Unsettled(..) => return Ok(()),
+            Event::Queued(..) | Event::Retried(..) | Event::Held(..) | Event::Unsettled(..) => {
+                return Ok(());
+            }
         };
         // Only the call at the top of the stack lets the walk continue. A tree there may be known by now.
         let Some(open) = self.stack.last() else { return Ok(()) };
