@@ -17,6 +17,7 @@ mod fault;
 mod files;
 mod folders;
 mod metadata;
+mod network;
 pub(super) mod reading;
 mod root;
 mod value;
@@ -70,6 +71,8 @@ pub(crate) struct Disk {
     id: Option<FileId>,
     /// The mode bits of all new files and directories, if the storage is shared by a group.
     shared: Option<u32>,
+    /// Whether it may show late what other hosts have written.
+    is_on_network: bool,
     /// Open directories, by their paths below the top.
     directories: RwLock<HashMap<Box<[u8]>, Arc<OwnedFd>>>,
 }
@@ -128,19 +131,27 @@ impl Disk {
         // Paths below it are recognised by this prefix.
         let root = root.components().collect();
         let stat = top.as_ref().and_then(|top| fstat(top).ok());
+        let is_on_network = top.as_ref().is_some_and(network::is_on_network);
         let mode = stat.map(|stat| stat.st_mode & 0o2777);
         Ok(Self {
             root,
             top: top.map(Arc::new),
             id: stat.map(|stat| (stat.st_dev, stat.st_ino)),
             shared: mode.filter(|mode| mode & 0o020 != 0),
+            is_on_network,
             directories: RwLock::default(),
         })
     }
 
     /// A directory that does not exist.
     pub(crate) fn absent(root: PathBuf) -> Self {
-        Self { root, top: None, id: None, shared: None, directories: RwLock::default() }
+        let (shared, is_on_network, directories) = Default::default();
+        Self { root, top: None, id: None, shared, is_on_network, directories }
+    }
+
+    /// Whether it may show late what other hosts have written.
+    pub(in crate::storage) const fn is_on_network(&self) -> bool {
+        self.is_on_network
     }
 
     /// The path of the top directory.

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use super::run::{Holder, OwnRun};
-use crate::storage::disk::{Result, Root};
+use crate::storage::disk::{Result, Root, StorageError, lock};
 use crate::storage::layout::{LEASES, ResultName, RunName};
 
 /// The number of attempts to acquire a lease that others acquire and release.
@@ -44,7 +44,7 @@ impl<'a> Leases<'a> {
         let Ok((own, path)) = self.lease_files(name) else { return Ok(free) };
         // A lease that is released between the two steps is free at the next attempt.
         for _ in 0..MAX_ATTEMPTS {
-            match self.root.disk.link(&own, &path) {
+            match self.link(&own, &path) {
                 Ok(true) => return Ok(Lease { leases: *self, path: Some(path) }),
                 Ok(false) => {}
                 Err(_) => return Ok(free),
@@ -60,6 +60,23 @@ impl<'a> Leases<'a> {
             }
         }
         Ok(free)
+    }
+
+    /// Links a lease to the file of this run. Returns whether it was free.
+    fn link(&self, own: &Path, path: &Path) -> Result<bool> {
+        let disk = &self.root.disk;
+        if !disk.is_on_network() {
+            return disk.link(own, path);
+        }
+        // Over NFS, a link may be made and reported as failed: then it leads to this run's file, and no other call of this run
+        // has it.
+        let mut held = lock(&self.run.held);
+        let is_own = || Ok::<_, StorageError>(disk.id(path)? == disk.id(own)?);
+        let is_free = disk.link(own, path)? || !held.contains(path) && is_own()?;
+        if is_free {
+            held.insert(path.to_owned());
+        }
+        Ok(is_free)
     }
 
     /// The file that names this run, and the path of a call's lease, which is a link to it.
@@ -93,10 +110,14 @@ impl Lease<'_> {
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        if let Some(path) = &self.path
-            && self.is_own(path).unwrap_or(false)
-        {
-            drop(self.leases.root.disk.remove(path));
+        let Some(path) = &self.path else { return };
+        let Leases { root, run } = self.leases;
+        let mut held = root.disk.is_on_network().then(|| lock(&run.held));
+        if self.is_own(path).unwrap_or(false) {
+            drop(root.disk.remove(path));
+        }
+        if let Some(held) = &mut held {
+            held.remove(path);
         }
     }
 }

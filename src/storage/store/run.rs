@@ -5,7 +5,7 @@
 //! alive by a file `beat` that changes every few seconds. The time since its last change is
 //! measured by the clock of the reader, so differing clocks do not matter.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,10 @@ use crate::storage::records::host;
 /// The time without a heartbeat after which a run is taken for dead.
 pub const LEASE_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// How many times longer that is on a file system that may show a heartbeat late: NFS keeps what it has read of a
+/// directory for up to a minute.
+const ON_NETWORK: u32 = 3;
+
 /// The number of heartbeats in `LEASE_TIMEOUT`.
 const HEARTBEATS: u32 = 12;
 
@@ -40,6 +44,11 @@ pub(in crate::storage) fn lease_timeout() -> Duration {
             Duration::try_from_secs_f64(seconds).ok()
         })
         .unwrap_or(LEASE_TIMEOUT)
+}
+
+/// The time without a heartbeat after which a run is taken for dead whose heartbeat is on this disk.
+fn silence(disk: &Disk) -> Duration {
+    lease_timeout() * if disk.is_on_network() { ON_NETWORK } else { 1 }
 }
 
 /// The unique name of this run.
@@ -124,13 +133,16 @@ pub(crate) struct OwnRun {
     heartbeat: OnceLock<(PathBuf, Sender<()>)>,
     /// The last heartbeat of each other run, and the time when it was first seen.
     seen: Mutex<HashMap<RunName, (Vec<u8>, Instant)>>,
+    /// The paths of the leases that it holds, on a file system of several hosts.
+    pub(super) held: Mutex<HashSet<PathBuf>>,
 }
 
 impl OwnRun {
     pub(crate) fn new() -> Self {
         let name = own_name();
         let directory = name.directory();
-        Self { name, directory, heartbeat: OnceLock::new(), seen: Mutex::default() }
+        let (seen, held) = Default::default();
+        Self { name, directory, heartbeat: OnceLock::new(), seen, held }
     }
 
     pub(in crate::storage) const fn name(&self) -> &RunName {
@@ -190,7 +202,7 @@ impl OwnRun {
         if known.0 != heartbeat {
             *known = (heartbeat, Instant::now());
         }
-        known.1.elapsed() < lease_timeout()
+        known.1.elapsed() < silence(disk)
     }
 
     /// The abilities of this host to tell whether a run is alive.
@@ -226,7 +238,7 @@ pub(in crate::storage) fn is_timed_out(disk: &Disk, directory: &Path, since: &Pa
     let modified = |path: &Path| Some(disk.metadata(path).ok()??.modified_ns());
     let last = modified(&heartbeat_file(directory)).or_else(|| modified(directory));
     let silent = modified(&heartbeat_file(since)).and_then(|now| u64::try_from(now - last?).ok());
-    silent.is_some_and(|silent| Duration::from_nanos(silent) > lease_timeout())
+    silent.is_some_and(|silent| Duration::from_nanos(silent) > silence(disk))
 }
 
 fn heartbeat_file(directory: &Path) -> PathBuf {
