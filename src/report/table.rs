@@ -29,7 +29,7 @@ pub enum TableFormat {
 }
 
 /// The columns that say what became of a point, in this order.
-const STATE: [&str; 6] = ["status", "host", "time", "duration", "reason", "log"];
+const STATE: [&str; 7] = ["status", "call", "host", "time", "duration", "reason", "log"];
 
 /// Prints the rows of a table.
 ///
@@ -41,19 +41,20 @@ pub fn sweep_table(table: &SweepTable, format: TableFormat, out: &mut dyn Write)
         return table.rows.iter().try_for_each(|row| json(&JsonRow::new(&table.names, row), out));
     }
     let header = table.names.iter().cloned().chain(STATE.map(str::to_owned)).collect();
+    let with_call = format == TableFormat::Csv || table.is_shared();
     let rows = table.rows.iter().map(|row| {
         let cells = row.cells.iter().map(|cell| cell.text().to_owned());
-        cells.chain(state(row)).collect()
+        cells.chain(state(row, with_call)).collect()
     });
     let lines: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
     let is_number =
         |at: usize| table.rows.iter().all(|row| !matches!(row.cells[at], CellValue::Text(_)));
-    let of_state = STATE.iter().map(|name| *name == "duration");
+    let of_state = STATE.iter().map(|name| matches!(*name, "call" | "duration"));
     let numbers: Vec<bool> = (0..table.names.len()).map(is_number).chain(of_state).collect();
     print(format, &lines, (&numbers, table.names.len() + 1), out)
 }
 
-/// How many points there are of each status: `3 rows: 2 ok, 1 missing`.
+/// How many rows there are of each status, and whether points share calls: `3 rows: 2 ok, 1 missing; 3 points are 2 calls`.
 pub fn table_counts(table: &SweepTable) -> String {
     let mut counts: BTreeMap<usize, (&str, usize)> = BTreeMap::new();
     for row in &table.rows {
@@ -63,6 +64,10 @@ pub fn table_counts(table: &SweepTable) -> String {
     let mut text = counted(table.rows.len(), "row");
     for (at, (word, count)) in counts.into_values().enumerate() {
         let _written = write!(text, "{} {count} {word}", if at == 0 { ":" } else { "," });
+    }
+    if table.is_shared() {
+        let [points, calls] = table.points_and_calls;
+        let _written = write!(text, "; {points} points are {}", counted(calls, "call"));
     }
     text
 }
@@ -79,8 +84,9 @@ const fn rank(status: &RowStatus) -> usize {
     }
 }
 
-/// The texts of the columns [`STATE`].
-fn state(row: &SweepRow) -> [String; 6] {
+/// The texts of the columns [`STATE`], with or without the number of the call.
+fn state(row: &SweepRow, with_call: bool) -> [String; 7] {
+    let call = row.call.filter(|_| with_call).map(|it| it.to_string()).unwrap_or_default();
     let origin = row.origin.as_ref();
     let host = origin.and_then(|it| it.host.clone()).unwrap_or_default();
     let time = origin.map(|it| format!("{:.0}", it.at)).unwrap_or_default();
@@ -90,7 +96,7 @@ fn state(row: &SweepRow) -> [String; 6] {
         RowStatus::Running(holder) => (running(holder), String::new()),
         _ => Default::default(),
     };
-    [row.status.word().to_owned(), host, time, seconds.unwrap_or_default(), reason, log]
+    [row.status.word().to_owned(), call, host, time, seconds.unwrap_or_default(), reason, log]
 }
 
 fn running(holder: &Holder) -> String {
@@ -210,6 +216,7 @@ struct JsonRow<'a> {
     log: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     holder: Option<JsonHolder<'a>>,
+    call: Option<usize>,
     host: Option<&'a str>,
     time: Option<Timestamp>,
     duration: Option<f64>,
@@ -243,6 +250,7 @@ impl<'a> JsonRow<'a> {
             reason,
             log,
             holder,
+            call: row.call,
             host: origin.and_then(|it| it.host.as_deref()),
             time: origin.map(|RowOrigin { at, .. }| *at),
             duration: origin.and_then(|it| it.seconds),

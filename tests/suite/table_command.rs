@@ -75,9 +75,9 @@ fn csv_has_a_header_and_quotes() {
     lab.run("ce-run", &[&points[..], &["../storage"]].concat()).exit(0);
     let ran = table(&lab, &[&["--csv"], &points[..]].concat()).exit(0);
     let lines = ran.lines();
-    assert_eq!(lines[0], "x,said,status,host,time,duration,reason,log");
-    assert!(lines[1].starts_with("\"a, \"\"b\"\"\",\"a, \"\"b\"\"\",ok,"), "{}", lines[1]);
-    assert!(lines[2].starts_with("c,c,ok,") && lines[2].ends_with(",,"), "{}", lines[2]);
+    assert_eq!(lines[0], "x,said,status,call,host,time,duration,reason,log");
+    assert!(lines[1].starts_with("\"a, \"\"b\"\"\",\"a, \"\"b\"\"\",ok,1,"), "{}", lines[1]);
+    assert!(lines[2].starts_with("c,c,ok,2,") && lines[2].ends_with(",,"), "{}", lines[2]);
     assert_eq!(ran.stderr, "");
 }
 
@@ -120,6 +120,72 @@ fn a_call_that_is_being_executed_has_a_holder() {
     let process = format!("by process {} on ", run.id());
     assert!(text.stdout.contains(&process) && text.stdout.contains(", which began at 20"));
     assert_eq!(statuses(&lab, &["--each", "n=1,2"], 3), ["ok", "missing"]);
+}
+
+/// The numbers of the calls of each row.
+fn calls(lab: &Lab, arguments: &[&str], exit: i32) -> Vec<Option<u64>> {
+    rows(lab, arguments, exit).iter().map(|row| row["call"].as_u64()).collect()
+}
+
+#[test]
+fn rows_that_rest_on_one_call_have_its_number() {
+    let zipped = "x\tlabel\n7\ta\n8\tb\n7\tc\n9\td\n";
+    let lab = lab(&[("factors/00-x.tsv", zipped), ("exclude.tsv", "label\nd\n")])
+        .without("workflow/factors/00-x")
+        .file("workflow/factors/01-y", "2\n4\n")
+        .commit()
+        .with_storage();
+    let one = [1, 2, 3, 4, 1, 2].map(Some);
+    let expected = [&one[..], &[None, None]].concat();
+    assert_eq!(calls(&lab, &[], 3), expected, "also of calls that are missing");
+    lab.ce_run(&["--no-sync"]).exit(0);
+    assert_eq!(calls(&lab, &[], 0), expected);
+    let text = table(&lab, &[]).exit(0).says("8 rows: 6 ok, 2 excluded; 6 points are 4 calls");
+    let text = lines(&text);
+    assert!(text[0].starts_with("x label y quotient remainder status call host"), "{text:?}");
+    assert!(text[5].starts_with("7 c 2 3 1 ok 1 ") && text[7] == "9 d 2 excluded", "{text:?}");
+    let lab =
+        lab.file("workflow/factors/00-x.tsv", "x\tlabel\n7\ta\n").without("workflow/exclude.tsv");
+    let lab = lab.commit_again();
+    let text = table(&lab, &[]).exit(3).says("2 rows: 2 missing\n");
+    assert!(!text.stdout.contains("call"), "nothing is shared: {}", text.stdout);
+}
+
+#[test]
+fn commits_with_one_tree_rest_on_one_call() {
+    let mut lab = Lab::task("Inputs: 'commits'\n(add INPUT('commits') INPUT('commits'))[0]")
+        .without("workflow")
+        .computation("build", "src", "program", r#"cat "$1"/* >"$2"; [ ! -e "$1/bad" ]"#)
+        .computation("size", "program", "size", r#"wc -c <"$1" >"$2""#)
+        .node("", "sweep", "")
+        .node("inputs/01-points/", "input", "commits")
+        .node("inputs/00-body/", "computation", "size")
+        .node("inputs/00-body/inputs/00-program/", "computation", "build")
+        .node("inputs/00-body/inputs/00-program/inputs/00-src/", "tree", "lib:src")
+        .node("inputs/00-body/inputs/00-program/inputs/00-src/inputs/00-commit/", "input", "commit")
+        .commit();
+    fs::create_dir_all(lab.path("lib/src")).unwrap();
+    lab.git("lib", &["init", "--quiet"]);
+    let commit = |file: &str| {
+        fs::write(lab.path("lib").join(file), "1\n").unwrap();
+        lab.git("lib", &["add", "."]);
+        lab.git("lib", &["commit", "--quiet", "--message", file]);
+        lab.git("lib", &["rev-parse", "HEAD"])
+    };
+    let commits = ["src/a", "README", "src/bad", "NEWS", "src/b"].map(commit);
+    lab = lab.data("commits", format!("commit\n{}\n", commits.join("\n")));
+    let given = ["../data/commits", "-r", "lib=../lib"];
+    let all = [&["../storage"], &given[..]].concat();
+    lab.run("ce-run", &[&["--no-sync"], &all[..]].concat()).exit(1);
+    // Of the third and the fourth commit, the measurement waits for the same call that has failed.
+    let json =
+        |all: &[&str]| lab.run("ce", &[&["table", "--json"], all].concat()).exit(3).stdout.clone();
+    let numbers = |text: String| -> Vec<Value> {
+        text.lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["call"].clone())
+            .collect()
+    };
+    assert_eq!(numbers(json(&all)), [1, 1, 2, 2, 3].map(|number| json!(number)));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! A row is made from an evaluation that only looked: nothing is computed, and nothing is written.
 
+mod calls;
 mod choice;
 mod compare;
 mod status;
@@ -11,6 +12,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
+use self::calls::CallNumbers;
 pub use self::choice::{SweepChoice, SweepChoiceError, choose_sweep};
 pub use self::compare::{ComparedRow, ComparedSide, TableComparison};
 pub use self::status::RowStatus;
@@ -35,6 +37,8 @@ pub struct SweepTable {
     pub rows: Vec<SweepRow>,
     /// Whether there are points that are not known, since they are computed by a call that is missing.
     pub has_unknown_points: bool,
+    /// The number of points that are known and not excluded, and that of the distinct calls that they rest on.
+    pub points_and_calls: [usize; 2],
 }
 
 /// A row of a [`SweepTable`].
@@ -44,6 +48,9 @@ pub struct SweepRow {
     pub cells: Vec<CellValue>,
     /// What became of its point.
     pub status: RowStatus,
+    /// The number of the calls that make the outputs of its point, from 1 in the order of the rows: rows of different points
+    /// with the same number rest on the same execution. `None` for an excluded point.
+    pub call: Option<usize>,
     /// The execution that made its first output, if one did.
     pub origin: Option<RowOrigin>,
 }
@@ -82,13 +89,17 @@ impl SweepTable {
     /// Fails if an output cannot be read, or two columns have one name.
     pub fn read(evaluation: &Evaluation, choice: SweepChoice) -> Result<Self, SweepTableError> {
         let mut table = Self::default();
+        let mut calls = CallNumbers::new(evaluation);
         for (call, sweep) in choice.planned(evaluation) {
             let outer = sweep.outer.iter().map(|(name, text)| {
                 (evaluation.task.bound[name.index()].to_string(), text.to_string())
             });
             let outer: Vec<(String, String)> = outer.collect();
             let (names, keys, rows) = match sweep.rows() {
-                Some(rows) => read_sweep(evaluation, (call, sweep), rows)?,
+                Some(rows) => {
+                    table.points_and_calls[0] += rows.points.len();
+                    read_sweep(evaluation, (call, sweep), rows, &mut calls)?
+                }
                 None => {
                     table.has_unknown_points = true;
                     continue;
@@ -113,10 +124,17 @@ impl SweepTable {
                 table.rows.push(SweepRow { cells, ..row });
             }
         }
+        table.points_and_calls[1] = calls.count();
         table.has_unknown_points |= choice.is_unplanned(evaluation);
         let width = table.names.len();
         table.rows.iter_mut().for_each(|row| row.cells.resize(width, CellValue::Null));
         Ok(table)
+    }
+
+    /// Whether points share calls.
+    pub const fn is_shared(&self) -> bool {
+        let [points, calls] = self.points_and_calls;
+        calls < points
     }
 
     /// Whether all rows are there.
@@ -141,6 +159,7 @@ fn read_sweep(
     evaluation: &Evaluation,
     (call, sweep): (CallId, &PlannedSweep),
     rows: &SweepRows,
+    calls: &mut CallNumbers<'_>,
 ) -> Result<ReadSweep, SweepTableError> {
     let rules = &evaluation.task.sweeps[sweep.sweep.index()];
     let columns = columns(evaluation, sweep, rules, &rows.points);
@@ -149,8 +168,8 @@ fn read_sweep(
         (0..rows.points.len()).into_par_iter().map(read).collect::<Result<_, _>>()?;
     let mut points = Vec::with_capacity(read.len());
     let mut outputs = Vec::with_capacity(read.len());
-    for (status, outputs_of_point, origin) in read {
-        points.push((status, origin));
+    for (number, (status, outputs_of_point, origin)) in read.into_iter().enumerate() {
+        points.push((status, calls.of_point(rows.row(number)), origin));
         outputs.push(outputs_of_point);
     }
     let (names, mut found) =
@@ -166,8 +185,8 @@ fn read_sweep(
     let mut included = rows.points.iter().enumerate().peekable();
     let mut next_rows = |number: usize, table: &mut Vec<SweepRow>| {
         while let Some((_, cells)) = found.next_if(|(of_point, _)| *of_point == number) {
-            let (status, origin) = points[number].clone();
-            table.push(SweepRow { cells, status, origin });
+            let (status, call, origin) = points[number].clone();
+            table.push(SweepRow { cells, status, call: Some(call), origin });
         }
     };
     for point in all.iter().flat_map(SweepPoints::iter) {
@@ -177,7 +196,8 @@ fn read_sweep(
                 let texts = point.values().map(|(_, text)| CellValue::Text(text.to_string()));
                 let mut cells: Vec<CellValue> = texts.collect();
                 cells.resize(names.len(), CellValue::Null);
-                table.push(SweepRow { cells, status: RowStatus::Excluded, origin: None });
+                let status = RowStatus::Excluded;
+                table.push(SweepRow { cells, status, call: None, origin: None });
             }
         }
     }
