@@ -35,6 +35,9 @@ cp \"$1\" \"$2\"";
 /// The name of the input of a new task, and of a new computation.
 const INPUT: &str = "input";
 
+/// The name of its output.
+const OUTPUT: &str = "output";
+
 /// Makes a task in a directory: a Git repository unless it is in one, a workflow, and the names of its
 /// inputs. With a computation, the workflow is a call of it; the computation is made unless it is
 /// there. Without, the workflow is one input.
@@ -79,7 +82,10 @@ fn signature_of(task: &Path, computation: Option<&ComputationName>) -> Option<Si
     let present = computation
         .filter(|name| task.join(LIBRARY).join(name.as_str()).symlink_metadata().is_ok());
     let Some(name) = present else {
-        return Some(Signature { inputs: Some(vec![INPUT.to_owned()]), outputs: Some(1) });
+        return Some(Signature {
+            inputs: Some(vec![INPUT.to_owned()]),
+            outputs: Some(vec![OUTPUT.to_owned()]),
+        });
     };
     let signature = signature(task, name.as_str());
     Some(signature).filter(|it| it.inputs.is_some() && it.outputs.is_some())
@@ -111,7 +117,8 @@ fn expression(
     }
     if let Some(name) = computation {
         let (kind, value) = (NodeKind::Computation, name.as_str().into());
-        let outputs = signature.outputs.filter(|makes| *makes > 0).map(Slice::all);
+        let outputs = signature.outputs.as_ref().map(Vec::len).filter(|makes| *makes > 0);
+        let outputs = outputs.map(Slice::all);
         expression.push(ExpressionNode { kind, value, files: Vec::new(), inputs, outputs });
     }
     Some((expression, names))
@@ -126,7 +133,7 @@ fn create_computation(task: &Path, name: &ComputationName) -> Result<Vec<PathBuf
     }
     fs::create_dir_all(&dir).map_err(|source| write_error(&dir, source))?;
     for (file, contents, mode) in
-        [("inputs", INPUT, 0o666), ("outputs", "output", 0o666), ("exec", EXEC, 0o777)]
+        [("inputs", INPUT, 0o666), ("outputs", OUTPUT, 0o666), ("exec", EXEC, 0o777)]
     {
         let path = dir.join(file);
         let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&path);

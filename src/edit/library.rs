@@ -20,8 +20,7 @@ pub(super) fn signatures(task: &Path, expression: &Expression) -> Signatures {
 /// why.
 pub(super) fn signature(task: &Path, name: &str) -> Signature {
     let dir = task.join(LIBRARY).join(name);
-    let outputs = list(&dir.join("outputs"));
-    Signature { inputs: list(&dir.join("inputs")), outputs: outputs.map(|names| names.len()) }
+    Signature { inputs: list(&dir.join("inputs")), outputs: list(&dir.join("outputs")) }
 }
 
 /// Reads a list of names, if there is one.

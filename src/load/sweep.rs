@@ -8,8 +8,8 @@ use super::nodes::{NodeReader, OpenNode};
 use super::source::TaskSource;
 use super::sweep_files::{SweepFiles, sweep_files};
 use crate::expand::{self, RuleProblem, ScopeId};
-use crate::task::sweep::{BoundId, ColumnShape, SWEEP_OUTPUTS, Sweep, TableColumn};
-use crate::task::workflow::{Argument, Node, SweepId, TREE_OUTPUTS};
+use crate::task::sweep::{BoundId, SWEEP_OUTPUTS, Sweep, TableColumn};
+use crate::task::workflow::{Argument, Node, SweepId, TREE_OUTPUTS, VALUE};
 
 impl<S: TaskSource> NodeReader<'_, '_, S> {
     /// Reads the files of a sweep or a node `points`.
@@ -142,13 +142,9 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
             }
             Node::Sweep { .. } => SWEEP_OUTPUTS[usize::from(number)].to_owned(),
             Node::Tree { .. } => TREE_OUTPUTS[usize::from(number)].to_owned(),
-            _ => "value".to_owned(),
+            _ => VALUE.to_owned(),
         };
-        let column = |(output, number)| TableColumn {
-            output,
-            shape: ColumnShape::One(name(number).into_boxed_str()),
-        };
-        (0..).zip(node.numbers()).map(column).collect()
+        expand::default_columns(node.numbers().map(name))
     }
 
     fn add_sweep(&mut self, sweep: Sweep) -> SweepId {

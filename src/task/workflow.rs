@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use self::free::{FreeNames, TaskParts};
 pub use self::parts::{
     Computation, FileContents, MEMBER_INPUTS, RecordedTree, TREE_INPUTS, TREE_OUTPUTS, TaskFile,
-    TaskTree, TreeCommit,
+    TaskTree, TreeCommit, VALUE,
 };
 pub use self::ranged::{RangedInput, RangedInputs};
 pub use self::requests::TaskResources;
@@ -150,7 +150,7 @@ impl Node {
             | Self::File(_)
             | Self::Member { .. }
             | Self::Bound(_)
-            | Self::Points(_) => vec!["value".to_owned()],
+            | Self::Points(_) => vec![VALUE.to_owned()],
         }
     }
 

@@ -52,7 +52,9 @@ pub(crate) fn write(task: &Path, text: &Text) {
         inputs.extend(names.map(|node| node.value.parse().unwrap()));
     }
     let calls = nodes.iter().filter(|node| node.kind == NodeKind::Computation);
-    let one = |name: &str| (name.to_owned(), Signature { inputs: None, outputs: Some(1) });
+    let one = |name: &str| {
+        (name.to_owned(), Signature { inputs: None, outputs: Some(vec!["out".to_owned()]) })
+    };
     let computations: Signatures =
         calls.filter(|node| node.outputs.is_none()).map(|node| one(&node.value)).collect();
     let layout = WorkflowLayout::of_expression(&text.expression, &inputs, &computations).unwrap();

@@ -52,6 +52,15 @@ pub fn unread_problems<'a>(
     problems
 }
 
+/// Returns the columns of a table for which none are written: one for each output of the body, with its name.
+pub fn default_columns(names: impl IntoIterator<Item = String>) -> Vec<TableColumn> {
+    let column = |(output, name): (u8, String)| TableColumn {
+        output,
+        shape: ColumnShape::One(name.into_boxed_str()),
+    };
+    (0..).zip(names).map(column).collect()
+}
+
 /// Returns the problems of the columns of a table, as far as they are known. The body passes up so many files, if that
 /// is known. `columns` are those that are written, or else the default ones.
 pub fn column_problems(

@@ -7,7 +7,7 @@ mod fault;
 mod files;
 mod scope;
 
-pub use body::{column_problems, input_problem, unread_problems};
+pub use body::{column_problems, default_columns, input_problem, unread_problems};
 pub use fault::{MAX_SWEEPS, SweepFault};
 pub use files::{
     ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, NAMES, PRODUCT_FILES, REPLICATES, RuleProblem,

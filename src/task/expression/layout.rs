@@ -198,7 +198,8 @@ impl<'a> LayoutWalk<'a> {
 
     /// Tells what is wrong with a node itself.
     fn check(&mut self, id: NodeId, node: &ExpressionNode) {
-        let count = signature(node, self.signatures).and_then(|signature| signature.outputs);
+        let signature = signature(node, self.signatures);
+        let count = signature.and_then(|signature| Some(signature.outputs.as_ref()?.len()));
         let has_value = !node.kind.has_files() || !node.value.is_empty();
         if has_value
             && text::line(format!("{}\n", node.value).as_bytes()) != Ok((&node.value, false))
@@ -262,13 +263,14 @@ mod tests {
     fn laid_out(text: &str) -> Result<Vec<String>, Vec<String>> {
         let parsed = parse(text).unwrap();
         let inputs = ["x", "y"].map(|name| name.parse().unwrap());
-        let signature = |inputs: &[&str], outputs| Signature {
-            inputs: Some(inputs.iter().map(|name| (*name).to_owned()).collect()),
-            outputs: Some(outputs),
+        let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+        let signature = |inputs: &[&str], outputs: &[&str]| Signature {
+            inputs: names(inputs),
+            outputs: names(outputs),
         };
         let signatures = Signatures::from([
-            ("add".to_owned(), signature(&["left", "right"], 1)),
-            ("divmod".to_owned(), signature(&["n", "d/e"], 2)),
+            ("add".to_owned(), signature(&["left", "right"], &["sum"])),
+            ("divmod".to_owned(), signature(&["n", "d/e"], &["q", "r"])),
         ]);
         let layout = WorkflowLayout::new(&parsed, &inputs, &signatures);
         let layout =

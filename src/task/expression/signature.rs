@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 
 use super::{Expression, ExpressionNode, NodeKind};
 use crate::task::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS};
-use crate::task::workflow::{MEMBER_INPUTS, NodeId, TREE_INPUTS, TREE_OUTPUTS};
+use crate::task::workflow::{MEMBER_INPUTS, NodeId, TREE_INPUTS, TREE_OUTPUTS, VALUE};
 
 /// The inputs and outputs of a computation, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub struct Signature {
     /// The names of its inputs.
     pub inputs: Option<Vec<String>>,
-    /// How many outputs it has.
-    pub outputs: Option<usize>,
+    /// The names of its outputs.
+    pub outputs: Option<Vec<String>>,
 }
 
 /// The computations that are known, by their names.
@@ -39,12 +39,31 @@ pub fn drop_default_labels(expression: &mut Expression, signatures: &Signatures)
     }
 }
 
+/// The names of the files that a node passes up; `None` if they cannot be told.
+pub(super) fn passed_names(node: &ExpressionNode, signatures: &Signatures) -> Option<Vec<String>> {
+    let made = match node.kind {
+        NodeKind::Computation => signature(node, signatures)?.outputs.clone()?,
+        NodeKind::Tree => names(&TREE_OUTPUTS)?,
+        NodeKind::Sweep => names(&SWEEP_OUTPUTS)?,
+        _ => names(&[VALUE])?,
+    };
+    let numbers = match (&node.outputs, node.kind) {
+        (Some(slice), _) => slice.numbers().map(usize::from).collect(),
+        (None, NodeKind::Computation) => Vec::from_iter(0..made.len()),
+        (None, _) => vec![0],
+    };
+    let name = |number: usize| Some(made.get(number)?.trim_end_matches('/').to_owned());
+    numbers.into_iter().map(name).collect()
+}
+
 /// How many files a node passes up; `None` if that cannot be told.
 pub(super) fn width(expression: &Expression, id: NodeId, signatures: &Signatures) -> Option<usize> {
     let node = &expression[id];
     match &node.outputs {
         Some(outputs) => Some(outputs.len()),
-        None if node.kind == NodeKind::Computation => signature(node, signatures)?.outputs,
+        None if node.kind == NodeKind::Computation => {
+            Some(signature(node, signatures)?.outputs.as_ref()?.len())
+        }
         None => Some(1),
     }
 }
@@ -62,6 +81,10 @@ pub(super) fn places(
     }
 }
 
+fn names(names: &[&str]) -> Option<Vec<String>> {
+    Some(names.iter().map(|name| (*name).to_owned()).collect())
+}
+
 /// Returns the known inputs and outputs of a node.
 pub(super) fn signature<'a>(
     node: &ExpressionNode,
@@ -72,16 +95,16 @@ pub(super) fn signature<'a>(
         NodeKind::Tree => {
             let inputs = TREE_INPUTS.iter().take(node.inputs.len());
             let inputs = Some(inputs.map(|name| (*name).to_owned()).collect());
-            Some(Cow::Owned(Signature { inputs, outputs: Some(TREE_OUTPUTS.len()) }))
+            Some(Cow::Owned(Signature { inputs, outputs: names(&TREE_OUTPUTS) }))
         }
         NodeKind::Member => {
             let inputs = Some(MEMBER_INPUTS.map(str::to_owned).into());
-            Some(Cow::Owned(Signature { inputs, outputs: Some(1) }))
+            Some(Cow::Owned(Signature { inputs, outputs: names(&[VALUE]) }))
         }
         NodeKind::Sweep => {
             let inputs = SWEEP_INPUTS.iter().take(node.inputs.len());
             let inputs = Some(inputs.map(|name| (*name).to_owned()).collect());
-            Some(Cow::Owned(Signature { inputs, outputs: Some(SWEEP_OUTPUTS.len()) }))
+            Some(Cow::Owned(Signature { inputs, outputs: names(&SWEEP_OUTPUTS) }))
         }
         NodeKind::Input | NodeKind::Literal | NodeKind::File | NodeKind::Points => None,
     }

@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use super::reads::ReadNames;
 use super::rules::{RuleFile, rules};
-use super::signature::{Signatures, width};
+use super::signature::{Signatures, passed_names, width};
 use super::{Expression, ExpressionNode, Fault, NodeKind, TextPlace};
 use crate::expand::{
-    RuleProblem, ScopeId, Scopes, SweepRules, column_problems, input_problem, unread_problems,
+    RuleProblem, ScopeId, Scopes, SweepRules, column_problems, default_columns, input_problem,
+    unread_problems,
 };
 use crate::task::name::{InputName, nearest};
 use crate::task::workflow::NodeId;
@@ -132,8 +133,11 @@ impl ScopeWalk<'_> {
         let is_free = |name: &str| read.contains(name);
         self.add(id, node, unread_problems(rules, is_free, is_computed.then_some(own)));
         let width = width(self.expression, body.node, self.signatures);
-        let columns = rules.columns.as_deref().unwrap_or_default();
-        self.add(id, node, column_problems(rules, columns, width));
+        let columns = rules.columns.clone().unwrap_or_else(|| {
+            let names = passed_names(&self.expression[body.node], self.signatures);
+            default_columns(names.unwrap_or_default())
+        });
+        self.add(id, node, column_problems(rules, &columns, width));
     }
 
     /// Adds problems of a node where they stand in the text.

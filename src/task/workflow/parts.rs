@@ -71,6 +71,9 @@ impl RecordedTree {
 /// The outputs of a Git tree: the directory, and the id of its commit.
 pub const TREE_OUTPUTS: [&str; 2] = ["directory", "commit"];
 
+/// The symbolic name of what a node passes up that is one value, such as an input or a member.
+pub const VALUE: &str = "value";
+
 /// The inputs of a member.
 pub const MEMBER_INPUTS: [&str; 1] = ["directory"];
 

@@ -10,7 +10,7 @@ use crate::golden;
 use crate::lab::Lab;
 
 /// Sweeps with mistakes. Without inputs, the body is one that reads `a`.
-const WRONG: [&str; 40] = [
+const WRONG: [&str; 43] = [
     "SWEEP()",
     "SWEEP('s' BODY)",
     "SWEEP(:factors/00-a BODY)",
@@ -51,6 +51,9 @@ const WRONG: [&str; 40] = [
     "(add SWEEP(:factors/00-a '1' SWEEP(:factors/00-a '2' BODY)) INPUT('a'))",
     "SWEEP((add INPUT('x') SWEEP(BODY INPUT('x'))) INPUT('x'))[02]",
     "POINTS('p' :columns '00 a' :factors/00-a '1')",
+    "SWEEP(:factors/00-sum '1' (add INPUT('sum') INPUT('x')))",
+    "SWEEP(:factors/00-remainder '1' (divmod INPUT('remainder') INPUT('x'))[1])",
+    "SWEEP(:factors/00-value '1' INPUT('value'))",
 ];
 
 /// The same for nodes `points`.
