@@ -9,14 +9,22 @@ Computations that need this file have copies of it, which are equal.
 """
 
 import math
+from decimal import Decimal
 from functools import cache
-from statistics import NormalDist, median
+from statistics import NormalDist
 
 __all__ = ['mean_and_deviation', 'mean_interval', 'median', 'median_interval']
 
 # Up to so many values the interval of the median is exact. Beyond it is of the normal distribution, and at most a
 # rank wider at either end; so is t, which then has ten exact digits.
 EXACT = 1000
+
+
+def median(values):
+    """Returns the median. Between two values it is their mean as decimal numbers: that of 0.1 and 0.2 is 0.15."""
+    ordered, n = sorted(values), len(values)
+    low, high = ordered[(n - 1) // 2], ordered[n // 2]
+    return low if low == high else float((Decimal(repr(low)) + Decimal(repr(high))) / 2)
 
 
 @cache

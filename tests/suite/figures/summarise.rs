@@ -61,6 +61,9 @@ fn numbers_of_all_sizes_have_finite_statistics() {
     assert_eq!(column(&["0", "-0.0"], "sd"), "0");
     assert_eq!(column(&["1722345678901234", "1722345678901234"], "median"), "1722345678901234");
     assert_eq!(column(&["0.1", "0.1", "0.1"], "mean"), "0.1");
+    assert_eq!(column(&["0.1", "0.2"], "median"), "0.15");
+    assert_eq!(column(&["1.1", "2.2", "9", "0"], "median"), "1.65");
+    assert_eq!(column(&["0.30000000000000004", "1", "0"], "median"), "0.30000000000000004");
 }
 
 #[test]
