@@ -25,6 +25,10 @@ pub struct ListCommits {
     #[arg(short = 'n', value_name = "N")]
     most: Option<usize>,
 
+    /// List the same commits with the oldest first
+    #[arg(long)]
+    reverse: bool,
+
     /// Follow only the first parent of merges
     #[arg(long)]
     first_parent: bool,
@@ -71,8 +75,18 @@ impl Tool for ListCommits {
         let history = CommitHistory::open(&self.repository)?;
         let mut commits = history.commits(&filter, &stop.asked)?.peekable();
         let is_empty = commits.peek().is_none();
-        for commit in commits.take(self.most.unwrap_or(usize::MAX)) {
-            report::commit(&commit?, out).map_err(Error::Output)?;
+        let commits = commits.take(self.most.unwrap_or(usize::MAX));
+        let mut print = |commit| report::commit(&commit, out).map_err(Error::Output);
+        if self.reverse {
+            let listed = commits.collect::<Result<Vec<_>, _>>()?;
+            // The oldest ones may be missing: then nothing is listed.
+            if stop.caught().is_none() {
+                listed.into_iter().rev().try_for_each(print)?;
+            }
+        } else {
+            for commit in commits {
+                print(commit?)?;
+            }
         }
         if let Some(signal) = stop.caught() {
             say("ce", &"interrupted: commits are left out");

@@ -74,7 +74,7 @@ fn commits_are_those_of_git_log_in_its_order() {
             let is_range = range.contains("..");
             let paths = ["", "lib/one", "lib/one/exec", "."];
             for path in &paths[..if is_range { 1 } else { paths.len() }] {
-                let options = [&[][..], &["--first-parent"], &["-n", "3"], &["-n0"]];
+                let options = [&[][..], &["--first-parent"], &["-n", "3", "--reverse"], &["-n0"]];
                 for options in options {
                     let mut arguments = options.to_vec();
                     arguments.extend(Some(range.as_str()).filter(|range| !range.is_empty()));
