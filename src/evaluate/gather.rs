@@ -85,6 +85,7 @@ impl<'a> Evaluator<'a> {
         let evaluation = self.evaluation;
         let mut states = Vec::with_capacity(rows.points.len());
         let (mut first, mut is_left_out) = (None, false);
+        let mut errors = Vec::new();
         for (_, sources) in rows.iter() {
             let derived = evaluation.derive(sources.iter().copied(), self.execution.is_some());
             if let Err(error) = &derived
@@ -99,20 +100,25 @@ impl<'a> Evaluator<'a> {
                     states.push(PointState::Failed);
                 }
                 None if derived.is_ok() && evaluation.are_left_out(sources) => is_left_out = true,
-                None => drop(first.get_or_insert((sources, derived))),
+                None => {
+                    first.get_or_insert(sources);
+                    errors.extend(derived.err());
+                }
             }
         }
         let name = ResultName::unknown_table();
-        let (sources, derived) = match first {
+        let sources = match first {
             Some(first) => first,
             None if is_left_out => return Err(Outcome::LeftOut(name)),
             None => return Ok(states),
         };
-        Err(match (self.execution, derived) {
+        Err(match (self.execution, errors.into_iter()) {
             (Some(_), _) if self.awaits_interrupted(sources) => Outcome::Interrupted(name),
-            (_, Err(error)) => Outcome::failed(name, error),
-            (Some(_), Ok(())) => Outcome::Blocked(name),
-            (None, Ok(())) => Outcome::Missing(name, None),
+            (None, errors) if errors.len() == 0 => Outcome::Missing(name, None),
+            (_, mut errors) => match errors.next() {
+                Some(first) => Outcome::failed(name, CallError::of_points(first, errors.len())),
+                None => Outcome::Blocked(name),
+            },
         })
     }
 

@@ -91,6 +91,14 @@ pub enum CallError {
     /// An input of it, a Git tree, is not to be had.
     #[error(transparent)]
     Input(#[from] Arc<ValueError>),
+    /// Outputs of several points of a sweep, which no call makes, are not to be had.
+    #[error("{first}; {} an output, too", if *.more == 1 { "1 more point lacks".to_owned() } else { format!("{more} more points lack") })]
+    Outputs {
+        /// Why that of the first point is not.
+        first: Arc<ValueError>,
+        /// The number of the other points.
+        more: usize,
+    },
     /// The points of a sweep cannot be used.
     #[error(transparent)]
     Points(#[from] PointsError),
@@ -118,13 +126,29 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// An output of a point of a sweep is not to be had, nor those of so many others.
+    pub(super) const fn of_points(first: Arc<ValueError>, more: usize) -> Self {
+        match more {
+            0 => Self::Input(first),
+            _ => Self::Outputs { first, more },
+        }
+    }
+
+    /// Whether the same happens to other calls, whatever their points are: the storage is to blame, or a repository.
+    pub fn is_common(&self) -> bool {
+        match self {
+            Self::Input(error) => error.is_of_repository() || self.is_storage(),
+            _ => self.is_storage(),
+        }
+    }
+
     /// Whether the same would happen again: `exec` ended with an exit status, or a value that a call needs does not exist.
     pub fn would_recur(&self) -> bool {
         match self {
             Self::Ended(failed) => matches!(failed.status, Status::Exited(_)),
             Self::Remembered(_) => true,
             Self::AtWorker(failed) => failed.recurs,
-            Self::Input(error) => matches!(
+            Self::Input(error) | Self::Outputs { first: error, .. } => matches!(
                 **error,
                 ValueError::Member(_)
                     | ValueError::Wrong(_)
@@ -141,8 +165,8 @@ impl CallError {
             Self::Execute(error) => {
                 matches!(error, ExecuteError::Log { .. } | ExecuteError::Replaced(_))
             }
-            Self::Input(error) => error.is_storage(),
             Self::AtWorker(failed) => failed.storage,
+            Self::Input(error) | Self::Outputs { first: error, .. } => error.is_storage(),
             Self::Ended(_)
             | Self::Remembered(_)
             | Self::NotADirectory { .. }
@@ -159,7 +183,7 @@ impl CallError {
     /// Returns advice for the user that depends on nothing but the error, unless it is obvious.
     pub(super) fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Input(error) => return error.hint(),
+            Self::Input(error) | Self::Outputs { first: error, .. } => return error.hint(),
             Self::Points(error) => return error.hint(),
             Self::Table(fault) => Some(fault.hint()),
             Self::Misfit(misfit) => return Some(misfit.hint()),

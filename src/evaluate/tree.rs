@@ -86,6 +86,11 @@ impl ValueError {
         matches!(self, Self::Storage(_))
     }
 
+    /// Whether a repository as a whole is to blame, at any commit.
+    pub const fn is_of_repository(&self) -> bool {
+        matches!(self, Self::Source(error) if error.is_of_repository())
+    }
+
     /// Whether the user asked to stop.
     pub const fn is_interrupted(&self) -> bool {
         matches!(self, Self::Storage(StorageError::Interrupted))

@@ -119,6 +119,11 @@ fn beside(named: &[String]) -> String {
 }
 
 impl SourceError {
+    /// Whether the repository as a whole is to blame, at any commit.
+    pub const fn is_of_repository(&self) -> bool {
+        !matches!(self, Self::Revision { .. } | Self::Path { .. } | Self::Git { .. })
+    }
+
     /// Returns advice for the user, unless it is obvious.
     pub fn hint(&self) -> Option<String> {
         Some(match self {

@@ -78,12 +78,13 @@ impl Evaluation {
     }
 }
 
-/// Says in words that a call failed or is not finished, without what differs from call to call.
+/// Says in words that a call failed or is not finished, without what differs from call to call. A failure that does not
+/// depend on the point is none of it.
 pub(super) fn what(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Failed { error, .. } => match &**error {
             CallError::Remembered(failure) => Some(format!("failed before: {}", failure.reason)),
-            error if error.is_storage() => None,
+            error if error.is_common() => None,
             error => Some(format!("failed: {error}")),
         },
         Outcome::Unfinished(_, why) => Some(format!("is not finished: {why}")),

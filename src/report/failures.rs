@@ -22,10 +22,10 @@ const LINES: usize = 12;
 /// How many points are told in full of what happens alike at several, and how many are named of the others.
 const POINTS: usize = 3;
 
-/// The failures of the storage so far.
+/// The failures so far.
 #[derive(Debug, Default)]
 pub struct Failures {
-    /// Why the storage failed, and for how many calls that was not told any more.
+    /// Why the storage or a repository failed, and for how many calls that was not told any more.
     untold: BTreeMap<String, usize>,
     /// What happened at points of sweeps.
     at_points: BTreeMap<PointEvent, SharedPoints>,
@@ -101,10 +101,10 @@ impl Failures {
         is_shared
     }
 
-    /// Counts a failure of the storage; tells whether another one of this cause was told.
+    /// Counts a failure that does not depend on the call; tells whether another one of this cause was told.
     fn was_told(&mut self, outcome: &Outcome) -> bool {
         let Outcome::Failed { error, .. } = outcome else { return false };
-        if !error.is_storage() {
+        if !error.is_common() {
             return false;
         }
         match self.untold.entry(cause(&**error)) {

@@ -61,6 +61,9 @@ fn a_commit_without_the_path_of_a_tree_is_a_failed_point() {
     };
     let commits = ["README", "src/a"].map(commit);
     lab = lab.data("commits", format!("commit\n{}\n{}\n", commits[0], commits[1]));
+    let ran = lab.ce_run(&[]).exit(1).says("1 more call failed for the same reason: there is no");
+    assert_eq!(ran.stderr.matches("try: -r lib=REPO").count(), 1, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("failures at points"), "{}", ran.stderr);
     for _ in 0..2 {
         lab.ce_run(&["-r", "lib=../lib"]).exit(0).says("src does not exist in the commit");
     }

@@ -84,6 +84,24 @@ fn computed_points_name_files_and_members() {
 }
 
 #[test]
+fn points_that_lack_a_member_are_counted() {
+    let with = |samples: &str| {
+        files(&[])
+            .computation("make", "", "dir/", r#"echo 10 >"$1/a""#)
+            .without("workflow/inputs/00-body")
+            .node("inputs/00-body/", "member", "{sample}")
+            .node("inputs/00-body/inputs/00-dir/", "computation", "make")
+            .file("samples.csv", samples)
+            .node("inputs/01-points/", "file", "samples.csv")
+            .commit()
+    };
+    let lab = with("sample\na\nb\nc\nd\n");
+    lab.ce_run(&[]).exit(1).says("there is no b in").says("; 2 more points lack an output, too\n");
+    let lab = with("sample\na\nb\n");
+    assert!(!lab.ce_run(&[]).exit(1).says("there is no b in").stderr.contains("more point"));
+}
+
+#[test]
 fn values_that_are_wrong_with_a_text_are_errors_of_their_points() {
     let lab = files(&[("factors/00-sample", "a\n../b")]).commit();
     lab.ce_run(&[]).exit(1).says("\"data/{sample}.txt\" cannot be used").called(vec!["add"]);
