@@ -38,11 +38,8 @@ impl PointsError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Sheet(problems) => problems.first()?.fault.hint().map(str::to_owned),
-            Self::Fault(PointsFault::NoColumn { nearest: Some(name), .. }) => {
-                Some(format!("did you mean {name:?}?"))
-            }
-            Self::Fault(PointsFault::NoColumn { nearest: None, .. }) => {
-                Some("list the columns that are bound in the file names of the sweep".to_owned())
+            Self::Fault(PointsFault::NoColumn { nearest, known, .. }) => {
+                Some(expand::column_hint(nearest.as_deref(), known))
             }
             Self::Fault(PointsFault::Product(faults)) => faults.first().map(ProductFault::hint),
             Self::Directory => {

@@ -70,7 +70,12 @@ fn an_exclusion_removes_what_it_matches() {
     );
     let mut points = product(factors(), None).unwrap();
     let [fault] = &points.exclude(&sheet(Tsv, "tt\n1\n"))[..] else { panic!() };
-    assert_eq!(fault.hint(), "did you mean \"t\"?");
+    let columns = "the columns are \"t\", \"s\", \"w\"";
+    assert_eq!(fault.hint(), format!("did you mean \"t\"? {columns}"));
+    let [fault] = &points.exclude(&sheet(Tsv, "other\n1\n"))[..] else { panic!() };
+    assert_eq!(fault.hint(), columns);
+    let many: Vec<String> = (0..30).map(|number| number.to_string()).collect();
+    assert!(column_hint(None, &many).ends_with("\"18\", \"19\" and 10 more"));
 }
 
 #[test]

@@ -52,6 +52,8 @@ pub enum ExclusionFault {
         name: String,
         /// The most similar name of a column of the points.
         nearest: Option<String>,
+        /// The names of all columns of the points.
+        known: Vec<String>,
     },
     /// A row matches no point.
     #[error("no point is excluded by {pattern}")]
@@ -81,14 +83,28 @@ impl ExclusionFault {
     /// A hint for the user.
     pub fn hint(&self) -> String {
         match self {
-            Self::NoColumn { nearest: Some(name), .. } => format!("did you mean {name:?}?"),
-            Self::NoColumn { nearest: None, .. } => "name a factor".to_owned(),
+            Self::NoColumn { nearest, known, .. } => column_hint(nearest.as_deref(), known),
             Self::NoMatch { .. } => {
                 "spell the values as the levels are spelled; an empty cell matches anything"
                     .to_owned()
             }
         }
     }
+}
+
+/// The most columns that a hint names.
+const TOLD_COLUMNS: usize = 20;
+
+/// The hint for a column that points do not have: the one that may be meant, and those that they have.
+pub fn column_hint(nearest: Option<&str>, known: &[String]) -> String {
+    let meant = nearest.map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
+    let told: Vec<String> =
+        known.iter().take(TOLD_COLUMNS).map(|name| format!("{name:?}")).collect();
+    let more = match known.len().saturating_sub(told.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{meant}the columns are {}{more}", told.join(", "))
 }
 
 /// Returns the cartesian product of factors. The last one varies fastest.
@@ -175,7 +191,11 @@ impl SweepPoints {
     pub fn exclude(&mut self, exclusion: &Self) -> Vec<ExclusionFault> {
         let column = |name: &String| {
             let nearest = || nearest(name, self.names());
-            let fault = || ExclusionFault::NoColumn { name: name.clone(), nearest: nearest() };
+            let fault = || ExclusionFault::NoColumn {
+                name: name.clone(),
+                nearest: nearest(),
+                known: self.names().to_vec(),
+            };
             self.column(name).ok_or_else(fault)
         };
         let columns: Vec<_> = exclusion.names().iter().map(column).collect();

@@ -16,7 +16,7 @@ mod rules;
 mod sheet;
 mod table;
 
-pub use factors::{ExclusionFault, FactorFault, MAX_POINTS, REPLICATE, product};
+pub use factors::{ExclusionFault, FactorFault, MAX_POINTS, REPLICATE, column_hint, product};
 pub use gather::{
     PointOutput, PointOutputs, TableFault, fault_of_outputs, gather, gather_rows, needs_contents,
     point_title,

@@ -55,6 +55,8 @@ pub enum PointsFault {
         name: String,
         /// The most similar name of a column.
         nearest: Option<String>,
+        /// The names of all columns.
+        known: Vec<String>,
     },
     /// They do not fit the rules.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
@@ -231,6 +233,7 @@ fn columns(
         let missing = || PointsFault::NoColumn {
             name: text.to_owned(),
             nearest: crate::task::name::nearest(text, points.names()),
+            known: points.names().to_vec(),
         };
         Ok((name, points.column(text).ok_or_else(missing)?))
     };

@@ -357,14 +357,18 @@ impl Error {
                 let storage = if *configured { "if not compeval.storage" } else { "first" };
                 match names.len() {
                     0 => "give the storage and nothing more".to_owned(),
-                    1 => format!("give the storage {storage}, and a file for it"),
-                    _ => format!("give the storage {storage}, and a file for each, in this order"),
+                    1 => format!("give the storage {storage}, and a file or -p {}=TEXT for it", names[0]),
+                    _ => format!(
+                        "give the storage {storage}, and a file for each, in this order, or -p {}=TEXT",
+                        names[0]
+                    ),
                 }
             }),
             Self::Tree(error) | Self::Evaluate(EvaluateError::Output(error)) => error.hint(),
             Self::UnknownInput { nearest, .. } | Self::UnknownRepository { nearest, .. } => {
                 nearest.as_ref().map(|name| format!("did you mean {name}?"))
             }
+            Self::NotGiven(name) => Some(format!("give {name}=FILE or -p {name}=TEXT")),
             Self::GivenAndRanged(name) => {
                 Some(format!("leave out one of them, or give {name} a value in --each only"))
             }

@@ -124,7 +124,8 @@ impl ResultName {
     /// The name of an output.
     pub fn output(&self, number: usize) -> String {
         debug_assert!(number < MAX_ARITY, "outputs are counted with two digits");
-        match self.is_table() {
+        // That of an unknown table has no digits.
+        match self.is_table() || *self.directory == *TABLES {
             true => format!("{}/{number:02}", self.short()),
             false => self.room(&format!("{number:02}")),
         }

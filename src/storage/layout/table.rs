@@ -97,6 +97,11 @@ mod tests {
     }
 
     #[test]
+    fn a_table_that_is_not_known_has_question_marks_for_its_digits() {
+        assert_eq!(ResultName::unknown_table().output(0), "tables/???/00");
+    }
+
+    #[test]
     fn what_is_beside_tables_is_none() {
         for file in [
             "tables/record/ad/48103e4fc7.json",

@@ -33,7 +33,7 @@ fn how_many_inputs_there_are_is_told_in_words_that_fit() {
     let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))[0]").commit();
     let ran = lab.run("ce-run", &["../storage", "../data/x", "../data/x"]).exit(2);
     let ran = ran.says("the task task takes 1 input (x), and 2 are given\n");
-    ran.says("try: give the storage first, and a file for it\n");
+    ran.says("try: give the storage first, and a file or -p x=TEXT for it\n");
     let lab = Lab::task("Inputs:\nFILE('some/file')").commit();
     let ran = lab.run("ce-run", &["../storage", "../storage"]).exit(2);
     ran.says("the task task takes no inputs, and 1 is given\n").says("try: give the storage and");
