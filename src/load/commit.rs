@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::problems::LoadFault;
-use super::source::{DirectoryVersion, Identity, Located, MAX_SIZE, TaskSource};
+use super::source::{DirectoryVersion, Identity, Located, TaskSource};
 use crate::digest::ObjectId;
 use crate::git::{Changes, Kind, Snapshot, SnapshotError, TreePath};
 use crate::task::name::TreeName;
@@ -56,14 +56,19 @@ impl TaskSource for Snapshot {
         Ok(Self::list(self, dir)?)
     }
 
-    fn read(&mut self, dir: &TreePath, name: &str) -> Result<Vec<u8>, LoadFault> {
+    fn read_at_most(
+        &mut self,
+        dir: &TreePath,
+        name: &str,
+        most: u64,
+    ) -> Result<Vec<u8>, LoadFault> {
         let file = self.entry(dir, OsStr::new(name))?;
         if file.kind() == Kind::Directory {
             return Err(LoadFault::NotAFile);
         }
         let contents = Self::read(self, &file)?;
-        if contents.len() as u64 > MAX_SIZE {
-            return Err(LoadFault::too_large());
+        if contents.len() as u64 > most {
+            return Err(LoadFault::too_large(most));
         }
         Ok(contents)
     }

@@ -17,7 +17,6 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::problems::LoadFault;
-use super::source::MAX_SIZE;
 
 /// A directory: its real path, and how it was reached.
 #[derive(Debug)]
@@ -90,14 +89,14 @@ impl DirHandle {
         listed.map_err(fault)
     }
 
-    /// Returns the contents of a small file here; `None` if it is a link.
-    pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, LoadFault> {
+    /// Returns the contents of a file here of at most so many bytes; `None` if it is a link.
+    pub(super) fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, LoadFault> {
         let file = match self.handle() {
             Some(handle) => open(handle, Path::new(name), OFlags::empty()),
             None => open(CWD, &self.path.join(name), OFlags::empty()),
         };
         match file {
-            Ok(file) => contents(file).map(Some),
+            Ok(file) => contents(file, most).map(Some),
             Err(Errno::LOOP) => Ok(None),
             // A socket, or a device without a driver.
             Err(Errno::NXIO) => Err(LoadFault::NotAFile),
@@ -137,19 +136,19 @@ fn names(directory: impl AsFd) -> Result<Vec<OsString>, Errno> {
     Ok(names)
 }
 
-/// Reads a file with this real path.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, LoadFault> {
-    contents(open(CWD, path, OFlags::empty()).map_err(fault)?)
+/// Reads a file of at most so many bytes with this real path.
+pub(super) fn read(path: &Path, most: u64) -> Result<Vec<u8>, LoadFault> {
+    contents(open(CWD, path, OFlags::empty()).map_err(fault)?, most)
 }
 
-fn contents(file: OwnedFd) -> Result<Vec<u8>, LoadFault> {
+fn contents(file: OwnedFd, most: u64) -> Result<Vec<u8>, LoadFault> {
     let stat = fstat(&file).map_err(fault)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(LoadFault::NotAFile);
     }
     let size = stat.st_size.unsigned_abs();
-    if size > MAX_SIZE {
-        return Err(LoadFault::too_large());
+    if size > most {
+        return Err(LoadFault::too_large(most));
     }
     let mut contents = vec![0; size as usize];
     File::from(file).read_exact(&mut contents).map_err(LoadFault::read)?;

@@ -250,9 +250,10 @@ pub enum LoadFault {
 }
 
 impl LoadFault {
-    /// The fault of a file that is much larger than it should be.
-    pub(super) fn too_large() -> Self {
-        Self::Read(io::Error::new(io::ErrorKind::FileTooLarge, "more than 1 MiB"))
+    /// The fault of a file that is much larger than it should be, of so many bytes at most.
+    pub(super) fn too_large(most: u64) -> Self {
+        let what = format!("more than {} MiB", most >> 20);
+        Self::Read(io::Error::new(io::ErrorKind::FileTooLarge, what))
     }
 
     pub(super) fn read(error: io::Error) -> Self {

@@ -14,7 +14,10 @@ use crate::task::text;
 use crate::task::workflow::{FileContents, RecordedTree};
 
 /// The greatest size of a file that is read whole, in bytes.
-pub(super) const MAX_SIZE: u64 = text::MAX_FILE as u64;
+const MAX_SIZE: u64 = text::MAX_FILE as u64;
+
+/// The same of a file with points of a sweep.
+const MAX_POINTS_SIZE: u64 = text::MAX_POINTS_FILE as u64;
 
 /// The identity of a directory, however it is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -84,8 +87,23 @@ pub(super) trait TaskSource {
     /// Lists the names in a directory, in any order.
     fn list(&mut self, dir: &Self::Dir) -> Result<Vec<OsString>, LoadFault>;
 
-    /// Returns the contents of a file of at most [`MAX_SIZE`] bytes, following links.
-    fn read(&mut self, dir: &Self::Dir, name: &str) -> Result<Vec<u8>, LoadFault>;
+    /// Returns the contents of a file of at most so many bytes, following links.
+    fn read_at_most(
+        &mut self,
+        dir: &Self::Dir,
+        name: &str,
+        most: u64,
+    ) -> Result<Vec<u8>, LoadFault>;
+
+    /// Returns the contents of a file of at most 1 MiB, following links.
+    fn read(&mut self, dir: &Self::Dir, name: &str) -> Result<Vec<u8>, LoadFault> {
+        self.read_at_most(dir, name, MAX_SIZE)
+    }
+
+    /// The same of a file with points of a sweep, of at most 64 MiB.
+    fn read_points(&mut self, dir: &Self::Dir, name: &str) -> Result<Vec<u8>, LoadFault> {
+        self.read_at_most(dir, name, MAX_POINTS_SIZE)
+    }
 
     /// Returns the version of the computation in a directory.
     fn version(&mut self, dir: &Self::Dir) -> Result<DirectoryVersion, LoadFault>;

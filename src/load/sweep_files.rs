@@ -100,7 +100,7 @@ impl<S: TaskSource> FileReader<'_, S> {
     /// Reads a sheet with a header.
     fn sheet(&mut self, name: &str) -> Option<SweepPoints> {
         let path = self.path(name);
-        let contents = self.source.read(self.dir, name);
+        let contents = self.source.read_points(self.dir, name);
         let contents = self.findings.note(&path, contents)?;
         self.note(&path, read(SheetFormat::Tsv, &contents))
     }
@@ -147,7 +147,7 @@ impl<S: TaskSource> FileReader<'_, S> {
         let mut factors = Vec::with_capacity(names.len());
         for name in names {
             let (place, Some((_, label))) = (path.join(name), factor_label(name)) else { continue };
-            let contents = self.source.read(&dir, name);
+            let contents = self.source.read_points(&dir, name);
             let Some(contents) = self.findings.note(&place, contents) else { continue };
             let points = match is_sheet(label) {
                 true => read(SheetFormat::Tsv, &contents),

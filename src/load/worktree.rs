@@ -99,13 +99,18 @@ impl TaskSource for WorkTree {
         dir.list()
     }
 
-    fn read(&mut self, dir: &Rc<DirHandle>, name: &str) -> Result<Vec<u8>, LoadFault> {
-        if let Some(contents) = dir.read(name)? {
+    fn read_at_most(
+        &mut self,
+        dir: &Rc<DirHandle>,
+        name: &str,
+        most: u64,
+    ) -> Result<Vec<u8>, LoadFault> {
+        if let Some(contents) = dir.read(name, most)? {
             return Ok(contents);
         }
         match self.follow(dir, name)? {
             (real, true) => Err(LoadFault::Outside(self.inside(&real))),
-            (real, false) => dir_handle::read(&real),
+            (real, false) => dir_handle::read(&real, most),
         }
     }
 

@@ -7,6 +7,9 @@
 /// The greatest size of a file of a task that is read as text, in bytes.
 pub const MAX_FILE: usize = 1 << 20;
 
+/// The same of a factor of a sweep, or of the points that are excluded.
+pub const MAX_POINTS_FILE: usize = 64 << 20;
+
 /// Why the contents of a file are no such text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {

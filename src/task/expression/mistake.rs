@@ -206,8 +206,8 @@ pub enum Fault {
     )]
     FileName(String),
     /// A file is larger than can be read.
-    #[error("the file has more than 1 MiB, and could not be read")]
-    LargeFile,
+    #[error("the file has more than {0} MiB, and could not be read")]
+    LargeFile(usize),
     /// The rules of a sweep are wrong.
     #[error("{0}")]
     Sweep(Box<SweepFault>),
@@ -237,7 +237,7 @@ impl Fault {
                 return Some(format!("write {}{any}", words(*kind).join(", ")));
             }
             Self::SameRow(_) => return SheetFault::SameRow(0).hint().map(Into::into),
-            Self::LargeFile => "let a computation make the points, and read them as :points",
+            Self::LargeFile(_) => "let a computation make the points, and read them as :points",
             Self::RoleOrder => "write :body (...) before :points (...)",
             Self::FileTwice(_) => "put all of its lines behind one name",
             Self::Word { nearest: Some(name), .. }

@@ -151,8 +151,10 @@ fn check(number: usize, file: &RuleFile, faults: &mut Vec<FileFault>) {
         faults.push(((number, 0), Fault::FileName(name.to_owned())));
     }
     let size: usize = file.rows.iter().flatten().map(|cell| cell.len() + 1).sum();
-    if size > text::MAX_FILE {
-        faults.push(((number, 0), Fault::LargeFile));
+    let has_points = file.factor().is_some() || is_sheet(&file.name);
+    let most = if has_points { text::MAX_POINTS_FILE } else { text::MAX_FILE };
+    if size > most {
+        faults.push(((number, 0), Fault::LargeFile(most >> 20)));
     }
     if is_sheet(&file.name) {
         return;
