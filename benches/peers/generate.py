@@ -79,13 +79,18 @@ def ninja(work, path):
 
 
 def task(work, program, directory):
-    """Makes a task repository with one commit, as it is after `git clone`: its objects are in a pack."""
+    """Makes the task repository of a work."""
+    commit(directory, _task_files(work, program.read_bytes()))
+
+
+def commit(directory, files):
+    """Makes a repository with one commit, as it is after `git clone`: its objects are in a pack."""
     git = ["git", "-C", str(directory)]
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main", str(directory)], check=True)
     importing = subprocess.Popen([*git, "fast-import", "--quiet"], stdin=subprocess.PIPE)
     put = importing.stdin.write
     put(b"commit refs/heads/main\ncommitter peers <peers@example.org> 1000000000 +0000\ndata 4\ntask\n")
-    for mode, path, data in _task_files(work, program.read_bytes()):
+    for mode, path, data in files:
         put(f"M {mode} inline {path}\ndata {len(data)}\n".encode() + data + b"\n")
     importing.stdin.close()
     if importing.wait() != 0:

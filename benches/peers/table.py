@@ -14,10 +14,10 @@ def machine(scratch, names, jobs, runs):
     cpu = _first(open("/proc/cpuinfo").read().splitlines(), "model name")
     system = _first(open("/etc/os-release").read().splitlines(), "PRETTY_NAME").strip('"')
     disk = subprocess.run(["df", "--output=fstype", scratch], capture_output=True, text=True)
-    versions = [_version(name) for name in names if name in ("make", "ninja")]
+    versions = [", ".join(_version(name) for name in names if name in ("make", "ninja"))]
     return "\n".join([
         f"- {os.cpu_count()} cores, {cpu}; Linux {platform.release()}; {system}; {disk.stdout.split()[-1]}",
-        f"- {jobs} calls at a time; median and least of {runs} runs; {', '.join(versions)}",
+        "; ".join([f"- {jobs} calls at a time", f"median and least of {runs} runs", *filter(None, versions)]),
         load(),
     ]) + "\n"
 
@@ -45,7 +45,7 @@ def _table(work, told):
         goal = _goal(kind, who, medians, told, calls)
         ratios = [f"{median / medians[peer]:.2f}" if peer in medians else "" for peer in (FLOOR, NINJA)]
         least, busy = min(times)[0], statistics.median(cpu for _, cpu in times)
-        cells = [who, *map(_time, [median, least, busy, median / calls]), *ratios, goal]
+        cells = [who, *map(seconds_text, [median, least, busy, median / calls]), *ratios, goal]
         lines.append(f"| {' | '.join(cells)} |".replace("  ", " "))
     return "\n".join(lines) + "\n"
 
@@ -75,7 +75,8 @@ def _times(factor, seconds):
     return None if seconds is None else factor * seconds
 
 
-def _time(seconds):
+def seconds_text(seconds):
+    """A time in seconds, with its unit."""
     if seconds >= 10:
         return f"{seconds:.1f} s"
     if seconds >= 0.9995:
