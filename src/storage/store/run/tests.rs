@@ -1,6 +1,5 @@
 //! Tests of runs: their names, and who of them lives.
 
-use std::collections::HashSet;
 use std::thread::ScopedJoinHandle;
 
 use super::*;
