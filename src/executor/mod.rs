@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of workflows, plans and the storage. `contract` is what executors promise,
 //! `invocation` and `ended` are what goes in and comes out. `log` and `interpreter` read what tells why an execution failed.
-//! `local` executes on this host, with or without a `sandbox`.
+//! `local` executes on this host, with or without a `sandbox`. `slurm` submits workers to a cluster.
 
 mod contract;
 mod ended;
@@ -13,6 +13,7 @@ mod local;
 mod log;
 pub(crate) mod sandbox;
 mod signals;
+pub mod slurm;
 mod verified;
 mod within;
 

@@ -1,5 +1,6 @@
 //! The section `compeval` of Git's configuration, from all files that Git reads.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -43,6 +44,17 @@ pub enum ConfigError {
         /// The error of gix.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+/// A text of a subsection, such as that of `compeval.slurm.partition`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigEntry {
+    /// The key after the subsection, in lower case.
+    pub key: String,
+    /// The text; empty without `=`.
+    pub value: String,
+    /// The file that says so, or what else does.
+    pub file: String,
 }
 
 /// A value, and who says so. Without `=`, there is no text.
@@ -122,16 +134,40 @@ impl Config {
         }
     }
 
+    /// All texts of a subsection. Those of one key are in the order in which Git reads them.
+    pub fn subsection(&self, name: &str) -> Vec<ConfigEntry> {
+        let snapshot = self.repository.config_snapshot();
+        let sections = snapshot.plumbing().sections_by_name(SECTION).into_iter().flatten();
+        let mut entries = Vec::new();
+        for section in sections {
+            if section.header().subsection_name().is_none_or(|it| it != name) {
+                continue;
+            }
+            let keys = section.value_names().map(|key| key.to_string().to_ascii_lowercase());
+            for key in keys.collect::<BTreeSet<_>>() {
+                for value in section.values(&key) {
+                    let (key, value) = (key.clone(), value.to_str_lossy().into_owned());
+                    entries.push(ConfigEntry { key, value, file: file(&section) });
+                }
+            }
+        }
+        entries
+    }
+
     /// The value that counts, as it is written.
     fn value(&self, key: &str) -> Option<Value> {
         let snapshot = self.repository.config_snapshot();
         let sections = snapshot.plumbing().sections_by_name(SECTION)?;
         let plain = sections.filter(|section| section.header().subsection_name().is_none());
         let values = plain.filter_map(|section| {
-            let text = section.value_implicit(key)?;
-            let path = section.meta().path.as_ref().map(|path| path.display().to_string());
-            Some(Value { text, file: path.unwrap_or_else(|| "the environment".to_owned()) })
+            Some(Value { text: section.value_implicit(key)?, file: file(&section) })
         });
         values.last()
     }
+}
+
+/// The file that a section is in.
+fn file(section: &gix::config::file::SectionRef<'_>) -> String {
+    let path = section.meta().path.as_ref().map(|path| path.display().to_string());
+    path.unwrap_or_else(|| "the environment".to_owned())
 }

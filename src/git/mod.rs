@@ -33,7 +33,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-pub use self::config::{Config, ConfigError};
+pub use self::config::{Config, ConfigEntry, ConfigError};
 pub use self::diff::{FileChange, LineCounts};
 pub use self::editor::{create, editor, private_dir};
 pub use self::head::{Head, HeadError, Heads, around, top};

@@ -100,7 +100,7 @@ pub struct AmountError {
 }
 
 /// What a call asks for. What is not given is `None`: a call takes one cpu, and the others do not matter to it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resources {
     /// The number of processors.

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use compeval::git::Config;
+use compeval::executor::slurm::{SlurmSetting, SlurmSettings};
+use compeval::git::{Config, ConfigEntry};
 
 use crate::lab::Lab;
 
@@ -163,4 +164,34 @@ fn isolation_is_what_the_configuration_has_unless_it_is_typed() {
     assert!(!apart(&["--isolate", "--no-isolate"]));
     lab.git("task", &["config", "compeval.isolate", "perhaps"]);
     lab.ce_run(&[]).exit(2).says("is \"perhaps\", which is not a boolean");
+}
+
+#[test]
+fn settings_of_slurm_are_read_with_their_places() {
+    let lab = lab();
+    let config = "[compeval \"slurm\"]\n\toptions = --one\n\tPartition = fast\n\toptions = --two\n\
+                  [compeval]\n\tjobs = 2\n[compeval \"other\"]\n\toptions = --no\n\
+                  [compeval \"slurm\"]\n\toptions\n\toptions = --three=3\n\tpending = none\n";
+    let file = lab.path("task/.git/config");
+    fs::write(&file, fs::read_to_string(&file).unwrap() + config).unwrap();
+    let entries = Config::of(&lab.path("task")).unwrap().subsection("slurm");
+    let settings = entries.iter().map(|ConfigEntry { key, value, file }| SlurmSetting {
+        key,
+        value,
+        place: file,
+    });
+    let errors = SlurmSettings::new(settings.clone()).unwrap_err();
+    let text = errors.iter().map(ToString::to_string).collect::<String>();
+    let place = file.canonicalize().unwrap();
+    let place = place.display();
+    let wrong = "is \"none\", which is no such number";
+    assert_eq!(text, format!("compeval.slurm.pending in {place} {wrong}"));
+    let settings = SlurmSettings::new(settings.filter(|it| it.key != "pending")).unwrap();
+    assert_eq!(settings.partition.as_deref(), Some("fast"));
+    assert_eq!(settings.options, ["--three=3"], "an empty text empties the list");
+    lab.git("task", &["config", "--add", "compeval.slurm.options", "--four"]);
+    let entries = Config::of(&lab.path("task")).unwrap().subsection("slurm");
+    let options = entries.iter().filter(|entry| entry.key == "options");
+    let options: Vec<_> = options.map(|entry| &*entry.value).collect();
+    assert_eq!(options, ["--one", "--two", "", "--three=3", "--four"]);
 }

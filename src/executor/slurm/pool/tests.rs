@@ -1,0 +1,283 @@
+//! Tests of the pool: what it decides.
+
+use std::io;
+
+use super::*;
+
+pub(super) const fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn settings(workers: u32, pending: u32) -> SlurmSettings {
+    let [workers, pending] = [workers, pending].map(|number| NonZeroU32::new(number).unwrap());
+    SlurmSettings { workers, pending, ..SlurmSettings::default() }
+}
+
+pub(super) fn token(number: u64) -> JobToken {
+    format!("ce-{number:016x}").parse().unwrap()
+}
+
+fn task(number: u64, index: u32) -> ArrayTask {
+    ArrayTask { token: token(number), index }
+}
+
+pub(super) fn cpus(number: u32) -> Resources {
+    Resources { cpus: NonZeroU32::new(number), ..Resources::default() }
+}
+
+pub(super) fn demand(queued: u64, running: u64) -> WorkerDemand {
+    WorkerDemand { queued, running, at_once: NonZeroU32::MIN }
+}
+
+fn job(number: u64, index: u32, word: &str, node: &str) -> SlurmJob {
+    let line = format!("7_{index}|{}|{word}|{node}|Resources", token(number));
+    SlurmJob::read_all(&line).unwrap().remove(0)
+}
+
+fn failed(message: &str) -> SlurmError {
+    SlurmError::Failed { program: "sbatch", message: message.to_owned() }
+}
+
+/// A pool with tickets for workers with one cpu.
+pub(super) fn pool(workers: u32, pending: u32, queued: u64) -> WorkerPool {
+    let mut pool = WorkerPool::new(&settings(workers, pending));
+    pool.set_demand(s(0), &[(cpus(1), demand(queued, 0))].into());
+    pool
+}
+
+#[track_caller]
+fn submits(pool: &mut WorkerPool, now: Duration, number: u64) -> WorkerRequest {
+    match pool.next(now, || token(number)) {
+        PoolAction::Submit(request) => request,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What the pool does when it must not submit.
+fn other(pool: &mut WorkerPool, now: Duration) -> PoolAction {
+    pool.next(now, || panic!("it submits"))
+}
+
+#[test]
+fn workers_are_submitted_as_others_say_hello() {
+    let mut pool = pool(5, 2, 9);
+    let request = submits(&mut pool, s(0), 1);
+    assert_eq!((request.workers, &request.resources), (2, &cpus(1)));
+    assert_eq!(other(&mut pool, s(0)), PoolAction::Wait(None), "one submission at a time");
+    pool.submitted(s(1), &token(1), &Ok(7));
+    assert_eq!(other(&mut pool, s(1)), PoolAction::Wait(Some(s(3))));
+    pool.hello(&task(1, 1));
+    pool.hello(&task(1, 1));
+    pool.hello(&task(99, 1));
+    assert_eq!(pool.workers(), (1, 1));
+    assert_eq!(submits(&mut pool, s(2), 2).workers, 1);
+    pool.submitted(s(2), &token(2), &Ok(8));
+    pool.hello(&task(1, 2));
+    pool.hello(&task(2, 1));
+    assert_eq!(submits(&mut pool, s(2), 3).workers, 2);
+    pool.submitted(s(2), &token(3), &Ok(9));
+    (1..=2).for_each(|index| pool.hello(&task(3, index)));
+    assert_eq!(
+        other(&mut pool, s(9)),
+        PoolAction::Wait(None),
+        "all are known, and five are enough"
+    );
+    pool.gone(&task(1, 1));
+    pool.hello(&task(1, 1));
+    assert_eq!(pool.workers(), (0, 4), "who is gone does not come back");
+    assert_eq!(submits(&mut pool, s(9), 4).workers, 1);
+}
+
+#[test]
+fn classes_share_the_workers() {
+    let mut pool = WorkerPool::new(&settings(10, 4));
+    let classes = [(cpus(1), demand(100, 0)), (cpus(8), demand(1, 0)), (cpus(9), demand(0, 3))];
+    pool.set_demand(s(0), &classes.into());
+    let one = submits(&mut pool, s(0), 1);
+    pool.submitted(s(0), &one.token, &Ok(1));
+    let two = submits(&mut pool, s(0), 2);
+    assert_eq!((one.workers, one.resources), (2, cpus(1)));
+    assert_eq!((two.workers, two.resources), (1, cpus(8)));
+}
+
+#[test]
+fn a_failed_submission_is_looked_for_before_the_next_one() {
+    let late = SlurmError::TimedOut { program: "sbatch", limit: s(60) };
+    for is_there in [true, false] {
+        let mut pool = pool(3, 3, 9);
+        submits(&mut pool, s(0), 1);
+        pool.submitted(
+            s(60),
+            &token(1),
+            &Err(SlurmError::TimedOut { program: "sbatch", limit: s(60) }),
+        );
+        assert!(pool.take_notices()[0].contains(&late.to_string()));
+        assert_eq!(other(&mut pool, s(60)), PoolAction::Wait(Some(s(62))));
+        for now in [62, 64] {
+            assert_eq!(other(&mut pool, s(now)), PoolAction::Ask(vec![token(1)]));
+            let jobs = (1..=3).map(|index| job(1, index, "RUNNING", "n1"));
+            pool.answered(s(now), &Ok(jobs.filter(|_| is_there).collect()));
+        }
+        if is_there {
+            assert_eq!(pool.workers(), (3, 0));
+            (1..=3).for_each(|index| pool.hello(&task(1, index)));
+            assert_eq!(other(&mut pool, s(64)), PoolAction::Wait(None));
+        } else {
+            let cancel = PoolAction::Cancel(token(1), CancelScope::Pending);
+            assert_eq!(other(&mut pool, s(64)), cancel, "it must not come later");
+            pool.cancelled(s(64), &token(1), &Ok(()));
+            assert_eq!(submits(&mut pool, s(64), 2).token, token(2));
+        }
+    }
+}
+
+#[test]
+fn a_refusal_stops_a_class_and_says_why() {
+    let mut pool = pool(3, 3, 9);
+    pool.set_demand(s(0), &[(cpus(1), demand(9, 0)), (cpus(2), demand(9, 0))].into());
+    submits(&mut pool, s(0), 1);
+    pool.submitted(s(0), &token(1), &Err(failed("Invalid partition name specified")));
+    let text = "no more workers are submitted: sbatch failed: Invalid partition name specified; \
+                try: git config compeval.slurm.partition NAME; sinfo lists the partitions";
+    assert_eq!(pool.take_notices(), [text]);
+    assert_eq!(pool.stuck().collect::<Vec<_>>(), [(&cpus(1), text)]);
+    assert_eq!(submits(&mut pool, s(0), 2).resources, cpus(2), "others may be accepted");
+    let source = io::ErrorKind::NotFound.into();
+    pool.submitted(s(0), &token(2), &Err(SlurmError::Start { program: "sbatch", source }));
+    assert_eq!(other(&mut pool, s(0)), PoolAction::Wait(None));
+    assert_eq!(pool.stuck().count(), 2);
+}
+
+#[test]
+fn a_node_where_workers_end_without_a_hello_is_excluded() {
+    let mut pool = pool(4, 4, 9);
+    submits(&mut pool, s(0), 1);
+    pool.submitted(s(0), &token(1), &Ok(7));
+    assert!(matches!(other(&mut pool, s(2)), PoolAction::Ask(_)));
+    let ends = ["FAILED", "FAILED", "COMPLETED", "PREEMPTED"];
+    let jobs = ends.iter().zip(1..).map(|(word, index)| job(1, index, word, "n3"));
+    pool.answered(s(3), &Ok(jobs.collect()));
+    pool.hello(&task(1, 3));
+    assert_eq!(other(&mut pool, s(3)), PoolAction::Wait(Some(s(13))), "a hello may be late");
+    let request = submits(&mut pool, s(13), 2);
+    assert_eq!((request.exclude, request.workers), (vec!["n3".to_owned()], 3));
+    let notices = pool.take_notices();
+    assert_eq!(notices[0], "worker 7_1 on n3 ended at its start: FAILED (Resources)");
+    assert_eq!(notices[2..], ["n3 gets no more workers: 2 ended there at their start"]);
+}
+
+#[test]
+fn failed_starts_in_a_row_stop_submissions() {
+    let mut pool = pool(9, 1, 9);
+    let mut now = s(0);
+    for number in 1..=5 {
+        submits(&mut pool, now, number);
+        pool.submitted(now, &token(number), &Ok(7));
+        let PoolAction::Wait(Some(time)) = other(&mut pool, now) else { panic!("it waits") };
+        assert_eq!(other(&mut pool, time), PoolAction::Ask(vec![token(number)]));
+        pool.answered(time, &Ok(vec![job(number, 1, "FAILED", &format!("n{number}"))]));
+        now = time + s(10);
+    }
+    assert_eq!(other(&mut pool, now), PoolAction::Wait(None));
+    let (_, reason) = pool.stuck().next().unwrap();
+    assert!(reason.contains("worker 7_1 on n5 ended at its start: FAILED"), "{reason}");
+}
+
+#[test]
+fn a_job_that_slurm_has_forgotten_is_given_up_late() {
+    let mut pool = pool(2, 2, 2);
+    submits(&mut pool, s(0), 1);
+    pool.submitted(s(0), &token(1), &Ok(7));
+    let mut now = s(0);
+    while now < s(100) {
+        match other(&mut pool, now) {
+            PoolAction::Wait(Some(time)) => now = time,
+            PoolAction::Ask(_) => pool.answered(now, &Ok(vec![job(1, 1, "PENDING", "")])),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(pool.workers(), (2, 0), "one of them is unknown");
+    assert_eq!(pool.take_notices(), ["Slurm lets workers wait: Resources"]);
+    now += s(60);
+    assert!(matches!(other(&mut pool, now), PoolAction::Cancel(_, CancelScope::Pending)));
+    assert_eq!(pool.workers(), (1, 0));
+    assert!(pool.take_notices()[0].contains("was lost"));
+}
+
+#[test]
+fn no_answer_means_nothing() {
+    let mut pool = pool(2, 2, 2);
+    submits(&mut pool, s(0), 1);
+    pool.submitted(s(0), &token(1), &Ok(7));
+    let mut now = s(0);
+    for _ in 0..200 {
+        match other(&mut pool, now) {
+            PoolAction::Wait(Some(time)) => now = time,
+            PoolAction::Ask(_) => {
+                pool.answered(now, &Err(failed("Unable to contact slurm controller")));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(now > s(3600));
+    assert_eq!((pool.workers(), pool.take_notices().len()), ((2, 0), 1));
+}
+
+#[test]
+fn what_nobody_needs_is_cancelled_after_a_while() {
+    let mut pool = pool(3, 3, 3);
+    submits(&mut pool, s(0), 1);
+    pool.submitted(s(0), &token(1), &Ok(7));
+    pool.hello(&task(1, 1));
+    pool.set_demand(s(1), &BTreeMap::new());
+    assert!(matches!(other(&mut pool, s(2)), PoolAction::Ask(_)));
+    pool.answered(s(2), &Ok(vec![job(1, 2, "PENDING", ""), job(1, 3, "PENDING", "")]));
+    pool.set_demand(s(30), &BTreeMap::new());
+    let cancel = PoolAction::Cancel(token(1), CancelScope::Pending);
+    assert_eq!(other(&mut pool, s(61)), cancel);
+    pool.cancelled(s(61), &token(1), &Err(failed("Unable to contact slurm controller")));
+    assert!(matches!(other(&mut pool, s(62)), PoolAction::Ask(_)));
+    pool.answered(s(62), &Ok(vec![]));
+    assert_eq!(other(&mut pool, s(63)), cancel, "it is tried again");
+    pool.cancelled(s(63), &token(1), &Ok(()));
+    pool.set_demand(s(63), &[(cpus(1), demand(3, 0))].into());
+    assert_eq!(pool.workers(), (2, 1));
+    assert_eq!(other(&mut pool, s(63)), PoolAction::Wait(Some(s(66))), "they still count");
+    assert!(matches!(other(&mut pool, s(66)), PoolAction::Ask(_)));
+    let end = SlurmJob { index: None, ..job(1, 1, "CANCELLED", "") };
+    pool.answered(s(66), &Ok(vec![end]));
+    assert_eq!(submits(&mut pool, s(76), 2).workers, 2);
+    let notices = pool.take_notices();
+    assert_eq!(notices, ["Slurm lets workers wait: Resources"], "it is no failure");
+}
+
+#[test]
+fn a_closed_pool_cancels_and_submits_nothing() {
+    let mut pool = pool(9, 2, 9);
+    submits(&mut pool, s(0), 1);
+    pool.submitted(s(0), &token(1), &Ok(7));
+    pool.hello(&task(1, 1));
+    pool.hello(&task(1, 2));
+    submits(&mut pool, s(0), 2);
+    pool.close(CancelScope::Pending);
+    assert_eq!(other(&mut pool, s(1)), PoolAction::Wait(None), "sbatch is waited for");
+    assert!(!pool.is_closed());
+    pool.submitted(s(1), &token(2), &Err(SlurmError::Interrupted { program: "sbatch" }));
+    assert_eq!(other(&mut pool, s(1)), PoolAction::Cancel(token(2), CancelScope::Pending));
+    pool.cancelled(s(1), &token(2), &Ok(()));
+    assert_eq!(other(&mut pool, s(1)), PoolAction::Wait(None));
+    assert!(pool.is_closed(), "those that are alive end by themselves");
+    pool.close(CancelScope::All);
+    assert!(!pool.is_closed());
+    assert_eq!(other(&mut pool, s(2)), PoolAction::Cancel(token(1), CancelScope::All));
+    pool.cancelled(s(2), &token(1), &Ok(()));
+    assert_eq!(other(&mut pool, s(2)), PoolAction::Cancel(token(2), CancelScope::All));
+    for _ in 0..3 {
+        pool.cancelled(s(2), &token(2), &Err(failed("Unable to contact slurm controller")));
+        other(&mut pool, s(60));
+    }
+    assert!(pool.is_closed(), "at last it is given up");
+    assert!(
+        pool.take_notices().last().unwrap().ends_with("try: scancel --name=ce-0000000000000002")
+    );
+}
