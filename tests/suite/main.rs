@@ -49,6 +49,7 @@ mod run;
 mod selection;
 mod settings;
 mod show;
+mod slurm;
 mod storages;
 mod studies;
 mod sweep_telling;
