@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::say;
 use crate::cache::Cache;
+use crate::executor::slurm::{SlurmSetting, SlurmSettings};
 use crate::git::{self, Config};
 use crate::load::{self, Loaded, Uncommitted};
 use crate::session::{Error, Place, RunOptions};
@@ -105,6 +106,7 @@ impl Strict {
 enum PlaceName {
     Here,
     Workers,
+    Slurm,
 }
 
 impl PlaceName {
@@ -112,6 +114,7 @@ impl PlaceName {
         match self {
             Self::Here => Place::Here,
             Self::Workers => Place::Workers,
+            Self::Slurm => Place::Slurm,
         }
     }
 }
@@ -125,7 +128,8 @@ pub(super) struct RunArgs {
     #[arg(short, long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 
-    /// Where calls are executed: here, or by workers that others start with ce worker
+    /// Where calls are executed: here, by workers that others start with ce worker, or by workers that are submitted
+    /// to Slurm
     #[arg(long, value_name = "PLACE", default_value = "here")]
     on: PlaceName,
 
@@ -180,6 +184,7 @@ impl RunArgs {
             },
             unrecorded: self.unrecorded(),
             place: self.on.place(),
+            slurm: slurm(config)?,
         })
     }
 
@@ -187,6 +192,17 @@ impl RunArgs {
     pub(super) const fn unrecorded(&self) -> Unrecorded {
         self.strict.unrecorded()
     }
+}
+
+/// How workers are submitted to Slurm.
+fn slurm(config: &Config) -> Result<SlurmSettings, Error> {
+    let entries = config.subsection("slurm");
+    let settings = entries.iter().map(|entry| SlurmSetting {
+        key: &entry.key,
+        value: &entry.value,
+        place: &entry.file,
+    });
+    SlurmSettings::new(settings).map_err(Error::Slurm)
 }
 
 /// Opens a storage that is there, for reading and writing.

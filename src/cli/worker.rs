@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
 
@@ -66,6 +66,9 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 nothing to do any more, or its time is over, even if calls failed; 2 the arguments are wrong, 5 the \
 storage could not be read or written, 130 interrupted (143: by SIGTERM).";
 
+/// The variable that says when the job of a worker ends, in seconds since 1970.
+const DEADLINE: &str = "COMPEVAL_DEADLINE";
+
 /// The variables in which schedulers say which job a process is in.
 const JOBS: [(&str, &str); 4] = [
     ("SLURM_JOB_ID", "slurm"),
@@ -89,9 +92,10 @@ impl Tool for Serve {
             memory: self.memory,
             users: self.users.clone(),
             idle: self.idle,
-            life: self.deadline,
+            life: self.life(),
             job: job(),
         };
+        let life = options.life;
         let session = WorkerSession::open(&self.storage, options)?;
         let report = WorkerReport::default();
         session.work(&|event| {
@@ -103,7 +107,7 @@ impl Tool for Serve {
         if !self.quiet {
             let why = match signal {
                 Some(_) => "interrupted".to_owned(),
-                None if self.deadline.is_some_and(|it| session.lived() >= it) => {
+                None if life.is_some_and(|it| session.lived() >= it) => {
                     "its time is over".to_owned()
                 }
                 None => format!("no call for {}", duration(self.idle.as_secs_f64())),
@@ -111,6 +115,17 @@ impl Tool for Serve {
             say("ce", &format_args!("the worker ends ({why}): {}", report.summary()));
         }
         Ok(signal.map_or(Exit::Done, Exit::Interrupted))
+    }
+}
+
+impl Serve {
+    /// The time that it has: by its argument, or until the job ends that it is in.
+    fn life(&self) -> Option<Duration> {
+        self.deadline.or_else(|| {
+            let end: u64 = std::env::var(DEADLINE).ok()?.parse().ok()?;
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+            Some(Duration::from_secs(end).saturating_sub(now))
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 //! A worker may die, refuse a ticket, or answer one that another worker has answered: each call is delivered once, whatever
 //! they do. A ticket reserves nothing, so it may be given to another worker at any time.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -13,6 +13,7 @@ use super::EvaluateError;
 use super::ticket::TicketRules;
 use crate::executor::{Executor, GRACE};
 use crate::storage::records::{Ticket, TicketAnswer, TicketEnd};
+use crate::task::resources::Resources;
 use crate::storage::{AnswersRead, Claim, Storage, StorageError, WorkerName};
 
 /// The greatest number of tickets at a time.
@@ -49,6 +50,8 @@ struct QueueWatch {
     /// Tells whether the user has asked to stop.
     executor: Arc<dyn Executor>,
     rules: TicketRules,
+    /// The run starts workers itself, which may take any time.
+    expects_workers: bool,
     state: Mutex<QueueState>,
     changed: Condvar,
 }
@@ -79,7 +82,8 @@ struct OpenTicket {
 }
 
 impl WorkerQueue {
-    /// Opens the queue of this run to workers. When `executor` is cancelled, tickets are withdrawn.
+    /// Opens the queue of this run to workers. When `executor` is cancelled, tickets are withdrawn. Unless the run
+    /// `expects_workers`, the user is told if there are none.
     ///
     /// # Errors
     ///
@@ -88,10 +92,12 @@ impl WorkerQueue {
         storage: Arc<Storage>,
         executor: Arc<dyn Executor>,
         rules: TicketRules,
+        expects_workers: bool,
     ) -> Result<Self, EvaluateError> {
         storage.queue().open()?;
         let (state, changed) = Default::default();
-        let shared = Arc::new(QueueWatch { storage, executor, rules, state, changed });
+        let shared =
+            Arc::new(QueueWatch { storage, executor, rules, expects_workers, state, changed });
         let watching = Arc::clone(&shared);
         let thread =
             thread::Builder::new().name("queue".to_owned()).spawn(move || watching.watch());
@@ -132,6 +138,30 @@ impl WorkerQueue {
         put
     }
 
+    /// Returns how many tickets wait, and how many workers have, by what they ask for.
+    pub fn demand(&self) -> BTreeMap<Resources, (u64, u64)> {
+        let mut demand = BTreeMap::new();
+        for open in self.shared.lock().tickets.values() {
+            let resources = &open.ticket.resources;
+            if !demand.contains_key(resources) {
+                demand.insert(resources.clone(), (0, 0));
+            }
+            if let Some((queued, running)) = demand.get_mut(resources) {
+                *(if open.is_begun { running } else { queued }) += 1;
+            }
+        }
+        demand
+    }
+
+    /// Gives up the tickets that ask for this and wait, since there will be no worker for them.
+    pub fn refuse(&self, resources: &Resources, why: &str) {
+        let waiting: Vec<u64> = (self.shared.lock().tickets.iter())
+            .filter(|(_, open)| open.ticket.resources == *resources && !open.is_begun)
+            .map(|(number, _)| *number)
+            .collect();
+        self.shared.give_up(waiting, || Some(TicketEnd::Refused(why.to_owned())));
+    }
+
     /// Returns what the user should know by now, each thing once.
     pub fn notice(&self) -> Option<String> {
         self.shared.lock().notice.take()
@@ -165,7 +195,7 @@ impl QueueWatch {
             if checked.elapsed() > CHECK {
                 let is_served = self.check_workers(&mut read);
                 checked = Instant::now();
-                alone = alone.filter(|_| !is_served);
+                alone = alone.filter(|_| !is_served && !self.expects_workers);
                 if alone.is_some_and(|since| since.elapsed() > PATIENCE) {
                     alone = None;
                     self.lock().notice = Some(self.no_worker());
@@ -276,6 +306,7 @@ impl QueueWatch {
         // Whichever of its calls the worker died of: each is executed alone from now on.
         open.deaths += u32::from(open.ticket.resources.exclusive);
         open.ticket.resources.exclusive = true;
+        open.is_begun = false;
         if open.deaths >= MAX_DEATHS {
             let how = format!(
                 "{MAX_DEATHS} workers ended while they executed it, the last one was {}",
@@ -328,16 +359,32 @@ impl QueueWatch {
 
     /// Takes back the tickets that wait; with `all`, waits no longer for those that workers have.
     fn withdraw(&self, all: bool) {
-        let tickets: Vec<(u64, Ticket)> =
-            self.lock().tickets.iter().map(|(number, it)| (*number, it.ticket.clone())).collect();
-        for (number, ticket) in tickets {
-            let is_back = self.storage.queue().withdraw(number, &ticket).unwrap_or(true);
-            if (is_back || all)
-                && let Some(open) = { self.lock().tickets.remove(&number) }
-            {
+        let tickets: Vec<u64> = self.lock().tickets.keys().copied().collect();
+        let held = self.give_up(tickets, || None);
+        for number in held.into_iter().filter(|_| all) {
+            let open = self.lock().tickets.remove(&number);
+            if let Some(open) = open {
                 (open.watcher.ended)(None);
             }
         }
+    }
+
+    /// Takes tickets back, and delivers an end for those that no worker has. Returns the others.
+    fn give_up(&self, tickets: Vec<u64>, end: impl Fn() -> Option<TicketEnd>) -> Vec<u64> {
+        let mut held = Vec::new();
+        for number in tickets {
+            let ticket = self.lock().tickets.get(&number).map(|open| open.ticket.clone());
+            let Some(ticket) = ticket else { continue };
+            if !self.storage.queue().withdraw(number, &ticket).unwrap_or(true) {
+                held.push(number);
+                continue;
+            }
+            let open = self.lock().tickets.remove(&number);
+            if let Some(open) = open {
+                (open.watcher.ended)(end());
+            }
+        }
+        held
     }
 
     fn deliver_all(&self, end: &TicketEnd) {

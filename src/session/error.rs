@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::edit::EditError;
 use crate::evaluate::{EvaluateError, ValueError};
 use crate::executor::ExecuteError;
+use crate::executor::slurm::SlurmSettingError;
 use crate::exit::Exit;
 use crate::expand::{ProductFault, SheetProblem};
 use crate::git::{CommitHistoryError, ConfigError, ReachError, SnapshotError};
@@ -51,6 +52,9 @@ pub enum Error {
     /// The user's Git configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Settings of workers on Slurm are wrong.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Slurm(Vec<SlurmSettingError>),
     /// The first bad commit cannot be looked for.
     #[error(transparent)]
     Bisect(#[from] BisectError),
@@ -280,6 +284,7 @@ impl Error {
             )
             | Self::Verify(VerifyError::NoRecord(_))
             | Self::Config(_)
+            | Self::Slurm(_)
             | Self::Edit(_)
             | Self::Misfits { .. }
             | Self::NoStorage
@@ -350,6 +355,7 @@ impl Error {
                 Some("give a bad commit that comes later in the history".to_owned())
             }
             Self::Misfits { hint, .. } => Some(hint.clone()),
+            Self::Slurm(errors) => errors.first().map(|error| error.advice.clone()),
             Self::NoStorage => {
                 Some("give it before the inputs, or git config compeval.storage DIR".to_owned())
             }

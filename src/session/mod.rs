@@ -15,6 +15,7 @@ mod look_up;
 mod notices;
 mod options;
 mod points;
+mod slurm;
 mod worker;
 
 use std::cell::Cell;
@@ -39,6 +40,7 @@ pub use self::interrupt::Stop;
 pub use self::job::{FinishedJob, Kept, find_job};
 pub use self::look_up::{look_up, look_up_versions};
 use self::options::local;
+use self::slurm::{SlurmOptions, SlurmWorkers};
 pub use self::options::{Given, Place, RunOptions};
 pub use self::points::{FinishedJobs, check_selection, find_jobs, for_each, read_points};
 pub use self::worker::{WorkerOptions, WorkerSession};
@@ -70,7 +72,9 @@ pub struct Session {
     /// The points that are evaluated.
     selection: PointSelection,
     /// The queue of the workers that execute calls, if they are not executed here.
-    queue: Option<WorkerQueue>,
+    queue: Option<Arc<WorkerQueue>>,
+    /// The workers that serve it on Slurm.
+    slurm: Option<SlurmWorkers>,
     /// `None` if nothing is to be computed.
     executor: Option<(Arc<dyn Executor>, Interrupts)>,
     /// Whether the warning about missing isolation was printed.
@@ -93,15 +97,30 @@ impl Session {
         job::record_use(&storage, dir)?;
         let mut session =
             Self::with(storage, dir, options, Some((Arc::clone(&executor), interrupts)));
-        if options.place == Place::Workers {
-            let rules = TicketRules {
-                isolated: options.isolate,
-                synced: options.durability == Durability::Synced,
-                limit: options.timeout,
-            };
-            session.queue = Some(WorkerQueue::open(Arc::clone(&session.storage), executor, rules)?);
+        if options.place != Place::Here {
+            session.queue_calls(&executor, options)?;
         }
         Ok(session)
+    }
+
+    /// Lets workers execute what is missing.
+    fn queue_calls(
+        &mut self,
+        executor: &Arc<dyn Executor>,
+        options: &RunOptions,
+    ) -> Result<(), Error> {
+        let synced = options.durability == Durability::Synced;
+        let (isolated, limit) = (options.isolate, options.timeout);
+        let rules = TicketRules { isolated, synced, limit };
+        let on_slurm = options.place == Place::Slurm;
+        let (storage, watched) = (Arc::clone(&self.storage), Arc::clone(executor));
+        let queue = Arc::new(WorkerQueue::open(storage, watched, rules, on_slurm)?);
+        if on_slurm {
+            let options = SlurmOptions { settings: options.slurm.clone(), isolate: isolated, synced };
+            self.slurm = Some(SlurmWorkers::start(&self.storage, &queue, executor, options)?);
+        }
+        self.queue = Some(queue);
+        Ok(())
     }
 
     /// Opens a storage, which need not exist, for reading only: nothing is computed or written.
@@ -132,6 +151,7 @@ impl Session {
             selection: PointSelection::default(),
             executor,
             queue: None,
+            slurm: None,
             warned: Cell::new(false),
         }
     }
@@ -285,7 +305,7 @@ impl Session {
         let executor = self.executor.as_ref().map(|(executor, _)| &**executor);
         let (trees, forced) = (&self.trees, &self.forced);
         let (jobs, retries, limit) = (self.jobs, self.retries, self.limit);
-        let (retry_failed, queue) = (self.retry_failed, self.queue.as_ref());
+        let (retry_failed, queue) = (self.retry_failed, self.queue.as_deref());
         let evaluated = thread::scope(|scope| {
             let evaluating = scope.spawn(move || {
                 // The events end when all senders are dropped.

@@ -9,7 +9,7 @@ impl Session {
     pub(super) fn notice(&self) -> Option<String> {
         let (executor, _) = self.executor.as_ref()?;
         if let Some(queue) = &self.queue {
-            return queue.notice();
+            return queue.notice().or_else(|| self.slurm.as_ref()?.notice());
         }
         self.isolation_warning().or_else(|| executor.notice())
     }

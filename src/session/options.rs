@@ -7,11 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use crate::cache::Cache;
+use crate::executor::slurm::SlurmSettings;
 use crate::executor::{Executor, Local, Sandbox};
 use crate::storage::{Durability, InputSource, Unrecorded};
 
 /// Options for the execution and publication of missing calls.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RunOptions {
     /// The greatest number of computations that run at the same time.
     pub jobs: NonZeroUsize,
@@ -29,6 +30,8 @@ pub struct RunOptions {
     pub unrecorded: Unrecorded,
     /// Where calls are executed.
     pub place: Place,
+    /// How workers are submitted to Slurm.
+    pub slurm: SlurmSettings,
 }
 
 /// Where calls are executed.
@@ -38,6 +41,8 @@ pub enum Place {
     Here,
     /// By workers, which others start.
     Workers,
+    /// By workers that are submitted to Slurm.
+    Slurm,
 }
 
 impl Default for RunOptions {
@@ -52,6 +57,7 @@ impl Default for RunOptions {
             isolate: true,
             unrecorded: Unrecorded::Adopt,
             place: Place::Here,
+            slurm: SlurmSettings::default(),
         }
     }
 }

@@ -8,6 +8,7 @@ use super::interrupt::Interrupts;
 use super::{Error, RunOptions, local};
 use crate::evaluate::{Exports, Worker, WorkerEvent, WorkerRules};
 use crate::executor::Executor;
+use crate::executor::slurm::ArrayTask;
 use crate::storage::{Durability, Storage, WorkerAbilities};
 
 /// What a worker has, and for whom it works.
@@ -56,6 +57,8 @@ impl WorkerSession {
         let rules = WorkerRules { users, idle, life, synced };
         storage.become_worker(WorkerAbilities {
             job,
+            task: ArrayTask::from_environment(|name| std::env::var(name).ok())
+                .map(|task| task.to_string()),
             cpus: executor.capacity().get(),
             memory: executor.offer().memory,
             isolates: executor.isolates(),

@@ -79,6 +79,16 @@ impl fmt::Display for ArrayTask {
     }
 }
 
+impl FromStr for ArrayTask {
+    type Err = NoToken;
+
+    fn from_str(text: &str) -> Result<Self, NoToken> {
+        let (token, index) = text.rsplit_once('_').ok_or(NoToken)?;
+        let index = index.parse().ok().filter(|index| *index > 0).ok_or(NoToken)?;
+        Ok(Self { token: token.parse()?, index })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,8 @@
 //! tmp/RUN/queue/CLASS/NUMBER      a ticket that waits for a worker with what CLASS asks for
 //! tmp/RUN/claims/WORKER/NUMBER    a ticket that a worker has, which is a run like any other
 //! tmp/RUN/answers/WORKER          what a worker says of the tickets that it had, a line each
+//! tmp/RUN/slurm/NAME              a name under which it has submitted workers to Slurm
+//! tmp/RUN/slurm/NAME_N.log        what one of these workers prints
 //! tmp/WORKER/worker.json          what a worker is
 //! ```
 
@@ -37,6 +39,11 @@ pub(in crate::storage) fn answers(run: &RunName) -> String {
 /// The file of the answers of a worker.
 pub(in crate::storage) fn answers_of(run: &RunName, worker: &RunName) -> String {
     format!("{}/{worker}", answers(run))
+}
+
+/// The directory of the workers that a run has submitted.
+pub(in crate::storage) fn submissions(run: &RunName) -> String {
+    format!("{}/slurm", run.directory())
 }
 
 /// The file that says what a worker is.

@@ -166,6 +166,8 @@ fn checksum(text: &str) -> String {
 pub struct WorkerAbilities {
     /// The job of a scheduler that it runs in, if it was told.
     pub job: Option<String>,
+    /// The name under which a run has submitted it.
+    pub task: Option<String>,
     /// The number of processors that its calls may use.
     pub cpus: usize,
     /// The memory that its calls may use, in bytes, if that is known.
@@ -179,10 +181,10 @@ pub struct WorkerAbilities {
 impl WorkerAbilities {
     /// The record of a worker that begins now on this host.
     pub(in crate::storage) fn record(self) -> WorkerRecord {
-        let Self { job, cpus, memory, isolates, life } = self;
+        let Self { job, task, cpus, memory, isolates, life } = self;
         let recorded = Provenance::now();
         let deadline = life.and_then(|life| recorded.at.checked_add(life).ok());
-        WorkerRecord { format: TICKET_FORMAT, recorded, job, cpus, memory, isolates, deadline }
+        WorkerRecord { format: TICKET_FORMAT, recorded, job, task, cpus, memory, isolates, deadline }
     }
 }
 
@@ -196,6 +198,9 @@ pub struct WorkerRecord {
     /// The job of a scheduler that it runs in, if it was told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
+    /// The name under which a run has submitted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
     /// The number of processors that its calls may use.
     pub cpus: usize,
     /// The memory that its calls may use, in bytes, if that is limited.

@@ -5,7 +5,7 @@
 //! one file for each worker, which only that worker appends to.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Storage;
 use super::run::Holder;
@@ -178,6 +178,29 @@ impl Storage {
     fn lives(&self, run: &RunName) -> bool {
         let directory = self.root.path(&run.directory());
         run == self.run.name() || self.run.is_alive(run, &self.root.disk, &directory)
+    }
+
+    /// Makes a directory in which this run notes which workers it has submitted, and in which these write what they print.
+    /// Returns its path.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn submissions(&self) -> Result<PathBuf> {
+        self.run.appear(&self.root)?;
+        let place = self.root.path(&queue::submissions(self.run.name()));
+        self.root.disk.make_dirs(&place)?;
+        Ok(place)
+    }
+
+    /// Notes that workers are going to be submitted under a name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn note_submission(&self, name: &str) -> Result<()> {
+        let place = self.submissions()?;
+        self.root.disk.write(&place.join(name), b"")
     }
 
     /// The user id of this process.
