@@ -21,7 +21,7 @@ const SHORT_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 const GONE: Duration = Duration::from_secs(1);
 
 /// The end of a program.
-pub(super) struct Finished {
+pub(super) struct CommandOutput {
     pub(super) status: ExitStatus,
     pub(super) stdout: String,
     pub(super) stderr: String,
@@ -45,7 +45,7 @@ pub(super) fn run(
     input: &[u8],
     limit: Duration,
     is_stopped: impl Fn() -> bool,
-) -> Result<Finished, CommandFailure> {
+) -> Result<CommandOutput, CommandFailure> {
     let begin = Instant::now();
     let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = streams.process_group(0).spawn().map_err(CommandFailure::NotStarted)?;
@@ -62,7 +62,7 @@ pub(super) fn run(
     let status = end.inspect_err(|_| kill(&mut child))?;
     // What it has written is all there. A process that it left behind may still hold the pipes, and is not waited for.
     let (stdout, stderr) = talk.rest();
-    Ok(Finished { status, stdout, stderr })
+    Ok(CommandOutput { status, stdout, stderr })
 }
 
 /// Kills the process group of a child, and reaps the child.
