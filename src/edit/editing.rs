@@ -49,7 +49,8 @@ impl Editing {
         let git = |source| EditError::Git { path: task.clone(), source };
         let editor = git::editor(&task).map_err(git)?.ok_or(EditError::NoEditor)?;
         let layout = layout(&task, &text);
-        let signatures = library::signatures(&task, &text.expression);
+        let inputs = text.inputs.as_deref().unwrap_or_default();
+        let signatures = library::signatures(&task, &text.expression, inputs);
         drop_default_labels(&mut text.expression, &signatures);
         let mut opened = HEAD.as_bytes().to_vec();
         let style = Style { sharing: Sharing::Label, labels: Labels::Show };
@@ -122,7 +123,7 @@ impl Editing {
 /// The directories of a workflow as it is.
 fn layout(task: &Path, text: &crate::task::expression::Text) -> Option<WorkflowLayout> {
     let inputs = text.inputs.clone().unwrap_or_default();
-    let signatures = library::signatures(task, &text.expression);
+    let signatures = library::signatures(task, &text.expression, &inputs);
     WorkflowLayout::of_expression(&text.expression, &inputs, &signatures)
 }
 

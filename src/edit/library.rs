@@ -4,16 +4,23 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::task::expression::{Expression, NodeKind, Signature, Signatures};
-use crate::task::name::nearest;
+use crate::task::expression::{Expression, Signature, Signatures, computation_names};
+use crate::task::name::{InputName, nearest};
 use crate::task::text;
 use crate::task::workflow::LIBRARY;
 
-/// Returns what is known of the computations that an expression names.
-pub(super) fn signatures(task: &Path, expression: &Expression) -> Signatures {
-    let calls = expression.nodes().iter().filter(|node| node.kind == NodeKind::Computation);
-    let names: BTreeSet<&str> = calls.map(|node| &*node.value).collect();
-    names.into_iter().map(|name| (name.to_owned(), signature(task, name))).collect()
+/// Returns what is known of the computations that an expression names, by what is written for them. Of several computations,
+/// that is what they have in common.
+pub(super) fn signatures(task: &Path, expression: &Expression, inputs: &[InputName]) -> Signatures {
+    let names = computation_names(expression, inputs).into_iter();
+    let common = |names: BTreeSet<String>| {
+        let all = names.iter().map(|name| signature(task, name));
+        all.reduce(|a, b| Signature {
+            inputs: a.inputs.filter(|inputs| b.inputs.as_ref() == Some(inputs)),
+            outputs: a.outputs.filter(|outputs| b.outputs.as_ref() == Some(outputs)),
+        })
+    };
+    names.map(|(written, names)| (written.to_owned(), common(names).unwrap_or_default())).collect()
 }
 
 /// Returns what is known of a computation. What cannot be read is not known: loading the task says
@@ -34,14 +41,19 @@ fn list(path: &Path) -> Option<Vec<String>> {
     Some(lines.into_iter().map(str::to_owned).collect())
 }
 
-/// Returns the names that no computation has, each with the name that may have been meant.
+/// Returns the names of computations that the task does not have: what is written for each, the name, and the one that may
+/// have been meant.
 pub(super) fn missing<'a>(
     task: &Path,
-    names: impl Iterator<Item = &'a str>,
-) -> Vec<(&'a str, Option<String>)> {
+    expression: &'a Expression,
+    inputs: &[InputName],
+) -> Vec<(&'a str, String, Option<String>)> {
     let library = task.join(LIBRARY);
-    let names: BTreeSet<&str> = names.filter(|name| !library.join(name).is_dir()).collect();
+    let names = computation_names(expression, inputs).into_iter();
+    let names = names.flat_map(|(written, names)| names.into_iter().map(move |it| (written, it)));
+    let names = names.filter(|(_, name)| !library.join(name).is_dir());
     let known = fs::read_dir(&library).into_iter().flatten().flatten();
     let known: Vec<String> = known.filter_map(|it| it.file_name().into_string().ok()).collect();
-    names.into_iter().map(|name| (name, nearest(name, &known))).collect()
+    let nearest = |name: &str| nearest(name, &known);
+    names.map(|(written, name)| (written, name.clone(), nearest(&name))).collect()
 }

@@ -104,7 +104,7 @@ impl NewWorkflow {
                 (present.clone(), present.unwrap_or_default())
             }
         };
-        let signatures = library::signatures(task, &parsed.text.expression);
+        let signatures = library::signatures(task, &parsed.text.expression, &inputs);
         let layout = WorkflowLayout::new(&parsed, &inputs, &signatures).map_err(wrong)?;
         let warnings = unknown(task, &parsed, &inputs);
         let new_inputs = (present.as_ref() != Some(&inputs)).then(|| inputs.clone());
@@ -113,7 +113,7 @@ impl NewWorkflow {
 
     /// Whether the workflow is this one.
     fn is(&self, task: &Path, present: &Text) -> bool {
-        let signatures = library::signatures(task, &present.expression);
+        let signatures = library::signatures(task, &present.expression, &self.inputs);
         let present = WorkflowLayout::of_expression(&present.expression, &self.inputs, &signatures);
         present.as_ref() == Some(&self.layout)
     }
@@ -139,9 +139,8 @@ fn unknown(task: &Path, parsed: &Parsed<'_>, inputs: &[InputName]) -> Vec<Mistak
         let nodes = parsed.text.expression.nodes().iter();
         nodes.filter(move |node| node.kind == kind).map(|node| &*node.value)
     };
-    for (name, nearest) in library::missing(task, values(NodeKind::Computation)) {
-        let fault = Fault::NoComputation { name: name.to_owned(), nearest };
-        note(NodeKind::Computation, name, fault);
+    for (written, name, nearest) in library::missing(task, &parsed.text.expression, inputs) {
+        note(NodeKind::Computation, written, Fault::NoComputation { name, nearest });
     }
     let files: BTreeSet<&str> = values(NodeKind::File).collect();
     // A path with the text of a name is known when the task is evaluated.

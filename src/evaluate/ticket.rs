@@ -106,13 +106,14 @@ fn task(ticket: &Ticket) -> Result<Task, NameError> {
         Argument { label: label.into(), first: number, last: number, node }
     };
     let inputs = (0..ticket.values.len()).map(argument).collect();
+    let computation = ComputationId::at(0);
     let root = builder.intern(Node::Computation {
-        computation: ComputationId::at(0),
+        computation: computation.into(),
         inputs,
         outputs: Slice::all(ticket.outputs.len()),
     });
     let mut resources = TaskResources::default();
-    resources.add(root, lines(&ticket.resources));
+    resources.add(root, computation, lines(&ticket.resources));
     let name = |at: usize| format!("i{at}").parse::<InputName>();
     Ok(Task {
         name: ticket.task.clone(),

@@ -26,10 +26,11 @@ pub use lookalikes::Lookalike;
 pub use paths::{path_part, point_path};
 pub use problem::{MAX_COLUMNS, MAX_PROBLEMS, SheetFault, SheetProblem};
 pub use rules::{
-    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, MAX_SWEEPS, NAMES, PRODUCT_FILES, ProductFault,
-    REPLICATES, RuleProblem, SWEEP_FILES, Scope, ScopeId, Scopes, SweepFault, SweepRules,
-    all_points, column_problems, computed_points, default_columns, factor_label, factor_problems,
-    input_problem, is_sheet, points, read_column, read_replicates, unread_problems,
+    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, LevelName, MAX_SWEEPS, NAMES, PRODUCT_FILES,
+    ProductFault, REPLICATES, RuleProblem, SWEEP_FILES, Scope, ScopeId, Scopes, SweepFault,
+    SweepRules, all_points, column_problems, computed_points, default_columns, factor_label,
+    factor_problems, input_problem, is_sheet, points, read_column, read_replicates,
+    unread_problems,
 };
 pub use sheet::{MAX_SHEET, SheetFormat, read, read_levels, read_list, read_rows};
 pub use table::{CellValue, MAX_CELL, STATUS, TableCell, TableRow, cell_values, write_table};

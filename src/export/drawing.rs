@@ -152,8 +152,7 @@ impl<'a> Artist<'a> {
                 (ShapeKind::Literal, format!("OWN {path}"))
             }
             Node::Computation { computation, .. } => {
-                let computation = &self.task.computations[computation.index()];
-                (ShapeKind::Computation, computation.name.to_string())
+                (ShapeKind::Computation, computation.written(self.task).to_owned())
             }
             Node::Tree { tree, .. } => {
                 (ShapeKind::Literal, format!("TREE {}", self.task.trees[tree.index()].name))
@@ -245,7 +244,7 @@ impl<'a> Artist<'a> {
     fn made(&self, id: NodeId) -> Vec<&'a str> {
         match &self.task.workflow[id] {
             Node::Computation { computation, .. } => {
-                let computation = &self.task.computations[computation.index()];
+                let computation = &self.task.computations[computation.first.index()];
                 computation.outputs.iter().map(String::as_str).collect()
             }
             Node::Tree { .. } => TREE_OUTPUTS.to_vec(),
@@ -264,7 +263,7 @@ impl<'a> Artist<'a> {
         let Some(&to) = places.last() else { return };
         let read = match node {
             Node::Computation { computation, .. } => {
-                let reader = &self.task.computations[computation.index()];
+                let reader = &self.task.computations[computation.first.index()];
                 reader.inputs.iter().map(String::as_str).collect()
             }
             Node::Member { .. } => MEMBER_INPUTS.to_vec(),

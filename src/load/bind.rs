@@ -144,7 +144,7 @@ impl Binder {
                     inputs.map(|inputs| Node::Sweep { sweep, inputs, outputs })
                 }
                 Node::Computation { computation, outputs, .. } => {
-                    let (computation, outputs) = (*computation, outputs.clone());
+                    let (computation, outputs) = (computation.clone(), outputs.clone());
                     inputs.map(|inputs| Node::Computation { computation, inputs, outputs })
                 }
                 Node::Tree { tree, outputs, .. } => {

@@ -54,11 +54,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
             return Ok((!value.contains('{')).then(|| written.into()));
         };
         let place = self.library.source.place(dir);
-        let scopes = &mut self.scopes;
-        let number = |name: &str| {
-            let input = inputs.iter().position(|known| known.as_str() == name);
-            input.or_else(|| Some(inputs.len() + scopes.find(scope, name)?.index()))
-        };
+        let number = |name: &str| self.scopes.number(scope, inputs, name);
         Ok(Some(Template::new(written, number, &place)))
     }
 }

@@ -78,6 +78,25 @@ impl<'a, S: TaskSource> Library<'a, S> {
         Ok(id)
     }
 
+    /// Checks that a computation has the same inputs and outputs as another one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it has others.
+    pub(super) fn compare(&self, id: ComputationId, first: ComputationId) -> Result<(), LoadFault> {
+        let [it, first] = [id, first].map(|id| self.get(id));
+        let what = match () {
+            () if it.inputs != first.inputs => "inputs",
+            () if it.outputs != first.outputs => "outputs",
+            () => return Ok(()),
+        };
+        let has = |it: &Computation| {
+            let names = if what == "inputs" { &it.inputs } else { &it.outputs };
+            (it.name.to_string(), names.clone())
+        };
+        Err(LoadFault::OtherSignature { what, computations: Box::new([has(it), has(first)]) })
+    }
+
     fn read(
         &mut self,
         dir: &S::Dir,

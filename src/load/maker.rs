@@ -7,12 +7,22 @@ use crate::task::name::{MemberPath, TreeName};
 use crate::task::slice::Slice;
 use crate::task::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS};
 use crate::task::template::Template;
-use crate::task::workflow::{ComputationId, MEMBER_INPUTS, TREE_INPUTS, TREE_OUTPUTS};
+use crate::task::workflow::{
+    ComputationId, MEMBER_INPUTS, NamedComputation, TREE_INPUTS, TREE_OUTPUTS,
+};
+
+/// The computations of a node: one, or those of all points of the sweeps around it.
+#[derive(Clone)]
+pub(super) struct Computations {
+    pub(super) named: NamedComputation,
+    /// All of them, each once.
+    pub(super) ids: Vec<ComputationId>,
+}
 
 /// The part of a node with inputs that makes its values.
 #[derive(Clone)]
 pub(super) enum Maker {
-    Computation(ComputationId),
+    Computation(Computations),
     Tree(Template<TreeName>),
     Member(Template<MemberPath>),
     Sweep(Box<SweepFiles>),
@@ -22,7 +32,7 @@ impl Maker {
     /// The number of inputs that it takes if so many are given.
     pub(super) fn takes<S: TaskSource>(&self, library: &Library<'_, S>, given: usize) -> usize {
         match self {
-            Self::Computation(id) => library.get(*id).inputs.len(),
+            Self::Computation(it) => library.get(it.named.first).inputs.len(),
             Self::Tree(_) => TREE_INPUTS.len().min(given),
             Self::Member(_) => MEMBER_INPUTS.len(),
             Self::Sweep(_) => given.clamp(1, SWEEP_INPUTS.len()),
@@ -32,7 +42,7 @@ impl Maker {
     /// The number of its outputs.
     pub(super) fn outputs<S: TaskSource>(&self, library: &Library<'_, S>) -> usize {
         match self {
-            Self::Computation(id) => library.get(*id).outputs.len(),
+            Self::Computation(it) => library.get(it.named.first).outputs.len(),
             Self::Tree(_) => TREE_OUTPUTS.len(),
             Self::Member(_) => 1,
             Self::Sweep(_) => SWEEP_OUTPUTS.len(),
@@ -50,7 +60,10 @@ impl Maker {
     /// Its name in messages.
     pub(super) fn title<S: TaskSource>(&self, library: &Library<'_, S>) -> String {
         match self {
-            Self::Computation(id) => library.get(*id).name.to_string(),
+            Self::Computation(Computations { named, .. }) => match &named.open {
+                Some(name) => name.to_string(),
+                None => library.get(named.first).name.to_string(),
+            },
             Self::Tree(name) => format!("the tree {name}"),
             Self::Member(path) => format!("the member {path}"),
             Self::Sweep(_) => "a sweep".to_owned(),

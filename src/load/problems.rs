@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::resource_fault::ResourceFault;
 use super::warnings::{Warning, WarningKind};
-use super::words::{files, inputs, listed, outputs, place, range};
+use super::words::{files, having, inputs, listed, outputs, place, range};
 use crate::expand::SweepFault;
 use crate::git::{HeadError, SnapshotError};
 use crate::task::access::RuleError;
@@ -171,6 +171,14 @@ pub enum LoadFault {
         /// The fault.
         fault: Box<Self>,
     },
+    /// A computation has other inputs or outputs than the one at another point of a sweep.
+    #[error("{}", computations.each_ref().map(|it| having(it, what)).join("; "))]
+    OtherSignature {
+        /// Whether they are inputs or outputs.
+        what: &'static str,
+        /// Both computations, each with the names of these.
+        computations: Box<[(String, Vec<String>); 2]>,
+    },
     /// An input has no text that could stand in the value of a node.
     #[error("{value:?} cannot have the text of the input {name}: {fault}")]
     InputText {
@@ -262,64 +270,6 @@ impl LoadFault {
             io::ErrorKind::NotADirectory => Self::NotADirectory,
             _ => Self::Read(error),
         }
-    }
-
-    /// A hint for the user, if there is any.
-    pub fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Kind(_) => {
-                "write computation, input, literal, file, tree, member, sweep or points"
-            }
-            Self::NoComputation { nearest: Some(name), .. }
-            | Self::NoInput { nearest: Some(name), .. }
-            | Self::NoLabel { nearest: Some(name), .. } => {
-                return Some(format!("did you mean {name:?}?"));
-            }
-            Self::NoComputation { nearest: None, .. } => {
-                "if computations/ is a submodule: git submodule update --init --recursive"
-            }
-            Self::NoInput { nearest: None, .. } => "name it in the file inputs of the task",
-            Self::NotExecutable => "chmod +x, and commit the change of mode",
-            Self::Place => "call it nn-text or nn_mm-text, as in 00-left or 01_02-both",
-            Self::Width { .. } => {
-                "change the range in the name, or the file outputs of the sub-workflow"
-            }
-            Self::Gap { .. } | Self::Overlap { .. } => "number the inputs from 00, without gap",
-            Self::Name(NameError::Absolute(_) | NameError::Climbs(_)) => {
-                "give the name of a file in the storage, such as tinputs/ad/48103e4fc7"
-            }
-            Self::NoFile(path) if path.contains('{') => {
-                "in braces, only the name of an input of the task stands for a text"
-            }
-            Self::Bound { fault, .. } => return fault.hint(),
-            Self::Exposed { exposed, .. } => return exposed.hint.clone(),
-            Self::NoOutput => "remove the file to pass up all outputs",
-            Self::Outside(_) => "link only to what is committed with the task",
-            Self::Elsewhere => "commit a file there that does the same, instead of the link",
-            Self::NoSubmodule(_) => "say which commit is read, with a node in inputs/00-revision",
-            Self::UncommittedFile => "git add and git commit it, or evaluate with --dirty",
-            Self::Uncommitted(_) => "git add and git commit them, or evaluate with --dirty",
-            Self::Filtered { .. } => {
-                "run git status: it starts the filter, and notes unchanged files in the index"
-            }
-            Self::Converted { .. } => "remove the filter of the file from .gitattributes",
-            Self::Snapshot(error) => error.hint()?,
-            Self::Rule(RuleError::Variable(_)) => {
-                "write a name, as in env OMP_NUM_THREADS or env OMP_*"
-            }
-            Self::NoLabel { nearest: None, .. } => "name a line of the computation's file inputs",
-            Self::Rule(RuleError::Ambiguous { .. }) => "give these inputs different names",
-            Self::Rule(RuleError::TwoRoots(_)) => {
-                "keep one root line; more than one path line is fine"
-            }
-            Self::NotHere(_) => "install it where the line says, or commit another line",
-            Self::Text(TextError::NotText) => "save the file as UTF-8",
-            Self::Head(error) => return error.hint(),
-            Self::Sweep(fault) => return fault.hint(),
-            Self::Resource(fault) => return fault.hint(),
-            _ => return None,
-        };
-        Some(hint.to_owned())
     }
 }
 

@@ -49,7 +49,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
                 }
             }
         }
-        self.resources.add(node, ResourceLines::new(right));
+        self.resources.add(node, computation, ResourceLines::new(right));
     }
 
     /// Looks up the names in a line. Returns `None` if it may have some, and the task's inputs are not known.
@@ -61,11 +61,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
     ) -> Result<Option<ResourceLine>, ResourceFault> {
         let Some(inputs) = self.inputs else { return Ok(None) };
         let WrittenLine { resource, amount, path, line } = written.clone();
-        let scopes = &mut self.scopes;
-        let number = |name: &str| {
-            let input = inputs.iter().position(|known| known.as_str() == name);
-            input.or_else(|| Some(inputs.len() + scopes.find(scope, name)?.index()))
-        };
+        let number = |name: &str| self.scopes.number(scope, inputs, name);
         let amount = Template::new(amount, number, place);
         if let Some(name) = amount.unknown().next() {
             let names = inputs.iter().map(ToString::to_string).chain(self.scopes.names(scope));

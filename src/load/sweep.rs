@@ -82,8 +82,10 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         let place = self.library.source.place(&open.dir);
         let (body, points) = (inputs.first(), inputs.get(1));
         let points_width = points.map(|points| self.builder[points.node].width());
-        let problem = expand::input_problem(inputs.len(), points_width);
+        let problem = expand::input_problem(open.branches.len(), points_width);
         self.are_right(&place, problem.into_iter().collect()).then_some(())?;
+        // An input that has a problem is missing.
+        (inputs.len() == open.branches.len()).then_some(())?;
         let body = body?;
         let (binds, asked) = self.binds(open, files, body, points.is_some())?;
         let columns = match &files.rules.columns {
@@ -137,7 +139,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         let node = &self.builder[body.node];
         let name = |number: u8| match node {
             Node::Computation { computation, .. } => {
-                let name = &self.library.get(*computation).outputs[usize::from(number)];
+                let name = &self.library.get(computation.first).outputs[usize::from(number)];
                 name.trim_end_matches('/').to_owned()
             }
             Node::Sweep { .. } => SWEEP_OUTPUTS[usize::from(number)].to_owned(),

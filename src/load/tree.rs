@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::branch::{self, Branch};
 use super::entries::NodeEntries;
-use super::maker::Maker;
+use super::maker::{Computations, Maker};
 use super::nodes::{NodeReader, OpenNode};
 use super::problems::LoadFault;
 use super::resources;
@@ -125,8 +125,8 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         };
         let maker = match kind {
             NodeKind::Computation => {
-                let computation = self.nodes.library.find(&value, self.nodes.findings);
-                self.nodes.note(&dir, "value", computation).flatten().map(Maker::Computation)
+                let computations = self.nodes.computations(&dir, scope, &value);
+                self.nodes.note(&dir, "value", computations).flatten().map(Maker::Computation)
             }
             NodeKind::Tree => {
                 let name = self.nodes.template(&dir, scope, &value);
@@ -301,11 +301,11 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         let outputs = frame.slice.clone().filter(|_| complete)?;
         let inputs = arguments.into();
         let node = match maker {
-            Maker::Computation(id) => {
-                let node = Node::Computation { computation: *id, inputs, outputs };
+            Maker::Computation(Computations { named, ids }) => {
+                let node = Node::Computation { computation: named.clone(), inputs, outputs };
                 let node = self.nodes.intern(node);
                 let place = (&frame.dir, frame.scope);
-                self.nodes.request((node, *id), place, &frame.resources);
+                ids.iter().for_each(|id| self.nodes.request((node, *id), place, &frame.resources));
                 return Some(node);
             }
             Maker::Tree(name) => {

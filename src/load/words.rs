@@ -32,6 +32,14 @@ pub(super) fn outputs(count: usize) -> String {
     counted(count, "output")
 }
 
+/// A computation and the names of its inputs or outputs.
+pub(super) fn having((name, names): &(String, Vec<String>), what: &str) -> String {
+    if names.is_empty() {
+        return format!("{name} has no {what}");
+    }
+    format!("{name} has the {what} {}", names.join(", "))
+}
+
 /// The inputs from one number to another.
 pub(super) fn range(first: usize, last: usize) -> String {
     if first == last {

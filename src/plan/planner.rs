@@ -16,7 +16,8 @@ use crate::task::points::SweepPoints;
 use crate::task::sweep::BoundId;
 use crate::task::template::Template;
 use crate::task::workflow::{
-    Argument, ComputationId, FreeNames, Node, NodeId, SweepId, Task, TaskTreeId, Workflow,
+    Argument, ComputationId, FreeNames, NamedComputation, Node, NodeId, SweepId, Task, TaskTreeId,
+    Workflow,
 };
 
 /// How a value is derived.
@@ -57,6 +58,8 @@ pub(super) struct Planner {
     /// The steps of all nodes. Those that depend on names have the one of the current point.
     steps: Vec<Step>,
     literals: Vec<StorageName>,
+    /// The computations of the task by their names.
+    computations: HashMap<String, ComputationId>,
     pub(super) free: Arc<FreeNames>,
     /// Whether each node occurs elsewhere than in bodies of sweeps that allow failed points.
     strict: Vec<bool>,
@@ -79,7 +82,11 @@ pub(super) type SweepKey = (SweepId, NodeId, Option<Source>, Box<[Arc<str>]>);
 impl Planner {
     pub(super) fn new(task: &Task, free: Arc<FreeNames>, selection: PointSelection) -> Self {
         let texts = vec![None; task.bound.len()];
-        Self { free, texts, strict: strict(task), selection, ..Self::default() }
+        let computations = task.computations.iter().enumerate();
+        let computations =
+            computations.map(|(at, it)| (it.name.to_string(), ComputationId::at(at)));
+        let computations = computations.collect();
+        Self { computations, free, texts, strict: strict(task), selection, ..Self::default() }
     }
 
     /// Plans all nodes that depend on no name.
@@ -144,12 +151,10 @@ impl Planner {
             Node::Computation { computation, inputs, .. } => {
                 let mut sources = Vec::with_capacity(inputs.len());
                 inputs.iter().for_each(|it| self.sources(workflow, it.node, &mut sources));
-                let call = self.call(plan, id, *computation, sources.into());
-                let text = |number: usize| {
-                    let name = BoundId::at(number.checked_sub(task.inputs.len())?);
-                    self.texts[name.index()].as_deref()
-                };
-                let asked = task.resources.of(id);
+                let computation = self.computation(task, computation);
+                let call = self.call(plan, id, computation, sources.into());
+                let text = |number: usize| self.text(task, number);
+                let asked = task.resources.of_calls(id, computation);
                 asked.for_each(|lines| plan.request(call, lines.amounts(text)));
                 Step::Call(call)
             }
@@ -179,16 +184,25 @@ impl Planner {
         sources.first().copied()
     }
 
+    /// The current text of the name with this number, if a sweep binds it.
+    fn text(&self, task: &Task, number: usize) -> Option<&str> {
+        let name = BoundId::at(number.checked_sub(task.inputs.len())?);
+        self.texts[name.index()].as_deref()
+    }
+
+    /// The computation of a node with the current texts. Loading the task has found one for each point.
+    fn computation(&self, task: &Task, computation: &NamedComputation) -> ComputationId {
+        let Some(name) = &computation.open else { return computation.first };
+        let name = name.bind(|number| self.text(task, number)).map(|name| name.to_string());
+        self.computations[&name.unwrap_or_default()]
+    }
+
     /// Returns how a value is derived with the current texts.
     fn bind<T>(&self, task: &Task, value: &Template<T>, how: impl Fn(T) -> Derivation) -> Derivation
     where
         T: AsRef<str> + FromStr<Err = NameError> + Clone,
     {
-        let bound = value.bind(|number| {
-            let name = BoundId::at(number.checked_sub(task.inputs.len())?);
-            self.texts[name.index()].as_deref()
-        });
-        match bound {
+        match value.bind(|number| self.text(task, number)) {
             Ok(value) => how(value.written().clone()),
             Err(fault) => Derivation::Wrong(WrongValue {
                 value: value.as_str().into(),

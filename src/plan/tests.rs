@@ -14,7 +14,7 @@ fn call(builder: &mut Builder, computation: usize, inputs: &[NodeId], slice: &[&
     };
     let inputs = inputs.iter().map(argument).collect();
     let outputs = Slice::parse(slice.iter().copied()).0;
-    let computation = ComputationId::at(computation);
+    let computation = ComputationId::at(computation).into();
     builder.intern(Node::Computation { computation, inputs, outputs })
 }
 

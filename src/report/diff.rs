@@ -273,7 +273,7 @@ impl Evaluation {
     fn node(&self, node: NodeId) -> String {
         match &self.task.workflow[node] {
             Node::Computation { computation, outputs, .. } => {
-                let name = &self.task.computations[computation.index()].name;
+                let name = computation.written(&self.task);
                 let numbers: Vec<String> =
                     outputs.numbers().map(|number| format!("{number:02}")).collect();
                 format!("{name}[{}]", numbers.join(", "))

@@ -226,8 +226,8 @@ impl<'a> TreePrinter<'a> {
         let Evaluation { task, .. } = self.evaluation;
         let (title, outputs): (String, &[String]) = match &task.workflow[*node] {
             Node::Computation { computation, .. } => {
-                let computation = &task.computations[computation.index()];
-                (computation.name.to_string(), &computation.outputs)
+                let outputs = &task.computations[computation.first.index()].outputs;
+                (computation.written(task).to_owned(), outputs)
             }
             Node::Sweep { sweep, .. } if task.sweeps[sweep.index()].has_table => {
                 (self.evaluation.sweep_title(*sweep), &[])

@@ -1,5 +1,6 @@
 //! The points of a sweep: a text for each column.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -78,6 +79,22 @@ impl SweepPoints {
     pub(crate) fn filtered(&self, is_wanted: impl Fn(&[u32]) -> bool) -> Self {
         let rows = self.rows().filter(|row| is_wanted(row)).flatten().copied().collect();
         Self { names: self.names.clone(), levels: self.levels.clone(), rows }
+    }
+
+    /// Returns the points with some of their columns: each once, in the order in which they appear.
+    pub(crate) fn columns(&self, is_wanted: impl Fn(&str) -> bool) -> Self {
+        let columns: Vec<usize> =
+            (0..self.names.len()).filter(|at| is_wanted(&self.names[*at])).collect();
+        let (mut rows, mut seen) = (Vec::new(), HashSet::new());
+        for row in self.rows() {
+            let row: Vec<u32> = columns.iter().map(|column| row[*column]).collect();
+            if seen.insert(row.clone()) {
+                rows.extend(row);
+            }
+        }
+        let names = columns.iter().map(|at| self.names[*at].clone()).collect();
+        let levels = columns.iter().map(|at| self.levels[*at].clone()).collect();
+        Self { names, levels, rows }
     }
 
     /// Writes each point as a JSON object in a line, without white space.

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::free::{FreeNames, TaskParts};
 pub use self::parts::{
-    Computation, FileContents, MEMBER_INPUTS, RecordedTree, TREE_INPUTS, TREE_OUTPUTS, TaskFile,
-    TaskTree, TreeCommit, VALUE,
+    Computation, FileContents, MEMBER_INPUTS, NamedComputation, RecordedTree, TREE_INPUTS,
+    TREE_OUTPUTS, TaskFile, TaskTree, TreeCommit, VALUE,
 };
 pub use self::ranged::{RangedInput, RangedInputs};
 pub use self::requests::TaskResources;
@@ -53,7 +53,7 @@ pub enum Node {
     /// Outputs of a computation.
     Computation {
         /// The computation.
-        computation: ComputationId,
+        computation: NamedComputation,
         /// Its inputs, in order, without gap or overlap.
         inputs: Box<[Argument]>,
         /// The outputs that are passed up.
@@ -140,7 +140,7 @@ impl Node {
     pub fn made(&self, task: &Task) -> Vec<String> {
         match self {
             Self::Computation { computation, .. } => {
-                let outputs = &task.computations[computation.index()].outputs;
+                let outputs = &task.computations[computation.first.index()].outputs;
                 outputs.iter().map(|name| name.trim_end_matches('/').to_owned()).collect()
             }
             Self::Tree { .. } => TREE_OUTPUTS.map(str::to_owned).into(),
@@ -207,7 +207,7 @@ pub struct Builder {
 /// The key of equal expressions: their structure. Labels are for humans and do not count.
 #[derive(PartialEq, Eq, Hash)]
 enum NodeKey {
-    Computation(ComputationId, Box<[NodeId]>, Slice),
+    Computation(NamedComputation, Box<[NodeId]>, Slice),
     Input(InputId),
     Literal(Template<StorageName>),
     File(TaskFileId),
@@ -226,7 +226,7 @@ impl Builder {
         let read = || node.inputs().iter().map(|argument| argument.node).collect();
         let key = match &node {
             Node::Computation { computation, outputs, .. } => {
-                NodeKey::Computation(*computation, read(), outputs.clone())
+                NodeKey::Computation(computation.clone(), read(), outputs.clone())
             }
             Node::Tree { tree, outputs, .. } => NodeKey::Tree(*tree, read(), outputs.clone()),
             Node::Member { path, .. } => NodeKey::Member(path.clone(), read()),
@@ -265,7 +265,7 @@ mod tests {
 
     fn call(label: &str, node: NodeId, slice: &str) -> Node {
         Node::Computation {
-            computation: ComputationId::at(0),
+            computation: ComputationId::at(0).into(),
             inputs: [Argument { label: label.into(), first: 0, last: 0, node }].into(),
             outputs: Slice::parse([slice]).0,
         }

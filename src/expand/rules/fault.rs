@@ -43,6 +43,15 @@ pub enum SweepFault {
     /// A name is bound already.
     #[error("the name {0:?} is an input of the task, or bound by a sweep around this one")]
     Shadow(String),
+    /// The name of a computation depends on an input of the task.
+    #[error("the name of a computation cannot depend on {0:?}, an input of the task")]
+    InputName(String),
+    /// The name of a computation depends on a name whose texts are computed.
+    #[error("the name of a computation cannot depend on {0:?}: its texts are computed")]
+    ComputedName(String),
+    /// The name of a computation depends on factors of which no point is left.
+    #[error("all points are excluded, so the name is that of no computation")]
+    NoLevels,
     /// No node of the body reads a factor.
     #[error("the body does not read {}", .0.join(" or "))]
     Unread(Vec<String>),
@@ -99,6 +108,10 @@ impl SweepFault {
             }
             Self::PointsWidth(_) => "choose one output in its file outputs",
             Self::Shadow(_) | Self::NoName(_) => "give it another name",
+            Self::InputName(_) | Self::ComputedName(_) => {
+                "make it a factor of a sweep, so that all computations are known when the task is loaded"
+            }
+            Self::NoLevels => "leave out fewer points in exclude.tsv",
             Self::Unread(_) | Self::ReadsNothing => {
                 "read it with a node of kind input, or in braces in the value of a node"
             }

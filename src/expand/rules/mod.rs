@@ -5,6 +5,7 @@
 mod body;
 mod fault;
 mod files;
+mod open_name;
 mod scope;
 
 pub use body::{column_problems, default_columns, input_problem, unread_problems};
@@ -13,6 +14,7 @@ pub use files::{
     ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, NAMES, PRODUCT_FILES, REPLICATES, RuleProblem,
     SWEEP_FILES, SweepRules, factor_label, factor_problems, is_sheet, read_column, read_replicates,
 };
+pub use open_name::LevelName;
 pub use scope::{Scope, ScopeId, Scopes};
 
 use super::factors::{ExclusionFault, FactorFault, product};

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use super::fault::{MAX_SWEEPS, SweepFault};
 use super::files::{FACTORS, NAMES, RuleProblem, SweepRules};
 use crate::task::name::InputName;
-use crate::task::sweep::BoundId;
+use crate::task::sweep::{BoundId, Product};
 
 /// The names that are bound at a place of the workflow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -19,6 +19,8 @@ pub struct Scope {
     pub is_open: bool,
     /// The number of sweeps around it.
     pub depth: usize,
+    /// The numbers of the products of those whose points are not computed.
+    products: Vec<usize>,
 }
 
 /// A scope of a workflow.
@@ -31,6 +33,8 @@ pub struct Scopes {
     bound: Vec<InputName>,
     known: HashMap<InputName, BoundId>,
     scopes: Vec<Scope>,
+    /// The different products of sweeps.
+    products: Vec<Product>,
     ids: HashMap<Scope, ScopeId>,
 }
 
@@ -38,11 +42,17 @@ impl Default for Scopes {
     fn default() -> Self {
         let root = Scope::default();
         let ids = HashMap::from([(root.clone(), ScopeId::default())]);
-        Self { bound: Vec::new(), known: HashMap::new(), scopes: vec![root], ids }
+        let (bound, known, products) = Default::default();
+        Self { bound, known, scopes: vec![root], products, ids }
     }
 }
 
 impl Scopes {
+    /// The products of the sweeps around a scope whose points are not computed, from the outermost one on.
+    pub(super) fn products(&self, id: ScopeId) -> impl Iterator<Item = &Product> {
+        self.get(id).products.iter().map(|number| &self.products[*number])
+    }
+
     /// The names that are bound in a scope, and whether it is open.
     pub fn get(&self, id: ScopeId) -> &Scope {
         &self.scopes[id.0]
@@ -78,6 +88,13 @@ impl Scopes {
         }
     }
 
+    /// Returns the number of a name that is known in a scope: those of the task's inputs come first, then those of bound
+    /// names.
+    pub fn number(&mut self, scope: ScopeId, inputs: &[InputName], name: &str) -> Option<usize> {
+        let input = inputs.iter().position(|known| known.as_str() == name);
+        input.or_else(|| Some(inputs.len() + self.find(scope, name)?.index()))
+    }
+
     /// The names that are bound in a scope.
     pub fn names(&self, scope: ScopeId) -> impl Iterator<Item = String> {
         self.get(scope).bound.iter().map(|id| self.text(*id).to_owned())
@@ -105,7 +122,7 @@ impl Scopes {
         is_computed: bool,
         inputs: &[InputName],
     ) -> Result<ScopeId, Vec<RuleProblem>> {
-        let Scope { mut bound, is_open, depth } = self.get(scope).clone();
+        let Scope { mut bound, is_open, depth, mut products } = self.get(scope).clone();
         let opens = is_computed && rules.names.is_none();
         let has_factors = !rules.product.factors.is_empty();
         let wrong = match () {
@@ -133,8 +150,20 @@ impl Scopes {
         }
         bound.sort_unstable();
         bound.dedup();
-        let body = Scope { bound, is_open: is_open || opens, depth: depth + 1 };
-        if problems.is_empty() { Ok(self.enter(body)) } else { Err(problems) }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        products.extend((!is_computed).then(|| self.product(&rules.product)));
+        Ok(self.enter(Scope { bound, is_open: is_open || opens, depth: depth + 1, products }))
+    }
+
+    /// Returns the number of a product.
+    fn product(&mut self, product: &Product) -> usize {
+        let known = self.products.iter().position(|it| it == product);
+        known.unwrap_or_else(|| {
+            self.products.push(product.clone());
+            self.products.len() - 1
+        })
     }
 
     /// Returns a name that a sweep in this scope may bind.

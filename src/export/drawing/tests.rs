@@ -56,7 +56,7 @@ fn call(builder: &mut Builder, at: usize, inputs: &[(&str, NodeId)], slice: &[&s
     };
     let inputs = inputs.iter().map(argument).collect();
     builder.intern(Node::Computation {
-        computation: ComputationId::at(at),
+        computation: ComputationId::at(at).into(),
         inputs,
         outputs: Slice::parse(slice.iter().copied()).0,
     })

@@ -264,8 +264,7 @@ fn pairs(
     };
     match (nodes[0], nodes[1]) {
         (Node::Computation { computation: a, .. }, Node::Computation { computation: b, .. }) => {
-            let names = [&one.task.computations[a.index()], &other.task.computations[b.index()]];
-            (names[0].name == names[1].name).then(inputs).flatten()
+            (a.written(&one.task) == b.written(&other.task)).then(inputs).flatten()
         }
         (Node::Tree { tree: a, .. }, Node::Tree { tree: b, .. }) => {
             let names = [&one.task.trees[a.index()], &other.task.trees[b.index()]];

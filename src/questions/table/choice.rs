@@ -98,9 +98,7 @@ impl SweepChoice {
     fn names(self, task: &Task) -> Vec<String> {
         let rules = &task.sweeps[self.sweep.index()];
         let body = match &task.workflow[self.body] {
-            Node::Computation { computation, .. } => {
-                task.computations[computation.index()].name.to_string()
-            }
+            Node::Computation { computation, .. } => computation.written(task).to_owned(),
             _ => String::new(),
         };
         let place = rules.place.display().to_string();

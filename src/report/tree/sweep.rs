@@ -75,7 +75,7 @@ impl TreePrinter<'_> {
         indent(self.stack.len() - 1, out)?;
         match &task.workflow[node] {
             Node::Computation { computation, .. } => {
-                let name = &task.computations[computation.index()].name;
+                let name = computation.written(task);
                 writeln!(out, "{name} ({}): {}", harmless(label), counts(tally.to_string()))
             }
             Node::Sweep { sweep, .. } => {

@@ -101,7 +101,7 @@ impl WorkflowLayout {
             walk.enter(root, String::new());
             while walk.go_on() {}
         }
-        walk.wrong.extend(check_scopes(expression, inputs, signatures));
+        walk.wrong.extend(check_scopes(expression, inputs, signatures).wrong);
         walk
     }
 

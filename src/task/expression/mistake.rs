@@ -163,7 +163,7 @@ pub enum Fault {
         number: u8,
     },
     /// It cannot be told how many files an expression passes up.
-    #[error("{0} has no slice, and its outputs cannot be told: it is not in computations/")]
+    #[error("{0} has no slice, and its outputs cannot be told: {reason}", reason = untold(.0))]
     Width(String),
     /// No directory of this name in `computations/`.
     #[error("there is no computation {name:?}")]
@@ -287,6 +287,14 @@ impl Fault {
 impl From<SweepFault> for Fault {
     fn from(fault: SweepFault) -> Self {
         Self::Sweep(Box::new(fault))
+    }
+}
+
+/// Why the outputs of a computation cannot be told.
+fn untold(name: &str) -> &'static str {
+    match name.contains('{') {
+        true => "what it leads to is not in computations/, or has different outputs",
+        false => "it is not in computations/",
     }
 }
 

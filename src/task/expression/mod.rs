@@ -27,6 +27,7 @@ pub use self::printer::{Labels, Sharing, Style};
 pub use self::reads::BoundNames;
 pub use self::rules::{RuleFile, rule_files};
 pub use self::signature::{Signature, Signatures, drop_default_labels};
+pub use self::sweeps::computation_names;
 use crate::expand::SweepRules;
 use crate::task::name::InputName;
 use crate::task::slice::Slice;
@@ -177,8 +178,7 @@ pub fn written_alone(task: &Task, id: NodeId) -> String {
 fn without_inputs(task: &Task, id: NodeId) -> ExpressionNode {
     let (kind, value, outputs) = match &task.workflow[id] {
         Node::Computation { computation, outputs, .. } => {
-            let name = task.computations[computation.index()].name.as_str();
-            (NodeKind::Computation, name, Some(outputs))
+            (NodeKind::Computation, computation.written(task), Some(outputs))
         }
         Node::Input(input) => (NodeKind::Input, task.inputs[input.index()].as_str(), None),
         Node::Literal(name) => (NodeKind::Literal, name.as_str(), None),

@@ -56,11 +56,15 @@ impl ReadNames {
 fn names(node: &ExpressionNode) -> Vec<String> {
     match node.kind {
         NodeKind::Input => vec![node.value.to_string()],
-        NodeKind::Literal | NodeKind::File | NodeKind::Tree | NodeKind::Member => {
+        NodeKind::Computation
+        | NodeKind::Literal
+        | NodeKind::File
+        | NodeKind::Tree
+        | NodeKind::Member => {
             let value = Template::new(&*node.value, |_| None, Path::new(""));
             value.unknown().map(str::to_owned).collect()
         }
-        NodeKind::Computation | NodeKind::Sweep | NodeKind::Points => Vec::new(),
+        NodeKind::Sweep | NodeKind::Points => Vec::new(),
     }
 }
 

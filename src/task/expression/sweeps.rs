@@ -1,24 +1,54 @@
 //! Checks what stands in an expression against the names that are known there, and the rules of its sweeps.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::Path;
 
 use super::reads::ReadNames;
 use super::rules::{RuleFile, rules};
 use super::signature::{Signatures, passed_names, width};
 use super::{Expression, ExpressionNode, Fault, NodeKind, TextPlace};
 use crate::expand::{
-    RuleProblem, ScopeId, Scopes, SweepRules, column_problems, default_columns, input_problem,
-    unread_problems,
+    LevelName, RuleProblem, ScopeId, Scopes, SweepRules, column_problems, default_columns,
+    input_problem, unread_problems,
 };
-use crate::task::name::{InputName, nearest};
+use crate::task::name::{ComputationName, InputName, nearest};
+use crate::task::template::Template;
 use crate::task::workflow::NodeId;
 
-/// Tells which names are unknown at their place, and what is wrong with sweeps, in no order.
+/// What the names in an expression are at their places.
+pub(super) struct ScopeCheck {
+    /// Which names are unknown, and what is wrong with sweeps, in no order.
+    pub(super) wrong: Vec<(TextPlace, Fault)>,
+    /// The computations of nodes whose names depend on factors.
+    level_names: HashMap<NodeId, BTreeSet<String>>,
+}
+
+/// Returns the names of the computations that an expression calls, by what is written for them: several where that depends
+/// on factors of sweeps.
+pub fn computation_names<'a>(
+    expression: &'a Expression,
+    inputs: &[InputName],
+) -> BTreeMap<&'a str, BTreeSet<String>> {
+    let mut names = BTreeMap::<_, BTreeSet<String>>::new();
+    let level_names = check_scopes(expression, inputs, &Signatures::default()).level_names;
+    for (at, node) in expression.nodes.iter().enumerate() {
+        if node.kind == NodeKind::Computation {
+            let written = names.entry(&*node.value).or_default();
+            match level_names.get(&NodeId::at(at)) {
+                Some(names) => written.extend(names.iter().cloned()),
+                None => written.extend([node.value.to_string()]),
+            }
+        }
+    }
+    names
+}
+
+/// Checks the names in an expression at their places, and its sweeps.
 pub(super) fn check_scopes(
     expression: &Expression,
     inputs: &[InputName],
     signatures: &Signatures,
-) -> Vec<(TextPlace, Fault)> {
+) -> ScopeCheck {
     let mut wrong = Vec::new();
     let mut all = HashMap::new();
     let nodes = expression.nodes.iter().enumerate().map(|(at, node)| (NodeId::at(at), node));
@@ -43,7 +73,7 @@ pub(super) fn check_scopes(
         rules: &all,
         reads: reads.as_ref(),
         scopes: Scopes::default(),
-        wrong,
+        check: ScopeCheck { wrong, level_names: HashMap::new() },
         seen: HashSet::new(),
         stack: Vec::new(),
     };
@@ -53,7 +83,7 @@ pub(super) fn check_scopes(
     while let Some((node, scope)) = walk.stack.pop() {
         walk.visit(node, scope);
     }
-    walk.wrong
+    walk.check
 }
 
 /// A walk through all nodes, each in every scope that it stands in.
@@ -66,7 +96,7 @@ struct ScopeWalk<'a> {
     rules: &'a HashMap<NodeId, SweepRules>,
     reads: Option<&'a ReadNames>,
     scopes: Scopes,
-    wrong: Vec<(TextPlace, Fault)>,
+    check: ScopeCheck,
     seen: HashSet<(NodeId, ScopeId)>,
     stack: Vec<(NodeId, ScopeId)>,
 }
@@ -82,6 +112,7 @@ impl ScopeWalk<'_> {
         let node = &self.expression[id];
         match node.kind {
             NodeKind::Input => self.check_input(id, node, scope),
+            NodeKind::Computation => self.check_computation(id, node, scope),
             NodeKind::Sweep => return self.sweep(id, node, scope),
             NodeKind::Points => {
                 let problems = self.rules.get(&id).map(SweepRules::points_problems);
@@ -101,7 +132,29 @@ impl ScopeWalk<'_> {
         let names = self.inputs.iter().map(ToString::to_string).chain(self.scopes.names(scope));
         let nearest = nearest(&node.value, &names.collect::<Vec<_>>());
         let fault = Fault::NoInput { name: node.value.to_string(), nearest };
-        self.wrong.push((TextPlace::of(id), fault));
+        self.check.wrong.push((TextPlace::of(id), fault));
+    }
+
+    fn check_computation(&mut self, id: NodeId, node: &ExpressionNode, scope: ScopeId) {
+        let place = TextPlace::of(id);
+        let Ok(name) = node.value.parse::<ComputationName>() else { return };
+        let number = |name: &str| self.scopes.number(scope, self.inputs, name);
+        let name = Template::new(name, number, Path::new(""));
+        if !name.is_open() {
+            return;
+        }
+        let names = match self.scopes.level_names(scope, &name, self.inputs) {
+            Ok(names) => names,
+            Err(fault) => return self.check.wrong.push((place, fault.into())),
+        };
+        for LevelName { name, .. } in names {
+            match name {
+                Ok(name) => {
+                    self.check.level_names.entry(id).or_default().insert(name.to_string());
+                }
+                Err(error) => self.check.wrong.push((place, Fault::Name(error))),
+            }
+        }
     }
 
     fn sweep(&mut self, id: NodeId, node: &ExpressionNode, scope: ScopeId) {
@@ -149,7 +202,7 @@ impl ScopeWalk<'_> {
     ) {
         for RuleProblem { file, line, fault } in problems {
             let file = file_number(&node.files, &file).map(|number| (number, line));
-            self.wrong.push((TextPlace { node: id, file }, fault.into()));
+            self.check.wrong.push((TextPlace { node: id, file }, fault.into()));
         }
     }
 }

@@ -79,9 +79,8 @@ impl FreeNames {
             Node::File(file) => bound(parts.files[file.index()].path.names(), parts.inputs),
             Node::Tree { tree, .. } => bound(parts.trees[tree.index()].name.names(), parts.inputs),
             Node::Member { path, .. } => bound(path.names(), parts.inputs),
-            Node::Input(_) | Node::Points(_) | Node::Computation { .. } | Node::Sweep { .. } => {
-                Vec::new()
-            }
+            Node::Computation { computation, .. } => bound(computation.names(), parts.inputs),
+            Node::Input(_) | Node::Points(_) | Node::Sweep { .. } => Vec::new(),
         };
         for (at, argument) in node.inputs().iter().enumerate() {
             let sweep = match node {

@@ -8,6 +8,7 @@ use crate::digest::{DIRTY, ObjectId, shown_version};
 use crate::task::access::Access;
 use crate::task::name::{ComputationName, TaskPath, TreeName};
 use crate::task::template::Template;
+use crate::task::workflow::{ComputationId, Task};
 
 /// A file in the repository of a task, at the commit of the task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +80,36 @@ pub const MEMBER_INPUTS: [&str; 1] = ["directory"];
 
 /// The inputs of a Git tree, unless it is at the recorded commit.
 pub const TREE_INPUTS: [&str; 1] = ["revision"];
+
+/// The computation of a node, as its name is written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NamedComputation {
+    /// The computation. If the name has free names, the one at the first point: all others have the same inputs and outputs.
+    pub first: ComputationId,
+    /// The name, if it has free names. Sweeps bind all of them, and the task has a computation for each of their points.
+    pub open: Option<Box<Template<ComputationName>>>,
+}
+
+impl NamedComputation {
+    /// Its name as it is written.
+    pub fn written<'a>(&'a self, task: &'a Task) -> &'a str {
+        match &self.open {
+            Some(name) => name.as_str(),
+            None => task.computations[self.first.index()].name.as_str(),
+        }
+    }
+
+    /// The numbers of the names that it depends on.
+    pub fn names(&self) -> impl Iterator<Item = usize> {
+        self.open.iter().flat_map(|name| name.names())
+    }
+}
+
+impl From<ComputationId> for NamedComputation {
+    fn from(first: ComputationId) -> Self {
+        Self { first, open: None }
+    }
+}
 
 /// A named executable that turns inputs into outputs, at one commit.
 #[derive(Debug, Serialize, Deserialize)]

@@ -5,7 +5,10 @@
 
 use std::path::PathBuf;
 
-use super::{Argument, Builder, InputId, Node, Slice, SweepId, Task, TaskFile, TaskTree, Workflow};
+use super::{
+    Argument, Builder, InputId, NamedComputation, Node, Slice, SweepId, Task, TaskFile, TaskTree,
+    Workflow,
+};
 use crate::task::name::InputName;
 use crate::task::sweep::{BoundId, Product, Sweep};
 use crate::task::template::Template;
@@ -121,6 +124,11 @@ impl Renaming<'_> {
                 }
                 Node::Literal(name) => Node::Literal(self.template(name)),
                 Node::Member { path, inputs } => Node::Member { path: self.template(path), inputs },
+                Node::Computation { computation, inputs, outputs } => {
+                    let open = computation.open.map(|name| Box::new(self.template(*name)));
+                    let computation = NamedComputation { open, ..computation };
+                    Node::Computation { computation, inputs, outputs }
+                }
                 other => other,
             };
             let same = builder.intern(node);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::NodeId;
+use super::{ComputationId, NodeId};
 use crate::task::resources::{ResourceLine, ResourceLines};
 use crate::task::template::Template;
 
@@ -13,9 +13,9 @@ use crate::task::template::Template;
 pub struct TaskResources {
     /// Each set of lines once.
     sets: Vec<ResourceLines>,
-    /// The numbers of the sets of each node that has any. Equal nodes that are written in different places may have
-    /// several.
-    nodes: BTreeMap<NodeId, Vec<u32>>,
+    /// The numbers of the sets of each node that has any, by its computations. Equal nodes that are written in different
+    /// places may have several.
+    nodes: BTreeMap<NodeId, BTreeMap<ComputationId, Vec<u32>>>,
 }
 
 impl TaskResources {
@@ -24,8 +24,8 @@ impl TaskResources {
         self.nodes.is_empty()
     }
 
-    /// Lets a node ask for something, unless there are no lines.
-    pub fn add(&mut self, node: NodeId, lines: ResourceLines) {
+    /// Lets the calls of a computation at a node ask for something, unless there are no lines.
+    pub fn add(&mut self, node: NodeId, computation: ComputationId, lines: ResourceLines) {
         if lines.is_empty() {
             return;
         }
@@ -34,15 +34,26 @@ impl TaskResources {
             self.sets.push(lines);
             self.sets.len() - 1
         });
-        let sets = self.nodes.entry(node).or_default();
+        let sets = self.nodes.entry(node).or_default().entry(computation).or_default();
         if !sets.contains(&(set as u32)) {
             sets.push(set as u32);
         }
     }
 
-    /// The sets of lines that count for a node.
+    /// The sets of lines that count for a node, whatever its computation.
     pub fn of(&self, node: NodeId) -> impl Iterator<Item = &ResourceLines> {
-        let sets = self.nodes.get(&node).into_iter().flatten();
+        let sets = self.nodes.get(&node).into_iter().flat_map(BTreeMap::values).flatten();
+        sets.map(|set| &self.sets[*set as usize])
+    }
+
+    /// The sets of lines that count for the calls of a computation at a node.
+    pub fn of_calls(
+        &self,
+        node: NodeId,
+        computation: ComputationId,
+    ) -> impl Iterator<Item = &ResourceLines> {
+        let sets = self.nodes.get(&node).and_then(|node| node.get(&computation));
+        let sets = sets.into_iter().flatten();
         sets.map(|set| &self.sets[*set as usize])
     }
 
@@ -68,9 +79,11 @@ impl TaskResources {
     ) -> Self {
         let mut bound = Self::default();
         for (id, sets) in &self.nodes {
-            for set in sets {
-                let lines = self.sets[*set as usize].bind(text);
-                node(*id).into_iter().for_each(|id| bound.add(id, lines.clone()));
+            let Some(id) = node(*id) else { continue };
+            for (computation, set) in
+                sets.iter().flat_map(|(it, sets)| sets.iter().map(move |set| (it, set)))
+            {
+                bound.add(id, *computation, self.sets[*set as usize].bind(text));
             }
         }
         bound

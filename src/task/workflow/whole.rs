@@ -90,13 +90,15 @@ impl Task {
                 Node::Tree { tree, .. } => self.trees[tree.index()].name.unknown().collect(),
                 Node::Member { path, .. } if path.is_open() => path.unknown().collect(),
                 Node::File(file) if path(file).is_open() => path(file).unknown().collect(),
+                Node::Computation { computation, .. } => {
+                    computation.open.iter().flat_map(|name| name.unknown()).collect()
+                }
                 Node::File(_)
                 | Node::Input(_)
                 | Node::Bound(_)
                 | Node::Points(_)
                 | Node::Member { .. }
-                | Node::Sweep { .. }
-                | Node::Computation { .. } => Vec::new(),
+                | Node::Sweep { .. } => Vec::new(),
             };
             names.into_iter().map(move |name| (id, name))
         })

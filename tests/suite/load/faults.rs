@@ -118,7 +118,8 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
     assert!(all.remove("Head"));
     // These need another user, another revision, something to be executed, filters, and files that
     // are ignored or uncommitted, or texts of inputs: see run/uncommitted.rs, run/at.rs, isolation/access.rs,
-    // isolation/roots.rs, run/looking.rs, run/own_files.rs, run/templates.rs and sweeps/refused.rs.
+    // isolation/roots.rs, run/looking.rs, run/own_files.rs, run/templates.rs, sweeps/refused.rs and
+    // sweeps/open_names.rs.
     assert!(all.remove("Untrusted"));
     assert!(all.remove("Snapshot"));
     assert!(all.remove("NotHere"));
@@ -127,6 +128,7 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
     assert!(all.remove("Converted"));
     assert!(all.remove("UncommittedFile"));
     assert!(all.remove("Bound"));
+    assert!(all.remove("OtherSignature"));
     assert!(all.remove("InputText"));
     assert!(all.remove("Moved"));
     assert!(all.remove("Sweep"));

@@ -4,6 +4,7 @@ mod allowed;
 mod computed;
 mod faults;
 mod growth;
+mod open_names;
 mod refused;
 mod scope;
 mod table;

@@ -1,0 +1,318 @@
+//! Names of computations that depend on factors: `{tool}` is another computation for each level.
+
+use std::fs;
+use std::num::NonZeroU32;
+
+use crate::inside::World;
+use crate::lab::{Lab, Library};
+
+/// A sweep over computations, as text. `add` and `mul` have the same inputs and outputs.
+fn over(sweep: &str) -> Lab {
+    let multiply = r#"echo $(($(cat "$1") * $(cat "$2"))) >"$3""#;
+    let lab = Lab::task(&format!("Inputs: 'x', 'y'\n{sweep}"));
+    lab.computation("mul", "a b", "sum", multiply)
+}
+
+/// Addition and multiplication of the inputs.
+const BOTH: &str = "SWEEP(:factors/00-op 'add' 'mul' :columns '00 value'
+    :body ({op} INPUT('x') INPUT('y'))[00])";
+
+#[track_caller]
+fn is_refused(lab: Lab, complaint: &str) {
+    let lab = lab.commit();
+    let ran = lab.run("ce", &["check"]).exit(2);
+    let head = "ce: the task at . has a problem\n";
+    assert_eq!(ran.stderr, format!("{head}{complaint}\n"));
+}
+
+#[test]
+fn each_level_calls_its_computation() {
+    let lab = over(BOTH)
+        .computation("max", "a b", "sum", r#"sort -n "$1" "$2" | tail -1 >"$3""#)
+        .commit_with(Library::Submodule);
+    lab.ce_run(&[]).exit(0).called(vec!["add", "mul"]);
+    assert_eq!(lab.table(), "{\"op\":\"add\",\"value\":22}\n{\"op\":\"mul\",\"value\":85}\n");
+    // A level more executes its call, and nothing else.
+    let lab = lab.file("workflow/factors/00-op", "max\nmul\nadd\n").commit_again();
+    lab.ce_run(&["-n"]).exit(3).says("op=max: max (body): never computed");
+    lab.ce_run(&[]).exit(0).called(vec!["max"]);
+    assert!(lab.table().starts_with("{\"op\":\"max\",\"value\":17}\n"), "{}", lab.table());
+    // The calls are those of the computations without a sweep.
+    let mut lab = lab.without("workflow").call("", "mul", &["x", "y"]).commit_again();
+    lab.inputs = vec!["x".to_owned(), "y".to_owned()];
+    lab.ce_run(&[]).exit(0).called(vec![]);
+}
+
+#[test]
+fn the_node_is_printed_once_with_the_name_as_it_is_written() {
+    let lab = over(BOTH).commit();
+    let tree = lab.ce_run(&[]).exit(0).stdout;
+    assert!(tree.contains("    {op} (body): 2 calls: 2 executed\n"), "{tree}");
+    let text = lab.run("ce-sym", &[]).exit(0).stdout;
+    assert!(text.contains(":body ({op} INPUT('x')"), "{text}");
+    let drawing = lab.run("ce-viz", &[]).exit(0).stdout;
+    assert!(drawing.contains("label=\"{op}: 2 calls\""), "{drawing}");
+    lab.run("ce", &["table", "../storage", "../data/x", "../data/y", "--sweep", "{op}"]).exit(0);
+    lab.run("ce", &["check"]).exit(0).shows("3 calls, 2 computations");
+}
+
+#[test]
+fn names_of_several_factors_are_those_of_their_points() {
+    let lab = |more: &str| {
+        over(&format!(
+            "SWEEP(:factors/00-op 'add' 'mul' :factors/01-size 'big' 'small' {more}
+             :columns '00 value' :body ({{op}}-{{size}} INPUT('x') INPUT('y'))[00])"
+        ))
+        .computation("add-big", "a b", "c", r#"echo 1 >"$3""#)
+        .computation("add-small", "a b", "c", r#"echo 2 >"$3""#)
+        .computation("mul-small", "a b", "c", r#"echo 3 >"$3""#)
+    };
+    // What is left out need not exist.
+    let left_out = lab(":exclude.tsv ('size' 'op') ('big' 'mul')").commit();
+    left_out.ce_run(&[]).exit(0).called(vec!["add-big", "add-small", "mul-small"]);
+    is_refused(
+        lab(""),
+        "  workflow/inputs/00-body/value: \"{op}-{size}\" where op is \"mul\", size is \"big\": \
+         there is no computation \"mul-big\"\n    \
+         try: make it, or leave these points out in exclude.tsv",
+    );
+    let zipped = lab("")
+        .without("workflow/factors")
+        .file("workflow/factors/00-both.tsv", "size\top\nbig\tadd\nsmall\tmul\n");
+    let zipped = zipped.commit();
+    zipped.ce_run(&[]).exit(0).called(vec!["add-big", "mul-small"]);
+    // An exclusion by a factor that is not in the name, and replicates, which are.
+    let other = over(
+        "SWEEP(:factors/00-op 'add' 'no' :factors/01-n '1' '2' :replicates '2'
+         :exclude.tsv ('op' 'n') ('no' '1') ('no' '2')
+         :columns '00 value' :body ({op}-{replicate} INPUT('n') INPUT('y'))[00])",
+    );
+    let other = other
+        .computation("add-1", "a b", "c", r#"echo 1 >"$3""#)
+        .computation("add-2", "a b", "c", r#"echo 2 >"$3""#)
+        .commit();
+    other.ce_run(&[]).exit(0);
+    let mut called = other.called();
+    called.sort_unstable();
+    assert_eq!(called, ["add-1", "add-1", "add-2", "add-2"]);
+}
+
+#[test]
+fn names_may_be_those_of_all_sweeps_around() {
+    let sweep = |size: &str| {
+        over(&format!(
+            "SWEEP(:factors/00-op 'add' 'mul' :columns '00 *' :body
+               (last SWEEP(:factors/00-size {size} :columns '00 value'
+                 :body ({{op}}-{{size}} INPUT('x') INPUT('y'))[00])[00])[00])"
+        ))
+        .computation("last", "table", "row", r#"tail -n1 "$1" >"$2""#)
+        .computation("add-big", "a b", "c", r#"echo 1 >"$3""#)
+        .computation("mul-big", "a b", "c", r#"echo 3 >"$3""#)
+    };
+    let lab = sweep("'big'").commit();
+    lab.ce_run(&[]).exit(0);
+    let row = |op: &str, value| format!("{{\"op\":\"{op}\",\"size\":\"big\",\"value\":{value}}}\n");
+    assert_eq!(lab.table(), row("add", 1) + &row("mul", 3));
+    let lab = sweep("'big' 'huge'").commit();
+    lab.ce_run(&[]).exit(2).says("where op is \"add\", size is \"huge\"");
+}
+
+#[test]
+fn what_depends_on_no_level_is_shared() {
+    let lab = over(
+        "SWEEP(:factors/00-op 'add' 'mul' :columns '00 value'
+           :body (add ({op} (add INPUT('x') INPUT('x'))[00] INPUT('y'))[00] INPUT('y'))[00])",
+    );
+    let lab = lab.commit();
+    lab.ce_run(&[]).exit(0).says("5 calls: 5 executed");
+}
+
+#[test]
+fn a_body_that_two_sweeps_share_has_the_levels_of_both() {
+    let lab = over(
+        "(add (sum SWEEP(:factors/00-op 'add' :columns '00 value'
+                         :body #1=({op} INPUT('x') INPUT('y'))[00])[00])[00]
+              (sum SWEEP(:factors/00-op 'mul' 'add' :columns '00 value' :body #1#)[00])[00])[00]",
+    );
+    let sum = r#"n=0; for row in $(tr -dc '0-9\n' <"$1"); do n=$((n + row)); done; echo $n >"$2""#;
+    let lab = lab.computation("sum", "table", "sum", sum).commit();
+    lab.ce_run(&[]).exit(0);
+    assert_eq!(lab.output(), format!("{}\n", 22 + 85 + 22));
+    // Each sweep's levels are checked.
+    let lab = lab.file("workflow/inputs/01-sum/inputs/00-/factors/00-op", "mul\nad\n");
+    lab.run("ce", &["check"]).exit(2).says("where op is \"ad\": there is no computation \"ad\"");
+}
+
+#[test]
+fn all_computations_have_the_same_inputs_and_outputs() {
+    let place = "  workflow/inputs/00-body/value: \"{op}\" where op is \"other\": ";
+    let try_what = |what: &str| {
+        format!(
+            "\n    try: give all computations that the name leads to the same {what}, \
+             or leave these points out in exclude.tsv"
+        )
+    };
+    for (inputs, outputs, what, differs) in [
+        ("a b c", "sum", "inputs", "other has the inputs a, b, c; add has the inputs a, b"),
+        ("a c", "sum", "inputs", "other has the inputs a, c; add has the inputs a, b"),
+        ("", "sum", "inputs", "other has no inputs; add has the inputs a, b"),
+        ("a b", "sum/", "outputs", "other has the outputs sum/; add has the outputs sum"),
+        ("a b", "sum b", "outputs", "other has the outputs sum, b; add has the outputs sum"),
+    ] {
+        let lab = over(BOTH).file("workflow/factors/00-op", "add\nother\n");
+        let lab = lab.computation("other", inputs, outputs, "exit 1");
+        is_refused(lab, &format!("{place}{differs}{}", try_what(what)));
+    }
+}
+
+#[test]
+fn levels_without_a_computation_are_told_with_the_nearest() {
+    let levels = |levels: &str| over(BOTH).file("workflow/factors/00-op", levels);
+    let place = "  workflow/inputs/00-body/value: \"{op}\" where op is ";
+    is_refused(
+        levels("add\ndivmodd\n"),
+        &format!(
+            "{place}\"divmodd\": there is no computation \"divmodd\"\n    \
+             try: did you mean \"divmod\"? else make it, or leave these points out in exclude.tsv"
+        ),
+    );
+    is_refused(
+        levels("add\na/b\n"),
+        &format!("{place}\"a/b\": \"a/b\" holds a slash or a control character"),
+    );
+    is_refused(
+        levels("add\n").file("workflow/exclude.tsv", "op\nadd\n"),
+        "  workflow/inputs/00-body/value: all points are excluded, so the name is that of no \
+         computation\n    try: leave out fewer points in exclude.tsv",
+    );
+    is_refused(
+        over(BOTH).file("workflow/inputs/00-body/value", "{opp}"),
+        "  workflow/inputs/00-body/value: there is no computation \"{opp}\"\n    \
+         try: did you mean \"{op}\"?",
+    );
+}
+
+#[test]
+fn a_computation_with_a_problem_is_told_once() {
+    let lab = over(BOTH)
+        .file("workflow/factors/00-op", "add\nmul\n")
+        .mode("computations/mul/exec", 0o644);
+    is_refused(
+        lab,
+        "  computations/mul/exec: is not executable\n    \
+         try: chmod +x, and commit the change of mode",
+    );
+}
+
+#[test]
+fn only_factors_may_be_in_the_name_of_a_computation() {
+    let hint = "\n    try: make it a factor of a sweep, so that all computations are known when the \
+                task is loaded";
+    let place = "  workflow/inputs/00-body/value: the name of a computation cannot depend on ";
+    let input = over(BOTH).file("workflow/inputs/00-body/value", "{x}");
+    is_refused(input, &format!("{place}\"x\", an input of the task{hint}"));
+    let default =
+        over(BOTH).file("workflow/inputs/00-body/value", "{x}").file("defaults/x", "add\n");
+    is_refused(default, &format!("{place}\"x\", an input of the task{hint}"));
+    for names in ["", ":names 'op'"] {
+        let lab = over(BOTH).without("workflow/factors").without("workflow/inputs/00-body/value");
+        let lab = lab.file("workflow/inputs/00-body/value", "{op}").node(
+            "inputs/01-points/",
+            "input",
+            "x",
+        );
+        let lab = if names.is_empty() { lab } else { lab.file("workflow/names", "op\n") };
+        is_refused(lab, &format!("{place}\"op\": its texts are computed{hint}"));
+    }
+    // A task that is evaluated for each point of its inputs is loaded once.
+    let lab = over("(add INPUT('x') INPUT('y'))[00]").file("workflow/value", "{x}").commit();
+    let ran = lab.run("ce-run", &["../storage", "--each", "x=add,mul", "y=../data/y"]).exit(2);
+    ran.says("cannot depend on \"x\", an input of the task");
+}
+
+#[test]
+fn braces_that_name_nothing_are_part_of_the_name() {
+    let lab = over("({z} INPUT('x') INPUT('y'))[00]")
+        .computation("{z}", "a b", "c", r#"echo 1 >"$3""#)
+        .commit();
+    lab.ce_run(&[]).exit(0).called(vec!["{z}"]);
+    let lab = over(
+        "SWEEP(:factors/00-op 'add' :columns '00 value' :body ({z}{op} INPUT('x') INPUT('y'))[00])",
+    );
+    let lab = lab.computation("{z}add", "a b", "c", r#"echo 1 >"$3""#).commit();
+    lab.ce_run(&[]).exit(0).called(vec!["{z}add"]);
+    lab.run("ce", &["check"]).exit(0).says("{z} is the name of no input");
+}
+
+#[test]
+fn each_computation_asks_for_its_own_resources() {
+    let lab = over(
+        "SWEEP(:factors/00-op 'add' 'mul' :factors/01-n '1' '2' :columns '00 value'
+           :body ({op} INPUT('n') INPUT('y'))[00])",
+    )
+    .file("computations/add/resources", "cpus {n}\n")
+    .file("computations/mul/resources", "memory 1M\n")
+    .file("resources", "mul cpus 3\n")
+    .commit();
+    let World { task, plan, .. } = World::load(&lab);
+    let asked = plan.calls().filter_map(|(call, _)| {
+        let name = &task.computations[plan.computation(call)?.index()].name;
+        let asked = plan.resources(call).unwrap().unwrap();
+        Some((name.to_string(), asked.cpus.map(NonZeroU32::get), asked.memory))
+    });
+    let mut asked: Vec<_> = asked.collect();
+    asked.sort_unstable();
+    let mega = Some(1 << 20);
+    let row = |name: &str, cpus, memory| (name.to_owned(), cpus, memory);
+    assert_eq!(
+        asked,
+        [
+            row("add", Some(1), None),
+            row("add", Some(2), None),
+            row("mul", Some(3), mega),
+            row("mul", Some(3), mega)
+        ]
+    );
+}
+
+#[test]
+fn texts_have_such_names_and_labels_that_their_computations_have_in_common() {
+    let lab = over("(add INPUT('x') INPUT('y'))[00]").commit();
+    let write = |text: &str| {
+        fs::write(lab.path("data/text"), text).unwrap();
+        lab.run("ce", &["write", "../data/text"])
+    };
+    let sweep = |levels: &str, body: &str| {
+        format!("SWEEP(:factors/00-op {levels} :columns '00 value' :body {body})")
+    };
+    // One output and two inputs are known without a slice, since all levels have the same.
+    write(&sweep("'add' 'mul'", "({op} INPUT('x') INPUT('y'))")).exit(0);
+    assert!(lab.path("task/workflow/inputs/00-body/inputs/01-b").is_dir());
+    lab.git("task", &["add", "--all"]);
+    lab.git("task", &["commit", "--quiet", "--message", "a sweep"]);
+    let text = lab.run("ce-sym", &["--labels"]).exit(0).stdout;
+    assert!(text.contains(":body ({op} :a INPUT('x')"), "{text}");
+    // With the slices that are printed, it stays as it is.
+    write(&text).exit(0).shows("wrote workflow (4 nodes)");
+    lab.git("task", &["add", "--all"]);
+    lab.git("task", &["commit", "--quiet", "--message", "slices"]);
+    write(&text).exit(0).shows("nothing has changed");
+    for (text, complaint) in [
+        (sweep("'add' 'mul'", "({op} INPUT('x'))"), "{op} takes 2 inputs, not 1"),
+        (sweep("'add' 'mul'", "({op} INPUT('x') INPUT('y'))[01]"), "{op} has 1 output"),
+        (sweep("'add' 'mul'", "({x} INPUT('op') INPUT('y'))[00]"), "cannot depend on \"x\""),
+        (sweep("'add' 'a/b'", "({op} INPUT('x') INPUT('y'))[00]"), "\"a/b\" holds a slash"),
+        (
+            sweep("'add' 'divmod'", "(add ({op} INPUT('x') INPUT('y')))"),
+            "what it leads to is not in computations/, or has different outputs",
+        ),
+        (
+            "SWEEP(:body ({op} INPUT('x') INPUT('y'))[00] :points INPUT('x'))".to_owned(),
+            "cannot depend on \"op\": its texts are computed",
+        ),
+    ] {
+        write(&text).exit(2).says(complaint);
+    }
+    let ran = write(&sweep("'add' 'no'", "({op} INPUT('x') INPUT('y'))[00]")).exit(0);
+    ran.says("warning: there is no computation \"no\"");
+}
