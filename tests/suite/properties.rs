@@ -19,8 +19,8 @@ use crate::lab::{Lab, files, settle};
 use crate::lisp;
 use crate::program::PATIENCE;
 
-/// Tells, when a test fails, which workflow it was.
-struct Case(u64, String);
+/// Tells, when a test fails, which workflow it was: its seed, and as text.
+pub(crate) struct Case(pub(crate) u64, pub(crate) String);
 
 impl Drop for Case {
     #[expect(clippy::print_stderr, reason = "only what fails is told")]
