@@ -13,8 +13,8 @@ use super::EvaluateError;
 use super::ticket::TicketRules;
 use crate::executor::{Executor, GRACE};
 use crate::storage::records::{Ticket, TicketAnswer, TicketEnd};
-use crate::task::resources::Resources;
 use crate::storage::{AnswersRead, Claim, Storage, StorageError, WorkerName};
+use crate::task::resources::Resources;
 
 /// The greatest number of tickets at a time.
 pub(super) const MAX_TICKETS: usize = 4096;

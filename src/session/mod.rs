@@ -8,6 +8,7 @@ mod access;
 mod bisect;
 mod error;
 mod fit;
+mod hint;
 mod inputs;
 mod interrupt;
 mod job;
@@ -40,9 +41,9 @@ pub use self::interrupt::Stop;
 pub use self::job::{FinishedJob, Kept, find_job};
 pub use self::look_up::{look_up, look_up_versions};
 use self::options::local;
-use self::slurm::{SlurmOptions, SlurmWorkers};
 pub use self::options::{Given, Place, RunOptions};
 pub use self::points::{FinishedJobs, check_selection, find_jobs, for_each, read_points};
+use self::slurm::{SlurmOptions, SlurmWorkers};
 pub use self::worker::{WorkerOptions, WorkerSession};
 use crate::cache::Cache;
 use crate::evaluate::{
@@ -116,7 +117,8 @@ impl Session {
         let (storage, watched) = (Arc::clone(&self.storage), Arc::clone(executor));
         let queue = Arc::new(WorkerQueue::open(storage, watched, rules, on_slurm)?);
         if on_slurm {
-            let options = SlurmOptions { settings: options.slurm.clone(), isolate: isolated, synced };
+            let options =
+                SlurmOptions { settings: options.slurm.clone(), isolate: isolated, synced };
             self.slurm = Some(SlurmWorkers::start(&self.storage, &queue, executor, options)?);
         }
         self.queue = Some(queue);

@@ -129,11 +129,7 @@ impl SlurmDriver {
     /// Does what the pool says until the run is over, and then until nothing is left to be done.
     fn drive(mut self, closed: &Receiver<()>) {
         let mut pause = Duration::ZERO;
-        loop {
-            match closed.recv_timeout(pause) {
-                Err(RecvTimeoutError::Timeout) => {}
-                Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
-            }
+        while closed.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
             if self.executor.is_cancelled() {
                 self.pool.close(CancelScope::Pending);
             }
@@ -228,7 +224,8 @@ impl SlurmDriver {
     /// The program that is a worker with these resources, and its arguments.
     fn command(&self, resources: &Resources) -> Vec<OsString> {
         let cpus = resources.cpus.map_or(1, NonZeroU32::get);
-        let mut command = vec![self.program.clone().into(), "worker".into(), format!("-j{cpus}").into()];
+        let mut command =
+            vec![self.program.clone().into(), "worker".into(), format!("-j{cpus}").into()];
         if let Some(memory) = resources.memory {
             command.push(format!("--memory={}K", memory.div_ceil(1024)).into());
         }

@@ -184,7 +184,16 @@ impl WorkerAbilities {
         let Self { job, task, cpus, memory, isolates, life } = self;
         let recorded = Provenance::now();
         let deadline = life.and_then(|life| recorded.at.checked_add(life).ok());
-        WorkerRecord { format: TICKET_FORMAT, recorded, job, task, cpus, memory, isolates, deadline }
+        WorkerRecord {
+            format: TICKET_FORMAT,
+            recorded,
+            job,
+            task,
+            cpus,
+            memory,
+            isolates,
+            deadline,
+        }
     }
 }
 

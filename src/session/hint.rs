@@ -1,0 +1,94 @@
+//! What to try when a program ends early.
+
+use std::io;
+
+use super::Error;
+use crate::evaluate::EvaluateError;
+use crate::expand::ProductFault;
+use crate::load::LoadError;
+use crate::plan::SelectionFault;
+use crate::questions::bisect::BisectError;
+use crate::questions::history::HistoryError;
+use crate::questions::table::SweepTableError;
+use crate::storage::StorageError;
+use crate::storage::maintenance::verify::VerifyError;
+
+impl Error {
+    /// A hint for the user, if there is any.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Load(LoadError::Snapshot(error)) | Self::Commits(error) => {
+                error.hint().map(str::to_owned)
+            }
+            Self::Load(LoadError::NoTask(_)) => {
+                Some("run this at the root of a task, or name it with --task".to_owned())
+            }
+            Self::Storage(StorageError::NoStorage { path, source }) => Some(source.hint(path)),
+            Self::Storage(error)
+            | Self::Evaluate(EvaluateError::Storage(error))
+            | Self::Verify(VerifyError::Storage(error)) => error.hint().map(str::to_owned),
+            Self::Verify(VerifyError::NoRecord(_)) => {
+                Some("give the name that the interrupted check printed, or leave out --from".to_owned())
+            }
+            Self::Edit(error) => error.hint(),
+            Self::Repository(error) => error.hint().map(str::to_owned),
+            Self::List(error) => error.hint(),
+            Self::Reach(error) => error.hint().map(str::to_owned),
+            Self::Directory { source, .. } => source.hint().map(str::to_owned),
+            Self::History(HistoryError::Ambiguous { .. }) => Some("give more digits".to_owned()),
+            Self::History(HistoryError::Unknown(_)) => {
+                Some("give the path of an output or task input, or its SHA-1".to_owned())
+            }
+            Self::Bisect(BisectError::Nothing { .. }) => {
+                Some("give a bad commit that comes later in the history".to_owned())
+            }
+            Self::Misfits { hint, .. } => Some(hint.clone()),
+            Self::Slurm(errors) => errors.first().map(|error| error.advice.clone()),
+            Self::NoStorage => {
+                Some("give it before the inputs, or git config compeval.storage DIR".to_owned())
+            }
+            Self::Inputs { names, configured, .. } => Some({
+                let storage = if *configured { "if not compeval.storage" } else { "first" };
+                match names.len() {
+                    0 => "give the storage and nothing more".to_owned(),
+                    1 => format!("give the storage {storage}, and a file or -p {}=TEXT for it", names[0]),
+                    _ => format!(
+                        "give the storage {storage}, and a file for each, in this order, or -p {}=TEXT",
+                        names[0]
+                    ),
+                }
+            }),
+            Self::Tree(error) | Self::Evaluate(EvaluateError::Output(error)) => error.hint(),
+            Self::UnknownInput { nearest, .. } | Self::UnknownRepository { nearest, .. } => {
+                nearest.as_ref().map(|name| format!("did you mean {name}?"))
+            }
+            Self::NotGiven(name) => Some(format!("give {name}=FILE or -p {name}=TEXT")),
+            Self::GivenAndRanged(name) => {
+                Some(format!("leave out one of them, or give {name} a value in --each only"))
+            }
+            Self::RangedTwice(_) => {
+                Some("give it once: --each has all values of an input, --points one a row".to_owned())
+            }
+            Self::Sweep(error) => Some(error.hint()),
+            Self::Selection(faults) => faults.first().map(SelectionFault::hint),
+            Self::Table(SweepTableError::Columns(fault)) => Some(fault.hint().to_owned()),
+            Self::Product(faults) => faults.first().map(ProductFault::hint),
+            Self::Points { problems, .. } => problems.first()?.fault.hint().map(str::to_owned),
+            Self::NoPoints(_) => Some("write the names of inputs, and a row for each point".to_owned()),
+            Self::RevisionOrPath { one, argument } => {
+                Some(format!("write {one}..{argument} for the revision, ./{argument} for the path"))
+            }
+            Self::NoCall(_) => Some(
+                "give a file in c_NAME/CCID/NN/, or c_NAME/CCID/INPUTS; ce show prints what made a file"
+                    .to_owned(),
+            ),
+            Self::Picture(_) => Some("end the name in .dot, .svg, .png or .pdf".to_owned()),
+            Self::Program { program: "dot", source }
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
+                Some("install Graphviz (the package graphviz), or draw an .svg".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
