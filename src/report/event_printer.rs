@@ -5,11 +5,12 @@
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Failures, Progress, Reporter, Silent, TICK, say};
 use crate::evaluate::{Evaluation, Event};
 use crate::exit::Exit;
+use crate::storage::records::{Provenance, RunState};
 use crate::storage::{ResultName, StorageError};
 
 /// The number of events that are printed at once.
@@ -21,6 +22,9 @@ const MAX_WAKES: usize = 100;
 
 /// The time that events may wait after that.
 const PAUSE: Duration = Duration::from_millis(1);
+
+/// The interval at which others may see how far a run has come.
+const NOTED: Duration = Duration::from_secs(1);
 
 /// Prints the events of one evaluation.
 pub struct EventPrinter<'a> {
@@ -56,13 +60,17 @@ impl<'a> EventPrinter<'a> {
         Self::new("ce", evaluation, (Box::new(Silent), Vec::new()), progress, io::sink())
     }
 
-    /// Prints all events until there are no more, that the user asked to stop, and each notice.
+    /// Prints all events until there are no more, that the user asked to stop, and each notice. Every few seconds it lets a
+    /// function know how far the run has come.
     pub fn follow(
         &mut self,
         events: &Receiver<Event>,
         interrupted_by: &dyn Fn() -> Option<u8>,
         notice: &dyn Fn() -> Option<String>,
+        note: Option<&dyn Fn(&RunState)>,
     ) {
+        let began = Provenance::now();
+        let mut noted = Instant::now();
         self.write();
         let mut interrupted = false;
         let mut woken = 0;
@@ -90,6 +98,12 @@ impl<'a> EventPrinter<'a> {
                 );
             }
             self.progress.show();
+            if let Some(note) = note
+                && noted.elapsed() > NOTED
+            {
+                note(&self.progress.state(&began));
+                noted = Instant::now();
+            }
         }
         self.progress.clear();
         let rest: Vec<String> = self.troubles.rest().collect();

@@ -2,6 +2,7 @@
 //!
 //! Formats values. Starts no process, and reads no storage, except that progress asks how long earlier calls took.
 
+mod activity;
 mod ancestry;
 mod bar;
 mod body;
@@ -36,6 +37,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, Write as _};
 
+pub use self::activity::{JsonActivities, activities};
 pub use self::ancestry::Ancestry;
 pub use self::bar::{Bar, reading};
 pub use self::commits::commit;

@@ -8,12 +8,16 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use jiff::Timestamp;
+
 use super::columns::terminal_width;
+use super::failed_points::what;
 use super::progress_line::RunProgress;
 use super::remaining::{Remaining, TimeLeft};
 use crate::evaluate::{Evaluation, Event, Outcome};
 use crate::plan::CallId;
 use crate::questions::history::usual_seconds;
+use crate::storage::records::{FailedTitle, Provenance, RunState, RunningCall};
 use crate::words;
 
 /// The shortest time between changes of the display.
@@ -44,6 +48,9 @@ pub struct Progress<'a> {
     since: HashMap<CallId, Instant>,
     /// The calls that wait for workers.
     queued: HashSet<CallId>,
+    /// The number of calls that have failed, and the first of them.
+    failed: usize,
+    failures: Vec<FailedTitle>,
     remaining: Remaining,
     /// The calls that were counted as remaining, and tables.
     counted: usize,
@@ -73,6 +80,8 @@ impl<'a> Progress<'a> {
             running: BTreeMap::new(),
             since: HashMap::new(),
             queued: HashSet::new(),
+            failed: 0,
+            failures: Vec::new(),
             remaining: Remaining::default(),
             counted: 0,
             first: None,
@@ -110,6 +119,14 @@ impl<'a> Progress<'a> {
         let outcome = self.evaluation.outcome(call);
         let is_found = matches!(outcome, Some(Outcome::Reused(_) | Outcome::TakenOver(_)));
         self.state.found += usize::from(is_found);
+        if let Some(reason) =
+            outcome.filter(|it| matches!(it, Outcome::Failed { .. })).and_then(what)
+        {
+            self.failed += 1;
+            if self.failures.len() < LINES {
+                self.failures.push(FailedTitle { title: self.evaluation.title(call), reason });
+            }
+        }
         self.state.done += 1;
         self.remaining.end(computation, since.map(|since| since.elapsed().as_secs_f64()));
     }
@@ -130,6 +147,32 @@ impl<'a> Progress<'a> {
             Event::Ended(call) => self.end(*call),
             Event::Expanded(..) => self.grow(),
             Event::Retried(..) | Event::Held(..) | Event::Unsettled(..) => {}
+        }
+    }
+
+    /// How far the run has come, for others.
+    pub(super) fn state(&mut self, began: &Provenance) -> RunState {
+        let left = self.estimate();
+        let running = |((since, _), title): (&(Instant, CallId), &String)| RunningCall {
+            title: title.clone(),
+            seconds: since.elapsed().as_secs_f64(),
+        };
+        let Evaluation { task, plan, .. } = self.evaluation;
+        RunState {
+            task: task.name.to_string(),
+            version: task.commit.short().to_owned(),
+            began: began.clone(),
+            at: Timestamp::now(),
+            done: self.state.done,
+            all: self.state.all,
+            at_least: plan.grows(),
+            found: self.state.found,
+            queued: self.queued.len(),
+            running: self.running.len(),
+            longest: self.running.iter().take(LINES).map(running).collect(),
+            failed: self.failed,
+            failures: self.failures.clone(),
+            seconds_left: left.map(|left| left.seconds),
         }
     }
 

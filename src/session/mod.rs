@@ -55,6 +55,7 @@ pub use crate::exit::Exit;
 use crate::git::{SourceError, SourceRepositories, Trees};
 use crate::plan::{Plan, PointSelection, Source};
 use crate::report::{EventPrinter, reading};
+use crate::storage::records::RunState;
 use crate::storage::{Durability, InputSource, ResultName, Storage, StorageError};
 use crate::task::workflow::{RecordedTree, Task, TaskTree, TreeCommit};
 
@@ -324,7 +325,10 @@ impl Session {
                 });
                 Evaluator { evaluation, execution, observe }.evaluate(jobs)
             });
-            printer.follow(&events, &|| self.interrupted_by(), &|| self.notice());
+            // A run whose state cannot be written goes on.
+            let note = |state: &RunState| drop(evaluation.storage.note_state(state));
+            let note: Option<&dyn Fn(&RunState)> = executor.is_some().then_some(&note);
+            printer.follow(&events, &|| self.interrupted_by(), &|| self.notice(), note);
             evaluating.join()
         });
         match evaluated {

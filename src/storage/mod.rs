@@ -30,9 +30,9 @@ pub use self::records::{
     VersionRecord, WorkerAbilities, WorkerRecord,
 };
 pub use self::store::{
-    AnswersRead, Attempts, Call, Claim, ClaimedTicket, Damage, Equivalent, Failure, Found,
-    FoundTable, FoundTree, GcRoots, Holder, Input, InputSource, Inputs, Job, Jobs, LEASE_TIMEOUT,
-    Lease, Leases, LogTail, MemberError, NewTree, OpenTree, OpenedValue, Outputs, PriorAttempt,
-    PublishError, Queue, Sealed, ServedQueue, Site, Stage, Storage, Stored, StoredTrees,
-    TableDirectory, Tables, Unrecorded, WorkerName, WritableArea,
+    Activity, AnswersRead, Attempts, Call, Claim, ClaimedCall, ClaimedTicket, Damage, Equivalent,
+    Failure, Found, FoundTable, FoundTree, GcRoots, Holder, Input, InputSource, Inputs, Job, Jobs,
+    LEASE_TIMEOUT, Lease, Leases, LogTail, MemberError, NewTree, OpenTree, OpenedValue, Outputs,
+    PriorAttempt, PublishError, Queue, Sealed, ServedQueue, Site, Stage, Storage, Stored,
+    StoredTrees, TableDirectory, Tables, Unrecorded, WorkerName, WritableArea,
 };

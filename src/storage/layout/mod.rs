@@ -16,7 +16,7 @@ pub(super) use self::result::{
 };
 pub(crate) use self::result::{LONGEST_FILE, longest_record};
 pub use self::result::{ResultName, split_member};
-pub(super) use self::run::{RunName, roots_file};
+pub(super) use self::run::{RunName, roots_file, state_of_run};
 pub use self::stage::LOG;
 pub(super) use self::stage::{OUTBOX, RECORD, WORK, is_stage, waiting};
 pub use self::version::{ComputationVersion, TaskVersion};

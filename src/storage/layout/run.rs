@@ -58,6 +58,11 @@ impl FromStr for RunName {
     }
 }
 
+/// The file in the private directory of a run that says how far it has come.
+pub(in crate::storage) fn state_of_run(run: &RunName) -> String {
+    format!("{}/state.json", run.directory())
+}
+
 /// The file in the private directory of a run that lists its garbage collection roots.
 pub(in crate::storage) fn roots_file(directory: &str) -> String {
     format!("{directory}/uses")

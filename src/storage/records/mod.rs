@@ -2,6 +2,7 @@
 //!
 //! Every record has a number of its format. doc/formats.md describes the fields.
 
+mod activity;
 mod expected;
 mod files;
 mod housekeeping;
@@ -14,6 +15,7 @@ use jiff::Timestamp;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+pub use self::activity::{FailedTitle, RunState, RunningCall};
 pub use self::expected::{Defect, ExpectedFile, Finding, Stopped};
 pub use self::files::{Read, Record, Records};
 pub use self::housekeeping::{PinRecord, RepositoryRecord, Tombstone, VersionRecord};

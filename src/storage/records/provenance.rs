@@ -20,7 +20,7 @@ pub struct Provenance {
 
 impl Provenance {
     /// This program, run by this user on this host now.
-    pub(in crate::storage) fn now() -> Self {
+    pub fn now() -> Self {
         Self {
             host: host(),
             user: user(),

@@ -1,5 +1,6 @@
 //! The protocol: calls are found, executed once, published, and taken over.
 
+mod activity;
 mod adoption;
 mod attempt;
 mod call;
@@ -33,6 +34,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 
+pub use self::activity::{Activity, ClaimedCall};
 pub use self::attempt::{Attempts, PriorAttempt};
 use self::call::Claims;
 pub use self::call::{Call, Damage, Found, Outputs};

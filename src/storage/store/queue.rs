@@ -175,7 +175,8 @@ impl Storage {
         self.lives(&worker.0)
     }
 
-    fn lives(&self, run: &RunName) -> bool {
+    /// Whether a run lives, as far as this host can tell.
+    pub(super) fn lives(&self, run: &RunName) -> bool {
         let directory = self.root.path(&run.directory());
         run == self.run.name() || self.run.is_alive(run, &self.root.disk, &directory)
     }
