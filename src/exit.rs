@@ -35,6 +35,14 @@ impl Exit {
             Self::Interrupted(signal) => 128_u8.saturating_add(signal),
         }
     }
+
+    /// How a program of this family ended that the shell saw end with a number.
+    pub fn of_code(code: u8) -> Self {
+        let known = [Self::Done, Self::Failed, Self::Malformed, Self::Missing];
+        let known = known.into_iter().find(|exit| exit.code() == code);
+        let signal = code.checked_sub(128).map(Self::Interrupted);
+        known.or(signal).unwrap_or(Self::Storage)
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -60,5 +68,6 @@ mod tests {
         ]
         .map(Exit::code);
         assert_eq!(codes, [0, 1, 2, 3, 5, 130, 143]);
+        assert_eq!(codes.map(|code| Exit::of_code(code).code()), codes);
     }
 }

@@ -11,6 +11,7 @@ use super::given::PathArgs;
 use super::options::{Dirty, RunArgs, TaskDir};
 use super::points::{PointArgs, levels, ranged};
 use crate::evaluate::Evaluation;
+use crate::executor::{Detach, Leaving, detach};
 use crate::exit::Exit;
 use crate::git::Trees;
 use crate::load::{self, listed};
@@ -54,6 +55,11 @@ pub struct Run {
     #[arg(long, value_name = "CALL|FILE", conflicts_with = "dry_run", value_hint = clap::ValueHint::FilePath)]
     force: Vec<PathBuf>,
 
+    /// Go on in the background once the task is loaded and its inputs are in the storage: what is printed
+    /// goes to a file there, and neither the terminal nor the files matter any more. Without uncommitted changes only
+    #[arg(long, conflicts_with_all = ["dry_run", "dirty"])]
+    detach: bool,
+
     #[command(flatten)]
     how: RunArgs,
 
@@ -84,6 +90,19 @@ SIGTERM).";
 
 impl Tool for Run {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        if !self.detach {
+            return self.evaluate(out, None);
+        }
+        match detach().map_err(|error| Error::Begin(error.into()))? {
+            Detach::Child(leaving) => self.evaluate(out, Some(leaving)),
+            Detach::Parent(code) => Ok(Exit::of_code(code)),
+        }
+    }
+}
+
+impl Run {
+    /// Evaluates the task; leaves the terminal once that can begin, if it is to be left.
+    fn evaluate(&self, out: &mut dyn Write, leaving: Option<Leaving>) -> Result<Exit, Error> {
         let dir = &self.task.task;
         let short_cut = self.quiet && self.force.is_empty() && self.wanted.is_empty();
         if short_cut
@@ -124,6 +143,9 @@ impl Tool for Run {
         let forced = self.forced(session.storage())?;
         let session = session.forcing(forced.clone()).selecting(self.selection());
         let evaluation = session.prepare(task, &inputs, !self.quiet)?;
+        if let Some(leaving) = leaving {
+            leave(session.storage(), leaving)?;
+        }
         let mut printer = self.printer(&evaluation, &session, out)?;
         session.evaluate(&evaluation, &mut printer)?;
         let jobs = match &ranged {
@@ -142,9 +164,7 @@ impl Tool for Run {
             _ => Ok(exit),
         }
     }
-}
 
-impl Run {
     /// Opens the storage, and says if it was not there: then its path may be mistyped.
     fn session(&self, options: &RunOptions, path: &Path) -> Result<Session, Error> {
         let is_absent = Site::of(path)? == Site::Absent;
@@ -342,4 +362,19 @@ fn say_not_stored(evaluation: &Evaluation, why: &Kept) {
             say(PROGRAM, &format_args!("warning: {NOT_STORED}: the storage is read-only"));
         }
     }
+}
+
+/// Lets this process go on in the background, and says where.
+fn leave(storage: &Storage, leaving: Leaving) -> Result<(), Error> {
+    let (log, name) = storage.create_run_log()?;
+    let log_path = storage.shown(&name).display().to_string();
+    let process = storage.own_process();
+    say(
+        PROGRAM,
+        &format_args!(
+            "goes on in the background as process {process}, and prints to {log_path}\n  try: ce status {}",
+            storage.shown("").display()
+        ),
+    );
+    leaving.leave(&log).map_err(|source| Error::Write { path: log_path, source })
 }

@@ -5,6 +5,7 @@
 //! `local` executes on this host, with or without a `sandbox`. `slurm` submits workers to a cluster.
 
 mod contract;
+mod detach;
 mod ended;
 mod fake;
 mod interpreter;
@@ -18,6 +19,7 @@ mod verified;
 mod within;
 
 pub use self::contract::{Completion, Executor, Offer};
+pub use self::detach::{Detach, Leaving, detach};
 pub use self::ended::{Ended, ExecuteError, Failed, Isolation, Status, Usage};
 pub use self::fake::Fake;
 pub use self::interpreter::{installation, interpreter, links};

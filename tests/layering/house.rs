@@ -58,7 +58,7 @@ pub(crate) const OWNERS: [(&str, &[&str]); 25] = [
     ("clap_complete", &["cli/"]),
     ("clap_mangen", &["cli/"]),
     ("close_fds", &["executor/sandbox/"]),
-    ("fork", &["executor/sandbox/"]),
+    ("fork", &["executor/detach.rs", "executor/sandbox/"]),
     ("gix", &["git/"]),
     ("gix_imara_diff", &["questions/compare/"]),
     ("hex", &["digest.rs"]),

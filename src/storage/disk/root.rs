@@ -59,9 +59,9 @@ impl Root {
         path
     }
 
-    /// The path of a name as the user named the storage.
+    /// The path of a name as the user named the storage; that of the storage itself for none.
     pub(in crate::storage) fn shown(&self, name: &str) -> PathBuf {
-        self.shown.join(name)
+        if name.is_empty() { self.shown.clone() } else { self.shown.join(name) }
     }
 
     /// The name of the file at a path, which may be relative or go through links.

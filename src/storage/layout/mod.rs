@@ -16,7 +16,7 @@ pub(super) use self::result::{
 };
 pub(crate) use self::result::{LONGEST_FILE, longest_record};
 pub use self::result::{ResultName, split_member};
-pub(super) use self::run::{RunName, roots_file, state_of_run};
+pub(super) use self::run::{RunName, log_of_run, roots_file, state_of_run};
 pub use self::stage::LOG;
 pub(super) use self::stage::{OUTBOX, RECORD, WORK, is_stage, waiting};
 pub use self::version::{ComputationVersion, TaskVersion};
@@ -40,11 +40,15 @@ pub(super) const QUARANTINE: &str = "aside";
 /// The directory of the records of repositories.
 pub(super) const REPOSITORIES: &str = "repositories";
 
+/// The directory of what detached runs print.
+pub(super) const RUN_LOGS: &str = "runs";
+
 /// The directory of the private directories of runs.
 pub(crate) const RUNS: &str = "tmp";
 
 /// The directories of the layout, besides those of computations and tasks.
-pub(super) const ROOMS: [&str; 6] = [TASK_INPUTS, TABLES, TREES, MANIFESTS, REPOSITORIES, RUNS];
+pub(super) const ROOMS: [&str; 7] =
+    [TASK_INPUTS, TABLES, TREES, MANIFESTS, REPOSITORIES, RUN_LOGS, RUNS];
 
 /// The room of the records of present results.
 pub(super) const RECORDS: &str = "record";

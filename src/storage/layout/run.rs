@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::RUNS;
+use super::{RUN_LOGS, RUNS};
 
 /// The name of a run: `HOST-BOOT-NAMESPACE-PROCESS-TIME`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -56,6 +56,11 @@ impl FromStr for RunName {
         let [host, boot, namespace, time] = [host, boot, namespace, time].map(str::to_owned);
         Ok(Self { host, boot, namespace, process, time })
     }
+}
+
+/// The file that a detached run prints to.
+pub(in crate::storage) fn log_of_run(run: &RunName) -> String {
+    format!("{RUN_LOGS}/{run}/log")
 }
 
 /// The file in the private directory of a run that says how far it has come.

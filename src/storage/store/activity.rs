@@ -1,13 +1,14 @@
 //! What goes on in a storage now: its runs, their queues, and its workers. Nothing but private directories of runs is read.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 
 use jiff::Timestamp;
 
 use super::Storage;
 use super::run::Holder;
 use crate::storage::disk::Result;
-use crate::storage::layout::{RUNS, RunName, queue, state_of_run};
+use crate::storage::layout::{RUNS, RunName, log_of_run, queue, state_of_run};
 use crate::storage::records::{RunState, Ticket, WorkerRecord};
 
 /// A process that works on a storage.
@@ -49,6 +50,22 @@ impl Storage {
         self.root.disk.write(&private, &text)?;
         let place = self.root.place(&state_of_run(self.run.name()))?;
         self.root.disk.rename(&private, &place).map(drop)
+    }
+
+    /// Creates the file that this run prints to when it has no terminal. Returns it with its name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn create_run_log(&self) -> Result<(File, String)> {
+        let name = log_of_run(self.run.name());
+        let file = self.root.disk.create(&self.root.place(&name)?, 0o666)?;
+        Ok((file, name))
+    }
+
+    /// The number of this process.
+    pub fn own_process(&self) -> u32 {
+        self.run.name().process
     }
 
     /// Returns the processes that work on the storage, as far as this host can tell, and that are not this one.

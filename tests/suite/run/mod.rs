@@ -4,6 +4,7 @@ mod arguments;
 mod at;
 mod calls;
 mod damage;
+mod detach;
 mod escape;
 mod exports;
 mod failures;
