@@ -159,7 +159,10 @@ impl<'a> Evaluator<'a> {
         absent: AbsentCall<'a>,
         resources: Resources,
     ) -> CallStep<'a> {
-        let AbsentCall { id, computation, name, prior, .. } = absent;
+        let AbsentCall { id, computation, name, prior, lease, .. } = absent;
+        if let Err(error) = lease.release() {
+            return CallStep::Ended(Outcome::failed(name, error));
+        }
         let Some(queue) = settings.queue else {
             return CallStep::Ended(Outcome::Interrupted(name));
         };

@@ -17,7 +17,7 @@ use super::share::Share;
 use super::{EvaluateError, Evaluator, ExecutionSettings, Exports, scheduler, ticket};
 use crate::executor::{Executor, Offer};
 use crate::plan::CallId;
-use crate::storage::records::{Ticket, TicketEnd};
+use crate::storage::records::{FailedCall, Ticket, TicketEnd};
 use crate::storage::{
     Call, ClaimedTicket, Found, LEASE_TIMEOUT, ServedQueue, Storage, StorageError,
 };
@@ -320,6 +320,17 @@ impl<'a> Worker<'a> {
         let evaluator = Evaluator { evaluation: &evaluation, execution, observe: &|_| {} };
         match scheduler::carry_out(&evaluator, NonZeroUsize::MIN) {
             Ok(()) => {}
+            Err(EvaluateError::Storage(error)) => {
+                // It may be published, and be lost with the power.
+                let name = evaluation.outcomes().next().map(|it| it.name().short());
+                return Some(TicketEnd::Failed(FailedCall {
+                    name: name.unwrap_or_default(),
+                    reason: error.to_string(),
+                    hint: error.hint().map(str::to_owned),
+                    recurs: false,
+                    storage: true,
+                }));
+            }
             Err(error) => return Some(TicketEnd::Lost(error.to_string())),
         }
         match evaluation.outcomes().next() {

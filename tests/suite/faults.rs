@@ -14,7 +14,7 @@ use rustix::process::{Signal, kill_process_group};
 use super::lab::Lab;
 use super::program::Running;
 
-fn lab() -> Lab {
+pub(crate) fn lab() -> Lab {
     let twins = r#"od -An -N8 -tx8 /dev/urandom >"$2"; cat "$2" >"$3""#;
     let same = r#"cmp "$1" "$2" && cat "$1" "$2" >"$3""#;
     Lab::task("Inputs: 'x'\n(same (twins INPUT('x'))[0, 1])[0]")
@@ -25,7 +25,7 @@ fn lab() -> Lab {
 
 /// Runs without faults, and checks everything that must hold then.
 #[track_caller]
-fn recovers(lab: &Lab, after: &str) {
+pub(crate) fn recovers(lab: &Lab, after: &str) {
     let ran = lab.ce_run(&["-j2"]);
     assert_eq!(ran.status.code(), Some(0), "after {after}\n{}\n{}", ran.stdout, ran.stderr);
     let output = |number: &str| {

@@ -106,18 +106,33 @@ impl Lease<'_> {
         let lease = root.disk.id(path)?;
         Ok(own.zip(lease).is_some_and(|((_, own), (_, lease))| own == lease))
     }
+
+    /// Gives it back.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be given back: then no other run has it as long as this one lives.
+    pub fn release(mut self) -> Result<()> {
+        self.path.take().map_or(Ok(()), |path| self.give_back(&path))
+    }
+
+    fn give_back(&self, path: &Path) -> Result<()> {
+        let Leases { root, run } = self.leases;
+        let mut held = root.disk.is_on_network().then(|| lock(&run.held));
+        if self.is_own(path)? {
+            root.disk.remove(path)?;
+        }
+        if let Some(held) = &mut held {
+            held.remove(path);
+        }
+        Ok(())
+    }
 }
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        let Some(path) = &self.path else { return };
-        let Leases { root, run } = self.leases;
-        let mut held = root.disk.is_on_network().then(|| lock(&run.held));
-        if self.is_own(path).unwrap_or(false) {
-            drop(root.disk.remove(path));
-        }
-        if let Some(held) = &mut held {
-            held.remove(path);
+        if let Some(path) = self.path.take() {
+            drop(self.give_back(&path));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Workers: runs that execute the calls of other runs.
 
 mod deaths;
+mod faults;
 
 use std::fs;
 use std::process::Command;

@@ -1,0 +1,71 @@
+//! Runs and workers of which any operation on the storage fails, or that die there.
+//!
+//! How many operations there are depends on how often they look. A longer form lets each of the first ones fail:
+//! `CE_KILLS=1 cargo test --test suite workers::faults`.
+
+use std::thread;
+
+use rustix::process::Signal;
+
+use super::QUEUED;
+use crate::faults::{lab, recovers};
+use crate::lab::Lab;
+use crate::program::{Ran, Running};
+
+/// The first operations, most of which belong to a call.
+const OPERATIONS: usize = 140;
+
+/// What happens at an operation.
+const FAULTS: [&str; 4] = ["KILL", "ENOSPC", "EIO", "EACCES"];
+
+/// Every so many operations.
+fn step() -> usize {
+    if std::env::var_os("CE_KILLS").is_some() { 1 } else { 11 }
+}
+
+/// Does something for many operations, several at once.
+fn at_operations(act: impl Fn(&Lab, &str) + Sync) {
+    let faults: Vec<String> = (1..OPERATIONS)
+        .step_by(step())
+        .zip(FAULTS.iter().cycle())
+        .map(|(at, fault)| format!("{at}:{fault}"))
+        .collect();
+    thread::scope(|scope| {
+        for part in faults.chunks(faults.len().div_ceil(4)) {
+            let act = &act;
+            scope.spawn(move || part.iter().for_each(|fault| act(&lab().with_storage(), fault)));
+        }
+    });
+}
+
+#[test]
+fn a_worker_that_dies_or_fails_at_any_operation_loses_nothing() {
+    at_operations(|lab, fault| {
+        let run = Running::start(&mut lab.evaluation(QUEUED));
+        let weak = Running::start(lab.worker(&["--no-isolate"]).env("CE_FAULT", fault));
+        // The first of both that has an answer decides; the other one takes what is left.
+        let strong = lab.serve(&["--no-isolate"]);
+        let ran = Ran::new(lab, run.output());
+        let code = ran.status.code();
+        assert!(matches!(code, Some(0 | 1 | 5)), "{fault}: {code:?}\n{}", ran.stderr);
+        for worker in [weak, strong] {
+            let _over = rustix::process::kill_process(worker.pid, Signal::TERM);
+            worker.output();
+        }
+        recovers(lab, fault);
+    });
+}
+
+#[test]
+fn a_run_that_dies_or_fails_at_any_operation_loses_nothing() {
+    at_operations(|lab, fault| {
+        let worker = lab.serve(&["--no-isolate"]);
+        worker.wait_until_it_catches(Signal::TERM);
+        let run = Running::start(lab.evaluation(QUEUED).env("CE_FAULT", fault));
+        let ran = Ran::new(lab, run.output());
+        let code = ran.status.code();
+        assert!(matches!(code, None | Some(0 | 5)), "{fault}: {code:?}\n{}", ran.stderr);
+        lab.dismiss(worker);
+        recovers(lab, fault);
+    });
+}
