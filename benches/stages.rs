@@ -99,6 +99,8 @@ impl World {
             retry_failed: false,
             limit,
             forced,
+            wait: false,
+            asks: true,
             queue: None,
         });
         Evaluator { evaluation, execution, observe: &|_| {} }.evaluate(jobs()).unwrap();

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 /// The end of a program, as the shell sees it.
 ///
 /// If several apply, the first one in this order is returned: [`Storage`](Self::Storage),
-/// [`Failed`](Self::Failed), [`Missing`](Self::Missing), [`Done`](Self::Done). A program that was
-/// interrupted always returns that. A panic (101) is a bug.
+/// [`Failed`](Self::Failed), [`Suspended`](Self::Suspended), [`Missing`](Self::Missing), [`Done`](Self::Done). A program
+/// that was interrupted always returns that. A panic (101) is a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// All outputs exist.
@@ -17,6 +17,8 @@ pub enum Exit {
     Malformed,
     /// Nothing was to be started, and something is missing.
     Missing,
+    /// A call has started something that goes on elsewhere.
+    Suspended,
     /// The storage could not be read or written, or is corrupt.
     Storage,
     /// A signal of this number ended the program: 128 is added, as shells do.
@@ -31,6 +33,7 @@ impl Exit {
             Self::Failed => 1,
             Self::Malformed => 2,
             Self::Missing => 3,
+            Self::Suspended => 4,
             Self::Storage => 5,
             Self::Interrupted(signal) => 128_u8.saturating_add(signal),
         }
@@ -38,7 +41,7 @@ impl Exit {
 
     /// How a program of this family ended that the shell saw end with a number.
     pub fn of_code(code: u8) -> Self {
-        let known = [Self::Done, Self::Failed, Self::Malformed, Self::Missing];
+        let known = [Self::Done, Self::Failed, Self::Malformed, Self::Missing, Self::Suspended];
         let known = known.into_iter().find(|exit| exit.code() == code);
         let signal = code.checked_sub(128).map(Self::Interrupted);
         known.or(signal).unwrap_or(Self::Storage)
@@ -62,12 +65,13 @@ mod tests {
             Exit::Failed,
             Exit::Malformed,
             Exit::Missing,
+            Exit::Suspended,
             Exit::Storage,
             Exit::Interrupted(2),
             Exit::Interrupted(15),
         ]
         .map(Exit::code);
-        assert_eq!(codes, [0, 1, 2, 3, 5, 130, 143]);
+        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 130, 143]);
         assert_eq!(codes.map(|code| Exit::of_code(code).code()), codes);
     }
 }

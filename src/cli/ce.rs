@@ -7,8 +7,9 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::{
-    Bisect, Check, Diff, Doctor, Edit, Explain, Gc, Init, ListCommits, Log, Pin, PrintManifest,
-    Run, Serve, Show, ShowTable, Sym, Tool, Verify, Viz, WriteText, complete,
+    Bisect, Cancel, Check, Diff, Doctor, Edit, Explain, Forget, Gc, Init, ListCommits, Log, Pin,
+    PrintManifest, Run, Serve, Show, ShowStatus, ShowTable, Sym, Tool, Verify, Viz, WriteText,
+    complete,
 };
 use crate::exit::Exit;
 use crate::session::Error;
@@ -43,6 +44,9 @@ enum Command {
     Commits(ListCommits),
     Table(ShowTable),
     Worker(Serve),
+    Status(ShowStatus),
+    Cancel(Cancel),
+    Forget(Forget),
     /// Print the completions of a program for a shell
     Completions {
         /// The shell
@@ -101,6 +105,9 @@ impl Tool for Ce {
             Command::Commits(commits) => commits.run(out),
             Command::Table(table) => table.run(out),
             Command::Worker(worker) => worker.run(out),
+            Command::Status(status) => status.run(out),
+            Command::Cancel(cancel) => cancel.run(out),
+            Command::Forget(forget) => forget.run(out),
             Command::Completions { shell, program } => {
                 let text = complete::script(*shell, program.command());
                 out.write_all(&text).map_err(Error::Output)?;

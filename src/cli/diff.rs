@@ -101,7 +101,7 @@ impl Tool for Diff {
         let sides = [&older, &newer];
         DiffReport { sides, titles }.print(out).map_err(Error::Output)?;
         let exits = sides.map(Evaluation::exit);
-        let worst = [Exit::Storage, Exit::Failed, Exit::Missing];
+        let worst = [Exit::Storage, Exit::Failed, Exit::Suspended, Exit::Missing];
         Ok(worst.into_iter().find(|exit| exits.contains(exit)).unwrap_or(Exit::Done))
     }
 }

@@ -173,6 +173,7 @@ impl RunArgs {
             None => config.jobs()?,
         };
         Ok(RunOptions {
+            wait: false,
             jobs: jobs.unwrap_or(default.jobs),
             retries: self.retry,
             retry_failed: self.retry_failed,

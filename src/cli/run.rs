@@ -60,6 +60,11 @@ pub struct Run {
     #[arg(long, conflicts_with_all = ["dry_run", "dirty"])]
     detach: bool,
 
+    /// Wait for suspended calls until all are over, and look at each again after longer and longer pauses of at most
+    /// a minute
+    #[arg(long, conflicts_with = "dry_run")]
+    wait: bool,
+
     #[command(flatten)]
     how: RunArgs,
 
@@ -85,7 +90,7 @@ pub struct Run {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 all outputs are there, 1 a call failed, 2 the arguments or the task are wrong, \
-3 something is missing, 5 the storage could not be read or written, 130 interrupted (143: by \
+3 something is missing, 4 a call is suspended: what it has started goes on elsewhere, 5 the storage could not be read or written, 130 interrupted (143: by \
 SIGTERM).";
 
 impl Tool for Run {
@@ -135,7 +140,7 @@ impl Run {
         {
             return Ok(Exit::Done);
         }
-        let options = self.how.options(&config)?;
+        let options = RunOptions { wait: self.wait, ..self.how.options(&config)? };
         if !self.dry_run {
             options.check_access(dir, &task)?;
         }

@@ -5,15 +5,15 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use super::hint::{self, Scene};
-use super::step::{CallStep, Executed, Pending, Running, call_of};
+use super::step::{CallStep, Executed, Pending, Running};
 use super::{CallError, Evaluator, Event, ExecutionSettings, Outcome, Unfinished};
 use crate::digest::Digest;
 use crate::executor::{
-    Ended, ExecuteError, InputFile, Invocation, Isolation, Status, Usage, VerifiedPath,
+    CallProgram, Ended, ExecuteError, InputFile, Invocation, Isolation, Status, Usage, VerifiedPath,
 };
 use crate::storage::records::{Execution, NOT_ISOLATED};
 use crate::storage::{
-    Call, Failure, LOG, ResultName, Sealed, Stage, StorageError, Stored, WritableArea,
+    Call, Failure, LOG, ResultName, Sealed, Stage, Storage, StorageError, Stored, WritableArea,
 };
 use crate::task::access::{Access, InputLabel, Rule};
 use crate::task::workflow::{Computation, LIBRARY};
@@ -28,7 +28,8 @@ impl<'a> Evaluator<'a> {
         loop {
             match self.prepare(settings, &pending) {
                 Ok((invocation, stage)) => {
-                    let running = Running { pending, tree: invocation.tree.clone(), stage };
+                    let tree = invocation.tree.clone();
+                    let running = Running { pending, program: CallProgram::Exec, tree, stage };
                     return CallStep::Submit(Box::new(running), Box::new(invocation));
                 }
                 Err(error) => {
@@ -48,7 +49,10 @@ impl<'a> Evaluator<'a> {
         running: Running<'a>,
         end: Result<Ended, ExecuteError>,
     ) -> CallStep<'a> {
-        let Running { mut pending, tree, stage } = running;
+        let Running { mut pending, program, tree, stage } = running;
+        if program == CallProgram::Status {
+            return self.answered(settings, pending, (stage, end));
+        }
         // Another run has found the export changed, like this one, and put its own in that place.
         if matches!(&end, Err(ExecuteError::Replaced(path)) if *path == tree.path)
             && pending.exports > 0
@@ -66,9 +70,10 @@ impl<'a> Evaluator<'a> {
             root: root.map(|root| self.evaluation.storage.path(&root.name)),
             isolated: settings.executor.isolates(),
         };
-        match self.seal(&pending, stage, end, &scene) {
+        match self.seal(settings, &mut pending, (stage, end), &scene) {
             Ok(sealed) => {
-                let Pending { id, computation, name, inputs, remembered, lease, .. } = pending;
+                let Pending { id, computation, name, inputs, remembered, .. } = pending;
+                let (suspension, _leases) = (pending.suspension, pending.leases);
                 let forced = self.is_forced(&name);
                 CallStep::Executed(Executed {
                     id,
@@ -79,12 +84,13 @@ impl<'a> Evaluator<'a> {
                     taken_over: false,
                     remembered,
                     forced,
-                    _lease: lease,
+                    suspension,
+                    _leases,
                 })
             }
             Err(outcome) => match self.retry(&mut pending, outcome) {
                 Ok(()) => self.attempt(settings, pending),
-                Err(outcome) => CallStep::Ended(outcome),
+                Err(outcome) => self.leave(&mut pending, outcome),
             },
         }
     }
@@ -117,7 +123,7 @@ impl<'a> Evaluator<'a> {
         let outputs = computation.outputs.len();
         check_directories(&computation.access, &pending.inputs)?;
         // A call that cannot be published is not executed.
-        self.evaluation.storage.prepare(&pending.name, outputs)?;
+        self.evaluation.storage.prepare(pending.published_name(), outputs)?;
         let tree = settings.exports.directory(computation, settings.executor.isolates())?;
         let stage = self.evaluation.storage.stage(outputs)?;
         stage.make_directories(&computation.outputs, settings.executor.isolates())?;
@@ -136,19 +142,21 @@ impl<'a> Evaluator<'a> {
             let (path, id) = self.evaluation.storage.inputs().verify_unchanged(file)?;
             Ok(InputFile { file: VerifiedPath { path, id }, digest: file.digest })
         };
-        let own = |path: PathBuf| {
-            let id = self.evaluation.storage.id_of(&path)?;
-            Ok::<_, StorageError>(VerifiedPath { path, id })
-        };
+        let storage = &self.evaluation.storage;
+        let own = |path| own(storage, path);
+        let directory = pending.suspension.as_ref().filter(|_| access.suspends());
+        let directory = directory.map(|it| storage.suspensions().work(&it.name)).transpose()?;
         Ok(Invocation {
             call: pending.name.short(),
-            storage: self.evaluation.storage.path(""),
+            storage: storage.path(""),
             tree,
+            program: CallProgram::Exec,
             tree_id: tree_id.clone(),
             inputs: pending.sources.iter().map(input).collect::<Result<_, StorageError>>()?,
             outputs: stage.outputs().collect(),
             work: own(stage.work())?,
             outbox: own(stage.outbox())?,
+            directory: directory.flatten().map(own).transpose()?,
             stage: own(stage.directory())?,
             log: LOG.to_owned(),
             access: access.clone(),
@@ -163,18 +171,28 @@ impl<'a> Evaluator<'a> {
     /// Seals what an execution has made, or returns what became of it otherwise.
     fn seal(
         &self,
-        pending: &Pending<'_>,
-        mut stage: Stage<'a>,
-        end: Result<Ended, ExecuteError>,
+        settings: &ExecutionSettings<'_>,
+        pending: &mut Pending<'a>,
+        (mut stage, end): (Stage<'a>, Result<Ended, ExecuteError>),
         scene: &Scene<'_>,
     ) -> Result<Sealed<'a>, Outcome> {
-        let Pending { name, inputs, sources, .. } = pending;
-        let computation = scene.computation;
-        let call = call_of(computation, inputs);
+        if let (Some(suspension), Ok(Ended::Done(_) | Ended::Failed(_) | Ended::Suspended(_))) =
+            (&pending.suspension, &end)
+        {
+            let continued = stage.continue_log(&suspension.name);
+            continued.map_err(|error| Outcome::failed(pending.name.clone(), error))?;
+        }
+        if let Ok(Ended::Suspended(usage)) = &end {
+            limit(&mut stage, usage);
+            return Err(self.suspend(settings, pending, stage));
+        }
+        let sources = &pending.sources;
+        let (computation, call, name) =
+            (scene.computation, pending.call(), pending.published_name());
         let unfinished = |why| Err(Outcome::Unfinished(name.clone(), why));
         match end {
             Ok(Ended::Done(usage)) => {
-                limit_reach(&mut stage, &usage);
+                limit(&mut stage, &usage);
                 let execution = Execution {
                     resources: pending.resources.lines().into(),
                     ..execution(&usage, computation, argv(call, name, sources))
@@ -184,13 +202,10 @@ impl<'a> Evaluator<'a> {
                     .map_err(|(stage, error)| fail(stage, call, name, error.into(), scene))
             }
             Ok(Ended::Failed(failed)) => {
-                limit_reach(&mut stage, &failed.usage);
+                limit(&mut stage, &failed.usage);
                 Err(fail(stage, call, name, CallError::Ended(Box::new(failed)), scene))
             }
-            Ok(Ended::Suspended(usage)) => {
-                limit_reach(&mut stage, &usage);
-                unfinished(Unfinished::Suspended)
-            }
+            Ok(Ended::Suspended(_)) => unfinished(Unfinished::Lost("it is suspended".to_owned())),
             Ok(Ended::Lost(how)) => {
                 // It may still run.
                 stage.doubt();
@@ -216,8 +231,14 @@ fn check_directories(access: &Access, inputs: &[Digest]) -> Result<(), CallError
     Ok(())
 }
 
+/// A path of this run's own, or of a call that it has the lease of.
+pub(super) fn own(storage: &Storage, path: PathBuf) -> Result<VerifiedPath, StorageError> {
+    let id = storage.id_of(&path)?;
+    Ok(VerifiedPath { path, id })
+}
+
 /// Says where an execution may have left something.
-fn limit_reach(stage: &mut Stage<'_>, usage: &Usage) {
+pub(super) fn limit(stage: &mut Stage<'_>, usage: &Usage) {
     stage.set_writable_area(match usage.isolation {
         Isolation::None => WritableArea::Stage,
         Isolation::Namespaces => WritableArea::Outbox,
@@ -271,7 +292,8 @@ fn execution(usage: &Usage, computation: &Computation, argv: Vec<String>) -> Exe
         Isolation::Namespaces => "namespaces",
     };
     // Without isolation there is nothing to be granted; only PATH is as it says.
-    let counts = |rule: &&Rule| isolation != NOT_ISOLATED || matches!(rule, Rule::Path(_));
+    let counts =
+        |rule: &&Rule| isolation != NOT_ISOLATED || matches!(rule, Rule::Path(_) | Rule::Suspend);
     let rules = computation.access.rules.iter().filter(counts);
     let access = rules.map(ToString::to_string).collect();
     Execution {

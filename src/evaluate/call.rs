@@ -5,7 +5,9 @@
 use super::exports::MAX_TRIES;
 use super::misfit::Misfit;
 use super::reservations::Reservation;
-use super::step::{CallStep, Executed, Pending, QueuedCall, call_of};
+use super::step::{
+    AbsentCall, CallStep, Executed, Pending, QueuedCall, SuspendedPlace, begun, call_of,
+};
 use super::ticket::{self, TicketCall};
 use super::{CallError, Evaluation, Evaluator, Event, ExecutionSettings, Outcome};
 use crate::digest::Digest;
@@ -13,10 +15,9 @@ use crate::executor::is_within;
 use crate::plan::{CallId, Operation, Planned, Source};
 use crate::storage::records::{OutputSource, TicketEnd};
 use crate::storage::{
-    Call, Damage, Found, Lease, Maintenance, PriorAttempt, ResultName, Sealed, StorageError, Stored,
+    Call, Damage, Found, Maintenance, PriorAttempt, ResultName, Sealed, StorageError, Stored,
 };
 use crate::task::resources::{Resources, WrongAmount};
-use crate::task::workflow::Computation;
 
 /// The result of looking for a call again, with its lease.
 enum Recheck<'a> {
@@ -28,16 +29,6 @@ enum Recheck<'a> {
     Absent(Option<Box<PriorAttempt>>),
     /// Another call has the name by now.
     Taken,
-}
-
-/// A call that is to be executed, and what is remembered of it.
-struct AbsentCall<'a> {
-    id: CallId,
-    computation: &'a Computation,
-    name: ResultName,
-    inputs: Vec<Digest>,
-    prior: Option<Box<PriorAttempt>>,
-    lease: Lease<'a>,
 }
 
 impl<'a> Evaluator<'a> {
@@ -93,11 +84,12 @@ impl<'a> Evaluator<'a> {
                 taken_over: true,
                 remembered: true,
                 forced: false,
-                _lease: lease,
+                suspension: None,
+                _leases: (lease, None),
             }),
             Ok(Recheck::Absent(prior)) => {
                 let absent = AbsentCall { id, computation, name, inputs, prior, lease };
-                self.begin(settings, absent, is_reserved)
+                self.resume(settings, absent, is_reserved)
             }
             Ok(Recheck::Taken) => {
                 // From the beginning: with the lease of the longer name that it is to have.
@@ -109,19 +101,18 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Executes a call, if it has what it asks for.
-    fn begin(
+    pub(super) fn begin(
         &self,
         settings: &ExecutionSettings<'_>,
-        absent: AbsentCall<'a>,
+        (absent, suspended): (AbsentCall<'a>, SuspendedPlace<'a>),
         is_reserved: bool,
     ) -> CallStep<'a> {
-        let AbsentCall { id, computation, name, inputs, prior, lease } = absent;
+        let (id, name) = (absent.id, absent.name.clone());
         let resources = match self.resources(id) {
             Ok(resources) => resources,
             Err(error) => return CallStep::Ended(Outcome::failed(name, error)),
         };
         if settings.queue.is_some() {
-            let absent = AbsentCall { id, computation, name, inputs, prior, lease };
             return self.queue(settings, absent, resources);
         }
         if !is_reserved {
@@ -132,6 +123,11 @@ impl<'a> Evaluator<'a> {
                 Err(misfit) => return CallStep::Ended(Outcome::failed(name, misfit)),
             }
         }
+        let (suspension, first) = match self.place(settings, &absent, suspended) {
+            Ok(place) => place,
+            Err(step) => return *step,
+        };
+        let AbsentCall { computation, inputs, prior, lease, .. } = absent;
         let remembered = prior.is_some();
         let sources = self.sources(self.evaluation.plan.call(id));
         (self.observe)(Event::Started(id, name.clone(), prior));
@@ -147,7 +143,8 @@ impl<'a> Evaluator<'a> {
             retries,
             replacements: retries.saturating_add(1),
             exports: MAX_TRIES,
-            lease,
+            suspension,
+            leases: (lease, first),
         };
         self.attempt(settings, pending)
     }
@@ -203,6 +200,9 @@ impl<'a> Evaluator<'a> {
         }
         let outcome = ticket::outcome(storage, &queued.name, end);
         storage.note_published(&queued.name);
+        if let Some(suspended) = outcome.suspended() {
+            return self.suspended(queued.id, queued.name, suspended.clone());
+        }
         if let Outcome::Failed { error, .. } = &outcome
             && !error.is_storage()
             && let Some(left) = queued.retries.checked_sub(1)
@@ -254,6 +254,7 @@ impl<'a> Evaluator<'a> {
         inputs.collect::<Option<_>>().ok_or_else(|| match self.execution {
             _ if self.evaluation.are_left_out(sources) => Outcome::LeftOut(name()),
             Some(_) if self.awaits_interrupted(sources) => Outcome::Interrupted(name()),
+            Some(_) if self.evaluation.await_suspended(sources) => Outcome::Waiting(name()),
             Some(_) => Outcome::Blocked(name()),
             None => Outcome::Missing(name(), None),
         })
@@ -291,6 +292,7 @@ impl<'a> Evaluator<'a> {
     fn only_look(&self, call: Call<'_>, name: ResultName, damage: Option<Damage>) -> Outcome {
         match self.evaluation.storage.find_equivalent(call) {
             Ok(Some(source)) => Outcome::TakenOver(source.outputs),
+            Ok(None) if let Some(outcome) = self.seen_suspended(call, &name) => outcome,
             Ok(None) => {
                 let prior = self.evaluation.storage.attempts().prior(&name, damage);
                 Outcome::Missing(name, prior)
@@ -343,7 +345,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The files that a call reads.
-    fn sources(&self, planned: &Planned) -> Vec<Stored> {
+    pub(super) fn sources(&self, planned: &Planned) -> Vec<Stored> {
         planned.inputs.iter().filter_map(|source| self.evaluation.stored(*source)).collect()
     }
 
@@ -356,21 +358,34 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Publishes executed and flushed outputs.
-    pub(super) fn publish(&self, executed: Executed<'_>) -> Outcome {
-        let Executed { computation, name, inputs, sealed, taken_over, remembered, forced, .. } =
-            executed;
-        let call = call_of(computation, &inputs);
-        let published = sealed.publish(call, &name, forced).and_then(|outputs| {
+    /// Publishes executed and flushed outputs. Returns `None` if another commit began the call: then it is looked for again,
+    /// and taken over.
+    pub(super) fn publish(&self, executed: Executed<'_>) -> Option<Outcome> {
+        let storage = &self.evaluation.storage;
+        let suspended = executed.suspension.clone();
+        let name = suspended.as_ref().map_or(&executed.name, |it| &it.name).clone();
+        let (taken_over, remembered) = (executed.taken_over, executed.remembered);
+        let is_own = name == executed.name;
+        let (suspension, inputs) = (executed.suspension, executed.inputs);
+        let call = begun(call_of(executed.computation, &inputs), suspension.as_deref());
+        let published = executed.sealed.publish(call, &name, executed.forced);
+        let published = published.and_then(|outputs| {
             if remembered {
-                self.evaluation.storage.attempts().forget(&outputs.name)?;
+                storage.attempts().forget(&outputs.name)?;
+            }
+            if let Some(suspension) = &suspended {
+                storage.suspensions().remove(suspension)?;
             }
             Ok(outputs)
         });
         match published {
-            Ok(outputs) if taken_over => Outcome::TakenOver(outputs),
-            Ok(outputs) => Outcome::Executed(outputs),
-            Err(error) => Outcome::failed(name, error),
+            Ok(_) if !is_own => {
+                storage.forget_versions(call.version);
+                None
+            }
+            Ok(outputs) if taken_over => Some(Outcome::TakenOver(outputs)),
+            Ok(outputs) => Some(Outcome::Executed(outputs)),
+            Err(error) => Some(Outcome::failed(name, error)),
         }
     }
 }

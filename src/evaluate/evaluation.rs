@@ -1,7 +1,7 @@
 //! An evaluation: a task, its plan, its leaf files, the storage, and the outcome of each call so
 //! far. All output of a run is derived from this value.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -58,6 +58,8 @@ pub struct Evaluation {
     pub(super) derived: boxcar::Vec<OnceLock<MadeValue>>,
     /// The directories of which members are read, by name.
     pub(super) opened: Mutex<HashMap<String, Arc<OpenedValue>>>,
+    /// The suspended calls that are to be continued, as they have said.
+    pub(super) continuable: Mutex<HashSet<CallId>>,
     outcomes: boxcar::Vec<OnceLock<Outcome>>,
     /// The first reader of each node; `None` for the root.
     first_uses: OnceLock<Box<[Option<ArgumentPlace>]>>,
@@ -90,6 +92,7 @@ impl Evaluation {
             texts: Texts::new(),
             derived: boxcar::Vec::new(),
             opened: Mutex::default(),
+            continuable: Mutex::default(),
             outcomes: boxcar::Vec::new(),
             plan,
             files,

@@ -114,6 +114,7 @@ impl<'a> Evaluator<'a> {
             (None, errors) if errors.len() == 0 => Outcome::Missing(name, None),
             (_, mut errors) => match errors.next() {
                 Some(first) => Outcome::failed(name, CallError::of_points(first, errors.len())),
+                None if evaluation.await_suspended(sources) => Outcome::Waiting(name),
                 None => Outcome::Blocked(name),
             },
         })

@@ -11,6 +11,7 @@ mod derived;
 mod evaluation;
 mod exports;
 mod gather;
+mod held;
 mod hint;
 mod misfit;
 mod outcome;
@@ -20,10 +21,13 @@ mod reservations;
 mod scheduler;
 mod share;
 mod step;
+mod suspended;
+mod suspended_programs;
 mod ticket;
 mod tree;
 mod tree_values;
 mod version;
+mod waiting;
 mod work;
 mod worker;
 
@@ -35,8 +39,9 @@ pub use self::evaluation::{Evaluation, Files, Texts};
 pub use self::exports::Exports;
 pub use self::gather::PointsError;
 pub use self::misfit::Misfit;
-pub use self::outcome::{CallError, EvaluateError, Event, Outcome, Unfinished};
+pub use self::outcome::{CallError, EvaluateError, Event, Outcome, SuspendedCall, Unfinished};
 pub use self::queue::WorkerQueue;
+pub use self::suspended_programs::{SuspensionAnswer, ask_suspended};
 pub use self::ticket::TicketRules;
 pub use self::tree::{ValueError, export_tree};
 pub use self::tree_values::TreeValues;
@@ -69,6 +74,10 @@ pub struct ExecutionSettings<'a> {
     pub limit: Option<Duration>,
     /// The calls that are executed even if they have outputs.
     pub forced: &'a HashSet<ResultName>,
+    /// Whether suspended calls are waited for.
+    pub wait: bool,
+    /// Whether suspended calls are asked whether they go on still. A worker leaves that to the run.
+    pub asks: bool,
     /// The queue of the workers that execute calls in place of the executor.
     pub queue: Option<&'a WorkerQueue>,
 }

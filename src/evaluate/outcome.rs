@@ -1,5 +1,6 @@
 //! Outcomes of calls, and the events of an evaluation.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::{Misfit, PointsError, ValueError};
@@ -28,6 +29,8 @@ pub enum Outcome {
     Missing(ResultName, Option<Box<PriorAttempt>>),
     /// An input of it is not there. The name is a guess.
     Blocked(ResultName),
+    /// An input of it is not there yet, since a call is suspended. The name is a guess.
+    Waiting(ResultName),
     /// Nobody asked for its outputs: it gathers points of which no table is made, and these are over; or it needs such a
     /// table. The name is a guess.
     LeftOut(ResultName),
@@ -52,14 +55,31 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfinished {
     /// It has started something that goes on elsewhere.
-    #[error("it is suspended: the work that it has started continues elsewhere")]
-    Suspended,
+    #[error("it is suspended: {0}")]
+    Suspended(SuspendedCall),
     /// Each time, the worker that executed it ended; in words, how the last one did.
     #[error("it was lost: {0}")]
     Lost(String),
     /// The executor lacks something that it needs; in words, what.
     #[error("it was refused: {0}")]
     Refused(String),
+}
+
+/// A call that has started something which goes on elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SuspendedCall {
+    /// The name under which it was begun; another commit's, if that began it.
+    pub name: ResultName,
+    /// What is known of it, in words.
+    pub line: Option<String>,
+    /// Whether this run would continue it.
+    pub continues: bool,
+}
+
+impl fmt::Display for SuspendedCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.line.as_deref().unwrap_or("what it has started goes on elsewhere"))
+    }
 }
 
 /// The reason why a call failed.
@@ -74,6 +94,9 @@ pub enum CallError {
     /// It failed at a worker.
     #[error("{}", .0.reason)]
     AtWorker(FailedCall),
+    /// It is suspended, and its `status` says neither that it is to be continued nor that it is not.
+    #[error("it is suspended, and of its file status, {}{}", .0.status, said(.1.as_deref()))]
+    Asked(Box<executor::Failed>, Option<String>),
     /// `exec` could not be executed.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
@@ -125,6 +148,11 @@ pub enum CallError {
     Flush(#[from] Arc<StorageError>),
 }
 
+/// What a program has printed, after a colon.
+fn said(line: Option<&str>) -> String {
+    line.map(|line| format!(": {line}")).unwrap_or_default()
+}
+
 impl CallError {
     /// An output of a point of a sweep is not to be had, nor those of so many others.
     pub(super) const fn of_points(first: Arc<ValueError>, more: usize) -> Self {
@@ -158,6 +186,17 @@ impl CallError {
         }
     }
 
+    /// The error with all its causes, in words.
+    pub fn in_full(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        text
+    }
+
     /// Whether the storage is to blame, rather than the computation.
     pub fn is_storage(&self) -> bool {
         match self {
@@ -175,6 +214,7 @@ impl CallError {
             | Self::Table(_)
             | Self::Resources(_)
             | Self::Misfit(_)
+            | Self::Asked(..)
             | Self::Within
             | Self::Publish(_) => false,
         }
@@ -202,6 +242,9 @@ impl CallError {
                 Some("evaluate another task in the computation, or give it other inputs")
             }
             Self::Remembered(_) => Some("--retry-failed executes it again"),
+            Self::Asked(..) => Some(
+                "ce forget lets the next run start it from the beginning; ce cancel ends it before",
+            ),
             Self::AtWorker(failed) => return failed.hint.clone(),
             Self::Ended(_) | Self::Tree(_) | Self::Publish(_) => None,
         };
@@ -225,6 +268,14 @@ impl Outcome {
         matches!(self, Self::Failed { error, .. } if matches!(**error, CallError::Remembered(_)))
     }
 
+    /// The call, if it is suspended.
+    pub const fn suspended(&self) -> Option<&SuspendedCall> {
+        match self {
+            Self::Unfinished(_, Unfinished::Suspended(call)) => Some(call),
+            _ => None,
+        }
+    }
+
     /// The call's outputs, if they exist.
     pub const fn outputs(&self) -> Option<&Outputs> {
         match self {
@@ -234,6 +285,7 @@ impl Outcome {
             Self::Missing(..)
             | Self::Foreseen(_)
             | Self::Blocked(_)
+            | Self::Waiting(_)
             | Self::LeftOut(_)
             | Self::Failed { .. }
             | Self::Unfinished(..)
@@ -258,6 +310,7 @@ impl Outcome {
             | Self::Foreseen(outputs) => &outputs.name,
             Self::Missing(name, _)
             | Self::Blocked(name)
+            | Self::Waiting(name)
             | Self::LeftOut(name)
             | Self::Failed { name, .. }
             | Self::Unfinished(name, _)
@@ -277,6 +330,8 @@ pub enum Event {
     Retried(CallId, Box<Outcome>),
     /// Another run computes a call; its outputs will have this name.
     Held(CallId, ResultName, Holder),
+    /// A call is suspended, and is looked at again in a while. It would have this name.
+    Suspended(CallId, ResultName, SuspendedCall),
     /// There are outputs of a call without a record, which may still be written to. The call waits.
     Unsettled(CallId, ResultName),
     /// The points of the sweep that a call gathers are known by now: there are more calls. These rows of its exclusion

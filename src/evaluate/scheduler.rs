@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::held::{HeldCall, HeldCalls, HoldReason};
 use super::pending::PendingCalls;
 use super::queue::{MAX_TICKETS, TicketWatcher};
 use super::reservations::Reservations;
@@ -22,33 +23,20 @@ use super::work::{ExecutionEnd, Work, WorkQueue};
 use super::{EvaluateError, Evaluation, Evaluator, Event, Outcome};
 use crate::executor::Completion;
 use crate::plan::{CallId, Operation};
-use crate::storage::{Holder, ResultName, StorageError};
+use crate::storage::StorageError;
 use crate::task::points::SweepPoints;
 
 /// The interval at which calls that other runs compute are polled.
 const POLL: Duration = Duration::from_millis(100);
 
-/// The interval at which unsettled outputs are polled.
-const SETTLING: Duration = Duration::from_secs(1);
-
 /// A message from a worker to the event loop.
 enum Message<'a> {
     Executed(Executed<'a>),
-    Held(Held),
+    Held(HeldCall),
     /// A call is over, which others may have waited for.
     Ended,
     /// Every call is over, or a worker has panicked.
     Over,
-}
-
-/// A call that another run computes.
-struct Held {
-    id: CallId,
-    name: ResultName,
-    /// `None` if its outputs have not settled.
-    holder: Option<Holder>,
-    /// When it was looked at.
-    since: Instant,
 }
 
 /// The state of the calls of a plan.
@@ -200,25 +188,37 @@ impl<'a> Scheduler<'_, 'a> {
                 self.send(Message::Executed(executed));
                 return;
             }
-            CallStep::Executed(executed) => {
-                let outcome = self.evaluator.publish(executed);
-                self.complete_call(id, outcome);
-                self.tell(id);
+            CallStep::Executed(executed) => match self.evaluator.publish(executed) {
+                Some(outcome) => {
+                    self.complete_call(id, outcome);
+                    self.tell(id);
+                }
+                None => return self.look_again(id),
+            },
+            CallStep::Again => return self.look_again(id),
+            CallStep::Suspended(name, call) => {
+                self.send(Message::Held(HeldCall::new(id, name, HoldReason::Suspended(call))));
             }
             CallStep::Expand(points) => self.expand(id, points),
             CallStep::Held(name, holder) => {
-                let held = Held { id, name, holder: Some(holder), since: Instant::now() };
-                self.tell_holder(&held);
+                let held = HeldCall::new(id, name, HoldReason::Executed(holder));
+                held.tell(self.evaluator);
                 self.send(Message::Held(held));
             }
             CallStep::Unsettled(name) => {
                 if self.pending.note_unsettled(id) {
                     (self.evaluator.observe)(Event::Unsettled(id, name.clone()));
                 }
-                self.send(Message::Held(Held { id, name, holder: None, since: Instant::now() }));
+                self.send(Message::Held(HeldCall::new(id, name, HoldReason::Unsettled)));
             }
         }
         self.queue.release(id);
+    }
+
+    /// Gives back what a call has, and looks for it again.
+    fn look_again(&self, id: CallId) {
+        self.queue.release(id);
+        self.queue.ready([id]);
     }
 
     /// Queues a call for workers.
@@ -290,16 +290,9 @@ impl<'a> Scheduler<'_, 'a> {
         }
     }
 
-    /// Tells for whom a call waits.
-    fn tell_holder(&self, Held { id, name, holder, .. }: &Held) {
-        if let Some(holder) = holder.as_ref().filter(|holder| !holder.own) {
-            (self.evaluator.observe)(Event::Held(*id, name.clone(), holder.clone()));
-        }
-    }
-
     /// Publishes sealed calls, and polls those of other runs, until every call has ended.
     fn event_loop(&self, receiver: &Receiver<Message<'a>>) -> Result<(), StorageError> {
-        let mut held: Vec<Held> = Vec::new();
+        let mut held = HeldCalls::default();
         let mut result = Ok(());
         loop {
             let first = if held.is_empty() {
@@ -315,7 +308,7 @@ impl<'a> Scheduler<'_, 'a> {
                     for message in std::iter::once(first).chain(receiver.try_iter()) {
                         match message {
                             Message::Executed(call) => executed.push(call),
-                            Message::Held(call) => held.push(call),
+                            Message::Held(call) => held.add(call, self.evaluator),
                             Message::Ended => {}
                             Message::Over => return result,
                         }
@@ -326,44 +319,32 @@ impl<'a> Scheduler<'_, 'a> {
                 result = result.and(self.publish(executed));
             }
             self.waiting.store(!held.is_empty(), Ordering::Release);
-            self.recheck_held(&mut held);
+            self.queue.ready(held.recheck(self.evaluator));
         }
     }
 
     /// Flushes sealed calls, publishes them, flushes again, and reports them.
     fn publish(&self, executed: Vec<Executed<'a>>) -> Result<(), StorageError> {
         let storage = &self.evaluator.evaluation.storage;
-        let ids: Vec<CallId> = executed.iter().map(|executed| executed.id).collect();
         let flushed = storage.flush().map_err(Arc::new);
+        let (count, mut ended) = (executed.len(), Vec::with_capacity(executed.len()));
         for executed in executed {
             let id = executed.id;
             let outcome = match &flushed {
                 Ok(()) => self.evaluator.publish(executed),
-                Err(error) => executed.give_up(Arc::clone(error)),
+                Err(error) => Some(executed.give_up(Arc::clone(error))),
             };
-            self.complete_call(id, outcome);
-        }
-        self.queue.end_publishing(ids.len());
-        let flushed = if flushed.is_ok() { storage.flush() } else { Ok(()) };
-        ids.into_iter().for_each(|id| self.tell(id));
-        flushed
-    }
-
-    /// Makes calls ready again that no other run computes any more.
-    fn recheck_held(&self, held: &mut Vec<Held>) {
-        let Evaluator { evaluation, execution, .. } = self.evaluator;
-        let cancelled = execution.is_some_and(|it| it.executor.is_cancelled());
-        held.retain_mut(|call| {
-            let holder = evaluation.storage.leases().holder(&call.name).filter(|_| !cancelled);
-            let settles = call.holder.is_none() && call.since.elapsed() < SETTLING;
-            let wait = holder.is_some() || settles && !cancelled;
-            if holder.is_some() && holder != call.holder {
-                call.holder = holder;
-                self.tell_holder(call);
-            } else if !wait {
-                self.queue.ready([call.id]);
+            match outcome {
+                Some(outcome) => {
+                    self.complete_call(id, outcome);
+                    ended.push(id);
+                }
+                None => self.queue.ready([id]),
             }
-            wait
-        });
+        }
+        self.queue.end_publishing(count);
+        let flushed = if flushed.is_ok() { storage.flush() } else { Ok(()) };
+        ended.into_iter().for_each(|id| self.tell(id));
+        flushed
     }
 }

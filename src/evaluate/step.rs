@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::Outcome;
 use super::reservations::Reservation;
+use super::{Outcome, SuspendedCall};
 use crate::digest::Digest;
-use crate::executor::{Invocation, VerifiedPath};
+use crate::executor::{CallProgram, Invocation, VerifiedPath};
 use crate::plan::CallId;
 use crate::storage::records::Ticket;
 use crate::storage::{
-    Call, Holder, Lease, PriorAttempt, ResultName, Sealed, Stage, StorageError, Stored,
+    Call, Holder, Lease, PriorAttempt, ResultName, Sealed, Stage, StorageError, Stored, Suspension,
 };
 use crate::task::points::SweepPoints;
 use crate::task::resources::Resources;
@@ -29,6 +29,10 @@ pub(super) enum CallStep<'a> {
     Executed(Executed<'a>),
     /// It gathers a sweep whose points are known by now, and waits for the outputs of the body at each.
     Expand(SweepPoints),
+    /// It is suspended, and is to be looked at again in a while.
+    Suspended(ResultName, SuspendedCall),
+    /// It is to be looked for again from the beginning.
+    Again,
     /// Another run computes it; it is to be looked for again when that is over.
     Held(ResultName, Holder),
     /// It has outputs without a record, which may still be written to. It must be looked up again.
@@ -48,9 +52,14 @@ pub(super) struct Executed<'a> {
     pub(super) remembered: bool,
     /// Existing outputs are to be replaced.
     pub(super) forced: bool,
+    /// The place that it had while it was suspended.
+    pub(super) suspension: Option<Box<Suspension>>,
     /// Given back when the outputs are visible.
-    pub(super) _lease: Lease<'a>,
+    pub(super) _leases: HeldLeases<'a>,
 }
+
+/// The lease of a call, and that of the name under which another commit has begun it.
+pub(super) type HeldLeases<'a> = (Lease<'a>, Option<Lease<'a>>);
 
 /// A call that is to be executed.
 pub(super) struct Pending<'a> {
@@ -70,12 +79,16 @@ pub(super) struct Pending<'a> {
     pub(super) replacements: u32,
     /// The number of retries if another run replaces its export.
     pub(super) exports: usize,
-    pub(super) lease: Lease<'a>,
+    /// Its place, if it is known that it may be suspended.
+    pub(super) suspension: Option<Box<Suspension>>,
+    pub(super) leases: HeldLeases<'a>,
 }
 
 /// A call that is being executed.
 pub(super) struct Running<'a> {
     pub(super) pending: Pending<'a>,
+    /// What is executed.
+    pub(super) program: CallProgram,
     /// The directory that it runs from.
     pub(super) tree: VerifiedPath,
     /// The stage of its outputs.
@@ -106,7 +119,38 @@ impl Executed<'_> {
     }
 }
 
+impl Pending<'_> {
+    /// The call that is executed: that of the commit that began it.
+    pub(super) fn call(&self) -> Call<'_> {
+        begun(call_of(self.computation, &self.inputs), self.suspension.as_deref())
+    }
+
+    /// The name under which it is published.
+    pub(super) fn published_name(&self) -> &ResultName {
+        self.suspension.as_ref().map_or(&self.name, |suspension| &suspension.name)
+    }
+}
+
+/// A call under the commit that began it.
+pub(super) fn begun<'b>(call: Call<'b>, suspension: Option<&'b Suspension>) -> Call<'b> {
+    let version = suspension.map_or(call.version, |it| it.record.version());
+    Call { version, ..call }
+}
+
 /// Returns the key by which the storage knows a call.
 pub(super) fn call_of<'a>(computation: &'a Computation, inputs: &'a [Digest]) -> Call<'a> {
     Call { version: computation.into(), inputs, outputs: &computation.outputs }
 }
+
+/// A call that is to be executed, and what is remembered of it.
+pub(super) struct AbsentCall<'a> {
+    pub(super) id: CallId,
+    pub(super) computation: &'a Computation,
+    pub(super) name: ResultName,
+    pub(super) inputs: Vec<Digest>,
+    pub(super) prior: Option<Box<PriorAttempt>>,
+    pub(super) lease: Lease<'a>,
+}
+
+/// The place of a call that is suspended, and the lease of the name under which it was begun, if that is another.
+pub(super) type SuspendedPlace<'a> = (Option<Box<Suspension>>, Option<Lease<'a>>);

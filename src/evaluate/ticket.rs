@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{CallError, Evaluation, Files, Outcome, Unfinished};
+use super::{CallError, Evaluation, Files, Outcome, SuspendedCall, Unfinished};
 use crate::digest::ObjectId;
 use crate::plan::Plan;
 use crate::storage::records::{
@@ -166,7 +166,7 @@ pub(super) fn answer(outcome: &Outcome) -> Option<TicketEnd> {
         Outcome::Executed(outputs) => published(outputs, OutputSource::Executed),
         Outcome::Failed { name, error, hint, .. } => Some(TicketEnd::Failed(FailedCall {
             name: name.short(),
-            reason: reason(error),
+            reason: error.in_full(),
             hint: hint.clone(),
             recurs: error.would_recur(),
             storage: error.is_storage(),
@@ -174,23 +174,15 @@ pub(super) fn answer(outcome: &Outcome) -> Option<TicketEnd> {
         Outcome::Unfinished(_, Unfinished::Refused(why)) => Some(TicketEnd::Refused(why.clone())),
         Outcome::Unfinished(_, Unfinished::Lost(how)) => Some(TicketEnd::Lost(how.clone())),
         Outcome::Interrupted(_) => None,
-        Outcome::Unfinished(_, Unfinished::Suspended)
-        | Outcome::Foreseen(_)
+        Outcome::Unfinished(_, Unfinished::Suspended(call)) => {
+            Some(TicketEnd::Suspended(call.name.short()))
+        }
+        Outcome::Foreseen(_)
         | Outcome::Missing(..)
         | Outcome::Blocked(_)
+        | Outcome::Waiting(_)
         | Outcome::LeftOut(_) => Some(TicketEnd::Lost("the worker could not do it".to_owned())),
     }
-}
-
-/// An error with all its causes.
-fn reason(error: &CallError) -> String {
-    let mut reason = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        reason = format!("{reason}: {error}");
-        cause = error.source();
-    }
-    reason
 }
 
 /// The outcome of a call that a worker has answered like this, but for losses and refusals.
@@ -212,6 +204,11 @@ pub(super) fn outcome(storage: &Storage, name: &ResultName, end: TicketEnd) -> O
             Outcome::Failed { name, error: Box::new(CallError::AtWorker(failed)), log, hint }
         }
         TicketEnd::Refused(why) => Outcome::Unfinished(name.clone(), Unfinished::Refused(why)),
+        TicketEnd::Suspended(begun) => {
+            let begun = ResultName::of_short(&begun).unwrap_or_else(|| name.clone());
+            let call = SuspendedCall { name: begun, line: None, continues: true };
+            Outcome::Unfinished(name.clone(), Unfinished::Suspended(call))
+        }
         TicketEnd::Lost(how) => Outcome::Unfinished(name.clone(), Unfinished::Lost(how)),
     }
 }

@@ -314,6 +314,8 @@ impl<'a> Worker<'a> {
             retry_failed: true,
             limit: ticket.limit,
             forced,
+            wait: false,
+            asks: false,
             queue: None,
         };
         let execution = Some(settings);

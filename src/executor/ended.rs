@@ -10,6 +10,9 @@ use jiff::Timestamp;
 use super::sandbox::error::SandboxError;
 use crate::task::access::Rule;
 
+/// The exit status of an `exec` that has started something which goes on elsewhere: `EX_TEMPFAIL`.
+pub const SUSPENDED: i32 = 75;
+
 /// The end of an execution that was started.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ended {

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use jiff::Timestamp;
 
 use super::contract::{Completion, Executor};
-use super::ended::{Ended, Failed, Status, Usage};
+use super::ended::{Ended, Failed, SUSPENDED, Status, Usage};
 use super::invocation::Invocation;
 
 /// Calls a function in place of a process, in the thread that submits. Its result is the exit
@@ -20,6 +20,7 @@ impl<F: Fn(&Invocation) -> i32 + Send + Sync> Executor for Fake<F> {
         let usage = Usage::since(start);
         completion.deliver(Ok(match code {
             0 => Ended::Done(usage),
+            SUSPENDED => Ended::Suspended(usage),
             code => {
                 Ended::Failed(Failed { status: Status::Exited(code), usage, lacking: Vec::new() })
             }

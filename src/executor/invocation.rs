@@ -15,8 +15,10 @@ pub struct Invocation {
     pub call: String,
     /// The directory of the storage.
     pub storage: PathBuf,
-    /// The directory of the computation: its file `exec` is executed.
+    /// The directory of the computation.
     pub tree: VerifiedPath,
+    /// Which of its files is executed.
+    pub program: CallProgram,
     /// The Git tree that this directory is an export of.
     pub tree_id: ObjectId,
     /// The values that it reads, in order.
@@ -27,6 +29,8 @@ pub struct Invocation {
     pub work: VerifiedPath,
     /// Another empty one, where a sandbox lets it write its outputs, by their numbers: `00`, `01`.
     pub outbox: VerifiedPath,
+    /// A directory of the call, which it finds by [`DIRECTORY`] and may write, and which stays.
+    pub directory: Option<VerifiedPath>,
     /// The directory in which the log is made.
     pub stage: VerifiedPath,
     /// The name of the log file, which is empty or does not exist.
@@ -45,6 +49,28 @@ pub struct Invocation {
     pub exclusive: bool,
 }
 
+/// A program of a computation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallProgram {
+    /// Makes its outputs.
+    Exec,
+    /// Tells what has become of what it has started elsewhere.
+    Status,
+    /// Ends what it has started elsewhere.
+    Cancel,
+}
+
+impl CallProgram {
+    /// The name of the file, in the directory of the computation.
+    pub const fn file(self) -> &'static str {
+        match self {
+            Self::Exec => "exec",
+            Self::Status => "status",
+            Self::Cancel => "cancel",
+        }
+    }
+}
+
 /// A file or directory that an execution reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputFile {
@@ -54,6 +80,9 @@ pub struct InputFile {
     pub digest: Digest,
 }
 
+/// The variable that names the directory of a call which stays as long as that is suspended.
+pub const DIRECTORY: &str = "CE_DIRECTORY";
+
 /// The variable that names the graphics processors of a process.
 pub(super) const VISIBLE_GPUS: &str = "CUDA_VISIBLE_DEVICES";
 
@@ -62,6 +91,16 @@ impl Invocation {
     pub(super) fn gpu_variable(&self) -> Option<(&'static str, String)> {
         let names = &self.visible_gpus;
         (!names.is_empty()).then(|| (VISIBLE_GPUS, names.join(",")))
+    }
+
+    /// The file that is executed.
+    pub(super) fn executable(&self) -> PathBuf {
+        self.tree.path.join(self.program.file())
+    }
+
+    /// The variable of the environment that names its directory, and its value.
+    pub(super) fn directory_variable(&self) -> Option<(&'static str, &PathBuf)> {
+        self.directory.as_ref().map(|directory| (DIRECTORY, &directory.path))
     }
 
     /// The path of the log.

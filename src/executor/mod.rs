@@ -20,10 +20,10 @@ mod within;
 
 pub use self::contract::{Completion, Executor, Offer};
 pub use self::detach::{Detach, Leaving, detach};
-pub use self::ended::{Ended, ExecuteError, Failed, Isolation, Status, Usage};
+pub use self::ended::{Ended, ExecuteError, Failed, Isolation, SUSPENDED, Status, Usage};
 pub use self::fake::Fake;
 pub use self::interpreter::{installation, interpreter, links};
-pub use self::invocation::{InputFile, Invocation};
+pub use self::invocation::{CallProgram, DIRECTORY, InputFile, Invocation};
 pub use self::local::{GRACE, Local};
 pub use self::log::{HEAD, TAIL, head, tail};
 pub use self::sandbox::{Sandbox, SandboxError, hidden, is_shown};

@@ -4,6 +4,7 @@
 //! - [`compare`]: where two evaluations differ. [`explain`]: why a call is missing.
 //! - [`bisect`]: the next commit to judge in a search for the first bad one.
 //! - [`collect`]: choosing and removing results that are not kept.
+//! - [`status`]: what goes on in a storage, or waits.
 //! - [`table`]: the table of a sweep as far as it is there.
 
 pub mod bisect;
@@ -11,4 +12,5 @@ pub mod collect;
 pub mod compare;
 pub mod explain;
 pub mod history;
+pub mod status;
 pub mod table;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use crate::evaluate::{CallError, Evaluation, Outcome};
+use crate::evaluate::{CallError, Evaluation, Outcome, Unfinished};
 use crate::plan::CallId;
 use crate::words::counted;
 
@@ -87,6 +87,7 @@ pub(super) fn what(outcome: &Outcome) -> Option<String> {
             error if error.is_common() => None,
             error => Some(format!("failed: {error}")),
         },
+        Outcome::Unfinished(_, Unfinished::Suspended(_)) => Some("is suspended".to_owned()),
         Outcome::Unfinished(_, why) => Some(format!("is not finished: {why}")),
         _ => None,
     }

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::fmt::Write;
 
 use super::{failed_points, harmless};
-use crate::evaluate::{Evaluation, Event, Outcome};
+use crate::evaluate::{Evaluation, Event, Outcome, SuspendedCall};
 use crate::expand::ExclusionFault;
 use crate::plan::CallId;
 use crate::storage::records::{FailureRecord, Provenance};
@@ -64,6 +64,10 @@ impl Failures {
             }
             Event::Held(call, _, holder) => {
                 Some(format!("{} waits for {holder}, which computes it", evaluation.title(*call)))
+            }
+            Event::Suspended(call, _, suspended) => {
+                let text = suspended_text(evaluation, *call, suspended);
+                Some(text + "  waiting until it goes on")
             }
             Event::Unsettled(call, name) => {
                 let file = evaluation.shown(&name.output(0));
@@ -149,6 +153,7 @@ fn point_event(evaluation: &Evaluation, event: &Event) -> Option<(CallId, String
             (call, format!("{}, and was tried again", failed_points::what(outcome)?))
         }
         Event::Held(call, _, holder) => (call, format!("waits for {holder}")),
+        Event::Suspended(call, ..) => (call, "is suspended, and is waited for".to_owned()),
         Event::Unsettled(call, _) => (call, "waits a minute: it has no record".to_owned()),
         Event::Ended(call) => (call, failed_points::what(evaluation.outcome(*call)?)?),
         Event::Expanded(..) | Event::Queued(..) => return None,
@@ -162,6 +167,9 @@ fn tried_again(prior: &PriorAttempt) -> String {
         PriorAttempt { damage: Some(_), .. } => "is computed again".to_owned(),
         PriorAttempt { failure: Some(failure), .. } => {
             format!("is tried again; {}", failure.reason)
+        }
+        PriorAttempt { suspended: Some(_), .. } => {
+            "is begun anew; it is suspended for another commit".to_owned()
         }
         PriorAttempt { .. } => "is made again".to_owned(),
     }
@@ -207,6 +215,11 @@ fn remembered(title: &str, prior: &PriorAttempt) -> Option<String> {
     if let Some(FailureRecord { reason, recorded, .. }) = &prior.failure {
         return Some(format!("{title} is tried again; {reason}, at {:.0}", recorded.at));
     }
+    if let Some(other) = &prior.suspended {
+        return Some(format!(
+            "{title} is begun anew; {other} is suspended, and not continued for another commit since it is not isolated"
+        ));
+    }
     let Provenance { host, user, at, .. } = &prior.collected.as_ref()?.collected;
     Some(format!("{title} is made again; its result was collected at {at:.0} by {user} on {host}"))
 }
@@ -214,6 +227,9 @@ fn remembered(title: &str, prior: &PriorAttempt) -> Option<String> {
 /// Says in words how a call failed, and what it printed last, or why it is not finished; `None` if
 /// neither is so.
 fn failure(evaluation: &Evaluation, call: CallId, outcome: &Outcome) -> Option<String> {
+    if let Some(suspended) = outcome.suspended() {
+        return Some(suspended_text(evaluation, call, suspended));
+    }
     if let Outcome::Unfinished(name, why) = outcome {
         let mut text = format!("{} is not finished: {why}\n", evaluation.title(call));
         line(&mut text, "call", &name.short());
@@ -235,6 +251,14 @@ fn failure(evaluation: &Evaluation, call: CallId, outcome: &Outcome) -> Option<S
         line(&mut text, "try", &harmless(hint));
     }
     Some(text)
+}
+
+/// Says in words that a call is suspended.
+fn suspended_text(evaluation: &Evaluation, call: CallId, suspended: &SuspendedCall) -> String {
+    let why = suspended.to_string();
+    let mut text = format!("{} is suspended: {}\n", evaluation.title(call), harmless(&why));
+    line(&mut text, "call", &suspended.name.short());
+    text
 }
 
 fn line(text: &mut String, word: &str, rest: &str) {

@@ -9,7 +9,7 @@ use super::json_sweep::{JsonCall, JsonSweep, json_sweeps};
 use super::tally::is_zero;
 use super::{Reporter, Tally, Totals};
 use crate::digest::Digest;
-use crate::evaluate::{Evaluation, Event, Outcome, TreeValues};
+use crate::evaluate::{Evaluation, Event, Outcome, TreeValues, Unfinished};
 use crate::exit::Exit;
 use crate::plan::{CallId, PlannedSweep, Source};
 use crate::storage::{Holder, Input, PriorAttempt, ResultName, Stored};
@@ -68,6 +68,12 @@ enum EventLine<'a> {
         calls: usize,
         #[serde(skip_serializing_if = "is_zero")]
         tables: usize,
+    },
+    Suspended {
+        #[serde(flatten)]
+        of: JsonCall<'a>,
+        outputs: Vec<JsonFile<'a>>,
+        reason: String,
     },
     Unsettled {
         #[serde(flatten)]
@@ -146,7 +152,7 @@ struct JsonAttempt<'a> {
 
 impl<'a> From<&'a Option<Box<PriorAttempt>>> for JsonAttempt<'a> {
     fn from(prior: &'a Option<Box<PriorAttempt>>) -> Self {
-        let Some(PriorAttempt { failure, collected, damage }) = prior.as_deref() else {
+        let Some(PriorAttempt { failure, collected, damage, .. }) = prior.as_deref() else {
             return Self::default();
         };
         Self {
@@ -278,6 +284,10 @@ impl Reporter for Json<'_> {
                 let (of, process) = (self.of(*call), *process);
                 print(&EventLine::Waiting { of, host, process }, out)
             }
+            Event::Suspended(call, name, suspended) => {
+                let (of, outputs) = (self.of(*call), self.call(*call, name));
+                print(&EventLine::Suspended { of, outputs, reason: suspended.to_string() }, out)
+            }
             Event::Unsettled(call, name) => {
                 let (of, outputs) = (self.of(*call), self.call(*call, name));
                 print(&EventLine::Unsettled { of, outputs }, out)
@@ -301,6 +311,10 @@ impl Reporter for Json<'_> {
                     Outcome::Missing(..) | Outcome::Foreseen(_) => ("missing", None, None),
                     Outcome::Blocked(_) => ("blocked", None, None),
                     Outcome::LeftOut(_) => ("left_out", None, None),
+                    Outcome::Waiting(_) => ("waiting", None, None),
+                    Outcome::Unfinished(_, Unfinished::Suspended(call)) => {
+                        ("suspended", Some(call.to_string()), None)
+                    }
                     Outcome::Unfinished(_, why) => ("unfinished", Some(why.to_string()), None),
                     Outcome::Interrupted(_) => ("interrupted", None, None),
                     Outcome::Failed { error, log, .. } => (

@@ -27,6 +27,7 @@ mod progress_line;
 mod quiet;
 mod remaining;
 mod resources;
+mod status;
 mod table;
 mod tally;
 mod tree;
@@ -53,6 +54,7 @@ pub use self::log::{log, log_json};
 pub use self::progress::{Progress, TICK};
 pub use self::quiet::{Quiet, Silent, paths_of_point};
 pub use self::resources::{resource_usage, resource_usage_json};
+pub use self::status::{Said, status_json, suspended_calls, waiting_jobs};
 pub use self::table::{TableFormat, sweep_table, table_comparison, table_counts};
 pub use self::tally::{Tally, Totals, left_out};
 pub use self::tree::TreePrinter;
@@ -195,6 +197,7 @@ impl Evaluation {
         }
         match () {
             () if has_failed => Exit::Failed,
+            () if self.outcomes().any(|outcome| outcome.suspended().is_some()) => Exit::Suspended,
             () if self.plan.outputs().iter().all(|it| self.is_done(*it)) => Exit::Done,
             () => Exit::Missing,
         }

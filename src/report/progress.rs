@@ -51,6 +51,7 @@ pub struct Progress<'a> {
     /// The number of calls that have failed, and the first of them.
     failed: usize,
     failures: Vec<FailedTitle>,
+    suspended: HashSet<CallId>,
     remaining: Remaining,
     /// The calls that were counted as remaining, and tables.
     counted: usize,
@@ -82,6 +83,7 @@ impl<'a> Progress<'a> {
             queued: HashSet::new(),
             failed: 0,
             failures: Vec::new(),
+            suspended: HashSet::new(),
             remaining: Remaining::default(),
             counted: 0,
             first: None,
@@ -127,8 +129,22 @@ impl<'a> Progress<'a> {
                 self.failures.push(FailedTitle { title: self.evaluation.title(call), reason });
             }
         }
+        let is_over = outcome.is_some_and(|it| it.suspended().is_none());
+        if is_over && self.suspended.remove(&call) {
+            self.state.suspended -= 1;
+        } else if !is_over && self.suspended.insert(call) {
+            self.state.suspended += 1;
+        }
         self.state.done += 1;
         self.remaining.end(computation, since.map(|since| since.elapsed().as_secs_f64()));
+    }
+
+    /// Notes that a call is suspended: it does not run any more.
+    fn suspend(&mut self, call: CallId) {
+        if let Some(since) = self.since.remove(&call) {
+            self.running.remove(&(since, call));
+        }
+        self.state.suspended += usize::from(self.suspended.insert(call));
     }
 
     /// Takes note of an event.
@@ -146,6 +162,7 @@ impl<'a> Progress<'a> {
             }
             Event::Ended(call) => self.end(*call),
             Event::Expanded(..) => self.grow(),
+            Event::Suspended(call, ..) => self.suspend(*call),
             Event::Retried(..) | Event::Held(..) | Event::Unsettled(..) => {}
         }
     }

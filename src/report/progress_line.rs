@@ -28,6 +28,8 @@ pub(super) struct RunProgress {
     pub(super) running: usize,
     /// The calls that wait for workers.
     pub(super) queued: usize,
+    /// The calls that are suspended.
+    pub(super) suspended: usize,
     /// The time since the run began.
     pub(super) since: Duration,
     /// The time until it ends, if that can be estimated.
@@ -37,7 +39,7 @@ pub(super) struct RunProgress {
 impl RunProgress {
     /// The line, of at most so many columns. On narrow terminals the bar is shorter, and then parts are left out.
     pub(super) fn line(&self, columns: usize) -> String {
-        let Self { done, all, at_least, found, running, queued, since, left } = *self;
+        let Self { done, all, at_least, found, running, queued, suspended, since, left } = *self;
         let of = if at_least { " of at least " } else { "/" };
         let mut parts = vec![
             (0, format!("{done}{of}{all} calls")),
@@ -48,6 +50,9 @@ impl RunProgress {
         ];
         if queued == 0 {
             parts.remove(3);
+        }
+        if suspended > 0 {
+            parts.push((1, format!("{suspended} suspended")));
         }
         parts.extend(left.filter(|_| done < all).map(|TimeLeft { seconds, at_least }| {
             let time = Duration::try_from_secs_f64(seconds.ceil()).unwrap_or_default();
@@ -87,6 +92,7 @@ mod tests {
             found: 100,
             running: 4,
             queued: 0,
+            suspended: 0,
             since: Duration::from_secs(12),
             left: Some(TimeLeft { seconds: 199.6, at_least: false }),
         }
@@ -117,6 +123,8 @@ mod tests {
         let left = Some(TimeLeft { seconds: 60.0, at_least: true });
         let line = RunProgress { left, ..progress() }.line(40);
         assert_eq!(line, "120/2000 calls, at least 1:00 to go");
+        let some = RunProgress { suspended: 2, ..progress() };
+        assert!(some.line(120).contains(", 4 running, 0:12, 2 suspended, "), "{}", some.line(120));
         let nothing = RunProgress::default().line(40);
         assert_eq!(nothing, "0/0 calls, 0 found, 0 running, 0:00");
     }

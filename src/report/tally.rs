@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::evaluate::{Evaluation, Outcome};
+use crate::evaluate::{Evaluation, Outcome, Unfinished};
 use crate::words::counted;
 
 /// The number of calls by outcome.
@@ -24,7 +24,13 @@ pub struct Tally {
     pub blocked: usize,
     /// Calls that failed.
     pub failed: usize,
-    /// Calls that were suspended, lost or refused; left out if there are none.
+    /// Calls that are suspended; left out if there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub suspended: usize,
+    /// Calls that wait for suspended ones; left out if there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub waiting: usize,
+    /// Calls that were lost or refused; left out if there are none.
     #[serde(skip_serializing_if = "is_zero")]
     pub unfinished: usize,
     /// Calls that were not over when the user asked to stop.
@@ -98,6 +104,8 @@ impl Tally {
             Some(Outcome::Executed(_)) => self.executed += 1,
             Some(Outcome::Missing(..) | Outcome::Foreseen(_)) => self.missing += 1,
             Some(Outcome::Blocked(_)) => self.blocked += 1,
+            Some(Outcome::Unfinished(_, Unfinished::Suspended(_))) => self.suspended += 1,
+            Some(Outcome::Waiting(_)) => self.waiting += 1,
             Some(Outcome::Unfinished(..)) => self.unfinished += 1,
             Some(Outcome::Interrupted(_)) => self.interrupted += 1,
             Some(Outcome::Failed { .. }) => {
@@ -120,6 +128,8 @@ impl Tally {
             (self.missing, "missing"),
             (self.failed, "failed"),
             (self.blocked, "blocked"),
+            (self.suspended, "suspended"),
+            (self.waiting, "waiting"),
             (self.unfinished, "not finished"),
             (self.interrupted, "interrupted"),
             (self.left_out, "not asked for"),

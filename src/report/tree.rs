@@ -13,7 +13,7 @@ use std::io::{self, Write};
 
 use super::body::Body;
 use super::{ROOT, Reporter, ShownOutput, harmless};
-use crate::evaluate::{Evaluation, Event, Outcome};
+use crate::evaluate::{Evaluation, Event, Outcome, Unfinished};
 use crate::exit::Exit;
 use crate::plan::{CallId, DerivedId, PlannedSweepId, Source, Step};
 use crate::storage::ResultName;
@@ -261,6 +261,10 @@ impl<'a> TreePrinter<'a> {
             _ if let Some(text) = self.points_without_result(call, outcome) => text,
             Outcome::Blocked(_) => "not computed: an input is missing".to_owned(),
             Outcome::LeftOut(_) => "not asked for".to_owned(),
+            Outcome::Waiting(_) => "not computed yet: an input is suspended".to_owned(),
+            Outcome::Unfinished(_, Unfinished::Suspended(call)) => {
+                format!("suspended: {}", harmless(&call.to_string()))
+            }
             Outcome::Unfinished(_, why) => format!("not finished: {why}"),
             Outcome::Interrupted(_) => "interrupted".to_owned(),
             Outcome::Reused(_)
@@ -290,7 +294,11 @@ impl Reporter for TreePrinter<'_> {
                 self.ended.resize(self.evaluation.plan.calls().len(), false);
                 call
             }
-            Event::Queued(..) | Event::Retried(..) | Event::Held(..) | Event::Unsettled(..) => {
+            Event::Queued(..)
+            | Event::Retried(..)
+            | Event::Held(..)
+            | Event::Suspended(..)
+            | Event::Unsettled(..) => {
                 return Ok(());
             }
         };

@@ -37,6 +37,7 @@ impl WorkerReport {
                     count(&self.refused);
                     say("ce", &format_args!("{}: refused: {why}", title(ticket)));
                 }
+                TicketEnd::Suspended(call) => say("ce", &format_args!("{call}: suspended")),
                 TicketEnd::Lost(how) => {
                     say("ce", &format_args!("{}: not executed: {how}", title(ticket)));
                 }

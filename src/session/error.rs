@@ -3,6 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
+use super::suspended::SuspensionError;
+use super::words::{inputs, sheet_problems};
 use crate::edit::EditError;
 use crate::evaluate::{EvaluateError, ValueError};
 use crate::executor::ExecuteError;
@@ -19,7 +21,6 @@ use crate::questions::history::HistoryError;
 use crate::questions::table::{SweepChoiceError, SweepTableError};
 use crate::storage::StorageError;
 use crate::storage::maintenance::verify::VerifyError;
-use crate::words::counted;
 
 /// Why a program ends early.
 #[derive(Debug, thiserror::Error)]
@@ -246,21 +247,12 @@ pub enum Error {
     /// More versions were named than can be compared.
     #[error("{0} versions are given, and two can be compared")]
     Versions(usize),
+    /// Nothing was done to a suspended call.
+    #[error(transparent)]
+    Suspension(#[from] SuspensionError),
     /// Standard output could not be written.
     #[error("cannot write the standard output")]
     Output(#[source] io::Error),
-}
-
-/// The number and the names of a task's inputs, in words.
-fn inputs(names: &[String]) -> String {
-    match names.len() {
-        0 => "no inputs".to_owned(),
-        takes => format!("{} ({})", counted(takes, "input"), names.join(", ")),
-    }
-}
-
-fn sheet_problems(problems: &[SheetProblem]) -> String {
-    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl Error {
@@ -268,6 +260,7 @@ impl Error {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Bisect(error) => error.exit(),
+            Self::Suspension(error) => error.exit(),
             Self::Interrupted(signal) => Exit::Interrupted(*signal),
             Self::Edit(error) if error.is_of_system() => Exit::Storage,
             Self::Tree(error) if error.is_storage() => Exit::Storage,

@@ -31,6 +31,7 @@ impl Error {
                 Some("give the name that the interrupted check printed, or leave out --from".to_owned())
             }
             Self::Edit(error) => error.hint(),
+            Self::Suspension(error) => Some(error.hint().to_owned()),
             Self::Repository(error) => error.hint().map(str::to_owned),
             Self::List(error) => error.hint(),
             Self::Reach(error) => error.hint().map(str::to_owned),

@@ -17,6 +17,8 @@ mod notices;
 mod options;
 mod points;
 mod slurm;
+mod suspended;
+mod words;
 mod worker;
 
 use std::cell::Cell;
@@ -44,6 +46,7 @@ use self::options::local;
 pub use self::options::{Given, Place, RunOptions};
 pub use self::points::{FinishedJobs, check_selection, find_jobs, for_each, read_points};
 use self::slurm::{SlurmOptions, SlurmWorkers};
+pub use self::suspended::{SuspensionError, SuspensionSession};
 pub use self::worker::{WorkerOptions, WorkerSession};
 use crate::cache::Cache;
 use crate::evaluate::{
@@ -69,6 +72,8 @@ pub struct Session {
     retries: u32,
     retry_failed: bool,
     limit: Option<Duration>,
+    /// Whether suspended calls are waited for.
+    wait: bool,
     /// The calls that are executed even if they have outputs.
     forced: HashSet<ResultName>,
     /// The points that are evaluated.
@@ -150,6 +155,7 @@ impl Session {
             retries: options.retries,
             retry_failed: options.retry_failed,
             limit: options.timeout,
+            wait: options.wait,
             forced: HashSet::new(),
             selection: PointSelection::default(),
             executor,
@@ -308,7 +314,7 @@ impl Session {
         let executor = self.executor.as_ref().map(|(executor, _)| &**executor);
         let (trees, forced) = (&self.trees, &self.forced);
         let (jobs, retries, limit) = (self.jobs, self.retries, self.limit);
-        let (retry_failed, queue) = (self.retry_failed, self.queue.as_deref());
+        let (retry_failed, wait, queue) = (self.retry_failed, self.wait, self.queue.as_deref());
         let evaluated = thread::scope(|scope| {
             let evaluating = scope.spawn(move || {
                 // The events end when all senders are dropped.
@@ -321,6 +327,8 @@ impl Session {
                     retry_failed,
                     limit,
                     forced,
+                    wait,
+                    asks: true,
                     queue,
                 });
                 Evaluator { evaluation, execution, observe }.evaluate(jobs)

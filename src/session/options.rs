@@ -32,6 +32,8 @@ pub struct RunOptions {
     pub place: Place,
     /// How workers are submitted to Slurm.
     pub slurm: SlurmSettings,
+    /// Whether suspended calls are waited for.
+    pub wait: bool,
 }
 
 /// Where calls are executed.
@@ -58,6 +60,7 @@ impl Default for RunOptions {
             unrecorded: Unrecorded::Adopt,
             place: Place::Here,
             slurm: SlurmSettings::default(),
+            wait: false,
         }
     }
 }

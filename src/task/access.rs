@@ -24,6 +24,8 @@ pub enum Rule {
     Root(InputLabel),
     /// An input, a directory, whose `bin` comes first in `PATH`.
     Path(InputLabel),
+    /// A directory that stays as long as it is suspended.
+    Suspend,
 }
 
 /// An input that a line of `access` names.
@@ -41,12 +43,12 @@ pub enum RuleError {
     /// It begins with another word.
     #[error(
         "{0:?} cannot be granted: expected \"network\", \"read PATH\", \"write PATH\", \"env NAME\", \
-         \"device PATH\", \"root INPUT\" or \"path INPUT\""
+         \"device PATH\", \"root INPUT\", \"path INPUT\" or \"suspend\""
     )]
     Word(String),
-    /// Something follows `network`.
-    #[error("nothing may follow the word network")]
-    Rest,
+    /// Something follows a word that stands alone.
+    #[error("nothing may follow the word {0}")]
+    Rest(&'static str),
     /// No absolute path follows, or one with `..` in it.
     #[error("{0:?} is not an absolute path without ..")]
     Path(String),
@@ -86,7 +88,9 @@ impl Rule {
         let rest = rest.trim();
         match word {
             "network" if rest.is_empty() => Ok(Self::Network),
-            "network" => Err(RuleError::Rest),
+            "network" => Err(RuleError::Rest("network")),
+            "suspend" if rest.is_empty() => Ok(Self::Suspend),
+            "suspend" => Err(RuleError::Rest("suspend")),
             "read" => path(rest).map(Self::Read),
             "write" => path(rest).map(Self::Write),
             "device" => match path(rest)? {
@@ -150,6 +154,7 @@ impl fmt::Display for Rule {
             Self::Device(path) => write!(f, "device {}", path.display()),
             Self::Root(label) => write!(f, "root {}", label.name),
             Self::Path(label) => write!(f, "path {}", label.name),
+            Self::Suspend => f.write_str("suspend"),
         }
     }
 }
@@ -165,6 +170,11 @@ impl Access {
     /// Whether it may use the network of the host.
     pub fn network(&self) -> bool {
         self.rules.contains(&Rule::Network)
+    }
+
+    /// Whether it has a directory that stays as long as it is suspended.
+    pub fn suspends(&self) -> bool {
+        self.rules.contains(&Rule::Suspend)
     }
 
     /// The devices that it may use.
@@ -221,6 +231,7 @@ mod tests {
             "device /dev/dri/0",
             "root a b",
             "path tools/",
+            "suspend",
         ] {
             assert_eq!(parse(line).map(|rule| rule.to_string()), Ok(line.to_owned()));
         }
@@ -240,7 +251,8 @@ mod tests {
         let text = |text: &str| text.to_owned();
         for (line, error) in [
             ("net", RuleError::Word(text("net"))),
-            ("network all", RuleError::Rest),
+            ("network all", RuleError::Rest("network")),
+            ("suspend a b", RuleError::Rest("suspend")),
             ("read opt", RuleError::Path(text("opt"))),
             ("read /", RuleError::Path(text("/"))),
             ("write /a/../b", RuleError::Path(text("/a/../b"))),

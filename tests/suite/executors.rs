@@ -225,7 +225,7 @@ fn what_is_held_when_the_executor_is_cancelled_is_interrupted() {
 }
 
 #[test]
-fn a_suspended_call_is_not_finished_and_the_next_run_executes_it() {
+fn a_suspended_call_waits_and_the_next_run_executes_it() {
     let (_lab, world) = pair();
     let suspended = Ends(|invocation: &Invocation| {
         execute(invocation);
@@ -233,11 +233,12 @@ fn a_suspended_call_is_not_finished_and_the_next_run_executes_it() {
     });
     let evaluated = world.evaluate(Some(&suspended), 2, 5);
     let tally = evaluated.tally;
-    assert_eq!((evaluated.exit, tally.unfinished, tally.blocked), (Exit::Missing, 1, 1));
-    let why = "`* not finished: it is suspended: the work that it has started continues elsewhere";
+    assert_eq!((evaluated.exit, tally.suspended, tally.waiting), (Exit::Suspended, 1, 1));
+    let why = "`* suspended: what it has started goes on elsewhere";
     assert!(evaluated.text.contains(why), "{}", evaluated.text);
-    assert_eq!(tally.to_string(), "2 calls: 1 blocked, 1 not finished");
-    assert_eq!(world.look().tally.missing, 2, "nothing was published");
+    assert_eq!(tally.to_string(), "2 calls: 1 suspended, 1 waiting");
+    let looked = world.look().tally;
+    assert_eq!((looked.suspended, looked.missing), (1, 1), "nothing was published");
     assert!(!remembers_failures(&world));
     assert_eq!(world.run(2).tally.executed, 2);
 }

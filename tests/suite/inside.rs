@@ -126,6 +126,8 @@ impl World {
             retries,
             limit,
             forced,
+            wait: false,
+            asks: true,
             queue: None,
         };
         let evaluator = Evaluator { evaluation, execution: executor.map(settings), observe };

@@ -297,11 +297,13 @@ impl Lab {
                 "/running/",
                 "/collected/",
                 "/pinned/",
+                "/suspended/",
                 "/commits/",
                 "/version.json",
             ];
             !name.starts_with("trees/")
                 && !name.starts_with("repositories/")
+                && !name.starts_with("suspended/")
                 && !rooms.iter().any(|room| name.contains(room))
         });
         files

@@ -52,6 +52,7 @@ mod show;
 mod slurm;
 mod storages;
 mod studies;
+mod suspension;
 mod sweep_telling;
 mod sweeps;
 mod table_command;

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use crate::lab::{Lab, files};
 
 /// The kinds of records, as the schema names them, and where they are in a storage.
-const KINDS: [(&str, &str, &str); 13] = [
+const KINDS: [(&str, &str, &str); 14] = [
+    ("suspension", "c_", "/state.json"),
     ("collected", "c_", "/collected/"),
     ("collected", "t_", "/collected/"),
     ("collected", "tables/", "/collected/"),
@@ -51,7 +52,7 @@ fn found(lab: &Lab) -> Vec<Found> {
 }
 
 /// What the documentation says of one kind of records, or of any.
-fn schema(kind: Option<&str>) -> Validator {
+pub(crate) fn schema(kind: Option<&str>) -> Validator {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/doc/schema/record.json");
     let mut schema: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     assert!(jsonschema::meta::is_valid(&schema), "it is a schema");
@@ -190,7 +191,7 @@ fn is_understood(lab: &Lab, found: &Found, record: &Value) -> bool {
 }
 
 /// The places of all values within a record, as JSON pointers.
-fn places(value: &Value) -> Vec<String> {
+pub(crate) fn places(value: &Value) -> Vec<String> {
     let children: Vec<(String, &Value)> = match value {
         Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), value)).collect(),
         Value::Array(items) => {
@@ -207,14 +208,14 @@ fn places(value: &Value) -> Vec<String> {
 }
 
 /// The record with one value changed.
-fn with(record: &Value, place: &str, change: impl Fn(&mut Value)) -> Value {
+pub(crate) fn with(record: &Value, place: &str, change: impl Fn(&mut Value)) -> Value {
     let mut record = record.clone();
     change(record.pointer_mut(place).unwrap());
     record
 }
 
 /// The record without one field, unless the place is one of an array.
-fn without(record: &Value, place: &str) -> Option<Value> {
+pub(crate) fn without(record: &Value, place: &str) -> Option<Value> {
     let (parent, key) = place.rsplit_once('/').unwrap();
     let mut record = record.clone();
     record.pointer_mut(parent).unwrap().as_object_mut()?.remove(key)?;

@@ -25,8 +25,8 @@ use self::targets::{Targets, listed};
 use crate::digest::Digest;
 use crate::doctor::Diagnosis;
 use crate::executor::{
-    Completion, Ended, Executor, Failed, InputFile, Invocation, Isolation, Local, Sandbox,
-    SandboxError, VerifiedPath,
+    CallProgram, Completion, Ended, Executor, Failed, InputFile, Invocation, Isolation, Local,
+    Sandbox, SandboxError, VerifiedPath,
 };
 use crate::task::access::{Access, Rule};
 use crate::words::quoted;
@@ -162,6 +162,8 @@ impl Trial {
             tree_id: EMPTY_TREE.parse().map_err(io::Error::other)?,
             inputs: vec![InputFile { file: verified("facts")?, digest: Digest::of(targets) }],
             outputs: vec![at("out/00")],
+            program: CallProgram::Exec,
+            directory: None,
             work: verified("work")?,
             outbox: verified("out")?,
             stage: verified("")?,

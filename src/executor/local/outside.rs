@@ -17,7 +17,7 @@ use super::groups::{Groups, signal};
 use super::orphans::Orphans;
 use super::over::Over;
 use crate::executor::ended::{ExecuteError, Isolation};
-use crate::executor::invocation::Invocation;
+use crate::executor::invocation::{DIRECTORY, Invocation};
 use crate::executor::log::open_log;
 use crate::executor::verified::is_replaced;
 use crate::executor::within;
@@ -34,7 +34,7 @@ pub(super) fn execute(
     orphans: &Orphans,
     invocation: &Invocation,
 ) -> Result<Over, ExecuteError> {
-    let exec = || invocation.tree.path.join("exec");
+    let exec = || invocation.executable();
     if let Some(label) = invocation.access.root() {
         let reason = format!("its root is the input {}, and it is not isolated", label.name);
         return Err(ExecuteError::Refused(reason));
@@ -118,14 +118,14 @@ fn check_inputs(invocation: &Invocation) -> Result<(), ExecuteError> {
 }
 
 fn command(invocation: &Invocation) -> Result<Command, ExecuteError> {
-    let Invocation { tree, inputs, outputs, work, stage, .. } = invocation;
+    let Invocation { inputs, outputs, work, stage, .. } = invocation;
     let wrong = |source| ExecuteError::Log { log: invocation.log(), source };
     let opened = stage.open().map_err(|error| match is_replaced(&error) {
         true => ExecuteError::Replaced(stage.path.clone()),
         false => wrong(error),
     })?;
     let log = open_log(&opened, &invocation.log).map_err(wrong)?;
-    let mut command = Command::new(tree.path.join("exec"));
+    let mut command = Command::new(invocation.executable());
     command
         .args(inputs.iter().map(|input| &input.file.path))
         .args(outputs)
@@ -135,6 +135,9 @@ fn command(invocation: &Invocation) -> Result<Command, ExecuteError> {
         .stderr(log)
         .process_group(0)
         .envs([within::variable(&invocation.call)])
+        // It may be that of a call which has started this run.
+        .env_remove(DIRECTORY)
+        .envs(invocation.directory_variable())
         .envs(invocation.gpu_variable());
     if let Some(path) = path(invocation)? {
         command.env("PATH", path);

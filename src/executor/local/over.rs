@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::executor::ended::{Ended, Failed, Isolation, Status, Usage};
+use crate::executor::ended::{Ended, Failed, Isolation, SUSPENDED, Status, Usage};
 use crate::task::access::Rule;
 
 /// An ended execution, as the system reports it.
@@ -47,6 +47,7 @@ impl Over {
         let usage = Usage { start, end, user, system, peak, left_behind, isolation };
         match status {
             None => Ended::Done(usage),
+            Some(Status::Exited(SUSPENDED)) => Ended::Suspended(usage),
             Some(status) => Ended::Failed(Failed { status, usage, lacking }),
         }
     }

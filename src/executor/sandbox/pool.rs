@@ -100,7 +100,7 @@ pub(in crate::executor) fn refused(
     invocation: &Invocation,
     error: SandboxError,
 ) -> ExecuteError {
-    let exec = invocation.tree.path.join("exec");
+    let exec = invocation.executable();
     match error {
         SandboxError::Step { doing, source, .. } if doing == "start" => {
             let script = head(&exec, HEAD).unwrap_or_default();

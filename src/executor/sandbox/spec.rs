@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::wire::{Frame, Parts};
-use crate::executor::invocation::Invocation;
+use crate::executor::invocation::{DIRECTORY, Invocation};
 use crate::executor::verified::VerifiedPath;
 use crate::task::access::{Access, Rule};
 
@@ -102,14 +102,25 @@ impl SandboxSpec {
                 Rule::Write(path) => binds.push(Bind::granted(Mode::Write, path)?),
                 Rule::Network => binds.extend(resolver(root.is_some())),
                 // The launcher has the devices. The others are in the environment, and in the root.
-                Rule::Device(_) | Rule::Env(_) | Rule::Path(_) | Rule::Root(_) => {}
+                Rule::Device(_) | Rule::Env(_) | Rule::Path(_) | Rule::Root(_) | Rule::Suspend => {}
             }
         }
+        // Where others than this execution find it, too.
+        binds.extend(
+            invocation
+                .directory
+                .iter()
+                .map(|own| Bind::verified(Mode::Write, own, own.path.clone())),
+        );
         binds.sort_by(|a, b| a.target.cmp(&b.target));
         let outputs = names(OUTPUTS, outputs.len());
         let arguments = inside.into_iter().chain(outputs).map(PathBuf::into_os_string).collect();
-        let exec = Path::new(COMPUTATION).join("exec");
+        let exec = Path::new(COMPUTATION).join(invocation.program.file());
         let mut environment = environment(access, std::env::vars_os());
+        environment.retain(|(name, _)| name != DIRECTORY);
+        if let Some((name, path)) = invocation.directory_variable() {
+            environment.push((name.into(), path.into()));
+        }
         if let Some((name, value)) = invocation.gpu_variable() {
             environment.retain(|(other, _)| other != name);
             environment.push((name.into(), value.into()));

@@ -15,6 +15,7 @@ use crate::git::ReachableSet;
 use crate::questions::history::History;
 use crate::storage::{
     Entry, ExpectedFile, Maintenance, Pins, Read, Record, Retired, Storage, StorageError, Survey,
+    Suspension,
 };
 use crate::task::template::may_be;
 
@@ -83,9 +84,10 @@ pub fn candidates<'a>(
     };
     let keeps =
         |(entry, record): &&(Entry, Record)| request.keeps(record) || may_be_read(entry, record);
+    let suspended = inputs_of_suspended(storage)?;
     let requested = history.results().iter().filter(keeps);
-    let kept =
-        history.with_origins(requested.map(|(entry, _)| entry).chain(&pinned).chain(&literals));
+    let kept = requested.map(|(entry, _)| entry).chain(&pinned).chain(&literals).chain(&suspended);
+    let kept = history.with_origins(kept);
     let mut candidates = Vec::new();
     for ((entry, record), _) in history.results().iter().zip(kept).filter(|(_, kept)| !kept) {
         let (bytes, seconds) = (bytes(record), seconds(history, record));
@@ -155,6 +157,20 @@ fn seconds(history: &History, record: &Record) -> f64 {
     call.seconds().unwrap_or_default()
 }
 
+/// The calls that are suspended, whether or not the index has them.
+fn suspensions(storage: &Storage) -> Result<Vec<Suspension>, StorageError> {
+    let names = Survey::new(storage).suspended()?;
+    let read = names.iter().map(|name| storage.suspensions().read(name));
+    Ok(read.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+}
+
+/// The results that suspended calls read.
+fn inputs_of_suspended(storage: &Storage) -> Result<Vec<Entry>, StorageError> {
+    let suspended = suspensions(storage)?;
+    let inputs = suspended.iter().flat_map(|it| &it.record.inputs);
+    Ok(inputs.filter_map(|input| Entry::of_file(&input.name)).collect())
+}
+
 /// Removes candidates, unless they are in use, and finishes a collection that was killed. Reports
 /// the fate of each.
 ///
@@ -168,6 +184,8 @@ pub fn collect(
     report: &mut dyn FnMut(&Entry, Fate),
 ) -> Result<(), StorageError> {
     Survey::new(storage).check_no_links()?;
+    // The records of calls tell whether these are over.
+    storage.suspensions().tidy()?;
     let mut retired: VecDeque<Retired<'_>> = Maintenance::new(storage).half_collected()?.into();
     for Candidate { entry, record, .. } in candidates {
         match Maintenance::new(storage).retire(entry, record)? {
@@ -178,6 +196,7 @@ pub fn collect(
     // On the disk, a result with a record must have its files.
     storage.flush()?;
     let mut roots = storage.gc_roots()?;
+    roots.add(inputs_of_suspended(storage)?);
     let known: HashSet<&Entry> = history.results().iter().map(|(entry, _)| entry).collect();
     for entry in Survey::new(storage).entries()?.iter().filter(|entry| !known.contains(entry)) {
         match storage.records().read_entry(entry)? {
@@ -216,7 +235,10 @@ pub fn collect(
             report(&entry, Fate::Collected);
         }
     }
-    Maintenance::new(storage).remove_unused_trees(&trees(history, candidates))?;
+    let suspended = suspensions(storage)?;
+    let mut used = trees(history, candidates);
+    used.extend(suspended.iter().map(|it| it.record.tree.full()));
+    Maintenance::new(storage).remove_unused_trees(&used)?;
     let kept = kept(history, candidates).flat_map(|(entry, record)| entry.expected_files(record));
     let digests: Vec<Digest> = kept.map(|file| file.digest).collect();
     let directories = digests.iter().filter(|digest| digest.is_directory());

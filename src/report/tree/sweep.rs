@@ -94,6 +94,10 @@ impl TreePrinter<'_> {
         let PointCounts { points, without_result, .. } = counts;
         match outcome {
             _ if without_result == 0 => None,
+            Outcome::Waiting(_) => Some(format!(
+                "not made yet: {without_result} of {} have no result",
+                counted(points, "point")
+            )),
             Outcome::Blocked(_) => {
                 let points = counted(points, "point");
                 Some(format!("not computed: {without_result} of {points} have no result"))

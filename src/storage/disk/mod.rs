@@ -173,14 +173,13 @@ impl Disk {
         }
     }
 
-    /// Returns the path of an open directory, with one of these prefixes, that leads to another
-    /// directory now, if there is one.
-    pub(super) fn moved(&self, prefixes: &[&str]) -> Option<PathBuf> {
+    /// Returns the path of an open directory that leads to another directory now, if there is one
+    /// among those that stay.
+    pub(super) fn moved(&self, stays: impl Fn(&[u8]) -> bool) -> Option<PathBuf> {
         let known = self.directories.read().unwrap_or_else(PoisonError::into_inner);
-        let (moved, _) = known.iter().find(|(inside, directory)| {
-            prefixes.iter().any(|prefix| inside.starts_with(prefix.as_bytes()))
-                && !self.leads_to(inside, directory)
-        })?;
+        let (moved, _) = known
+            .iter()
+            .find(|(inside, directory)| stays(inside) && !self.leads_to(inside, directory))?;
         Some(self.root.join(OsStr::from_bytes(moved)))
     }
 

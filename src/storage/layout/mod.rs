@@ -7,6 +7,7 @@ pub(super) mod queue;
 mod result;
 mod run;
 mod stage;
+mod suspended;
 mod table;
 mod version;
 
@@ -19,6 +20,7 @@ pub use self::result::{ResultName, split_member};
 pub(super) use self::run::{RunName, log_of_run, roots_file, state_of_run};
 pub use self::stage::LOG;
 pub(super) use self::stage::{OUTBOX, RECORD, WORK, is_stage, waiting};
+pub(super) use self::suspended::{suspension_index, suspension_key};
 pub use self::version::{ComputationVersion, TaskVersion};
 pub(super) use self::version::{note, notes};
 
@@ -47,8 +49,8 @@ pub(super) const RUN_LOGS: &str = "runs";
 pub(crate) const RUNS: &str = "tmp";
 
 /// The directories of the layout, besides those of computations and tasks.
-pub(super) const ROOMS: [&str; 7] =
-    [TASK_INPUTS, TABLES, TREES, MANIFESTS, REPOSITORIES, RUN_LOGS, RUNS];
+pub(super) const ROOMS: [&str; 8] =
+    [TASK_INPUTS, TABLES, TREES, MANIFESTS, REPOSITORIES, RUN_LOGS, RUNS, SUSPENDED];
 
 /// The room of the records of present results.
 pub(super) const RECORDS: &str = "record";
@@ -61,6 +63,9 @@ pub(super) const FAILED: &str = "failed";
 
 /// The room of the logs of successful calls.
 pub(super) const LOGS: &str = "log";
+
+/// The room of suspended calls, and the directory of the index of them.
+pub(super) const SUSPENDED: &str = "suspended";
 
 /// The room of leases.
 pub(super) const LEASES: &str = "running";

@@ -8,8 +8,8 @@ use std::collections::HashSet;
 
 use crate::storage::disk::{NotOwn, Result, StorageError};
 use crate::storage::layout::{
-    Entry, FAILED, LEASES, PINS, RECORDS, ROOMS, RUNS, ResultName, RunName, TABLES, TASK_INPUTS,
-    is_value,
+    Entry, FAILED, LEASES, PINS, RECORDS, ROOMS, RUNS, ResultName, RunName, SUSPENDED, TABLES,
+    TASK_INPUTS, is_value,
 };
 use crate::storage::records::{Defect, FailureRecord, Finding, Read};
 use crate::storage::store::Storage;
@@ -73,6 +73,42 @@ impl<'a> Survey<'a> {
             }
         }
         Ok(failures)
+    }
+
+    /// Returns the names of all calls with a place of suspended ones, whether or not the index has them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a directory cannot be read.
+    pub fn suspended(&self) -> Result<Vec<ResultName>> {
+        let mut suspended = Vec::new();
+        for directory in self.directories("c_")? {
+            let places = self.storage.root.values(&format!("{directory}/{SUSPENDED}"), is_value)?;
+            suspended.extend(places.iter().filter_map(|place| ResultName::of_suspended(place)));
+        }
+        Ok(suspended)
+    }
+
+    /// Returns what is wrong with suspended calls: records that cannot be understood, calls that the index has lost, and what
+    /// dead runs have left of calls that are over.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn suspended_findings(&self) -> Result<Vec<Finding>> {
+        let suspensions = self.storage.suspensions();
+        let mut findings = Vec::new();
+        for name in self.suspended()? {
+            let defect = match suspensions.read(&name) {
+                Err(error) => Defect::Unreadable(error),
+                Ok(None) => Defect::SpoiledSuspension,
+                Ok(Some(it)) if suspensions.is_over(&it)? => Defect::Leftover,
+                Ok(Some(it)) if !suspensions.is_indexed(&it)? => Defect::Unindexed,
+                Ok(Some(_)) => continue,
+            };
+            findings.push(Finding { name: name.suspended_place(), defect });
+        }
+        Ok(findings)
     }
 
     /// Returns all calls or jobs with a record in a room.

@@ -175,6 +175,7 @@ pub fn verify(
     verdict.stopped = jobs.get(next).map(|job| parts[job.part].entry.record());
     if verdict.stopped.is_none() {
         let mut rest = Survey::new(storage).links()?;
+        rest.extend(Survey::new(storage).suspended_findings()?);
         if request.since.is_none() {
             rest.extend(Survey::new(storage).orphans(&entries)?);
             rest.extend(Survey::new(storage).leftovers()?);
@@ -286,6 +287,11 @@ fn repair(
         if let Some(room) = Maintenance::new(storage).repair(entry)? {
             count += 1;
             observe(VerifyEvent::SetAside { record: &entry.record(), room: &room });
+        }
+    }
+    for name in Survey::new(storage).suspended()? {
+        if let Some(suspension) = storage.suspensions().read(&name)? {
+            storage.suspensions().restore(&suspension)?;
         }
     }
     storage.flush()?;

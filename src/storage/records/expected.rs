@@ -49,6 +49,12 @@ pub enum Defect {
     /// A file or record cannot be read.
     #[error("{}", with_cause(.0))]
     Unreadable(#[source] StorageError),
+    /// The record of a suspended call cannot be understood. The next run continues it.
+    #[error("the record of the suspended call cannot be understood; the next run writes it again")]
+    SpoiledSuspension,
+    /// A suspended call is not in the index of them.
+    #[error("the index does not have this suspended call; --repair restores it")]
+    Unindexed,
     /// A file has no record: harmless.
     #[error("it has no record (harmless)")]
     Orphan,

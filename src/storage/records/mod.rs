@@ -9,6 +9,7 @@ mod housekeeping;
 mod place;
 mod provenance;
 mod recipe;
+mod suspension;
 mod ticket;
 
 use jiff::Timestamp;
@@ -24,6 +25,7 @@ pub(super) use self::provenance::host;
 pub use self::recipe::{
     Recipe, RecipeError, RecipeFile, RecipeHeader, RecipeReader, RecipeRow, RecipeWriter,
 };
+pub use self::suspension::{SuspensionRecord, SuspensionState, WaitingJob};
 pub use self::ticket::{
     FailedCall, OutputSource, PublishedCall, TICKET_FORMAT, Ticket, TicketAnswer, TicketEnd,
     TicketValue, WorkerAbilities, WorkerRecord,

@@ -95,6 +95,8 @@ pub enum TicketEnd {
     Published(PublishedCall),
     /// It failed, and the failure is recorded.
     Failed(FailedCall),
+    /// It has started something that goes on elsewhere, and was begun under this short name.
+    Suspended(String),
     /// The worker lacks something that the call needs, which the call is not to blame for; in words, what.
     Refused(String),
     /// The worker ended before the call did; in words, why.

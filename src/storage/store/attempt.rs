@@ -15,6 +15,8 @@ pub struct PriorAttempt {
     pub collected: Option<Tombstone<CallRecord>>,
     /// Damaged remains of the outputs or the record.
     pub damage: Option<Damage>,
+    /// The short name of the same call of another commit, which is suspended and not continued, since it is not isolated.
+    pub suspended: Option<String>,
 }
 
 /// The earlier attempts at calls in a storage.
@@ -44,7 +46,7 @@ impl<'a> Attempts<'a> {
         damage: Option<Damage>,
     ) -> Option<Box<PriorAttempt>> {
         let failure = Records::new(self.root).read(&name.record_in(FAILED)).ok().and_then(Read::ok);
-        let prior = PriorAttempt { failure, collected, damage };
+        let prior = PriorAttempt { failure, collected, damage, suspended: None };
         (prior != PriorAttempt::default()).then(|| Box::new(prior))
     }
 

@@ -47,6 +47,11 @@ impl Storage {
         Ok(None)
     }
 
+    /// Looks for results of other versions anew, the next time.
+    pub fn forget_versions(&self, version: ComputationVersion<'_>) {
+        self.versions.forget(version);
+    }
+
     /// Returns a result under the name of another version, if it is equivalent to a call's.
     fn source(&self, name: &ResultName, call: Call<'_>) -> Result<Option<Equivalent>> {
         let Some(record) = self.records().read::<CallRecord>(&name.record())?.ok() else {

@@ -132,7 +132,8 @@ impl Lease<'_> {
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
         if let Some(path) = self.path.take() {
-            drop(self.give_back(&path));
+            // This run itself would wait for one that is left.
+            drop(self.give_back(&path).or_else(|_| self.give_back(&path)));
         }
     }
 }

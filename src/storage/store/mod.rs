@@ -22,6 +22,8 @@ pub(crate) mod run;
 mod seal;
 mod site;
 mod stage;
+mod suspended_log;
+mod suspension;
 mod table;
 mod table_directory;
 mod tree;
@@ -54,12 +56,13 @@ pub use self::seal::PublishError;
 use self::site::Absent;
 pub use self::site::Site;
 pub use self::stage::{Sealed, Stage, WritableArea};
+pub use self::suspension::{FoundSuspension, Suspension, Suspensions};
 pub use self::table::{FoundTable, Tables};
 pub use self::table_directory::TableDirectory;
 pub use self::tree::{FoundTree, NewTree, OpenTree, StoredTrees};
 use self::versions::Versions;
 use super::disk::{self, Disk, Doing, Durability, FileId, Result, Root, StorageError};
-use super::layout::{TABLES, TASK_INPUTS};
+use super::layout::{SUSPENDED, TABLES, TASK_INPUTS};
 use super::records::{Records, Stamp};
 use crate::cache::Cache;
 use crate::digest::{Blake3, Digest};
@@ -100,6 +103,8 @@ pub struct Storage {
     unsettled: Mutex<HashMap<String, (Blake3, Instant)>>,
     /// Directories that were found writable.
     writable_dirs: Mutex<HashSet<PathBuf>>,
+    /// No call was suspended here when that was looked up.
+    without_suspensions: AtomicBool,
     /// Private directories that are not in use.
     slots: Mutex<Vec<String>>,
 }
@@ -124,6 +129,7 @@ impl Storage {
             claims: Claims::default(),
             unsettled: Mutex::default(),
             writable_dirs: Mutex::default(),
+            without_suspensions: AtomicBool::default(),
             slots: Mutex::default(),
         })
     }
@@ -213,8 +219,13 @@ impl Storage {
     /// Fails if one was.
     pub fn check_in_place(&self) -> Result<()> {
         self.root.vanished().map_or(Ok(()), Err)?;
-        // The private directories of other runs may be removed with these.
-        let moved = self.root.disk.moved(&["c_", "t_", TASK_INPUTS, TABLES]);
+        // The private directories of other runs may be removed with these, and the places of suspended calls.
+        let prefixes = ["c_", "t_", TASK_INPUTS, TABLES];
+        let suspended = format!("/{SUSPENDED}/");
+        let moved = self.root.disk.moved(|inside| {
+            prefixes.iter().any(|prefix| inside.starts_with(prefix.as_bytes()))
+                && !inside.windows(suspended.len()).any(|part| part == suspended.as_bytes())
+        });
         moved.map_or(Ok(()), |path| Err(StorageError::Moved(path)))
     }
 

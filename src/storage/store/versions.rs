@@ -136,6 +136,11 @@ impl Versions {
         Ok(owns.or((seen > 0).then_some(true)))
     }
 
+    /// Forgets what was read of the versions of a computation's tree: there is another one now.
+    pub(super) fn forget(&self, version: ComputationVersion<'_>) {
+        lock(&self.of_trees).remove(&notes(version.computation, version.tree));
+    }
+
     /// Returns the versions with results of a computation's tree, the newest first.
     pub(super) fn of_tree(
         &self,

@@ -1,0 +1,94 @@
+//! `ce cancel` and `ce forget`: the ends of suspended calls that are not their own.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::{Tool, say};
+use crate::exit::Exit;
+use crate::report;
+use crate::session::{Error, SuspensionSession};
+use crate::storage::Suspension;
+use crate::words::counted;
+
+/// Cancel suspended calls: end what they have started elsewhere, and remove their directories
+///
+/// The file cancel of the computation is executed, if it has one. The next run that needs a call begins it from the
+/// beginning.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_CODES)]
+pub struct Cancel {
+    /// All suspended calls of the storage
+    #[arg(long, conflicts_with = "calls", required_unless_present = "calls")]
+    all: bool,
+
+    /// The directory of the storage
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: PathBuf,
+
+    /// A suspended call: one of its files, its place, or its name c_NAME/CCID/INPUTS
+    #[arg(value_name = "CALL|FILE", value_hint = clap::ValueHint::FilePath)]
+    calls: Vec<PathBuf>,
+}
+
+/// Remove the directories of suspended calls, without ending what they have started elsewhere
+///
+/// The next run that needs a call begins it from the beginning.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_CODES)]
+pub struct Forget {
+    /// The directory of the storage
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: PathBuf,
+
+    /// A suspended call: one of its files, its place, or its name c_NAME/CCID/INPUTS
+    #[arg(value_name = "CALL|FILE", required = true, value_hint = clap::ValueHint::FilePath)]
+    calls: Vec<PathBuf>,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 a call could not be cancelled, or is being executed, 2 the arguments are wrong or a call is not \
+suspended, 5 the storage could not be read or written.";
+
+impl Tool for Cancel {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let session = SuspensionSession::open(&self.storage)?;
+        let calls = match self.all {
+            true => session.storage().suspensions().all()?,
+            false => session.find(&self.calls)?,
+        };
+        for call in calls {
+            if let Some(signal) = session.interrupted_by() {
+                return Ok(Exit::Interrupted(signal));
+            }
+            let line = session.cancel(&call)?;
+            let line = line.map(|line| format!(": {}", report::harmless(&line)));
+            let line = line.unwrap_or_default();
+            writeln!(out, "cancelled {}{line}", call.name.short()).map_err(Error::Output)?;
+            say_shared(&call);
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl Tool for Forget {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let session = SuspensionSession::open(&self.storage)?;
+        for call in session.find(&self.calls)? {
+            session.forget(&call)?;
+            writeln!(out, "forgot {}", call.name.short()).map_err(Error::Output)?;
+            say_shared(&call);
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Says that several jobs have waited for a call.
+fn say_shared(Suspension { name, record }: &Suspension) {
+    let jobs = &record.jobs;
+    if jobs.len() > 1 {
+        let (count, names) = (counted(jobs.len(), "job"), report::waiting_jobs(jobs));
+        say("ce", &format_args!("{} have waited for {}: {names}", count, name.short()));
+    }
+}

@@ -1,0 +1,42 @@
+//! What an evaluation knows of suspended calls: which calls wait for them, and which of them are to be continued.
+
+use std::sync::PoisonError;
+
+use super::{Evaluation, Outcome};
+use crate::plan::{CallId, Source};
+use crate::storage::records::WaitingJob;
+
+impl Evaluation {
+    /// Whether inputs are missing only because calls are suspended.
+    pub(super) fn await_suspended(&self, sources: &[Source]) -> bool {
+        let awaited = sources.iter().filter_map(|it| self.plan.awaited(*it));
+        let mut outcomes = awaited.filter_map(|call| self.outcome(call));
+        let mut any = false;
+        let all = outcomes.all(|outcome| {
+            let waits = outcome.suspended().is_some() || matches!(outcome, Outcome::Waiting(_));
+            any |= waits;
+            waits || outcome.outputs().is_some()
+        });
+        all && any
+    }
+
+    /// Whether a suspended call has said that it is to be continued.
+    pub(super) fn is_continuable(&self, id: CallId) -> bool {
+        self.continuable.lock().unwrap_or_else(PoisonError::into_inner).contains(&id)
+    }
+
+    /// Notes what a suspended call has said.
+    pub(super) fn set_continuable(&self, id: CallId, is_continuable: bool) {
+        let mut known = self.continuable.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_continuable {
+            known.insert(id)
+        } else {
+            known.remove(&id)
+        };
+    }
+
+    /// The job that waits for suspended calls.
+    pub(super) fn waiting_job(&self) -> WaitingJob {
+        WaitingJob { task: self.task.name.clone(), commit: self.task.commit.clone() }
+    }
+}

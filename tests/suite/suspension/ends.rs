@@ -1,0 +1,77 @@
+//! The ends of suspended calls that are not their own, and what is told of them.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::spooling;
+
+#[test]
+fn status_lists_and_asks() {
+    let lab = spooling(&["status"]).commit();
+    lab.ce_run(&[]).exit(4);
+    let list = |options: &[&str]| {
+        let arguments = [&["status"], options, &["../storage"]].concat();
+        lab.run("ce", &arguments).exit(0).stdout
+    };
+    let text = lab.unchanged(|| list(&[]));
+    for part in ["1 suspended call:\n", "    suspended since ", ", 1 attempt\n", "    input x: "] {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+    assert!(!text.contains("one job ahead"));
+    assert!(list(&["--ask"]).contains("    status: one job ahead\n"));
+    let json = |options: &[&str]| -> Value {
+        let mut json: Value = serde_json::from_str(&list(options)).unwrap();
+        json["suspended"][0].take()
+    };
+    let call = json(&["--json"]);
+    assert_eq!((&call["state"], &call["attempts"]), (&"suspended".into(), &1.into()));
+    assert!(call["directory"].as_str().unwrap().contains("/suspended/"), "{call}");
+    assert_eq!(call["status"], Value::Null);
+    let answer = &json(&["--json", "--ask"])["status"];
+    assert_eq!((&answer["answer"], &answer["line"]), (&"pending".into(), &"one job ahead".into()));
+    lab.finish_job();
+    assert!(list(&["--ask"]).contains("    status: the next run continues it\n"));
+    assert_eq!(json(&["--json", "--ask"])["status"]["answer"], "continuable");
+}
+
+#[test]
+fn a_cancelled_call_is_begun_from_the_beginning() {
+    let lab = spooling(&["cancel"]).commit();
+    lab.ce_run(&[]).exit(4);
+    let place = &lab.suspended()[0];
+    let ran = lab.run("ce", &["cancel", "../storage", place]).exit(0).shows("cancelled c_submit/");
+    assert!(ran.stdout.ends_with(": removed\n"), "{}", ran.stdout);
+    assert_eq!(lab.submitted(), 0);
+    lab.is_over();
+    lab.ce_run(&[]).exit(4);
+    assert_eq!(lab.submitted(), 1);
+    lab.run("ce", &["cancel", "../storage"]).exit(2);
+    let unknown = lab.run("ce", &["cancel", "../storage", "c_submit/0123/00/_"]).exit(2);
+    unknown.says("is not suspended").says("ce status lists the calls that are");
+}
+
+#[test]
+fn a_cancel_that_fails_keeps_the_call_and_forget_does_not_ask_it() {
+    let lab = spooling(&["cancel"]).commit();
+    lab.ce_run(&[]).exit(4);
+    let (place, _) = lab.one_suspended();
+    let job = fs::read_to_string(place.join("work/job")).unwrap();
+    fs::remove_file(job.trim()).unwrap();
+    let call = lab.suspended()[0].clone();
+    let ran = lab.run("ce", &["cancel", "../storage", &call]).exit(1);
+    ran.says("is not cancelled; of its file cancel, it ended with exit status 1: rm: ");
+    assert_eq!(lab.suspended(), std::slice::from_ref(&call));
+    lab.run("ce", &["forget", "../storage", &call]).exit(0).shows("forgot c_submit/");
+    lab.is_over();
+}
+
+#[test]
+fn who_cancels_a_shared_call_learns_whose_it_is() {
+    let lab = spooling(&["status", "cancel"]).isolated().commit();
+    lab.ce_run(&[]).exit(4);
+    let lab = lab.file("README", "more\n").commit_again();
+    lab.ce_run(&[]).exit(4);
+    let ran = lab.run("ce", &["cancel", "--all", "../storage"]).exit(0);
+    ran.says("2 jobs have waited for c_submit/").says("task at ");
+}

@@ -1,0 +1,39 @@
+//! The record of a suspended call: what the schema says, and what the program understands.
+
+use std::fs;
+
+use compeval::storage::Storage;
+use serde_json::{Value, json};
+
+use crate::lab::Lab;
+use crate::records::{places, schema, with, without};
+
+#[test]
+fn the_record_of_a_suspended_call_is_as_the_schema_says() {
+    let lab = Lab::task("Inputs: 'x'\n(wait INPUT('x'))[0]")
+        .computation("wait", "x", "y", "exit 75")
+        .file("computations/wait/access", "suspend\nread /usr\n")
+        .commit();
+    lab.ce_run(&[]).exit(4);
+    let (place, record) = lab.one_suspended();
+    let record = &record;
+    let (schema, any) = (schema(Some("suspension")), schema(None));
+    let errors: Vec<String> = schema.iter_errors(record).map(|e| e.to_string()).collect();
+    assert_eq!(errors, Vec::<String>::new(), "{record:#}");
+    assert!(any.is_valid(record));
+    assert_eq!(record["access"], json!(["suspend", "read /usr"]));
+    let path = place.join("state.json");
+    let is_understood = |record: &Value| {
+        fs::write(&path, record.to_string()).unwrap();
+        let storage = Storage::existing(&lab.path("storage")).unwrap();
+        !storage.suspensions().all().unwrap().is_empty()
+    };
+    assert!(is_understood(record));
+    for place in places(record) {
+        let other = with(record, &place, |value| *value = json!([true]));
+        for spoiled in without(record, &place).into_iter().chain([other]) {
+            assert!(!schema.is_valid(&spoiled), "the schema accepts {place}: {spoiled:#}");
+            assert!(!is_understood(&spoiled), "the program accepts {place}: {spoiled:#}");
+        }
+    }
+}
