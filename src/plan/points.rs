@@ -1,5 +1,7 @@
 //! The points at which calls occur.
 
+use std::collections::HashMap;
+
 use super::{CallId, Plan, Planned, PlannedSweep, PlannedSweepId, PointOfSweep};
 use crate::task::sweep::BoundId;
 use crate::task::workflow::{NodeId, Task};
@@ -47,6 +49,45 @@ impl Plan {
         let mut rows: Vec<u32> = self.points_around(point).map(|point| point.row).collect();
         rows.reverse();
         rows
+    }
+
+    /// Puts sweeps that depend on the same names into the order of the points around them: those of outer sweeps decide first.
+    ///
+    /// The point of a planned sweep is the first one in the order of execution, and may not be the first in the table.
+    pub fn in_table_order<'a, K>(&'a self, task: &Task, sweeps: &mut [(K, &'a PlannedSweep)]) {
+        let mut first_rows = HashMap::new();
+        sweeps.sort_by_cached_key(|(_, sweep)| {
+            let mut rows: Vec<u32> = (self.points_around(sweep.point))
+                .map(|point| self.first_row(task, sweep, point, &mut first_rows))
+                .collect();
+            rows.reverse();
+            rows
+        });
+    }
+
+    /// The first row that has the same texts as this one, of the names that a sweep in it depends on.
+    fn first_row(
+        &self,
+        task: &Task,
+        within: &PlannedSweep,
+        PointOfSweep { sweep, row }: PointOfSweep,
+        known: &mut HashMap<PlannedSweepId, HashMap<Vec<u32>, u32>>,
+    ) -> u32 {
+        let Some(rows) = self.sweep(sweep).rows() else { return row };
+        let binds = &task.sweeps[self.sweep(sweep).sweep.index()].binds;
+        let names = within.outer.iter().filter(|(name, _)| binds.contains(name));
+        let columns: Vec<usize> = names
+            .filter_map(|(name, _)| rows.points.column(task.bound[name.index()].as_str()))
+            .collect();
+        let texts = |row: &[u32]| columns.iter().map(|column| row[*column]).collect::<Vec<u32>>();
+        let first_rows = known.entry(sweep).or_insert_with(|| {
+            let mut first_rows = HashMap::new();
+            for (row, number) in rows.points.rows().zip(0..) {
+                first_rows.entry(texts(row)).or_insert(number);
+            }
+            first_rows
+        });
+        first_rows[&texts(rows.points.row(row as usize))]
     }
 
     /// A point, and those of the sweeps around its sweep, from the innermost one on.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::lab::Lab;
 use crate::program::Ran;
+use crate::sweeps::sweep;
 
 /// A sweep that divides numbers: its table has a row for each dividend and divisor.
 fn lab(files: &[(&str, &str)]) -> Lab {
@@ -238,7 +239,30 @@ fn one_of_several_sweeps_is_chosen_by_its_label_or_directory() {
     let rows = rows(&lab, &["--sweep", "INNER"], 0);
     let values: Vec<Value> = rows.iter().map(|row| row["row"]["sum"].clone()).collect();
     assert_eq!(values, [json!(8), json!(9), json!(9), json!(10)]);
-    assert_eq!(rows[2]["row"], json!({"b": "4", "c": 5, "sum": 9}), "with the point around it");
+    assert_eq!(rows[2]["row"], json!({"b": 4, "c": 5, "sum": 9}), "with the point around it");
+}
+
+#[test]
+fn rows_of_a_sweep_within_others_are_in_the_order_of_all_points() {
+    // The innermost sweep depends on `b` alone, of the points of `a` and `b`.
+    let lab = sweep("", &[("factors/00-a", "6\n1\n4\n"), ("factors/01-b", "9\n2\n7\n5\n3\n")])
+        .node("inputs/00-body/", "computation", "add")
+        .node("inputs/00-body/inputs/00-a/", "input", "a")
+        .node("inputs/00-body/inputs/01-inner/", "computation", "both")
+        .node("inputs/00-body/inputs/01-inner/inputs/00-table/", "sweep", "INNER")
+        .file("workflow/inputs/00-body/inputs/01-inner/inputs/00-table/factors/00-c", "8\n1\n")
+        .call("inputs/00-body/inputs/01-inner/inputs/00-table/inputs/00-body/", "add", &["b", "c"])
+        .computation("both", "table", "lines", "wc -l <\"$1\" >\"$2\"")
+        .commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let rows = rows(&lab, &["--sweep", "INNER"], 0);
+    let points: Vec<[&Value; 2]> =
+        rows.iter().map(|row| [&row["row"]["b"], &row["row"]["c"]]).collect();
+    let expected: Vec<[Value; 2]> = [9, 2, 7, 5, 3]
+        .into_iter()
+        .flat_map(|b| [[json!(b), json!(8)], [json!(b), json!(1)]])
+        .collect();
+    assert_eq!(points, expected.iter().map(|[b, c]| [b, c]).collect::<Vec<_>>());
 }
 
 #[test]

@@ -106,20 +106,20 @@ impl SweepChoice {
         names.into_iter().filter(|name| !name.is_empty()).collect()
     }
 
-    /// The calls that gather it, one for each point of the sweeps around it that it depends on.
-    pub(super) fn planned(
-        self,
-        evaluation: &Evaluation,
-    ) -> impl Iterator<Item = (CallId, &PlannedSweep)> {
-        evaluation.plan.calls().filter_map(move |(call, planned)| {
+    /// The calls that gather it, one for each point of the sweeps around it that it depends on, in the order of these.
+    pub(super) fn planned(self, evaluation: &Evaluation) -> Vec<(CallId, &PlannedSweep)> {
+        let calls = evaluation.plan.calls().filter_map(|(call, planned)| {
             let Operation::Sweep(id) = planned.operation else { return None };
             let sweep = evaluation.plan.sweep(id);
             (sweep.sweep == self.sweep && sweep.body == self.body).then_some((call, sweep))
-        })
+        });
+        let mut calls: Vec<_> = calls.collect();
+        evaluation.plan.in_table_order(&evaluation.task, &mut calls);
+        calls
     }
 
     /// Whether it may be planned more often than it is: the points of a sweep around it are not known.
     pub(super) fn is_unplanned(self, evaluation: &Evaluation) -> bool {
-        evaluation.plan.grows() && self.planned(evaluation).next().is_none()
+        evaluation.plan.grows() && self.planned(evaluation).is_empty()
     }
 }

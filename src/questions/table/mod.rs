@@ -18,7 +18,8 @@ pub use self::compare::{ComparedRow, ComparedSide, TableComparison};
 pub use self::status::RowStatus;
 use crate::evaluate::{CallError, Evaluation};
 use crate::expand::{
-    self, CellValue, PointOutputs, SheetFormat, TableFault, fault_of_outputs, gather_rows,
+    self, CellValue, PointOutputs, SheetFormat, TableCell, TableFault, TableRow, fault_of_outputs,
+    gather_rows,
 };
 use crate::plan::{CallId, PlannedSweep, Source, SweepRows};
 use crate::questions::history::TakenOver;
@@ -90,11 +91,13 @@ impl SweepTable {
     pub fn read(evaluation: &Evaluation, choice: SweepChoice) -> Result<Self, SweepTableError> {
         let mut table = Self::default();
         let mut calls = CallNumbers::new(evaluation);
-        for (call, sweep) in choice.planned(evaluation) {
-            let outer = sweep.outer.iter().map(|(name, text)| {
-                (evaluation.task.bound[name.index()].to_string(), text.to_string())
-            });
-            let outer: Vec<(String, String)> = outer.collect();
+        let planned = choice.planned(evaluation);
+        let outer_values = outer_values(&planned);
+        for ((call, sweep), values) in planned.into_iter().zip(outer_values) {
+            let outer = sweep.outer.iter().map(|(name, _)| *name).zip(values);
+            let outer: Vec<(String, CellValue)> = outer
+                .map(|(name, value)| (evaluation.task.bound[name.index()].to_string(), value))
+                .collect();
             let (names, keys, rows) = match sweep.rows() {
                 Some(rows) => {
                     table.points_and_calls[0] += rows.points.len();
@@ -115,8 +118,8 @@ impl SweepTable {
             let places: HashMap<&String, usize> = table.names.iter().zip(0..).collect();
             for row in rows {
                 let mut cells = vec![CellValue::Null; table.names.len()];
-                for (name, text) in &outer {
-                    cells[places[name]] = CellValue::Text(text.clone());
+                for (name, value) in &outer {
+                    cells[places[name]] = value.clone();
                 }
                 for (name, cell) in names.iter().zip(row.cells) {
                     cells[places[name]] = cell;
@@ -150,6 +153,16 @@ impl SweepTable {
             }
         }
     }
+}
+
+/// The values of the names that sweeps depend on, for each of them. They make columns like those of points.
+fn outer_values(planned: &[(CallId, &PlannedSweep)]) -> Vec<Vec<CellValue>> {
+    let width = planned.first().map_or(0, |(_, sweep)| sweep.outer.len());
+    let rows = planned
+        .iter()
+        .map(|(_, sweep)| (0, sweep.outer.iter().map(|(_, text)| TableCell::Text(text)).collect()));
+    let rows: Vec<TableRow<'_>> = rows.collect();
+    expand::cell_values(width, &rows)
 }
 
 /// The names of the columns, those of its points, and its rows, excluded ones among them.
