@@ -43,12 +43,17 @@ impl Tool for Check {
         }
         let plan = Plan::new(&task);
         let (name, commit) = (&task.name, task.commit.short());
-        let count = [
+        let tables = plan.sweeps().len();
+        let at_least = if plan.grows() { "at least " } else { "" };
+        let mut count = vec![
             counted(task.inputs.len(), "input"),
-            counted(plan.calls().len(), "call"),
+            format!("{at_least}{}", counted(plan.calls().len() - tables, "call")),
+        ];
+        count.extend((tables > 0).then(|| counted(tables, "table")));
+        count.extend([
             counted(task.computations.len(), "computation"),
             counted(plan.outputs().len(), "output"),
-        ];
+        ]);
         writeln!(out, "{name} at {commit}: {}", count.join(", ")).map_err(Error::Output)?;
         Ok(Exit::Done)
     }

@@ -51,6 +51,7 @@ fn derived(script: &str) -> Lab {
 #[test]
 fn computed_points_are_known_when_their_calls_have_ended() {
     let lab = derived(r#"for n in 1 2 3 4 5; do echo "{\"n\":$n}"; done >"$1""#).commit();
+    lab.run("ce", &["check"]).exit(0).shows(": 0 inputs, at least 1 call, 1 table, ");
     lab.ce_run(&["-n"]).exit(3).called(vec![]);
     lab.ce_run(&[]).exit(0).says("11 calls: 11 executed");
     assert!(lab.table().ends_with("{\"n\":5,\"sum\":30}\n"));
