@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::selection::{PointSelection, SeenTexts, SelectionFault};
+use super::selection::{PointSelection, SeenTexts, SelectionFault, factor_names};
 use super::{
     CallId, Derived, DerivedId, LiteralId, Operation, Plan, Planned, PlannedSweepId, PointOfSweep,
     Source, Step, add_sources,
@@ -86,7 +86,8 @@ impl Planner {
         let computations =
             computations.map(|(at, it)| (it.name.to_string(), ComputationId::at(at)));
         let computations = computations.collect();
-        Self { computations, free, texts, strict: strict(task), selection, ..Self::default() }
+        let (strict, seen) = (strict(task), factor_names(task));
+        Self { computations, free, texts, strict, selection, seen, ..Self::default() }
     }
 
     /// Plans all nodes that depend on no name.

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::expand::REPLICATE;
 use crate::task::name::nearest;
 use crate::task::points::SweepPoints;
+use crate::task::workflow::{Node, Task};
 
 /// The number of texts that are listed when one of them is missed.
 const MAX_LISTED: usize = 10;
@@ -45,6 +47,7 @@ impl SelectionFault {
             Self::NoName { nearest: Some(name), .. } => format!("did you mean {name}?"),
             Self::NoName { known, .. } if known.is_empty() => "leave out --where".to_owned(),
             Self::NoName { known, .. } => format!("there are {}", listed(known)),
+            Self::NoText { known, .. } if known.is_empty() => "leave out --where".to_owned(),
             Self::NoText { name, known, .. } => format!("there are {name}={}", listed(known)),
         }
     }
@@ -61,6 +64,19 @@ fn listed(texts: &[String]) -> String {
 
 /// The texts of each name that points have, in the order in which they were seen.
 pub(super) type SeenTexts = BTreeMap<String, Vec<Arc<str>>>;
+
+/// The names of all factors of sweeps, before any text was seen.
+pub(super) fn factor_names(task: &Task) -> SeenTexts {
+    let mut seen = SeenTexts::new();
+    for (_, node) in task.workflow.nodes() {
+        let Node::Sweep { sweep, .. } = node else { continue };
+        let product = &task.sweeps[sweep.index()].product;
+        let factors = product.factors.iter().flat_map(|factor| factor.points.names());
+        seen.extend(factors.map(|name| (name.clone(), Vec::new())));
+        seen.extend(product.replicates.map(|_| (REPLICATE.to_owned(), Vec::new())));
+    }
+    seen
+}
 
 impl PointSelection {
     /// The points with one of these texts of each name.
@@ -104,6 +120,11 @@ impl PointSelection {
         let is_wanted =
             |row: &[u32]| wanted.iter().all(|(column, levels)| levels[row[*column] as usize]);
         Some(points.filtered(is_wanted))
+    }
+
+    /// Whether a name is asked for that no points have had so far.
+    pub(super) fn has_unseen(&self, seen: &SeenTexts) -> bool {
+        self.0.keys().any(|name| !seen.contains_key(name))
     }
 
     /// Returns what is asked for and no points have, when all of them were seen.

@@ -154,7 +154,10 @@ impl Planner {
         id: PlannedSweepId,
         (points, columns): (Arc<SweepPoints>, &[(BoundId, usize)]),
     ) {
-        let selected = self.selection.select(&points, &mut self.seen);
+        let mut selected = self.selection.select(&points, &mut self.seen);
+        if self.asks_in_vain(task, plan, id) {
+            selected = Some(points.filtered(|_| false));
+        }
         let left_out = selected.as_ref().map(|selected| points.len() - selected.len());
         let points = selected.map_or(points, Arc::new);
         let body = plan.sweep(id).body;
@@ -181,6 +184,24 @@ impl Planner {
         let rows_of_sweep = SweepRows { points, sources, width, left_out };
         let is_first = plan.sweep(id).rows.set(rows_of_sweep).is_ok();
         debug_assert!(is_first, "a sweep is expanded once");
+    }
+
+    /// Whether a name is asked for that no sweep has: that is an error, and nothing is to be evaluated for it. It is known
+    /// when each sweep with computed points was expanded once. This one is being expanded.
+    fn asks_in_vain(&self, task: &Task, plan: &Plan, current: PlannedSweepId) -> bool {
+        let is_expanded = |node: NodeId| {
+            plan.calls().any(|(_, call)| match call.operation {
+                Operation::Sweep(id) if call.node == node => {
+                    id == current || plan.sweep(id).rows().is_some()
+                }
+                _ => false,
+            })
+        };
+        self.selection.has_unseen(&self.seen)
+            && task.workflow.nodes().all(|(id, node)| match node {
+                Node::Sweep { inputs, .. } => inputs.len() < 2 || is_expanded(id),
+                _ => true,
+            })
     }
 
     /// The nodes of a body that depend on names, in order. Those of bodies in it are not among them.

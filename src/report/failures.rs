@@ -190,7 +190,7 @@ fn points_warning(
     let title = evaluation.title(call);
     let rows = evaluation.plan.gathered(call)?.rows()?;
     match unmatched {
-        _ if rows.points.is_empty() => {
+        _ if rows.points.is_empty() && !rows.is_partial() => {
             Some(format!("warning: {title} has no points: its table is empty"))
         }
         [] => None,

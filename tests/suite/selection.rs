@@ -105,6 +105,16 @@ fn computed_points_are_selected_when_they_are_known() {
 }
 
 #[test]
+fn nothing_is_evaluated_for_a_name_that_no_sweep_has() {
+    let lab = nested();
+    let ran = run(&lab, &["--where", "machine=2"]).exit(2).called(vec!["derive"]);
+    ran.says("no sweep has points with a name \"machine\"").says("there are k, n\n");
+    let ran = run(&lab, &["--where", "kk=2"]).exit(2).called(vec![]);
+    let ran = ran.says("no sweep has points with a name \"kk\"\n  try: did you mean k?");
+    assert!(!ran.stderr.contains("has no points"), "{}", ran.stderr);
+}
+
+#[test]
 fn what_no_points_have_is_told_before_anything_is_evaluated() {
     let lab = lab();
     let wrong = |wanted: &str, what: &str| {
