@@ -137,7 +137,7 @@ impl Evaluation {
     /// Finds a file of the task whose path depends on a point.
     fn later_file(&self, path: &TaskPath) -> Result<InputSource, ValueError> {
         let contents = self.later.find(path);
-        let error = |error| ValueError::OwnFile { path: path.to_string(), source: error };
+        let error = |fault| ValueError::OwnFile { path: path.to_string(), fault };
         match contents.map_err(|fault| error(fault.into()))? {
             FileContents::Blob(id) => Ok(InputSource::Bytes(self.later.blob(&id).map_err(error)?)),
             FileContents::Uncommitted(path) => {

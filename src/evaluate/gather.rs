@@ -10,48 +10,14 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use super::step::CallStep;
 use super::{CallError, Evaluation, Evaluator, Event, Outcome};
 use crate::digest::Digest;
-use crate::expand::{self, PointOutput, PointOutputs, ProductFault, SheetFormat, SheetProblem};
-use crate::plan::{CallId, Derivation, PlannedSweep, PointsFault, Source, SweepRows};
+use crate::expand::{self, PointOutput, PointOutputs};
+use crate::plan::{CallId, Derivation, PlannedSweep, Source, SweepRows};
 use crate::storage::records::{Published, Recipe, RecipeHeader, RecipeWriter, Stamp};
 use crate::storage::{
     FoundTable, InputSource, Outputs, PriorAttempt, ResultName, StorageError, Stored,
     TableDirectory,
 };
 use crate::task::sweep::{Sweep, TableColumn};
-
-/// Why the computed points of a sweep cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum PointsError {
-    /// The sheet is wrong.
-    #[error("the points cannot be used: {}", problems(.0))]
-    Sheet(Vec<SheetProblem>),
-    /// The points do not fit the sweep.
-    #[error(transparent)]
-    Fault(#[from] PointsFault),
-    /// They are a directory.
-    #[error("the points cannot be used: they are a directory")]
-    Directory,
-}
-
-impl PointsError {
-    /// Advice for the user, unless it is obvious.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Sheet(problems) => problems.first()?.fault.hint().map(str::to_owned),
-            Self::Fault(PointsFault::NoColumn { nearest, known, .. }) => {
-                Some(expand::column_hint(nearest.as_deref(), known))
-            }
-            Self::Fault(PointsFault::Product(faults)) => faults.first().map(ProductFault::hint),
-            Self::Directory => {
-                Some("give it one file of it, with a node of kind member".to_owned())
-            }
-        }
-    }
-}
-
-fn problems(problems: &[SheetProblem]) -> String {
-    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
 
 /// The state of a point that has ended.
 enum PointState {
@@ -213,39 +179,6 @@ impl<'a> Evaluator<'a> {
         // Writing to memory never fails.
         drop(rows.points.write_ndjson(&mut points));
         TableDirectory { points, members }
-    }
-
-    /// Reads the computed points of a sweep.
-    fn points(&self, id: CallId) -> CallStep<'a> {
-        let Evaluation { plan, .. } = self.evaluation;
-        let sources = plan.inputs(id);
-        let inputs = self.inputs(sources, ResultName::unknown_table);
-        let source = match (inputs, sources) {
-            (Err(outcome), _) => return CallStep::Ended(outcome),
-            (Ok(_), [source]) => *source,
-            (Ok(_), _) => return CallStep::Ended(Outcome::Blocked(ResultName::unknown_table())),
-        };
-        let failed =
-            |error: CallError| CallStep::Ended(Outcome::failed(ResultName::unknown_table(), error));
-        if self.evaluation.digest(source).is_some_and(|digest| digest.is_directory()) {
-            return failed(PointsError::Directory.into());
-        }
-        let contents = match self.evaluation.contents(source) {
-            Ok(Some(contents)) => contents,
-            Ok(None) => {
-                return CallStep::Ended(Outcome::Missing(ResultName::unknown_table(), None));
-            }
-            Err(error) => return failed(error),
-        };
-        match expand::read(SheetFormat::of(&contents), &contents) {
-            Ok(points) => CallStep::Expand(points),
-            Err(problems) => failed(PointsError::Sheet(problems).into()),
-        }
-    }
-
-    /// The outcome of a sweep whose points do not fit it.
-    pub(super) fn no_points(&self, fault: PointsFault) -> Outcome {
-        Outcome::failed(ResultName::unknown_table(), PointsError::from(fault))
     }
 }
 

@@ -60,12 +60,12 @@ pub enum ValueError {
     #[error("{0} is not in the storage")]
     NoLiteral(String),
     /// A file of the task cannot be read.
-    #[error("the task's file {path} cannot be read: {source}")]
+    #[error("the task's file {path} cannot be read: {fault}")]
     OwnFile {
         /// Its path.
         path: String,
         /// Why.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        fault: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The storage could not be read or written.
     #[error(transparent)]
@@ -110,7 +110,7 @@ impl ValueError {
                 let update = "git submodule update --init --recursive";
                 Some(format!("{update} in the repository {repository}"))
             }
-            Self::OwnFile { source, .. } => source.downcast_ref::<LoadFault>()?.hint(),
+            Self::OwnFile { fault, .. } => fault.downcast_ref::<LoadFault>()?.hint(),
             Self::Git(_)
             | Self::Unreadable { .. }
             | Self::Entry { .. }

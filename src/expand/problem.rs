@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::task::template::NoText;
+use crate::words::counted;
 
 /// The greatest number of columns of a sheet.
 pub const MAX_COLUMNS: usize = 4096;
@@ -58,7 +59,7 @@ pub enum SheetFault {
     #[error("the value cannot be used: {0}")]
     Value(#[from] NoText),
     /// A row has another number of values than there are columns.
-    #[error("the row has {found} values, and the header {expected}")]
+    #[error("the row has {}, and the header {expected}", counted(*found, "value"))]
     Width {
         /// The number of columns.
         expected: usize,
@@ -119,7 +120,9 @@ impl SheetFault {
             Self::NotText => "save the list as UTF-8",
             Self::Name { .. } => "give it a short name of one line",
             Self::Value(_) => "write the value into a file, and the file's name here",
-            Self::Width { .. } => "in CSV, put a value that has a comma in quotes",
+            Self::Width { .. } => {
+                "separate values as the header does; in CSV, put one that has a comma in quotes"
+            }
             Self::Unterminated => "close it with a quote, and write quotes in it twice",
             Self::QuoteInside | Self::AfterQuote => {
                 "put the whole value in quotes, and write quotes in it twice"

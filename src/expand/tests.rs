@@ -120,7 +120,7 @@ fn each_fault_has_a_place() {
         ),
         (Csv, b"a,b\n1,2\n\n3,4\n", "line 3: the line is empty"),
         (Csv, b"a\n1\n\n2\n", "line 3: the line is empty"),
-        (Csv, b"a,b\n1\n", "line 2: the row has 1 values, and the header 2"),
+        (Csv, b"a,b\n1\n", "line 2: the row has 1 value, and the header 2"),
         (Csv, b"a,b\n1,2,3\n", "line 2: the row has 3 values, and the header 2"),
         (Csv, b"a,b\n1,\"2\n", "line 2: column \"b\": a quoted value begins here and does not end"),
         (

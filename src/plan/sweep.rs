@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use super::planner::{Planner, point};
 use super::{CallId, Operation, Plan, PointOfSweep, Source};
-use crate::expand::{self, ExclusionFault, ProductFault, REPLICATE};
+use crate::expand::{self, ExclusionFault, ProductFault, REPLICATE, STATUS};
 use crate::task::ids::ids;
 use crate::task::points::{SweepPoint, SweepPoints};
-use crate::task::sweep::{BoundId, Sweep};
+use crate::task::sweep::{BoundId, ColumnShape, Sweep};
 use crate::task::workflow::{Argument, Node, NodeId, SweepId, Task};
 
 ids! {
@@ -58,9 +58,20 @@ pub enum PointsFault {
         /// The names of all columns.
         known: Vec<String>,
     },
+    /// A column of the points has the name of another column of the table.
+    #[error("the points have a column {0:?}, which the table has, too")]
+    SameColumn(String),
     /// They do not fit the rules.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("{}", product_words(.0))]
     Product(Vec<ProductFault>),
+}
+
+fn product_words(faults: &[ProductFault]) -> String {
+    let words = |fault: &ProductFault| match fault {
+        ProductFault::Exclusion(fault) => format!("exclude.tsv: {fault}"),
+        ProductFault::Factor(fault) => fault.to_string(),
+    };
+    faults.iter().map(words).collect::<Vec<_>>().join("; ")
 }
 
 impl PlannedSweep {
@@ -258,6 +269,14 @@ fn columns(
         };
         Ok((name, points.column(text).ok_or_else(missing)?))
     };
+    let of_outputs = sweep.columns.iter().filter_map(|column| match &column.shape {
+        ColumnShape::One(name) => Some(&**name),
+        ColumnShape::Fields | ColumnShape::Rows => None,
+    });
+    let mut made = of_outputs.chain(sweep.allow_failed.then_some(STATUS));
+    if let Some(name) = made.find(|name| sweep.has_table && points.column(name).is_some()) {
+        return Err(PointsFault::SameColumn(name.to_owned()));
+    }
     sweep.gives().map(column).collect()
 }
 

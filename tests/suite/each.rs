@@ -236,7 +236,7 @@ fn what_is_wrong_with_points_is_told() {
     sheet("n,m\n");
     wrong(&["--points", "../data/points"], "there are no points in ../data/points");
     sheet("n,m\n1\n");
-    wrong(&["--points", "../data/points"], "line 2: the row has 1 values, and the header 2");
+    wrong(&["--points", "../data/points"], "line 2: the row has 1 value, and the header 2");
     sheet("n,k\n1,2\n");
     wrong(&["--points", "../data/points", "-p", "m=1"], "takes no input k");
     let many: Vec<String> = (0..4000).map(|number| number.to_string()).collect();

@@ -77,7 +77,8 @@ fn points_that_cannot_be_used_fail_the_sweep() {
             ],
         ),
         (r#"printf '{"n":1}\n{"n":null}\n' >"$1""#, ["line 2", "leave the row out"]),
-        (r#"printf '{"n":1}\n{"n":1}\n' >"$1""#, ["line 2", "remove"]),
+        (r#"printf '{"n":1}\n{"n":1}\n' >"$1""#, ["the output of derive: the points", "remove"]),
+        (r#"echo '{"n":1,"sum":2}' >"$1""#, ["a column \"sum\"", "rename it in the sheet"]),
     ] {
         let lab = derived(script).commit();
         let ran = lab.ce_run(&[]).exit(1).called(vec!["derive"]);
@@ -86,6 +87,16 @@ fn points_that_cannot_be_used_fail_the_sweep() {
         }
         assert!(lab.is_tidy());
     }
+}
+
+#[test]
+fn what_is_wrong_with_points_names_its_file() {
+    let lab = sheet("x,y\n1\n");
+    lab.ce_run(&[])
+        .exit(1)
+        .says("the input sheet: the points cannot be used: line 2: the row has 1 value,");
+    let lab = sheet("x,y\n1,2\n").file("workflow/exclude.tsv", "z\n1\n").commit_again();
+    lab.ce_run(&[]).exit(1).says("failed: exclude.tsv: the points have no column \"z\"");
 }
 
 #[test]

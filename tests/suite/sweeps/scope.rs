@@ -105,4 +105,8 @@ fn points_that_lack_a_member_are_counted() {
 fn values_that_are_wrong_with_a_text_are_errors_of_their_points() {
     let lab = files(&[("factors/00-sample", "a\n../b")]).commit();
     lab.ce_run(&[]).exit(1).says("\"data/{sample}.txt\" cannot be used").called(vec!["add"]);
+    let lab = files(&[("factors/00-sample", "a\nnone")]).commit();
+    let ran =
+        lab.ce_run(&[]).exit(1).says("cannot be read: the task has no file \"data/none.txt\"");
+    assert!(!ran.stderr.contains("because"), "told once: {}", ran.stderr);
 }
