@@ -23,7 +23,9 @@ impl LoadFault {
             Self::NoComputation { nearest: None, .. } => {
                 "if computations/ is a submodule: git submodule update --init --recursive"
             }
-            Self::NoInput { nearest: None, .. } => "name it in the file inputs of the task",
+            Self::NoInput { nearest: None, .. } => {
+                "name it in the file inputs of the task, or bind it in a sweep around the node"
+            }
             Self::NotExecutable => "chmod +x, and commit the change of mode",
             Self::Place => "call it nn-text or nn_mm-text, as in 00-left or 01_02-both",
             Self::Width { .. } => {
@@ -34,7 +36,7 @@ impl LoadFault {
                 "give the name of a file in the storage, such as tinputs/ad/48103e4fc7"
             }
             Self::NoFile(path) if path.contains('{') => {
-                "in braces, only the name of an input of the task stands for a text"
+                "in braces, only names of inputs of the task and of sweeps around the node stand for texts"
             }
             Self::Bound { fault, .. } => return fault.bound_hint(),
             Self::OtherSignature { what, .. } => {
