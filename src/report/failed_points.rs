@@ -1,7 +1,7 @@
 //! The points of sweeps at which calls failed: a few lines after everything else.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::evaluate::{CallError, Evaluation, Outcome, Unfinished};
 use crate::plan::CallId;
@@ -21,7 +21,7 @@ const NAMED: usize = 3;
 struct AlikeCalls {
     count: usize,
     /// The first of them in the order of the points, by the rows of these.
-    first: BTreeMap<Vec<u32>, CallId>,
+    first: BTreeSet<(Vec<u32>, CallId)>,
 }
 
 impl Evaluation {
@@ -42,7 +42,7 @@ impl Evaluation {
                 }
             };
             calls.count += 1;
-            calls.first.insert(self.plan.rows(planned.point), call);
+            calls.first.insert((self.plan.rows(planned.point), call));
             if calls.first.len() > POINTS {
                 calls.first.pop_last();
             }
@@ -56,15 +56,15 @@ impl Evaluation {
 
     fn lines(&self, alike: &[((String, String), AlikeCalls)]) -> Vec<String> {
         let all: usize = alike.iter().map(|(_, calls)| calls.count).sum();
-        let words = |call: &CallId| self.point_words(*call).unwrap_or_default();
+        let words = |(_, call): &(_, CallId)| self.point_words(*call).unwrap_or_default();
         if all <= POINTS {
             let lines = alike.iter().flat_map(|((title, what), calls)| {
-                calls.first.values().map(move |call| format!("{}: {title} {what}", words(call)))
+                calls.first.iter().map(move |call| format!("{}: {title} {what}", words(call)))
             });
             return lines.collect();
         }
         let line = |((title, what), calls): &((String, String), AlikeCalls)| {
-            let named: Vec<String> = calls.first.values().take(NAMED).map(words).collect();
+            let named: Vec<String> = calls.first.iter().take(NAMED).map(words).collect();
             let others = if calls.count > NAMED { ", ..." } else { "" };
             let count = counted(calls.count, "point");
             format!("{title} {what}: {count}: {}{others}", named.join(", "))

@@ -102,3 +102,24 @@ fn a_call_that_is_needed_elsewhere_may_not_fail() {
     lab.called();
     lab.ce_run(&[]).exit(1).called(vec!["fail"]);
 }
+
+#[test]
+fn two_calls_that_fail_alike_at_one_point_are_both_listed() {
+    let lab = sweep("", &[("factors/00-a", "1\n2\n")])
+        .computation("fail", "a b", "c", "exit 3")
+        .node("inputs/00-body/", "computation", "add");
+    let lab = ["0", "1"].iter().fold(lab, |lab, side| {
+        let place = format!("inputs/00-body/inputs/0{side}-{side}/");
+        let lab = lab.node(&place, "computation", "mul");
+        let lab = lab.node(&format!("{place}inputs/00-one/"), "computation", "fail");
+        let lab = lab.node(&format!("{place}inputs/00-one/inputs/00-a/"), "input", "a");
+        let lab = lab.node(&format!("{place}inputs/00-one/inputs/01-b/"), "file", side);
+        lab.file(side, side).node(&format!("{place}inputs/01-a/"), "input", "a")
+    });
+    let lab = lab.commit();
+    let ran = lab.ce_run(&[]).exit(1).says("4 failed");
+    for point in ["a=1", "a=2"] {
+        let line = format!("  {point}: fail (one) failed: it ended with exit status 3\n");
+        assert_eq!(ran.stderr.matches(&line).count(), 2, "{}", ran.stderr);
+    }
+}
