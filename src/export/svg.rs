@@ -166,19 +166,6 @@ fn body_frame(out: &mut dyn Write, parts: &[FramePart], frame: &BodyFrame) -> io
     writeln!(out, "</g>")
 }
 
-/// Writes what shows that a shape stands for many calls: another one behind it.
-fn behind(out: &mut dyn Write, frame: &ShapeBox, border: &Border) -> io::Result<()> {
-    let Point { x, y } = frame.corner;
-    write!(
-        out,
-        r#"<rect x="{:.1}" y="{:.1}" width="{:.1}" height="{:.1}" rx="3" stroke-width="{THIN}" {border}/>"#,
-        x + 4.0,
-        y + 4.0,
-        frame.width,
-        frame.height
-    )
-}
-
 /// Writes a shape; its label and files are told to whoever points at it.
 fn shape(out: &mut dyn Write, frame: &ShapeBox, shape: &Shape) -> io::Result<()> {
     write!(out, "<g><title>{}", Escaped(&shape.label))?;
@@ -188,8 +175,17 @@ fn shape(out: &mut dyn Write, frame: &ShapeBox, shape: &Shape) -> io::Result<()>
     write!(out, "</title>")?;
     let Point { x, y } = frame.corner;
     let (w, h, border) = (frame.width, frame.height, Border(paint(shape.state)));
+    let radius = match shape.kind {
+        ShapeKind::Output | ShapeKind::Input => f64::min(16.0, h / 2.0),
+        ShapeKind::Computation | ShapeKind::Literal => 3.0,
+    };
     if shape.many.is_some() {
-        behind(out, frame, &border)?;
+        // It stands for many calls: another one is behind it.
+        let (x, y) = (x + 4.0, y + 4.0);
+        write!(
+            out,
+            r#"<rect x="{x:.1}" y="{y:.1}" width="{w:.1}" height="{h:.1}" rx="{radius:.1}" stroke-width="{THIN}" {border}/>"#
+        )?;
     }
     match shape.kind {
         ShapeKind::Literal => write!(
@@ -200,11 +196,7 @@ fn shape(out: &mut dyn Write, frame: &ShapeBox, shape: &Shape) -> io::Result<()>
             x + w - 10.0
         )?,
         ShapeKind::Input | ShapeKind::Computation | ShapeKind::Output => {
-            let (radius, stroke) = match shape.kind {
-                ShapeKind::Output => (f64::min(16.0, h / 2.0), BOLD),
-                ShapeKind::Input => (f64::min(16.0, h / 2.0), THIN),
-                ShapeKind::Computation | ShapeKind::Literal => (3.0, THIN),
-            };
+            let stroke = if shape.kind == ShapeKind::Output { BOLD } else { THIN };
             write!(
                 out,
                 r#"<rect x="{x:.1}" y="{y:.1}" width="{w:.1}" height="{h:.1}" rx="{radius:.1}" stroke-width="{stroke}" {border}/>"#
@@ -358,6 +350,16 @@ mod tests {
         let points = [(0.0, 1.0), (5.0, 1.0), (9.0, 3.0)].map(|(x, y)| Point { x, y });
         let path = "M0.0 1.0H5.0C7.0 1.0 7.0 3.0 9.0 3.0";
         assert_eq!(Curve(&points).to_string(), path);
+    }
+
+    #[test]
+    fn the_shape_behind_another_one_has_its_form() {
+        let mut input = shape(ShapeKind::Input, "INPUT x", None);
+        input.many = Some(ShapeCount { calls: 2, there: 0 });
+        let drawing = Drawing { shapes: vec![input], ..Drawing::default() };
+        let svg = svg(&drawing);
+        let input = svg.lines().find(|line| line.contains("<title>INPUT x")).unwrap();
+        assert_eq!(input.matches("rx=\"16.0\"").count(), 2, "{input}");
     }
 
     #[test]
