@@ -29,6 +29,8 @@ pub(super) struct NodeReader<'a, 'b, S: TaskSource> {
     pub(super) free: FreeNames,
     pub(super) scopes: Scopes,
     pub(super) sweeps: Vec<Sweep>,
+    /// The inputs of each of these: sweeps of the same rules and inputs are one, whatever their labels.
+    pub(super) sweep_inputs: Vec<Vec<NodeId>>,
     /// The lines of `resources` that are for several nodes.
     pub(super) shared: SharedLines,
     pub(super) resources: TaskResources,
@@ -68,6 +70,7 @@ impl<'a, 'b, S: TaskSource> NodeReader<'a, 'b, S> {
             free: FreeNames::default(),
             scopes: Scopes::default(),
             sweeps: Vec::new(),
+            sweep_inputs: Vec::new(),
             shared,
             resources: TaskResources::default(),
         }

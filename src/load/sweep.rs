@@ -9,7 +9,7 @@ use super::source::TaskSource;
 use super::sweep_files::{SweepFiles, sweep_files};
 use crate::expand::{self, RuleProblem, ScopeId};
 use crate::task::sweep::{BoundId, SWEEP_OUTPUTS, Sweep, TableColumn};
-use crate::task::workflow::{Argument, Node, SweepId, TREE_OUTPUTS, VALUE};
+use crate::task::workflow::{Argument, Node, NodeId, SweepId, TREE_OUTPUTS, VALUE};
 
 impl<S: TaskSource> NodeReader<'_, '_, S> {
     /// Reads the files of a sweep or a node `points`.
@@ -36,7 +36,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         }
         let place = self.library.source.place(dir);
         self.are_right(&place, files.rules.points_problems()).then_some(())?;
-        Some(Node::Points(self.add_sweep(Sweep::new(files.label, place, files.rules.product))))
+        Some(Node::Points(self.add_sweep(Sweep::new(files.label, place, files.rules.product), &[])))
     }
 
     /// Returns the scope of the body of a sweep, which binds the names of its points. `None` if there are problems without
@@ -104,7 +104,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
             allow_failed: files.rules.allow_failed,
             ..Sweep::new(files.label.clone(), place, files.rules.product.clone())
         };
-        Some((self.add_sweep(sweep), inputs))
+        Some((self.add_sweep(sweep, &inputs), inputs))
     }
 
     /// Returns the names that a sweep binds, and the others that only resources have. Each factor must be read.
@@ -149,10 +149,13 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         expand::default_columns(node.numbers().map(name))
     }
 
-    fn add_sweep(&mut self, sweep: Sweep) -> SweepId {
-        let known = self.sweeps.iter().position(|it| *it == sweep);
+    fn add_sweep(&mut self, sweep: Sweep, inputs: &[Argument]) -> SweepId {
+        let inputs: Vec<NodeId> = inputs.iter().map(|input| input.node).collect();
+        let mut known = self.sweeps.iter().zip(&self.sweep_inputs);
+        let known = known.position(|known| known == (&sweep, &inputs));
         SweepId::at(known.unwrap_or_else(|| {
             self.sweeps.push(sweep);
+            self.sweep_inputs.push(inputs);
             self.sweeps.len() - 1
         }))
     }

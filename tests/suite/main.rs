@@ -56,6 +56,7 @@ mod suspension;
 mod sweep_telling;
 mod sweeps;
 mod table_command;
+mod table_sweeps;
 mod tables;
 mod task_cache;
 mod text;

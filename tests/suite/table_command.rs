@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::lab::Lab;
 use crate::program::Ran;
-use crate::sweeps::sweep;
 
 /// A sweep that divides numbers: its table has a row for each dividend and divisor.
 fn lab(files: &[(&str, &str)]) -> Lab {
@@ -21,7 +20,7 @@ fn lab(files: &[(&str, &str)]) -> Lab {
     files.iter().fold(lab, |lab, (name, text)| lab.file(&format!("workflow/{name}"), text))
 }
 
-fn table<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
+pub(crate) fn table<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
     lab.unchanged(|| lab.run("ce", &[&["table"], arguments, &["../storage"]].concat()))
 }
 
@@ -31,7 +30,7 @@ fn lines(ran: &Ran<'_>) -> Vec<String> {
 }
 
 /// The rows that `--json` prints: the values, the status and the reason.
-fn rows(lab: &Lab, arguments: &[&str], exit: i32) -> Vec<Value> {
+pub(crate) fn rows(lab: &Lab, arguments: &[&str], exit: i32) -> Vec<Value> {
     let ran = table(lab, &[&["--json"], arguments].concat()).exit(exit);
     let line = |line: &&str| serde_json::from_str::<Value>(line).unwrap();
     ran.lines().iter().map(line).collect()
@@ -205,64 +204,6 @@ fn points_that_are_not_known_are_told() {
     assert_eq!(ran.stdout, "");
     lab.ce_run(&["--no-sync"]).exit(0);
     assert_eq!(statuses(&lab, &[], 0), ["ok", "excluded"]);
-}
-
-/// A table of two sweeps side by side, and one within another.
-fn several() -> Lab {
-    Lab::task("(add INPUT('x') INPUT('x'))[0]")
-        .file("inputs", "")
-        .without("workflow")
-        .computation("both", "one other", "all", "cat \"$1\" \"$2\" >\"$3\"")
-        .node("", "computation", "both")
-        .node("inputs/00-one/", "sweep", "ONE")
-        .file("workflow/inputs/00-one/factors/00-a", "1\n2\n")
-        .call("inputs/00-one/inputs/00-body/", "mul", &["a", "a"])
-        .node("inputs/01-other/", "sweep", "")
-        .file("workflow/inputs/01-other/factors/00-b", "3\n4\n")
-        .node("inputs/01-other/inputs/00-body/", "sweep", "INNER")
-        .file("workflow/inputs/01-other/inputs/00-body/factors/00-c", "5\n6\n")
-        .call("inputs/01-other/inputs/00-body/inputs/00-body/", "add", &["b", "c"])
-        .commit()
-}
-
-#[test]
-fn one_of_several_sweeps_is_chosen_by_its_label_or_directory() {
-    let lab = several();
-    lab.ce_run(&["--no-sync"]).exit(0);
-    let ran = table(&lab, &[]).exit(2).says("the task has several sweeps: ");
-    ran.says("ONE = workflow/inputs/00-one = mul").says("--sweep");
-    for name in ["ONE", "workflow/inputs/00-one", "workflow/inputs/00-one/", "mul"] {
-        let rows = rows(&lab, &["--sweep", name], 0);
-        assert_eq!(rows[1]["row"], json!({"a": 2, "product": 4}), "{name}");
-    }
-    table(&lab, &["--sweep", "ONES"]).exit(2).says("no sweep ONES").says("did you mean ONE?");
-    let rows = rows(&lab, &["--sweep", "INNER"], 0);
-    let values: Vec<Value> = rows.iter().map(|row| row["row"]["sum"].clone()).collect();
-    assert_eq!(values, [json!(8), json!(9), json!(9), json!(10)]);
-    assert_eq!(rows[2]["row"], json!({"b": 4, "c": 5, "sum": 9}), "with the point around it");
-}
-
-#[test]
-fn rows_of_a_sweep_within_others_are_in_the_order_of_all_points() {
-    // The innermost sweep depends on `b` alone, of the points of `a` and `b`.
-    let lab = sweep("", &[("factors/00-a", "6\n1\n4\n"), ("factors/01-b", "9\n2\n7\n5\n3\n")])
-        .node("inputs/00-body/", "computation", "add")
-        .node("inputs/00-body/inputs/00-a/", "input", "a")
-        .node("inputs/00-body/inputs/01-inner/", "computation", "both")
-        .node("inputs/00-body/inputs/01-inner/inputs/00-table/", "sweep", "INNER")
-        .file("workflow/inputs/00-body/inputs/01-inner/inputs/00-table/factors/00-c", "8\n1\n")
-        .call("inputs/00-body/inputs/01-inner/inputs/00-table/inputs/00-body/", "add", &["b", "c"])
-        .computation("both", "table", "lines", "wc -l <\"$1\" >\"$2\"")
-        .commit();
-    lab.ce_run(&["--no-sync"]).exit(0);
-    let rows = rows(&lab, &["--sweep", "INNER"], 0);
-    let points: Vec<[&Value; 2]> =
-        rows.iter().map(|row| [&row["row"]["b"], &row["row"]["c"]]).collect();
-    let expected: Vec<[Value; 2]> = [9, 2, 7, 5, 3]
-        .into_iter()
-        .flat_map(|b| [[json!(b), json!(8)], [json!(b), json!(1)]])
-        .collect();
-    assert_eq!(points, expected.iter().map(|[b, c]| [b, c]).collect::<Vec<_>>());
 }
 
 #[test]
