@@ -1,20 +1,26 @@
 //! `ce status`: what goes on in a storage, or waits.
 
-use std::io::Write;
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
+use jiff::Timestamp;
 
 use super::Tool;
 use crate::exit::Exit;
 use crate::git::Config;
 use crate::questions::status::{SuspendedFact, suspended};
-use crate::report::{self, Said};
-use crate::session::{Error, SuspensionSession};
+use crate::report::{self, Said, TICK};
+use crate::session::{Error, Stop, SuspensionSession};
 use crate::storage::Storage;
 use crate::storage::records::SuspensionState;
 
-/// List the calls that are suspended: what they have started goes on elsewhere
+/// Show what goes on in a storage: runs, workers, and calls that are suspended
+///
+/// Of each run it says how far it has come, what runs where and since when, what waits for workers, and what has failed. Only
+/// what runs and workers say of themselves is read, and an index of suspended calls; no results.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -31,10 +37,20 @@ pub struct ShowStatus {
     #[arg(long)]
     json: bool,
 
+    /// Print it again every two seconds, until Ctrl-C
+    #[arg(long, conflicts_with = "json")]
+    watch: bool,
+
     /// The directory of the storage [default: compeval.storage in Git's configuration]
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: Option<PathBuf>,
 }
+
+/// The interval at which it is printed again.
+const WATCH: Duration = Duration::from_secs(2);
+
+/// Moves a terminal's cursor to its top, and takes everything below away.
+const CLEAR: &[u8] = b"\x1b[H\x1b[J";
 
 impl Tool for ShowStatus {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
@@ -42,10 +58,11 @@ impl Tool for ShowStatus {
             Some(path) => path.clone(),
             None => Config::of(Path::new("."))?.storage()?.ok_or(Error::NoStorage)?,
         };
+        if self.watch {
+            return self.watch(&path, out);
+        }
         if !self.ask {
-            let storage = Storage::existing(&path)?;
-            let facts: Vec<_> = suspended(&storage)?.into_iter().map(|fact| (fact, None)).collect();
-            return self.print(&storage, &facts, out);
+            return self.look(&path, out);
         }
         let session = SuspensionSession::open(&path)?;
         let mut facts = Vec::new();
@@ -72,15 +89,45 @@ fn ask(session: &SuspensionSession, fact: &SuspendedFact) -> Said {
 }
 
 impl ShowStatus {
+    /// Prints how things stand, and asks nobody.
+    fn look(&self, path: &Path, out: &mut dyn Write) -> Result<Exit, Error> {
+        let storage = Storage::existing(path)?;
+        let facts: Vec<_> = suspended(&storage)?.into_iter().map(|fact| (fact, None)).collect();
+        self.print(&storage, &facts, out)
+    }
+
+    /// Prints how things stand again and again.
+    fn watch(&self, path: &Path, out: &mut dyn Write) -> Result<Exit, Error> {
+        let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
+        let is_terminal = io::stdout().is_terminal();
+        loop {
+            let mut screen = Vec::new();
+            self.look(path, &mut screen)?;
+            if is_terminal {
+                out.write_all(CLEAR).map_err(Error::Output)?;
+            }
+            out.write_all(&screen).and_then(|()| out.flush()).map_err(Error::Output)?;
+            let shown = Instant::now();
+            while shown.elapsed() < WATCH {
+                if let Some(signal) = stop.caught() {
+                    return Ok(Exit::Interrupted(signal));
+                }
+                thread::sleep(TICK);
+            }
+        }
+    }
+
     fn print(
         &self,
         storage: &Storage,
         facts: &[(SuspendedFact, Option<Said>)],
         out: &mut dyn Write,
     ) -> Result<Exit, Error> {
+        let activities = storage.activities()?;
         let printed = match self.json {
-            true => report::status_json(storage, facts, out),
-            false => report::suspended_calls(storage, facts, out),
+            true => report::status_json(storage, &activities, facts, out),
+            false => report::activities(&activities, Timestamp::now(), out)
+                .and_then(|()| report::suspended_calls(storage, facts, out)),
         };
         printed.map(|()| Exit::Done).map_err(Error::Output)
     }

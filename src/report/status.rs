@@ -4,12 +4,12 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::harmless;
+use super::{JsonActivities, harmless};
 use crate::evaluate::SuspensionAnswer;
 use crate::executor::{SUSPENDED, Status};
 use crate::questions::status::SuspendedFact;
-use crate::storage::Storage;
 use crate::storage::records::{SuspensionState, WaitingJob};
+use crate::storage::{Activity, Storage};
 use crate::words::counted;
 
 /// What a suspended call has said of itself, or why it could not.
@@ -26,7 +26,7 @@ pub fn suspended_calls(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match calls.len() {
-        0 => writeln!(out, "no call is suspended")?,
+        0 => {}
         count => writeln!(out, "{}:", counted(count, "suspended call"))?,
     }
     for (fact, said) in calls {
@@ -108,16 +108,19 @@ struct JsonAnswer<'a> {
 
 #[derive(Serialize)]
 struct JsonStatus<'a> {
+    #[serde(flatten)]
+    activities: JsonActivities<'a>,
     suspended: Vec<JsonSuspended<'a>>,
 }
 
-/// Prints the same as a JSON object.
+/// Prints that, and what runs and workers do, as a JSON object.
 ///
 /// # Errors
 ///
 /// Returns the error of `out`.
 pub fn status_json(
     storage: &Storage,
+    activities: &[Activity],
     calls: &[(SuspendedFact, Option<Said>)],
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -142,7 +145,9 @@ pub fn status_json(
             status: said.as_ref().map(json_answer),
         }
     });
-    serde_json::to_writer(&mut *out, &JsonStatus { suspended: suspended.collect() })?;
+    let activities = JsonActivities::new(activities);
+    let status = JsonStatus { activities, suspended: suspended.collect() };
+    serde_json::to_writer(&mut *out, &status)?;
     out.write_all(b"\n")
 }
 

@@ -101,6 +101,6 @@ impl Lab {
         let left: Vec<String> =
             self.storage().into_iter().filter(|name| name.contains("suspended/")).collect();
         assert!(left.is_empty(), "{left:?}");
-        self.run("ce", &["status", "../storage"]).exit(0).shows("no call is suspended");
+        self.run("ce", &["status", "../storage"]).exit(0).shows("no run is going on");
     }
 }

@@ -2,6 +2,7 @@
 
 mod deaths;
 mod faults;
+mod status;
 
 use std::fs;
 use std::process::Command;
