@@ -24,7 +24,7 @@ use crate::words::counted;
     version,
     after_help = "\
 Exit codes: 0 nothing would run, 2 the arguments or the task are wrong, 3 something is missing, \
-5 the storage could not be read."
+4 a call is suspended, 5 the storage could not be read."
 )]
 pub struct Explain {
     /// Print causes, calls and the sum as JSON, one object a line

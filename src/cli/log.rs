@@ -17,7 +17,7 @@ use crate::storage::Storage;
 ///
 /// A line has the time of the end, the computation, its version, the inputs, the duration, the peak
 /// memory and the host. A call whose last attempt failed is marked, with the reason; so is one that
-/// was taken over from another commit, and one of an uncommitted computation.
+/// was taken over from another commit, one that is suspended, and one of an uncommitted computation.
 #[derive(Debug, Parser)]
 #[command(
     version,

@@ -45,7 +45,11 @@ fn row(past: &Past) -> [String; COLUMNS] {
     if inputs.len() > INPUTS {
         names.push(format!("({} more)", inputs.len() - INPUTS));
     }
-    let not_run = if past.taken_over.is_some() { "taken over" } else { "adopted" };
+    let not_run = match past {
+        Past { suspended: Some(_), .. } => "suspended",
+        Past { taken_over: Some(_), .. } => "taken over",
+        _ => "adopted",
+    };
     [
         format!("{at:.0}"),
         computation.clone(),
@@ -61,11 +65,12 @@ fn row(past: &Past) -> [String; COLUMNS] {
 /// Remarks on a call: its failure, its source, its changes.
 fn remarks(past: &Past) -> Vec<String> {
     let failed = past.failed.as_ref().map(|reason| format!("FAILED: {reason}"));
+    let suspended = past.suspended.map(|since| format!("since {since:.0}"));
     let taken_over = past.taken_over.as_ref().map(|TakenOver { from, executed, host }| {
         let host = host.as_ref().map(|host| format!(" on {host}")).unwrap_or_default();
         format!("from {from}, executed at {executed:.0}{host}")
     });
     let commit = past.commit.get(..SHORT).unwrap_or(&past.commit);
     let dirty = past.dirty.then(|| format!("uncommitted changes on top of {commit}"));
-    [failed, taken_over, dirty].into_iter().flatten().collect()
+    [failed, suspended, taken_over, dirty].into_iter().flatten().collect()
 }

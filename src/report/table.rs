@@ -77,10 +77,11 @@ const fn rank(status: &RowStatus) -> usize {
     match status {
         RowStatus::Ok => 0,
         RowStatus::Running(_) => 1,
-        RowStatus::Failed { .. } => 2,
-        RowStatus::Missing => 3,
-        RowStatus::Waiting => 4,
-        RowStatus::Excluded => 5,
+        RowStatus::Suspended => 2,
+        RowStatus::Failed { .. } => 3,
+        RowStatus::Missing => 4,
+        RowStatus::Waiting => 5,
+        RowStatus::Excluded => 6,
     }
 }
 

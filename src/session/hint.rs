@@ -8,7 +8,6 @@ use crate::expand::ProductFault;
 use crate::load::LoadError;
 use crate::plan::SelectionFault;
 use crate::questions::bisect::BisectError;
-use crate::questions::history::HistoryError;
 use crate::questions::table::SweepTableError;
 use crate::storage::StorageError;
 use crate::storage::maintenance::verify::VerifyError;
@@ -36,10 +35,7 @@ impl Error {
             Self::List(error) => error.hint(),
             Self::Reach(error) => error.hint().map(str::to_owned),
             Self::Directory { source, .. } => source.hint().map(str::to_owned),
-            Self::History(HistoryError::Ambiguous { .. }) => Some("give more digits".to_owned()),
-            Self::History(HistoryError::Unknown(_)) => {
-                Some("give the path of an output or task input, or its SHA-1".to_owned())
-            }
+            Self::History(error) => error.hint().map(str::to_owned),
             Self::Bisect(BisectError::Nothing { .. }) => {
                 Some("give a bad commit that comes later in the history".to_owned())
             }

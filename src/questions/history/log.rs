@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::TakenOver;
 use crate::digest::{DIRTY, Digest};
-use crate::storage::records::{CallRecord, FailureRecord};
-use crate::storage::{Entry, Read, Record, ResultName, Storage, StorageError, Survey};
+use crate::storage::records::{CallRecord, FailureRecord, SuspensionState};
+use crate::storage::{Entry, Read, Record, ResultName, Storage, StorageError, Survey, Suspension};
 
 /// A call that has succeeded, or whose last execution failed. Its JSON is a line of `ce log
 /// --json`.
@@ -40,6 +40,8 @@ pub struct Past {
     pub taken_over: Option<TakenOver>,
     /// The reason of its failure, if it failed.
     pub failed: Option<String>,
+    /// When it was begun, if it is suspended.
+    pub suspended: Option<Timestamp>,
 }
 
 /// A selection of calls: those that meet all conditions.
@@ -93,6 +95,7 @@ impl Past {
             host: record.recorded.host,
             taken_over,
             failed: None,
+            suspended: None,
         }
     }
 
@@ -112,6 +115,29 @@ impl Past {
             host: record.recorded.host,
             taken_over: None,
             failed: Some(record.reason),
+            suspended: None,
+        }
+    }
+}
+
+impl Past {
+    fn of_suspension(Suspension { name, record }: Suspension) -> Self {
+        Self {
+            at: record.recorded.at,
+            name: name.short(),
+            computation: record.computation.to_string(),
+            version: name.version().to_owned(),
+            commit: record.commit.full().to_owned(),
+            dirty: record.dirty,
+            inputs: record.digests(),
+            seconds: None,
+            cpu_seconds: None,
+            peak_bytes: None,
+            resources: Box::default(),
+            host: record.recorded.host,
+            taken_over: None,
+            failed: None,
+            suspended: Some(record.since),
         }
     }
 }
@@ -127,6 +153,9 @@ pub fn log(storage: &Storage, filter: &Filter) -> Result<Vec<Past>, StorageError
     for (name, record) in Survey::new(storage).failures()? {
         log.push(Past::of_failure(&name, record));
     }
+    let suspended = storage.suspensions().all()?.into_iter();
+    let suspended = suspended.filter(|it| it.record.state != SuspensionState::Failed);
+    log.extend(suspended.map(Past::of_suspension));
     let entries = if filter.failed { Vec::new() } else { Survey::new(storage).entries()? };
     for entry in &entries {
         if let Entry::Call(name) = entry

@@ -25,7 +25,8 @@ pub use self::usage::{ResourceUsage, resource_usage};
 use crate::digest::Digest;
 use crate::storage::records::{CallRecord, Provenance, RecipeFile};
 use crate::storage::{
-    Entry, ExpectedFile, Maintenance, Read, Record, Storage, StorageError, Survey, split_member,
+    Entry, ExpectedFile, Maintenance, Read, Record, ResultName, Storage, StorageError, Survey,
+    Suspension, split_member,
 };
 
 /// The least number of digits that identify a content.
@@ -89,6 +90,16 @@ pub enum HistoryError {
     /// No recorded file has this name.
     #[error("{0} has no record")]
     Unknown(String),
+    /// The call that makes it is suspended.
+    #[error("{file} is not there yet: the call {call} is suspended since {since:.0}")]
+    Suspended {
+        /// The requested file.
+        file: String,
+        /// The short name of the call.
+        call: String,
+        /// When it was begun.
+        since: Timestamp,
+    },
     /// The file was collected.
     #[error("{file} was collected at {at:.0} by {user} on {host}")]
     Collected {
@@ -109,6 +120,18 @@ pub enum HistoryError {
         /// The SHA-1 of those contents.
         found: Vec<String>,
     },
+}
+
+impl HistoryError {
+    /// Advice for the user, unless there is none.
+    pub const fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Ambiguous { .. } => Some("give more digits"),
+            Self::Unknown(_) => Some("give the path of an output or task input, or its SHA-1"),
+            Self::Suspended { .. } => Some("ce status --ask says how it stands"),
+            Self::Collected { .. } => None,
+        }
+    }
 }
 
 impl History {
@@ -163,6 +186,13 @@ impl History {
             return Ok(subject);
         }
         for name in names.iter().flatten() {
+            let call = ResultName::of_suspended(name).or_else(|| ResultName::of_call(name));
+            if let Some(Ok(Some(Suspension { name, record }))) =
+                call.map(|call| storage.suspensions().read(&call))
+            {
+                let (file, call, since) = (file.to_owned(), name.short(), record.since);
+                return Err(HistoryError::Suspended { file, call, since });
+            }
             if let Some(Provenance { at, user, host, .. }) =
                 Maintenance::new(storage).tombstone(name).ok().flatten()
             {

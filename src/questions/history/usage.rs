@@ -74,6 +74,7 @@ mod tests {
             host: String::new(),
             taken_over: None,
             failed: None,
+            suspended: None,
         }
     }
 

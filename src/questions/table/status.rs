@@ -13,6 +13,8 @@ pub enum RowStatus {
     Ok,
     /// A call that it needs is being executed.
     Running(Holder),
+    /// A call that it needs is suspended: what it has started goes on elsewhere.
+    Suspended,
     /// An input of the call that makes its outputs is not there yet.
     Waiting,
     /// The call that makes its outputs could be executed, and was not.
@@ -34,6 +36,7 @@ impl RowStatus {
         match self {
             Self::Ok => "ok",
             Self::Running(_) => "running",
+            Self::Suspended => "suspended",
             Self::Waiting => "waiting",
             Self::Missing => "missing",
             Self::Failed { .. } => "failed",
@@ -79,6 +82,9 @@ impl RowStatus {
         if let Outcome::Failed { error, log, .. } = outcome {
             let log = log.as_ref().map(|log| evaluation_path(evaluation, &log.name));
             return Some(Self::Failed { reason: error.to_string(), log });
+        }
+        if outcome.suspended().is_some() {
+            return Some(Self::Suspended);
         }
         let Outcome::Missing(_, prior) = outcome else { return None };
         if let Some(holder) = storage.leases().holder(name) {

@@ -75,3 +75,23 @@ fn who_cancels_a_shared_call_learns_whose_it_is() {
     let ran = lab.run("ce", &["cancel", "--all", "../storage"]).exit(0);
     ran.says("2 jobs have waited for c_submit/").says("task at ");
 }
+
+#[test]
+fn every_question_names_a_suspended_call() {
+    let lab = spooling(&["status"]).commit();
+    lab.ce_run(&[]).exit(4);
+    let explained = lab.run("ce", &["explain", "../storage", "../data/x"]).exit(4);
+    explained.says("is suspended: what it has started goes on elsewhere");
+    let listed = lab.run("ce", &["log", "../storage"]).exit(0).shows("submit  ");
+    assert!(listed.stdout.contains("  suspended  "), "{}", listed.stdout);
+    let json: Value =
+        serde_json::from_str(&lab.run("ce", &["log", "--json", "../storage"]).exit(0).stdout)
+            .unwrap();
+    assert!(json["suspended"].is_string() && json["seconds"].is_null(), "{json}");
+    assert_eq!(lab.run("ce", &["log", "--failed", "../storage"]).exit(0).stdout, "");
+    let output = lab.suspended()[0].replace("/suspended/", "/00/");
+    let shown = lab.run("ce", &["show", "../storage", &output]).exit(2);
+    shown.says("is not there yet: the call c_submit/").says("ce status --ask says how it stands");
+    let each = ["table", "../storage", "--each", "x=17,5"];
+    lab.run("ce", &each).exit(3).shows("suspended").shows("waiting");
+}
