@@ -35,9 +35,15 @@ pub struct ComparedSide {
 }
 
 impl ComparedRow {
-    /// Whether an output has another value, or only one side has the row.
+    /// Whether an output has another value or the status is another one, or only one side has the row. Why and when a point
+    /// failed does not count.
     pub fn is_changed(&self) -> bool {
-        self.sides[0] != self.sides[1]
+        match &self.sides {
+            [Some(old), Some(new)] => {
+                old.outputs != new.outputs || old.status.word() != new.status.word()
+            }
+            sides => sides.iter().any(Option::is_some),
+        }
     }
 
     /// Whether an output has another value. The values of a side without the row are null.

@@ -104,6 +104,18 @@ fn a_call_that_is_needed_elsewhere_may_not_fail() {
 }
 
 #[test]
+fn a_point_that_fails_in_two_versions_has_not_changed() {
+    let lab = failing(&[("allow-failed", "")]).commit();
+    lab.ce_run(&[]).exit(0);
+    let lab =
+        lab.computation("fail", "n", "out", r#"[ "$(cat "$1")" != 2 ] || exit 8; cp "$1" "$2""#);
+    let lab = lab.commit_again();
+    lab.ce_run(&[]).exit(0);
+    let versions = ["table", "--at", "HEAD~1", "--at", "HEAD", "../storage"];
+    lab.run("ce", &versions).exit(3).says("0 of 3 rows changed");
+}
+
+#[test]
 fn two_calls_that_fail_alike_at_one_point_are_both_listed() {
     let lab = sweep("", &[("factors/00-a", "1\n2\n")])
         .computation("fail", "a b", "c", "exit 3")
