@@ -3,7 +3,7 @@
 use super::harmless;
 use crate::digest::Digest;
 use crate::evaluate::Evaluation;
-use crate::plan::{CallId, LiteralId, Source};
+use crate::plan::{CallId, Derivation, LiteralId, Source};
 use crate::questions::explain::{Cause, CodeVersion, FirstCause, Why};
 use crate::storage::records::{FailureRecord, Provenance};
 use crate::task::workflow::{Computation, ComputationId};
@@ -66,6 +66,9 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
             match evaluation.plan.tree(*id) {
                 Some(_) => {
                     format!("{title} differs, now {}{digests}", evaluation.tree_version(*id))
+                }
+                None if matches!(evaluation.plan.value(*id).how, Derivation::Points(_)) => {
+                    format!("{title} differs{digests}")
                 }
                 None => format!("{title} of a point differs{digests}"),
             }

@@ -133,6 +133,9 @@ fn a_node_points_is_the_product_of_its_factors() {
         .commit();
     lab.ce_run(&[]).exit(0).says("5 calls");
     assert_eq!(lab.table().lines().count(), 4);
+    let all = "workflow/inputs/01-points/inputs/00-all/factors/00-n";
+    let lab = lab.file(all, "1\n2\n3\n5").commit_again();
+    lab.run("ce", &["explain", "../storage"]).exit(3).shows("] POINTS('all') differs: was ");
 }
 
 #[test]
