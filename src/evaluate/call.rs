@@ -193,8 +193,10 @@ impl<'a> Evaluator<'a> {
         let Some(end) = end else { return CallStep::Ended(Outcome::Interrupted(queued.name)) };
         let is_executed = match &end {
             TicketEnd::Published(call) => call.source == OutputSource::Executed,
-            end => matches!(end, TicketEnd::Failed(_)),
+            end => matches!(end, TicketEnd::Failed(_) | TicketEnd::OutOfTime(_)),
         };
+        // Nothing is gained by trying it again.
+        let may_pass = !matches!(end, TicketEnd::OutOfTime(_));
         if is_executed {
             self.tell_begun(&mut queued);
         }
@@ -205,6 +207,7 @@ impl<'a> Evaluator<'a> {
         }
         if let Outcome::Failed { error, .. } = &outcome
             && !error.is_storage()
+            && may_pass
             && let Some(left) = queued.retries.checked_sub(1)
         {
             queued.retries = left;

@@ -37,10 +37,10 @@ pub enum Misfit {
         there: usize,
     },
     /// It asks for several hosts.
-    #[error("it asks for {0} nodes, and local execution has one")]
+    #[error("it asks for {0} nodes, and an execution has one")]
     Nodes(u32),
     /// It asks for several processes.
-    #[error("it asks for {0} tasks, and local execution starts one")]
+    #[error("it asks for {0} tasks, and an execution starts one")]
     Tasks(u32),
 }
 
@@ -81,7 +81,7 @@ impl Misfit {
                     .to_owned()
             }
             Self::Nodes(_) | Self::Tasks(_) => {
-                "execute it on a cluster, and bring the result into the storage; or let the call ask for one"
+                "execute it by hand on a cluster, and bring the result into the storage; or let the call ask for one"
                     .to_owned()
             }
         }

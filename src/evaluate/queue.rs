@@ -10,8 +10,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::EvaluateError;
+use super::open_ticket::{OpenTicket, TicketCounts, TicketWatcher};
 use super::ticket::TicketRules;
-use crate::executor::{Executor, GRACE};
+use crate::executor::Executor;
 use crate::storage::records::{Ticket, TicketAnswer, TicketEnd};
 use crate::storage::{AnswersRead, Claim, Storage, StorageError, WorkerName};
 use crate::task::resources::Resources;
@@ -30,14 +31,6 @@ const MAX_DEATHS: u32 = 3;
 
 /// The time without any worker after which the user is told.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Receives what becomes of a ticket.
-pub(super) struct TicketWatcher {
-    /// A worker executes the call. It may not be told of a short one.
-    pub(super) begun: Box<dyn Fn() + Send>,
-    /// What became of the call, once; `None` if nobody executes it since the user asked to stop.
-    pub(super) ended: Box<dyn FnOnce(Option<TicketEnd>) + Send>,
-}
 
 /// The queue of a run.
 pub struct WorkerQueue {
@@ -61,24 +54,11 @@ struct QueueState {
     /// The number of tickets so far.
     made: u64,
     tickets: HashMap<u64, OpenTicket>,
+    /// The number of tickets that were answered, by what they asked for.
+    answered: BTreeMap<Resources, u64>,
     /// What the user should know.
     notice: Option<String>,
     closed: bool,
-}
-
-/// A ticket that is not answered yet.
-struct OpenTicket {
-    ticket: Ticket,
-    watcher: TicketWatcher,
-    /// It was told that a worker executes it.
-    is_begun: bool,
-    /// The number of workers that died while they executed it alone.
-    deaths: u32,
-    /// The workers that have refused it, and why the last one did.
-    refused: HashSet<WorkerName>,
-    why: String,
-    /// It was neither waiting nor claimed at the last look.
-    is_missing: bool,
 }
 
 impl WorkerQueue {
@@ -118,17 +98,7 @@ impl WorkerQueue {
         let mut state = self.shared.lock();
         state.made += 1;
         let number = state.made;
-        let (refused, why) = Default::default();
-        let open = OpenTicket {
-            ticket: ticket.clone(),
-            watcher,
-            is_begun: false,
-            deaths: 0,
-            refused,
-            why,
-            is_missing: false,
-        };
-        state.tickets.insert(number, open);
+        state.tickets.insert(number, OpenTicket::new(ticket.clone(), watcher));
         drop(state);
         let put = self.shared.storage.queue().put(number, ticket);
         if put.is_err() {
@@ -138,15 +108,17 @@ impl WorkerQueue {
         put
     }
 
-    /// Returns how many tickets wait, and how many workers have, by what they ask for.
-    pub fn demand(&self) -> BTreeMap<Resources, (u64, u64)> {
-        let mut demand = BTreeMap::new();
-        for open in self.shared.lock().tickets.values() {
+    /// Returns how many tickets there are, by what they ask for.
+    pub fn demand(&self) -> BTreeMap<Resources, TicketCounts> {
+        let mut demand: BTreeMap<Resources, TicketCounts> = BTreeMap::new();
+        let state = self.shared.lock();
+        for open in state.tickets.values() {
             let resources = &open.ticket.resources;
             if !demand.contains_key(resources) {
-                demand.insert(resources.clone(), (0, 0));
+                let answered = state.answered.get(resources).copied().unwrap_or_default();
+                demand.insert(resources.clone(), TicketCounts { answered, ..<_>::default() });
             }
-            if let Some((queued, running)) = demand.get_mut(resources) {
+            if let Some(TicketCounts { queued, running, .. }) = demand.get_mut(resources) {
                 *(if open.is_begun { running } else { queued }) += 1;
             }
         }
@@ -189,7 +161,7 @@ impl QueueWatch {
         let [shortest, longest] = PAUSES;
         let mut pause = shortest;
         let mut checked = Instant::now();
-        let (mut cancelled, mut alone) = (None, Some(Instant::now()));
+        let mut alone = Some(Instant::now());
         while self.await_tickets() {
             pause = if self.read_answers(&mut read) { shortest } else { (pause * 2).min(longest) };
             if checked.elapsed() > CHECK {
@@ -202,8 +174,7 @@ impl QueueWatch {
                 }
             }
             if self.executor.is_cancelled() {
-                let since = cancelled.get_or_insert_with(Instant::now);
-                self.withdraw(since.elapsed() > GRACE);
+                self.withdraw(self.executor.is_killed());
             }
             let state = self.lock();
             if !state.closed {
@@ -246,7 +217,19 @@ impl QueueWatch {
                 }
             }
             end => {
+                if let TicketEnd::OutOfTime(out) = end
+                    && let Some(open) = state.tickets.get_mut(&number)
+                    && open.ran_out_of_time(out)
+                {
+                    let ticket = open.ticket.clone();
+                    drop(state);
+                    // If it cannot be queued now, it is missing at the next look.
+                    return drop(self.storage.queue().put(number, &ticket));
+                }
                 let open = state.tickets.remove(&number);
+                if let Some(open) = &open {
+                    *state.answered.entry(open.ticket.resources.clone()).or_default() += 1;
+                }
                 drop(state);
                 if let Some(open) = open {
                     (open.watcher.ended)(Some(end));

@@ -15,8 +15,9 @@ use std::thread;
 use std::time::Duration;
 
 use super::held::{HeldCall, HeldCalls, HoldReason};
+use super::open_ticket::TicketWatcher;
 use super::pending::PendingCalls;
-use super::queue::{MAX_TICKETS, TicketWatcher};
+use super::queue::MAX_TICKETS;
 use super::reservations::Reservations;
 use super::step::{CallStep, Executed, QueuedCall, Underway};
 use super::work::{ExecutionEnd, Work, WorkQueue};

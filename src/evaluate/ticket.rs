@@ -22,6 +22,7 @@ use crate::task::template::Template;
 use crate::task::workflow::{
     Argument, Builder, Computation, ComputationId, InputId, LoadedFrom, Node, Task, TaskResources,
 };
+use crate::words::duration;
 
 /// What a run wants of the workers that execute its calls.
 #[derive(Clone, Copy, Debug)]
@@ -202,6 +203,21 @@ pub(super) fn outcome(storage: &Storage, name: &ResultName, end: TicketEnd) -> O
             let log = storage.attempts().failed_log(&name).ok().flatten();
             let hint = failed.hint.clone();
             Outcome::Failed { name, error: Box::new(CallError::AtWorker(failed)), log, hint }
+        }
+        TicketEnd::OutOfTime(out) => {
+            let time = duration(out.seconds);
+            let failed = FailedCall {
+                name: name.short(),
+                reason: format!("it did not end within {time}, the time of its worker"),
+                hint: Some(
+                    "a file resources that says how long it takes at most, such as: time 12h"
+                        .to_owned(),
+                ),
+                recurs: false,
+                storage: false,
+            };
+            let (name, error) = (name.clone(), Box::new(CallError::AtWorker(failed.clone())));
+            Outcome::Failed { name, error, log: None, hint: failed.hint }
         }
         TicketEnd::Refused(why) => Outcome::Unfinished(name.clone(), Unfinished::Refused(why)),
         TicketEnd::Suspended(begun) => {

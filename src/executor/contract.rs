@@ -74,6 +74,11 @@ pub trait Executor: Send + Sync {
         false
     }
 
+    /// Whether executions are killed that still run: the user does not want to wait any longer.
+    fn is_killed(&self) -> bool {
+        false
+    }
+
     /// Ends what executions have left behind, after the last one is over.
     fn finish(&self) {}
 }

@@ -38,6 +38,9 @@ impl WorkerReport {
                     say("ce", &format_args!("{}: refused: {why}", title(ticket)));
                 }
                 TicketEnd::Suspended(call) => say("ce", &format_args!("{call}: suspended")),
+                TicketEnd::OutOfTime(_) => {
+                    say("ce", &format_args!("{}: the time of the worker is over", title(ticket)));
+                }
                 TicketEnd::Lost(how) => {
                     say("ce", &format_args!("{}: not executed: {how}", title(ticket)));
                 }

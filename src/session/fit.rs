@@ -4,18 +4,21 @@ use std::num::NonZeroUsize;
 
 use super::{Error, Session};
 use crate::evaluate::{Evaluation, Evaluator, Misfit, Outcome};
+use crate::executor::Offer;
 use crate::plan::{CallId, Plan, PlannedSweep, Source, SweepRows};
 
 impl Session {
     /// Checks that no call that is to be executed asks for more than there is. A call whose inputs are not known yet counts as
     /// one without a result.
     pub(super) fn check_fit(&self, evaluation: &Evaluation) -> Result<(), Error> {
-        // What workers have is not known here.
-        let Some((executor, _)) = self.executor.as_ref().filter(|_| self.queue.is_none()) else {
-            return Ok(());
+        let Some((executor, _)) = self.executor.as_ref() else { return Ok(()) };
+        let misfits = match self.queue {
+            // All that is known of workers is that each is on one host.
+            Some(_) => {
+                evaluation.misfits(usize::MAX, || Offer { is_one_node: true, ..Offer::default() })
+            }
+            None => evaluation.misfits(executor.capacity().get(), || executor.offer()),
         };
-        let slots = executor.capacity().get();
-        let misfits = evaluation.misfits(slots, || executor.offer());
         if misfits.is_empty() {
             return Ok(());
         }

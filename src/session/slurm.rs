@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
+use std::io;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,17 +14,20 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::Error;
-use crate::evaluate::WorkerQueue;
+use crate::evaluate::{TicketCounts, WorkerQueue};
 use crate::executor::Executor;
 use crate::executor::slurm::{
     ArrayTask, CancelScope, JobToken, PoolAction, Slurm, SlurmError, SlurmSettings, Submission,
-    WorkerDemand, WorkerPool, WorkerRequest,
+    WorkerDemand, WorkerPool, WorkerRequest, haste,
 };
 use crate::storage::Storage;
 use crate::task::resources::Resources;
 
 /// The interval at which the queue and the workers are looked at.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// The interval at which it is looked at whether the thread has ended.
+const SHORT: Duration = Duration::from_millis(10);
 
 /// How workers are started.
 #[derive(Clone, Debug)]
@@ -38,6 +42,7 @@ pub(super) struct SlurmOptions {
 
 /// The workers of a run. Dropping it cancels those that have not started; the others end by themselves.
 pub(super) struct SlurmWorkers {
+    executor: Arc<dyn Executor>,
     shared: Arc<SlurmShared>,
     /// Dropping it ends the thread.
     open: Option<Sender<()>>,
@@ -86,7 +91,8 @@ impl SlurmWorkers {
         let thread = thread::Builder::new().name("slurm".to_owned());
         let thread = thread.spawn(move || driver.drive(&closed));
         let thread = thread.map_err(|error| Error::Begin(error.into()))?;
-        Ok(Self { shared, open: Some(open), thread: Some(thread) })
+        let executor = Arc::clone(executor);
+        Ok(Self { executor, shared, open: Some(open), thread: Some(thread) })
     }
 
     /// Returns what the user should know by now, each thing once.
@@ -100,6 +106,13 @@ impl Drop for SlurmWorkers {
     fn drop(&mut self) {
         drop(self.open.take());
         if let Some(thread) = self.thread.take() {
+            while !thread.is_finished() {
+                // Slurm may not answer, and the user does not want to wait.
+                if self.executor.is_killed() {
+                    self.shared.slurm.interrupt();
+                }
+                thread::sleep(SHORT);
+            }
             drop(thread.join());
         }
         // Nobody asks for these any more.
@@ -140,14 +153,30 @@ impl SlurmDriver {
         }
         self.pool.close(CancelScope::Pending);
         while !self.pool.is_closed() {
-            thread::sleep(self.act().min(LOOK));
+            if self.executor.is_killed() {
+                self.tell_what_is_left();
+                return;
+            }
+            thread::sleep(self.act().min(SHORT));
             self.shared.notices().extend(self.pool.take_notices());
+        }
+    }
+
+    /// Tells which jobs may be left.
+    fn tell_what_is_left(&self) {
+        let names: Vec<&str> = self.pool.unsettled().into_iter().map(JobToken::as_str).collect();
+        if !names.is_empty() {
+            let names = names.join(",");
+            let text = format!(
+                "jobs may be left, and end when they find nothing to do; try: scancel --name={names}"
+            );
+            self.shared.notices().push(text);
         }
     }
 
     /// The time since the beginning, as the pool counts it.
     fn now(&self) -> Duration {
-        self.began.elapsed()
+        self.began.elapsed() * haste()
     }
 
     /// Tells the pool which calls wait, and which workers live.
@@ -156,8 +185,8 @@ impl SlurmDriver {
             .queue
             .demand()
             .into_iter()
-            .map(|(resources, (queued, running))| {
-                (resources, WorkerDemand { queued, running, at_once: NonZeroU32::MIN })
+            .map(|(resources, TicketCounts { queued, running, answered })| {
+                (resources, WorkerDemand { queued, running, answered, at_once: NonZeroU32::MIN })
             })
             .collect();
         self.pool.set_demand(self.now(), &demand);
@@ -203,7 +232,7 @@ impl SlurmDriver {
                 Duration::ZERO
             }
             PoolAction::Wait(until) => {
-                until.map_or(LOOK, |until| until.saturating_sub(now).min(LOOK))
+                until.map_or(LOOK, |until| (until.saturating_sub(now) / haste()).min(LOOK))
             }
         }
     }
@@ -212,7 +241,7 @@ impl SlurmDriver {
     fn submit(&self, request: &WorkerRequest) -> Result<u64, SlurmError> {
         let settings = &self.options.settings;
         if let Err(error) = self.storage.note_submission(request.token.as_str()) {
-            let source = std::io::Error::other(error);
+            let source = io::Error::other(error);
             return Err(SlurmError::Start { program: "sbatch", source });
         }
         let directory = &self.storage.path("");
@@ -251,5 +280,12 @@ impl SlurmDriver {
 fn worker_program() -> Result<PathBuf, Error> {
     let own = std::env::current_exe().map_err(|error| Error::Begin(error.into()))?;
     let is_ce = own.file_name().is_some_and(|name| name == "ce");
-    Ok(if is_ce { own } else { own.with_file_name("ce") })
+    let program = if is_ce { own } else { own.with_file_name("ce") };
+    match program.metadata() {
+        Ok(_) => Ok(program),
+        Err(cause) => {
+            let text = format!("there is no {} to be a worker: {cause}", program.display());
+            Err(Error::Begin(io::Error::new(cause.kind(), text).into()))
+        }
+    }
 }

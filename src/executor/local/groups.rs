@@ -19,28 +19,35 @@ pub(super) struct Groups(Mutex<LiveGroups>);
 struct LiveGroups {
     leaders: HashSet<Pid>,
     cancelled: bool,
+    killed: bool,
 }
 
 impl Groups {
     /// Asks all groups to end, and those that are yet to come.
     pub(super) fn cancel(&self) {
-        self.end(ask_to_end);
+        self.end(ask_to_end, false);
     }
 
     /// Ends all groups; those that are yet to come are asked to end.
     pub(super) fn kill(&self) {
-        self.end(kill);
+        self.end(kill, true);
     }
 
-    fn end(&self, end: fn(Pid)) {
+    fn end(&self, end: fn(Pid), is_kill: bool) {
         let mut running = self.lock();
         running.cancelled = true;
+        running.killed |= is_kill;
         running.leaders.iter().for_each(|leader| end(*leader));
     }
 
     /// Whether groups are asked to end.
     pub(super) fn is_cancelled(&self) -> bool {
         self.lock().cancelled
+    }
+
+    /// Whether groups were killed.
+    pub(super) fn is_killed(&self) -> bool {
+        self.lock().killed
     }
 
     /// Waits for the end of a process group, which may be asked to end meanwhile. Returns whether

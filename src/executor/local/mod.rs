@@ -154,6 +154,10 @@ impl Executor for Local {
         self.groups.is_cancelled()
     }
 
+    fn is_killed(&self) -> bool {
+        self.groups.is_killed()
+    }
+
     fn finish(&self) {
         // Launchers first: those of threads that have ended are children of the main thread, like orphans.
         self.sandbox.iter().for_each(Sandbox::dismiss);

@@ -2,7 +2,10 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -14,6 +17,10 @@ use super::token::{ArrayTask, JobToken};
 
 /// The time that a program has. A Slurm without its authentication was seen to answer after 49 s.
 const LIMIT: Duration = Duration::from_secs(60);
+/// The variable that names the configuration of the cluster.
+const CONFIGURATION: &str = "SLURM_CONF";
+/// What a program says first if nothing was asked of Slurm.
+const FATAL: &str = "fatal:";
 /// The most lines of an error that are shown.
 const LINES: usize = 4;
 
@@ -39,8 +46,17 @@ pub struct Slurm {
 
 impl Default for Slurm {
     fn default() -> Self {
-        Self { environment: Vec::new(), limit: LIMIT, interruptions: AtomicU64::new(0) }
+        Self { environment: Vec::new(), limit: LIMIT / haste(), interruptions: AtomicU64::new(0) }
     }
+}
+
+/// How much faster than real time all waiting for Slurm is: once. A build with debug assertions obeys `CE_HASTE`.
+pub fn haste() -> u32 {
+    static HASTE: OnceLock<Option<NonZeroU32>> = OnceLock::new();
+    if !cfg!(debug_assertions) {
+        return 1;
+    }
+    HASTE.get_or_init(|| env::var("CE_HASTE").ok()?.parse().ok()).map_or(1, NonZeroU32::get)
 }
 
 impl Slurm {
@@ -129,6 +145,14 @@ impl Slurm {
         self.interruptions.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// The configuration that programs are told to read, if it does not exist.
+    fn missing_configuration(&self) -> Option<PathBuf> {
+        let own = self.environment.iter().rev().find(|(name, _)| name == CONFIGURATION);
+        let path = own.map(|(_, path)| path.clone()).or_else(|| env::var_os(CONFIGURATION))?;
+        Some(PathBuf::from(path))
+            .filter(|path| !path.as_os_str().is_empty() && matches!(path.try_exists(), Ok(false)))
+    }
+
     /// Runs a program; returns its standard output.
     fn run(
         &self,
@@ -142,6 +166,9 @@ impl Slurm {
             command.env_remove(name);
         }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(path) = self.missing_configuration() {
+            return Err(SlurmError::NoConfiguration { path });
+        }
         let before = self.interruptions.load(Ordering::Relaxed);
         let is_stopped = || self.interruptions.load(Ordering::Relaxed) != before;
         let end = run(&mut command, input, self.limit, is_stopped);
@@ -164,7 +191,7 @@ impl Slurm {
 /// those that stand for options that must not be given.
 fn is_misleading(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
-    let kept = ["SLURM_CONF", "SLURM_CLUSTERS"];
+    let kept = [CONFIGURATION, "SLURM_CLUSTERS"];
     let begins = ["SLURM_", "SQUEUE_", "SCANCEL_", "SACCT_"].iter().any(|it| name.starts_with(it));
     let options = ["SBATCH_ARRAY_INX", "SBATCH_WAIT", "SBATCH_REQUEUE", "SBATCH_SIGNAL"];
     (begins && !kept.contains(&name)) || options.contains(&name)
@@ -177,6 +204,9 @@ fn said(program: &str, stderr: &str) -> String {
         line.strip_prefix("error:").unwrap_or(line).trim()
     });
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    if let Some(fatal) = lines.iter().find_map(|line| line.strip_prefix(FATAL)) {
+        return fatal.trim().to_owned();
+    }
     lines[lines.len().saturating_sub(LINES)..].join("; ")
 }
 
@@ -191,6 +221,9 @@ mod tests {
             said("sbatch", text),
             "invalid partition specified: x; Batch job submission failed: no"
         );
+        let text =
+            "sbatch: error: fetch_config: DNS SRV lookup failed\nsbatch: fatal: no configuration\n";
+        assert_eq!(said("sbatch", text), "no configuration", "the others are consequences");
         assert_eq!(said("squeue", "1\n2\n3\n4\n5\n"), "2; 3; 4; 5");
         assert_eq!(said("squeue", "\n"), "");
     }

@@ -1,6 +1,8 @@
 //! What went wrong with a program of Slurm, and what follows from it.
 
+use std::error;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The reason why Slurm gave no answer, or not the one that was hoped for.
@@ -13,6 +15,12 @@ pub enum SlurmError {
         program: &'static str,
         /// The cause.
         source: io::Error,
+    },
+    /// The configuration of the cluster does not exist. Programs of Slurm would wait a minute for it.
+    #[error("SLURM_CONF is {path:?}, and there is no such file")]
+    NoConfiguration {
+        /// What the variable says.
+        path: PathBuf,
     },
     /// A program could not be waited for.
     #[error("{program} cannot be waited for")]
@@ -81,7 +89,8 @@ const BUSY: [&str; 11] = [
 ];
 
 /// What it says when the job can never be executed.
-const FINAL: [&str; 8] = [
+const FINAL: [&str; 9] = [
+    "configuration source",
     "invalid",
     "requested node configuration",
     "requested partition configuration",
@@ -96,7 +105,7 @@ impl SlurmError {
     /// What follows from it if it is about a submission.
     pub(super) fn failure(&self) -> SubmitFailure {
         match self {
-            Self::Start { .. } => SubmitFailure::Final,
+            Self::Start { .. } | Self::NoConfiguration { .. } => SubmitFailure::Final,
             Self::Failed { message, .. } => {
                 let message = message.to_lowercase();
                 let says = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
@@ -111,16 +120,29 @@ impl SlurmError {
         }
     }
 
+    /// It and its cause, in words.
+    pub(super) fn text(&self) -> String {
+        let cause = error::Error::source(self).map(|cause| format!(": {cause}"));
+        format!("{self}{}", cause.unwrap_or_default())
+    }
+
     /// What to try, if that is known.
     pub fn advice(&self) -> Option<String> {
         let message = match self {
             Self::Start { program, source } if source.kind() == io::ErrorKind::NotFound => {
                 return Some(format!("a host of the cluster: there is no {program} on PATH here"));
             }
+            Self::NoConfiguration { .. } => {
+                return Some("the slurm.conf of the cluster, or unset SLURM_CONF".to_owned());
+            }
             Self::Failed { message, .. } => message.to_lowercase(),
             _ => return None,
         };
         let advice = [
+            (
+                "configuration source",
+                "a host of the cluster, or SLURM_CONF=FILE: Slurm has no configuration here",
+            ),
             ("invalid account", "git config compeval.slurm.account NAME"),
             ("invalid qos", "git config compeval.slurm.qos NAME"),
             ("partition", "git config compeval.slurm.partition NAME; sinfo lists the partitions"),
@@ -159,6 +181,7 @@ mod tests {
                 SubmitFailure::Final,
             ),
             ("unrecognized option '--nonsense'", SubmitFailure::Final),
+            ("Could not establish a configuration source", SubmitFailure::Final),
             (
                 "Batch job submission failed: Socket timed out on send/recv operation",
                 SubmitFailure::Busy,

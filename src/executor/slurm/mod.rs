@@ -16,7 +16,7 @@ mod squeue;
 mod submission;
 mod token;
 
-pub use self::client::{CancelScope, Slurm};
+pub use self::client::{CancelScope, Slurm, haste};
 pub use self::error::SlurmError;
 pub use self::pool::{PoolAction, WorkerDemand, WorkerPool};
 pub use self::settings::{SlurmSetting, SlurmSettingError, SlurmSettings};

@@ -9,7 +9,8 @@ use super::settings::SlurmSettings;
 use super::token::{ArrayTask, JobToken};
 use crate::task::resources::Resources;
 
-/// Slurm asks a worker to end this long before it kills it, or a quarter of its time limit.
+/// A worker ends its calls this long before Slurm kills it, or a quarter of its time limit. In the middle of that time, give or
+/// take a minute, Slurm asks it to end.
 const WARNING: Duration = Duration::from_secs(60);
 /// The unit of sbatch's `--mem`.
 const MEBIBYTE: u64 = 1 << 20;
@@ -48,7 +49,7 @@ impl Submission<'_> {
         let Self { request, settings, .. } = self;
         let token = &request.token;
         let limit = settings.walltime_for(&request.resources);
-        let warning = WARNING.min(limit / 4).as_secs();
+        let warning = WARNING.min(limit / 4).as_secs() / 2;
         let mut options = vec![
             "--parsable".to_owned(),
             // A worker that is lost is replaced by another one, under another name.
@@ -88,12 +89,13 @@ impl Submission<'_> {
 
     /// The script of each worker. The worker takes the place of the shell, so that it gets Slurm's signals.
     ///
-    /// `COMPEVAL_DEADLINE` is when Slurm ends the worker, in seconds since 1970. A prologue is read by a login shell, which knows
+    /// `COMPEVAL_DEADLINE` is when the worker must end, in seconds since 1970. A prologue is read by a login shell, which knows
     /// `module`; if a line of it fails, no worker is started.
     pub(super) fn script(&self) -> Vec<u8> {
         let prologue = &self.settings.prologue;
         let shell = if prologue.is_empty() { "#!/bin/sh" } else { "#!/bin/bash -l" };
-        let limit = self.settings.walltime_for(&self.request.resources).as_secs();
+        let limit = self.settings.walltime_for(&self.request.resources);
+        let limit = (limit - WARNING.min(limit / 4)).as_secs();
         let deadline = format!("export COMPEVAL_DEADLINE=$(($(date +%s) + {limit}))");
         let mut script = format!("{shell}\n{deadline}\n").into_bytes();
         if !prologue.is_empty() {
@@ -190,7 +192,7 @@ mod tests {
         assert_eq!(
             options.join(OsStr::new(" ")),
             "--parsable --no-requeue --job-name=ce-0123456789abcdef --comment=ce-0123456789abcdef \
-             --array=1-3 --signal=B:TERM@60 --time=60 --partition=fast --exclude=n1,n7 --mail-type=END \
+             --array=1-3 --signal=B:TERM@30 --time=60 --partition=fast --exclude=n1,n7 --mail-type=END \
              --chdir=/a b --output=/100%%/logs/ce-0123456789abcdef_%a.log"
         );
         let number = NonZeroU32::new(4);
@@ -219,7 +221,7 @@ mod tests {
         let script = |settings: &SlurmSettings| {
             String::from_utf8(submission(&request, settings, &command).script()).unwrap()
         };
-        let deadline = "export COMPEVAL_DEADLINE=$(($(date +%s) + 3600))\n";
+        let deadline = "export COMPEVAL_DEADLINE=$(($(date +%s) + 3540))\n";
         let worker = "exec '/it'\\''s/ce' 'worker'\n";
         assert_eq!(script(&settings), format!("#!/bin/sh\n{deadline}{worker}"));
         settings.prologue = vec!["module load gcc".to_owned()];

@@ -27,8 +27,8 @@ pub use self::recipe::{
 };
 pub use self::suspension::{SuspensionRecord, SuspensionState, WaitingJob};
 pub use self::ticket::{
-    FailedCall, OutputSource, PublishedCall, TICKET_FORMAT, Ticket, TicketAnswer, TicketEnd,
-    TicketValue, WorkerAbilities, WorkerRecord,
+    FailedCall, OutOfTime, OutputSource, PublishedCall, TICKET_FORMAT, Ticket, TicketAnswer,
+    TicketEnd, TicketValue, WorkerAbilities, WorkerRecord,
 };
 use super::layout::{ComputationVersion, Entry, TaskVersion};
 use crate::digest::{Blake3, Digest, ObjectId};

@@ -101,6 +101,18 @@ pub enum TicketEnd {
     Refused(String),
     /// The worker ended before the call did; in words, why.
     Lost(String),
+    /// The time of the worker was over before the call had ended.
+    OutOfTime(OutOfTime),
+}
+
+/// A call that did not end within the time of its worker.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutOfTime {
+    /// How long it was executed.
+    pub seconds: f64,
+    /// Whether that was nearly all the time that the worker had, so another one would not do.
+    pub full: bool,
 }
 
 /// A call whose outputs are in the storage.

@@ -69,8 +69,8 @@ fn what_never_fits_is_told_before_anything_runs() {
         ("cpus 5", "asks for 5 cpus, and only 4 may be used", "give -j 5"),
         ("memory 9999T", "asks for 9.8 PiB of memory, and this host has", "more memory"),
         ("gpus 3", "asks for 3 gpus, and this host has 2", "CUDA_VISIBLE_DEVICES"),
-        ("nodes 2", "asks for 2 nodes, and local execution has one", "cluster"),
-        ("tasks 64", "asks for 64 tasks, and local execution starts one", "cluster"),
+        ("nodes 2", "asks for 2 nodes, and an execution has one", "cluster"),
+        ("tasks 64", "asks for 64 tasks, and an execution starts one", "cluster"),
     ] {
         let lab = calls(&["cpus 4\nnodes 1\ntasks 1\n", line]);
         let run = |lab: &Lab, jobs: &str, gpus: &str, code: i32| {

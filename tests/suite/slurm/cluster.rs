@@ -65,9 +65,35 @@ impl Cluster {
         Slurm::default().with_variable("SLURM_CONF", &self.conf)
     }
 
+    /// What a program of Slurm prints with these arguments.
+    #[track_caller]
+    pub(crate) fn ask(&self, program: &str, arguments: &[&str]) -> String {
+        let mut command = Command::new(program);
+        let output = command.args(arguments).env("SLURM_CONF", &self.conf).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The jobs that have not ended and work in a directory: a line for each, with its number, its state and its node.
+    #[track_caller]
+    pub(crate) fn jobs_in(&self, dir: &Path) -> Vec<String> {
+        let text = self.ask("squeue", &["--noheader", "--array", "--format", "%i %T %N|%Z"]);
+        let jobs = text.lines().filter_map(|line| line.split_once('|'));
+        jobs.filter(|(_, place)| Path::new(place) == dir).map(|(job, _)| job.to_owned()).collect()
+    }
+
     /// Sends a signal to one of its daemons: `slurmctld`, `munged`, `slurmd-n1`.
     pub(crate) fn signal(&self, daemon: &str, signal: Signal) {
         kill_process(self.pid(daemon), signal).unwrap();
+    }
+
+    /// Forgets all jobs, as a controller does that dies before it has written them down. It must be dead.
+    pub(crate) fn forget_jobs(&self) {
+        for entry in fs::read_dir(self.dir.join("state")).unwrap().map(Result::unwrap) {
+            if entry.file_name().to_string_lossy().starts_with("job_state") {
+                fs::remove_file(entry.path()).unwrap();
+            }
+        }
     }
 
     /// Ends one of its daemons.

@@ -1,8 +1,11 @@
 //! Workers on a real Slurm: their submission, what Slurm tells of them, and their end.
 
 mod cluster;
+mod deaths;
 mod faults;
+mod outages;
 mod pool;
+mod runs;
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,7 +20,8 @@ use compeval::executor::slurm::{
 use compeval::task::resources::Resources;
 use tempfile::TempDir;
 
-use self::cluster::{Cluster, wait_for};
+use self::cluster::Cluster;
+pub(crate) use self::cluster::wait_for;
 
 /// So many workers with the least resources.
 fn request(workers: u32) -> WorkerRequest {

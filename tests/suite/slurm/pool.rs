@@ -71,7 +71,7 @@ impl<'a> Run<'a> {
     }
 
     fn queue(&mut self, queued: u64) {
-        let demand = WorkerDemand { queued, running: 0, at_once: NonZeroU32::MIN };
+        let demand = WorkerDemand { queued, running: 0, answered: 0, at_once: NonZeroU32::MIN };
         let demand = BTreeMap::from([(request(1).resources, demand)]);
         self.pool.set_demand(self.begin.elapsed() * HASTE, &demand);
     }

@@ -18,6 +18,10 @@ pub(super) struct WorkerClass {
     demand: Option<WorkerDemand>,
     /// Since when there have been no tickets.
     idle_since: Option<Duration>,
+    /// The workers that have ended since a ticket was last seen to be executed.
+    idle_ends: u32,
+    /// The number of tickets that were answered at the last look.
+    answered: u64,
     /// The failures since the last hello.
     failures: u32,
     texts: Vec<String>,
@@ -33,6 +37,8 @@ impl WorkerClass {
         Self {
             demand: None,
             idle_since: None,
+            idle_ends: 0,
+            answered: 0,
             failures: 0,
             texts: Vec::new(),
             stopped: None,
@@ -42,6 +48,10 @@ impl WorkerClass {
     }
 
     pub(super) fn set_demand(&mut self, now: Duration, demand: Option<WorkerDemand>) {
+        if demand.is_none_or(|it| it.running > 0 || it.answered != self.answered) {
+            self.idle_ends = 0;
+        }
+        self.answered = demand.map_or(0, |it| it.answered);
         self.demand = demand.filter(|demand| demand.queued > 0 || demand.running > 0);
         self.idle_since = match self.demand {
             Some(_) => None,
@@ -68,8 +78,22 @@ impl WorkerClass {
     /// A worker said hello.
     pub(super) fn succeeded(&mut self) {
         self.failures = 0;
+        if self.idle_ends >= FAILURES {
+            return;
+        }
         self.texts.clear();
         self.stopped = None;
+    }
+
+    /// A worker that had said hello has ended. Returns what the user should know, once so many have executed nothing.
+    pub(super) fn gone(&mut self) -> Option<String> {
+        self.demand.filter(|demand| demand.queued > 0)?;
+        self.idle_ends += 1;
+        if self.idle_ends < FAILURES {
+            return None;
+        }
+        self.remember(format!("{FAILURES} workers in a row ended, and had executed nothing"));
+        self.stop()
     }
 
     /// Slurm accepted a submission.
@@ -129,9 +153,35 @@ mod tests {
 
     fn class(queued: u64, running: u64, at_once: u32) -> WorkerClass {
         let mut class = WorkerClass::new();
-        let at_once = NonZeroU32::new(at_once).unwrap();
-        class.set_demand(Duration::ZERO, Some(WorkerDemand { queued, running, at_once }));
+        set_demand(&mut class, queued, running, 0, at_once);
         class
+    }
+
+    fn set_demand(class: &mut WorkerClass, queued: u64, running: u64, answered: u64, at_once: u32) {
+        let at_once = NonZeroU32::new(at_once).unwrap();
+        let demand = WorkerDemand { queued, running, answered, at_once };
+        class.set_demand(Duration::ZERO, Some(demand));
+    }
+
+    #[test]
+    fn workers_that_execute_nothing_stop_it_in_spite_of_their_hello() {
+        let mut class = class(9, 0, 1);
+        let mut come_and_go = |answered, running| {
+            class.succeeded();
+            set_demand(&mut class, 9, running, answered, 1);
+            class.gone()
+        };
+        for answered in 1..20 {
+            assert_eq!(come_and_go(answered, 0), None, "short calls are executed");
+        }
+        for _ in 1..20 {
+            assert_eq!(come_and_go(20, 1), None, "a long call is executed");
+        }
+        let told: Vec<_> = (1..9).filter_map(|_| come_and_go(20, 0)).collect();
+        let text =
+            "no more workers are submitted: 5 workers in a row ended, and had executed nothing";
+        assert_eq!(told, [text]);
+        assert_eq!((class.lack(0), class.stuck()), (None, Some(text)));
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub struct WorkerDemand {
     pub queued: u64,
     /// How many are being executed by workers.
     pub running: u64,
+    /// How many were answered so far.
+    pub answered: u64,
     /// How many a worker executes at once.
     pub at_once: NonZeroU32,
 }
@@ -115,8 +117,10 @@ impl WorkerPool {
 
     /// A worker has said good-bye, or its heartbeat has stopped.
     pub fn gone(&mut self, task: &ArrayTask) {
-        if let Some(array) = self.arrays.get_mut(&task.token) {
-            array.gone(task.index);
+        let Some(array) = self.arrays.get_mut(&task.token) else { return };
+        array.gone(task.index);
+        if let Some(class) = self.classes.get_mut(&array.request.resources) {
+            self.notices.extend(class.gone());
         }
     }
 
@@ -127,7 +131,7 @@ impl WorkerPool {
         array.is_submitting = false;
         self.asking.hurry(now);
         let Err(error) = result else { return class.accepted() };
-        let text = error.to_string();
+        let text = error.text();
         let stop = match error.failure() {
             SubmitFailure::Final => {
                 array.refuse();
@@ -186,6 +190,13 @@ impl WorkerPool {
     pub fn is_closed(&self) -> bool {
         let is_open = |array: &JobArray| !array.is_settled() || array.needs(self.closing);
         self.closing.is_some() && !self.arrays.values().any(is_open)
+    }
+
+    /// The jobs of which some may be left if nothing more is done now.
+    pub fn unsettled(&self) -> Vec<&JobToken> {
+        let is_open =
+            |array: &JobArray| !array.is_settled() || array.needs(Some(CancelScope::Pending));
+        self.arrays.iter().filter(|(_, it)| is_open(it)).map(|(token, _)| token).collect()
     }
 
     /// Decides what to do at a time. A token is taken for a submission only, and never again.

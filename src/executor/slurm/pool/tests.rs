@@ -26,7 +26,7 @@ pub(super) fn cpus(number: u32) -> Resources {
 }
 
 pub(super) fn demand(queued: u64, running: u64) -> WorkerDemand {
-    WorkerDemand { queued, running, at_once: NonZeroU32::MIN }
+    WorkerDemand { queued, running, answered: 0, at_once: NonZeroU32::MIN }
 }
 
 fn job(number: u64, index: u32, word: &str, node: &str) -> SlurmJob {
