@@ -32,6 +32,7 @@ mod version;
 mod waiting;
 mod work;
 mod worker;
+mod worker_time;
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;

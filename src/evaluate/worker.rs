@@ -14,12 +14,13 @@ use std::time::{Duration, Instant};
 use super::misfit::Misfit;
 use super::reservations::{Reservation, Reservations};
 use super::share::Share;
+use super::worker_time::WorkerTime;
 use super::{EvaluateError, Evaluator, ExecutionSettings, Exports, scheduler, ticket};
-use crate::executor::{Executor, Offer};
+use crate::executor::{Executor, GRACE, Offer};
 use crate::plan::CallId;
 use crate::storage::records::{FailedCall, Ticket, TicketEnd};
 use crate::storage::{
-    Call, ClaimedTicket, Found, LEASE_TIMEOUT, ServedQueue, Storage, StorageError,
+    Call, ClaimedTicket, Found, ServedQueue, Storage, StorageError, lease_timeout,
 };
 use crate::task::resources::Resources;
 
@@ -66,8 +67,6 @@ pub enum WorkerEvent<'a> {
     Began(&'a Ticket),
     /// It has answered a ticket; `None` if another worker may have it.
     Ended(&'a Ticket, Option<&'a TicketEnd>),
-    /// It cannot write to the storage, and goes on.
-    Trouble(&'a StorageError),
 }
 
 /// A ticket that waits.
@@ -90,6 +89,8 @@ struct Finished {
     key: CallId,
     /// What distinguishes it, if it was refused.
     refused: Option<String>,
+    /// Fails if the storage could not be written.
+    answered: Result<(), StorageError>,
 }
 
 /// What a worker has, and what of it is free.
@@ -116,16 +117,18 @@ impl<'a> Worker<'a> {
         let (assign, assignments) = channel::<Assignment<'a>>();
         let (finish, finished) = channel();
         let assignments = Mutex::new(assignments);
+        let time = WorkerTime { began: Instant::now(), life: self.rules.life };
         let ended = thread::scope(|scope| {
             for _ in 0..slots {
                 let (finish, assignments) = (finish.clone(), &assignments);
                 let thread = thread::Builder::new().name("worker".to_owned());
-                let serve = move || self.serve(assignments, &finish);
+                let serve = move || self.serve(time, assignments, &finish);
                 thread.spawn_scoped(scope, serve).map_err(EvaluateError::Threads)?;
             }
             drop(finish);
-            let worked = self.assign(&assign, &finished);
+            let worked = self.assign(time, &assign, &finished);
             drop(assign);
+            self.end_calls(time, &finished);
             Ok(worked?)
         });
         self.executor.finish();
@@ -135,6 +138,7 @@ impl<'a> Worker<'a> {
     /// Claims tickets as long as there are any.
     fn assign(
         &self,
+        time: WorkerTime,
         assign: &Sender<Assignment<'a>>,
         finished: &Receiver<Finished>,
     ) -> Result<(), StorageError> {
@@ -146,15 +150,12 @@ impl<'a> Worker<'a> {
             Desk { slots, offer, free, waiting, listed: None, refused, running: 0, given: 0 };
         let [shortest, longest] = PAUSES;
         let mut pause = shortest;
-        let began = Instant::now();
         let mut busy = Instant::now();
         loop {
-            if self.executor.is_cancelled()
-                || self.rules.life.is_some_and(|it| began.elapsed() > it)
-            {
+            if self.executor.is_cancelled() || time.is_over() {
                 return Ok(());
             }
-            let claimed = self.claim(&mut desk, began, assign)?;
+            let claimed = self.claim(&mut desk, time, assign)?;
             if claimed > 0 || desk.running > 0 {
                 busy = Instant::now();
             }
@@ -162,11 +163,13 @@ impl<'a> Worker<'a> {
                 return Ok(());
             }
             pause = if claimed > 0 { shortest } else { (pause * 2).min(longest) };
-            match finished.recv_timeout(pause) {
+            let left = time.left().unwrap_or(pause);
+            match finished.recv_timeout(pause.min(left)) {
                 Ok(first) => {
-                    for Finished { key, refused } in
-                        std::iter::once(first).chain(finished.try_iter())
-                    {
+                    let all = std::iter::once(first).chain(finished.try_iter());
+                    for Finished { key, refused, answered } in all {
+                        // A worker that ends is noticed. Its calls are given to others.
+                        answered?;
                         desk.free.release(key);
                         desk.running -= 1;
                         desk.refused.extend(refused);
@@ -179,11 +182,28 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// Ends the calls that are still being executed when the time is over.
+    fn end_calls(&self, time: WorkerTime, finished: &Receiver<Finished>) {
+        if self.executor.is_cancelled() || !time.is_over() {
+            return;
+        }
+        self.executor.cancel();
+        let end = Instant::now() + GRACE;
+        // All threads have ended when nothing can come any more.
+        while let Err(RecvTimeoutError::Timeout) | Ok(_) =
+            finished.recv_timeout(end.saturating_duration_since(Instant::now()))
+        {
+            if Instant::now() >= end {
+                return self.executor.kill();
+            }
+        }
+    }
+
     /// Claims what there is room for. Returns how many tickets that were.
     fn claim(
         &self,
         desk: &mut Desk<'a>,
-        began: Instant,
+        time: WorkerTime,
         assign: &Sender<Assignment<'a>>,
     ) -> Result<usize, StorageError> {
         let mut claimed = 0;
@@ -192,7 +212,7 @@ impl<'a> Worker<'a> {
         }
         let is_stale = desk.listed.is_none_or(|listed| listed.elapsed() > STALE);
         if is_stale || desk.waiting.is_empty() {
-            self.list(desk, began)?;
+            self.list(desk, time)?;
         }
         // The first ticket decides: what it needs is not given to later ones.
         while let Some(first) = desk.waiting.last()
@@ -219,13 +239,13 @@ impl<'a> Worker<'a> {
     }
 
     /// Lists the tickets that wait, and that this worker can execute.
-    fn list(&self, desk: &mut Desk<'a>, began: Instant) -> Result<(), StorageError> {
+    fn list(&self, desk: &mut Desk<'a>, time: WorkerTime) -> Result<(), StorageError> {
         desk.waiting.clear();
         for queue in self.storage.queues(&self.rules.users)? {
             for (class, numbers) in queue.tickets()? {
                 let Some(resources) = Resources::of_class(&class) else { continue };
                 let is_too_much = Misfit::of(&resources, desk.slots, &desk.offer).is_some();
-                if is_too_much || !self.has_time(&resources, began) {
+                if is_too_much || !time.suffices_for(&resources) {
                     continue;
                 }
                 let reservation = Reservation::of(&resources).unwrap_or(Reservation::ONE);
@@ -243,22 +263,22 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Whether a call may begin now: one that says how long it takes if that is left, any other in the first half.
-    fn has_time(&self, resources: &Resources, began: Instant) -> bool {
-        let Some(life) = self.rules.life else { return true };
-        let left = life.saturating_sub(began.elapsed());
-        left >= resources.time.unwrap_or(life / 2)
-    }
-
     /// Executes tickets until there are no more.
-    fn serve(&self, assignments: &Mutex<Receiver<Assignment<'a>>>, finish: &Sender<Finished>) {
+    fn serve(
+        &self,
+        time: WorkerTime,
+        assignments: &Mutex<Receiver<Assignment<'a>>>,
+        finish: &Sender<Finished>,
+    ) {
         loop {
             let next = assignments.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(Assignment { key, claimed, id }) = next else { return };
             let end = match &claimed.ticket {
                 Some(ticket) => {
                     (self.observe)(WorkerEvent::Began(ticket));
+                    let began = Instant::now();
                     let end = self.execute(ticket);
+                    let end = end.or_else(|| time.out_of_time(began.elapsed()));
                     (self.observe)(WorkerEvent::Ended(ticket, end.as_ref()));
                     end
                 }
@@ -273,10 +293,8 @@ impl<'a> Worker<'a> {
                 true => claimed.put_back(),
                 false => claimed.close(),
             });
-            if let Err(error) = answered {
-                (self.observe)(WorkerEvent::Trouble(&error));
-            }
-            if finish.send(Finished { key, refused: is_refused.then_some(id) }).is_err() {
+            let refused = is_refused.then_some(id);
+            if finish.send(Finished { key, refused, answered }).is_err() {
                 return;
             }
         }
@@ -302,7 +320,7 @@ impl<'a> Worker<'a> {
         if let Some(missing) = self.await_visible(ticket) {
             let is_cancelled = self.executor.is_cancelled();
             let how = format!("{missing} is not visible to the worker");
-            return (!is_cancelled).then_some(TicketEnd::Lost(how));
+            return (!is_cancelled).then_some(TicketEnd::Refused(how));
         }
         self.exports.expect(&ticket.tree, ticket.export.clone());
         let executor = &Share::new(self.executor, &ticket.resources, ticket.isolated);
@@ -366,7 +384,7 @@ impl<'a> Worker<'a> {
         let needed = || ticket.values.iter().map(|it| &it.name).chain([&tree]);
         loop {
             let missing = needed().find(|name| !self.storage.has(name).unwrap_or(false))?;
-            if began.elapsed() > 2 * LEASE_TIMEOUT || self.executor.is_cancelled() {
+            if began.elapsed() > 2 * lease_timeout() || self.executor.is_cancelled() {
                 return Some(missing.clone());
             }
             thread::sleep(LOOK);

@@ -45,14 +45,6 @@ impl WorkerReport {
                     say("ce", &format_args!("{}: not executed: {how}", title(ticket)));
                 }
             },
-            WorkerEvent::Trouble(error) => {
-                say(
-                    "ce",
-                    &format_args!(
-                        "warning: an answer is lost, and the call may be executed again: {error}"
-                    ),
-                );
-            }
         }
     }
 

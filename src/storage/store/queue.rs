@@ -277,6 +277,11 @@ impl<'a> ServedQueue<'a> {
         self.storage.lives(&self.run)
     }
 
+    /// Nothing can be written any more, or needs to be, if its run has ended.
+    fn unless_gone(&self, written: Result<()>) -> Result<()> {
+        if written.is_err() && !self.is_served() { Ok(()) } else { written }
+    }
+
     /// Returns the tickets that wait, in order, by what they ask for: see [`Resources::class`](crate::task::resources::Resources::class).
     ///
     /// # Errors
@@ -335,10 +340,7 @@ impl ClaimedTicket<'_> {
         let (run, worker) = (&self.queue.run, self.queue.storage.run.name());
         let answers = root.path(&queue::answers_of(run, worker));
         let answer = TicketAnswer { ticket: self.number, end };
-        match root.disk.append(&answers, answer.line().as_bytes()) {
-            Err(_) if !self.queue.is_served() => Ok(()),
-            appended => appended,
-        }
+        self.queue.unless_gone(root.disk.append(&answers, answer.line().as_bytes()))
     }
 
     /// Gives up the claim of a ticket that was answered.
@@ -348,7 +350,7 @@ impl ClaimedTicket<'_> {
     /// Fails if the storage cannot be written.
     pub fn close(self) -> Result<()> {
         let root = &self.queue.storage.root;
-        root.disk.remove(&root.path(&self.queue.claimed(self.number)))
+        self.queue.unless_gone(root.disk.remove(&root.path(&self.queue.claimed(self.number))))
     }
 
     /// Lets another worker have it.
@@ -360,7 +362,8 @@ impl ClaimedTicket<'_> {
         let root = &self.queue.storage.root;
         let class = queue::class(&self.queue.run, &self.class);
         let claimed = root.path(&self.queue.claimed(self.number));
-        root.disk.rename(&claimed, &root.path(&queue::ticket(&class, self.number))).map(drop)
+        let waiting = root.path(&queue::ticket(&class, self.number));
+        self.queue.unless_gone(root.disk.rename(&claimed, &waiting).map(drop))
     }
 }
 

@@ -23,7 +23,7 @@ use crate::storage::layout::RunName;
 use crate::storage::records::host;
 
 /// The time without a heartbeat after which a run is taken for dead.
-pub const LEASE_TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const LEASE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How many times longer that is on a file system that may show a heartbeat late: NFS keeps what it has read of a
 /// directory for up to a minute.
@@ -32,8 +32,8 @@ const ON_NETWORK: u32 = 3;
 /// The number of heartbeats in `LEASE_TIMEOUT`.
 const HEARTBEATS: u32 = 12;
 
-/// Returns `LEASE_TIMEOUT`. A build with debug assertions obeys `CE_SILENCE`, in seconds.
-pub(in crate::storage) fn lease_timeout() -> Duration {
+/// The time without a heartbeat after which a run is taken for dead. A build with debug assertions obeys `CE_SILENCE`, in seconds.
+pub fn lease_timeout() -> Duration {
     static TIMEOUT: OnceLock<Option<Duration>> = OnceLock::new();
     if !cfg!(debug_assertions) {
         return LEASE_TIMEOUT;

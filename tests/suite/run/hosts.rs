@@ -20,7 +20,7 @@ use crate::program::{Ran, Running, through};
 const SILENCE: &str = "0.3";
 
 /// How programs are started on another host; `None` if the kernel does not let them be.
-fn elsewhere() -> Option<&'static [&'static str]> {
+pub(crate) fn elsewhere() -> Option<&'static [&'static str]> {
     const START: [&str; 10] = [
         "unshare",
         "--user",
@@ -141,10 +141,15 @@ impl Host {
         if name == "here" {
             return self.running.pid;
         }
-        let unshare = self.running.pid.as_raw_nonzero();
-        let children = fs::read_to_string(format!("/proc/{unshare}/task/{unshare}/children"));
-        Pid::from_raw(children.unwrap().trim().parse().unwrap()).unwrap()
+        child(self.running.pid)
     }
+}
+
+/// The only child of a process.
+pub(crate) fn child(process: Pid) -> Pid {
+    let process = process.as_raw_nonzero();
+    let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
+    Pid::from_raw(children.unwrap().trim().parse().unwrap()).unwrap()
 }
 
 /// What must hold when all runs are over: one result, whole, and nothing else.

@@ -27,3 +27,5 @@ mod templates;
 mod trees;
 mod trust;
 mod uncommitted;
+
+pub(crate) use self::hosts::{child, elsewhere};

@@ -2,6 +2,7 @@
 
 mod deaths;
 mod faults;
+mod limits;
 mod status;
 
 use std::fs;

@@ -1,0 +1,180 @@
+//! Workers whose time is over, that see the storage late, that were taken for dead, or whose disk is full.
+
+use std::fs;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, kill_process};
+
+use super::{QUEUED, SUM};
+use crate::fifo::{Fifo, Never};
+use crate::lab::Lab;
+use crate::program::{Ran, Running, through};
+use crate::slurm::wait_for;
+
+/// The first execution of a computation waits until it is let go.
+const MEET: &str =
+    r#"if mkdir "$LAB_ONCE" 2>/dev/null; then echo here >"$LAB_MEET"; cat "$LAB_WAIT"; fi"#;
+
+#[test]
+fn a_call_that_no_worker_has_the_time_for_fails_and_is_not_tried_for_ever() {
+    let lab = Lab::task("Inputs: 'x'\n(call INPUT('x'))[0]")
+        .computation("call", "x", "y", "exec sleep 600")
+        .with_storage()
+        .commit();
+    let run = Running::start(&mut lab.evaluation(&[QUEUED, &["--retry", "2"]].concat()));
+    let ran = thread::scope(|scope| {
+        let output = scope.spawn(|| run.output());
+        // One that is late does not begin the call.
+        while !output.is_finished() {
+            let worker = Running::start(&mut lab.worker(&["--no-isolate", "--deadline", "400ms"]));
+            Ran::new(&lab, worker.output()).exit(0).says("its time is over");
+        }
+        Ran::new(&lab, output.join().unwrap())
+    });
+    let ran = ran.exit(1).says("failed: it did not end within ");
+    let ran = ran.says("the time of its worker\n").says("try: a file resources that says how long");
+    assert!((1..=3).contains(&lab.called().len()), "{}", ran.stderr);
+    assert!(lab.is_tidy());
+}
+
+#[test]
+fn a_call_that_a_worker_has_no_time_left_for_is_executed_by_another_one() {
+    let life = Duration::from_secs(3);
+    let lab = Lab::task("Inputs: 'x'\n(second (first INPUT('x'))[0])[0]")
+        .computation("first", "x", "y", &format!("{MEET}; cat \"$1\" >\"$2\""))
+        .computation(
+            "second",
+            "x",
+            "y",
+            r#"mkdir "$LAB_ONCE.2" 2>/dev/null && sleep 600; cat "$1" >"$2""#,
+        )
+        .with_storage()
+        .commit();
+    let [meet, wait, once] = ["meet", "wait", "once"].map(|it| lab.path(it));
+    let (fifo, never) = (Fifo::new(&meet), Never::new(wait.clone()));
+    let mut worker = lab.worker(&["--no-isolate", "--deadline", "3s"]);
+    worker.env("LAB_MEET", meet).env("LAB_WAIT", wait).env("LAB_ONCE", &once);
+    let begin = Instant::now();
+    let worker = Running::start(&mut worker);
+    let run = Running::start(&mut lab.evaluation(QUEUED));
+    assert_eq!(fifo.line(), "here");
+    // The second call gets less than nine tenths of it.
+    wait_for("time", || (begin.elapsed() > life / 5).then_some(()));
+    never.let_go();
+    Ran::new(&lab, worker.output()).exit(0).says("its time is over");
+    let other = Running::start(lab.worker(&["--no-isolate"]).env("LAB_ONCE", &once));
+    Ran::new(&lab, run.output()).exit(0);
+    lab.dismiss(other);
+    assert_eq!(lab.called(), ["first", "second", "second"]);
+    assert!(lab.is_tidy());
+}
+
+impl Lab {
+    /// A file of the storage whose name contains this.
+    #[track_caller]
+    fn place_of(&self, part: &str) -> PathBuf {
+        let part = wait_for(part, || self.storage().into_iter().find(|name| name.contains(part)));
+        self.path("storage").join(part)
+    }
+}
+
+#[test]
+fn what_a_worker_does_not_see_yet_is_waited_for() {
+    let lab = Lab::task("Inputs: 'x'\n(call INPUT('x'))[0]")
+        .computation("call", "x", "y", r#"cat "$1" >"$2""#)
+        .with_storage()
+        .commit();
+    for appears in [true, false] {
+        let run = Running::start(&mut lab.evaluation(&[QUEUED, &["-q"]].concat()));
+        lab.place_of("/queue/");
+        let (input, away) = (lab.place_of("tinputs/"), lab.path("away"));
+        fs::rename(input.parent().unwrap(), &away).unwrap();
+        let mut worker = lab.worker(&["--no-isolate"]);
+        if !appears {
+            worker.env("CE_SILENCE", "0.2");
+        }
+        let worker = Running::start(&mut worker);
+        if appears {
+            lab.place_of("/claims/");
+            assert!(lab.called().is_empty());
+        } else {
+            lab.place_of("/answers/");
+            fs::rename(away, input.parent().unwrap()).unwrap();
+            let why = "it was refused: tinputs/";
+            let ran = Ran::new(&lab, run.output()).exit(3).says(why);
+            ran.says("is not visible to the worker").called(vec![]);
+            lab.dismiss(worker);
+            continue;
+        }
+        fs::rename(away, input.parent().unwrap()).unwrap();
+        Ran::new(&lab, run.output()).exit(0).called(vec!["call"]);
+        lab.dismiss(worker);
+        fs::remove_dir_all(lab.path("storage")).unwrap();
+        fs::create_dir(lab.path("storage")).unwrap();
+    }
+    assert!(lab.is_tidy());
+}
+
+#[test]
+fn a_worker_that_was_taken_for_dead_and_lives_does_no_harm() {
+    let twins = format!("{MEET}; od -An -N8 -tx8 /dev/urandom >\"$2\"; cat \"$2\" >\"$3\"");
+    let lab = Lab::task("Inputs: 'x'\n(twins INPUT('x'))[0, 1]")
+        .computation("twins", "seed", "one other", &twins)
+        .with_storage()
+        .commit();
+    let [meet, wait, once] = ["meet", "wait", "once"].map(|it| lab.path(it));
+    let (fifo, never) = (Fifo::new(&meet), Never::new(wait.clone()));
+    let mut far = lab.worker(&["--no-isolate"]);
+    far.env("LAB_MEET", meet).env("LAB_WAIT", wait).env("LAB_ONCE", &once);
+    far.env("CE_SILENCE", "0.3");
+    // Its process is no process of this host: only its heart tells that it lives.
+    let Some(elsewhere) = crate::run::elsewhere() else { return };
+    let script = ["-c", "hostname far; exec \"$0\" \"$@\""];
+    let far = Running::start(&mut through(&[elsewhere, &script].concat(), &far));
+    let mut run = lab.evaluation(QUEUED);
+    let run = Running::start(run.env("CE_SILENCE", "0.3"));
+    assert_eq!(fifo.line(), "here");
+    let process = crate::run::child(far.pid);
+    kill_process(process, Signal::STOP).unwrap();
+    let near = Running::start(
+        lab.worker(&["--no-isolate"]).env("LAB_ONCE", &once).env("CE_SILENCE", "0.3"),
+    );
+    Ran::new(&lab, run.output()).exit(0);
+    let results = lab.results();
+    kill_process(process, Signal::CONT).unwrap();
+    never.let_go();
+    kill_process(process, Signal::TERM).unwrap();
+    far.output();
+    lab.dismiss(near);
+    assert_eq!(lab.called(), ["twins", "twins"], "it ran twice");
+    let outputs = |results: &std::collections::BTreeMap<String, Vec<u8>>| {
+        let all = results.iter().filter(|(name, _)| name.starts_with("c_twins"));
+        all.map(|(name, text)| (name.clone(), text.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(outputs(&lab.results()), outputs(&results), "the first one stands");
+    lab.run("ce", &["verify", "../storage"]).exit(0);
+    lab.ce_run(&[]).exit(0).called(vec![]);
+    assert!(lab.is_tidy());
+}
+
+#[test]
+fn a_worker_that_cannot_write_ends_and_another_one_goes_on() {
+    for operation in [30, 60, 75, 90, 105, 120] {
+        let lab = Lab::task(SUM).with_storage().commit();
+        let run = Running::start(&mut lab.evaluation(QUEUED));
+        lab.place_of("/queue/");
+        let mut full = lab.worker(&["--no-isolate"]);
+        let full = Running::start(full.env("CE_FAULT", format!("{operation}+:ENOSPC")));
+        let full = Ran::new(&lab, full.output()).exit(5);
+        assert!(full.stderr.contains("No space left on device"), "{}", full.stderr);
+        let other = lab.serve(&["--no-isolate"]);
+        let ran = Ran::new(&lab, run.output());
+        // It may have said that a call failed for that reason.
+        assert!(matches!(ran.status.code(), Some(0 | 5)), "{operation}: {}", ran.stderr);
+        lab.dismiss(other);
+        lab.ce_run(&[]).exit(0);
+        assert!(lab.is_tidy(), "{operation}: {:?}", lab.storage());
+    }
+}
