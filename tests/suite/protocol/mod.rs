@@ -8,6 +8,7 @@
 
 mod explore;
 mod lease;
+mod queue;
 mod world;
 
 use explore::{NOTHING, explore};
