@@ -378,7 +378,7 @@ fn leave(storage: &Storage, leaving: Leaving) -> Result<(), Error> {
         PROGRAM,
         &format_args!(
             "goes on in the background as process {process}, and prints to {log_path}\n  try: ce status {}",
-            storage.shown("").display()
+            storage.shown_place().display()
         ),
     );
     leaving.leave(&log).map_err(|source| Error::Write { path: log_path, source })

@@ -240,7 +240,7 @@ impl QueueWatch {
 
     /// What the user is told if nobody executes anything.
     fn no_worker(&self) -> String {
-        let storage = self.storage.shown("");
+        let storage = self.storage.shown_place();
         format!(
             "no worker serves {0} yet; the calls wait\n  try: start one, here or on another host: ce worker {0}",
             storage.display()

@@ -59,9 +59,14 @@ impl Root {
         path
     }
 
-    /// The path of a name as the user named the storage; that of the storage itself for none.
+    /// The path of a name as the user named the storage.
     pub(in crate::storage) fn shown(&self, name: &str) -> PathBuf {
-        if name.is_empty() { self.shown.clone() } else { self.shown.join(name) }
+        self.shown.join(name)
+    }
+
+    /// The storage as the user named it.
+    pub(in crate::storage) fn shown_place(&self) -> &Path {
+        &self.shown
     }
 
     /// The name of the file at a path, which may be relative or go through links.

@@ -184,6 +184,11 @@ impl Storage {
         self.root.shown(name)
     }
 
+    /// The storage itself as the user named it, for display.
+    pub fn shown_place(&self) -> &Path {
+        self.root.shown_place()
+    }
+
     /// Whether a name exists.
     ///
     /// # Errors
