@@ -50,6 +50,8 @@ impl<'a> Evaluator<'a> {
         end: Result<Ended, ExecuteError>,
     ) -> CallStep<'a> {
         let Running { mut pending, program, tree, stage } = running;
+        let is_disturbed = settings.executor.is_disturbed(&end);
+        let end = if is_disturbed { Err(ExecuteError::Interrupted) } else { end };
         if program == CallProgram::Status {
             return self.answered(settings, pending, (stage, end));
         }

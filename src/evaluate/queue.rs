@@ -317,6 +317,8 @@ impl QueueWatch {
                 missing.push((*number, open.ticket.clone()));
             }
             open.is_missing = !is_there;
+            // A worker that has given it back executes it no longer.
+            open.is_begun &= claimed.contains(number);
         }
         for (number, ticket) in missing {
             drop(self.storage.queue().put(number, &ticket));

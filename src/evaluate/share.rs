@@ -1,9 +1,18 @@
 //! The executor of a worker as one of its calls sees it.
 
 use std::num::NonZeroUsize;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use crate::executor::{Completion, Executor, Invocation, Offer, SandboxError};
+use crate::executor::{
+    Completion, Ended, ExecuteError, Executor, Invocation, Offer, SandboxError, Status,
+};
 use crate::task::resources::Resources;
+
+/// The time after the death of an execution within which the signal of a scheduler reaches this process.
+const LATE: Duration = Duration::from_millis(500);
+/// The interval at which it is looked for.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// An executor that offers one call the processors that were reserved for it, and isolates it only if it is to be isolated.
 pub(super) struct Share<'a> {
@@ -39,6 +48,17 @@ impl Executor for Share<'_> {
 
     fn exposed(&self) -> Option<&SandboxError> {
         self.executor.exposed()
+    }
+
+    /// Schedulers send signals to all processes of a job, and to this one last.
+    fn is_disturbed(&self, end: &Result<Ended, ExecuteError>) -> bool {
+        let is_killed =
+            matches!(end, Ok(Ended::Failed(failed)) if matches!(failed.status, Status::Killed(_)));
+        let began = Instant::now();
+        while is_killed && !self.executor.is_cancelled() && began.elapsed() < LATE {
+            thread::sleep(LOOK);
+        }
+        self.executor.is_cancelled()
     }
 
     fn is_cancelled(&self) -> bool {

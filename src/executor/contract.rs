@@ -79,6 +79,12 @@ pub trait Executor: Send + Sync {
         false
     }
 
+    /// Whether an execution that has just ended like this may have been disturbed: somebody who ends this process may have sent
+    /// signals to processes of the execution, too, and a script that goes on without one of them makes wrong outputs.
+    fn is_disturbed(&self, _: &Result<Ended, ExecuteError>) -> bool {
+        false
+    }
+
     /// Ends what executions have left behind, after the last one is over.
     fn finish(&self) {}
 }

@@ -14,8 +14,7 @@ use crate::lab::Lab;
 use crate::program::{Ran, Running};
 
 /// What the first execution does: it waits until it is let go.
-const MEET: &str =
-    r#"if mkdir "$LAB_ONCE" 2>/dev/null; then echo here >"$LAB_MEET"; cat "$LAB_WAIT"; fi"#;
+const MEET: &str = r#"if mkdir "$LAB_ONCE" 2>/dev/null; then echo here >"$LAB_MEET"; cat "$LAB_WAIT" || kill $$; fi"#;
 
 /// The time within which a program ends that does not wait for Slurm.
 const PROMPT: Duration = Duration::from_secs(30);
@@ -119,13 +118,15 @@ fn what_a_killed_run_has_begun_is_published_and_its_workers_end() {
 
 /// What happens to the worker that executes a call.
 #[track_caller]
-fn after(act: impl FnOnce(&Cluster, &Lab, Never)) -> (usize, String) {
+fn after(act: impl FnOnce(&Cluster, &Lab, &mut Option<Never>)) -> (usize, String) {
     let cluster = Cluster::shared().unwrap();
     let lab = one_call(MEET);
     let (mut run, fifo, never) = lab.holding_on(cluster);
-    let run = Running::start(&mut run);
+    // A worker may end before its run has seen it: then its hello is waited for.
+    let run = Running::start(run.env("CE_HASTE", "20"));
     assert_eq!(fifo.line(), "here");
-    act(cluster, &lab, never);
+    let mut never = Some(never);
+    act(cluster, &lab, &mut never);
     let ran = Ran::new(&lab, run.output()).exit(0);
     let stderr = ran.stderr;
     let called = lab.called().len();
@@ -163,7 +164,7 @@ fn a_worker_whose_slurmstepd_is_killed_goes_on() {
         let name = fs::read_to_string(format!("/proc/{}/comm", step.as_raw_nonzero())).unwrap();
         assert!(name.starts_with("slurmstepd"), "{name}");
         kill_process(step, Signal::KILL).unwrap();
-        never.let_go();
+        never.take().unwrap().let_go();
     });
     assert_eq!(called, 1, "{stderr}");
 }
