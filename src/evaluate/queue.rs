@@ -309,10 +309,11 @@ impl QueueWatch {
 
     /// Queues tickets again that are nowhere, twice in a row: something else has removed them.
     fn find_missing(&self, claimed: &HashSet<u64>) {
+        let waiting = self.storage.queue().waiting_tickets().ok();
         let mut missing = Vec::new();
         for (number, open) in &mut self.lock().tickets {
             let is_there = claimed.contains(number)
-                || self.storage.queue().is_waiting(*number, &open.ticket).unwrap_or(true);
+                || waiting.as_ref().is_none_or(|waiting| waiting.contains(number));
             if !is_there && open.is_missing {
                 missing.push((*number, open.ticket.clone()));
             }
@@ -373,7 +374,8 @@ impl QueueWatch {
     }
 
     fn deliver_all(&self, end: &TicketEnd) {
-        for (_, open) in mem::take(&mut self.lock().tickets) {
+        let tickets = mem::take(&mut self.lock().tickets);
+        for open in tickets.into_values() {
             (open.watcher.ended)(Some(end.clone()));
         }
     }

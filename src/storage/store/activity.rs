@@ -6,6 +6,7 @@ use std::fs::File;
 use jiff::Timestamp;
 
 use super::Storage;
+use super::queue::{runs, tickets, write_whole};
 use super::run::Holder;
 use crate::storage::disk::Result;
 use crate::storage::layout::{RUNS, RunName, log_of_run, queue, state_of_run};
@@ -45,11 +46,8 @@ impl Storage {
     /// Fails if the storage cannot be written.
     pub fn note_state(&self, state: &RunState) -> Result<()> {
         self.run.appear(&self.root)?;
-        let private = self.root.private_path()?;
         let text = serde_json::to_vec(state).unwrap_or_default();
-        self.root.disk.write(&private, &text)?;
-        let place = self.root.place(&state_of_run(self.run.name()))?;
-        self.root.disk.rename(&private, &place).map(drop)
+        write_whole(&self.root, &state_of_run(self.run.name()), &text)
     }
 
     /// Creates the file that this run prints to when it has no terminal. Returns it with its name.
@@ -75,8 +73,7 @@ impl Storage {
     /// Fails if the storage cannot be read.
     pub fn activities(&self) -> Result<Vec<Activity>> {
         let mut activities = Vec::new();
-        for name in self.root.names(RUNS)? {
-            let Ok(run) = name.parse::<RunName>() else { continue };
+        for run in runs(&self.root, RUNS)? {
             if run != *self.run.name() && self.lives(&run) {
                 activities.push(self.activity(&run)?);
             }
@@ -85,15 +82,10 @@ impl Storage {
     }
 
     fn activity(&self, run: &RunName) -> Result<Activity> {
-        let mut queued = BTreeMap::new();
-        for class in self.root.names(&queue::queue(run))? {
-            let count = self.root.names(&queue::class(run, &class))?.len();
-            queued.insert(class, count);
-        }
-        queued.retain(|_, count| *count > 0);
+        let queued = tickets(&self.root, run)?.into_iter().map(|(class, it)| (class, it.len()));
+        let queued = queued.filter(|(_, count)| *count > 0).collect();
         let mut claimed = Vec::new();
-        for worker in self.root.names(&queue::claims(run))? {
-            let Ok(worker) = worker.parse::<RunName>() else { continue };
+        for worker in runs(&self.root, &queue::claims(run))? {
             for ticket in self.root.names(&queue::claims_of(run, &worker))? {
                 let place = self.root.path(&format!("{}/{ticket}", queue::claims_of(run, &worker)));
                 let Some((stat, text)) = self.root.disk.read_one(&place)? else { continue };
@@ -114,7 +106,10 @@ impl Storage {
     }
 
     /// Reads a file of JSON; `None` if it does not exist, or another version has written it.
-    fn read_small<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
+    pub(super) fn read_small<T: serde::de::DeserializeOwned>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>> {
         let text = self.root.disk.read(&self.root.path(name))?;
         Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
     }

@@ -4,7 +4,7 @@
 //! ticket. A claim reserves nothing but the ticket: the call has a lease of its own when it is executed. Answers are lines of
 //! one file for each worker, which only that worker appends to.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::Storage;
@@ -65,11 +65,9 @@ impl<'a> Queue<'a> {
     ///
     /// Fails if the storage cannot be written.
     pub fn put(&self, number: u64, ticket: &Ticket) -> Result<()> {
-        let private = self.root.private_path()?;
         // Writing to memory cannot fail.
         let text = serde_json::to_vec(ticket).unwrap_or_default();
-        self.root.disk.write(&private, &text)?;
-        self.root.disk.rename(&private, &self.root.place(&self.waiting(number, ticket))?).map(drop)
+        write_whole(self.root, &self.waiting(number, ticket), &text)
     }
 
     /// Takes a ticket back. Returns whether it was still waiting.
@@ -85,13 +83,13 @@ impl<'a> Queue<'a> {
         Ok(was_there)
     }
 
-    /// Whether a ticket is still waiting.
+    /// Returns the numbers of the tickets that wait.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be read.
-    pub fn is_waiting(&self, number: u64, ticket: &Ticket) -> Result<bool> {
-        self.root.disk.exists(&self.root.path(&self.waiting(number, ticket)))
+    pub fn waiting_tickets(&self) -> Result<HashSet<u64>> {
+        Ok(tickets(self.root, self.run)?.into_values().flatten().collect())
     }
 
     fn waiting(&self, number: u64, ticket: &Ticket) -> String {
@@ -159,9 +157,7 @@ impl Storage {
     pub fn workers(&self) -> Result<Vec<(WorkerName, WorkerRecord)>> {
         let mut workers = Vec::new();
         for run in runs(&self.root, RUNS)? {
-            let record = self.root.disk.read(&self.root.path(&queue::worker(&run)))?;
-            let record = record.and_then(|text| serde_json::from_slice(&text).ok());
-            if let Some(record) = record
+            if let Some(record) = self.read_small(&queue::worker(&run))?
                 && self.lives(&run)
             {
                 workers.push((WorkerName(run), record));
@@ -217,11 +213,8 @@ impl Storage {
     pub fn become_worker(&self, abilities: WorkerAbilities) -> Result<()> {
         self.run.appear(&self.root)?;
         let record = abilities.record();
-        let private = self.root.private_path()?;
         let text = serde_json::to_vec_pretty(&record).unwrap_or_default();
-        self.root.disk.write(&private, &text)?;
-        let place = self.root.place(&queue::worker(self.run.name()))?;
-        self.root.disk.rename(&private, &place).map(drop)
+        write_whole(&self.root, &queue::worker(self.run.name()), &text)
     }
 
     /// Returns the queues of other runs that live and that belong to one of these users.
@@ -262,11 +255,6 @@ pub struct ClaimedTicket<'a> {
 }
 
 impl<'a> ServedQueue<'a> {
-    /// The run.
-    pub fn holder(&self) -> Holder {
-        Holder::new(&self.run, false)
-    }
-
     /// What distinguishes one of its tickets from all others.
     pub fn id(&self, number: u64) -> String {
         format!("{}/{number}", self.run)
@@ -288,13 +276,7 @@ impl<'a> ServedQueue<'a> {
     ///
     /// Fails if the storage cannot be read.
     pub fn tickets(&self) -> Result<BTreeMap<String, Vec<u64>>> {
-        let root = &self.storage.root;
-        let classes = root.names(&queue::queue(&self.run))?;
-        let tickets = |class: String| {
-            let numbers = numbers(root, &queue::class(&self.run, &class))?;
-            Ok((class, numbers.collect()))
-        };
-        classes.into_iter().map(tickets).collect()
+        tickets(&self.storage.root, &self.run)
     }
 
     /// Claims a ticket, unless it is gone.
@@ -374,8 +356,24 @@ impl WorkerName {
     }
 }
 
+/// The tickets of a run that wait, in order, by what they ask for.
+pub(super) fn tickets(root: &Root, run: &RunName) -> Result<BTreeMap<String, Vec<u64>>> {
+    let tickets = |class: String| {
+        let numbers = numbers(root, &queue::class(run, &class))?.collect();
+        Ok((class, numbers))
+    };
+    root.names(&queue::queue(run))?.into_iter().map(tickets).collect()
+}
+
+/// Writes a file, which replaces what has its name and becomes visible whole. It need not be on the disk: it goes with its run.
+pub(super) fn write_whole(root: &Root, name: &str, text: &[u8]) -> Result<()> {
+    let private = root.private_path()?;
+    root.disk.write(&private, text)?;
+    root.disk.rename(&private, &root.place(name)?).map(drop)
+}
+
 /// The runs that a directory has entries of.
-fn runs(root: &Root, directory: &str) -> Result<impl Iterator<Item = RunName>> {
+pub(super) fn runs(root: &Root, directory: &str) -> Result<impl Iterator<Item = RunName>> {
     Ok(root.names(directory)?.into_iter().filter_map(|name| name.parse().ok()))
 }
 
