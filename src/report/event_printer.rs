@@ -11,7 +11,7 @@ use super::{Failures, Progress, Reporter, Silent, TICK, say};
 use crate::evaluate::{Evaluation, Event};
 use crate::exit::Exit;
 use crate::storage::records::{Provenance, RunState};
-use crate::storage::{ResultName, StorageError};
+use crate::storage::{ResultName, StorageError, state_interval};
 
 /// The number of events that are printed at once.
 const BATCH: usize = 1000;
@@ -22,9 +22,6 @@ const MAX_WAKES: usize = 100;
 
 /// The time that events may wait after that.
 const PAUSE: Duration = Duration::from_millis(1);
-
-/// The interval at which others may see how far a run has come.
-const NOTED: Duration = Duration::from_secs(1);
 
 /// Prints the events of one evaluation.
 pub struct EventPrinter<'a> {
@@ -99,7 +96,7 @@ impl<'a> EventPrinter<'a> {
             }
             self.progress.show();
             if let Some(note) = note
-                && noted.elapsed() > NOTED
+                && noted.elapsed() > state_interval()
             {
                 note(&self.progress.state(&began));
                 noted = Instant::now();

@@ -35,5 +35,5 @@ pub use self::store::{
     Inputs, Job, Jobs, Lease, Leases, LogTail, MemberError, NewTree, OpenTree, OpenedValue,
     Outputs, PriorAttempt, PublishError, Queue, Sealed, ServedQueue, Site, Stage, Storage, Stored,
     StoredTrees, Suspension, Suspensions, TableDirectory, Tables, Unrecorded, WorkerName,
-    WritableArea, lease_timeout,
+    WritableArea, lease_timeout, state_interval,
 };

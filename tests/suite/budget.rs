@@ -4,8 +4,8 @@
 //! becomes a computation. Two sizes of the same task are evaluated, and the difference is divided by
 //! that of their calls, so that what happens once does not count. The calls are a chain, so that
 //! there is one at a time. What only waits, and what is told, is not counted: how often depends on
-//! when threads get their turns. Neither are links that are read: how many depends on how deep the
-//! storage is.
+//! when threads get their turns. So it is with what a thread closes as its last action: the program may
+//! end before. Neither are links that are read counted: how many depends on how deep the storage is.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -137,7 +137,7 @@ fn count(lab: &Lab, options: &[&str]) -> [f64; CLASSES.len()] {
     let strace = strace(&traces.join("of"));
     let starter: Vec<&str> = strace.iter().map(String::as_str).collect();
     let mut command = lab.evaluation(&[&["-j1"], options].concat());
-    // Nor does it show every five seconds that it lives.
+    // Nor does it say again and again that it lives and how far it has come.
     command.env("CE_SILENCE", "36000");
     lab.finish(&mut through(&starter, &command)).exit(0);
     let mut counts = [0.0; CLASSES.len()];
@@ -145,7 +145,11 @@ fn count(lab: &Lab, options: &[&str]) -> [f64; CLASSES.len()] {
         let trace = String::from_utf8_lossy(&trace);
         let is_own =
             |line: &&str| !line.starts_with("execve(") || OWN.iter().any(|own| line.contains(own));
-        for class in trace.lines().take_while(is_own).filter_map(class_of) {
+        let mut lines: Vec<&str> = trace.lines().take_while(is_own).collect();
+        let ends = |line: &&str| ["close(", "fcntl(", "+++ "].iter().any(|it| line.starts_with(it));
+        let at_end = lines.iter().rev().take_while(|line| ends(line)).count();
+        lines.truncate(lines.len() - at_end);
+        for class in lines.into_iter().filter_map(class_of) {
             counts[class] += 1.0;
         }
     }

@@ -51,7 +51,7 @@ pub use self::queue::{AnswersRead, Claim, ClaimedTicket, Queue, ServedQueue, Wor
 use self::record_cache::RecordCache;
 pub use self::roots::GcRoots;
 use self::run::OwnRun;
-pub use self::run::{Holder, lease_timeout};
+pub use self::run::{Holder, lease_timeout, state_interval};
 pub use self::seal::PublishError;
 use self::site::Absent;
 pub use self::site::Site;

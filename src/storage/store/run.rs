@@ -32,6 +32,9 @@ const ON_NETWORK: u32 = 3;
 /// The number of heartbeats in `LEASE_TIMEOUT`.
 const HEARTBEATS: u32 = 12;
 
+/// How often a run says in `LEASE_TIMEOUT` how far it has come.
+const STATES: u32 = 60;
+
 /// The time without a heartbeat after which a run is taken for dead. A build with debug assertions obeys `CE_SILENCE`, in seconds.
 pub fn lease_timeout() -> Duration {
     static TIMEOUT: OnceLock<Option<Duration>> = OnceLock::new();
@@ -44,6 +47,11 @@ pub fn lease_timeout() -> Duration {
             Duration::try_from_secs_f64(seconds).ok()
         })
         .unwrap_or(LEASE_TIMEOUT)
+}
+
+/// The time after which a run says again how far it has come.
+pub fn state_interval() -> Duration {
+    lease_timeout() / STATES
 }
 
 /// The time without a heartbeat after which a run is taken for dead whose heartbeat is on this disk.
