@@ -118,7 +118,7 @@ impl<'a> Evaluator<'a> {
         let directory = sweep.with_directory.then(|| self.directory(sweep, rows, states));
         let foreseen = || -> Result<Outcome, StorageError> {
             let directory = directory.as_ref().map(|it| tables.directory_digest(it)).transpose()?;
-            let published = |digest| Published { digest, stamp: Stamp::Modified(0) };
+            let published = |digest| Published { digest, stamp: Stamp::Unknown };
             let files = [Digest::of(&table)].into_iter().chain(directory).map(published);
             Ok(Outcome::Foreseen(Outputs { name: name.clone(), files: files.collect() }))
         };
@@ -215,7 +215,7 @@ impl Evaluation {
     fn value(&self, source: Source) -> Option<Stored> {
         self.stored(source).or_else(|| {
             let (name, digest) = (self.name(source)?, self.digest(source)?);
-            Some(Stored { name, digest, stamp: Stamp::Modified(0) })
+            Some(Stored { name, digest, stamp: Stamp::Unknown })
         })
     }
 

@@ -56,7 +56,7 @@ impl Ancestry<'_> {
             Record::Table(table) => self.table(table, number, out)?,
             Record::TaskInput(input) => {
                 field(out, "task input", "given by a user, or taken from a Git repository")?;
-                stamp(&input.recorded, out)?;
+                stamp(Some(&input.recorded), out)?;
             }
         }
         if !self.ancestors.is_empty() {
@@ -90,8 +90,12 @@ impl Ancestry<'_> {
         match &call.origin {
             Origin::Executed { execution, .. } => executed(execution, out)?,
             Origin::Adopted => field(out, "adopted", "found without a record, and trusted")?,
+            Origin::Shared(_) => {
+                let how = if call.origin.is_isolated() { "isolated" } else { "not isolated" };
+                field(out, "executed", &format!("in another storage, {how}"))?;
+            }
         }
-        stamp(&call.recorded, out)?;
+        stamp(call.recorded.as_ref(), out)?;
         let Some(log) = &self.log else {
             return field(out, "log", "nothing was printed");
         };
@@ -105,7 +109,7 @@ impl Ancestry<'_> {
         for input in &job.inputs {
             field(out, "input", &format!("{} {}", input.digest.sha1.full(), input.name))?;
         }
-        stamp(&job.recorded, out)
+        stamp(job.recorded.as_ref(), out)
     }
 
     fn table(&self, table: &TableRecord, number: usize, out: &mut dyn Write) -> io::Result<()> {
@@ -127,7 +131,7 @@ impl Ancestry<'_> {
             }
             None => field(out, "", "it is missing or damaged")?,
         }
-        stamp(&table.recorded, out)
+        stamp(table.recorded.as_ref(), out)
     }
 
     /// Prints a commit, and the version as the name shows it if that is more than twelve digits.
@@ -258,7 +262,7 @@ fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-fn stamp(stamp: &Provenance, out: &mut dyn Write) -> io::Result<()> {
-    let Provenance { host, user, at, compeval } = stamp;
+fn stamp(stamp: Option<&Provenance>, out: &mut dyn Write) -> io::Result<()> {
+    let Some(Provenance { host, user, at, compeval }) = stamp else { return Ok(()) };
     field(out, "recorded", &format!("{at} by {user} on {host}, compeval {compeval}"))
 }

@@ -18,7 +18,12 @@ pub fn candidates(storage: &Storage, groups: &[Group<'_>], out: &mut dyn Write) 
     let row = |candidate: &&Candidate<'_>| {
         let Candidate { entry, record, bytes, seconds } = candidate;
         let seconds = if *seconds > 0.0 { format!("{seconds:.3} s") } else { "-".to_owned() };
-        [size(*bytes), seconds, format!("{:.0}", record.at()), shown(storage, entry)]
+        [
+            size(*bytes),
+            seconds,
+            record.at().map_or_else(|| "-".to_owned(), |at| format!("{at:.0}")),
+            shown(storage, entry),
+        ]
     };
     let rows: Vec<_> = groups.iter().flat_map(|group| group.candidates.iter().map(row)).collect();
     let mut lines = aligned(&rows).into_iter();

@@ -48,16 +48,17 @@ fn row(past: &Past) -> [String; COLUMNS] {
     let not_run = match past {
         Past { suspended: Some(_), .. } => "suspended",
         Past { taken_over: Some(_), .. } => "taken over",
+        Past { shared: true, .. } => "shared",
         _ => "adopted",
     };
     [
-        format!("{at:.0}"),
+        at.map_or_else(|| "-".to_owned(), |at| format!("{at:.0}")),
         computation.clone(),
         version.clone(),
         if names.is_empty() { "_".to_owned() } else { names.join("_") },
         seconds.map_or_else(|| not_run.to_owned(), |it| format!("{it:.3} s")),
         peak_bytes.map_or_else(|| "-".to_owned(), size),
-        host.clone(),
+        host.clone().unwrap_or_else(|| "-".to_owned()),
         remarks(past).join("; "),
     ]
 }

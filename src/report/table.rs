@@ -12,7 +12,7 @@ use super::columns::{fitted, terminal_width};
 use super::harmless;
 use crate::expand::CellValue;
 use crate::questions::table::{
-    ComparedRow, ComparedSide, RowOrigin, RowStatus, SweepRow, SweepTable, TableComparison,
+    ComparedRow, ComparedSide, RowStatus, SweepRow, SweepTable, TableComparison,
 };
 use crate::storage::Holder;
 use crate::words::counted;
@@ -90,7 +90,7 @@ fn state(row: &SweepRow, with_call: bool) -> [String; 7] {
     let call = row.call.filter(|_| with_call).map(|it| it.to_string()).unwrap_or_default();
     let origin = row.origin.as_ref();
     let host = origin.and_then(|it| it.host.clone()).unwrap_or_default();
-    let time = origin.map(|it| format!("{:.0}", it.at)).unwrap_or_default();
+    let time = origin.and_then(|it| it.at).map(|at| format!("{at:.0}")).unwrap_or_default();
     let seconds = origin.and_then(|it| it.seconds).map(|it| format!("{it:.3}"));
     let (reason, log) = match &row.status {
         RowStatus::Failed { reason, log } => (reason.clone(), log.clone().unwrap_or_default()),
@@ -253,7 +253,7 @@ impl<'a> JsonRow<'a> {
             holder,
             call: row.call,
             host: origin.and_then(|it| it.host.as_deref()),
-            time: origin.map(|RowOrigin { at, .. }| *at),
+            time: origin.and_then(|it| it.at),
             duration: origin.and_then(|it| it.seconds),
         }
     }

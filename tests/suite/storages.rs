@@ -126,7 +126,7 @@ fn a_record_of_a_newer_format_is_told_by_whoever_meets_it_and_nothing_is_touched
         let path = lab.path("storage").join(&name);
         let text = fs::read(&path).unwrap();
         let newer =
-            json!({"format": 3, "every": {"thing": "else"}, "recorded": record["recorded"]});
+            json!({"format": 4, "every": {"thing": "else"}, "recorded": record["recorded"]});
         fs::write(&path, newer.to_string()).unwrap();
         let before = results(&lab);
         let told = programs.into_iter().filter(|program| {
@@ -138,7 +138,7 @@ fn a_record_of_a_newer_format_is_told_by_whoever_meets_it_and_nothing_is_touched
             };
             assert_eq!(lab.called(), Vec::<String>::new(), "{program} with {name}");
             assert!(results(&lab) == before, "{program} with {name}");
-            let newer = format!("{name} has format 3, and this version reads up to 2");
+            let newer = format!("{name} has format 4, and this version reads up to 3");
             let code = ran.status.code().unwrap();
             let says = format!("{}{}", ran.stdout, ran.stderr).contains(&newer);
             assert_eq!(says, code == 5, "{program} with {name}: {code}\n{}", ran.stderr);

@@ -114,7 +114,7 @@ fn files_have_the_names_that_the_user_sees() {
     let plan = Plan::new(&task);
     let name: StorageName = "tinputs/00/0123456789".parse().unwrap();
     let (name, digest) = (name.to_string(), Digest::of(b"17"));
-    let file = Stored { name, digest, stamp: Stamp::Modified(0) };
+    let file = Stored { name, digest, stamp: Stamp::Unknown };
     let files = Files {
         inputs: vec![Input { file, there: true }],
         literals: vec![None],

@@ -58,7 +58,7 @@ impl CollectRequest {
             Record::Table(_) | Record::TaskInput(_) => None,
         };
         self.reach.as_ref().zip(commit).is_some_and(|(reach, commit)| reach.has(commit))
-            || self.since.is_some_and(|since| record.at() >= since)
+            || self.since.is_some_and(|since| record.at().is_none_or(|at| at >= since))
     }
 }
 

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use crate::digest::{Digest, shown_version};
 use crate::evaluate::Evaluation;
 use crate::plan::Source;
-use crate::storage::records::Execution;
 use crate::storage::{PastCall, ResultName, split_member};
 use crate::task::workflow::{Computation, ComputationId};
 
@@ -169,8 +168,7 @@ pub(super) fn is_same_version(
     PastCall { record, .. }: &PastCall,
     computation: &Computation,
 ) -> bool {
-    let isolated = record.execution().is_some_and(Execution::is_isolated);
     record.tree == computation.tree
-        && (isolated
+        && (record.origin.is_isolated()
             || shown_version(&record.commit, &record.tree, record.dirty) == computation.version())
 }

@@ -44,6 +44,6 @@ pub fn earlier<'a>(
         .filter_map(|trace| Survey::new(storage).past_call(trace).ok().flatten())
         .collect();
     unread += traces.len() - calls.len();
-    calls.sort_by_key(|call| Reverse(call.record.recorded.at));
+    calls.sort_by_key(|call| Reverse(call.record.recorded.as_ref().map(|it| it.at)));
     EarlierCalls { calls, unread }
 }

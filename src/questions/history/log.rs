@@ -5,15 +5,15 @@ use serde::Serialize;
 
 use super::TakenOver;
 use crate::digest::{DIRTY, Digest};
-use crate::storage::records::{CallRecord, FailureRecord, SuspensionState};
+use crate::storage::records::{CallRecord, FailureRecord, Origin, SuspensionState};
 use crate::storage::{Entry, Read, Record, ResultName, Storage, StorageError, Survey, Suspension};
 
 /// A call that has succeeded, or whose last execution failed. Its JSON is a line of `ce log
 /// --json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Past {
-    /// The end of its execution, or else the time of its record.
-    pub at: Timestamp,
+    /// The end of its execution, or else the time of its record. A results repository keeps neither.
+    pub at: Option<Timestamp>,
     /// The short name of the call.
     pub name: String,
     /// The name of the computation.
@@ -34,8 +34,10 @@ pub struct Past {
     pub peak_bytes: Option<u64>,
     /// What it has asked for: lines of a file `resources`.
     pub resources: Box<[String]>,
-    /// The host that recorded it.
-    pub host: String,
+    /// The host that recorded it, if that is known.
+    pub host: Option<String>,
+    /// Whether it was executed in another storage, and is here by way of a results repository.
+    pub shared: bool,
     /// The source of its outputs, if they were taken over.
     pub taken_over: Option<TakenOver>,
     /// The reason of its failure, if it failed.
@@ -81,7 +83,7 @@ impl Past {
         let seconds = |from, to: Timestamp| to.duration_since(from).max(SignedDuration::ZERO);
         let resources = execution.map(|it| it.resources.clone()).unwrap_or_default();
         Self {
-            at: execution.map_or(record.recorded.at, |it| it.end),
+            at: execution.map(|it| it.end).or(record.recorded.as_ref().map(|it| it.at)),
             name: name.short(),
             computation: record.computation.to_string(),
             version: name.version().to_owned(),
@@ -92,7 +94,8 @@ impl Past {
             peak_bytes: execution.map(|it| it.peak_bytes),
             resources,
             inputs: record.inputs,
-            host: record.recorded.host,
+            host: record.recorded.map(|it| it.host),
+            shared: matches!(record.origin, Origin::Shared(_)),
             taken_over,
             failed: None,
             suspended: None,
@@ -101,7 +104,7 @@ impl Past {
 
     fn of_failure(name: &ResultName, record: FailureRecord) -> Self {
         Self {
-            at: record.recorded.at,
+            at: Some(record.recorded.at),
             name: name.short(),
             computation: record.computation.to_string(),
             version: name.version().to_owned(),
@@ -112,7 +115,8 @@ impl Past {
             cpu_seconds: None,
             peak_bytes: None,
             resources: Box::default(),
-            host: record.recorded.host,
+            host: Some(record.recorded.host),
+            shared: false,
             taken_over: None,
             failed: Some(record.reason),
             suspended: None,
@@ -123,7 +127,7 @@ impl Past {
 impl Past {
     fn of_suspension(Suspension { name, record }: Suspension) -> Self {
         Self {
-            at: record.recorded.at,
+            at: Some(record.recorded.at),
             name: name.short(),
             computation: record.computation.to_string(),
             version: name.version().to_owned(),
@@ -134,7 +138,8 @@ impl Past {
             cpu_seconds: None,
             peak_bytes: None,
             resources: Box::default(),
-            host: record.recorded.host,
+            host: Some(record.recorded.host),
+            shared: false,
             taken_over: None,
             failed: None,
             suspended: Some(record.since),

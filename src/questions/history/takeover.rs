@@ -34,7 +34,7 @@ impl TakenOver {
             let Ok(Some(earlier)) = Survey::new(storage).record_or_tombstone(&name) else { break };
             source = earlier.execution().and_then(|execution| execution.taken_over.clone());
             if source.is_none() {
-                host = Some(earlier.recorded.host);
+                host = earlier.recorded.map(|it| it.host);
             }
         }
         Some(Self { from, executed: execution.end, host })

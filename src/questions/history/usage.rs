@@ -60,7 +60,7 @@ mod tests {
 
     fn past(computation: &str, lines: &[&str], used: Option<(f64, f64, u64)>) -> Past {
         Past {
-            at: jiff::Timestamp::UNIX_EPOCH,
+            at: None,
             name: String::new(),
             computation: computation.to_owned(),
             version: String::new(),
@@ -71,7 +71,8 @@ mod tests {
             cpu_seconds: used.map(|it| it.1),
             peak_bytes: used.map(|it| it.2),
             resources: lines.iter().map(|line| (*line).to_owned()).collect(),
-            host: String::new(),
+            host: None,
+            shared: false,
             taken_over: None,
             failed: None,
             suspended: None,

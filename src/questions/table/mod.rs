@@ -61,9 +61,9 @@ pub struct SweepRow {
 pub struct RowOrigin {
     /// Its host, if that is still recorded.
     pub host: Option<String>,
-    /// Its end; or the time at which outputs were adopted.
-    pub at: Timestamp,
-    /// How long it took, unless the outputs were adopted.
+    /// Its end, or the time at which outputs were adopted, if it is known.
+    pub at: Option<Timestamp>,
+    /// How long it took, if it is known.
     pub seconds: Option<f64>,
 }
 
@@ -295,8 +295,9 @@ fn origin(evaluation: &Evaluation, source: Source) -> Option<RowOrigin> {
     };
     let host = match TakenOver::of(storage, &record) {
         Some(taken_over) => taken_over.host,
-        None => Some(record.recorded.host.clone()),
+        None => record.recorded.as_ref().map(|it| it.host.clone()),
     };
-    let at = record.execution().map_or(record.recorded.at, |execution| execution.end);
+    let recorded = record.recorded.as_ref().map(|it| it.at);
+    let at = record.execution().map(|execution| execution.end).or(recorded);
     Some(RowOrigin { host, at, seconds: record.seconds() })
 }

@@ -208,7 +208,7 @@ fn choose<'a>(entries: &'a [Entry], request: &Request) -> Result<Vec<&'a Entry>,
         .collect())
 }
 
-/// Reads records in parallel. Returns those recorded since a time, and damaged ones.
+/// Reads records in parallel. Returns those recorded since a time or nobody knows when, and damaged ones.
 fn read<'a>(
     storage: &Storage,
     entries: &[&'a Entry],
@@ -220,7 +220,7 @@ fn read<'a>(
             return Err(Stopped);
         }
         let (promises, wrong) = match Maintenance::new(storage).check_record(entry) {
-            Ok(Some(record)) if since.is_none_or(|since| record.at() >= since) => {
+            Ok(Some(record)) if since.zip(record.at()).is_none_or(|(since, at)| at >= since) => {
                 (entry.expected_files(&record), None)
             }
             Ok(_) => return Ok(None),

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::place::differences;
-use super::{CallRecord, InputRecord, Origin, Record, TableRecord};
+use super::{CallRecord, InputRecord, Record, TableRecord};
 use crate::digest::Digest;
 use crate::storage::disk::{Result, Root, StorageError};
 use crate::storage::layout::{DIGITS, Entry, ResultName, is_stage, task_input, waiting};
@@ -178,10 +178,7 @@ impl Entry {
     /// The files that its record promises.
     pub fn expected_files(&self, record: &Record) -> Vec<ExpectedFile> {
         let stage = match record {
-            Record::Call(call) => match &call.origin {
-                Origin::Executed { stage, .. } => Some(stage),
-                Origin::Adopted => None,
-            },
+            Record::Call(call) => call.origin.stage(),
             Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
         };
         let digests: Vec<Digest> = match record {

@@ -26,14 +26,15 @@ pub enum Record {
 }
 
 impl Record {
-    /// The time of recording.
-    pub const fn at(&self) -> Timestamp {
-        match self {
-            Self::Call(record) => record.recorded.at,
-            Self::Job(record) => record.recorded.at,
-            Self::Table(record) => record.recorded.at,
-            Self::TaskInput(record) => record.recorded.at,
-        }
+    /// The time of recording, if it is known.
+    pub fn at(&self) -> Option<Timestamp> {
+        let recorded = match self {
+            Self::Call(record) => record.recorded.as_ref(),
+            Self::Job(record) => record.recorded.as_ref(),
+            Self::Table(record) => record.recorded.as_ref(),
+            Self::TaskInput(record) => Some(&record.recorded),
+        };
+        recorded.map(|it| it.at)
     }
 }
 
@@ -141,9 +142,7 @@ impl<'a> Records<'a> {
     /// Writes a record into a new file.
     pub(in crate::storage) fn write(&self, path: &Path, record: &impl Serialize) -> Result<()> {
         let json = |source| StorageError::Record { path: path.to_owned(), source };
-        let mut text = serde_json::to_vec_pretty(record).map_err(json)?;
-        text.push(b'\n');
-        self.root.disk.write(path, &text)
+        self.root.disk.write(path, &text(record).map_err(json)?)
     }
 
     /// Writes a record atomically; replaces an existing one.
@@ -170,4 +169,11 @@ impl<'a> Records<'a> {
         self.write(&private, record)?;
         Ok(private)
     }
+}
+
+/// The text of a record.
+pub(super) fn text(record: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(record)?;
+    text.push(b'\n');
+    Ok(text)
 }

@@ -6,13 +6,15 @@ mod activity;
 mod expected;
 mod files;
 mod housekeeping;
+mod origin;
 mod place;
 mod provenance;
+mod published;
 mod recipe;
+mod shared;
 mod suspension;
 mod ticket;
 
-use jiff::Timestamp;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -20,8 +22,10 @@ pub use self::activity::{FailedTitle, RunState, RunningCall};
 pub use self::expected::{Defect, ExpectedFile, Finding, Stopped};
 pub use self::files::{Read, Record, Records};
 pub use self::housekeeping::{PinRecord, RepositoryRecord, Tombstone, VersionRecord};
+pub use self::origin::{Execution, NOT_ISOLATED, Origin, SharedOrigin};
 pub use self::provenance::Provenance;
 pub(super) use self::provenance::host;
+pub use self::published::{Published, Stamp};
 pub use self::recipe::{
     Recipe, RecipeError, RecipeFile, RecipeHeader, RecipeReader, RecipeRow, RecipeWriter,
 };
@@ -31,22 +35,26 @@ pub use self::ticket::{
     TicketEnd, TicketValue, WorkerAbilities, WorkerRecord,
 };
 use super::layout::{ComputationVersion, Entry, TaskVersion};
-use crate::digest::{Blake3, Digest, ObjectId};
-use crate::task::name::{ComputationName, InputName, StorageName, TaskName};
+use crate::digest::{Digest, ObjectId};
+use crate::task::name::{ComputationName, InputName, TaskName};
 use crate::task::slice::MAX_ARITY;
 
 /// The newest format of records that this program reads.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// The format of a record. Reading a record of an unknown format fails.
 ///
-/// Format 2 is that of records that name a directory; all others have format 1.
+/// Format 3 is that of records in a results repository, which do not say when, where and by whom. Of the others, format 2
+/// is that of records that name a directory, and all that name none have format 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format(u32);
 
 impl Format {
     /// The format of a record that names no directory.
     pub(in crate::storage) const FILES: Self = Self(1);
+
+    /// The format of a record in a results repository.
+    pub(in crate::storage) const SHARED: Self = Self(3);
 
     /// The format of a record that names these values.
     pub(in crate::storage) fn of<'a>(values: impl IntoIterator<Item = &'a Digest>) -> Self {
@@ -70,93 +78,6 @@ impl<'de> Deserialize<'de> for Format {
             other => Err(D::Error::custom(format_args!("format {other} is not known"))),
         }
     }
-}
-
-/// A value that was published, and the stamp that it had.
-///
-/// A value with another stamp is read and hashed again before it is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Published {
-    /// Its digest.
-    #[serde(flatten)]
-    pub digest: Digest,
-    /// Its stamp.
-    #[serde(flatten)]
-    pub stamp: Stamp,
-}
-
-/// The state of a value that can be compared without reading it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Stamp {
-    /// The time of the last write to a file, in nanoseconds since 1970.
-    #[serde(rename = "modified_ns")]
-    Modified(i64),
-    /// The stamp of a directory: see [`Scan::stamp`](crate::manifest::Scan::stamp).
-    #[serde(rename = "stamp")]
-    Scanned(Blake3),
-}
-
-/// An execution of `exec`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Execution {
-    /// The arguments: names in the storage, never absolute paths.
-    pub argv: Vec<String>,
-    /// The isolation from everything else.
-    pub isolation: String,
-    /// The grants of access beyond its own tree: the lines of its file `access`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub access: Vec<String>,
-    /// What it has asked for: lines of a file `resources`.
-    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
-    pub resources: Box<[String]>,
-    /// The time of its start.
-    pub start: Timestamp,
-    /// The time of its end.
-    pub end: Timestamp,
-    /// User CPU time, in seconds.
-    pub user_seconds: f64,
-    /// System CPU time, in seconds.
-    pub system_seconds: f64,
-    /// Peak resident memory of its largest process, in bytes.
-    pub peak_bytes: u64,
-    /// Its exit status.
-    pub exit_status: i32,
-    /// The short name of the result of another commit that it was executed for, if the outputs were
-    /// taken over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub taken_over: Option<String>,
-}
-
-impl Execution {
-    /// Whether it could read nothing but its inputs and its computation.
-    pub fn is_isolated(&self) -> bool {
-        self.isolation != NOT_ISOLATED
-    }
-}
-
-/// The `isolation` of an execution without any.
-pub const NOT_ISOLATED: &str = "none";
-
-/// The origin of outputs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Origin {
-    /// `exec` was run, and left its outputs in this stage.
-    Executed {
-        /// The stage, relative to the storage and never outside of it.
-        #[serde(deserialize_with = "inside")]
-        stage: String,
-        /// The execution.
-        #[serde(flatten)]
-        execution: Execution,
-    },
-    /// They were found without a record, and adopted.
-    Adopted,
-}
-
-/// Reads a name that cannot lead out of the storage, since files are moved from there.
-fn inside<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    StorageName::deserialize(deserializer).map(String::from)
 }
 
 /// Reads a list that two digits can number.
@@ -192,8 +113,9 @@ pub struct CallRecord {
     pub outputs: Vec<Published>,
     /// The origin of the outputs.
     pub origin: Origin,
-    /// The user, host and time of recording.
-    pub recorded: Provenance,
+    /// The user, host and time of recording. In a results repository, no record has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Provenance>,
 }
 
 impl CallRecord {
@@ -203,11 +125,11 @@ impl CallRecord {
         ComputationVersion { computation, commit, tree, dirty: *dirty }
     }
 
-    /// The execution, unless the outputs were adopted.
+    /// The execution, unless the outputs were adopted or executed in another storage.
     pub const fn execution(&self) -> Option<&Execution> {
         match &self.origin {
             Origin::Executed { execution, .. } => Some(execution),
-            Origin::Adopted => None,
+            Origin::Adopted | Origin::Shared(_) => None,
         }
     }
 
@@ -218,7 +140,7 @@ impl CallRecord {
         Entry::of_short(source)
     }
 
-    /// The duration of the execution, in seconds, unless the outputs were adopted.
+    /// The duration of the execution, in seconds, if it is known.
     pub fn seconds(&self) -> Option<f64> {
         let Execution { start, end, .. } = self.execution()?;
         Some(end.duration_since(*start).as_secs_f64().max(0.0))
@@ -259,8 +181,9 @@ pub struct JobRecord {
     pub outputs: Vec<JobOutput>,
     /// The short names of the calls of its workflow.
     pub calls: Vec<String>,
-    /// The user, host and time of recording.
-    pub recorded: Provenance,
+    /// The user, host and time of recording. In a results repository, no record has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Provenance>,
 }
 
 impl JobRecord {
@@ -281,15 +204,16 @@ pub struct TableRecord {
     /// The table, and the directory of the outputs that it was made from, if that was needed.
     #[serde(deserialize_with = "one_or_two")]
     pub outputs: Vec<Published>,
-    /// The user, host and time of recording.
-    pub recorded: Provenance,
+    /// The user, host and time of recording. In a results repository, no record has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Provenance>,
 }
 
 impl TableRecord {
     /// The record of a table, written now.
     pub(in crate::storage) fn now(recipe: Published, outputs: Vec<Published>) -> Self {
         let format = Format::of(outputs.iter().map(|output| &output.digest));
-        Self { format, recipe, outputs, recorded: Provenance::now() }
+        Self { format, recipe, outputs, recorded: Some(Provenance::now()) }
     }
 }
 
@@ -355,24 +279,4 @@ pub struct FailureRecord {
 #[derive(Deserialize)]
 pub(in crate::storage) struct FormatOf {
     pub(in crate::storage) format: u32,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stage_outside_of_the_storage_is_no_stage() {
-        let execution = r#""argv":[],"isolation":"none","start":"2026-01-01T00:00:00Z",
-            "end":"2026-01-01T00:00:00Z","user_seconds":0.0,"system_seconds":0.0,"peak_bytes":0,
-            "exit_status":0"#;
-        let origin = |stage: &str| {
-            let text = format!(r#"{{"executed":{{"stage":"{stage}",{execution}}}}}"#);
-            serde_json::from_str::<Origin>(&text)
-        };
-        assert!(origin("tmp/run/0/1").is_ok());
-        for outside in ["../../data/x", "/etc/passwd", "tmp/../../x", ""] {
-            assert!(origin(outside).is_err(), "{outside}");
-        }
-    }
 }

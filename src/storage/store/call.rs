@@ -127,7 +127,7 @@ impl Call<'_> {
             inputs: self.inputs.to_vec(),
             outputs,
             origin,
-            recorded: Provenance::now(),
+            recorded: Some(Provenance::now()),
         }
     }
 }

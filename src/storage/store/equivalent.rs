@@ -169,7 +169,7 @@ impl Storage {
 
 /// Whether a record is of this call, and the execution could not depend on anything else.
 fn serves(record: &CallRecord, call: Call<'_>) -> bool {
-    record.execution().is_some_and(Execution::is_isolated)
+    record.origin.is_isolated()
         && record.computation == *call.version.computation
         && record.tree == *call.version.tree
         && record.inputs == call.inputs

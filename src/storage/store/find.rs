@@ -144,7 +144,7 @@ impl Storage {
     /// Moves an output to its place if it is still in the stage: its execution had no time to do
     /// so.
     fn roll_forward(&self, name: &ResultName, number: usize, record: &CallRecord) {
-        if let Origin::Executed { stage, .. } = &record.origin
+        if let Some(stage) = record.origin.stage()
             && self.root.writable
             && is_stage(stage)
         {

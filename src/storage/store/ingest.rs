@@ -121,7 +121,7 @@ impl Ingest {
 
     /// Whether a value is still the published one.
     ///
-    /// Its stamp decides: size and time stamp of a file, or those of all files of a directory. A value
+    /// Its stamp decides, if it has one: size and time stamp of a file, or those of all files of a directory. A value
     /// is read only if its stamp differs, and a large one only once. Copying tools may cut a
     /// time stamp to whole seconds, a clock may be wrong, and a user may `touch` a file.
     pub(super) fn unchanged(
@@ -131,14 +131,16 @@ impl Ingest {
         seen: &SeenValue,
         value: &Published,
     ) -> Result<bool> {
-        Ok(match (seen, value.stamp) {
-            (SeenValue::File(metadata), Stamp::Modified(modified_ns)) => {
-                metadata.len() == value.digest.size
-                    && (metadata.modified_ns() == modified_ns
-                        || self.stored_digest(disk, path)? == value.digest)
+        let Published { digest, stamp } = value;
+        Ok(match (seen, digest.is_directory()) {
+            (SeenValue::File(metadata), false) => {
+                metadata.len() == digest.size
+                    && (*stamp == Stamp::Modified(metadata.modified_ns())
+                        || self.stored_digest(disk, path)? == *digest)
             }
-            (SeenValue::Directory(scan, _), Stamp::Scanned(stamp)) => {
-                scan.stamp() == stamp || self.directory_digest(path, scan)? == value.digest
+            (SeenValue::Directory(scan, _), true) => {
+                *stamp == Stamp::Scanned(scan.stamp())
+                    || self.directory_digest(path, scan)? == *digest
             }
             _ => false,
         })
@@ -161,7 +163,7 @@ impl Ingest {
                 Published { digest, stamp: Stamp::Scanned(scan.stamp()) }
             }
             // Reading it fails with the reason.
-            SeenValue::Other => Published { digest: disk.digest(path)?, stamp: Stamp::Modified(0) },
+            SeenValue::Other => Published { digest: disk.digest(path)?, stamp: Stamp::Unknown },
         })
     }
 

@@ -129,7 +129,7 @@ impl<'a> Inputs<'a> {
         self.announce_input(&digest);
         let (digits, found) = self.find_contents(&digest)?;
         let name = task_input(&digest, digits);
-        let stamp = found.unwrap_or(Stamp::Modified(0));
+        let stamp = found.unwrap_or(Stamp::Unknown);
         Ok(Input { file: Stored { name, digest, stamp }, there: found.is_some() })
     }
 

@@ -245,7 +245,7 @@ impl<'a> Jobs<'a> {
                         literals: Some(literals),
                         outputs,
                         calls: job.calls.iter().map(|call| call.short()).collect(),
-                        recorded: Provenance::now(),
+                        recorded: Some(Provenance::now()),
                     };
                     self.storage.records().put(&name.record(), &record)?;
                     let tombstone = self.storage.path(&name.record_in(COLLECTED));

@@ -131,7 +131,7 @@ impl Storage {
         let stamp = match scan {
             Some(scan) if digest.is_directory() => Some(Stamp::Scanned(scan.stamp_of(&own))),
             Some(scan) => scan.modified_ns(&own).map(Stamp::Modified),
-            None => Some(Stamp::Modified(0)),
+            None => Some(Stamp::Unknown),
         };
         let own = str::from_utf8(&own).ok().filter(|own| !own.contains(char::is_control));
         match (own, stamp) {

@@ -168,7 +168,8 @@ impl Suspensions<'_> {
             return Ok(false);
         }
         let published = self.storage.records().read::<CallRecord>(&name.record())?.ok();
-        Ok(published.is_some_and(|it| it.recorded.at >= record.recorded.at))
+        let published = published.and_then(|it| it.recorded);
+        Ok(published.is_some_and(|it| it.at >= record.recorded.at))
     }
 
     /// Begins an attempt: records that `exec` is started, and makes the directory that it finds again, before it is. The caller

@@ -199,7 +199,7 @@ impl<'a> Tables<'a> {
         let root = &self.storage.root;
         let room = root.private_path()?;
         let digest = *recipe.digest();
-        let recipe_file = Published { digest, stamp: Stamp::Modified(0) };
+        let recipe_file = Published { digest, stamp: Stamp::Unknown };
         let mut stage = TableStage { root, room, recipe: recipe_file, outputs: Vec::new() };
         root.disk.make_dir(&stage.room)?;
         stage.recipe = stage.write(&stage.path("recipe"), recipe.bytes(), digest)?;
