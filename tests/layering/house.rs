@@ -52,7 +52,7 @@ pub(crate) const INNER: [&str; 4] = [
 ];
 
 /// Which files or folders may name an outside crate.
-pub(crate) const OWNERS: [(&str, &[&str]); 25] = [
+pub(crate) const OWNERS: [(&str, &[&str]); 26] = [
     ("blake3", &["digest.rs"]),
     ("boxcar", &["plan/", "evaluate/"]),
     ("clap", &["cli/"]),
@@ -62,6 +62,7 @@ pub(crate) const OWNERS: [(&str, &[&str]); 25] = [
     ("fork", &["executor/detach.rs", "executor/sandbox/"]),
     ("gix", &["git/"]),
     ("gix_imara_diff", &["questions/compare/"]),
+    ("gix_pack", &["git/pack.rs"]),
     ("hex", &["digest.rs"]),
     ("indicatif", &["report/"]),
     ("jiff", &["storage/", "executor/", "questions/", "report/", "cli/", "words.rs"]),

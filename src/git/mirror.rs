@@ -1,0 +1,338 @@
+//! A bare repository of our own, through which objects go to another one and come from there.
+//!
+//! Objects are read and written by gix. The user's own `git` moves them, so that its credentials, proxies and ssh settings
+//! hold. Files are not fetched unless they are asked for: a mirror of a large repository is small.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+
+use gix::objs::tree::EntryKind;
+
+use super::pack::PackWriter;
+use super::{GitResult, from, object_id};
+use crate::digest::ObjectId;
+
+/// The remote of a mirror.
+const REMOTE: &str = "origin";
+
+/// Settings of the user's `git` in a mirror: no hooks, no collection on the way, and nothing malformed is fetched.
+const SETTINGS: [&str; 6] = [
+    "core.hooksPath=/dev/null",
+    "fetch.fsckObjects=true",
+    "fetch.writeCommitGraph=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "protocol.version=2",
+];
+
+/// Variables that lead `git` to another repository.
+const VARIABLES: [&str; 7] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_WORK_TREE",
+];
+
+/// A mirror of another repository, locked until it is dropped.
+#[derive(Debug)]
+pub struct Mirror {
+    dir: PathBuf,
+    url: String,
+    repository: gix::Repository,
+    _lock: File,
+}
+
+/// The reason why another repository is not to be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MirrorError {
+    /// The mirror itself cannot be read or written.
+    #[error("the mirror of {url} in {} cannot be used", dir.display())]
+    Own {
+        /// The directory of the mirror.
+        dir: PathBuf,
+        /// The other repository.
+        url: String,
+        /// The cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// `git` has failed.
+    #[error("git {what} of {url} failed: {why}")]
+    Git {
+        /// The command of `git`.
+        what: &'static str,
+        /// The other repository.
+        url: String,
+        /// What `git` says.
+        why: String,
+    },
+}
+
+/// An entry of a directory in a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MirrorEntry {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: MirrorKind,
+    /// Its id.
+    pub id: ObjectId,
+}
+
+/// What an entry of a directory in a commit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MirrorKind {
+    /// A directory.
+    Tree,
+    /// A plain file.
+    Blob,
+    /// Something else: an executable file, a link, a submodule.
+    Other,
+}
+
+/// A reference of another repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteRef {
+    /// Its full name.
+    pub name: String,
+    /// What it points to.
+    pub id: ObjectId,
+}
+
+/// A commit to be written.
+#[derive(Debug)]
+pub struct NewCommit<'a> {
+    /// Its tree.
+    pub tree: &'a ObjectId,
+    /// Its parents, in order.
+    pub parents: &'a [ObjectId],
+    /// Its message.
+    pub message: &'a str,
+    /// When it was made, in seconds since 1970.
+    pub seconds: i64,
+}
+
+impl Mirror {
+    /// Opens the mirror of another repository in a directory, which is made if it is not there. Waits for whoever uses it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the mirror cannot be made or read.
+    pub fn open(dir: &Path, url: &str) -> Result<Self, MirrorError> {
+        let opened = || -> GitResult<_> {
+            fs::create_dir_all(dir)?;
+            let lock = File::create(dir.join("compeval.lock"))?;
+            lock.lock()?;
+            if !dir.join("HEAD").is_file() {
+                gix::init_bare(dir)?;
+                let mut config = File::options().append(true).open(dir.join("config"))?;
+                config.write_all(
+                    b"[extensions]\n\tpartialClone = origin\n[core]\n\trepositoryFormatVersion = 1\n",
+                )?;
+            }
+            Ok((gix::open(dir)?, lock))
+        };
+        let (repository, lock) = opened().map_err(|source| {
+            let (dir, url) = (dir.to_owned(), url.to_owned());
+            MirrorError::Own { dir, url, source }
+        })?;
+        Ok(Self { dir: dir.to_owned(), url: url.to_owned(), repository, _lock: lock })
+    }
+
+    /// Lists references of the other repository: those that match a pattern, and `HEAD` if it points to one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `git` does.
+    pub fn list(&self, patterns: &[&str]) -> Result<Vec<RemoteRef>, MirrorError> {
+        let args = [&["ls-remote", "--quiet", REMOTE], patterns].concat();
+        let output = self.git("ls-remote", &args, &[])?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let line = |line: &str| {
+            let (id, name) = line.split_once('\t')?;
+            Some(RemoteRef { id: id.parse().ok()?, name: name.to_owned() })
+        };
+        Ok(text.lines().filter_map(line).collect())
+    }
+
+    /// Fetches references with their commits and directories, and no files. They are forgotten when the mirror is opened next.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `git` does.
+    pub fn fetch(&self, refs: &[RemoteRef]) -> Result<(), MirrorError> {
+        let missing = refs.iter().filter(|it| !self.has(&it.id));
+        let names: Vec<&str> = missing.map(|it| it.name.as_str()).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let fixed = ["fetch", "--quiet", "--no-tags", "--filter=blob:none", "--no-write-fetch-head"];
+        self.git("fetch", &[&fixed[..], &[REMOTE], &names].concat(), &[]).map(drop)
+    }
+
+    /// Fetches those files that are not here yet, at once.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `git` does, or the other repository does not have one.
+    pub fn fetch_files(&self, ids: &[ObjectId]) -> Result<(), MirrorError> {
+        let mut lines = String::new();
+        for id in ids.iter().filter(|id| !self.has(id)) {
+            lines.push_str(id.full());
+            lines.push('\n');
+        }
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let fixed = ["-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags"];
+        let rest = ["--no-write-fetch-head", "--filter=blob:none", "--stdin", REMOTE];
+        self.git("fetch", &[&fixed[..], &rest].concat(), lines.as_bytes()).map(drop)
+    }
+
+    /// Makes references of the other repository point to commits that are here. Returns false if one of them has changed
+    /// since it was listed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `git` does for any other reason.
+    pub fn push(&self, updates: &[(RemoteRef, Option<ObjectId>)]) -> Result<bool, MirrorError> {
+        let mut args = vec!["push".to_owned(), "--quiet".to_owned(), "--porcelain".to_owned()];
+        if updates.len() > 1 {
+            args.push("--atomic".to_owned());
+        }
+        for (RemoteRef { name, .. }, expected) in updates {
+            let expected = expected.as_ref().map_or("", |id| id.full());
+            args.push(format!("--force-with-lease={name}:{expected}"));
+        }
+        args.push(REMOTE.to_owned());
+        args.extend(updates.iter().map(|(RemoteRef { name, id }, _)| format!("{}:{name}", id.full())));
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let output = self.run(&args, &[]).map_err(|source| self.own(source))?;
+        if output.status.success() {
+            return Ok(true);
+        }
+        let report = String::from_utf8_lossy(&output.stdout);
+        let rejected: Vec<&str> = report.lines().filter(|line| line.starts_with("!\t")).collect();
+        let has_moved = |line: &&str| {
+            ["[rejected]", "failed to update ref", "cannot lock ref", "atomic"]
+                .iter()
+                .any(|it| line.contains(it))
+        };
+        match !rejected.is_empty() && rejected.iter().all(has_moved) {
+            true => Ok(false),
+            false => Err(self.failed("push", &output, &rejected.join("; "))),
+        }
+    }
+
+    /// Whether an object is here.
+    pub fn has(&self, id: &ObjectId) -> bool {
+        from(id).is_ok_and(|id| self.repository.has_object(id))
+    }
+
+    /// The tree of a commit.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the commit is not here.
+    pub fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId, MirrorError> {
+        let read = || -> GitResult<_> {
+            let commit = self.repository.find_commit(from(commit)?)?;
+            object_id(commit.tree_id()?.detach())
+        };
+        read().map_err(|source| self.own(source))
+    }
+
+    /// The entries of a tree, as Git sorts them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the tree is not here, or has a name that is not UTF-8.
+    pub fn entries(&self, tree: &ObjectId) -> Result<Vec<MirrorEntry>, MirrorError> {
+        let read = || -> GitResult<_> {
+            let tree = self.repository.find_tree(from(tree)?)?;
+            let mut entries = Vec::new();
+            for entry in tree.iter() {
+                let entry = entry?;
+                let kind = match entry.kind() {
+                    EntryKind::Tree => MirrorKind::Tree,
+                    EntryKind::Blob => MirrorKind::Blob,
+                    EntryKind::BlobExecutable | EntryKind::Link | EntryKind::Commit => {
+                        MirrorKind::Other
+                    }
+                };
+                let name = std::str::from_utf8(entry.filename())?.to_owned();
+                entries.push(MirrorEntry { name, kind, id: object_id(entry.object_id())? });
+            }
+            Ok(entries)
+        };
+        read().map_err(|source| self.own(source))
+    }
+
+    /// The contents of a file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is not here.
+    pub fn contents(&self, file: &ObjectId) -> Result<Vec<u8>, MirrorError> {
+        let read = || -> GitResult<_> { Ok(self.repository.find_blob(from(file)?)?.take_data()) };
+        read().map_err(|source| self.own(source))
+    }
+
+    /// Begins to write objects.
+    pub fn writer(&self) -> PackWriter<'_> {
+        PackWriter::new(&self.repository)
+    }
+
+    /// An error of the mirror itself.
+    pub fn own(&self, source: Box<dyn std::error::Error + Send + Sync>) -> MirrorError {
+        MirrorError::Own { dir: self.dir.clone(), url: self.url.clone(), source }
+    }
+
+    fn git(&self, what: &'static str, args: &[&str], input: &[u8]) -> Result<Output, MirrorError> {
+        let output = self.run(args, input).map_err(|source| self.own(source))?;
+        match output.status.success() {
+            true => Ok(output),
+            false => Err(self.failed(what, &output, "")),
+        }
+    }
+
+    fn failed(&self, what: &'static str, output: &Output, why: &str) -> MirrorError {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.lines().map(|line| line.trim_start_matches("fatal: ").trim());
+        let lines: Vec<&str> = said.filter(|line| !line.is_empty()).chain([why]).collect();
+        let why = lines.join("; ").trim_end_matches("; ").to_owned();
+        let why = if why.is_empty() { output.status.to_string() } else { why };
+        MirrorError::Git { what, url: self.url.clone(), why }
+    }
+
+    fn run(&self, args: &[&str], input: &[u8]) -> GitResult<Output> {
+        let mut command = Command::new("git");
+        for name in VARIABLES {
+            command.env_remove(name);
+        }
+        command.arg("--git-dir").arg(&self.dir);
+        let remote = format!("remote.{REMOTE}");
+        let own = [
+            format!("{remote}.url={}", self.url),
+            format!("{remote}.promisor=true"),
+            format!("{remote}.partialCloneFilter=blob:none"),
+        ];
+        for setting in SETTINGS.into_iter().chain(own.iter().map(String::as_str)) {
+            command.args(["-c", setting]);
+        }
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        let stdin = child.stdin.take();
+        thread::scope(|scope| {
+            // A `git` that ends early does not read everything.
+            scope.spawn(move || stdin.map(|mut stdin| drop(stdin.write_all(input))));
+            Ok(child.wait_with_output()?)
+        })
+    }
+}

@@ -1,0 +1,161 @@
+//! Writing many objects: into packs, since a file for each would cost ten times the time and the space.
+
+use std::collections::HashSet;
+use std::io::{Cursor, Write as _};
+use std::sync::atomic::AtomicBool;
+
+use gix::hash::ObjectId;
+use gix::objs::tree::{Entry, EntryKind};
+use gix::objs::{Commit, Data, Kind, Tree, WriteTo};
+use gix_pack as pack;
+use gix_pack::data::output;
+use gix::progress::Discard;
+
+use super::mirror::{MirrorEntry, MirrorKind, NewCommit};
+use super::{GitResult, from, object_id};
+use crate::digest;
+
+/// The size of a pack, compressed, in bytes.
+const PACK: usize = 64 << 20;
+
+/// The name under which results are committed: the commits of one result are the same, whoever makes them.
+const AUTHOR: (&str, &str) = ("compeval", "");
+
+/// Writes objects into packs of a repository. They are there once `finish` has returned.
+#[derive(Debug)]
+pub struct PackWriter<'a> {
+    repository: &'a gix::Repository,
+    entries: Vec<output::Entry>,
+    bytes: usize,
+    written: HashSet<ObjectId>,
+}
+
+impl<'a> PackWriter<'a> {
+    pub(super) fn new(repository: &'a gix::Repository) -> Self {
+        Self { repository, entries: Vec::new(), bytes: 0, written: HashSet::new() }
+    }
+
+    /// The id that a file of these contents has.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the contents are made to collide with others.
+    pub fn id_of(&self, contents: &[u8]) -> GitResult<digest::ObjectId> {
+        let kind = self.repository.object_hash();
+        object_id(gix::objs::compute_hash(kind, Kind::Blob, contents)?)
+    }
+
+    /// Writes a file. Returns its id.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the repository cannot be written.
+    pub fn file(&mut self, contents: &[u8]) -> GitResult<digest::ObjectId> {
+        self.object(Kind::Blob, contents)
+    }
+
+    /// Writes a directory. Returns its id.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the repository cannot be written, or an entry is neither a file nor a directory.
+    pub fn tree(&mut self, entries: &[MirrorEntry]) -> GitResult<digest::ObjectId> {
+        let mut tree = Tree::empty();
+        for MirrorEntry { name, kind, id } in entries {
+            let mode = match kind {
+                MirrorKind::Tree => EntryKind::Tree,
+                MirrorKind::Blob => EntryKind::Blob,
+                MirrorKind::Other => return Err(format!("{name} is not a plain file").into()),
+            };
+            tree.entries.push(Entry {
+                mode: mode.into(),
+                filename: name.as_str().into(),
+                oid: from(id)?,
+            });
+        }
+        tree.entries.sort();
+        let mut text = Vec::new();
+        tree.write_to(&mut text)?;
+        self.object(Kind::Tree, &text)
+    }
+
+    /// Writes a commit. Returns its id.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the repository cannot be written.
+    pub fn commit(&mut self, commit: &NewCommit<'_>) -> GitResult<digest::ObjectId> {
+        let (name, email) = AUTHOR;
+        let time = gix::date::Time::new(commit.seconds, 0);
+        let author = gix::actor::Signature { name: name.into(), email: email.into(), time };
+        let parents = commit.parents.iter().map(from).collect::<GitResult<Vec<_>>>()?;
+        let commit = Commit {
+            tree: from(commit.tree)?,
+            parents: parents.into(),
+            author: author.clone(),
+            committer: author,
+            encoding: None,
+            message: commit.message.into(),
+            extra_headers: Vec::new(),
+        };
+        let mut text = Vec::new();
+        commit.write_to(&mut text)?;
+        self.object(Kind::Commit, &text)
+    }
+
+    /// Makes everything that was written readable.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the repository cannot be written.
+    pub fn finish(mut self) -> GitResult<()> {
+        self.flush()
+    }
+
+    fn object(&mut self, kind: Kind, data: &[u8]) -> GitResult<digest::ObjectId> {
+        let hash = self.repository.object_hash();
+        let id = gix::objs::compute_hash(hash, kind, data)?;
+        if !self.written.contains(&id) && !self.repository.has_object(id) {
+            let count = output::Count::from_data(id, None);
+            let object = Data { kind, object_hash: hash, data };
+            let entry =
+                output::Entry::from_data(&count, &object, gix::zlib::Compression::DEFAULT)?;
+            self.bytes += entry.compressed_data.len();
+            self.entries.push(entry);
+            self.written.insert(id);
+            if self.bytes >= PACK {
+                self.flush()?;
+            }
+        }
+        object_id(id)
+    }
+
+    fn flush(&mut self) -> GitResult<()> {
+        self.bytes = 0;
+        let entries = std::mem::take(&mut self.entries);
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let (hash, version) = (self.repository.object_hash(), pack::data::Version::V2);
+        let count = u32::try_from(entries.len())?;
+        let parts = std::iter::once(Ok::<_, gix::Error>(entries));
+        let mut writer =
+            output::bytes::FromEntriesIter::new(parts, Vec::new(), count, version, hash);
+        for written in writer.by_ref() {
+            written?;
+        }
+        let mut packed = writer.into_write();
+        packed.flush()?;
+        let dir = self.repository.objects.store_ref().path().join("pack");
+        pack::Bundle::write_to_directory(
+            &mut Cursor::new(packed),
+            Some(&dir),
+            &mut Discard,
+            &AtomicBool::new(false),
+            None::<gix::objs::find::Never>,
+            hash,
+            pack::bundle::write::Options::default(),
+        )?;
+        Ok(())
+    }
+}
