@@ -85,6 +85,7 @@ pub mod manifest;
 pub mod plan;
 pub mod questions;
 pub mod report;
+pub mod results;
 pub mod session;
 pub mod storage;
 pub mod task;

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 pub use self::file_stat::FileStat;
 pub use self::fingerprint::Fingerprint;
 pub use self::table::{Lookup, Table};
+use crate::digest::Digest;
 
 /// The directory that holds the tables. It is created when the first entry is inserted.
 #[derive(Clone, Debug)]
@@ -36,6 +37,12 @@ impl Cache {
     pub fn locks_of_host(&self) -> PathBuf {
         let host = rustix::system::uname().nodename().to_string_lossy().replace('/', "_");
         self.root.join("hosts").join(host)
+    }
+
+    /// The directory of the mirror of a repository, which need not exist.
+    pub fn mirror(&self, url: &str) -> PathBuf {
+        let digits = Digest::of(url.as_bytes()).sha1.short();
+        self.root.join("mirrors").join(digits)
     }
 
     /// Returns the cache in this directory, which need not exist.

@@ -8,8 +8,8 @@ use clap_complete::Shell;
 
 use super::{
     Bisect, Cancel, Check, Diff, Doctor, Edit, Explain, Forget, Gc, Init, ListCommits, Log, Pin,
-    PrintManifest, Run, Serve, Show, ShowStatus, ShowTable, Sym, Tool, Verify, Viz, WriteText,
-    complete,
+    PrintManifest, Push, Run, Serve, Show, ShowStatus, ShowTable, Sym, Tool, Verify, Viz,
+    WriteText, complete,
 };
 use crate::exit::Exit;
 use crate::session::Error;
@@ -40,6 +40,7 @@ enum Command {
     Log(Log),
     Gc(Gc),
     Pin(Pin),
+    Push(Push),
     Manifest(PrintManifest),
     Commits(ListCommits),
     Table(ShowTable),
@@ -101,6 +102,7 @@ impl Tool for Ce {
             Command::Log(log) => log.run(out),
             Command::Gc(gc) => gc.run(out),
             Command::Pin(pin) => pin.run(out),
+            Command::Push(push) => push.run(out),
             Command::Manifest(manifest) => manifest.run(out),
             Command::Commits(commits) => commits.run(out),
             Command::Table(table) => table.run(out),

@@ -105,6 +105,24 @@ impl Config {
         }
     }
 
+    /// The repository that results are pushed to and pulled from: `compeval.results`, a URL or a path. A relative path
+    /// begins at the top of the work tree.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is empty.
+    pub fn results(&self) -> Result<Option<String>, ConfigError> {
+        let Some(value) = self.value("results") else { return Ok(None) };
+        let text = value.text.as_ref().map(|text| text.to_str_lossy().into_owned());
+        match text.filter(|text| !text.is_empty()) {
+            Some(text) if text.starts_with('.') => {
+                Ok(Some(self.top.join(text).to_string_lossy().into_owned()))
+            }
+            Some(text) => Ok(Some(text)),
+            None => Err(value.wrong("results", "URL or path of a repository")),
+        }
+    }
+
     /// The number of computations that run at the same time: `compeval.jobs`.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use std::thread;
 
 use gix::objs::tree::EntryKind;
 
-use super::pack::PackWriter;
+use super::pack::{MirrorEntry, MirrorKind, PackWriter};
 use super::{GitResult, from, object_id};
 use crate::digest::ObjectId;
 
@@ -28,6 +28,10 @@ const SETTINGS: [&str; 6] = [
     "protocol.version=2",
 ];
 
+/// The configuration of a repository that may lack objects.
+const PARTIAL: &str =
+    "[core]\n\trepositoryFormatVersion = 1\n[extensions]\n\tpartialClone = origin\n";
+
 /// Variables that lead `git` to another repository.
 const VARIABLES: [&str; 7] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -43,6 +47,9 @@ const VARIABLES: [&str; 7] = [
 #[derive(Debug)]
 pub struct Mirror {
     dir: PathBuf,
+    /// The URL, possibly with a password.
+    secret: String,
+    /// The URL without what is between its `//` and `@`.
     url: String,
     repository: gix::Repository,
     _lock: File,
@@ -74,28 +81,6 @@ pub enum MirrorError {
     },
 }
 
-/// An entry of a directory in a commit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MirrorEntry {
-    /// Its name.
-    pub name: String,
-    /// What it is.
-    pub kind: MirrorKind,
-    /// Its id.
-    pub id: ObjectId,
-}
-
-/// What an entry of a directory in a commit is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MirrorKind {
-    /// A directory.
-    Tree,
-    /// A plain file.
-    Blob,
-    /// Something else: an executable file, a link, a submodule.
-    Other,
-}
-
 /// A reference of another repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteRef {
@@ -103,19 +88,6 @@ pub struct RemoteRef {
     pub name: String,
     /// What it points to.
     pub id: ObjectId,
-}
-
-/// A commit to be written.
-#[derive(Debug)]
-pub struct NewCommit<'a> {
-    /// Its tree.
-    pub tree: &'a ObjectId,
-    /// Its parents, in order.
-    pub parents: &'a [ObjectId],
-    /// Its message.
-    pub message: &'a str,
-    /// When it was made, in seconds since 1970.
-    pub seconds: i64,
 }
 
 impl Mirror {
@@ -126,23 +98,25 @@ impl Mirror {
     /// Fails if the mirror cannot be made or read.
     pub fn open(dir: &Path, url: &str) -> Result<Self, MirrorError> {
         let opened = || -> GitResult<_> {
-            fs::create_dir_all(dir)?;
-            let lock = File::create(dir.join("compeval.lock"))?;
+            fs::create_dir_all(dir.parent().unwrap_or(dir))?;
+            let lock = File::create(dir.with_extension("lock"))?;
             lock.lock()?;
-            if !dir.join("HEAD").is_file() {
-                gix::init_bare(dir)?;
-                let mut config = File::options().append(true).open(dir.join("config"))?;
-                config.write_all(
-                    b"[extensions]\n\tpartialClone = origin\n[core]\n\trepositoryFormatVersion = 1\n",
-                )?;
+            if !dir.exists() {
+                make(dir)?;
             }
             Ok((gix::open(dir)?, lock))
         };
         let (repository, lock) = opened().map_err(|source| {
-            let (dir, url) = (dir.to_owned(), url.to_owned());
+            let (dir, url) = (dir.to_owned(), shown(url));
             MirrorError::Own { dir, url, source }
         })?;
-        Ok(Self { dir: dir.to_owned(), url: url.to_owned(), repository, _lock: lock })
+        let (dir, secret, url) = (dir.to_owned(), url.to_owned(), shown(url));
+        Ok(Self { dir, secret, url, repository, _lock: lock })
+    }
+
+    /// The URL of the other repository, without a password.
+    pub fn url(&self) -> &str {
+        &self.url
     }
 
     /// Lists references of the other repository: those that match a pattern, and `HEAD` if it points to one.
@@ -172,7 +146,8 @@ impl Mirror {
         if names.is_empty() {
             return Ok(());
         }
-        let fixed = ["fetch", "--quiet", "--no-tags", "--filter=blob:none", "--no-write-fetch-head"];
+        let fixed =
+            ["fetch", "--quiet", "--no-tags", "--filter=blob:none", "--no-write-fetch-head"];
         self.git("fetch", &[&fixed[..], &[REMOTE], &names].concat(), &[]).map(drop)
     }
 
@@ -211,7 +186,9 @@ impl Mirror {
             args.push(format!("--force-with-lease={name}:{expected}"));
         }
         args.push(REMOTE.to_owned());
-        args.extend(updates.iter().map(|(RemoteRef { name, id }, _)| format!("{}:{name}", id.full())));
+        args.extend(
+            updates.iter().map(|(RemoteRef { name, id }, _)| format!("{}:{name}", id.full())),
+        );
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let output = self.run(&args, &[]).map_err(|source| self.own(source))?;
         if output.status.success() {
@@ -233,6 +210,15 @@ impl Mirror {
     /// Whether an object is here.
     pub fn has(&self, id: &ObjectId) -> bool {
         from(id).is_ok_and(|id| self.repository.has_object(id))
+    }
+
+    /// The id that a file of these contents has.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the contents are made to collide with others.
+    pub fn id_of(&self, contents: &[u8]) -> Result<ObjectId, MirrorError> {
+        super::pack::id_of(&self.repository, contents).map_err(|source| self.own(source))
     }
 
     /// The tree of a commit.
@@ -319,7 +305,7 @@ impl Mirror {
         command.arg("--git-dir").arg(&self.dir);
         let remote = format!("remote.{REMOTE}");
         let own = [
-            format!("{remote}.url={}", self.url),
+            format!("{remote}.url={}", self.secret),
             format!("{remote}.promisor=true"),
             format!("{remote}.partialCloneFilter=blob:none"),
         ];
@@ -334,5 +320,39 @@ impl Mirror {
             scope.spawn(move || stdin.map(|mut stdin| drop(stdin.write_all(input))));
             Ok(child.wait_with_output()?)
         })
+    }
+}
+
+/// Makes an empty mirror, which appears whole.
+fn make(dir: &Path) -> GitResult<()> {
+    let new = dir.with_extension("new");
+    if new.exists() {
+        fs::remove_dir_all(&new)?;
+    }
+    gix::init_bare(&new)?;
+    let mut config = File::options().append(true).open(new.join("config"))?;
+    config.write_all(PARTIAL.as_bytes())?;
+    Ok(fs::rename(new, dir)?)
+}
+
+/// A URL without what may be a password.
+fn shown(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let host = rest.split('/').next().unwrap_or(rest);
+    match host.rsplit_once('@') {
+        Some((user, _)) => format!("{scheme}://{}", &rest[user.len() + 1..]),
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn a_password_is_not_shown() {
+        assert_eq!(shown("https://ada:hunter2@host/x@y.git"), "https://host/x@y.git");
+        assert_eq!(shown("https://host/x@y.git"), "https://host/x@y.git");
+        assert_eq!(shown("git@host:x.git"), "git@host:x.git");
     }
 }

@@ -42,9 +42,9 @@ pub use self::head::{Head, HeadError, Heads, around, top};
 pub use self::history::{CommitFilter, CommitHistory, CommitHistoryError};
 pub use self::home::Home;
 pub use self::log::{ChangeLog, LogLine};
-pub use self::mirror::{Mirror, MirrorEntry, MirrorError, MirrorKind, NewCommit, RemoteRef};
+pub use self::mirror::{Mirror, MirrorError, RemoteRef};
 use self::opening::open;
-pub use self::pack::PackWriter;
+pub use self::pack::{MirrorEntry, MirrorKind, NewCommit, PackWriter};
 pub use self::range::{Commit, Range};
 pub use self::reach::{ReachError, ReachableSet};
 pub use self::references::references;
@@ -57,7 +57,8 @@ pub use self::tree_path::{Kind, TreeId, TreePath};
 pub use self::trees::{Changed, NotCloned, TreeFile, TreeFileKind, Trees, files_in, tree_in};
 use crate::digest::ObjectId;
 
-type GitResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
+/// What an operation of Git returns.
+pub(crate) type GitResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The path that Git writes in bytes.
 fn to_path(path: &gix::bstr::BStr) -> PathBuf {

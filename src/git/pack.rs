@@ -7,11 +7,10 @@ use std::sync::atomic::AtomicBool;
 use gix::hash::ObjectId;
 use gix::objs::tree::{Entry, EntryKind};
 use gix::objs::{Commit, Data, Kind, Tree, WriteTo};
+use gix::progress::Discard;
 use gix_pack as pack;
 use gix_pack::data::output;
-use gix::progress::Discard;
 
-use super::mirror::{MirrorEntry, MirrorKind, NewCommit};
 use super::{GitResult, from, object_id};
 use crate::digest;
 
@@ -20,6 +19,41 @@ const PACK: usize = 64 << 20;
 
 /// The name under which results are committed: the commits of one result are the same, whoever makes them.
 const AUTHOR: (&str, &str) = ("compeval", "");
+
+/// An entry of a directory in a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MirrorEntry {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: MirrorKind,
+    /// Its id.
+    pub id: digest::ObjectId,
+}
+
+/// What an entry of a directory in a commit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MirrorKind {
+    /// A directory.
+    Tree,
+    /// A plain file.
+    Blob,
+    /// Something else: an executable file, a link, a submodule.
+    Other,
+}
+
+/// A commit to be written.
+#[derive(Debug)]
+pub struct NewCommit<'a> {
+    /// Its tree.
+    pub tree: &'a digest::ObjectId,
+    /// Its parents, in order.
+    pub parents: &'a [digest::ObjectId],
+    /// Its message.
+    pub message: &'a str,
+    /// When it was made, in seconds since 1970.
+    pub seconds: i64,
+}
 
 /// Writes objects into packs of a repository. They are there once `finish` has returned.
 #[derive(Debug)]
@@ -33,16 +67,6 @@ pub struct PackWriter<'a> {
 impl<'a> PackWriter<'a> {
     pub(super) fn new(repository: &'a gix::Repository) -> Self {
         Self { repository, entries: Vec::new(), bytes: 0, written: HashSet::new() }
-    }
-
-    /// The id that a file of these contents has.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the contents are made to collide with others.
-    pub fn id_of(&self, contents: &[u8]) -> GitResult<digest::ObjectId> {
-        let kind = self.repository.object_hash();
-        object_id(gix::objs::compute_hash(kind, Kind::Blob, contents)?)
     }
 
     /// Writes a file. Returns its id.
@@ -118,8 +142,7 @@ impl<'a> PackWriter<'a> {
         if !self.written.contains(&id) && !self.repository.has_object(id) {
             let count = output::Count::from_data(id, None);
             let object = Data { kind, object_hash: hash, data };
-            let entry =
-                output::Entry::from_data(&count, &object, gix::zlib::Compression::DEFAULT)?;
+            let entry = output::Entry::from_data(&count, &object, gix::zlib::Compression::DEFAULT)?;
             self.bytes += entry.compressed_data.len();
             self.entries.push(entry);
             self.written.insert(id);
@@ -158,4 +181,9 @@ impl<'a> PackWriter<'a> {
         )?;
         Ok(())
     }
+}
+
+/// The id that a file of these contents has in a repository.
+pub(super) fn id_of(repository: &gix::Repository, contents: &[u8]) -> GitResult<digest::ObjectId> {
+    object_id(gix::objs::compute_hash(repository.object_hash(), Kind::Blob, contents)?)
 }

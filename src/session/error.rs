@@ -19,6 +19,7 @@ use crate::questions::bisect::BisectError;
 use crate::questions::collect::RepositoryError;
 use crate::questions::history::HistoryError;
 use crate::questions::table::{SweepChoiceError, SweepTableError};
+use crate::results::ResultsError;
 use crate::storage::StorageError;
 use crate::storage::maintenance::verify::VerifyError;
 
@@ -81,6 +82,12 @@ pub enum Error {
         /// Advice for the user.
         hint: String,
     },
+    /// Results were not exchanged with a repository.
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+    /// No results repository was named.
+    #[error("no repository is given, and Git's configuration has no compeval.results")]
+    NoResults,
     /// No storage was named.
     #[error("no storage is given, and Git's configuration has no compeval.storage")]
     NoStorage,
@@ -264,6 +271,7 @@ impl Error {
             Self::Interrupted(signal) => Exit::Interrupted(*signal),
             Self::Edit(error) if error.is_of_system() => Exit::Storage,
             Self::Tree(error) if error.is_storage() => Exit::Storage,
+            Self::Results(error) => error.exit(),
             Self::Table(SweepTableError::Columns(_)) => Exit::Malformed,
             Self::Evaluate(EvaluateError::Output(error)) if !error.is_storage() => Exit::Failed,
             Self::Load(_)
@@ -281,6 +289,7 @@ impl Error {
             | Self::Edit(_)
             | Self::Misfits { .. }
             | Self::NoStorage
+            | Self::NoResults
             | Self::Inputs { .. }
             | Self::UnknownInput { .. }
             | Self::OwnFile { .. }

@@ -41,6 +41,8 @@ impl Error {
             }
             Self::Misfits { hint, .. } => Some(hint.clone()),
             Self::Slurm(errors) => errors.first().map(|error| error.advice.clone()),
+            Self::Results(error) => error.advice().map(str::to_owned),
+            Self::NoResults => Some("give its path or URL, or git config compeval.results REPOSITORY".to_owned()),
             Self::NoStorage => {
                 Some("give it before the inputs, or git config compeval.storage DIR".to_owned())
             }

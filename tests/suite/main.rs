@@ -48,6 +48,7 @@ mod resources;
 mod run;
 mod selection;
 mod settings;
+mod shared;
 mod show;
 mod slurm;
 mod storages;

@@ -3,6 +3,7 @@
 //! They say what was made from what, and how it was isolated: nothing of who, where and when. So equal results have
 //! equal bytes, whoever executed them.
 
+use super::files::text;
 use super::{
     CallRecord, Format, JobRecord, Origin, Published, Record, SharedOrigin, Stamp, TableRecord,
 };
@@ -20,6 +21,12 @@ impl CallRecord {
             recorded: None,
             ..self.clone()
         })
+    }
+
+    /// Reads a record of a results repository. `None` if the text is none.
+    pub fn of_shared(text: &[u8]) -> Option<Self> {
+        let record: Self = serde_json::from_slice(text).ok()?;
+        matches!(record.origin, Origin::Shared(SharedOrigin { stage: None, .. })).then_some(record)
     }
 }
 
@@ -43,15 +50,26 @@ impl TableRecord {
 }
 
 impl Record {
-    /// The text of the record in a results repository. `None` for what has no place there.
-    pub fn shared(&self) -> Option<Vec<u8>> {
+    /// The record for a results repository. `None` for what has no place there.
+    pub fn shared(&self) -> Option<Self> {
+        match self {
+            Self::Call(record) => record.shared().map(Self::Call),
+            Self::Job(record) => Some(Self::Job(record.shared())),
+            Self::Table(record) => Some(Self::Table(record.shared())),
+            Self::TaskInput(_) => None,
+        }
+    }
+
+    /// The text of the file that holds it.
+    pub fn text(&self) -> Vec<u8> {
         let text = match self {
-            Self::Call(record) => super::files::text(&record.shared()?),
-            Self::Job(record) => super::files::text(&record.shared()),
-            Self::Table(record) => super::files::text(&record.shared()),
-            Self::TaskInput(_) => return None,
+            Self::Call(record) => text(record),
+            Self::Job(record) => text(record),
+            Self::Table(record) => text(record),
+            Self::TaskInput(record) => text(record),
         };
-        text.ok()
+        // Nothing in a record cannot be written as JSON: all names of fields are texts.
+        text.unwrap_or_default()
     }
 }
 

@@ -80,6 +80,11 @@ impl Storage {
         }
     }
 
+    /// The name of the file that lists the version of a result under its tree.
+    pub fn note_of(&self, result: &ResultName, record: &CallRecord) -> String {
+        note(&record.computation, &record.tree, result)
+    }
+
     /// Removes a version without results from the list under its tree.
     pub(in crate::storage) fn forget_version(
         &self,

@@ -46,7 +46,7 @@ struct Done {
     literals: Option<Vec<JobOutput>>,
     outputs: Vec<JobOutput>,
     calls: Vec<IgnoredAny>,
-    recorded: Provenance,
+    recorded: Option<Provenance>,
 }
 
 impl Done {

@@ -63,7 +63,7 @@ pub use self::tree::{FoundTree, NewTree, OpenTree, StoredTrees};
 use self::versions::Versions;
 use super::disk::{self, Disk, Doing, Durability, FileId, Result, Root, StorageError};
 use super::layout::{SUSPENDED, TABLES, TASK_INPUTS};
-use super::records::{Records, Stamp};
+use super::records::{ExpectedFile, Records, Stamp};
 use crate::cache::Cache;
 use crate::digest::{Blake3, Digest};
 use crate::manifest::Manifest;
@@ -246,6 +246,20 @@ impl Storage {
     /// Fails if the disk does; then none of it may have reached the disk.
     pub fn flush(&self) -> Result<()> {
         self.root.flush()
+    }
+
+    /// Reads a file if it has these contents; `None` if there is no such file, or it has others.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, or is larger than a record may be.
+    pub fn contents(&self, file: &ExpectedFile) -> Result<Option<Vec<u8>>> {
+        let read = self.root.disk.read_one(&self.path(&file.name));
+        let read = match read {
+            Err(error) if error.is_not_own() => None,
+            read => read?,
+        };
+        Ok(read.map(|(_, contents)| contents).filter(|it| Digest::of(it) == file.digest))
     }
 
     /// Returns the manifest of a directory with this name: the kept one, or by reading the directory.

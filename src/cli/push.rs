@@ -1,0 +1,97 @@
+//! `ce push`: results go to a repository.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+
+use super::Tool;
+use crate::cache::Cache;
+use crate::exit::Exit;
+use crate::git::Config;
+use crate::report::{pushed, pushed_json};
+use crate::results::{DEFAULT_LIMIT, MAX_LIMIT, PushRequest, mirror, push};
+use crate::session::Error;
+use crate::storage::Storage;
+use crate::task::resources::parse_size;
+
+/// Add the results of a storage to a Git repository
+///
+/// The repository has the layout of a storage, so that a clone of it is one. Pushed are the outputs of calls that were executed,
+/// of jobs and of sweeps, with records that say what was made from what: nothing of who, where and when. What is
+/// there stays as it is. If others push at the same time, the results join.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_CODES)]
+pub struct Push {
+    /// Push nothing; print what would be
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    /// Leave out results with a file larger than this, such as 100M: many servers refuse them
+    #[arg(long, value_name = "SIZE", value_parser = limit, default_value = DEFAULT_LIMIT)]
+    limit: u64,
+
+    /// How the ledger of executions calls you [default: it names nobody]
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+
+    /// Push files that seem to hold keys, tokens, or the values of variables with secrets, too
+    #[arg(long)]
+    allow_secrets: bool,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+
+    /// The directory that keeps all results
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: PathBuf,
+
+    /// The repository: a path or a URL [default: compeval.results in Git's configuration]
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    repository: Option<String>,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 the repository has everything that can be pushed, 1 something was not pushed, differs from what is \
+there, or is in an inbox, 2 the arguments are wrong, 3 something would be pushed (-n), 5 the storage or the \
+repository could not be read or written.";
+
+impl Tool for Push {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let storage = Storage::existing(&self.storage)?;
+        let mirror = mirror(&repository(self.repository.as_deref())?, Cache::of_user().as_ref())?;
+        let request = PushRequest {
+            limit: self.limit,
+            by: self.by.clone(),
+            allow_secrets: self.allow_secrets,
+            dry: self.dry_run,
+        };
+        let outcome = push(&storage, &mirror, &request)?;
+        let told = match self.json {
+            true => pushed_json(&outcome, out),
+            false => pushed(&outcome, mirror.url(), self.dry_run, out),
+        };
+        told.map_err(Error::Output)?;
+        Ok(match outcome.is_complete() {
+            false => Exit::Failed,
+            true if self.dry_run && outcome.is_new() => Exit::Missing,
+            true => Exit::Done,
+        })
+    }
+}
+
+/// The repository that was named, or else the configured one.
+pub(super) fn repository(named: Option<&str>) -> Result<String, Error> {
+    match named {
+        Some(named) => Ok(named.to_owned()),
+        None => Config::of(Path::new("."))?.results()?.ok_or(Error::NoResults),
+    }
+}
+
+fn limit(text: &str) -> Result<u64, String> {
+    match parse_size(text).map_err(|error| error.to_string())? {
+        limit if limit <= MAX_LIMIT => Ok(limit),
+        _ => Err("it is above 256M".to_owned()),
+    }
+}

@@ -1,0 +1,101 @@
+//! What was pushed to a results repository.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::harmless;
+use crate::results::{LeftOut, Pushed};
+use crate::words::{counted, size};
+
+/// The greatest number of results that are named for one reason.
+const NAMED: usize = 20;
+
+/// Prints what was pushed to a repository, or would be, and what was not.
+///
+/// # Errors
+///
+/// Returns the error of `out`.
+pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
+    let Pushed { calls, jobs, tables, bytes, known, left_out, differing, now, inbox } = pushed;
+    let counts = [(*calls, "call"), (*jobs, "job"), (*tables, "table")];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, what)| counted(*count, what)).collect();
+    let url = harmless(url);
+    if counts.is_empty() {
+        writeln!(out, "nothing is new to {url}: it has {}", counted(*known, "result"))?;
+    } else {
+        let would = if dry { "would push" } else { "pushed" };
+        writeln!(out, "{would} {} ({}) to {url}", counts.join(", "), size(*bytes))?;
+    }
+    if let Some(now) = now {
+        let what = if *inbox { "an inbox, since others pushed all the time" } else { "results" };
+        writeln!(out, "{}: {what} at {}", now.name, now.id.short())?;
+    }
+    for record in differing.iter().take(NAMED) {
+        let record = harmless(record);
+        writeln!(
+            out,
+            "{record}: it has other outputs there, and they stay; this record is in differs/"
+        )?;
+    }
+    more(differing.len(), out)?;
+    let (wrong, ruled): (Vec<_>, Vec<_>) = left_out.iter().partition(|it| it.why.is_wrong());
+    for LeftOut { name, why } in wrong.iter().chain(ruled.iter().take(NAMED)) {
+        writeln!(out, "{} stays here: {}", harmless(name), harmless(&why.to_string()))?;
+    }
+    more(ruled.len(), out)
+}
+
+fn more(all: usize, out: &mut dyn Write) -> io::Result<()> {
+    match all.saturating_sub(NAMED) {
+        0 => Ok(()),
+        more => writeln!(out, "and {more} more"),
+    }
+}
+
+#[derive(Serialize)]
+struct JsonPushed<'a> {
+    calls: usize,
+    jobs: usize,
+    tables: usize,
+    bytes: u64,
+    known: usize,
+    differing: &'a [String],
+    left_out: Vec<JsonLeftOut<'a>>,
+    reference: Option<&'a str>,
+    commit: Option<&'a str>,
+    inbox: bool,
+}
+
+#[derive(Serialize)]
+struct JsonLeftOut<'a> {
+    name: &'a str,
+    reason: String,
+}
+
+/// Prints it as a JSON object: doc/programs/ce-push.md describes the fields.
+///
+/// # Errors
+///
+/// Returns the error of `out`.
+pub fn pushed_json(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
+    let Pushed { calls, jobs, tables, bytes, known, left_out, differing, now, inbox } = pushed;
+    let left_out = left_out.iter();
+    let json = JsonPushed {
+        calls: *calls,
+        jobs: *jobs,
+        tables: *tables,
+        bytes: *bytes,
+        known: *known,
+        differing,
+        left_out: left_out
+            .map(|LeftOut { name, why }| JsonLeftOut { name, reason: why.to_string() })
+            .collect(),
+        reference: now.as_ref().map(|it| it.name.as_str()),
+        commit: now.as_ref().map(|it| it.id.full()),
+        inbox: *inbox,
+    };
+    serde_json::to_writer(&mut *out, &json)?;
+    out.write_all(b"\n")
+}

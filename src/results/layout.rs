@@ -1,0 +1,117 @@
+//! The names in a results repository that a storage has not.
+
+use crate::git::RemoteRef;
+
+/// The branch with the results of a repository that has nothing else.
+const BRANCH: &str = "refs/heads/results";
+
+/// The reference with the results of a repository of something else, such as that of the task: a plain clone does not fetch it.
+const BESIDE: &str = "refs/compeval/results";
+
+/// The directory of the evidence of executions.
+pub(super) const LEDGER: &str = "ledger";
+
+/// The directory of records that differ from those in their places.
+pub(super) const DIFFERS: &str = "differs";
+
+/// The files at the top of each results repository.
+pub(super) const TOP: [(&str, &str); 4] = [
+    (".gitattributes", "* -text -ident -filter -working-tree-encoding -merge -diff\n"),
+    (
+        ".gitignore",
+        "/tmp/\n/trees/\n/runs/\n/repositories/\n/manifests/\n/suspended/\n/tinputs/\nrunning/\naside/\nfailed/\n\
+         collected/\npinned/\nversion.json\n",
+    ),
+    (
+        "README.md",
+        "Results of computations, and what they were made from. A clone of this repository is a storage of CompEval:\n\
+         `ce run CLONE INPUT...` finds everything that is here, and executes nothing. `ce show CLONE FILE` says what a\n\
+         file was made from.\n\nOnly `ce push` writes here. It adds, and changes nothing that is there.\n",
+    ),
+    ("format", "compeval results 1\n"),
+];
+
+/// The references of a repository that has results, or will have them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ResultsBranch {
+    /// The full name of the reference with the results.
+    pub(super) name: &'static str,
+    /// The results, if there are any.
+    pub(super) tip: Option<RemoteRef>,
+}
+
+impl ResultsBranch {
+    /// The patterns of the references that decide.
+    pub(super) const PATTERNS: [&'static str; 3] = ["refs/heads/*", BRANCH, BESIDE];
+
+    /// Finds the results among the references of a repository: its branch `results`, which it gets if it is empty.
+    pub(super) fn of(refs: &[RemoteRef]) -> Self {
+        let tip = |name: &str| refs.iter().find(|it| it.name == name).cloned();
+        let is_empty = !refs.iter().any(|it| it.name.starts_with("refs/heads/"));
+        let name = if is_empty || tip(BRANCH).is_some() { BRANCH } else { BESIDE };
+        // Results that were pushed beside something else stay there.
+        let name = if tip(BRANCH).is_none() && tip(BESIDE).is_some() { BESIDE } else { name };
+        Self { name, tip: tip(name) }
+    }
+
+    /// The reference of an inbox, which one push makes for itself.
+    pub(super) fn inbox(&self, id: &str) -> String {
+        match self.name {
+            BRANCH => format!("refs/heads/ce-inbox/{id}"),
+            _ => format!("refs/compeval/inbox/{id}"),
+        }
+    }
+}
+
+/// Whether a path in a results repository is that of a record.
+pub(super) fn is_record(path: &str) -> bool {
+    let has_room = match path.split('/').collect::<Vec<_>>()[..] {
+        [owner, _, "record", _, ..] => owner.starts_with("c_") || owner.starts_with("t_"),
+        ["tables", "record", _, ..] => true,
+        _ => false,
+    };
+    has_room && path.ends_with(".json")
+}
+
+/// The directory of the other records of a result, beside the one in its place.
+pub(super) fn differs(record: &str) -> String {
+    format!("{DIFFERS}/{}", record.trim_end_matches(".json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(names: &[&str]) -> ResultsBranch {
+        let id: crate::digest::ObjectId = "0".repeat(40).parse().unwrap();
+        let refs = names.iter().map(|name| RemoteRef { name: (*name).to_owned(), id: id.clone() });
+        ResultsBranch::of(&refs.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn results_have_a_branch_or_stand_beside_what_a_repository_has() {
+        assert_eq!(at(&[]).name, BRANCH);
+        assert_eq!(at(&["refs/heads/main"]).name, BESIDE);
+        assert_eq!(at(&["refs/heads/main", BRANCH]).name, BRANCH);
+        assert_eq!(at(&["refs/heads/main", BESIDE]).name, BESIDE);
+        assert_eq!(at(&[BESIDE]).name, BESIDE, "nothing but results beside nothing");
+        assert!(at(&["refs/heads/main"]).tip.is_none() && at(&[BRANCH]).tip.is_some());
+    }
+
+    #[test]
+    fn a_record_is_known_by_its_path() {
+        for record in
+            ["c_x/0123456789ab/record/_.json", "tables/record/ab/c.json", "t_x/y/record/a_/b.json"]
+        {
+            assert!(is_record(record), "{record}");
+        }
+        for other in [
+            "c_x/0123456789ab/00/_",
+            "x/y/record/_.json",
+            "c_x/y/record/_",
+            "differs/c_x/y/record/a.json",
+        ] {
+            assert!(!is_record(other), "{other}");
+        }
+    }
+}

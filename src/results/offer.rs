@@ -1,0 +1,129 @@
+//! What a storage has to offer, and what it keeps to itself.
+
+use std::fmt;
+
+use crate::questions::history::History;
+use crate::storage::records::Origin;
+use crate::storage::{Entry, ExpectedFile, Record, Storage};
+use crate::words::size;
+
+/// A result that may be pushed.
+#[derive(Debug)]
+pub(super) struct SharedResult<'a> {
+    /// The result.
+    pub(super) entry: &'a Entry,
+    /// Its record.
+    pub(super) record: &'a Record,
+    /// The text of its record in a results repository.
+    pub(super) text: Vec<u8>,
+    /// The files that this promises.
+    pub(super) files: Vec<ExpectedFile>,
+    /// An empty file that lists it under its tree, for other commits.
+    pub(super) note: Option<String>,
+}
+
+/// A result that is not pushed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its short name.
+    pub name: String,
+    /// The reason.
+    pub why: Withheld,
+}
+
+/// The reason why a result is not pushed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Withheld {
+    /// Nobody knows how it was made.
+    Adopted,
+    /// No commit has its computation.
+    Dirty,
+    /// An output is a directory, which Git does not keep as it is.
+    Directory,
+    /// A file is larger than the limit.
+    Large {
+        /// Its size in bytes.
+        bytes: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// A file is not the recorded one.
+    Damaged {
+        /// Its name.
+        file: String,
+    },
+    /// A file seems to hold a secret.
+    Secret {
+        /// Its name.
+        file: String,
+        /// What it seems to hold.
+        what: String,
+    },
+}
+
+impl Withheld {
+    /// Whether somebody should look at it: the others are left out by rule.
+    pub fn is_wrong(&self) -> bool {
+        matches!(self, Self::Damaged { .. } | Self::Secret { .. })
+    }
+}
+
+impl fmt::Display for Withheld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Adopted => write!(f, "it was adopted, and nobody knows how it was made"),
+            Self::Dirty => write!(f, "no commit has its computation: it had uncommitted changes"),
+            Self::Directory => write!(f, "it has a directory, which cannot be pushed yet"),
+            Self::Large { bytes, limit } => {
+                write!(f, "a file has {}, and the limit is {}", size(*bytes), size(*limit))
+            }
+            Self::Damaged { file } => write!(f, "{file} is not as recorded: ce verify says more"),
+            Self::Secret { file, what } => {
+                write!(f, "{file} seems to hold {what}; --allow-secrets pushes it all the same")
+            }
+        }
+    }
+}
+
+/// Returns what a storage has to offer, in the order of the names, and what it has not. A task input is no result.
+pub(super) fn shared_results<'a>(
+    storage: &Storage,
+    history: &'a History,
+    limit: u64,
+) -> (Vec<SharedResult<'a>>, Vec<LeftOut>) {
+    let (mut offers, mut left_out) = (Vec::new(), Vec::new());
+    for (entry, record) in history.results() {
+        if matches!(entry, Entry::TaskInput(_)) || !entry.fits(record) {
+            continue;
+        }
+        match offer(storage, entry, record, limit) {
+            Ok(offer) => offers.push(offer),
+            Err(why) => left_out.push(LeftOut { name: entry.short(), why }),
+        }
+    }
+    (offers, left_out)
+}
+
+fn offer<'a>(
+    storage: &Storage,
+    entry: &'a Entry,
+    record: &'a Record,
+    limit: u64,
+) -> Result<SharedResult<'a>, Withheld> {
+    let Some(shared) = record.shared() else {
+        let is_adopted = matches!(record, Record::Call(call) if call.origin == Origin::Adopted);
+        return Err(if is_adopted { Withheld::Adopted } else { Withheld::Dirty });
+    };
+    let files = entry.expected_files(&shared);
+    if files.iter().any(|file| file.digest.is_directory()) {
+        return Err(Withheld::Directory);
+    }
+    if let Some(bytes) = files.iter().map(|file| file.digest.size).find(|bytes| *bytes > limit) {
+        return Err(Withheld::Large { bytes, limit });
+    }
+    let note = match (entry, record) {
+        (Entry::Call(name), Record::Call(call)) => Some(storage.note_of(name, call)),
+        _ => None,
+    };
+    Ok(SharedResult { entry, record, text: shared.text(), files, note })
+}

@@ -1,0 +1,110 @@
+//! A scan for secrets, since what was pushed cannot be taken back.
+
+use std::collections::BTreeMap;
+
+/// The beginnings of tokens, and how many letters, digits, `-` and `_` follow at least.
+const TOKENS: [(&str, usize, &str); 12] = [
+    ("ghp_", 36, "a token of GitHub"),
+    ("gho_", 36, "a token of GitHub"),
+    ("ghs_", 36, "a token of GitHub"),
+    ("github_pat_", 50, "a token of GitHub"),
+    ("glpat-", 20, "a token of GitLab"),
+    ("AKIA", 16, "a key of AWS"),
+    ("ASIA", 16, "a key of AWS"),
+    ("xoxb-", 24, "a token of Slack"),
+    ("xoxp-", 24, "a token of Slack"),
+    ("sk-ant-", 40, "a key of Anthropic"),
+    ("hf_", 34, "a token of Hugging Face"),
+    ("pypi-AgEIcHlwaS5vcmc", 40, "a token of PyPI"),
+];
+
+/// Headers of private keys, after five dashes and `BEGIN `.
+const KEYS: [&str; 6] = ["", "RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED "];
+
+/// Parts of the names of variables whose values are secret.
+const NAMES: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "CREDENTIAL"];
+
+/// The least length of a value of a variable that is looked for: a shorter one is found everywhere.
+const MIN_VALUE: usize = 8;
+
+/// What is looked for.
+#[derive(Debug)]
+pub(super) struct Secrets {
+    /// The values of variables of the environment, and their names.
+    values: BTreeMap<Vec<u8>, String>,
+    headers: Vec<Vec<u8>>,
+}
+
+impl Secrets {
+    /// What is looked for, given variables of the environment.
+    pub(super) fn new(variables: impl Iterator<Item = (String, String)>) -> Self {
+        let is_secret = |name: &str| NAMES.iter().any(|it| name.to_ascii_uppercase().contains(it));
+        let secret = variables.filter(|(name, value)| is_secret(name) && value.len() >= MIN_VALUE);
+        let values = secret.map(|(name, value)| (value.into_bytes(), name)).collect();
+        let headers =
+            KEYS.iter().map(|kind| format!("-----BEGIN {kind}PRIVATE KEY-----").into_bytes());
+        Self { values, headers: headers.collect() }
+    }
+
+    /// What a file seems to hold; `None` if nothing is known to be secret.
+    pub(super) fn find(&self, contents: &[u8]) -> Option<String> {
+        if self.headers.iter().any(|header| has(contents, header)) {
+            return Some("a private key".to_owned());
+        }
+        let token = TOKENS.iter().find(|(prefix, rest, _)| has_token(contents, prefix, *rest));
+        if let Some((_, _, what)) = token {
+            return Some((*what).to_owned());
+        }
+        let (_, name) = self.values.iter().find(|(value, _)| has(contents, value))?;
+        Some(format!("the value of the variable {name}"))
+    }
+}
+
+/// The places of a text in another one.
+fn places<'a>(contents: &'a [u8], text: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    let first = text.first().copied().unwrap_or_default();
+    let candidates = contents.iter().enumerate().filter(move |(_, byte)| **byte == first);
+    candidates.map(|(at, _)| at).filter(move |at| contents[*at..].starts_with(text))
+}
+
+fn has(contents: &[u8], text: &[u8]) -> bool {
+    places(contents, text).next().is_some()
+}
+
+/// Whether there is a token that begins so. A longer word that ends so is none.
+fn has_token(contents: &[u8], prefix: &str, rest: usize) -> bool {
+    let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    places(contents, prefix.as_bytes()).any(|at| {
+        let begins = at == 0 || !contents[at - 1].is_ascii_alphanumeric();
+        begins && contents[at + prefix.len()..].iter().take_while(is_part).count() >= rest
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Option<String> {
+        let variables =
+            [("MY_TOKEN", "hunter2hunter2"), ("PIN_SECRET", "1234"), ("HOME", "/home/ada/x")];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Secrets::new(variables.into_iter()).find(text.as_bytes())
+    }
+
+    #[test]
+    fn keys_tokens_and_values_are_found() {
+        let key = format!("x\n-----BEGIN {} KEY-----\nabc", "RSA PRIVATE");
+        assert_eq!(found(&key).unwrap(), "a private key");
+        let token = format!("url: https://{}{}@host", "ghp_", "a1".repeat(18));
+        assert_eq!(found(&token).unwrap(), "a token of GitHub");
+        assert_eq!(found("login hunter2hunter2\n").unwrap(), "the value of the variable MY_TOKEN");
+    }
+
+    #[test]
+    fn what_only_looks_like_it_is_none() {
+        for text in ["", "ghp_short", "-----BEGIN PUBLIC KEY-----", "1234", "/home/ada/x", "AKIA"] {
+            assert_eq!(found(text), None, "{text}");
+        }
+        assert_eq!(found(&format!("xAKIA{}", "A".repeat(16))), None, "within a word");
+    }
+}

@@ -1,0 +1,170 @@
+//! Several storages push to one repository.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use super::{evaluate, lab, listed, push, repository, salt};
+use crate::lab::Lab;
+
+/// Storages with results of three inputs; the second has another output for the first one.
+fn storages(lab: &mut Lab) -> [&'static str; 3] {
+    let names = ["one", "two", "three"];
+    for (number, storage) in names.into_iter().enumerate() {
+        salt(lab, &"salt\n".repeat(number % 2));
+        for input in ["x", &format!("x{number}")] {
+            fs::write(lab.path("data").join(input), format!("{input}\n")).unwrap();
+            lab.inputs = vec![input.to_owned()];
+            evaluate(lab, storage).exit(0);
+        }
+    }
+    names
+}
+
+/// The records of each result, in its place and beside it, without those who had the place.
+fn records(lab: &Lab, repository: &str) -> Vec<String> {
+    let mut records: Vec<String> = listed(lab, repository)
+        .iter()
+        .filter(|line| line.contains("/record/"))
+        .map(|line| {
+            let (object, path) = line.split_once('\t').unwrap();
+            let id = object.split(' ').nth(2).unwrap();
+            let path =
+                path.strip_prefix("differs/").map_or(path, |it| it.rsplit_once('/').unwrap().0);
+            format!("{} {id}", path.trim_end_matches(".json"))
+        })
+        .collect();
+    records.sort();
+    records.dedup();
+    records
+}
+
+#[test]
+fn results_join_in_any_order() {
+    let mut lab = lab();
+    let names = storages(&mut lab);
+    let orders = [[0, 1, 2], [1, 0, 2], [2, 1, 0], [1, 2, 0]];
+    let mut all = Vec::new();
+    for order in orders {
+        let repository_of_it = format!("order-{order:?}.git").replace([' ', ','], "");
+        repository(&lab, &repository_of_it);
+        for _ in 0..2 {
+            // A second time changes nothing.
+            for storage in order {
+                let pushed = push(&lab, &[], names[storage], &repository_of_it);
+                assert!([0, 1].contains(&pushed.status.code().unwrap()), "{}", pushed.stderr);
+            }
+        }
+        lab.git(&repository_of_it, &["fsck", "--strict"]);
+        all.push(records(&lab, &repository_of_it));
+    }
+    assert_eq!(
+        all[0].len(),
+        4 * 3 + 2,
+        "four inputs, and two records of one call and one job that differ"
+    );
+    for records in &all[1..] {
+        assert_eq!(records, &all[0]);
+    }
+}
+
+#[test]
+fn where_nothing_differs_the_join_is_that_of_git() {
+    let lab = lab();
+    let other = "data/y";
+    fs::write(lab.path(other), "y\n").unwrap();
+    evaluate(&lab, "one").exit(0);
+    let mut command = lab.command("ce-run");
+    lab.finish(command.args(["../two", &format!("../{other}")])).exit(0);
+    for name in ["one.git", "two.git"] {
+        repository(&lab, name);
+    }
+    push(&lab, &[], "one", "one.git").exit(0);
+    push(&lab, &[], "two", "two.git").exit(0);
+    push(&lab, &[], "one", "results.git").exit(0);
+    push(&lab, &[], "two", "results.git").exit(0);
+    lab.git("one.git", &["fetch", "--quiet", "../two.git", "results:theirs"]);
+    let merged =
+        lab.git("one.git", &["merge-tree", "--allow-unrelated-histories", "results", "theirs"]);
+    let ours = lab.git("results.git", &["rev-parse", "results^{tree}"]);
+    assert_eq!(merged, ours);
+}
+
+#[test]
+fn a_push_that_another_one_overtakes_joins_with_it() {
+    let lab = lab();
+    evaluate(&lab, "one").exit(0);
+    fs::write(lab.path("data/y"), "y\n").unwrap();
+    let mut command = lab.command("ce-run");
+    lab.finish(command.args(["../two", "../data/y"])).exit(0);
+    repository(&lab, "faster.git");
+    push(&lab, &[], "one", "faster.git").exit(0);
+    // While the push is received, the other one has been.
+    hook(&lab, "results.git", "git fetch --quiet ../faster.git results:results");
+    push(&lab, &[], "two", "results.git").exit(0);
+    let parents = lab.git("results.git", &["log", "--format=%P", "-1", "results"]);
+    assert_eq!(parents, lab.git("faster.git", &["rev-parse", "results"]));
+    let jobs = listed(&lab, "results.git");
+    assert_eq!(
+        jobs.iter().filter(|line| line.contains("\tt_task/") && line.contains("/record/")).count(),
+        2
+    );
+}
+
+#[test]
+fn a_push_that_is_always_overtaken_goes_to_an_inbox() {
+    let lab = lab();
+    evaluate(&lab, "one").exit(0);
+    // Each time, somebody has committed something.
+    let commit = r#"tree=$(git hash-object -t tree -w /dev/null)
+new=$(git -c user.name=x -c user.email=x commit-tree -m "$(date +%s%N)" $(git rev-parse -q --verify results | sed "s/^/-p /") $tree)
+while read -r old id name; do
+    case $name in refs/heads/results) git update-ref refs/heads/results $new;; esac
+done"#;
+    hook_always(&lab, "results.git", commit);
+    let told = push(&lab, &[], "one", "results.git").exit(1);
+    told.shows("an inbox, since others pushed all the time at ");
+    let inboxes =
+        lab.git("results.git", &["for-each-ref", "--format=%(refname)", "refs/heads/ce-inbox"]);
+    assert_eq!(inboxes.lines().count(), 1, "{inboxes}");
+    let files = lab.git("results.git", &["ls-tree", "-r", "--name-only", &inboxes]);
+    assert!(files.contains("t_task/"), "{files}");
+}
+
+#[test]
+fn a_repository_of_something_else_keeps_its_branches() {
+    let lab = lab();
+    lab.ce_run(&[]).exit(0);
+    let before = lab.git("task", &["for-each-ref", "refs/heads"]);
+    push(&lab, &[], "storage", "task").exit(0).shows("refs/compeval/results: results at ");
+    assert_eq!(lab.git("task", &["for-each-ref", "refs/heads"]), before);
+    push(&lab, &[], "storage", "task").exit(0).shows("nothing is new");
+}
+
+#[test]
+fn a_repository_that_is_not_there_or_refuses_is_told() {
+    let lab = lab();
+    lab.ce_run(&[]).exit(0);
+    push(&lab, &[], "storage", "nowhere").exit(2).says("there is no repository");
+    fs::create_dir(lab.path("empty")).unwrap();
+    push(&lab, &[], "storage", "empty").exit(5).says("git ls-remote of ");
+    hook_always(&lab, "results.git", "echo no results today >&2; exit 1");
+    push(&lab, &[], "storage", "results.git").exit(5).says("no results today");
+    lab.run("ce", &["push", "../storage"]).exit(2).says("compeval.results");
+    lab.git("task", &["config", "compeval.results", "../results.git"]);
+    fs::remove_file(lab.path("results.git/hooks/pre-receive")).unwrap();
+    lab.run("ce", &["push", "../storage"]).exit(0);
+}
+
+/// A repository runs a script before it takes what is pushed, the first time only.
+fn hook(lab: &Lab, repository: &str, script: &str) {
+    hook_always(lab, repository, &format!("[ ! -e once ] || exit 0; touch once\n{script}"));
+}
+
+fn hook_always(lab: &Lab, repository: &str, script: &str) {
+    let hook = lab.path(repository).join("hooks/pre-receive");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    // What is pushed is in quarantine meanwhile, in which nothing else may be written.
+    let clean = "unset GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES";
+    fs::write(&hook, format!("#!/bin/sh\n{clean}\n{script}\n")).unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+}

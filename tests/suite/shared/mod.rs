@@ -1,0 +1,74 @@
+//! Results in Git repositories.
+
+mod join;
+mod push;
+
+use std::fs;
+use std::path::Path;
+
+use crate::lab::Lab;
+use crate::program::Ran;
+
+/// It depends on a file that nobody declares, if there is one.
+const TWICE: &str = r#"cat "$1" "$1" >"$2"
+[ ! -e "$LAB_LOG.salt" ] || cat "$LAB_LOG.salt" >>"$2""#;
+
+/// Two calls, one of which reads the other, and a repository for their results beside the storage.
+pub(crate) fn lab() -> Lab {
+    let mut lab = Lab::task("Inputs: 'x'\n(twice (once INPUT('x'))[0])[0]")
+        .computation("once", "a", "b", r#"cat "$1" "$1" >"$2""#)
+        .computation("twice", "a", "b", TWICE)
+        .data("x", "x\n");
+    lab.inputs = vec!["x".to_owned()];
+    let lab = lab.commit();
+    repository(&lab, "results.git");
+    lab
+}
+
+/// From now on, `twice` has other outputs.
+pub(crate) fn salt(lab: &Lab, salt: &str) {
+    fs::write(lab.path("called.salt"), salt).unwrap();
+}
+
+/// Makes an empty repository.
+pub(crate) fn repository(lab: &Lab, name: &str) {
+    fs::create_dir(lab.path(name)).unwrap();
+    lab.git(name, &["init", "--quiet", "--bare", "."]);
+}
+
+/// Evaluates into another storage.
+pub(crate) fn evaluate<'a>(lab: &'a Lab, storage: &str) -> Ran<'a> {
+    let mut command = lab.command("ce-run");
+    command.arg(format!("../{storage}"));
+    command.args(lab.inputs.iter().map(|name| format!("../data/{name}")));
+    lab.finish(&mut command)
+}
+
+/// `ce push` of a storage to a repository.
+pub(crate) fn push<'a>(lab: &'a Lab, options: &[&str], storage: &str, repository: &str) -> Ran<'a> {
+    let places = [storage, repository].map(|name| format!("../{name}"));
+    let places = places.each_ref().map(String::as_str);
+    lab.run("ce", &[&["push"], options, &places].concat())
+}
+
+/// The names of all files of the results, and the ids of their contents, but for the ledger.
+pub(crate) fn listed(lab: &Lab, repository: &str) -> Vec<String> {
+    let all = lab.git(repository, &["ls-tree", "-r", "results"]);
+    all.lines().filter(|line| !line.contains("\tledger/")).map(str::to_owned).collect()
+}
+
+/// A clone of a repository with results.
+pub(crate) fn cloned(lab: &Lab, repository: &str, clone: &str, options: &[&str]) {
+    let source = format!("../{repository}");
+    fs::create_dir(lab.path(clone)).unwrap();
+    let fixed = ["clone", "--quiet", "--branch", "results"];
+    lab.git(clone, &[&fixed[..], options, &[&source, "."]].concat());
+}
+
+/// Whether any file below a directory, or object of a repository there, has a text in it.
+pub(crate) fn holds(lab: &Lab, repository: &str, text: &str) -> bool {
+    assert!(Path::new(&lab.path(repository)).is_dir());
+    let objects =
+        lab.git(repository, &["cat-file", "--batch-all-objects", "--batch-check=%(objectname)"]);
+    objects.lines().any(|id| lab.git(repository, &["cat-file", "-p", id]).contains(text))
+}

@@ -1,0 +1,147 @@
+//! `ce push`: what goes to a repository, what stays here, and that a clone is a storage.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use super::{cloned, evaluate, holds, lab, listed, push, repository, salt};
+use crate::lab::Lab;
+
+const ONCE: &str = "c_once";
+
+#[test]
+fn a_clone_is_a_storage_in_which_nothing_is_executed() {
+    let lab = lab();
+    lab.ce_run(&[]).exit(0).called(vec!["once", "twice"]);
+    push(&lab, &["-n"], "storage", "results.git").exit(3).shows("would push 2 calls, 1 job (20 B)");
+    assert_eq!(lab.git("results.git", &["for-each-ref"]), "", "nothing is pushed");
+    push(&lab, &[], "storage", "results.git").exit(0).shows("pushed 2 calls, 1 job (20 B) to ");
+    lab.unchanged(|| push(&lab, &[], "storage", "results.git").exit(0).shows("nothing is new to "));
+    assert_eq!(lab.git("results.git", &["rev-list", "--count", "results"]), "1");
+    lab.git("results.git", &["fsck", "--strict"]);
+    // Git converts line ends on the way, and sets times and modes of its own.
+    for (clone, option) in [("clone", "core.autocrlf=false"), ("crlf", "core.autocrlf=true")] {
+        cloned(&lab, "results.git", clone, &["-c", option]);
+        evaluate(&lab, clone).exit(0).called(vec![]);
+        lab.run("ce", &["verify", &format!("../{clone}")]).exit(0).says("0 wrong, 0 odd");
+        assert_eq!(lab.git(clone, &["status", "--porcelain"]), "", "a run leaves no trace in Git");
+    }
+    let log = lab.run("ce", &["log", "../clone"]).exit(0);
+    assert_eq!(log.lines().len(), 2);
+    log.shows("  shared  ");
+}
+
+#[test]
+fn whoever_executes_a_call_makes_the_same_results() {
+    let lab = lab();
+    for (storage, repository_of_it) in [("storage", "results.git"), ("other", "others.git")] {
+        evaluate(&lab, storage).exit(0).called(vec!["once", "twice"]);
+        if repository_of_it != "results.git" {
+            repository(&lab, repository_of_it);
+        }
+        push(&lab, &[], storage, repository_of_it).exit(0);
+    }
+    assert_eq!(listed(&lab, "results.git"), listed(&lab, "others.git"));
+    push(&lab, &[], "other", "results.git").exit(0).shows("nothing is new");
+}
+
+#[test]
+fn a_clone_may_be_pushed_like_any_storage() {
+    let lab = lab();
+    lab.ce_run(&[]).exit(0);
+    push(&lab, &[], "storage", "results.git").exit(0);
+    cloned(&lab, "results.git", "clone", &[]);
+    repository(&lab, "others.git");
+    push(&lab, &[], "clone", "others.git").exit(0);
+    assert_eq!(listed(&lab, "results.git"), listed(&lab, "others.git"));
+    // Nobody has executed anything in the clone.
+    assert_eq!(lab.git("others.git", &["ls-tree", "results", "ledger/"]), "");
+}
+
+#[test]
+fn nothing_says_who_executed_what_where_and_when() {
+    let lab = lab();
+    let mut command = lab.evaluation(&[]);
+    lab.finish(command.env("USER", "ada-of-the-lab")).exit(0);
+    push(&lab, &[], "storage", "results.git").exit(0);
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let record = lab
+        .storage()
+        .into_iter()
+        .find(|name| name.starts_with("c_once") && name.contains("/record/"));
+    assert!(lab.stored(&record.unwrap()).contains("ada-of-the-lab"), "the user is known here");
+    let root = lab.path("storage").display().to_string();
+    for secret in
+        ["ada-of-the-lab", &format!("\"{host}\""), &root, "\"stage\"", "\"argv\"", "\"start\""]
+    {
+        assert!(!holds(&lab, "results.git", secret), "{secret}");
+    }
+    let by = "ada";
+    evaluate(&lab, "other").exit(0);
+    repository(&lab, "others.git");
+    push(&lab, &["--by", by], "other", "others.git").exit(0);
+    assert!(holds(&lab, "others.git", r#""by":"ada""#), "unless the user wants it");
+}
+
+#[test]
+fn what_seems_to_be_secret_stays_here() {
+    let mut lab = Lab::task("Inputs: 'x'\n(copy INPUT('x'))[0]")
+        .computation("copy", "a", "b", r#"cat "$1" >"$2""#)
+        .data("x", format!("token={}{}\n", "ghp_", "a".repeat(36)));
+    lab.inputs = vec!["x".to_owned()];
+    let lab = lab.commit();
+    repository(&lab, "results.git");
+    lab.ce_run(&[]).exit(0);
+    let told = push(&lab, &[], "storage", "results.git").exit(1);
+    assert_eq!(told.stdout.matches("seems to hold a token of GitHub").count(), 2, "call and job");
+    assert_eq!(lab.git("results.git", &["for-each-ref"]), "");
+    push(&lab, &["--allow-secrets"], "storage", "results.git")
+        .exit(0)
+        .shows("pushed 1 call, 1 job");
+}
+
+#[test]
+fn values_of_secret_variables_stay_here() {
+    let lab = lab();
+    lab.ce_run(&[]).exit(0);
+    let mut command = lab.command("ce");
+    command.args(["push", "../storage", "../results.git"]).env("DEPLOY_TOKEN", "x\nx\nx\nx\n");
+    lab.finish(&mut command).exit(1).shows("the value of the variable DEPLOY_TOKEN");
+}
+
+#[test]
+fn what_is_too_large_damaged_or_uncommitted_stays_here() {
+    let lab = lab().data("x", "x".repeat(300));
+    lab.ce_run(&[]).exit(0);
+    let small = push(&lab, &["--limit", "1K"], "storage", "results.git").exit(0);
+    small.shows("stays here: a file has 1.2 KiB, and the limit is 1.0 KiB").shows("pushed 1 call ");
+    let name =
+        lab.storage().into_iter().find(|name| name.starts_with(ONCE) && name.contains("/00/"));
+    let place = lab.path("storage").join(name.unwrap());
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(&place, "y\ny\n").unwrap();
+    repository(&lab, "others.git");
+    push(&lab, &[], "storage", "others.git").exit(1).shows("is not as recorded");
+    let lab = lab.computation("once", "a", "b", r#"cat "$1" - >"$2""#);
+    lab.ce_run(&["--dirty"]).exit(0);
+    let dirty = push(&lab, &[], "storage", "results.git").exit(0);
+    dirty.shows("no commit has its computation");
+}
+
+#[test]
+fn what_the_repository_has_with_other_outputs_stays_there() {
+    let lab = lab();
+    lab.ce_run(&[]).exit(0);
+    push(&lab, &[], "storage", "results.git").exit(0);
+    let before = listed(&lab, "results.git");
+    salt(&lab, "salt\n");
+    evaluate(&lab, "other").exit(0);
+    let told = push(&lab, &[], "other", "results.git").exit(1);
+    told.shows("it has other outputs there, and they stay");
+    let after = listed(&lab, "results.git");
+    assert!(before.iter().all(|line| after.contains(line)), "nothing was changed");
+    let differing: Vec<_> =
+        after.iter().filter(|line| line.contains("\tdiffers/c_twice/")).collect();
+    assert_eq!(differing.len(), 2, "{differing:?}");
+    push(&lab, &[], "other", "results.git").exit(1);
+    assert_eq!(listed(&lab, "results.git"), after, "once is enough");
+}
