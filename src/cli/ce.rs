@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use super::{
     Bisect, Cancel, Check, Diff, Doctor, Edit, Explain, Forget, Gc, Init, ListCommits, Log, Pin,
-    PrintManifest, Push, Run, Serve, Show, ShowStatus, ShowTable, Sym, Tool, Verify, Viz,
+    PrintManifest, Pull, Push, Run, Serve, Show, ShowStatus, ShowTable, Sym, Tool, Verify, Viz,
     WriteText, complete,
 };
 use crate::exit::Exit;
@@ -41,6 +41,7 @@ enum Command {
     Gc(Gc),
     Pin(Pin),
     Push(Push),
+    Pull(Pull),
     Manifest(PrintManifest),
     Commits(ListCommits),
     Table(ShowTable),
@@ -103,6 +104,7 @@ impl Tool for Ce {
             Command::Gc(gc) => gc.run(out),
             Command::Pin(pin) => pin.run(out),
             Command::Push(push) => push.run(out),
+            Command::Pull(pull) => pull.run(out),
             Command::Manifest(manifest) => manifest.run(out),
             Command::Commits(commits) => commits.run(out),
             Command::Table(table) => table.run(out),

@@ -89,7 +89,7 @@ pub(super) fn repository(named: Option<&str>) -> Result<String, Error> {
     }
 }
 
-fn limit(text: &str) -> Result<u64, String> {
+pub(super) fn limit(text: &str) -> Result<u64, String> {
     match parse_size(text).map_err(|error| error.to_string())? {
         limit if limit <= MAX_LIMIT => Ok(limit),
         _ => Err("it is above 256M".to_owned()),

@@ -1,11 +1,11 @@
-//! What was pushed to a results repository.
+//! What was pushed to a results repository, and pulled from one.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
 use super::harmless;
-use crate::results::{LeftOut, Pushed};
+use crate::results::{LeftOut, Pulled, Pushed, RefusedResult};
 use crate::words::{counted, size};
 
 /// The greatest number of results that are named for one reason.
@@ -18,15 +18,13 @@ const NAMED: usize = 20;
 /// Returns the error of `out`.
 pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
     let Pushed { calls, jobs, tables, bytes, known, left_out, differing, now, inbox } = pushed;
-    let counts = [(*calls, "call"), (*jobs, "job"), (*tables, "table")];
-    let counts = counts.iter().filter(|(count, _)| *count > 0);
-    let counts: Vec<String> = counts.map(|(count, what)| counted(*count, what)).collect();
     let url = harmless(url);
-    if counts.is_empty() {
-        writeln!(out, "nothing is new to {url}: it has {}", counted(*known, "result"))?;
-    } else {
-        let would = if dry { "would push" } else { "pushed" };
-        writeln!(out, "{would} {} ({}) to {url}", counts.join(", "), size(*bytes))?;
+    match of_each(*calls, *jobs, *tables) {
+        None => writeln!(out, "nothing is new to {url}: it has {}", counted(*known, "result"))?,
+        Some(counts) => {
+            let would = if dry { "would push" } else { "pushed" };
+            writeln!(out, "{would} {counts} ({}) to {url}", size(*bytes))?;
+        }
     }
     if let Some(now) = now {
         let what = if *inbox { "an inbox, since others pushed all the time" } else { "results" };
@@ -45,6 +43,43 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
         writeln!(out, "{} stays here: {}", harmless(name), harmless(&why.to_string()))?;
     }
     more(ruled.len(), out)
+}
+
+/// Prints what was pulled from a repository, or would be, and what was not.
+///
+/// # Errors
+///
+/// Returns the error of `out`.
+pub fn pulled(pulled: &Pulled, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
+    let Pulled { calls, jobs, tables, bytes, known, differing, refused, from } = pulled;
+    let url = harmless(url);
+    match (of_each(*calls, *jobs, *tables), from) {
+        (_, None) => writeln!(out, "{url} has no results")?,
+        (None, _) => {
+            writeln!(out, "nothing is new in {url}: {} of it are here", counted(*known, "result"))?;
+        }
+        (Some(counts), Some(from)) => {
+            let (would, at) = (if dry { "would pull" } else { "pulled" }, from.id.short());
+            writeln!(out, "{would} {counts} ({}) from {url} at {at}", size(*bytes))?;
+        }
+    }
+    for name in differing.iter().take(NAMED) {
+        writeln!(out, "{}: it has other outputs here, and they stay", harmless(name))?;
+    }
+    more(differing.len(), out)?;
+    let (wrong, ruled): (Vec<_>, Vec<_>) = refused.iter().partition(|it| it.why.is_wrong());
+    for RefusedResult { name, why } in wrong.iter().chain(ruled.iter().take(NAMED)) {
+        writeln!(out, "{} was not taken: {why}", harmless(name))?;
+    }
+    more(ruled.len(), out)
+}
+
+/// The numbers of results, in words; `None` if there are none.
+fn of_each(calls: usize, jobs: usize, tables: usize) -> Option<String> {
+    let counts = [(calls, "call"), (jobs, "job"), (tables, "table")];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, what)| counted(*count, what)).collect();
+    (!counts.is_empty()).then(|| counts.join(", "))
 }
 
 fn more(all: usize, out: &mut dyn Write) -> io::Result<()> {
@@ -95,6 +130,44 @@ pub fn pushed_json(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
         reference: now.as_ref().map(|it| it.name.as_str()),
         commit: now.as_ref().map(|it| it.id.full()),
         inbox: *inbox,
+    };
+    serde_json::to_writer(&mut *out, &json)?;
+    out.write_all(b"\n")
+}
+
+#[derive(Serialize)]
+struct JsonPulled<'a> {
+    calls: usize,
+    jobs: usize,
+    tables: usize,
+    bytes: u64,
+    known: usize,
+    differing: &'a [String],
+    refused: Vec<JsonLeftOut<'a>>,
+    reference: Option<&'a str>,
+    commit: Option<&'a str>,
+}
+
+/// Prints it as a JSON object: doc/programs/ce-pull.md describes the fields.
+///
+/// # Errors
+///
+/// Returns the error of `out`.
+pub fn pulled_json(pulled: &Pulled, out: &mut dyn Write) -> io::Result<()> {
+    let Pulled { calls, jobs, tables, bytes, known, differing, refused, from } = pulled;
+    let refused = refused.iter();
+    let json = JsonPulled {
+        calls: *calls,
+        jobs: *jobs,
+        tables: *tables,
+        bytes: *bytes,
+        known: *known,
+        differing,
+        refused: refused
+            .map(|RefusedResult { name, why }| JsonLeftOut { name, reason: why.to_string() })
+            .collect(),
+        reference: from.as_ref().map(|it| it.name.as_str()),
+        commit: from.as_ref().map(|it| it.id.full()),
     };
     serde_json::to_writer(&mut *out, &json)?;
     out.write_all(b"\n")

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::layout::{is_record, may_hold_records};
 use crate::digest::ObjectId;
 use crate::git::{Mirror, MirrorEntry, MirrorError, MirrorKind, PackWriter};
 
@@ -67,6 +68,33 @@ impl<'a> Finder<'a> {
     pub(super) fn find(&mut self, path: &str) -> Result<Option<MirrorEntry>, MirrorError> {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         Ok(self.directory(directory)?.and_then(|entries| entries.get(name)).cloned())
+    }
+
+    /// The plain file of this path.
+    pub(super) fn file(&mut self, path: &str) -> Result<Option<ObjectId>, MirrorError> {
+        let found = self.find(path)?;
+        Ok(found.filter(|it| it.kind == MirrorKind::Blob).map(|it| it.id))
+    }
+
+    /// The paths and ids of all records, in the order of their paths.
+    pub(super) fn records(&mut self) -> Result<Vec<(String, ObjectId)>, MirrorError> {
+        let mut records = Vec::new();
+        let mut waiting = vec![String::new()];
+        while let Some(directory) = waiting.pop() {
+            for entry in self.directory(&directory)?.into_iter().flat_map(BTreeMap::values) {
+                let path = match &*directory {
+                    "" => entry.name.clone(),
+                    directory => format!("{directory}/{}", entry.name),
+                };
+                match entry.kind {
+                    MirrorKind::Blob if is_record(&path) => records.push((path, entry.id.clone())),
+                    MirrorKind::Tree if may_hold_records(&path) => waiting.push(path),
+                    _ => {}
+                }
+            }
+        }
+        records.sort();
+        Ok(records)
     }
 
     /// The entries of a directory.

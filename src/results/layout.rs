@@ -73,6 +73,19 @@ pub(super) fn is_record(path: &str) -> bool {
     has_room && path.ends_with(".json")
 }
 
+/// Whether a directory of a results repository may have records in it.
+pub(super) fn may_hold_records(path: &str) -> bool {
+    match path.split('/').collect::<Vec<_>>()[..] {
+        [owner] | [owner, _] | [owner, _, "record", ..]
+            if owner.starts_with("c_") || owner.starts_with("t_") =>
+        {
+            true
+        }
+        ["tables"] | ["tables", "record", ..] => true,
+        _ => false,
+    }
+}
+
 /// The directory of the other records of a result, beside the one in its place.
 pub(super) fn differs(record: &str) -> String {
     format!("{DIFFERS}/{}", record.trim_end_matches(".json"))

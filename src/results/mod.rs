@@ -9,6 +9,7 @@ mod join;
 mod layout;
 mod ledger;
 mod offer;
+mod pull;
 mod push;
 mod secrets;
 
@@ -20,6 +21,7 @@ use crate::git::{Mirror, MirrorError};
 use crate::storage::StorageError;
 
 pub use self::offer::{LeftOut, Withheld};
+pub use self::pull::{PullRequest, Pulled, RefusedFor, RefusedResult, pull};
 pub use self::push::{DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, push};
 
 /// The reason why results were not exchanged with a repository.

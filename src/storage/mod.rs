@@ -31,9 +31,9 @@ pub use self::records::{
 };
 pub use self::store::{
     Activity, AnswersRead, Attempts, Call, Claim, ClaimedCall, ClaimedTicket, Damage, Equivalent,
-    Failure, Found, FoundSuspension, FoundTable, FoundTree, GcRoots, Holder, Input, InputSource,
-    Inputs, Job, Jobs, Lease, Leases, LogTail, MemberError, NewTree, OpenTree, OpenedValue,
-    Outputs, PriorAttempt, PublishError, Queue, Sealed, ServedQueue, Site, Stage, Storage, Stored,
-    StoredTrees, Suspension, Suspensions, TableDirectory, Tables, Unrecorded, WorkerName,
-    WritableArea, lease_timeout, state_interval,
+    Failure, Found, FoundSuspension, FoundTable, FoundTree, GcRoots, Holder, Import, ImportedCall,
+    Input, InputSource, Inputs, Job, Jobs, Lease, Leases, LogTail, MemberError, NewTree, OpenTree,
+    OpenedValue, Outputs, PriorAttempt, PublishError, Queue, Sealed, ServedQueue, Site, Stage,
+    Storage, Stored, StoredTrees, Suspension, Suspensions, TableDirectory, Tables, Unrecorded,
+    WorkerName, WritableArea, lease_timeout, state_interval,
 };

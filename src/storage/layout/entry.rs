@@ -35,6 +35,16 @@ impl Entry {
         Some(if name.is_table() { Self::Table(name) } else { Self::Call(name) })
     }
 
+    /// The result whose record has this name; `None` of a task input.
+    pub fn of_record(record: &str) -> Option<Self> {
+        let name = ResultName::of_record_in(RECORDS, record)?;
+        match record.get(..2)? {
+            "c_" => Some(Self::Call(name)),
+            "t_" => Some(Self::Job(name)),
+            _ => name.is_table().then_some(Self::Table(name)),
+        }
+    }
+
     /// The result that a file of this name, or a member of one, belongs to.
     pub fn of_file(file: &str) -> Option<Self> {
         let (file, _member) = split_member(file);

@@ -62,6 +62,11 @@ pub struct Recipe {
 }
 
 impl Recipe {
+    /// The recipe with this text.
+    pub fn of_bytes(bytes: Vec<u8>) -> Self {
+        Self { digest: Digest::of(&bytes), bytes }
+    }
+
     /// Its text.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

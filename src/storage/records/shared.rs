@@ -7,6 +7,7 @@ use super::files::text;
 use super::{
     CallRecord, Format, JobRecord, Origin, Published, Record, SharedOrigin, Stamp, TableRecord,
 };
+use crate::storage::layout::Entry;
 
 impl CallRecord {
     /// The record for a results repository. `None` for what has no place there: adopted outputs, whose making nobody
@@ -23,10 +24,11 @@ impl CallRecord {
         })
     }
 
-    /// Reads a record of a results repository. `None` if the text is none.
+    /// Reads the record of a call in a results repository. `None` if the text is none.
     pub fn of_shared(text: &[u8]) -> Option<Self> {
         let record: Self = serde_json::from_slice(text).ok()?;
-        matches!(record.origin, Origin::Shared(SharedOrigin { stage: None, .. })).then_some(record)
+        let is_shared = matches!(record.origin, Origin::Shared(SharedOrigin { stage: None, .. }));
+        (is_shared && !record.dirty).then_some(record)
     }
 }
 
@@ -58,6 +60,17 @@ impl Record {
             Self::Table(record) => Some(Self::Table(record.shared())),
             Self::TaskInput(_) => None,
         }
+    }
+
+    /// Reads the record of a result in a results repository. `None` if the text is none, or does not belong to the name.
+    pub fn of_shared(entry: &Entry, text: &[u8]) -> Option<Self> {
+        let record = match entry {
+            Entry::Call(_) => CallRecord::of_shared(text).map(Self::Call),
+            Entry::Job(_) => serde_json::from_slice(text).ok().map(Self::Job),
+            Entry::Table(_) => serde_json::from_slice(text).ok().map(Self::Table),
+            Entry::TaskInput(_) => None,
+        };
+        record.filter(|record| entry.fits(record))
     }
 
     /// The text of the file that holds it.

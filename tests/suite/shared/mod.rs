@@ -1,6 +1,7 @@
 //! Results in Git repositories.
 
 mod join;
+mod pull;
 mod push;
 
 use std::fs;

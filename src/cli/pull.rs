@@ -1,0 +1,82 @@
+//! `ce pull`: results come from a repository.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::push::{limit, repository};
+use super::{Tool, say};
+use crate::cache::Cache;
+use crate::exit::Exit;
+use crate::report::{pulled, pulled_json};
+use crate::results::{DEFAULT_LIMIT, PullRequest, mirror, pull};
+use crate::session::Error;
+use crate::storage::{Durability, Storage, Unrecorded};
+
+/// Take the results of a Git repository into a storage
+///
+/// Each result is published as if it had been executed here, once its files were compared with its record. What is here stays as it
+/// is. The storage may be in use, and is made if it does not exist.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_CODES)]
+pub struct Pull {
+    /// Take nothing; print what would be taken
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    /// Leave out results with a file larger than this, such as 100M
+    #[arg(long, value_name = "SIZE", value_parser = limit, default_value = DEFAULT_LIMIT)]
+    limit: u64,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+
+    /// Do not wait until results are on the disk
+    #[arg(long)]
+    no_sync: bool,
+
+    /// The directory that keeps all results
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: PathBuf,
+
+    /// The repository: a path or a URL [default: compeval.results in Git's configuration]
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    repository: Option<String>,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 everything that can be taken is here, 1 something was refused, or differs from what is here, 2 the \
+arguments are wrong, 3 something would be taken (-n), 5 the storage or the repository could not be read or written.";
+
+impl Tool for Pull {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let cache = Cache::of_user();
+        let mirror = mirror(&repository(self.repository.as_deref())?, cache.as_ref())?;
+        let durability = if self.no_sync { Durability::Unsynced } else { Durability::Synced };
+        let storage = match self.dry_run {
+            true => Storage::inspect(&self.storage, Unrecorded::Refuse)?,
+            false => Storage::open(&self.storage, Unrecorded::Refuse, durability)?,
+        };
+        let storage = storage.with_cache(cache);
+        let request = PullRequest { limit: self.limit, dry: self.dry_run };
+        let outcome = pull(&storage, &mirror, &request)?;
+        let told = match self.json {
+            true => pulled_json(&outcome, out),
+            false => pulled(&outcome, mirror.url(), self.dry_run, out),
+        };
+        told.map_err(Error::Output)?;
+        if outcome.is_new() && !self.dry_run && !self.json {
+            say(
+                "ce",
+                &"nobody has signed them: they are believed because you named the repository",
+            );
+        }
+        Ok(match outcome.is_complete() {
+            false => Exit::Failed,
+            true if self.dry_run && outcome.is_new() => Exit::Missing,
+            true => Exit::Done,
+        })
+    }
+}

@@ -1,0 +1,318 @@
+//! Pulling: what a results repository has and a storage has not is published in it.
+//!
+//! Nothing that comes from there is believed but for its record: names have to belong to their records, and files to be what these
+//! say. What is here never changes.
+
+use std::fmt;
+
+use super::ResultsError;
+use super::build::Finder;
+use super::layout::ResultsBranch;
+use crate::digest::ObjectId;
+use crate::git::{Mirror, MirrorError, RemoteRef};
+use crate::storage::{Entry, ExpectedFile, Import, ImportedCall, Read, Record, Storage};
+use crate::words::size;
+
+/// The greatest number of calls that are published at once.
+const BATCH: usize = 256;
+
+/// The size of the outputs that are published at once, in bytes.
+const BATCH_BYTES: u64 = 64 << 20;
+
+/// What is pulled.
+#[derive(Debug)]
+pub struct PullRequest {
+    /// The greatest size of a file, in bytes.
+    pub limit: u64,
+    /// Whether nothing is written.
+    pub dry: bool,
+}
+
+/// What was pulled, or would be.
+#[derive(Debug, Default)]
+pub struct Pulled {
+    /// The number of calls that were new.
+    pub calls: usize,
+    /// The number of jobs that were new.
+    pub jobs: usize,
+    /// The number of tables that were new.
+    pub tables: usize,
+    /// The size of their files, in bytes.
+    pub bytes: u64,
+    /// The number of results that were here already.
+    pub known: usize,
+    /// The short names of results that have other outputs here.
+    pub differing: Vec<String>,
+    /// What was not taken.
+    pub refused: Vec<RefusedResult>,
+    /// Where they are from; none if the repository has no results.
+    pub from: Option<RemoteRef>,
+}
+
+/// A result that was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedResult {
+    /// Its short name, or the path of its record.
+    pub name: String,
+    /// The reason.
+    pub why: RefusedFor,
+}
+
+/// The reason why a result was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusedFor {
+    /// Its record cannot be understood, or does not belong to its name.
+    Record,
+    /// One of its files is not in the repository.
+    Absent,
+    /// A file is not what the record says.
+    Contents,
+    /// A file is larger than the limit.
+    Large {
+        /// Its size in bytes.
+        bytes: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// It has a directory.
+    Directory,
+    /// Something that it names is not here.
+    Parts,
+}
+
+impl RefusedFor {
+    /// Whether somebody should look at it: the others are left out by rule.
+    pub const fn is_wrong(self) -> bool {
+        matches!(self, Self::Record | Self::Contents)
+    }
+}
+
+impl fmt::Display for RefusedFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Record => {
+                write!(f, "its record cannot be understood, or does not belong to its name")
+            }
+            Self::Absent => write!(f, "a file of it is not in the repository"),
+            Self::Contents => write!(f, "a file of it is not what the record says"),
+            Self::Large { bytes, limit } => {
+                write!(f, "a file has {}, and the limit is {}", size(*bytes), size(*limit))
+            }
+            Self::Directory => write!(f, "it has a directory, which cannot be pulled yet"),
+            Self::Parts => {
+                write!(f, "something that it was made from was not taken, and is not here")
+            }
+        }
+    }
+}
+
+impl Pulled {
+    /// Whether everything that the repository has is here, or was left out by rule.
+    pub fn is_complete(&self) -> bool {
+        self.differing.is_empty() && !self.refused.iter().any(|it| it.why.is_wrong())
+    }
+
+    /// Whether anything is new to the storage.
+    pub const fn is_new(&self) -> bool {
+        self.calls + self.jobs + self.tables > 0
+    }
+}
+
+/// A result of the repository that is not here, with the ids of its files.
+#[derive(Debug)]
+struct NewResult {
+    entry: Entry,
+    record: Record,
+    files: Vec<(ExpectedFile, ObjectId)>,
+}
+
+/// Pulls the results of a repository into a storage.
+///
+/// # Errors
+///
+/// Fails if the repository or the storage cannot be read, or the storage cannot be written.
+pub fn pull(
+    storage: &Storage,
+    mirror: &Mirror,
+    request: &PullRequest,
+) -> Result<Pulled, ResultsError> {
+    let branch = ResultsBranch::of(&mirror.list(&ResultsBranch::PATTERNS)?);
+    let mut pulled = Pulled { from: branch.tip, ..Pulled::default() };
+    let Some(tip) = &pulled.from else { return Ok(pulled) };
+    mirror.fetch(std::slice::from_ref(tip))?;
+    let mut finder = Finder::new(mirror, Some(mirror.tree_of(&tip.id)?));
+    let new = new_results(storage, mirror, &mut finder, request, &mut pulled)?;
+    if request.dry {
+        new.iter().for_each(|result| pulled.count(result));
+        return Ok(pulled);
+    }
+    let ids: Vec<ObjectId> =
+        new.iter().flat_map(|it| it.files.iter().map(|(_, id)| id.clone())).collect();
+    mirror.fetch_files(&ids)?;
+    let (calls, others): (Vec<_>, Vec<_>) =
+        new.into_iter().partition(|it| matches!(it.record, Record::Call(_)));
+    let mut rest = &calls[..];
+    while !rest.is_empty() {
+        let (batch, later) = rest.split_at(batch(rest));
+        publish_calls(storage, mirror, batch, &mut pulled)?;
+        rest = later;
+    }
+    // A job names tables.
+    let (tables, jobs): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(|it| matches!(it.record, Record::Table(_)));
+    for result in tables.iter().chain(&jobs) {
+        let imported = match &result.record {
+            Record::Table(table) => {
+                let files = contents(mirror, result)?;
+                let [outcome, recipe] = files.try_into().unwrap_or_default();
+                storage.import_table(table, &outcome, recipe)?
+            }
+            Record::Job(job) => storage.import_job(job)?,
+            Record::Call(_) | Record::TaskInput(_) => continue,
+        };
+        pulled.note(result, &imported);
+    }
+    storage.flush()?;
+    Ok(pulled)
+}
+
+/// The number of calls that are published at once: from one up.
+fn batch(calls: &[NewResult]) -> usize {
+    let mut bytes = 0;
+    let fits = |result: &&NewResult| {
+        bytes += result.bytes();
+        bytes <= BATCH_BYTES
+    };
+    calls.iter().take(BATCH).take_while(fits).count().max(1)
+}
+
+impl NewResult {
+    fn bytes(&self) -> u64 {
+        self.files.iter().map(|(file, _)| file.digest.size).sum()
+    }
+}
+
+impl Pulled {
+    fn count(&mut self, result: &NewResult) {
+        *match result.record {
+            Record::Call(_) => &mut self.calls,
+            Record::Job(_) => &mut self.jobs,
+            Record::Table(_) | Record::TaskInput(_) => &mut self.tables,
+        } += 1;
+        self.bytes += result.bytes();
+    }
+
+    fn refuse(&mut self, name: String, why: RefusedFor) {
+        self.refused.push(RefusedResult { name, why });
+    }
+
+    fn note<T>(&mut self, result: &NewResult, imported: &Import<T>) {
+        match imported {
+            Import::New(_) => self.count(result),
+            Import::Known => self.known += 1,
+            Import::Differs => self.differing.push(result.entry.short()),
+            Import::Damaged if matches!(result.record, Record::Job(_)) => {
+                self.refuse(result.entry.short(), RefusedFor::Parts);
+            }
+            Import::Damaged => self.refuse(result.entry.short(), RefusedFor::Contents),
+        }
+    }
+}
+
+/// Finds the results that are not here, in the order of their names.
+fn new_results(
+    storage: &Storage,
+    mirror: &Mirror,
+    finder: &mut Finder<'_>,
+    request: &PullRequest,
+    pulled: &mut Pulled,
+) -> Result<Vec<NewResult>, ResultsError> {
+    let mut unknown = Vec::new();
+    for (path, id) in finder.records()? {
+        let Some(entry) = Entry::of_record(&path) else {
+            pulled.refuse(path, RefusedFor::Record);
+            continue;
+        };
+        match storage.records().read_entry(&entry)? {
+            Read::Record(known) => {
+                let text = known.shared().map(|shared| shared.text()).unwrap_or_default();
+                pulled.known += 1;
+                if mirror.id_of(&text)? != id {
+                    unknown.push((entry, id, Some(known)));
+                }
+            }
+            Read::Spoiled | Read::Absent => unknown.push((entry, id, None)),
+        }
+    }
+    let ids: Vec<ObjectId> = unknown.iter().map(|(_, id, _)| id.clone()).collect();
+    mirror.fetch_files(&ids)?;
+    let mut new = Vec::new();
+    for (entry, id, known) in unknown {
+        let Some(record) = Record::of_shared(&entry, &mirror.contents(&id)?) else {
+            pulled.refuse(entry.short(), RefusedFor::Record);
+            continue;
+        };
+        let files = entry.expected_files(&record);
+        if let Some(known) = known {
+            let own = entry.expected_files(&known);
+            let same = own.iter().map(|it| it.digest).eq(files.iter().map(|it| it.digest));
+            if !same {
+                pulled.differing.push(entry.short());
+            }
+            continue;
+        }
+        match in_repository(finder, files, request.limit)? {
+            Ok(files) => new.push(NewResult { entry, record, files }),
+            Err(why) => pulled.refuse(entry.short(), why),
+        }
+    }
+    Ok(new)
+}
+
+/// Finds the files of a result in the repository. Returns why it is not taken, if it is not.
+fn in_repository(
+    finder: &mut Finder<'_>,
+    files: Vec<ExpectedFile>,
+    limit: u64,
+) -> Result<Result<Vec<(ExpectedFile, ObjectId)>, RefusedFor>, MirrorError> {
+    let mut found = Vec::with_capacity(files.len());
+    for file in files {
+        if file.digest.is_directory() {
+            return Ok(Err(RefusedFor::Directory));
+        }
+        if file.digest.size > limit {
+            return Ok(Err(RefusedFor::Large { bytes: file.digest.size, limit }));
+        }
+        let Some(id) = finder.file(&file.name)? else { return Ok(Err(RefusedFor::Absent)) };
+        found.push((file, id));
+    }
+    Ok(Ok(found))
+}
+
+/// The contents of a result's files, in order.
+fn contents(mirror: &Mirror, result: &NewResult) -> Result<Vec<Vec<u8>>, MirrorError> {
+    result.files.iter().map(|(_, id)| mirror.contents(id)).collect()
+}
+
+/// Publishes calls, all of which are on the disk before the first one is visible.
+fn publish_calls(
+    storage: &Storage,
+    mirror: &Mirror,
+    calls: &[NewResult],
+    pulled: &mut Pulled,
+) -> Result<(), ResultsError> {
+    let mut staged: Vec<(&NewResult, ImportedCall<'_>)> = Vec::with_capacity(calls.len());
+    for result in calls {
+        let Record::Call(call) = &result.record else { continue };
+        match storage.stage_import(call, &contents(mirror, result)?)? {
+            Import::New(import) => staged.push((result, import)),
+            other => pulled.note(result, &other),
+        }
+    }
+    storage.flush()?;
+    for (result, import) in staged {
+        let published = import.publish()?;
+        pulled.note(result, &published);
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! Results from elsewhere: they are published like those of an execution, but nothing was executed here.
+
+use super::call::{Call, Found, Outputs};
+use super::{Job, Sealed, Storage, Stored};
+use crate::digest::Digest;
+use crate::storage::disk::Result;
+use crate::storage::layout::ResultName;
+use crate::storage::records::{
+    CallRecord, Format, JobOutput, JobRecord, Origin, Published, Recipe, SharedOrigin, Stamp,
+    TableRecord,
+};
+
+/// What becomes of a result from elsewhere.
+#[derive(Debug)]
+pub enum Import<T> {
+    /// It can be published, or was.
+    New(T),
+    /// It is here already.
+    Known,
+    /// Another result has its place here, and stays.
+    Differs,
+    /// Its files are not as its record says, or what it names is not here.
+    Damaged,
+}
+
+/// A call from elsewhere, whose outputs are in a stage.
+#[derive(Debug)]
+pub struct ImportedCall<'a> {
+    record: CallRecord,
+    name: ResultName,
+    sealed: Sealed<'a>,
+}
+
+impl Storage {
+    /// Writes the outputs of a call from elsewhere into a stage. They are durable after the next [`flush`](Self::flush), and
+    /// may be published then.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn stage_import(
+        &self,
+        record: &CallRecord,
+        outputs: &[Vec<u8>],
+    ) -> Result<Import<ImportedCall<'_>>> {
+        let Origin::Shared(shared) = &record.origin else { return Ok(Import::Damaged) };
+        let digests: Vec<Digest> = outputs.iter().map(|contents| Digest::of(contents)).collect();
+        if !record.outputs.iter().map(|it| it.digest).eq(digests.iter().copied()) {
+            return Ok(Import::Damaged);
+        }
+        let names = vec![String::new(); outputs.len()];
+        let call = Call { version: record.version(), inputs: &record.inputs, outputs: &names };
+        let name = match self.find(call)? {
+            Found::Hit(found) => return Ok(compared(&found, &digests)),
+            Found::Unsettled(_) => return Ok(Import::Differs),
+            Found::Absent { name, .. } => name,
+        };
+        self.announce_roots([name.short()]);
+        let stage = self.stage(outputs.len())?;
+        let mut files = Vec::with_capacity(outputs.len());
+        for ((path, contents), digest) in stage.outputs().zip(outputs).zip(digests) {
+            self.root.disk.write(&path, contents)?;
+            let stamp = Stamp::Modified(self.root.disk.seal(&path)?);
+            self.root.unsynced.note(&path);
+            files.push(Published { digest, stamp });
+        }
+        let shared = SharedOrigin { stage: Some(stage.name.clone()), ..shared.clone() };
+        let own = CallRecord {
+            format: Format::SHARED,
+            ..call.record(files.clone(), Origin::Shared(shared))
+        };
+        stage.write_record(&own)?;
+        let sealed = Sealed { stage, files: files.into() };
+        Ok(Import::New(ImportedCall { record: own, name, sealed }))
+    }
+
+    /// Publishes a job from elsewhere, if everything that it names is here.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn import_job(&self, record: &JobRecord) -> Result<Import<()>> {
+        let literals = record.literals.as_deref().unwrap_or_default();
+        let (Some(literals), Some(outputs)) = (self.named(literals)?, self.named(&record.outputs)?)
+        else {
+            return Ok(Import::Damaged);
+        };
+        let calls: Option<Vec<ResultName>> =
+            record.calls.iter().map(|call| ResultName::of_short(call)).collect();
+        let Some(calls) = calls else { return Ok(Import::Damaged) };
+        let (names, inputs): (Vec<_>, Vec<_>) =
+            record.inputs.iter().map(|it| (it.name.clone(), it.digest)).unzip();
+        self.jobs().publish(&Job {
+            task: record.version(),
+            names: &names,
+            inputs: &inputs,
+            literals: &literals,
+            outputs: &outputs,
+            calls: calls.iter().collect(),
+        })?;
+        Ok(Import::New(()))
+    }
+
+    /// Publishes a table from elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn import_table(
+        &self,
+        record: &TableRecord,
+        table: &[u8],
+        recipe: Vec<u8>,
+    ) -> Result<Import<()>> {
+        let recipe = Recipe::of_bytes(recipe);
+        let is_recorded = *recipe.digest() == record.recipe.digest
+            && record.outputs.iter().map(|it| it.digest).eq([Digest::of(table)]);
+        if !is_recorded {
+            return Ok(Import::Damaged);
+        }
+        let published = self.tables().publish(&recipe, table, None)?;
+        Ok(match compared(&published, &[Digest::of(table)]) {
+            Import::Known => Import::New(()),
+            other => other,
+        })
+    }
+
+    /// The values of these names, if all of them are here with the recorded contents.
+    fn named(&self, files: &[JobOutput]) -> Result<Option<Vec<Stored>>> {
+        let mut values = Vec::with_capacity(files.len());
+        for JobOutput { file, digest } in files {
+            match self.inputs().literal(file)? {
+                Some(value) if value.digest == *digest => values.push(value),
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(values))
+    }
+}
+
+impl ImportedCall<'_> {
+    /// Makes the call visible.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn publish(self) -> Result<Import<()>> {
+        let Self { record, name, sealed } = self;
+        let names = vec![String::new(); record.outputs.len()];
+        let call = Call { version: record.version(), inputs: &record.inputs, outputs: &names };
+        let digests: Vec<Digest> = record.outputs.iter().map(|it| it.digest).collect();
+        let published = sealed.publish(call, &name, false)?;
+        Ok(match compared(&published, &digests) {
+            Import::Known => Import::New(()),
+            other => other,
+        })
+    }
+}
+
+/// Whether the outputs that are here are these.
+fn compared<T>(found: &Outputs, digests: &[Digest]) -> Import<T> {
+    match found.files.iter().map(|it| it.digest).eq(digests.iter().copied()) {
+        true => Import::Known,
+        false => Import::Differs,
+    }
+}

@@ -1,0 +1,133 @@
+//! `ce pull`: what comes from a repository is proved, and what is here stays.
+
+use std::fs;
+
+use super::{evaluate, lab, listed, push, repository, salt};
+use crate::lab::Lab;
+use crate::program::Ran;
+
+/// `ce pull` from a repository into a storage.
+fn pull<'a>(lab: &'a Lab, options: &[&str], storage: &str, repository: &str) -> Ran<'a> {
+    let places = [storage, repository].map(|name| format!("../{name}"));
+    let places = places.each_ref().map(String::as_str);
+    lab.run("ce", &[&["pull"], options, &places].concat())
+}
+
+/// A laboratory whose results were pushed, and whose storage is gone.
+fn pushed() -> Lab {
+    let lab = lab();
+    lab.ce_run(&[]).exit(0).called(vec!["once", "twice"]);
+    push(&lab, &[], "storage", "results.git").exit(0);
+    fs::remove_dir_all(lab.path("storage")).unwrap();
+    lab
+}
+
+/// Changes a file of the results as somebody might who can push.
+fn forge(lab: &Lab, [owner, room]: [&str; 2], change: impl Fn(&str) -> String) {
+    let (parent, clone) = ("forger", "clone");
+    fs::create_dir_all(lab.path(parent)).unwrap();
+    lab.git(parent, &["clone", "--quiet", "--branch", "results", "../results.git", clone]);
+    let dir = format!("{parent}/{clone}");
+    let files = lab.git(&dir, &["ls-files"]);
+    let name = files.lines().find(|name| name.starts_with(owner) && name.contains(room)).unwrap();
+    let place = lab.path(&dir).join(name);
+    fs::write(&place, change(&fs::read_to_string(&place).unwrap())).unwrap();
+    lab.git(&dir, &["commit", "--quiet", "--all", "--message", "forged"]);
+    lab.git(&dir, &["push", "--quiet"]);
+    fs::remove_dir_all(lab.path(&dir)).unwrap();
+}
+
+#[test]
+fn what_was_pulled_is_found_and_nothing_is_executed() {
+    let lab = pushed();
+    pull(&lab, &["-n"], "storage", "results.git").exit(3).shows("would pull 2 calls, 1 job (20 B)");
+    assert!(!lab.path("storage").exists(), "a dry run makes no storage");
+    pull(&lab, &[], "storage", "results.git")
+        .exit(0)
+        .shows("pulled 2 calls, 1 job (20 B) from ")
+        .says("nobody has signed them");
+    lab.unchanged(|| pull(&lab, &[], "storage", "results.git").exit(0).shows("nothing is new in "));
+    lab.ce_run(&[]).exit(0).called(vec![]);
+    lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
+    assert!(lab.is_tidy(), "nothing is left in tmp");
+    // They are results like all others: pushed again, they are the same.
+    push(&lab, &[], "storage", "results.git").exit(0).shows("nothing is new");
+    repository(&lab, "others.git");
+    push(&lab, &[], "storage", "others.git").exit(0);
+    assert_eq!(listed(&lab, "results.git"), listed(&lab, "others.git"));
+}
+
+#[test]
+fn an_empty_repository_has_no_results() {
+    let lab = lab();
+    pull(&lab, &[], "storage", "results.git").exit(0).shows("has no results");
+    pull(&lab, &[], "storage", "nowhere").exit(2).says("there is no repository");
+}
+
+#[test]
+fn a_file_that_is_not_what_its_record_says_is_not_taken() {
+    let lab = pushed();
+    forge(&lab, ["c_once/", "/00/"], |_| "z\nz\n".to_owned());
+    let told = pull(&lab, &[], "storage", "results.git").exit(1);
+    told.shows("was not taken: a file of it is not what the record says").shows("pulled 1 call");
+    lab.ce_run(&[]).exit(0).called(vec!["once"]);
+    lab.run("ce", &["verify", "../storage"]).exit(0);
+}
+
+#[test]
+fn a_record_of_another_name_is_not_taken() {
+    let lab = pushed();
+    let other = |text: &str| text.replace("\"once\"", "\"twice\"");
+    forge(&lab, ["c_once/", "/record/"], other);
+    let told = pull(&lab, &[], "storage", "results.git").exit(1);
+    told.shows("its record cannot be understood, or does not belong to its name");
+    forge(&lab, ["c_twice/", "/record/"], |_| "{".to_owned());
+    pull(&lab, &[], "other", "results.git").exit(1).shows("c_twice/");
+    evaluate(&lab, "other").exit(0).called(vec!["once", "twice"]);
+}
+
+#[test]
+fn what_is_here_stays() {
+    let lab = pushed();
+    salt(&lab, "salt\n");
+    evaluate(&lab, "storage").exit(0);
+    let before = lab.results();
+    let told = pull(&lab, &[], "storage", "results.git").exit(1);
+    told.shows("it has other outputs here, and they stay");
+    assert!(lab.results() == before, "nothing was changed");
+}
+
+#[test]
+fn links_and_programs_in_a_repository_are_not_followed() {
+    let lab = pushed();
+    fs::create_dir_all(lab.path("forger")).unwrap();
+    lab.git("forger", &["clone", "--quiet", "--branch", "results", "../results.git", "."]);
+    fs::write(lab.path("data/secret"), "x\nx\n").unwrap();
+    let files = lab.git("forger", &["ls-files"]);
+    let name = files.lines().find(|name| name.starts_with("c_once/") && name.contains("/00/"));
+    let place = lab.path("forger").join(name.unwrap());
+    fs::remove_file(&place).unwrap();
+    std::os::unix::fs::symlink(lab.path("data/secret"), &place).unwrap();
+    lab.git("forger", &["add", "--all"]);
+    lab.git("forger", &["commit", "--quiet", "--message", "a link"]);
+    lab.git("forger", &["push", "--quiet"]);
+    pull(&lab, &[], "storage", "results.git")
+        .exit(0)
+        .shows("a file of it is not in the repository");
+    lab.ce_run(&[]).exit(0).called(vec!["once"]);
+}
+
+#[test]
+fn a_pull_while_runs_go_on_shows_whole_results_only() {
+    let lab = pushed();
+    let pulls = std::thread::scope(|scope| {
+        let pulls = [(); 3]
+            .map(|()| scope.spawn(|| pull(&lab, &["--no-sync"], "storage", "results.git").status));
+        let runs = [(); 2].map(|()| scope.spawn(|| lab.ce_run(&[]).status));
+        let ended = runs.map(|run| run.join().unwrap().code());
+        assert_eq!(ended, [Some(0); 2]);
+        pulls.map(|pull| pull.join().unwrap().code())
+    });
+    assert_eq!(pulls, [Some(0); 3]);
+    lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong");
+}
