@@ -39,6 +39,11 @@ pub struct Push {
     #[arg(long)]
     allow_secrets: bool,
 
+    /// Take the results of inboxes into those of the repository, too: what others have pushed who may not write there, or were
+    /// always overtaken
+    #[arg(long)]
+    collect: bool,
+
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -65,6 +70,7 @@ impl Tool for Push {
             limit: self.limit,
             by: self.by.clone(),
             allow_secrets: self.allow_secrets,
+            collect: self.collect,
             dry: self.dry_run,
         };
         let outcome = push(&storage, &mirror, &request)?;

@@ -90,6 +90,17 @@ pub struct RemoteRef {
     pub id: ObjectId,
 }
 
+/// A change of a reference of another repository.
+#[derive(Clone, Debug)]
+pub struct RefUpdate {
+    /// Its full name.
+    pub name: String,
+    /// What it points to before; nothing if it is not there.
+    pub old: Option<ObjectId>,
+    /// A commit that is here; none removes the reference.
+    pub new: Option<ObjectId>,
+}
+
 impl Mirror {
     /// Opens the mirror of another repository in a directory, which is made if it is not there. Waits for whoever uses it.
     ///
@@ -170,24 +181,24 @@ impl Mirror {
         self.git("fetch", &[&fixed[..], &rest].concat(), lines.as_bytes()).map(drop)
     }
 
-    /// Makes references of the other repository point to commits that are here. Returns false if one of them has changed
-    /// since it was listed.
+    /// Changes references of the other repository, all or none. Returns false if one of them has changed since it was listed.
     ///
     /// # Errors
     ///
     /// Fails if `git` does for any other reason.
-    pub fn push(&self, updates: &[(RemoteRef, Option<ObjectId>)]) -> Result<bool, MirrorError> {
+    pub fn push(&self, updates: &[RefUpdate]) -> Result<bool, MirrorError> {
+        let digits =
+            |id: &Option<ObjectId>| id.as_ref().map(|id| id.full().to_owned()).unwrap_or_default();
         let mut args = vec!["push".to_owned(), "--quiet".to_owned(), "--porcelain".to_owned()];
         if updates.len() > 1 {
             args.push("--atomic".to_owned());
         }
-        for (RemoteRef { name, .. }, expected) in updates {
-            let expected = expected.as_ref().map_or("", |id| id.full());
-            args.push(format!("--force-with-lease={name}:{expected}"));
+        for RefUpdate { name, old, .. } in updates {
+            args.push(format!("--force-with-lease={name}:{}", digits(old)));
         }
         args.push(REMOTE.to_owned());
         args.extend(
-            updates.iter().map(|(RemoteRef { name, id }, _)| format!("{}:{name}", id.full())),
+            updates.iter().map(|RefUpdate { name, new, .. }| format!("{}:{name}", digits(new))),
         );
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let output = self.run(&args, &[]).map_err(|source| self.own(source))?;

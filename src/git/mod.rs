@@ -42,7 +42,7 @@ pub use self::head::{Head, HeadError, Heads, around, top};
 pub use self::history::{CommitFilter, CommitHistory, CommitHistoryError};
 pub use self::home::Home;
 pub use self::log::{ChangeLog, LogLine};
-pub use self::mirror::{Mirror, MirrorError, RemoteRef};
+pub use self::mirror::{Mirror, MirrorError, RefUpdate, RemoteRef};
 use self::opening::open;
 pub use self::pack::{MirrorEntry, MirrorKind, NewCommit, PackWriter};
 pub use self::range::{Commit, Range};

@@ -17,7 +17,7 @@ const NAMED: usize = 20;
 ///
 /// Returns the error of `out`.
 pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
-    let Pushed { calls, jobs, tables, bytes, known, left_out, differing, now, inbox } = pushed;
+    let Pushed { calls, jobs, tables, bytes, known, left_out, differing, now, inbox, .. } = pushed;
     let url = harmless(url);
     match of_each(*calls, *jobs, *tables) {
         None => writeln!(out, "nothing is new to {url}: it has {}", counted(*known, "result"))?,
@@ -29,6 +29,18 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
     if let Some(now) = now {
         let what = if *inbox { "an inbox, since others pushed all the time" } else { "results" };
         writeln!(out, "{}: {what} at {}", now.name, now.id.short())?;
+    }
+    match (pushed.waiting, pushed.emptied) {
+        (0, _) => {}
+        (waiting, 0) if pushed.strange.is_empty() => {
+            let inboxes = if waiting == 1 { "inbox waits" } else { "inboxes wait" };
+            writeln!(out, "{waiting} {inboxes}: --collect takes the results of others from there")?;
+        }
+        (waiting, emptied) => writeln!(out, "took {emptied} of {}", in_words(waiting))?,
+    }
+    for (inbox, path) in &pushed.strange {
+        let (inbox, path) = (harmless(inbox), harmless(path));
+        writeln!(out, "{inbox} stays: it has {path}, which no results have")?;
     }
     for record in differing.iter().take(NAMED) {
         let record = harmless(record);
@@ -74,6 +86,10 @@ pub fn pulled(pulled: &Pulled, url: &str, dry: bool, out: &mut dyn Write) -> io:
     more(ruled.len(), out)
 }
 
+fn in_words(inboxes: usize) -> String {
+    if inboxes == 1 { "1 inbox".to_owned() } else { format!("{inboxes} inboxes") }
+}
+
 /// The numbers of results, in words; `None` if there are none.
 fn of_each(calls: usize, jobs: usize, tables: usize) -> Option<String> {
     let counts = [(calls, "call"), (jobs, "job"), (tables, "table")];
@@ -101,6 +117,8 @@ struct JsonPushed<'a> {
     reference: Option<&'a str>,
     commit: Option<&'a str>,
     inbox: bool,
+    inboxes: usize,
+    emptied: usize,
 }
 
 #[derive(Serialize)]
@@ -115,7 +133,7 @@ struct JsonLeftOut<'a> {
 ///
 /// Returns the error of `out`.
 pub fn pushed_json(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
-    let Pushed { calls, jobs, tables, bytes, known, left_out, differing, now, inbox } = pushed;
+    let Pushed { calls, jobs, tables, bytes, known, left_out, differing, now, inbox, .. } = pushed;
     let left_out = left_out.iter();
     let json = JsonPushed {
         calls: *calls,
@@ -130,6 +148,8 @@ pub fn pushed_json(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
         reference: now.as_ref().map(|it| it.name.as_str()),
         commit: now.as_ref().map(|it| it.id.full()),
         inbox: *inbox,
+        inboxes: pushed.waiting,
+        emptied: pushed.emptied,
     };
     serde_json::to_writer(&mut *out, &json)?;
     out.write_all(b"\n")

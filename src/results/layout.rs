@@ -8,6 +8,9 @@ const BRANCH: &str = "refs/heads/results";
 /// The reference with the results of a repository of something else, such as that of the task: a plain clone does not fetch it.
 const BESIDE: &str = "refs/compeval/results";
 
+/// The greatest number of inboxes that one push empties.
+const INBOXES: usize = 100;
+
 /// The directory of the evidence of executions.
 pub(super) const LEDGER: &str = "ledger";
 
@@ -41,25 +44,35 @@ pub(super) struct ResultsBranch {
 }
 
 impl ResultsBranch {
-    /// The patterns of the references that decide.
-    pub(super) const PATTERNS: [&'static str; 3] = ["refs/heads/*", BRANCH, BESIDE];
+    /// The patterns of the references that decide, and of inboxes.
+    pub(super) const PATTERNS: [&'static str; 3] =
+        ["refs/heads/*", BESIDE, "refs/compeval/inbox/*"];
 
     /// Finds the results among the references of a repository: its branch `results`, which it gets if it is empty.
     pub(super) fn of(refs: &[RemoteRef]) -> Self {
         let tip = |name: &str| refs.iter().find(|it| it.name == name).cloned();
-        let is_empty = !refs.iter().any(|it| it.name.starts_with("refs/heads/"));
+        let is_other = |it: &&RemoteRef| {
+            it.name.starts_with("refs/heads/") && !it.name.starts_with("refs/heads/ce-inbox/")
+        };
+        let is_empty = refs.iter().find(is_other).is_none();
         let name = if is_empty || tip(BRANCH).is_some() { BRANCH } else { BESIDE };
         // Results that were pushed beside something else stay there.
         let name = if tip(BRANCH).is_none() && tip(BESIDE).is_some() { BESIDE } else { name };
         Self { name, tip: tip(name) }
     }
 
-    /// The reference of an inbox, which one push makes for itself.
-    pub(super) fn inbox(&self, id: &str) -> String {
+    /// What the names of its inboxes begin with: references that each one push makes for itself.
+    pub(super) fn inbox(&self) -> &'static str {
         match self.name {
-            BRANCH => format!("refs/heads/ce-inbox/{id}"),
-            _ => format!("refs/compeval/inbox/{id}"),
+            BRANCH => "refs/heads/ce-inbox/",
+            _ => "refs/compeval/inbox/",
         }
+    }
+
+    /// The inboxes among the references of a repository, at most a hundred.
+    pub(super) fn inboxes(&self, refs: &[RemoteRef]) -> Vec<RemoteRef> {
+        let inboxes = refs.iter().filter(|it| it.name.starts_with(self.inbox()));
+        inboxes.take(INBOXES).cloned().collect()
     }
 }
 

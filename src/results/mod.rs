@@ -5,6 +5,7 @@
 //! doc/results.md describes it for users.
 
 mod build;
+mod inbox;
 mod join;
 mod layout;
 mod ledger;

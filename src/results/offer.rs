@@ -114,7 +114,8 @@ fn offer<'a>(
         let is_adopted = matches!(record, Record::Call(call) if call.origin == Origin::Adopted);
         return Err(if is_adopted { Withheld::Adopted } else { Withheld::Dirty });
     };
-    let files = entry.expected_files(&shared);
+    let mut files = entry.expected_files(&shared);
+    files.extend(shared.literals());
     if files.iter().any(|file| file.digest.is_directory()) {
         return Err(Withheld::Directory);
     }

@@ -167,7 +167,12 @@ pub fn pull(
                 let [outcome, recipe] = files.try_into().unwrap_or_default();
                 storage.import_table(table, &outcome, recipe)?
             }
-            Record::Job(job) => storage.import_job(job)?,
+            Record::Job(job) => {
+                for ((file, _), contents) in result.files.iter().zip(contents(mirror, result)?) {
+                    storage.import_literal(file, &contents)?;
+                }
+                storage.import_job(job)?
+            }
             Record::Call(_) | Record::TaskInput(_) => continue,
         };
         pulled.note(result, &imported);
@@ -261,6 +266,8 @@ fn new_results(
             }
             continue;
         }
+        // The outputs of a job are those of its calls.
+        let files = if let Record::Job(_) = record { record.literals() } else { files };
         match in_repository(finder, files, request.limit)? {
             Ok(files) => new.push(NewResult { entry, record, files }),
             Err(why) => pulled.refuse(entry.short(), why),

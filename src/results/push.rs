@@ -6,13 +6,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::ResultsError;
 use super::build::{Finder, NewFiles, build};
+use super::inbox::strange_name;
 use super::join::join;
 use super::layout::{ResultsBranch, TOP};
 use super::ledger::ledger;
 use super::offer::{LeftOut, SharedResult, Withheld, shared_results};
 use super::secrets::Secrets;
 use crate::digest::ObjectId;
-use crate::git::{GitResult, Mirror, MirrorError, NewCommit, PackWriter, RemoteRef};
+use crate::git::{GitResult, Mirror, MirrorError, NewCommit, PackWriter, RefUpdate, RemoteRef};
 use crate::questions::history::History;
 use crate::storage::{Record, Storage};
 use crate::words::counted;
@@ -38,6 +39,8 @@ pub struct PushRequest {
     pub by: Option<String>,
     /// Whether files that seem to hold secrets are pushed.
     pub allow_secrets: bool,
+    /// Whether results in inboxes become results of the repository.
+    pub collect: bool,
     /// Whether nothing is written.
     pub dry: bool,
 }
@@ -63,14 +66,19 @@ pub struct Pushed {
     pub now: Option<RemoteRef>,
     /// Whether that is an inbox, from which somebody else takes them.
     pub inbox: bool,
+    /// The number of inboxes that there were.
+    pub waiting: usize,
+    /// The number of those that were emptied.
+    pub emptied: usize,
+    /// Inboxes that have something else than results, each with the path of that.
+    pub strange: Vec<(String, String)>,
 }
 
 impl Pushed {
     /// Whether the repository has everything in its place that may be pushed.
     pub fn is_complete(&self) -> bool {
-        !self.inbox
-            && self.differing.is_empty()
-            && !self.left_out.iter().any(|it| it.why.is_wrong())
+        let is_withheld = self.left_out.iter().any(|it| it.why.is_wrong());
+        !self.inbox && !is_withheld && self.differing.is_empty() && self.strange.is_empty()
     }
 
     /// Whether anything is new to the repository.
@@ -90,7 +98,9 @@ pub fn push(
     request: &PushRequest,
 ) -> Result<Pushed, ResultsError> {
     let history = History::read(storage)?;
-    let branch = ResultsBranch::of(&mirror.list(&ResultsBranch::PATTERNS)?);
+    let refs = mirror.list(&ResultsBranch::PATTERNS)?;
+    let branch = ResultsBranch::of(&refs);
+    let inboxes = branch.inboxes(&refs);
     let there = Finder::new(mirror, fetched(mirror, branch.tip.as_ref())?);
     let (results, left_out) = shared_results(storage, &history, request.limit);
     let mut selection = Selection {
@@ -103,7 +113,16 @@ pub fn push(
     };
     let fresh = selection.fresh(there, results)?;
     let Selection { writer, mut files, mut pushed, .. } = selection;
-    let Some(mut writer) = writer.filter(|_| pushed.is_new()) else { return Ok(pushed) };
+    pushed.waiting = inboxes.len();
+    let Some(mut writer) = writer else { return Ok(pushed) };
+    let mut union = Union { ours: None, inboxes: Vec::new() };
+    if request.collect {
+        union.inboxes = inboxes;
+    }
+    if !pushed.is_new() {
+        publish(mirror, branch, union, "results: inboxes\n", &mut pushed)?;
+        return Ok(pushed);
+    }
     let ledger = ledger(&fresh, request.by.as_deref());
     let top = TOP.map(|(path, text)| (path.to_owned(), text.as_bytes().to_owned()));
     for (path, contents) in ledger.into_iter().chain(top) {
@@ -111,7 +130,9 @@ pub fn push(
     }
     let ours = build(mirror, &mut writer, &files)?;
     writer.finish().map_err(|error| mirror.own(error))?;
-    publish(mirror, branch, &ours, &message(&pushed, &fresh), &mut pushed)?;
+    union.ours = Some(ours);
+    let message = message(&pushed, &fresh);
+    publish(mirror, branch, union, &message, &mut pushed)?;
     Ok(pushed)
 }
 
@@ -196,42 +217,100 @@ impl Selection<'_> {
 fn publish(
     mirror: &Mirror,
     mut branch: ResultsBranch,
-    ours: &ObjectId,
+    mut union: Union,
     message: &str,
     pushed: &mut Pushed,
 ) -> Result<(), ResultsError> {
     for attempt in 1.. {
         let base = fetched(mirror, branch.tip.as_ref())?;
-        let mut tree = ours.clone();
-        if let Some(base) = base {
-            let joined = join(mirror, &base, ours)?;
-            tree = joined.tree;
-            pushed.differing = joined.differing.into_iter().map(|(record, _)| record).collect();
-        }
-        let parents: Vec<ObjectId> = branch.tip.iter().map(|tip| tip.id.clone()).collect();
-        let commit = commit(mirror, &tree, &parents, message)?;
-        let mut new = RemoteRef { name: branch.name.to_owned(), id: commit };
-        let expected = branch.tip.as_ref().map(|tip| tip.id.clone());
+        let Some(tree) = union.with(mirror, base, pushed)? else { return Ok(()) };
         pushed.inbox = attempt > ATTEMPTS;
-        let update = match pushed.inbox {
-            false => (new.clone(), expected),
-            true => {
-                new.name = branch.inbox(new.id.short());
-                (new.clone(), None)
-            }
+        let tip = branch.tip.iter().chain(union.taken(pushed.inbox));
+        let parents: Vec<ObjectId> = tip.map(|tip| tip.id.clone()).collect();
+        let commit = commit(mirror, &tree, &parents, message)?;
+        let name = match pushed.inbox {
+            false => branch.name.to_owned(),
+            true => format!("{}{}", branch.inbox(), commit.short()),
         };
-        if mirror.push(&[update])? {
-            pushed.now = Some(new);
+        let old = branch.tip.as_ref().filter(|_| !pushed.inbox).map(|tip| tip.id.clone());
+        let emptied = union.taken(pushed.inbox).map(|RemoteRef { name, id }| RefUpdate {
+            name: name.clone(),
+            old: Some(id.clone()),
+            new: None,
+        });
+        let mut updates = vec![RefUpdate { name: name.clone(), old, new: Some(commit.clone()) }];
+        updates.extend(emptied);
+        if mirror.push(&updates)? {
+            pushed.emptied = union.taken(pushed.inbox).count();
+            pushed.now = Some(RemoteRef { name, id: commit });
             return Ok(());
         }
         if pushed.inbox {
             return Err(ResultsError::Busy(branch.name.to_owned()));
         }
         std::thread::sleep(pause(attempt));
-        branch = ResultsBranch { tip: None, ..branch };
-        branch.tip = mirror.list(&[branch.name])?.into_iter().find(|it| it.name == branch.name);
+        let refs = mirror.list(&ResultsBranch::PATTERNS)?;
+        let tip = refs.iter().find(|it| it.name == branch.name).cloned();
+        branch = ResultsBranch { tip, ..branch };
+        union.inboxes.retain(|inbox| refs.contains(inbox));
     }
     Ok(())
+}
+
+/// What joins with the results of a repository.
+struct Union {
+    /// What this storage adds, if that is anything.
+    ours: Option<ObjectId>,
+    /// The inboxes that are emptied.
+    inboxes: Vec<RemoteRef>,
+}
+
+impl Union {
+    /// Joins all with what is there, which has precedence. Inboxes with something else than results are left alone. Returns
+    /// `None` if nothing is added.
+    fn with(
+        &mut self,
+        mirror: &Mirror,
+        base: Option<ObjectId>,
+        pushed: &mut Pushed,
+    ) -> Result<Option<ObjectId>, ResultsError> {
+        pushed.differing.clear();
+        let mut added: Vec<ObjectId> = self.ours.iter().cloned().collect();
+        mirror.fetch(&self.inboxes)?;
+        let mut taken = Vec::new();
+        for inbox in self.inboxes.drain(..) {
+            let tree = mirror.tree_of(&inbox.id)?;
+            match strange_name(mirror, base.as_ref(), &tree)? {
+                None => {
+                    added.push(tree);
+                    taken.push(inbox);
+                }
+                Some(path) => pushed.strange.push((inbox.name, path)),
+            }
+        }
+        self.inboxes = taken;
+        if added.is_empty() {
+            return Ok(None);
+        }
+        let mut union = base;
+        for tree in added {
+            union = Some(match union {
+                None => tree,
+                Some(union) => {
+                    let joined = join(mirror, &union, &tree)?;
+                    let differing = joined.differing.into_iter().map(|(record, _)| record);
+                    pushed.differing.extend(differing);
+                    joined.tree
+                }
+            });
+        }
+        Ok(union)
+    }
+
+    /// The inboxes that a push empties; an inbox empties no others.
+    fn taken(&self, to_inbox: bool) -> impl Iterator<Item = &RemoteRef> {
+        self.inboxes.iter().filter(move |_| !to_inbox)
+    }
 }
 
 /// How long one waits after an attempt at which another one was faster: up to a tenth of a second, doubled each time.

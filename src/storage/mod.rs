@@ -20,6 +20,7 @@ pub mod records;
 pub(crate) mod store;
 
 pub use self::disk::{Durability, FileId, NoStorage, StorageError, advice};
+pub use self::layout::is_users_file;
 pub use self::layout::{ComputationVersion, Entry, LOG, ResultName, TaskVersion, split_member};
 pub use self::maintenance::{
     KnownRepositories, KnownRepository, Maintenance, PastCall, Pins, Retired, Survey, Trace,

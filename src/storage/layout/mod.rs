@@ -23,6 +23,7 @@ pub(super) use self::stage::{OUTBOX, RECORD, WORK, is_stage, waiting};
 pub(super) use self::suspended::{suspension_index, suspension_key};
 pub use self::version::{ComputationVersion, TaskVersion};
 pub(super) use self::version::{note, notes};
+use crate::task::name::StorageName;
 
 /// The directory of task inputs.
 pub(super) const TASK_INPUTS: &str = "tinputs";
@@ -75,3 +76,29 @@ pub(super) const PINS: &str = "pinned";
 
 /// The file that names the version that owns a directory.
 pub(super) const OWNER: &str = "version.json";
+/// Names at the top that a storage or a results repository uses itself.
+const TAKEN: [&str; 13] = [
+    TASK_INPUTS,
+    TABLES,
+    TREES,
+    MANIFESTS,
+    REPOSITORIES,
+    RUN_LOGS,
+    RUNS,
+    SUSPENDED,
+    "ledger",
+    "differs",
+    "revoked",
+    "format",
+    "README.md",
+];
+
+/// Whether a file of this name is one that users keep in a storage for themselves, such as a literal: neither the storage nor
+/// a results repository uses the name, and no component is hidden.
+pub fn is_users_file(name: &str) -> bool {
+    let mut components = name.split('/');
+    let top = components.next().unwrap_or_default();
+    let is_taken = top.starts_with("c_") || top.starts_with("t_") || TAKEN.contains(&top);
+    let is_name = name.parse::<StorageName>().is_ok_and(|it| it.as_str() == name);
+    is_name && !is_taken && !name.split('/').any(|component| component.starts_with('.'))
+}

@@ -6,7 +6,9 @@ use super::place::differences;
 use super::{CallRecord, InputRecord, Record, TableRecord};
 use crate::digest::Digest;
 use crate::storage::disk::{Result, Root, StorageError};
-use crate::storage::layout::{DIGITS, Entry, ResultName, is_stage, task_input, waiting};
+use crate::storage::layout::{
+    DIGITS, Entry, ResultName, is_stage, is_users_file, task_input, waiting,
+};
 
 /// A kind of damage, or of harmless oddity, in the storage.
 #[derive(Debug, thiserror::Error)]
@@ -172,6 +174,17 @@ pub struct ExpectedFile {
     pub digest: Digest,
     /// Its name in the stage, from where it may not have been moved yet.
     pub(in crate::storage) waiting: Option<String>,
+}
+
+impl Record {
+    /// The literals that a job reads, and that users keep in the storage for themselves: plain files that are no results.
+    pub fn literals(&self) -> Vec<ExpectedFile> {
+        let Self::Job(job) = self else { return Vec::new() };
+        let literals = job.literals.iter().flatten();
+        let own = literals.filter(|it| !it.digest.is_directory() && is_users_file(&it.file));
+        own.map(|it| ExpectedFile { name: it.file.clone(), digest: it.digest, waiting: None })
+            .collect()
+    }
 }
 
 impl Entry {

@@ -4,10 +4,10 @@ use super::call::{Call, Found, Outputs};
 use super::{Job, Sealed, Storage, Stored};
 use crate::digest::Digest;
 use crate::storage::disk::Result;
-use crate::storage::layout::ResultName;
+use crate::storage::layout::{ResultName, is_users_file};
 use crate::storage::records::{
-    CallRecord, Format, JobOutput, JobRecord, Origin, Published, Recipe, SharedOrigin, Stamp,
-    TableRecord,
+    CallRecord, ExpectedFile, Format, JobOutput, JobRecord, Origin, Published, Recipe,
+    SharedOrigin, Stamp, TableRecord,
 };
 
 /// What becomes of a result from elsewhere.
@@ -72,6 +72,29 @@ impl Storage {
         stage.write_record(&own)?;
         let sealed = Sealed { stage, files: files.into() };
         Ok(Import::New(ImportedCall { record: own, name, sealed }))
+    }
+
+    /// Puts a literal of a job from elsewhere into its place, if nothing is there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn import_literal(&self, file: &ExpectedFile, contents: &[u8]) -> Result<Import<()>> {
+        if !is_users_file(&file.name) || Digest::of(contents) != file.digest {
+            return Ok(Import::Damaged);
+        }
+        let private = self.root.private_path()?;
+        self.root.disk.write(&private, contents)?;
+        self.root.sync(&private)?;
+        let place = self.root.place(&file.name)?;
+        if self.root.disk.rename_new(&private, &place)? {
+            self.root.unsynced.note_entry(&place);
+            return Ok(Import::New(()));
+        }
+        self.root.disk.remove(&private)?;
+        let there = self.inputs().literal(&file.name)?;
+        let is_same = there.is_some_and(|there| there.digest == file.digest);
+        Ok(if is_same { Import::Known } else { Import::Differs })
     }
 
     /// Publishes a job from elsewhere, if everything that it names is here.

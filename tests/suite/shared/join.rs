@@ -128,6 +128,44 @@ done"#;
     assert_eq!(inboxes.lines().count(), 1, "{inboxes}");
     let files = lab.git("results.git", &["ls-tree", "-r", "--name-only", &inboxes]);
     assert!(files.contains("t_task/"), "{files}");
+    // Somebody who is not overtaken takes it.
+    fs::remove_file(lab.path("results.git/hooks/pre-receive")).unwrap();
+    lab.git("results.git", &["update-ref", "-d", "refs/heads/results"]);
+    push(&lab, &["-n"], "one", "results.git").exit(3).shows("1 inbox waits: --collect takes");
+    push(&lab, &["--collect"], "one", "results.git").exit(0).shows("took 1 of 1 inbox\n");
+    assert_eq!(
+        lab.git("results.git", &["for-each-ref", "--format=%(refname)"]),
+        "refs/heads/results"
+    );
+    push(&lab, &["--collect"], "one", "results.git").exit(0).shows("nothing is new");
+}
+
+#[test]
+fn an_inbox_with_something_else_than_results_is_not_taken() {
+    let lab = lab();
+    evaluate(&lab, "one").exit(0);
+    push(&lab, &[], "one", "results.git").exit(0);
+    fs::create_dir(lab.path("clone")).unwrap();
+    lab.git("clone", &["clone", "--quiet", "--branch", "results", "../results.git", "."]);
+    for (number, path) in
+        [".github/workflows/x.yml", "c_x/.git-hooks/y", "tmp/x"].into_iter().enumerate()
+    {
+        lab.git("clone", &["reset", "--quiet", "--hard", "origin/results"]);
+        let place = lab.path("clone").join(path);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, "x").unwrap();
+        lab.git("clone", &["add", "--force", path]);
+        lab.git("clone", &["commit", "--quiet", "--message", "x"]);
+        lab.git(
+            "clone",
+            &["push", "--quiet", "origin", &format!("HEAD:refs/heads/ce-inbox/{number}")],
+        );
+        let told = push(&lab, &["--collect"], "one", "results.git").exit(1);
+        told.shows(&format!(
+            "refs/heads/ce-inbox/{number} stays: it has {path}, which no results have"
+        ));
+    }
+    assert_eq!(lab.git("results.git", &["rev-list", "--count", "results"]), "1");
 }
 
 #[test]

@@ -40,11 +40,11 @@ fn forge(lab: &Lab, [owner, room]: [&str; 2], change: impl Fn(&str) -> String) {
 #[test]
 fn what_was_pulled_is_found_and_nothing_is_executed() {
     let lab = pushed();
-    pull(&lab, &["-n"], "storage", "results.git").exit(3).shows("would pull 2 calls, 1 job (20 B)");
+    pull(&lab, &["-n"], "storage", "results.git").exit(3).shows("would pull 2 calls, 1 job (12 B)");
     assert!(!lab.path("storage").exists(), "a dry run makes no storage");
     pull(&lab, &[], "storage", "results.git")
         .exit(0)
-        .shows("pulled 2 calls, 1 job (20 B) from ")
+        .shows("pulled 2 calls, 1 job (12 B) from ")
         .says("nobody has signed them");
     lab.unchanged(|| pull(&lab, &[], "storage", "results.git").exit(0).shows("nothing is new in "));
     lab.ce_run(&[]).exit(0).called(vec![]);
@@ -130,4 +130,43 @@ fn a_pull_while_runs_go_on_shows_whole_results_only() {
     });
     assert_eq!(pulls, [Some(0); 3]);
     lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong");
+}
+
+#[test]
+fn literals_of_a_job_go_with_it() {
+    let mut lab = Lab::task("Inputs: 'x'\n(both INPUT('x') FILE('data/table'))[0]")
+        .computation("both", "a\nb", "c", r#"cat "$1" "$2" >"$3""#)
+        .data("x", "x\n")
+        .with_storage();
+    lab.inputs = vec!["x".to_owned()];
+    let lab = lab.commit();
+    repository(&lab, "results.git");
+    fs::create_dir(lab.path("storage/tinputs")).unwrap();
+    let place = lab.path("storage/data/table");
+    fs::create_dir_all(place.parent().unwrap()).unwrap();
+    fs::write(&place, "a table\n").unwrap();
+    lab.ce_run(&[]).exit(0).called(vec!["both"]);
+    push(&lab, &[], "storage", "results.git").exit(0);
+    pull(&lab, &[], "other", "results.git").exit(0).shows("pulled 1 call, 1 job");
+    assert_eq!(fs::read_to_string(lab.path("other/data/table")).unwrap(), "a table\n");
+    evaluate(&lab, "other").exit(0).called(vec![]);
+    // Another file that is there stays, and is told by the job that needs the one in the repository.
+    fs::create_dir_all(lab.path("third/data")).unwrap();
+    fs::write(lab.path("third/data/table"), "mine\n").unwrap();
+    fs::create_dir(lab.path("third/tinputs")).unwrap();
+    pull(&lab, &[], "third", "results.git").exit(0).shows("is not here");
+    assert_eq!(fs::read_to_string(lab.path("third/data/table")).unwrap(), "mine\n");
+}
+
+#[test]
+fn tables_of_sweeps_go_with_all_points_behind_them() {
+    let text = "Inputs:\nSWEEP('s' :factors/00-n '1' '2' '3' :body (copy INPUT('n'))[0])[0]";
+    let lab = Lab::task(text).computation("copy", "a", "b", r#"cat "$1" >"$2""#).commit();
+    repository(&lab, "results.git");
+    evaluate(&lab, "storage").exit(0).called(vec!["copy"; 3]);
+    push(&lab, &[], "storage", "results.git").exit(0).shows("pushed 3 calls, 1 job, 1 table");
+    pull(&lab, &[], "other", "results.git").exit(0).shows("pulled 3 calls, 1 job, 1 table");
+    evaluate(&lab, "other").exit(0).called(vec![]);
+    lab.run("ce", &["verify", "../other"]).exit(0).says("0 wrong");
+    lab.run("ce", &["table", "../other"]).exit(0).shows("ok");
 }
