@@ -16,7 +16,7 @@ use crate::storage::Storage;
 /// List the calls of a storage by time, the newest last
 ///
 /// A line has the time of the end, the computation, its version, the inputs, the duration, the peak
-/// memory and the host. A call whose last attempt failed is marked, with the reason; so is one that
+/// memory, the host, and the short texts among the inputs, such as the levels of a point. A call whose last attempt failed is marked, with the reason; so is one that
 /// was taken over from another commit, one that is suspended, and one of an uncommitted computation.
 #[derive(Debug, Parser)]
 #[command(

@@ -8,14 +8,14 @@ use clap::Parser;
 use super::Tool;
 use super::options::warn_of_links;
 use crate::exit::Exit;
-use crate::questions::history::{History, TakenOver};
+use crate::questions::history::{self, History, TakenOver};
 use crate::report::Ancestry;
 use crate::session::Error;
 use crate::storage::{Entry, Maintenance, Record, Storage};
 
 /// Show the provenance of a file: what made it, and what that was made from
 ///
-/// Prints the computation, the commit and the inputs; when, where, by whom and how fast it was
+/// Prints the computation, the commit, the inputs, and the points of sweeps that rest on it; when, where, by whom and how fast it was
 /// made; whether its contents are still the recorded ones; and the tree of all that it was made
 /// from.
 #[derive(Debug, Parser)]
@@ -56,7 +56,19 @@ impl Tool for Show {
             Record::Call(call) => TakenOver::of(storage, call),
             Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
         };
-        let ancestry = Ancestry { storage, subject, fault, taken_over, log, summary, ancestors };
+        let points = history.points(storage, subject)?;
+        let texts = history::texts(storage, subject);
+        let ancestry = Ancestry {
+            storage,
+            subject,
+            fault,
+            taken_over,
+            log,
+            summary,
+            points,
+            texts,
+            ancestors,
+        };
         let shown = if self.json { ancestry.json(out) } else { ancestry.text(out) };
         shown.map_err(Error::Output)?;
         Ok(if ancestry.fault.is_some() { Exit::Storage } else { Exit::Done })

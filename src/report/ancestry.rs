@@ -5,12 +5,17 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::harmless;
+use super::{harmless, point};
 use crate::digest::{Digest, ObjectId};
-use crate::questions::history::{Ancestor, Subject, TableSummary, TakenOver};
+use crate::questions::history::{
+    Ancestor, InputTexts, PointTexts, PointsInTable, Subject, TableSummary, TakenOver,
+};
 use crate::storage::records::{CallRecord, Execution, JobRecord, Origin, Provenance, TableRecord};
 use crate::storage::{Defect, LogTail, Record, Storage};
-use crate::words;
+use crate::words::{self, counted};
+
+/// The greatest number of tables that are named.
+const TABLES: usize = 3;
 
 /// The provenance of a file.
 #[derive(Debug)]
@@ -27,6 +32,10 @@ pub struct Ancestry<'a> {
     pub log: Option<LogTail>,
     /// The recipe in short, if it is a table with one that can be read.
     pub summary: Option<TableSummary>,
+    /// The points of tables at which its call is, the newest table first.
+    pub points: Vec<PointsInTable>,
+    /// The short texts that its call read.
+    pub texts: InputTexts,
     /// The files that it was made from, in the order of the tree.
     pub ancestors: Vec<Ancestor<'a>>,
 }
@@ -82,6 +91,10 @@ impl Ancestry<'_> {
         for (number, input) in call.inputs.iter().enumerate() {
             field(out, &format!("input {number:02}"), &input.sha1.full())?;
         }
+        if self.texts.iter().next().is_some() {
+            field(out, "texts", &point::words(&self.texts.iter().collect::<Vec<_>>()))?;
+        }
+        self.points(out)?;
         if let Some(TakenOver { from, host, .. }) = &self.taken_over {
             field(out, "taken over", &format!("from {from}; when that was executed:"))?;
             let unknown = "not known: its record is gone";
@@ -101,6 +114,39 @@ impl Ancestry<'_> {
         };
         field(out, "log", &self.shown(&log.name))?;
         log.tail.lines().try_for_each(|line| writeln!(out, "     | {line}"))
+    }
+
+    /// Prints the points of tables at which the call is. Of tables that would say the same, only the newest is named.
+    fn points(&self, out: &mut dyn Write) -> io::Result<()> {
+        let words = |texts: &PointTexts| {
+            let texts: Vec<(&str, &str)> =
+                texts.0.iter().map(|(name, text)| (&**name, &**text)).collect();
+            point::words(&texts)
+        };
+        let mut told: Vec<&PointsInTable> = Vec::new();
+        for points in &self.points {
+            let is_told = |it: &&PointsInTable| it.first == points.first && it.task == points.task;
+            if told.len() == TABLES || told.iter().any(is_told) {
+                continue;
+            }
+            told.push(points);
+            for texts in &points.first {
+                field(out, "point", &words(texts))?;
+            }
+            let PointsInTable { table, task, count, of, common, first } = points;
+            if *count > first.len() {
+                let all = if common.0.is_empty() { "" } else { ", all with " };
+                let more = counted(count - first.len(), "more point");
+                field(out, "", &format!("and {more}{all}{}", words(common)))?;
+            }
+            let task = task.as_ref().map(|task| format!(" of task {task}")).unwrap_or_default();
+            let of = counted(*of, "point");
+            field(out, "in table", &format!("{}{task}, which has {of}", self.shown(table)))?;
+        }
+        match self.points.len() - told.len() {
+            0 => Ok(()),
+            more => field(out, "", &format!("and in {}", counted(more, "other table"))),
+        }
     }
 
     fn job(&self, job: &JobRecord, number: usize, out: &mut dyn Write) -> io::Result<()> {
@@ -205,6 +251,8 @@ impl Ancestry<'_> {
             "contents": self.subject.promise.digest,
             "state": self.state(),
             "taken_over": self.taken_over,
+            "points": self.points,
+            "texts": self.texts,
             "log": self.log.as_ref().map(|log| &log.name),
             "table": self.summary.as_ref().map(|it| json!({
                 "rules": it.header,

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::columns::aligned;
+use super::point;
 use crate::digest::SHORT;
 use crate::questions::history::{Past, TakenOver};
 use crate::words::size;
@@ -11,9 +12,9 @@ use crate::words::size;
 const INPUTS: usize = 4;
 
 /// The number of columns.
-const COLUMNS: usize = 8;
+const COLUMNS: usize = 9;
 
-/// Prints the lines: time, computation, version, inputs, duration, peak memory, host, remarks.
+/// Prints the lines: time, computation, version, inputs, duration, peak memory, host, texts, remarks.
 ///
 /// # Errors
 ///
@@ -40,7 +41,7 @@ pub fn log_json(log: &[Past], out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn row(past: &Past) -> [String; COLUMNS] {
-    let Past { at, computation, version, inputs, seconds, peak_bytes, host, .. } = past;
+    let Past { at, computation, version, inputs, texts, seconds, peak_bytes, host, .. } = past;
     let mut names: Vec<String> = inputs.iter().take(INPUTS).map(|it| it.sha1.short()).collect();
     if inputs.len() > INPUTS {
         names.push(format!("({} more)", inputs.len() - INPUTS));
@@ -59,6 +60,7 @@ fn row(past: &Past) -> [String; COLUMNS] {
         seconds.map_or_else(|| not_run.to_owned(), |it| format!("{it:.3} s")),
         peak_bytes.map_or_else(|| "-".to_owned(), size),
         host.clone().unwrap_or_else(|| "-".to_owned()),
+        point::words(&texts.iter().collect::<Vec<_>>()),
         remarks(past).join("; "),
     ]
 }

@@ -1,9 +1,11 @@
 //! The log: calls that succeeded or failed, by time.
 
 use jiff::{SignedDuration, Timestamp};
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::Serialize;
 
-use super::TakenOver;
+use super::texts::{TextsOfCalls, may_be_texts};
+use super::{InputTexts, TakenOver};
 use crate::digest::{DIRTY, Digest};
 use crate::storage::records::{CallRecord, FailureRecord, Origin, SuspensionState};
 use crate::storage::{Entry, Read, Record, ResultName, Storage, StorageError, Survey, Suspension};
@@ -26,6 +28,11 @@ pub struct Past {
     pub dirty: bool,
     /// Its inputs.
     pub inputs: Vec<Digest>,
+    /// Those that may be texts, each in its place.
+    #[serde(skip)]
+    pub(super) may_be_texts: Vec<Option<Digest>>,
+    /// Those of its inputs that are short texts.
+    pub texts: InputTexts,
     /// The duration of its execution, in seconds, unless it was adopted or taken over.
     pub seconds: Option<f64>,
     /// Its CPU time in seconds, if it was measured.
@@ -93,7 +100,9 @@ impl Past {
             cpu_seconds: execution.map(|it| it.user_seconds + it.system_seconds),
             peak_bytes: execution.map(|it| it.peak_bytes),
             resources,
+            may_be_texts: may_be_texts(&record),
             inputs: record.inputs,
+            texts: InputTexts::default(),
             host: record.recorded.map(|it| it.host),
             shared: matches!(record.origin, Origin::Shared(_)),
             taken_over,
@@ -110,7 +119,9 @@ impl Past {
             version: name.version().to_owned(),
             commit: record.commit.full().to_owned(),
             dirty: name.version().starts_with(DIRTY),
+            may_be_texts: record.inputs.iter().copied().map(Some).collect(),
             inputs: record.inputs,
+            texts: InputTexts::default(),
             seconds: Some(record.seconds),
             cpu_seconds: None,
             peak_bytes: None,
@@ -133,7 +144,9 @@ impl Past {
             version: name.version().to_owned(),
             commit: record.commit.full().to_owned(),
             dirty: record.dirty,
+            may_be_texts: record.digests().into_iter().map(Some).collect(),
             inputs: record.digests(),
+            texts: InputTexts::default(),
             seconds: None,
             cpu_seconds: None,
             peak_bytes: None,
@@ -162,17 +175,26 @@ pub fn log(storage: &Storage, filter: &Filter) -> Result<Vec<Past>, StorageError
     let suspended = suspended.filter(|it| it.record.state != SuspensionState::Failed);
     log.extend(suspended.map(Past::of_suspension));
     let entries = if filter.failed { Vec::new() } else { Survey::new(storage).entries()? };
-    for entry in &entries {
-        if let Entry::Call(name) = entry
-            && let Read::Record(Record::Call(record)) = storage.records().read_entry(entry)?
-            && entry.fits_call(&record)
-        {
-            log.push(Past::of_call(storage, name, record));
-        }
-    }
+    let past = |entry: &Entry| {
+        let Entry::Call(name) = entry else { return Ok(None) };
+        Ok(match storage.records().read_entry(entry)? {
+            Read::Record(Record::Call(record)) if entry.fits_call(&record) => {
+                Some(Past::of_call(storage, name, record))
+            }
+            _ => None,
+        })
+    };
+    let calls: Vec<Option<Past>> =
+        entries.par_iter().map(past).collect::<Result<_, StorageError>>()?;
+    log.extend(calls.into_iter().flatten());
     log.retain(|past| filter.has(past));
     // Sorting is stable, and the records are in the order of their names.
     log.sort_by_key(|past| past.at);
     let surplus = filter.most.map_or(0, |most| log.len().saturating_sub(most));
-    Ok(log.split_off(surplus))
+    let mut log = log.split_off(surplus);
+    let mut texts = TextsOfCalls::read(storage, log.iter().flat_map(|past| &past.may_be_texts));
+    for past in &mut log {
+        past.texts = texts.of(storage, &past.name, &past.may_be_texts);
+    }
+    Ok(log)
 }

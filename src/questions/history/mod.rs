@@ -7,8 +7,10 @@
 mod earlier;
 mod log;
 mod origins;
+mod points;
 mod recipes;
 mod takeover;
+mod texts;
 mod usage;
 
 use std::collections::{HashMap, HashSet};
@@ -19,8 +21,10 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 pub use self::earlier::{earlier, usual_seconds};
 pub use self::log::{Filter, Past, log};
+pub use self::points::{PointTexts, PointsInTable};
 pub use self::recipes::TableSummary;
 pub use self::takeover::TakenOver;
+pub use self::texts::{InputTexts, texts};
 pub use self::usage::{ResourceUsage, resource_usage};
 use crate::digest::Digest;
 use crate::storage::records::{CallRecord, Provenance, RecipeFile};

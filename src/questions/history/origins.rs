@@ -43,7 +43,7 @@ impl History {
 
     /// The results that a result was made from directly. For a job, all its calls; for a table none, since its recipe
     /// names them.
-    fn origins(&self, entry: &Entry, record: &Record) -> Vec<Entry> {
+    pub(super) fn origins(&self, entry: &Entry, record: &Record) -> Vec<Entry> {
         match record {
             Record::Table(_) | Record::TaskInput(_) => Vec::new(),
             Record::Call(call) => {

@@ -67,6 +67,8 @@ mod tests {
             commit: String::new(),
             dirty: false,
             inputs: Vec::new(),
+            may_be_texts: Vec::new(),
+            texts: Default::default(),
             seconds: used.map(|it| it.0),
             cpu_seconds: used.map(|it| it.1),
             peak_bytes: used.map(|it| it.2),

@@ -21,6 +21,7 @@ mod recovery;
 mod roots;
 pub(crate) mod run;
 mod seal;
+mod short_text;
 mod site;
 mod stage;
 mod suspended_log;

@@ -1,0 +1,99 @@
+//! The short texts that calls read: which point of a sweep, or which values of a task's inputs, a call is for.
+//!
+//! A record names no point, since a call may be at many. But a call gets each text as an input.
+
+use std::collections::{HashMap, HashSet};
+
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use serde::{Serialize, Serializer};
+
+use super::Subject;
+use crate::digest::Digest;
+use crate::storage::records::CallRecord;
+use crate::storage::{Entry, Record, ResultName, Storage};
+
+/// The inputs of a call that are short texts, each with its name: that of the computation's input, or its number if
+/// that is not known any more. In the order of the inputs. Its JSON is an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InputTexts(Vec<(String, String)>);
+
+impl InputTexts {
+    /// The names and texts.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, text)| (&**name, &**text))
+    }
+}
+
+impl Serialize for InputTexts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+/// The short texts that the call of a file reads; none if it is of no call.
+pub fn texts(storage: &Storage, subject: Subject<'_>) -> InputTexts {
+    match subject.record {
+        Record::Call(call) => {
+            let inputs = may_be_texts(call);
+            TextsOfCalls::read(storage, inputs.iter()).of(storage, &subject.entry.short(), &inputs)
+        }
+        Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => InputTexts::default(),
+    }
+}
+
+/// The inputs of a call that may be texts, each in its place: not those that are known as outputs of other calls, which
+/// may have the contents of a text by accident.
+pub(super) fn may_be_texts(call: &CallRecord) -> Vec<Option<Digest>> {
+    let argv = call.execution().map(|execution| &*execution.argv).unwrap_or_default();
+    let is_made = |at: usize| {
+        let entry = argv.get(at + 1).and_then(|name| Entry::of_file(name));
+        entry.is_some_and(|entry| !matches!(entry, Entry::TaskInput(_)))
+    };
+    let inputs = call.inputs.iter().enumerate();
+    inputs.map(|(at, input)| (!is_made(at)).then_some(*input)).collect()
+}
+
+/// The texts of several calls. Each text, and the names of each version of a computation, are read once.
+#[derive(Debug, Default)]
+pub(super) struct TextsOfCalls {
+    texts: HashMap<Digest, String>,
+    /// The names of inputs, by the directory of the version.
+    names: HashMap<String, Option<Vec<String>>>,
+}
+
+impl TextsOfCalls {
+    /// Reads what may be a text of these inputs.
+    pub(super) fn read<'a>(
+        storage: &Storage,
+        inputs: impl Iterator<Item = &'a Option<Digest>>,
+    ) -> Self {
+        let different: HashSet<&Digest> = inputs.flatten().collect();
+        let text = |digest: &&Digest| Some((**digest, storage.inputs().short_text(digest)?));
+        let different: Vec<&Digest> = different.into_iter().collect();
+        let texts = different.par_iter().filter_map(text).collect();
+        Self { texts, names: HashMap::new() }
+    }
+
+    /// The texts that a call reads, by its short name and [what may be texts](may_be_texts).
+    pub(super) fn of(
+        &mut self,
+        storage: &Storage,
+        call: &str,
+        inputs: &[Option<Digest>],
+    ) -> InputTexts {
+        if !inputs.iter().flatten().any(|input| self.texts.contains_key(input)) {
+            return InputTexts::default();
+        }
+        let directory = call.rsplit_once('/').map_or(call, |(directory, _)| directory);
+        if !self.names.contains_key(directory) {
+            let names = ResultName::of_short(call).and_then(|call| storage.input_names(&call));
+            self.names.insert(directory.to_owned(), names);
+        }
+        let names = self.names[directory].as_ref().filter(|names| names.len() == inputs.len());
+        let name = |at: usize| names.map_or_else(|| format!("{at:02}"), |it| it[at].clone());
+        let text = |(at, input): (usize, &Option<Digest>)| {
+            Some((name(at), self.texts.get(input.as_ref()?)?.clone()))
+        };
+        InputTexts(inputs.iter().enumerate().filter_map(text).collect())
+    }
+}

@@ -1,0 +1,43 @@
+//! Short texts among the inputs of calls, and the names of these inputs: what tells calls of one computation apart.
+//!
+//! They are only displayed, so what cannot be read is not known.
+
+use super::{Inputs, Storage};
+use crate::digest::Digest;
+use crate::storage::layout::{DIGITS, OWNER, ResultName, task_input};
+use crate::storage::records::VersionRecord;
+use crate::task::text;
+
+/// The greatest size of a text, in bytes.
+const LONGEST: u64 = 256;
+
+impl Inputs<'_> {
+    /// Returns the text of a task input that is one short line, without its newline. `None` if the contents are
+    /// something else, or are no task input here.
+    pub fn short_text(&self, digest: &Digest) -> Option<String> {
+        if digest.is_directory() || digest.size > LONGEST {
+            return None;
+        }
+        let root = &self.storage.root;
+        // The longer name is taken only where another file has the shorter one.
+        let mut contents = DIGITS.into_iter().map_while(|digits| {
+            let path = root.path(&task_input(digest, digits));
+            root.disk.read_from(&path, 0, LONGEST + 1).ok().filter(|it| !it.is_empty())
+        });
+        let contents = contents.find(|it| Digest::of(it) == *digest)?;
+        let text = String::from_utf8(contents).ok()?;
+        let line = text.strip_suffix('\n').unwrap_or(&text);
+        (!line.contains(char::is_control)).then(|| line.to_owned())
+    }
+}
+
+impl Storage {
+    /// Returns the names of the inputs of a call's computation, if the storage has an export of that.
+    pub fn input_names(&self, call: &ResultName) -> Option<Vec<String>> {
+        let owner = self.records().read::<VersionRecord>(&format!("{}/{OWNER}", call.directory()));
+        let tree = owner.ok()?.ok()?.tree;
+        let inputs = format!("{}/inputs", self.trees().name(&tree));
+        let contents = self.root.disk.read(&self.path(&inputs)).ok()??;
+        Some(text::lines(&contents).ok()?.into_iter().map(str::to_owned).collect())
+    }
+}

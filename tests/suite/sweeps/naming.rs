@@ -1,0 +1,161 @@
+//! `ce show` and `ce log` say at which points a call is.
+
+use std::fs;
+
+use compeval::digest::Digest;
+use serde_json::{Value, json};
+
+use super::sweep;
+use crate::lab::{Lab, Library, files};
+
+/// A sweep that multiplies a with itself, and adds b: so a call of `mul` is at all points with the same a.
+fn squares() -> Lab {
+    let lab = sweep("", &[("factors/00-a", "1\n2\n"), ("factors/01-b", "3\n5\n7\n9\n11\n")]);
+    lab.node("inputs/00-body/", "computation", "add")
+        .call("inputs/00-body/inputs/00-x/", "mul", &["a", "a"])
+        .node("inputs/00-body/inputs/01-y/", "input", "b")
+        .commit_with(Library::Submodule)
+}
+
+/// Puts into the storage what calls that are isolated are executed from, as far as names come from there.
+fn export(lab: &Lab) {
+    for (name, record) in files(&lab.path("storage")) {
+        if name.ends_with("/version.json") {
+            let record: Value = serde_json::from_slice(&record).unwrap();
+            let computation = record["computation"].as_str().unwrap();
+            let tree = lab.path("storage/trees").join(record["tree"].as_str().unwrap());
+            fs::create_dir_all(&tree).unwrap();
+            let inputs = lab.path("task/computations").join(computation).join("inputs");
+            fs::copy(inputs, tree.join("inputs")).unwrap();
+        }
+    }
+}
+
+/// The lines of `ce log` as JSON.
+fn log(lab: &Lab, options: &[&str]) -> Vec<Value> {
+    let ran = lab.run("ce", &[&["log", "--json"], options, &["../storage"]].concat()).exit(0);
+    ran.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The output of the call of a computation that read these texts.
+fn output_of(lab: &Lab, computation: &str, texts: &Value) -> String {
+    let calls = log(lab, &["--computation", computation]);
+    let call = calls.iter().find(|call| call["texts"] == *texts).unwrap();
+    let (directory, file) = call["name"].as_str().unwrap().rsplit_once('/').unwrap();
+    format!("{directory}/00/{file}")
+}
+
+#[test]
+fn the_log_has_the_texts_that_calls_read() {
+    let lab = squares();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    export(&lab);
+    let calls = log(&lab, &[]);
+    assert_eq!(calls.len(), 12);
+    // The output of another call is none of them.
+    let texts = |computation: &str| -> Vec<&Value> {
+        let mut texts: Vec<&Value> = (calls.iter())
+            .filter(|call| call["computation"] == computation)
+            .map(|call| &call["texts"])
+            .collect();
+        texts.sort_by_key(ToString::to_string);
+        texts
+    };
+    assert_eq!(texts("mul"), [&json!({"a": "1", "b": "1"}), &json!({"a": "2", "b": "2"})]);
+    let add = texts("add");
+    assert_eq!(add.len(), 10);
+    assert_eq!(add.iter().filter(|texts| ***texts == json!({"b": "7"})).count(), 2, "{add:?}");
+    let lines = lab.run("ce", &["log", "--computation", "mul", "../storage"]).exit(0);
+    let ends: Vec<&str> = lines.stdout.lines().map(|line| &line[line.len() - 9..]).collect();
+    assert!(ends.contains(&"  a=1 b=1") && ends.contains(&"  a=2 b=2"), "{}", lines.stdout);
+}
+
+#[test]
+fn the_log_has_the_texts_of_calls_that_failed() {
+    let lab = sweep("", &[("factors/00-n", "4\n5\n"), ("allow-failed", "")])
+        .computation("odd", "number", "out", "test \"$(cat \"$1\")\" = 5 && cp \"$1\" \"$2\"")
+        .call("inputs/00-body/", "odd", &["n"])
+        .commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    export(&lab);
+    let failed = lab.run("ce", &["log", "--failed", "../storage"]).exit(0);
+    failed.shows("  number=4  FAILED: it ended with exit status 1\n");
+    assert_eq!(log(&lab, &["--failed"])[0]["texts"], json!({"number": "4"}));
+    assert_eq!(log(&lab, &["-n", "1"]).len(), 1);
+}
+
+#[test]
+fn texts_without_their_names_are_numbered_and_others_are_left_out() {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(join INPUT('x') INPUT('y'))[0]")
+        .computation("join", "left right", "out", "cat \"$1\" \"$2\" > \"$3\"")
+        .commit();
+    let joined = |lab: Lab, x: &str, y: &str| {
+        let lab = lab.data("x", x).data("y", y);
+        lab.ce_run(&["--no-sync"]).exit(0);
+        export(&lab);
+        lab
+    };
+    let lab = joined(lab, "one line\n", "two\nlines\n");
+    assert_eq!(log(&lab, &[])[0]["texts"], json!({"left": "one line"}));
+    let long = "x".repeat(257);
+    let lab = joined(lab, &long, "\u{1b}[2J");
+    assert_eq!(log(&lab, &["-n", "1"])[0]["texts"], json!({}));
+    let lab = joined(lab, &long[1..], "");
+    assert_eq!(log(&lab, &["-n", "1"])[0]["texts"], json!({"left": &long[1..]}));
+    // Nobody knows the names any more, and what was changed is not believed.
+    fs::remove_dir_all(lab.path("storage/trees")).unwrap();
+    let changed = output_of(&lab, "join", &json!({"00": "one line"}));
+    let file = Digest::of(b"one line\n").sha1.full()[..12].to_owned();
+    let file = lab.path("storage/tinputs").join(&file[..2]).join(&file[2..]);
+    fs::remove_file(&file).unwrap();
+    fs::write(&file, "two line\n").unwrap();
+    let shown = lab.run("ce", &["show", "../storage", &changed]).exit(0);
+    assert!(!shown.stdout.contains("  texts "), "{}", shown.stdout);
+    assert_eq!(log(&lab, &[])[0]["texts"], json!({}));
+}
+
+#[test]
+fn a_call_is_shown_with_its_points() {
+    let lab = squares();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    export(&lab);
+    let mul = output_of(&lab, "mul", &json!({"a": "2", "b": "2"}));
+    let ran = lab.run("ce", &["show", "../storage", &mul]).exit(0);
+    let ran = ran.shows("  texts        a=2 b=2\n  point        a=2 b=3\n  point        a=2 b=5\n");
+    let ran = ran.shows("  point        a=2 b=7\n               and 2 more points, all with a=2\n");
+    let ran = ran
+        .shows("  in table     ../storage/tables/")
+        .shows(" of task task, which has 10 points\n");
+    assert_eq!(ran.stdout.matches("in table").count(), 1, "{}", ran.stdout);
+    let ran = lab.run("ce", &["show", "--json", "../storage", &mul]).exit(0);
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(shown["texts"], json!({"a": "2", "b": "2"}));
+    let points = &shown["points"][0];
+    assert_eq!((&points["count"], &points["of"]), (&json!(5), &json!(10)));
+    assert_eq!((&points["common"], &points["task"]), (&json!({"a": "2"}), &json!("task")));
+    assert_eq!(points["first"][0], json!({"a": "2", "b": "3"}));
+    assert_eq!(points["first"].as_array().unwrap().len(), 3);
+    let table = points["table"].as_str().unwrap();
+    // The table itself, and what it was made from beside calls, are at no point.
+    let ran = lab.run("ce", &["show", "--json", "../storage", &format!("{table}/00")]).exit(0);
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&shown["points"], &shown["texts"]), (&json!([]), &json!({})));
+}
+
+#[test]
+fn of_tables_with_the_same_points_the_newest_is_named() {
+    let lab = squares();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let lab = lab.file("workflow/factors/01-b", "3\n5\n7\n9\n11\n13\n").commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0).says("2 executed");
+    export(&lab);
+    let mul = output_of(&lab, "mul", &json!({"a": "2", "b": "2"}));
+    let ran = lab.run("ce", &["show", "--json", "../storage", &mul]).exit(0);
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let points = shown["points"].as_array().unwrap();
+    let of: Vec<_> = points.iter().map(|points| (&points["count"], &points["of"])).collect();
+    assert_eq!(of, [(&json!(6), &json!(12)), (&json!(5), &json!(10))]);
+    let ran = lab.run("ce", &["show", "../storage", &mul]).exit(0);
+    let ran = ran.shows("and 3 more points, all with a=2\n").shows(", which has 12 points\n");
+    ran.shows("\n               and in 1 other table\n");
+}
