@@ -281,18 +281,27 @@ fn fail(
         },
         _ => (None, None, 0.0),
     };
-    let failure = Failure { reason: error.to_string(), exit_status, signal, seconds };
+    let isolation = match &error {
+        CallError::Ended(failed) => Some(isolation_word(failed.usage.isolation).to_owned()),
+        _ => None,
+    };
+    let failure = Failure { reason: error.to_string(), exit_status, signal, seconds, isolation };
     match stage.fail(call, &name, failure) {
         Ok(log) => Outcome::Failed { name, error: Box::new(error), log, hint },
         Err(error) => Outcome::failed(name, error),
     }
 }
 
-fn execution(usage: &Usage, computation: &Computation, argv: Vec<String>) -> Execution {
-    let isolation = match usage.isolation {
+/// How records spell an isolation.
+const fn isolation_word(isolation: Isolation) -> &'static str {
+    match isolation {
         Isolation::None => NOT_ISOLATED,
         Isolation::Namespaces => "namespaces",
-    };
+    }
+}
+
+fn execution(usage: &Usage, computation: &Computation, argv: Vec<String>) -> Execution {
+    let isolation = isolation_word(usage.isolation);
     // Without isolation there is nothing to be granted; only PATH is as it says.
     let counts =
         |rule: &&Rule| isolation != NOT_ISOLATED || matches!(rule, Rule::Path(_) | Rule::Suspend);

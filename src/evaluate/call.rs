@@ -277,20 +277,6 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The outcome of an absent call that ended with an exit status before, if that counts.
-    fn remembered_failure(&self, call: Call<'_>, name: &ResultName) -> Option<Outcome> {
-        if self.execution.is_some_and(|it| it.retry_failed) || self.is_forced(name) {
-            return None;
-        }
-        let attempts = self.evaluation.storage.attempts();
-        let failure = attempts.prior(name, None)?.failure?;
-        let is_same = failure.exit_status.is_some() && failure.inputs == call.inputs;
-        let error = Box::new(CallError::Remembered(Box::new(failure)));
-        let hint = error.hint();
-        let log = attempts.failed_log(name).ok().flatten();
-        is_same.then(|| Outcome::Failed { name: name.clone(), error, log, hint })
-    }
-
     /// The outcome of an absent call where nothing is computed.
     fn only_look(&self, call: Call<'_>, name: ResultName, damage: Option<Damage>) -> Outcome {
         match self.evaluation.storage.find_equivalent(call) {

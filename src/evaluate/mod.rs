@@ -18,6 +18,7 @@ mod open_ticket;
 mod outcome;
 mod pending;
 mod queue;
+mod remembered;
 mod reservations;
 mod scheduler;
 mod share;

@@ -258,9 +258,15 @@ pub struct FailureRecord {
     pub computation: ComputationName,
     /// The commit that holds it.
     pub commit: ObjectId,
+    /// The Git tree of its directory. Records of earlier versions of this program lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<ObjectId>,
     /// Its inputs, in order.
     #[serde(deserialize_with = "few")]
     pub inputs: Vec<Digest>,
+    /// The isolation of the execution, if `exec` was started. Records of earlier versions of this program lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<String>,
     /// The reason, in words.
     pub reason: String,
     /// Its exit status, if it ended by itself.
@@ -273,6 +279,13 @@ pub struct FailureRecord {
     pub seconds: f64,
     /// The user, host and time of recording.
     pub recorded: Provenance,
+}
+
+impl FailureRecord {
+    /// Whether `exec` was started and could read nothing but its inputs and its computation.
+    pub fn is_isolated(&self) -> bool {
+        self.isolation.as_ref().is_some_and(|isolation| isolation != NOT_ISOLATED)
+    }
 }
 
 /// The part of a record with its format.

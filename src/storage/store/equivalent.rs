@@ -1,4 +1,4 @@
-//! Equivalent results of other commits: of the same directory, from the same inputs.
+//! Equivalent results and failures of other commits: of the same directory, from the same inputs.
 //!
 //! A commit that does not touch a computation costs nothing. Each version of a computation is
 //! listed under the tree of its directory, so equivalents are found without a search of the
@@ -10,9 +10,9 @@ use super::call::{Call, CallState, Outputs};
 use super::{Sealed, Storage};
 use crate::storage::disk::Result;
 use crate::storage::layout::{
-    ComputationVersion, DIGITS, LOGS, RECORDS, ResultName, link_to, note, waiting,
+    ComputationVersion, DIGITS, FAILED, LOGS, RECORDS, ResultName, link_to, note, waiting,
 };
-use crate::storage::records::{CallRecord, Execution, Origin, Published, Stamp};
+use crate::storage::records::{CallRecord, Execution, FailureRecord, Origin, Published, Stamp};
 
 /// A result of the same call under another version.
 #[derive(Debug)]
@@ -30,21 +30,43 @@ impl Storage {
     ///
     /// Fails if the directory of the call's own version cannot be read.
     pub fn find_equivalent(&self, call: Call<'_>) -> Result<Option<Equivalent>> {
+        self.find_elsewhere(call, |name| self.source(name, call).ok().flatten())
+    }
+
+    /// Looks for a failure of the same call under another version of the same tree. Like a result it counts only if the
+    /// execution was isolated. Returns it with its name. An unreadable one is skipped, since the call can be executed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory of the call's own version cannot be read.
+    pub fn find_equivalent_failure(
+        &self,
+        call: Call<'_>,
+    ) -> Result<Option<(ResultName, FailureRecord)>> {
+        self.find_elsewhere(call, |name| {
+            let failure =
+                self.records().read::<FailureRecord>(&name.record_in(FAILED)).ok()?.ok()?;
+            let is_same = failure.computation == *call.version.computation
+                && failure.tree.as_ref() == Some(call.version.tree)
+                && failure.inputs == call.inputs;
+            (failure.is_isolated() && is_same).then(|| (name.clone(), failure))
+        })
+    }
+
+    /// Returns the first value that a function finds under the names that a call has at other versions of the same tree.
+    fn find_elsewhere<T>(
+        &self,
+        call: Call<'_>,
+        find: impl Fn(&ResultName) -> Option<T>,
+    ) -> Result<Option<T>> {
         let own = self.versions.directory(&self.root, call.version)?;
         let Ok(versions) = self.versions.of_tree(&self.root, call.version) else { return Ok(None) };
-        for version in &*versions {
-            let directory = format!("c_{}/{version}", call.version.computation);
-            if *directory == *own {
-                continue;
-            }
-            for digits in DIGITS {
-                let name = ResultName::new(&directory, call.inputs, digits);
-                if let Ok(Some(equivalent)) = self.source(&name, call) {
-                    return Ok(Some(equivalent));
-                }
-            }
-        }
-        Ok(None)
+        let directories =
+            versions.iter().map(|version| format!("c_{}/{version}", call.version.computation));
+        let mut names = directories.filter(|directory| **directory != *own).flat_map(|directory| {
+            DIGITS.map(|digits| ResultName::new(&directory, call.inputs, digits))
+        });
+        Ok(names.find_map(|name| find(&name)))
     }
 
     /// Looks for results of other versions anew, the next time.

@@ -29,6 +29,8 @@ pub struct Failure {
     pub signal: Option<i32>,
     /// The duration, in seconds.
     pub seconds: f64,
+    /// The isolation of the execution, if `exec` was started.
+    pub isolation: Option<String>,
 }
 
 impl Stage<'_> {
@@ -73,12 +75,14 @@ impl Stage<'_> {
             let tail = storage.root.disk.tail(&storage.path(&name), MAX_TAIL).unwrap_or_default();
             LogTail { name, tail }
         });
-        let Failure { reason, exit_status, signal, seconds } = failure;
+        let Failure { reason, exit_status, signal, seconds, isolation } = failure;
         let record = FailureRecord {
             format: Format::of(call.inputs),
             computation: call.version.computation.clone(),
             commit: call.version.commit.clone(),
+            tree: Some(call.version.tree.clone()),
             inputs: call.inputs.to_vec(),
+            isolation,
             reason,
             exit_status,
             signal,
@@ -86,6 +90,10 @@ impl Stage<'_> {
             recorded: Provenance::now(),
         };
         storage.records().put(&name.record_in(FAILED), &record)?;
+        // Only such a failure counts at another commit.
+        if record.exit_status.is_some() && record.is_isolated() {
+            storage.note_version(call.version, name);
+        }
         Ok(log)
     }
 }

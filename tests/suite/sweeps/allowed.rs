@@ -1,7 +1,11 @@
 //! Failed points.
 
+use std::fs;
+
+use serde_json::Value;
+
 use super::sweep;
-use crate::lab::Lab;
+use crate::lab::{Lab, files};
 
 /// A sweep over `n`, of which 2 fails.
 fn failing(files: &[(&str, &str)]) -> Lab {
@@ -42,6 +46,62 @@ fn failed_points_become_rows_where_that_is_allowed() {
     lab.ce_run(&["--retry-failed"]).exit(0).called(vec!["fail"]);
 }
 
+/// Lets all records say that their executions were isolated.
+fn as_if_isolated(lab: &Lab) {
+    for (name, text) in files(&lab.path("storage")) {
+        let is_failure = name.contains("/failed/") && name.ends_with(".json");
+        if name.starts_with("c_") && (is_failure || name.contains("/record/")) {
+            let mut record: Value = serde_json::from_slice(&text).unwrap();
+            let place = if is_failure { "/isolation" } else { "/origin/executed/isolation" };
+            let isolation = record.pointer_mut(place).unwrap();
+            assert_eq!(isolation.as_str(), Some("none"));
+            *isolation = "namespaces".into();
+            fs::write(lab.path("storage").join(name), record.to_string()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_failure_at_another_commit_is_remembered_like_a_result() {
+    let lab = failing(&[("allow-failed", "")]);
+    let mended = lab.path("mended");
+    let script = format!(
+        "[ \"$(cat \"$1\")\" != 2 ] || [ -e {} ] || exit 9; cp \"$1\" \"$2\"",
+        mended.display()
+    );
+    let lab = lab.computation("fail", "n", "out", &script).commit();
+    lab.ce_run(&[]).exit(0);
+    let table = lab.table();
+    lab.called();
+    // What was not isolated may depend on anything.
+    let lab = lab.file("README", "1").commit_again();
+    lab.ce_run(&[]).exit(0).called(vec!["add", "add", "fail", "fail", "fail"]);
+    as_if_isolated(&lab);
+    let lab = lab.file("README", "2").commit_again();
+    lab.ce_run(&["-n"]).exit(0).says("it ended with exit status 9");
+    let ran = lab.ce_run(&[]).exit(0).called(vec![]);
+    let ran = ran.says("failed before: it ended with exit status 9");
+    ran.says("--retry-failed executes those again");
+    assert_eq!(lab.table(), table);
+    // Of other inputs, or another computation, nothing is remembered.
+    let other = lab.computation("fail", "n", "out", &format!("{script} # changed")).commit_again();
+    other.ce_run(&[]).exit(0).called(vec!["fail"; 3]);
+    let lab = other.computation("fail", "n", "out", &script).commit_again();
+    // A result of any commit precedes a failure.
+    fs::write(&mended, "").unwrap();
+    let ran = lab.ce_run(&["--retry-failed"]).exit(0);
+    ran.called(vec!["add", "fail"]);
+    for (name, text) in files(&lab.path("storage")) {
+        if name.starts_with("c_") && name.contains("/record/") {
+            let text = String::from_utf8(text).unwrap().replace("\"none\"", "\"namespaces\"");
+            fs::write(lab.path("storage").join(name), text).unwrap();
+        }
+    }
+    lab.git("task", &["checkout", "--quiet", "HEAD~2"]);
+    lab.ce_run(&[]).exit(0).called(vec![]);
+    assert!(lab.table().contains("{\"n\":2,\"sum\":4,\"status\":\"ok\"}"), "{}", lab.table());
+}
+
 #[test]
 fn a_commit_without_the_path_of_a_tree_is_a_failed_point() {
     let mut lab = sweep("commits", &[("allow-failed", "")])
@@ -51,10 +111,10 @@ fn a_commit_without_the_path_of_a_tree_is_a_failed_point() {
         .node("inputs/00-body/inputs/00-src/", "tree", "lib:src")
         .node("inputs/00-body/inputs/00-src/inputs/00-revision/", "input", "commit")
         .commit();
-    std::fs::create_dir_all(lab.path("lib/src")).unwrap();
+    fs::create_dir_all(lab.path("lib/src")).unwrap();
     lab.git("lib", &["init", "--quiet"]);
     let commit = |file: &str| {
-        std::fs::write(lab.path("lib").join(file), "1\n").unwrap();
+        fs::write(lab.path("lib").join(file), "1\n").unwrap();
         lab.git("lib", &["add", "."]);
         lab.git("lib", &["commit", "--quiet", "--message", file]);
         lab.git("lib", &["rev-parse", "HEAD"])
@@ -88,14 +148,14 @@ fn a_failure_that_may_pass_makes_no_row() {
 fn a_call_that_is_needed_elsewhere_may_not_fail() {
     let lab = failing(&[("allow-failed", "")]).commit();
     let sweep = lab.path("task/workflow");
-    std::fs::rename(&sweep, lab.path("sweep")).unwrap();
+    fs::rename(&sweep, lab.path("sweep")).unwrap();
     let lab = lab
         .computation("both", "table fails", "out", r#"cat "$1" "$2" >"$3""#)
         .file("inputs", "two\n")
         .data("two", "2\n")
         .node("", "computation", "both")
         .call("inputs/01-same/", "fail", &["two"]);
-    std::fs::rename(lab.path("sweep"), lab.path("task/workflow/inputs/00-table")).unwrap();
+    fs::rename(lab.path("sweep"), lab.path("task/workflow/inputs/00-table")).unwrap();
     let mut lab = lab.commit_again();
     lab.inputs = vec!["two".to_owned()];
     lab.ce_run(&[]).exit(1).says("fail (same) failed");
