@@ -55,7 +55,7 @@ pub(super) fn sweep_files<S: TaskSource>(
         },
         names: names.map(|names| names.into_iter().map(String::into_boxed_str).collect()),
         columns: if has(COLUMNS) { reader.columns() } else { None },
-        allow_failed: has(ALLOW_FAILED),
+        allow_failed: has(ALLOW_FAILED) && reader.allow_failed(),
     };
     SweepFiles { label: Box::default(), rules, is_wrong: findings.problems.len() > before }
 }
@@ -113,6 +113,18 @@ impl<S: TaskSource> FileReader<'_, S> {
             self.findings.warning(&path, WarningKind::MoreLines);
         }
         self.findings.note(&path, read_replicates(&line).map_err(Into::into))
+    }
+
+    /// Whether the file that lets points fail is there and empty. Text in it may say that they may not.
+    fn allow_failed(&mut self) -> bool {
+        match self.lines(ALLOW_FAILED) {
+            Some(lines) if !lines.is_empty() => {
+                let path = self.path(ALLOW_FAILED);
+                self.findings.problem(&path, SweepFault::AllowFailed);
+                false
+            }
+            lines => lines.is_some(),
+        }
     }
 
     fn columns(&mut self) -> Option<Vec<TableColumn>> {

@@ -14,7 +14,7 @@ use super::sweep_files::{is_read, sweep_files};
 use super::warnings::WarningKind;
 use super::worktree::WorkTree;
 use super::{LoadError, Uncommitted, inputs, real, text};
-use crate::expand::{ALLOW_FAILED, FACTORS};
+use crate::expand::FACTORS;
 use crate::task::expression::{
     Expression, ExpressionInput, ExpressionNode, NodeKind, RuleFile, Text, rule_files,
 };
@@ -225,11 +225,6 @@ impl<S: TaskSource> Reader<'_, S> {
         let more = more.filter(|it| matches!(it.oddity, WarningKind::MoreLines));
         self.unread.extend(more.map(|warning| warning.path.clone()));
         let place = self.source.place(dir);
-        if files.rules.allow_failed
-            && self.source.read(dir, ALLOW_FAILED).is_ok_and(|contents| !contents.is_empty())
-        {
-            self.unread.push(place.join(ALLOW_FAILED));
-        }
         if entries.iter().any(|entry| entry == FACTORS)
             && let Ok(factors) = self.source.enter(dir, FACTORS)
         {

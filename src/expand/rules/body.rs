@@ -77,6 +77,9 @@ pub fn column_problems(
         Some(_) => problems.push(RuleProblem { file: COLUMNS.to_owned(), line, fault }),
         None => problems.push(RuleProblem::new("", fault)),
     };
+    if rules.columns.as_ref().is_some_and(Vec::is_empty) {
+        problem(0, SweepFault::NoColumns);
+    }
     let mut has_rows = false;
     for (line, TableColumn { output, shape }) in (1..).zip(columns) {
         if let Some(width) = width

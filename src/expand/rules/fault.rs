@@ -83,6 +83,15 @@ pub enum SweepFault {
         /// The number in the line.
         number: u8,
     },
+    /// The file `columns` has no lines.
+    #[error("there are no columns")]
+    NoColumns,
+    /// The file `names` has a name twice.
+    #[error("the name {0:?} is there twice")]
+    SameName(String),
+    /// There is text in the file `allow-failed`.
+    #[error("it has text, and only its existence counts")]
+    AllowFailed,
     /// Two columns of the table have one name.
     #[error("the table has two columns {0:?}")]
     SameColumn(String),
@@ -121,6 +130,11 @@ impl SweepFault {
             Self::Replicates(_) => "write a number such as 10",
             Self::Column(_) => "write a line such as 00 seconds, 00 * or 00 **",
             Self::SameColumn(_) => "name the columns in the file columns",
+            Self::NoColumns => {
+                "write a line for each, such as 00 seconds, or remove the file: then each output is a column"
+            }
+            Self::SameName(_) => "remove the line",
+            Self::AllowFailed => "empty it if failed points are to become rows, or else remove it",
             Self::NoOutput { .. } | Self::TwoRows => return None,
         };
         Some(hint.to_owned())

@@ -142,6 +142,12 @@ impl Scopes {
         if !problems.is_empty() {
             return Err(problems);
         }
+        let names: Vec<&str> = rules.names.iter().flatten().map(|name| &**name).collect();
+        for (at, name) in names.iter().enumerate().filter(|(at, name)| names[..*at].contains(name))
+        {
+            let fault = SweepFault::SameName((*name).to_owned());
+            problems.push(RuleProblem { file: NAMES.to_owned(), line: at + 1, fault });
+        }
         for (name, file) in rules.named() {
             match self.bind(scope, &name, inputs) {
                 Ok(name) => bound.push(name),

@@ -48,10 +48,25 @@ fn files_of_a_sweep_are_checked_by_line() {
         ("columns", "product\n", "workflow/columns:1: \"product\" is not the number", "00 seconds"),
         ("columns", "01 x\n", "workflow/columns:1: the body passes up 1, so there is no 01", ""),
         ("columns", "00 a\n", "workflow/columns:1: the table has two columns \"a\"", "columns"),
+        ("columns", "", "workflow/columns: there are no columns", "or remove the file"),
+        ("allow-failed", "no\n", "workflow/allow-failed: it has text", "empty it"),
         ("names", "a\n", "workflow/names: only points that are computed", "remove"),
     ] {
         is_refused(product(&FACTORS).file(&format!("workflow/{file}"), text), message, hint);
     }
+}
+
+#[test]
+fn names_are_listed_once() {
+    let lab = sweep("s", &[("names", "x\ny\nx\n")]).node("inputs/01-points/", "input", "s").call(
+        "inputs/00-body/",
+        "mul",
+        &["x", "y"],
+    );
+    is_refused(lab, "workflow/names:3: the name \"x\" is there twice", "remove the line");
+    let text = "Inputs: 's'\nSWEEP(:columns :body (mul INPUT('x') INPUT('y')) :points INPUT('s'))";
+    let lab = sweep("s", &[]).data("text", text);
+    lab.run("ce", &["write", "../data/text"]).exit(2).says("there are no columns");
 }
 
 #[test]

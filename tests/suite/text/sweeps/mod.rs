@@ -145,7 +145,6 @@ fn files_keep_their_meaning_and_get_one_spelling() {
 #[test]
 fn what_no_text_says_of_a_sweep_is_not_lost() {
     for (file, contents) in [
-        ("allow-failed", "because of the old machine\n"),
         ("factors/.00-threads.swp", "x"),
         ("replicates", "3\n# enough\n"),
         ("resources-of-mine", "x"),
