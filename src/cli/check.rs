@@ -7,10 +7,11 @@ use clap::Parser;
 use super::Tool;
 use super::options::TaskDir;
 use crate::exit::Exit;
+use crate::git::Trees;
 use crate::load::Uncommitted;
 use crate::plan::Plan;
 use crate::report::say;
-use crate::session::{Error, check_trees};
+use crate::session::{Error, check_trees, expand_own_sheets};
 use crate::task::expression::written_alone;
 use crate::task::name::nearest;
 use crate::words::counted;
@@ -42,6 +43,7 @@ impl Tool for Check {
             );
         }
         let plan = Plan::new(&task);
+        expand_own_sheets(&Trees::new(&self.task.task), &task, &plan)?;
         let (name, commit) = (&task.name, task.commit.short());
         let tables = plan.sweeps().len();
         let at_least = if plan.grows() { "at least " } else { "" };

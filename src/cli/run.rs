@@ -21,8 +21,8 @@ use crate::report::{
     self, EventPrinter, Json, Quiet, Reporter, TreePrinter, harmless, reasons, say,
 };
 use crate::session::{
-    Error, Given, Kept, RunOptions, Session, bind, check_selection, find_job, find_jobs,
-    with_defaults,
+    Error, Given, Kept, RunOptions, Session, bind, check_selection, check_wanted, find_job,
+    find_jobs, with_defaults,
 };
 use crate::storage::{InputSource, ResultName, Site, Storage, TaskVersion};
 use crate::task::sweep::Factor;
@@ -144,6 +144,8 @@ impl Run {
         if !self.dry_run {
             options.check_access(dir, &task)?;
         }
+        // A name or text that is wrong makes no storage.
+        check_wanted(&trees, &task, self.selection())?;
         let session = self.session(&options, &storage)?.reading(dir, &repositories);
         let forced = self.forced(session.storage())?;
         let session = session.forcing(forced.clone()).selecting(self.selection());

@@ -152,8 +152,10 @@ impl TaskSource for WorkTree {
         if is_changed {
             match self.uncommitted {
                 Uncommitted::Refuse => return Err(LoadFault::UncommittedFile),
-                Uncommitted::Evaluate => return Ok(FileContents::Uncommitted(real)),
-                Uncommitted::Warn | Uncommitted::Ignore => {}
+                Uncommitted::Evaluate | Uncommitted::Warn => {
+                    return Ok(FileContents::Uncommitted(real));
+                }
+                Uncommitted::Ignore => {}
             }
         }
         Ok(FileContents::Blob(self.heads.blob(&real)?))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::suspended::SuspensionError;
 use super::words::{inputs, sheet_problems};
 use crate::edit::EditError;
+use crate::evaluate::PointsError;
 use crate::evaluate::{EvaluateError, ValueError};
 use crate::executor::ExecuteError;
 use crate::executor::slurm::SlurmSettingError;
@@ -245,6 +246,9 @@ pub enum Error {
     /// No points have what is asked for.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Selection(Vec<SelectionFault>),
+    /// A sheet that is a file of the task cannot be used.
+    #[error(transparent)]
+    Sheet(PointsError),
     /// No sweep is chosen.
     #[error(transparent)]
     Sweep(#[from] SweepChoiceError),
@@ -306,6 +310,7 @@ impl Error {
             | Self::NoPoints(_)
             | Self::Sweep(_)
             | Self::Selection(_)
+            | Self::Sheet(_)
             | Self::Versions(_)
             | Self::NoInput { .. }
             | Self::RevisionOrPath { .. }

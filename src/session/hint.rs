@@ -69,6 +69,7 @@ impl Error {
                 Some("give it once: --each has all values of an input, --points one a row".to_owned())
             }
             Self::Sweep(error) => Some(error.hint()),
+            Self::Sheet(error) => error.hint(),
             Self::Selection(faults) => faults.first().map(SelectionFault::hint),
             Self::Table(SweepTableError::Columns(fault)) => Some(fault.hint().to_owned()),
             Self::Product(faults) => faults.first().map(ProductFault::hint),

@@ -132,7 +132,7 @@ pub(super) fn own_files(trees: &Trees, task: &Task) -> Result<Vec<Option<InputSo
 }
 
 /// The repository, or the work tree if the file has changes that are not committed.
-fn own_file(trees: &Trees, file: &TaskFile) -> Result<InputSource, Error> {
+pub(super) fn own_file(trees: &Trees, file: &TaskFile) -> Result<InputSource, Error> {
     match &file.contents {
         FileContents::Uncommitted(path) => Ok(InputSource::File(path.clone())),
         FileContents::Blob(id) => match trees.blob(id) {

@@ -125,6 +125,7 @@ fn what_no_points_have_is_told_before_anything_is_evaluated() {
     wrong("a=1,4", "no point has a=4\n  try: there are a=1, 2, 3");
     wrong("a", "write NAME=TEXT,TEXT,...");
     wrong("a=", "text 1 is empty");
+    assert!(!lab.path("storage").exists(), "a storage was made for nothing");
     let lab = Lab::task("Inputs: 'n'\n(add INPUT('n') INPUT('n'))[0]").commit();
     let ran = run(&lab, &["-p", "n=1", "--where", "n=1"]).exit(2);
     ran.says("no sweep has points with a name \"n\"").says("leave out --where");
@@ -137,4 +138,26 @@ fn what_no_points_have_is_told_before_anything_is_evaluated() {
         .call("inputs/00-body/", "mul", &["a", "a"])
         .commit();
     run(&lab, &["--where", "a=2"]).exit(2).says("no point has a=2\n  try: there are a=1");
+    assert!(!lab.path("storage").exists());
+}
+
+#[test]
+fn the_sheet_of_a_task_is_read_before_a_storage_is_made() {
+    let lab = Lab::task("(add INPUT('x') INPUT('x'))[0]")
+        .file("inputs", "")
+        .without("workflow")
+        .node("", "sweep", "OUTER")
+        .node("inputs/01-points/", "file", "sheet.tsv")
+        .node("inputs/00-body/", "sweep", "INNER")
+        .node("inputs/00-body/inputs/01-points/", "file", "inner.tsv")
+        .file("workflow/names", "n\n")
+        .file("workflow/inputs/00-body/names", "k\n")
+        .call("inputs/00-body/inputs/00-body/", "mul", &["n", "k"])
+        .file("sheet.tsv", "n\n1\n2\n")
+        .file("inner.tsv", "k\n5\n7\n")
+        .commit();
+    run(&lab, &["--where", "machine=1"]).exit(2).says("there are k, n");
+    run(&lab, &["--where", "n=3"]).exit(2).says("no point has n=3");
+    assert!(!lab.path("storage").exists());
+    run(&lab, &["--where", "k=7"]).exit(0).called(vec!["mul"; 2]);
 }

@@ -4,5 +4,6 @@ mod accepted;
 mod broken;
 mod faults;
 mod git;
+mod given;
 mod links;
 mod literals;

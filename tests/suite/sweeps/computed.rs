@@ -149,3 +149,30 @@ fn computed_points_may_be_excluded_and_replicated() {
     ran.called(vec!["add"; 4]);
     assert!(lab.table().starts_with("{\"x\":1,\"y\":2,\"replicate\":1,\"sum\":2}\n"));
 }
+
+/// A sweep whose points are a file of the task.
+fn with_sheet(sheet: &str) -> Lab {
+    sweep("", &[])
+        .node("inputs/01-points/", "file", "sheet.csv")
+        .call("inputs/00-body/", "mul", &["a", "b"])
+        .file("sheet.csv", sheet)
+        .commit()
+}
+
+#[test]
+fn a_check_reads_sheets_that_are_files_of_the_task() {
+    for version in [&["check"][..], &["check", "--at", "HEAD"]] {
+        let right = with_sheet("a,b\n1,2\n3,4\n");
+        right.run("ce", version).exit(0).shows(": 0 inputs, 2 calls, 1 table, ");
+        let ragged = with_sheet("a,b\n1,2,3\n");
+        let ran = ragged.run("ce", version).exit(2);
+        ran.says("sheet.csv: the points cannot be used: line 2");
+        let other = with_sheet("a,c\n1,2\n");
+        let ran = other.run("ce", version).exit(2);
+        ran.says("the points have no column \"b\"").says("try: ");
+    }
+    // What is changed and not committed is read as it stands.
+    let lab = with_sheet("a,b\n1,2\n").file("sheet.csv", "a,b\n1,2\n1,2\n");
+    lab.run("ce", &["check"]).exit(2).says("sheet.csv: the points cannot be used");
+    lab.run("ce", &["check", "--at", "HEAD"]).exit(0);
+}
