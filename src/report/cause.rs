@@ -3,7 +3,7 @@
 use super::harmless;
 use crate::digest::Digest;
 use crate::evaluate::Evaluation;
-use crate::plan::{CallId, Derivation, LiteralId, Source};
+use crate::plan::{CallId, Derivation, DerivedId, LiteralId, Source};
 use crate::questions::explain::{Cause, CodeVersion, FirstCause, Why};
 use crate::storage::records::{FailureRecord, Provenance};
 use crate::task::workflow::{Computation, ComputationId};
@@ -38,6 +38,18 @@ pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String
     }
 }
 
+/// The name that has the text of a point where a call reads it, if this is such a text.
+pub(super) fn text_name(evaluation: &Evaluation, id: DerivedId) -> Option<&str> {
+    let Evaluation { plan, task, .. } = evaluation;
+    let Derivation::Text(text) = &plan.value(id).how else { return None };
+    let is_read = |source: &Source| matches!(source, Source::Derived { value, .. } if *value == id);
+    let mut readers = plan.calls().filter(|(_, planned)| planned.inputs.iter().any(is_read));
+    readers.find_map(|(call, _)| {
+        let mut point = plan.point(task, call).into_iter();
+        point.find(|(_, known)| **known == **text).map(|(name, _)| name)
+    })
+}
+
 /// A first cause, in words.
 pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
     let name = |id: ComputationId| evaluation.task.computations[id.index()].name.as_str();
@@ -70,7 +82,10 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
                 None if matches!(evaluation.plan.value(*id).how, Derivation::Points(_)) => {
                     format!("{title} differs{digests}")
                 }
-                None => format!("{title} of a point differs{digests}"),
+                None => match text_name(evaluation, *id) {
+                    Some(name) => format!("{}={title} of a point differs{digests}", harmless(name)),
+                    None => format!("{title} of a point differs{digests}"),
+                },
             }
         }
         Cause::Member(id, old) => {

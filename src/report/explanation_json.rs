@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
+use super::cause::text_name;
 use crate::evaluate::Evaluation;
 use crate::git::{ChangeLog, FileChange, LogLine};
 use crate::plan::Source;
@@ -116,7 +117,8 @@ fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
         Cause::Tree(id, old) if evaluation.plan.tree(*id).is_none() => {
             let new = evaluation.digest(Source::Derived { value: *id, number: 0 });
             let value = evaluation.derived_title(*id, 0);
-            json!({ "cause": "point", "value": value, "old": old, "new": new })
+            let name = text_name(evaluation, *id);
+            json!({ "cause": "point", "name": name, "value": value, "old": old, "new": new })
         }
         Cause::Tree(id, old) => {
             let new = evaluation.digest(Source::Derived { value: *id, number: 0 });

@@ -159,3 +159,17 @@ fn of_tables_with_the_same_points_the_newest_is_named() {
     let ran = ran.shows("and 3 more points, all with a=2\n").shows(", which has 12 points\n");
     ran.shows("\n               and in 1 other table\n");
 }
+
+#[test]
+fn a_text_that_differs_is_explained_with_its_name() {
+    let lab = squares();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let lab = lab.file("workflow/factors/01-b", "3\n5\n13\n").commit_again();
+    let explain = |options: &[&str]| lab.run("ce", &[&["explain"], options].concat()).exit(3);
+    explain(&["../storage"]).shows("b='13' of a point differs: ");
+    let ran = explain(&["--json", "../storage"]);
+    let lines: Vec<Value> =
+        ran.lines().iter().map(|it| serde_json::from_str(it).unwrap()).collect();
+    let cause = lines.iter().find(|line| line["cause"] == "point").unwrap();
+    assert_eq!((&cause["name"], &cause["value"]), (&json!("b"), &json!("'13'")));
+}
