@@ -9,6 +9,7 @@ use super::Tool;
 use super::given::PathArgs;
 use super::options::{Dirty, Strict, TaskDir, task_dir};
 use super::points::{PointArgs, ranged};
+use crate::evaluate::Evaluation;
 use crate::exit::Exit;
 use crate::questions::table::{SweepTable, TableComparison, choose_sweep};
 use crate::report::{self, TableFormat, say};
@@ -84,7 +85,7 @@ impl Tool for ShowTable {
         // Binding texts of inputs may make nodes one.
         let table = SweepTable::read(&evaluation, choose_sweep(&evaluation.task, name)?)?;
         report::sweep_table(&table, self.format(), out).map_err(Error::Output)?;
-        self.say_unknown(&[&table]);
+        say_unknown(&[(&evaluation, &table)]);
         if self.format() == TableFormat::Text {
             say("ce", &report::table_counts(&table));
         }
@@ -129,7 +130,7 @@ impl ShowTable {
         let comparison = TableComparison::new(&older, &newer);
         report::table_comparison(&comparison, titles, (self.all, self.format()), out)
             .map_err(Error::Output)?;
-        self.say_unknown(&[&older, &newer]);
+        say_unknown(&[(&sides[0], &older), (&sides[1], &newer)]);
         if self.format() == TableFormat::Text {
             let changed = comparison.rows.iter().filter(|row| row.is_changed()).count();
             for (title, table) in titles.into_iter().zip([&older, &newer]) {
@@ -141,12 +142,15 @@ impl ShowTable {
         let is_complete = older.is_complete() && newer.is_complete();
         Ok(if is_complete { Exit::Done } else { Exit::Missing })
     }
+}
 
-    /// Says that there may be more rows.
-    fn say_unknown(&self, tables: &[&SweepTable]) {
-        if tables.iter().any(|table| table.has_unknown_points) {
-            let why = "the call that computes them is missing";
-            say("ce", &format_args!("points of the sweep are not known: {why}"));
-        }
+/// Says, once for each reason, that there may be more rows.
+fn say_unknown(tables: &[(&Evaluation, &SweepTable)]) {
+    let tables = tables.iter().filter(|(_, table)| table.has_unknown_points);
+    let mut whys: Vec<String> =
+        tables.map(|(evaluation, table)| report::why_unknown(evaluation, table)).collect();
+    whys.dedup();
+    for why in whys {
+        say("ce", &format_args!("points of the sweep are not known: {why}"));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::{CallId, Plan, Planned, PlannedSweep, PlannedSweepId, PointOfSweep};
+use crate::task::points::SweepPoints;
 use crate::task::sweep::BoundId;
 use crate::task::workflow::{NodeId, Task};
 
@@ -37,6 +38,28 @@ impl Plan {
     /// The names that sweeps bind and a node depends on.
     pub fn free_names(&self, node: NodeId) -> &[BoundId] {
         self.free.of(node)
+    }
+
+    /// Whether each column tells the points of a sweep apart. The others are labels: what no node of the body reads. If
+    /// points differ in labels only, or they are jobs, all columns count.
+    pub fn key_columns(
+        &self,
+        task: &Task,
+        sweep: &PlannedSweep,
+        points: &SweepPoints,
+    ) -> Vec<bool> {
+        let rules = &task.sweeps[sweep.sweep.index()];
+        let free = self.free.of(sweep.body);
+        let is_read = |name: &str| {
+            let mut binds = rules.binds.iter();
+            binds.any(|id| free.contains(id) && task.bound[id.index()].as_str() == name)
+        };
+        let keys: Vec<bool> = points.names().iter().map(|name| is_read(name)).collect();
+        let are_all = keys.iter().all(|is_key| *is_key);
+        if are_all || !rules.has_table || points.columns(is_read).len() < points.len() {
+            return vec![true; keys.len()];
+        }
+        keys
     }
 
     /// All sweeps. Each has a call that gathers it.

@@ -100,8 +100,8 @@ impl DiffReport<'_> {
     /// Prints how many points of sweeps differ, and the first of them.
     fn sweeps(&self, out: &mut dyn Write) -> io::Result<()> {
         for compared in compare::compared_sweeps(self.sides) {
-            let ComparedSweep { calls, points, only, unknown, differing, first, other_columns } =
-                compared;
+            let ComparedSweep { calls, points, only, unknown, differing, first, .. } = compared;
+            let ComparedSweep { relabelled, other_columns, .. } = compared;
             let title = self.sides[1].title_at_any_point(calls[1]);
             writeln!(out, "\n{title}: {differing} of {} differ", counted(points, "point"))?;
             let rows = [0, 1].map(|at| self.sides[at].plan.gathered(calls[at])?.rows());
@@ -127,6 +127,9 @@ impl DiffReport<'_> {
                     "  {} without a result on one side or both",
                     counted(unknown, "point")
                 )?;
+            }
+            if relabelled > 0 {
+                writeln!(out, "  {} with other labels", counted(relabelled, "point"))?;
             }
             if other_columns {
                 writeln!(out, "  the columns of the tables are other ones")?;

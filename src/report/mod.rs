@@ -57,7 +57,7 @@ pub use self::quiet::{Quiet, Silent, paths_of_point};
 pub use self::resources::{resource_usage, resource_usage_json};
 pub use self::results::{pulled, pulled_json, pushed, pushed_json};
 pub use self::status::{Said, status_json, suspended_calls, waiting_jobs};
-pub use self::table::{TableFormat, sweep_table, table_comparison, table_counts};
+pub use self::table::{TableFormat, sweep_table, table_comparison, table_counts, why_unknown};
 pub use self::tally::{Tally, Totals, left_out};
 pub use self::tree::TreePrinter;
 pub use self::worker::WorkerReport;

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::columns::{fitted, terminal_width};
 use super::harmless;
+use crate::evaluate::Evaluation;
 use crate::expand::CellValue;
 use crate::questions::table::{
     ComparedRow, ComparedSide, RowStatus, SweepRow, SweepTable, TableComparison,
@@ -40,7 +41,8 @@ pub fn sweep_table(table: &SweepTable, format: TableFormat, out: &mut dyn Write)
     if format == TableFormat::Json {
         return table.rows.iter().try_for_each(|row| json(&JsonRow::new(&table.names, row), out));
     }
-    let header = table.names.iter().cloned().chain(STATE.map(str::to_owned)).collect();
+    let of_row = STATE.map(|name| unlike(name, &table.names));
+    let header = table.names.iter().cloned().chain(of_row).collect();
     let with_call = format == TableFormat::Csv || table.is_shared();
     let rows = table.rows.iter().map(|row| {
         let cells = row.cells.iter().map(|cell| cell.text().to_owned());
@@ -52,6 +54,16 @@ pub fn sweep_table(table: &SweepTable, format: TableFormat, out: &mut dyn Write)
     let of_state = STATE.iter().map(|name| matches!(*name, "call" | "duration"));
     let numbers: Vec<bool> = (0..table.names.len()).map(is_number).chain(of_state).collect();
     print(format, &lines, (&numbers, table.names.len() + 1), out)
+}
+
+/// The name of a column that says what became of a point, other than those of the table itself: `status`, or `status (of
+/// the row)`.
+fn unlike(name: &str, others: &[String]) -> String {
+    let mut name = name.to_owned();
+    while others.contains(&name) {
+        name.push_str(" (of the row)");
+    }
+    name
 }
 
 /// How many rows there are of each status, and whether points share calls: `3 rows: 2 ok, 1 missing; 3 points are 2 calls`.
@@ -70,6 +82,22 @@ pub fn table_counts(table: &SweepTable) -> String {
         let _written = write!(text, "; {points} points are {}", counted(calls, "call"));
     }
     text
+}
+
+/// Why points of a sweep are not known: what became of the call that computes them, or of one that this needs.
+pub fn why_unknown(evaluation: &Evaluation, table: &SweepTable) -> String {
+    let Some((call, status)) = &table.unknown_because else {
+        return "the call that computes them is missing".to_owned();
+    };
+    let title = evaluation.title(*call);
+    match status {
+        RowStatus::Failed { reason, log } => {
+            let log = log.as_ref().map(|log| format!("; log: {log}")).unwrap_or_default();
+            format!("{title} failed: {reason}{log}")
+        }
+        RowStatus::Running(holder) => format!("{title} is being executed {}", running(holder)),
+        status => format!("{title} is {}", status.word()),
+    }
 }
 
 /// The place of a status among all.
@@ -127,10 +155,11 @@ pub fn table_comparison(
         return rows.try_for_each(|row| json(&JsonComparison::new(comparison, row), out));
     }
     let mut header = keys.clone();
-    for name in outputs.iter().map(String::as_str).chain(["status"]) {
+    let status = unlike("status", outputs);
+    for name in outputs.iter().chain([&status]) {
         header.extend(titles.map(|title| format!("{name}@{title}")));
     }
-    header.push("changed".to_owned());
+    header.push(unlike("changed", keys));
     let mut lines = vec![header];
     for row in rows {
         let mut line: Vec<String> = row.point.iter().map(|cell| cell.text().to_owned()).collect();

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::lab::Lab;
+use crate::lab::{Lab, Library};
 use crate::program::Ran;
 
 /// A sweep that divides numbers: its table has a row for each dividend and divisor.
@@ -200,10 +200,74 @@ fn points_that_are_not_known_are_told() {
         .call("inputs/00-body/", "mul", &["n", "n"])
         .commit()
         .with_storage();
-    let ran = table(&lab, &[]).exit(3).says("points of the sweep are not known");
+    let ran = table(&lab, &[]).exit(3);
+    let ran = ran.says("points of the sweep are not known: the call that computes them is missing");
     assert_eq!(ran.stdout, "");
     lab.ce_run(&["--no-sync"]).exit(0);
     assert_eq!(statuses(&lab, &[], 0), ["ok", "excluded"]);
+    // What has failed before is named, also if the call that computes the points could not begin.
+    let lab = lab
+        .computation("derive", "x", "points", "cp \"$1\" \"$2\"")
+        .computation("fetch", "", "sheet", "echo 'no such host' >&2; exit 7")
+        .node("inputs/01-points/inputs/00-x/", "computation", "fetch")
+        .commit_again();
+    lab.ce_run(&["--no-sync"]).exit(1);
+    let ran = table(&lab, &[]).exit(3);
+    let ran = ran.says("points of the sweep are not known: fetch (x) failed: it ended with exit status 7; log: ../storage/c_fetch/");
+    assert_eq!(ran.stderr.matches("not known").count(), 1, "{}", ran.stderr);
+    table(&lab, &["--at", "HEAD~1", "--at", "HEAD"]).exit(3).says("not known: fetch (x) failed");
+}
+
+#[test]
+fn columns_of_the_table_and_of_the_rows_have_names_of_their_own() {
+    let lab = lab(&[("columns", "00 host\n01 status\n"), ("factors/01-y", "2\n")]).commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let csv = table(&lab, &["--csv"]).exit(0);
+    let header =
+        "x,y,host,status,status (of the row),call,host (of the row),time,duration,reason,log";
+    assert_eq!(csv.lines()[0], header);
+    assert!(csv.lines()[1].starts_with("7,2,3,1,ok,1,"), "{}", csv.stdout);
+    let csv = table(&lab, &["--csv", "--all", "--at", "HEAD", "--at", "HEAD"]).exit(0);
+    let header = "x,y,host@HEAD,host@HEAD,status@HEAD,status@HEAD,status (of the row)@HEAD,status (of the row)@HEAD,changed";
+    assert_eq!(csv.lines()[0], header);
+    let rows = rows(&lab, &[], 0);
+    assert_eq!((&rows[0]["row"]["status"], &rows[0]["status"]), (&json!(1), &json!("ok")));
+}
+
+#[test]
+fn a_label_is_no_other_point() {
+    let with = |lab: Lab, sheet: &str| lab.file("sheet.csv", sheet);
+    let lab = Lab::task("(divmod INPUT('x') INPUT('y'))[0]")
+        .file("inputs", "")
+        .without("workflow")
+        .node("", "sweep", "")
+        .node("inputs/01-points/", "file", "sheet.csv")
+        .call("inputs/00-body/", "divmod", &["x", "y"]);
+    let lab = with(lab, "x,y,who\n7,2,anna\n8,2,bert\n").commit_with(Library::Submodule);
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let lab = with(lab, "x,y,who\n7,2,anna\n8,2,carl\n9,2,dora\n").commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0).says("3 calls: 2 found, 1 executed");
+    let versions = ["--at", "HEAD~1", "--at", "HEAD"];
+    let compared = rows(&lab, &versions, 0);
+    assert_eq!(compared.len(), 2, "{compared:#?}");
+    assert_eq!(compared[0]["point"], json!({"x": 8, "y": 2}));
+    assert_eq!(
+        (&compared[0]["old"]["who"], &compared[0]["new"]["who"], &compared[0]["changed"]),
+        (&json!("bert"), &json!("carl"), &json!(["who"]))
+    );
+    assert_eq!((&compared[1]["old"], &compared[1]["status"]), (&Value::Null, &json!([null, "ok"])));
+    let ran = lab.run("ce", &["diff", "--no-isolate", "HEAD~1..HEAD", "../storage"]).exit(0);
+    let ran = ran.shows(": 0 of 2 points differ\n").shows("\n  1 point only in HEAD\n");
+    let ran = ran.shows("\n  1 point with other labels\n");
+    assert!(!ran.stdout.contains("only in HEAD~1"), "{}", ran.stdout);
+    // Where points differ in labels only, they are told apart by these.
+    let lab = with(lab, "x,y,who\n7,2,anna\n7,2,bert\n").commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let lab = with(lab, "x,y,who\n7,2,anna\n7,2,carl\n").commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let compared = rows(&lab, &versions, 0);
+    let points: Vec<&Value> = compared.iter().map(|row| &row["point"]["who"]).collect();
+    assert_eq!(points, [&json!("carl"), &json!("bert")]);
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub struct ComparedSweep {
     pub differing: usize,
     /// The first ones with other outputs, in the order of the newer side.
     pub first: Vec<ComparedPoint>,
+    /// The number of those of both sides with other labels.
+    pub relabelled: usize,
     /// The rules of the tables differ: their columns, or whether failed points are rows.
     pub other_columns: bool,
 }
@@ -68,6 +70,14 @@ fn compare(sides: [&Evaluation; 2], calls: [CallId; 2]) -> Option<ComparedSweep>
     let rows = sweeps.map(|sweep| sweep.and_then(PlannedSweep::rows));
     let ([Some(a), Some(b)], [Some(one), Some(other)]) = (sweeps, rows) else { return None };
     let rules = [&sides[0].task.sweeps[a.sweep.index()], &sides[1].task.sweeps[b.sweep.index()]];
+    let keys = [0, 1].map(|at| {
+        let points = &[one, other][at].points;
+        let keys = sides[at].plan.key_columns(&sides[at].task, [a, b][at], points);
+        points.names().iter().zip(keys).filter(|(_, is_key)| *is_key).map(|it| it.0).collect()
+    });
+    // If labels tell points apart on one side, they do on the other.
+    let keys: BTreeSet<&String> = keys.into_iter().flat_map(|keys: Vec<&String>| keys).collect();
+    let key = |point: SweepPoint<'_>| key(point, |name| keys.contains(name));
     let mut older: HashMap<PointKey, usize> =
         one.points.iter().enumerate().map(|(number, point)| (key(point), number)).collect();
     let mut compared = ComparedSweep {
@@ -77,6 +87,7 @@ fn compare(sides: [&Evaluation; 2], calls: [CallId; 2]) -> Option<ComparedSweep>
         unknown: 0,
         differing: 0,
         first: Vec::new(),
+        relabelled: 0,
         other_columns: rules[0].columns != rules[1].columns
             || rules[0].allow_failed != rules[1].allow_failed,
     };
@@ -86,6 +97,8 @@ fn compare(sides: [&Evaluation; 2], calls: [CallId; 2]) -> Option<ComparedSweep>
             continue;
         };
         compared.points += 1;
+        let all = |point| self::key(point, |_| true);
+        compared.relabelled += usize::from(all(one.points.at(before)) != all(point));
         let outputs = [outputs(sides[0], one, before), outputs(sides[1], other, number)];
         let [Some(before_outputs), Some(now)] = &outputs else {
             // Points that failed on both sides have nothing to compare.
@@ -105,9 +118,10 @@ fn compare(sides: [&Evaluation; 2], calls: [CallId; 2]) -> Option<ComparedSweep>
     Some(compared)
 }
 
-fn key(point: SweepPoint<'_>) -> PointKey {
-    let mut key: PointKey =
-        point.values().map(|(name, text)| (name.to_owned(), Arc::clone(text))).collect();
+/// The names and texts of a point, of those names that count.
+fn key(point: SweepPoint<'_>, counts: impl Fn(&String) -> bool) -> PointKey {
+    let named = point.values().map(|(name, text)| (name.to_owned(), Arc::clone(text)));
+    let mut key: PointKey = named.filter(|(name, _)| counts(name)).collect();
     key.sort_unstable();
     key
 }

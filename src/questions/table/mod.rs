@@ -38,6 +38,8 @@ pub struct SweepTable {
     pub rows: Vec<SweepRow>,
     /// Whether there are points that are not known, since they are computed by a call that is missing.
     pub has_unknown_points: bool,
+    /// Of those: a call that has failed or is executed, and without which points are not known.
+    pub unknown_because: Option<(CallId, RowStatus)>,
     /// The number of points that are known and not excluded, and that of the distinct calls that they rest on.
     pub points_and_calls: [usize; 2],
 }
@@ -129,6 +131,9 @@ impl SweepTable {
         }
         table.points_and_calls[1] = calls.count();
         table.has_unknown_points |= choice.is_unplanned(evaluation);
+        if table.has_unknown_points {
+            table.unknown_because = RowStatus::of_unknown_points(evaluation);
+        }
         let width = table.names.len();
         table.rows.iter_mut().for_each(|row| row.cells.resize(width, CellValue::Null));
         Ok(table)
@@ -191,7 +196,9 @@ fn read_sweep(
             let numbers: Vec<usize> = rows.into_iter().map(|(number, _)| number).collect();
             (names.to_vec(), numbers.into_iter().zip(values).collect::<Vec<_>>())
         })?;
-    let keys = rows.points.names().to_vec();
+    let is_key = evaluation.plan.key_columns(&evaluation.task, sweep, &rows.points);
+    let keys = rows.points.names().iter().zip(is_key).filter(|(_, is_key)| *is_key);
+    let keys = keys.map(|(name, _)| name.clone()).collect();
     let mut table = Vec::with_capacity(found.len());
     let all = all_points(evaluation, call, rules);
     let mut found = found.drain(..).peekable();

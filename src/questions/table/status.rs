@@ -48,6 +48,11 @@ impl RowStatus {
     ///
     /// A failure of a call that it needs counts first, then an execution.
     pub(super) fn of(evaluation: &Evaluation, sources: &[Source]) -> Self {
+        Self::with_call(evaluation, sources).0
+    }
+
+    /// Finds out the same, and which call it is that has failed or is executed, if there is one.
+    fn with_call(evaluation: &Evaluation, sources: &[Source]) -> (Self, Option<CallId>) {
         let is_absent = |source: &Source| evaluation.digest(*source).is_none();
         let absent = |sources: &[Source]| -> Vec<CallId> {
             let absent = sources.iter().filter(|source| is_absent(source));
@@ -56,8 +61,8 @@ impl RowStatus {
         let own = absent(sources);
         let is_waiting = |call: &CallId| evaluation.plan.inputs(*call).iter().any(is_absent);
         let mut status = match own.iter().any(is_waiting) {
-            true => Self::Waiting,
-            false => Self::Missing,
+            true => (Self::Waiting, None),
+            false => (Self::Missing, None),
         };
         let (mut waiting, mut seen) = (own, HashSet::new());
         while let Some(call) = waiting.pop() {
@@ -65,13 +70,24 @@ impl RowStatus {
                 continue;
             }
             match Self::of_call(evaluation, call) {
-                Some(failed @ Self::Failed { .. }) => return failed,
-                Some(running) => status = running,
+                Some(failed @ Self::Failed { .. }) => return (failed, Some(call)),
+                Some(running) => status = (running, Some(call)),
                 None => {}
             }
             waiting.extend(absent(evaluation.plan.inputs(call)));
         }
         status
+    }
+
+    /// Finds the call because of which the points of a sweep are not known, if one has failed or is executed.
+    pub(super) fn of_unknown_points(evaluation: &Evaluation) -> Option<(CallId, Self)> {
+        let plan = &evaluation.plan;
+        let gathering = plan.calls().filter_map(|(call, _)| Some((call, plan.gathered(call)?)));
+        let mut unknown = gathering.filter(|(_, sweep)| sweep.rows().is_none());
+        unknown.find_map(|(call, _)| {
+            let (status, call) = Self::with_call(evaluation, plan.inputs(call));
+            Some((call?, status))
+        })
     }
 
     /// The state of a missing call, if it has failed or is being executed.
