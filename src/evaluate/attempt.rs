@@ -1,7 +1,6 @@
 //! The attempts to execute a call: prepared, submitted, sealed when one has ended, and made again if it
 //! failed and may pass.
 
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use super::hint::{self, Scene};
@@ -164,8 +163,7 @@ impl<'a> Evaluator<'a> {
             access: access.clone(),
             isolate: settings.executor.isolates(),
             limit: pending.resources.time.into_iter().chain(settings.limit).min(),
-            gpus: pending.resources.gpus.map_or(0, NonZeroU32::get),
-            visible_gpus: Vec::new(),
+            visible_gpus: pending.turn.gpus().into(),
             exclusive: pending.resources.exclusive,
         })
     }

@@ -3,13 +3,12 @@
 //! No step waits: it returns what the next one needs.
 
 use super::exports::MAX_TRIES;
-use super::misfit::Misfit;
-use super::reservations::Reservation;
+use super::footing::{Footing, turn_request};
 use super::step::{
     AbsentCall, CallStep, Executed, Pending, QueuedCall, SuspendedPlace, begun, call_of,
 };
 use super::ticket::{self, TicketCall};
-use super::{CallError, Evaluation, Evaluator, Event, ExecutionSettings, Outcome};
+use super::{CallError, Evaluator, Event, ExecutionSettings, Outcome};
 use crate::digest::Digest;
 use crate::executor::is_within;
 use crate::plan::{CallId, Operation, Planned, Source};
@@ -17,7 +16,7 @@ use crate::storage::records::{OutputSource, TicketEnd};
 use crate::storage::{
     Call, Damage, Found, Maintenance, PriorAttempt, ResultName, Sealed, StorageError, Stored,
 };
-use crate::task::resources::{Resources, WrongAmount};
+use crate::task::resources::Resources;
 
 /// The result of looking for a call again, with its lease.
 enum Recheck<'a> {
@@ -32,8 +31,8 @@ enum Recheck<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// Does for a ready call what can be done at once. It has what it asks for if that is reserved.
-    pub(super) fn process_call(&self, id: CallId, is_reserved: bool) -> CallStep<'a> {
+    /// Does for a ready call what can be done at once.
+    pub(super) fn process_call(&self, id: CallId, footing: Footing) -> CallStep<'a> {
         let evaluation = self.evaluation;
         let storage = &*evaluation.storage;
         let planned = evaluation.plan.call(id);
@@ -89,12 +88,12 @@ impl<'a> Evaluator<'a> {
             }),
             Ok(Recheck::Absent(prior)) => {
                 let absent = AbsentCall { id, computation, name, inputs, prior, lease };
-                self.resume(settings, absent, is_reserved)
+                self.resume(settings, absent, footing)
             }
             Ok(Recheck::Taken) => {
                 // From the beginning: with the lease of the longer name that it is to have.
                 drop(lease);
-                self.process_call(id, is_reserved)
+                self.process_call(id, footing)
             }
             Err(error) => CallStep::Ended(Outcome::failed(name, error)),
         }
@@ -105,7 +104,7 @@ impl<'a> Evaluator<'a> {
         &self,
         settings: &ExecutionSettings<'_>,
         (absent, suspended): (AbsentCall<'a>, SuspendedPlace<'a>),
-        is_reserved: bool,
+        footing: Footing,
     ) -> CallStep<'a> {
         let (id, name) = (absent.id, absent.name.clone());
         let resources = match self.resources(id) {
@@ -115,7 +114,7 @@ impl<'a> Evaluator<'a> {
         if settings.queue.is_some() {
             return self.queue(settings, absent, resources);
         }
-        if !is_reserved {
+        if !footing.is_reserved {
             match self.reservation(settings, &resources) {
                 Ok(None) => {}
                 // The lease is released: a call that waits may be executed by another run.
@@ -123,6 +122,10 @@ impl<'a> Evaluator<'a> {
                 Err(misfit) => return CallStep::Ended(Outcome::failed(name, misfit)),
             }
         }
+        let turn = match self.turn(settings, footing, turn_request(&resources), &name) {
+            Ok(turn) => turn,
+            Err(step) => return *step,
+        };
         let (suspension, first) = match self.place(settings, &absent, suspended) {
             Ok(place) => place,
             Err(step) => return *step,
@@ -145,6 +148,7 @@ impl<'a> Evaluator<'a> {
             exports: MAX_TRIES,
             suspension,
             leases: (lease, first),
+            turn,
         };
         self.attempt(settings, pending)
     }
@@ -215,31 +219,6 @@ impl<'a> Evaluator<'a> {
             return CallStep::Queue(Box::new(queued));
         }
         CallStep::Ended(outcome)
-    }
-
-    /// What must be reserved for a call, if anything.
-    fn reservation(
-        &self,
-        settings: &ExecutionSettings<'_>,
-        resources: &Resources,
-    ) -> Result<Option<Reservation>, Misfit> {
-        if self.evaluation.task.resources.is_empty() {
-            return Ok(None);
-        }
-        let executor = settings.executor;
-        match Misfit::of(resources, executor.capacity().get(), &executor.offer()) {
-            Some(misfit) => Err(misfit),
-            None => Ok(Reservation::of(resources)),
-        }
-    }
-
-    /// What a call asks for.
-    fn resources(&self, id: CallId) -> Result<Resources, WrongAmount> {
-        let Evaluation { task, plan, .. } = self.evaluation;
-        if task.resources.is_empty() {
-            return Ok(Resources::default());
-        }
-        plan.resources(id).map(Option::unwrap_or_default)
     }
 
     /// Returns the digests of the inputs of a call, or its outcome if one is not to be had.

@@ -10,6 +10,7 @@ mod call;
 mod derived;
 mod evaluation;
 mod exports;
+mod footing;
 mod gather;
 mod held;
 mod hint;

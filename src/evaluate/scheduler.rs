@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use super::footing::Footing;
 use super::held::{HeldCall, HeldCalls, HoldReason};
 use super::open_ticket::TicketWatcher;
 use super::pending::PendingCalls;
@@ -134,11 +135,12 @@ impl<'a> Scheduler<'_, 'a> {
         while let Some(work) = self.queue.next() {
             match work {
                 Work::Ready(id) => {
-                    let step = self.evaluator.process_call(id, false);
+                    let step = self.evaluator.process_call(id, Footing::default());
                     self.advance(id, step);
                 }
                 Work::Reserved(id) => {
-                    let step = self.evaluator.process_call(id, true);
+                    let footing = Footing { is_reserved: true, turn: None };
+                    let step = self.evaluator.process_call(id, footing);
                     self.advance(id, step);
                 }
                 Work::Begun(id) => {
@@ -180,6 +182,13 @@ impl<'a> Scheduler<'_, 'a> {
             }
             CallStep::Queue(queued) => return self.put(*queued),
             CallStep::Reserve(request) => return self.queue.reserve(id, request),
+            CallStep::Enter(request, is_reserved) => {
+                let Some(settings) = &self.evaluator.execution else { return };
+                // Without one, the user has asked to stop.
+                let turn = settings.executor.enter(request, true).unwrap_or_default();
+                let step = self.evaluator.process_call(id, Footing { is_reserved, turn });
+                return self.advance(id, step);
+            }
             CallStep::Ended(outcome) => {
                 self.complete_call(id, outcome);
                 self.tell(id);

@@ -5,7 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::executor::{
-    Completion, Ended, ExecuteError, Executor, Invocation, Offer, SandboxError, Status,
+    Completion, Ended, ExecuteError, Executor, HostTurn, Invocation, Offer, SandboxError, Status,
+    TurnRequest,
 };
 use crate::task::resources::Resources;
 
@@ -32,6 +33,10 @@ impl<'a> Share<'a> {
 impl Executor for Share<'_> {
     fn submit(&self, invocation: Invocation, completion: Completion) {
         self.executor.submit(invocation, completion);
+    }
+
+    fn enter(&self, request: TurnRequest, waits: bool) -> Result<Option<HostTurn>, ExecuteError> {
+        self.executor.enter(request, waits)
     }
 
     fn capacity(&self) -> NonZeroUsize {

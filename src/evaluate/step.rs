@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::reservations::Reservation;
 use super::{Outcome, SuspendedCall};
 use crate::digest::Digest;
-use crate::executor::{CallProgram, Invocation, VerifiedPath};
+use crate::executor::{CallProgram, HostTurn, Invocation, TurnRequest, VerifiedPath};
 use crate::plan::CallId;
 use crate::storage::records::Ticket;
 use crate::storage::{
@@ -21,6 +21,8 @@ pub(super) enum CallStep<'a> {
     Ended(Outcome),
     /// It is to be executed, and waits for more than a slot.
     Reserve(Reservation),
+    /// It is to be executed, and waits for a turn among the runs of the host; whether its reservation is granted.
+    Enter(TurnRequest, bool),
     /// It is to be executed by a worker elsewhere.
     Queue(Box<QueuedCall>),
     /// It is to be executed.
@@ -82,6 +84,8 @@ pub(super) struct Pending<'a> {
     /// Its place, if it is known that it may be suspended.
     pub(super) suspension: Option<Box<Suspension>>,
     pub(super) leases: HeldLeases<'a>,
+    /// Kept until it is over: who executes it again does not wait.
+    pub(super) turn: HostTurn,
 }
 
 /// A call that is being executed.

@@ -4,10 +4,11 @@
 //! it is over, it is published under its first name, and then taken over like any result of another commit.
 
 use super::attempt::limit;
+use super::footing::Footing;
 use super::step::{AbsentCall, CallStep, Pending, Running, SuspendedPlace, call_of};
 use super::suspended_programs::invocation;
 use super::{CallError, Evaluator, ExecutionSettings, Outcome, SuspendedCall, Unfinished};
-use crate::executor::{CallProgram, Ended, ExecuteError, Invocation};
+use crate::executor::{CallProgram, Ended, ExecuteError, Invocation, TurnRequest};
 use crate::plan::CallId;
 use crate::storage::records::{
     Provenance, Published, SuspensionRecord, SuspensionState, TicketValue,
@@ -35,7 +36,7 @@ impl<'a> Evaluator<'a> {
         &self,
         settings: &ExecutionSettings<'_>,
         mut absent: AbsentCall<'a>,
-        is_reserved: bool,
+        footing: Footing,
     ) -> CallStep<'a> {
         let found = match self.find_suspended(settings, &absent) {
             Ok(found) => found,
@@ -46,18 +47,22 @@ impl<'a> Evaluator<'a> {
             if !settings.is_isolated() {
                 self.note_elsewhere(&mut absent);
             }
-            return self.begin(settings, (absent, (None, None)), is_reserved);
+            return self.begin(settings, (absent, (None, None)), footing);
         };
         let is_asked = settings.asks
             && suspension.record.state == SuspensionState::Suspended
             && !self.evaluation.is_continuable(absent.id);
         if !is_asked {
-            return self.begin(settings, (absent, (Some(suspension), first)), is_reserved);
+            return self.begin(settings, (absent, (Some(suspension), first)), footing);
         }
         let name = absent.name.clone();
         match self.question(settings, &absent, &suspension) {
-            Ok(None) => self.begin(settings, (absent, (Some(suspension), first)), is_reserved),
+            Ok(None) => self.begin(settings, (absent, (Some(suspension), first)), footing),
             Ok(Some((invocation, stage))) => {
+                let turn = match self.turn(settings, footing, TurnRequest::default(), &name) {
+                    Ok(turn) => turn,
+                    Err(step) => return *step,
+                };
                 let AbsentCall { id, computation, name, inputs, prior, lease } = absent;
                 let pending = Pending {
                     id,
@@ -72,6 +77,7 @@ impl<'a> Evaluator<'a> {
                     exports: 0,
                     suspension: Some(suspension),
                     leases: (lease, first),
+                    turn,
                 };
                 let (program, tree) = (CallProgram::Status, invocation.tree.clone());
                 let running = Running { pending, program, tree, stage };
@@ -168,7 +174,8 @@ impl<'a> Evaluator<'a> {
         pending: Pending<'a>,
         (mut stage, end): (Stage<'a>, Result<Ended, ExecuteError>),
     ) -> CallStep<'a> {
-        let Pending { id, computation, name, inputs, suspension, leases, .. } = pending;
+        let Pending { id, computation, name, inputs, suspension, leases, turn, .. } = pending;
+        drop(turn);
         let ended = |outcome| CallStep::Ended(outcome);
         let Some(mut suspension) = suspension else { return CallStep::Again };
         if let Ok(Ended::Done(usage) | Ended::Suspended(usage)) = &end {
@@ -182,7 +189,7 @@ impl<'a> Evaluator<'a> {
                 let (lease, first) = leases;
                 let absent = AbsentCall { id, computation, name, inputs, prior, lease };
                 drop(stage);
-                self.begin(settings, (absent, (Some(suspension), first)), false)
+                self.begin(settings, (absent, (Some(suspension), first)), Footing::default())
             }
             Ok(Ended::Suspended(_)) => {
                 let job = self.evaluation.waiting_job();

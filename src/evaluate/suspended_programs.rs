@@ -56,13 +56,13 @@ pub(super) fn invocation(
         access: record.granted(),
         isolate: record.isolated,
         limit: Some(LIMIT),
-        gpus: 0,
         visible_gpus: Vec::new(),
         exclusive: false,
     })
 }
 
-/// Executes a program that a suspended call has beside its `exec`, and waits for its end. Returns `None` if it has none.
+/// Executes a program that a suspended call has beside its `exec`, and waits for its end. Returns `None` if it has none. The caller
+/// has a turn.
 ///
 /// # Errors
 ///

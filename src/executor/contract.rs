@@ -7,6 +7,7 @@ use std::process::Command;
 use super::ended::{Ended, ExecuteError, Status};
 use super::invocation::Invocation;
 use super::sandbox::error::SandboxError;
+use super::turn::{HostTurn, TurnRequest};
 
 /// What an executor has for all executions together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +29,16 @@ pub struct Offer {
 pub trait Executor: Send + Sync {
     /// Takes an invocation, to be started as soon as possible.
     fn submit(&self, invocation: Invocation, completion: Completion);
+
+    /// Takes a turn for an execution, to be kept until that has ended. Returns `None` if other runs have what it needs, unless it
+    /// `waits`. Who waits must have nothing that others may wait for, such as the lease of a call.
+    ///
+    /// # Errors
+    ///
+    /// Fails as soon as nothing is started any more, or if there will never be what it needs.
+    fn enter(&self, request: TurnRequest, _waits: bool) -> Result<Option<HostTurn>, ExecuteError> {
+        Ok(Some(HostTurn::beside_all(request)))
+    }
 
     /// The number of executions that may run at once. Submitting more keeps others waiting.
     fn capacity(&self) -> NonZeroUsize;

@@ -41,9 +41,7 @@ pub struct Invocation {
     pub isolate: bool,
     /// Its time limit.
     pub limit: Option<Duration>,
-    /// The number of graphics processors that it asks for.
-    pub gpus: u32,
-    /// The names of those that its executor lets it use.
+    /// The names of the graphics processors that its turn lets it use.
     pub visible_gpus: Vec<String>,
     /// Whether nothing else may be executed on the host meanwhile.
     pub exclusive: bool,

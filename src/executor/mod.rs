@@ -15,6 +15,7 @@ mod log;
 pub(crate) mod sandbox;
 mod signals;
 pub mod slurm;
+mod turn;
 mod verified;
 mod within;
 
@@ -28,5 +29,6 @@ pub use self::local::{GRACE, Local};
 pub use self::log::{HEAD, TAIL, head, tail};
 pub use self::sandbox::{Sandbox, SandboxError, hidden, is_shown};
 pub use self::signals::{put_in_order, was_ignored};
+pub use self::turn::{HostTurn, TurnRequest};
 pub use self::verified::VerifiedPath;
 pub use self::within::is_within;

@@ -8,7 +8,7 @@ use std::thread;
 use super::interrupt::Interrupts;
 use super::{Error, RunOptions, local};
 use crate::evaluate::{CallError, SuspensionAnswer, ask_suspended};
-use crate::executor::{CallProgram, Executor, Status};
+use crate::executor::{CallProgram, Executor, HostTurn, Status, TurnRequest};
 use crate::exit::Exit;
 use crate::storage::{Holder, Lease, ResultName, Storage, StorageError, Suspension};
 
@@ -110,7 +110,13 @@ impl SuspensionSession {
     ///
     /// Fails if the program cannot be executed as its `exec` was.
     pub fn ask(&self, suspension: &Suspension) -> Result<Option<SuspensionAnswer>, CallError> {
+        let _turn = self.turn()?;
         self.execute(suspension, CallProgram::Status)
+    }
+
+    /// Takes a turn among the runs of this host. Who waits for it has no lease.
+    fn turn(&self) -> Result<Option<HostTurn>, CallError> {
+        Ok(self.executor.enter(TurnRequest::default(), true)?)
     }
 
     /// Executes a program of a suspended call. Every child of the main thread is an orphan, so another thread does it.
@@ -149,6 +155,11 @@ impl SuspensionSession {
     ///
     /// Fails if a run executes the call, or the program fails: then nothing is removed.
     pub fn cancel(&self, suspension: &Suspension) -> Result<Option<String>, Error> {
+        let turn = self.turn().map_err(|source| {
+            let call = suspension.name.short();
+            SuspensionError::Execute { call, source }
+        });
+        let _turn = turn?;
         let (_lease, suspension) = self.hold(suspension)?;
         let call = || suspension.name.short();
         let answer = self.execute(&suspension, CallProgram::Cancel);

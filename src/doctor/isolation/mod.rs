@@ -171,7 +171,6 @@ impl Trial {
             access: Access { rules: vec![Rule::Read(program)] },
             isolate: true,
             limit: None,
-            gpus: 0,
             visible_gpus: Vec::new(),
             exclusive: false,
         };

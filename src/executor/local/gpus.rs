@@ -8,7 +8,7 @@ use std::env;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread;
 
 use super::host::{POLL, is_taken, lock_file};
@@ -37,8 +37,8 @@ struct GpuState {
 }
 
 /// Graphics processors that an execution has, given back when dropped.
-pub(super) struct GpuLease<'a> {
-    gpus: &'a Gpus,
+pub(super) struct GpuLease {
+    gpus: Arc<Gpus>,
     names: BTreeSet<String>,
     files: Vec<File>,
 }
@@ -55,33 +55,43 @@ impl Gpus {
         self.names.get_or_init(|| names(visible().as_deref(), Path::new("/dev")))
     }
 
-    /// Waits until so many are free, and takes them.
+    /// Takes so many. Waits until they are free, if it `waits`, and returns `None` otherwise.
     ///
     /// # Errors
     ///
     /// Fails as soon as `is_cancelled`, or at once if there are not so many.
     pub(super) fn lease(
-        &self,
+        self: &Arc<Self>,
         count: u32,
+        waits: bool,
         is_cancelled: impl Fn() -> bool,
-    ) -> Result<GpuLease<'_>, ExecuteError> {
-        let mut lease = GpuLease { gpus: self, names: BTreeSet::new(), files: Vec::new() };
+    ) -> Result<Option<GpuLease>, ExecuteError> {
+        let gpus = Arc::clone(self);
+        let mut lease = GpuLease { gpus, names: BTreeSet::new(), files: Vec::new() };
         let count = count as usize;
         if count == 0 {
-            return Ok(lease);
+            return Ok(Some(lease));
         }
         if count > self.names().len() {
             let there = self.names().len();
             return Err(ExecuteError::Refused(format!("it asks for {count} gpus of {there}")));
         }
-        let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-        let gate = self.poll(&is_cancelled, || self.try_lock("gpus"))?;
-        let taken = self.poll(&is_cancelled, || {
+        let _gate = match (waits, self.gate.try_lock()) {
+            (_, Ok(gate)) => gate,
+            (_, Err(TryLockError::Poisoned(gate))) => gate.into_inner(),
+            (true, Err(TryLockError::WouldBlock)) => {
+                self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+            }
+            (false, Err(TryLockError::WouldBlock)) => return Ok(None),
+        };
+        let gate = self.poll(waits, &is_cancelled, || self.try_lock("gpus"))?;
+        let Some(gate) = gate else { return Ok(None) };
+        let taken = self.poll(waits, &is_cancelled, || {
             lease.extend(count);
             (lease.names.len() == count).then_some(())
         });
         gate.iter().for_each(unlock);
-        taken.map(|()| lease)
+        Ok(taken?.map(|()| lease))
     }
 
     /// Returns what the user should know by now, each thing once.
@@ -89,15 +99,17 @@ impl Gpus {
         self.lock().notice.take()
     }
 
-    /// Tries again and again, until there is something or `is_cancelled`.
+    /// Tries again and again, until there is something or `is_cancelled`; or once, unless it `waits`.
     fn poll<T>(
         &self,
+        waits: bool,
         is_cancelled: impl Fn() -> bool,
         mut attempt: impl FnMut() -> Option<T>,
-    ) -> Result<T, ExecuteError> {
+    ) -> Result<Option<T>, ExecuteError> {
         let mut has_waited = false;
         while !is_cancelled() {
-            if let Some(result) = attempt() {
+            let result = attempt();
+            if result.is_some() || !waits {
                 return Ok(result);
             }
             if has_waited {
@@ -147,7 +159,7 @@ impl Gpus {
     }
 }
 
-impl GpuLease<'_> {
+impl GpuLease {
     /// The names of those that it has, in the order of the host.
     pub(super) fn names(&self) -> Vec<String> {
         let names = self.gpus.names().iter();
@@ -156,23 +168,24 @@ impl GpuLease<'_> {
 
     /// Takes those that are free, until there are so many.
     fn extend(&mut self, count: usize) {
-        for name in self.gpus.names() {
+        let gpus = Arc::clone(&self.gpus);
+        for name in gpus.names() {
             // Files of this run are not opened again: where locks are those of a process, that would release them.
-            if self.names.len() == count || self.gpus.lock().taken.contains(name) {
+            if self.names.len() == count || gpus.lock().taken.contains(name) {
                 continue;
             }
             // A name may be a path.
             let file = format!("gpu-{}", name.replace('/', "_"));
-            if let Some(file) = self.gpus.try_lock(&file) {
+            if let Some(file) = gpus.try_lock(&file) {
                 self.files.extend(file);
-                self.gpus.lock().taken.insert(name.clone());
+                gpus.lock().taken.insert(name.clone());
                 self.names.insert(name.clone());
             }
         }
     }
 }
 
-impl Drop for GpuLease<'_> {
+impl Drop for GpuLease {
     fn drop(&mut self) {
         self.files.iter().for_each(unlock);
         let mut state = self.gpus.lock();
@@ -221,8 +234,8 @@ mod tests {
         assert_eq!(names(Some(""), dir.path()), [""; 0]);
     }
 
-    fn gpus(directory: Option<&Path>) -> Gpus {
-        let gpus = Gpus::in_directory(directory.map(Path::to_owned));
+    fn gpus(directory: Option<&Path>) -> Arc<Gpus> {
+        let gpus = Arc::new(Gpus::in_directory(directory.map(Path::to_owned)));
         gpus.names.set(["3", "MIG-1/2", "5"].map(str::to_owned).into()).unwrap();
         gpus
     }
@@ -232,18 +245,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (run, other) = (gpus(Some(dir.path())), gpus(Some(dir.path())));
         let never = || false;
-        assert!(run.lease(0, never).unwrap().names().is_empty());
-        let one = run.lease(1, never).unwrap();
-        let two = other.lease(1, never).unwrap();
+        assert!(run.lease(0, true, never).unwrap().unwrap().names().is_empty());
+        let one = run.lease(1, true, never).unwrap().unwrap();
+        let two = other.lease(1, true, never).unwrap().unwrap();
         assert_eq!([one.names(), two.names()], [["3"], ["MIG-1/2"]]);
         drop(one);
-        let rest = run.lease(2, never).unwrap();
+        let rest = run.lease(2, true, never).unwrap().unwrap();
         assert_eq!(rest.names(), ["3", "5"]);
-        // Who gives up keeps nothing.
-        assert!(matches!(other.lease(1, || true), Err(ExecuteError::Interrupted)));
-        assert!(matches!(other.lease(4, never), Err(ExecuteError::Refused(_))));
+        // Who gives up keeps nothing, nor who does not wait.
+        assert!(other.lease(1, false, never).unwrap().is_none());
+        assert!(matches!(other.lease(1, true, || true), Err(ExecuteError::Interrupted)));
+        assert!(matches!(other.lease(4, true, never), Err(ExecuteError::Refused(_))));
         drop((two, rest));
-        assert_eq!(other.lease(3, never).unwrap().names(), ["3", "MIG-1/2", "5"]);
+        assert_eq!(other.lease(3, true, never).unwrap().unwrap().names(), ["3", "MIG-1/2", "5"]);
         assert_eq!((run.notice(), other.notice()), (None, None));
     }
 
@@ -251,9 +265,9 @@ mod tests {
     fn who_waits_for_several_is_next() {
         let dir = tempfile::tempdir().unwrap();
         let (run, other) = (gpus(Some(dir.path())), gpus(Some(dir.path())));
-        let held = run.lease(2, || false).unwrap();
+        let held = run.lease(2, true, || false).unwrap().unwrap();
         thread::scope(|scope| {
-            let all = scope.spawn(|| other.lease(3, || false).unwrap().names());
+            let all = scope.spawn(|| other.lease(3, true, || false).unwrap().unwrap().names());
             // It has taken the one that is free, and says that it waits.
             while other.notice().is_none() {
                 thread::yield_now();
@@ -270,7 +284,7 @@ mod tests {
         fs::write(&file, "").unwrap();
         for (directory, warns) in [(None, false), (Some(file.as_path()), true)] {
             let run = gpus(directory);
-            let leases = [1, 2].map(|count| run.lease(count, || false).unwrap());
+            let leases = [1, 2].map(|count| run.lease(count, true, || false).unwrap().unwrap());
             assert_eq!(leases.map(|it| it.names().join(",")), ["3", "MIG-1/2,5"]);
             assert_eq!(run.notice().is_some_and(|it| it.contains("the same gpus")), warns);
             assert_eq!(run.notice(), None);

@@ -7,7 +7,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::executor::ended::ExecuteError;
@@ -49,8 +49,8 @@ struct LockedFiles {
 }
 
 /// The right to execute, given back when dropped.
-pub(super) struct Turn<'a> {
-    host: &'a HostLock,
+pub(super) struct Turn {
+    host: Arc<HostLock>,
     exclusive: bool,
 }
 
@@ -60,16 +60,18 @@ impl HostLock {
         Self { directory, ..Self::default() }
     }
 
-    /// Waits until an execution may begin: beside others, unless one of them is exclusive or waits to be; or alone.
+    /// Lets an execution begin: beside others, unless one of them is exclusive or waits to be; or alone. Waits until it may, if it
+    /// `waits`, and returns `None` otherwise.
     ///
     /// # Errors
     ///
     /// Fails as soon as `is_cancelled`.
     pub(super) fn enter(
-        &self,
+        self: &Arc<Self>,
         exclusive: bool,
+        waits: bool,
         is_cancelled: impl Fn() -> bool,
-    ) -> Result<Turn<'_>, ExecuteError> {
+    ) -> Result<Option<Turn>, ExecuteError> {
         let mut state = self.lock();
         state.open(self.directory.as_deref());
         let mut has_gate = false;
@@ -87,7 +89,10 @@ impl HostLock {
             }
             if entered {
                 state.running += 1;
-                return Ok(Turn { host: self, exclusive });
+                return Ok(Some(Turn { host: Arc::clone(self), exclusive }));
+            }
+            if !waits {
+                break;
             }
             let waited = self.changed.wait_timeout(state, POLL);
             let timeout;
@@ -100,7 +105,7 @@ impl HostLock {
             state.leave_gate();
             self.changed.notify_all();
         }
-        Err(ExecuteError::Interrupted)
+        if is_cancelled() { Err(ExecuteError::Interrupted) } else { Ok(None) }
     }
 
     /// Returns what the user should know by now, each thing once.
@@ -217,7 +222,7 @@ pub(super) fn is_taken(locked: Result<(), TryLockError>) -> io::Result<bool> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Turn {
     fn drop(&mut self) {
         let mut state = self.host.lock();
         state.running -= 1;

@@ -19,7 +19,7 @@ mod over;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use jiff::Timestamp;
@@ -34,6 +34,7 @@ use super::ended::{Ended, ExecuteError, Status};
 use super::invocation::Invocation;
 use super::sandbox::error::SandboxError;
 use super::sandbox::pool::Sandbox;
+use super::turn::{HostTurn, TurnRequest};
 use super::within;
 
 /// Executes processes of this host, until it is cancelled.
@@ -44,8 +45,8 @@ pub struct Local {
     sandbox: Option<Sandbox>,
     groups: Groups,
     orphans: Orphans,
-    host: HostLock,
-    gpus: Gpus,
+    host: Arc<HostLock>,
+    gpus: Arc<Gpus>,
     /// The memory for executions in bytes, if it is known, once it was looked up.
     memory: OnceLock<Option<u64>>,
 }
@@ -66,9 +67,8 @@ impl Local {
     #[must_use]
     pub fn sharing_host(self, directory: PathBuf) -> Self {
         let directory = (!within::is_within_call()).then_some(directory);
-        let (host, gpus) =
-            (HostLock::in_directory(directory.clone()), Gpus::in_directory(directory));
-        Self { host, gpus, ..self }
+        let host = Arc::new(HostLock::in_directory(directory.clone()));
+        Self { host, gpus: Arc::new(Gpus::in_directory(directory)), ..self }
     }
 
     /// Offers no more than this memory, in bytes.
@@ -83,12 +83,11 @@ impl Local {
         self.sandbox.as_ref().filter(|sandbox| sandbox.is_possible())
     }
 
-    fn execute(&self, invocation: &mut Invocation) -> Result<Ended, ExecuteError> {
+    fn execute(&self, invocation: &Invocation) -> Result<Ended, ExecuteError> {
         let Self { groups, orphans, .. } = self;
-        let _turn = self.host.enter(invocation.exclusive, || groups.is_cancelled())?;
-        // After the turn: who has graphics processors waits for nothing more.
-        let gpus = self.gpus.lease(invocation.gpus, || groups.is_cancelled())?;
-        invocation.visible_gpus = gpus.names();
+        if groups.is_cancelled() {
+            return Err(ExecuteError::Interrupted);
+        }
         let start = Timestamp::now();
         let over = match (invocation.isolate, self.isolating_sandbox()) {
             (true, Some(sandbox)) => inside::execute(groups, sandbox, invocation)?,
@@ -106,8 +105,18 @@ impl Local {
 }
 
 impl Executor for Local {
-    fn submit(&self, mut invocation: Invocation, completion: Completion) {
-        completion.deliver(self.execute(&mut invocation));
+    fn submit(&self, invocation: Invocation, completion: Completion) {
+        completion.deliver(self.execute(&invocation));
+    }
+
+    fn enter(&self, request: TurnRequest, waits: bool) -> Result<Option<HostTurn>, ExecuteError> {
+        let is_cancelled = || self.groups.is_cancelled();
+        let Some(turn) = self.host.enter(request.exclusive, waits, is_cancelled)? else {
+            return Ok(None);
+        };
+        // After the turn: who has graphics processors waits for nothing more.
+        let gpus = self.gpus.lease(request.gpus, waits, is_cancelled)?;
+        Ok(gpus.map(|gpus| HostTurn::new(request, gpus.names(), (gpus, turn))))
     }
 
     fn capacity(&self) -> NonZeroUsize {

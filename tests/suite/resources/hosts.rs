@@ -46,9 +46,15 @@ impl Lab {
 
     /// Starts an evaluation that has to wait for others; returns when it says so.
     fn waiting(&self, name: &str, why: &str) -> Running {
+        self.waiting_with(name, why, &[])
+    }
+
+    /// Starts such an evaluation with this in its environment.
+    fn waiting_with(&self, name: &str, why: &str, variables: &[(&str, &str)]) -> Running {
         let path = self.path(&format!("said-{name}"));
         let said = Fifo::new(&path);
         let mut command = self.run_as(name);
+        command.envs(variables.iter().copied());
         let running =
             Running::start(command.stderr(File::options().write(true).open(path).unwrap()));
         drop(command);
@@ -169,10 +175,11 @@ fn no_two_runs_use_the_same_gpu() {
     Ran::new(&lab, first.output()).exit(0);
 }
 
-/// A task whose call asks for something, and starts a run of the same task in its turn.
+/// A task whose call asks for something, and starts a run of the same task in its turn, as soon as it is let go.
 fn nested(asks: &str) -> Lab {
     let inner = r#"if [ "${LAB_INNER-}" ]; then
             inner=$LAB_INNER; unset LAB_INNER
+            if [ "${LAB_MEET-}" ]; then echo here >"$LAB_MEET"; cat "$LAB_WAIT"; fi
             "$inner" --no-isolate --task "$LAB_TASK" "$LAB_STORAGE" "$LAB_INPUT" >&2 || exit 1
         fi
         cat "$1" >"$2""#;
@@ -212,4 +219,26 @@ fn a_run_within_a_call_that_needs_that_call_fails() {
     let log = lab.storage().into_iter().find(|name| name.contains("/failed/")).unwrap();
     let log = lab.stored(&log);
     assert!(log.contains("it is being executed, and has started this run"), "{log}");
+}
+
+#[test]
+fn who_waits_for_a_turn_keeps_no_call_from_a_run_within_the_one_that_has_it() {
+    for (asks, then_asks, why) in [
+        ("call exclusive\n", "# nothing\n", ORDINARY),
+        ("call exclusive\n", "call exclusive\n", EXCLUSIVE),
+        ("call gpus 1\n", "call gpus 1\n", GPUS),
+    ] {
+        let lab = nested(asks);
+        let [meet, wait] = ["meet", "wait"].map(|it| lab.path(it));
+        let (fifo, never) = (Fifo::new(&meet), Never::new(wait.clone()));
+        let mut outer = lab.nesting("storage-second", "data/x");
+        let outer = Running::start(outer.env("LAB_MEET", meet).env("LAB_WAIT", wait));
+        assert_eq!(fifo.line(), "here");
+        let lab = lab.file("resources", then_asks);
+        let second = lab.waiting_with("second", why, &[("CUDA_VISIBLE_DEVICES", "3")]);
+        // The run within the first one needs the call for which the second one waits.
+        never.let_go();
+        Ran::new(&lab, outer.output()).exit(0).called(vec!["call", "call"]);
+        assert!(second.output().status.success());
+    }
 }
