@@ -35,7 +35,7 @@ pub(super) struct PathArgs {
 
     /// Read the repository that the task calls SOURCE from here: a work tree, or a bare repository
     #[arg(short, long = "repository", value_name = "SOURCE=REPO", value_parser = named_repository, value_hint = clap::ValueHint::DirPath)]
-    repositories: Vec<(String, PathBuf)>,
+    pub(super) repositories: Vec<(String, PathBuf)>,
 }
 
 fn named_text(text: &str) -> Result<(String, String), String> {

@@ -2,6 +2,7 @@
 //!
 //! This is the only place that prints errors and decides about the end of a process.
 
+mod background;
 mod bisect;
 mod ce;
 mod check;
@@ -11,9 +12,11 @@ mod diff;
 mod doctor;
 mod edit;
 mod explain;
+mod frozen;
 mod gc;
 mod given;
 mod init;
+mod job_names;
 mod log;
 mod manifest;
 mod options;

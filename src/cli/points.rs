@@ -55,7 +55,22 @@ pub(super) fn levels(text: &str) -> Result<Factor, String> {
     Ok(Factor { file: name.into(), points })
 }
 
+/// Writes a factor as [`levels`] reads it.
+pub(super) fn typed(factor: &Factor) -> String {
+    format!("{}={}", factor.points.names()[0], factor.points.levels(0).join(","))
+}
+
 impl PointArgs {
+    /// Whether a sheet is read.
+    pub(super) const fn has_sheet(&self) -> bool {
+        self.points.is_some()
+    }
+
+    /// The arguments that name the same points, beside those of a sheet.
+    pub(super) fn frozen(&self) -> Vec<String> {
+        self.each.iter().map(|factor| format!("--each={}", typed(factor))).collect()
+    }
+
     /// Whether there are no points: the task is evaluated once.
     pub(super) const fn is_nothing(&self) -> bool {
         self.each.is_empty() && self.points.is_none()

@@ -1,35 +1,35 @@
 //! `ce-run`: evaluates a task.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
 use super::Tool;
+use super::background::{Background, Departure, PROGRAM, check_job, end_job};
+use super::frozen::FrozenRun;
 use super::given::PathArgs;
+use super::job_names::JobNames;
 use super::options::{Dirty, RunArgs, TaskDir};
 use super::points::{PointArgs, levels, ranged};
 use crate::evaluate::Evaluation;
-use crate::executor::{Detach, Leaving, detach};
+use crate::executor::slurm::HANDOVER;
+use crate::executor::{Detach, detach};
 use crate::exit::Exit;
 use crate::git::Trees;
-use crate::load::{self, listed};
+use crate::load;
 use crate::plan::PointSelection;
 use crate::questions::explain::Explanation;
-use crate::report::{
-    self, EventPrinter, Json, Quiet, Reporter, TreePrinter, harmless, reasons, say,
-};
+use crate::report::{self, EventPrinter, Json, Quiet, Reporter, TreePrinter, reasons, say};
 use crate::session::{
-    Error, Given, Kept, RunOptions, Session, bind, check_selection, check_wanted, find_job,
-    find_jobs, with_defaults,
+    Error, Given, RunOptions, Session, bind, check_selection, check_wanted, find_job, find_jobs,
+    with_defaults,
 };
 use crate::storage::{InputSource, ResultName, Site, Storage, TaskVersion};
 use crate::task::sweep::Factor;
 use crate::task::workflow::{RangedInputs, Task};
-use crate::words::counted;
-
-const PROGRAM: &str = "ce-run";
 
 /// Evaluate a task: compute what is missing, and print the tree with the names of all files
 ///
@@ -56,9 +56,14 @@ pub struct Run {
     force: Vec<PathBuf>,
 
     /// Go on in the background once the task is loaded and its inputs are in the storage: what is printed
-    /// goes to a file there, and neither the terminal nor the files matter any more. Without uncommitted changes only
-    #[arg(long, conflicts_with_all = ["dry_run", "dirty"])]
-    detach: bool,
+    /// goes to a file there, and neither the terminal nor the files matter any more. Without uncommitted changes only.
+    /// As a job, it is submitted to Slurm, and submits itself again before its time is over
+    #[arg(long, value_name = "process|job", hide_possible_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "process", conflicts_with_all = ["dry_run", "dirty"])]
+    detach: Option<Background>,
+
+    /// This process is a job that was submitted by --detach=job, and prints to this file
+    #[arg(long, value_name = "LOG", hide = true)]
+    as_job: Option<PathBuf>,
 
     /// Wait for suspended calls until all are over, and look at each again after longer and longer pauses of at most
     /// a minute
@@ -95,11 +100,18 @@ SIGTERM).";
 
 impl Tool for Run {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        if !self.detach {
-            return self.evaluate(out, None);
+        match (self.detach, &self.as_job) {
+            (None, None) => return self.evaluate(out, None),
+            (None, Some(log)) => {
+                let end = self.evaluate(out, None);
+                let settings = || Ok(self.how.options(&self.task.config()?)?.slurm);
+                return end_job(end, log, settings, out);
+            }
+            (Some(Background::Job), _) => return self.evaluate(out, Some(Departure::Job)),
+            (Some(Background::Process), _) => {}
         }
         match detach().map_err(|error| Error::Begin(error.into()))? {
-            Detach::Child(leaving) => self.evaluate(out, Some(leaving)),
+            Detach::Child(leaving) => self.evaluate(out, Some(Departure::Process(leaving))),
             Detach::Parent(code) => Ok(Exit::of_code(code)),
         }
     }
@@ -107,7 +119,7 @@ impl Tool for Run {
 
 impl Run {
     /// Evaluates the task; leaves the terminal once that can begin, if it is to be left.
-    fn evaluate(&self, out: &mut dyn Write, leaving: Option<Leaving>) -> Result<Exit, Error> {
+    fn evaluate(&self, out: &mut dyn Write, departure: Option<Departure>) -> Result<Exit, Error> {
         let dir = &self.task.task;
         let short_cut = self.quiet && self.force.is_empty() && self.wanted.is_empty();
         if short_cut
@@ -140,7 +152,14 @@ impl Run {
         {
             return Ok(Exit::Done);
         }
-        let options = RunOptions { wait: self.wait, ..self.how.options(&config)? };
+        let (wait, is_job) = (self.wait, self.as_job.is_some());
+        let options = RunOptions { wait, is_job, ..self.how.options(&config)? };
+        if self.detach == Some(Background::Job) {
+            // Each of the jobs would do the first again, and the second may be gone by then.
+            let excluded =
+                [("--force", !self.force.is_empty()), ("--points", self.points.has_sheet())];
+            check_job(&options, &excluded)?;
+        }
         if !self.dry_run {
             options.check_access(dir, &task)?;
         }
@@ -150,8 +169,10 @@ impl Run {
         let forced = self.forced(session.storage())?;
         let session = session.forcing(forced.clone()).selecting(self.selection());
         let evaluation = session.prepare(task, &inputs, !self.quiet)?;
-        if let Some(leaving) = leaving {
-            leave(session.storage(), leaving)?;
+        let frozen = || self.frozen(&evaluation, &options);
+        let departed = departure.map(|it| it.depart(&session, (&evaluation, &options), frozen));
+        if let Some(exit) = departed.transpose()?.flatten() {
+            return Ok(exit);
         }
         let mut printer = self.printer(&evaluation, &session, out)?;
         session.evaluate(&evaluation, &mut printer)?;
@@ -161,7 +182,11 @@ impl Run {
             None => vec![session.publish_job(&evaluation)?],
         };
         let jobs = JobNames::new(&evaluation, jobs);
-        let exit = session.interrupted_by().map_or_else(|| evaluation.exit(), Exit::Interrupted);
+        let exit = match (session.interrupted_by(), evaluation.exit()) {
+            // There is nothing to be handed over.
+            (Some(HANDOVER), Exit::Done) | (None, _) => evaluation.exit(),
+            (Some(signal), _) => Exit::Interrupted(signal),
+        };
         let broken = printer.end(&jobs.0, exit);
         self.conclude(&evaluation, &forced, &jobs);
         check_selection(&evaluation.plan)?;
@@ -170,6 +195,13 @@ impl Run {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
             _ => Ok(exit),
         }
+    }
+
+    /// The arguments of `ce run` for the same evaluation at any time.
+    fn frozen(&self, evaluation: &Evaluation, how: &RunOptions) -> Result<Vec<OsString>, Error> {
+        let flags = &[("--json", self.json), ("--quiet", self.quiet), ("--wait", self.wait)];
+        let Self { task: dir, points, wanted, typed: paths, .. } = self;
+        FrozenRun { flags, how: &self.how, dir, points, wanted, paths }.arguments(evaluation, how)
     }
 
     /// Opens the storage, and says if it was not there: then its path may be mistyped.
@@ -291,97 +323,4 @@ impl Run {
         let progress = !self.quiet && session.executes();
         Ok(EventPrinter::new(PROGRAM, evaluation, (reporter, text), progress, out))
     }
-}
-
-/// The beginning of the messages about jobs that are not kept.
-const NOT_STORED: &str = "the job's outputs were not stored";
-
-/// The names of the jobs whose outputs were stored: one, or one for each point.
-struct JobNames(Vec<Option<ResultName>>);
-
-impl JobNames {
-    /// Says, once for each reason, why outputs were not stored.
-    fn new(evaluation: &Evaluation, jobs: Vec<Kept>) -> Self {
-        let mut told: Vec<Kept> = Vec::new();
-        let mut names = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            names.push(match job {
-                Kept::As(name) => Some(name),
-                other => {
-                    if !told.contains(&other) {
-                        say_not_stored(evaluation, &other);
-                        told.push(other);
-                    }
-                    None
-                }
-            });
-        }
-        Self(names)
-    }
-
-    /// Says where the outputs of the job are, or how many jobs there are.
-    fn summarise(&self, evaluation: &Evaluation) {
-        match &self.0[..] {
-            [] => {}
-            jobs if evaluation.plan.jobs().is_some() => {
-                let stored = jobs.iter().flatten().count();
-                let jobs = counted(jobs.len(), "job");
-                say(PROGRAM, &format_args!("{jobs}, one for each point: {stored} stored"));
-            }
-            [Some(job)] => {
-                for number in 0..evaluation.plan.outputs().len() {
-                    let path = evaluation.shown(&job.output(number));
-                    say(PROGRAM, &format_args!("job output {number:02}: {path}"));
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Says why the outputs of a job were not stored, unless one is missing.
-fn say_not_stored(evaluation: &Evaluation, why: &Kept) {
-    match why {
-        Kept::As(_) | Kept::Incomplete => {}
-        Kept::FailedPoints => {
-            say(PROGRAM, &format_args!("{NOT_STORED}: points of a sweep have failed"));
-        }
-        Kept::Uncommitted => {
-            let changed = &evaluation.task.changed;
-            let have = if changed.len() == 1 { "has" } else { "have" };
-            let changed = match &changed[..] {
-                [] => "files of the task".to_owned(),
-                changed => listed(changed),
-            };
-            say(PROGRAM, &format_args!("{NOT_STORED}: {changed} {have} uncommitted changes"));
-        }
-        Kept::Revisions(revisions) => {
-            for (name, revision) in revisions {
-                let why = "may name another commit later: it is no full commit id";
-                let (name, revision) = (name.as_str(), harmless(revision));
-                say(
-                    PROGRAM,
-                    &format_args!("{NOT_STORED}: the revision {revision} of {name} {why}"),
-                );
-            }
-        }
-        Kept::ReadOnly => {
-            say(PROGRAM, &format_args!("warning: {NOT_STORED}: the storage is read-only"));
-        }
-    }
-}
-
-/// Lets this process go on in the background, and says where.
-fn leave(storage: &Storage, leaving: Leaving) -> Result<(), Error> {
-    let (log, name) = storage.create_run_log()?;
-    let log_path = storage.shown(&name).display().to_string();
-    let process = storage.own_process();
-    say(
-        PROGRAM,
-        &format_args!(
-            "goes on in the background as process {process}, and prints to {log_path}\n  try: ce status {}",
-            storage.shown_place().display()
-        ),
-    );
-    leaving.leave(&log).map_err(|source| Error::Write { path: log_path, source })
 }

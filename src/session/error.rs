@@ -9,7 +9,7 @@ use crate::edit::EditError;
 use crate::evaluate::PointsError;
 use crate::evaluate::{EvaluateError, ValueError};
 use crate::executor::ExecuteError;
-use crate::executor::slurm::SlurmSettingError;
+use crate::executor::slurm::{SlurmError, SlurmSettingError};
 use crate::exit::Exit;
 use crate::expand::{ProductFault, SheetProblem};
 use crate::git::{CommitHistoryError, ConfigError, ReachError, SnapshotError};
@@ -58,6 +58,12 @@ pub enum Error {
     /// Settings of workers on Slurm are wrong.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Slurm(Vec<SlurmSettingError>),
+    /// A run could not be submitted to Slurm.
+    #[error("the run cannot be submitted")]
+    Submit(#[source] SlurmError),
+    /// What is in the background cannot have this.
+    #[error("{0} and --detach=job exclude each other")]
+    NotInJob(&'static str),
     /// The first bad commit cannot be looked for.
     #[error(transparent)]
     Bisect(#[from] BisectError),
@@ -273,6 +279,7 @@ impl Error {
             Self::Bisect(error) => error.exit(),
             Self::Suspension(error) => error.exit(),
             Self::Interrupted(signal) => Exit::Interrupted(*signal),
+            Self::Submit(_) => Exit::Missing,
             Self::Edit(error) if error.is_of_system() => Exit::Storage,
             Self::Tree(error) if error.is_storage() => Exit::Storage,
             Self::Results(error) => error.exit(),
@@ -290,6 +297,7 @@ impl Error {
             | Self::Verify(VerifyError::NoRecord(_))
             | Self::Config(_)
             | Self::Slurm(_)
+            | Self::NotInJob(_)
             | Self::Edit(_)
             | Self::Misfits { .. }
             | Self::NoStorage

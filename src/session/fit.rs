@@ -10,7 +10,11 @@ use crate::plan::{CallId, Plan, PlannedSweep, Source, SweepRows};
 impl Session {
     /// Checks that no call that is to be executed asks for more than there is. A call whose inputs are not known yet counts as
     /// one without a result.
-    pub(super) fn check_fit(&self, evaluation: &Evaluation) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// Fails if one does, or the storage cannot be read.
+    pub fn check_fit(&self, evaluation: &Evaluation) -> Result<(), Error> {
         let Some((executor, _)) = self.executor.as_ref() else { return Ok(()) };
         let misfits = match self.queue {
             // All that is known of workers is that each is on one host.

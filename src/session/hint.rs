@@ -43,20 +43,12 @@ impl Error {
             Self::Slurm(errors) => errors.first().map(|error| error.advice.clone()),
             Self::Results(error) => error.advice().map(str::to_owned),
             Self::NoResults => Some("give its path or URL, or git config compeval.results REPOSITORY".to_owned()),
+            Self::Submit(error) => error.advice(),
+            Self::NotInJob(what) => Some(without_job(what).to_owned()),
             Self::NoStorage => {
                 Some("give it before the inputs, or git config compeval.storage DIR".to_owned())
             }
-            Self::Inputs { names, configured, .. } => Some({
-                let storage = if *configured { "if not compeval.storage" } else { "first" };
-                match names.len() {
-                    0 => "give the storage and nothing more".to_owned(),
-                    1 => format!("give the storage {storage}, and a file or -p {}=TEXT for it", names[0]),
-                    _ => format!(
-                        "give the storage {storage}, and a file for each, in this order, or -p {}=TEXT",
-                        names[0]
-                    ),
-                }
-            }),
+            Self::Inputs { names, configured, .. } => Some(giving(names, *configured)),
             Self::Tree(error) | Self::Evaluate(EvaluateError::Output(error)) => error.hint(),
             Self::UnknownInput { nearest, .. } | Self::UnknownRepository { nearest, .. } => {
                 nearest.as_ref().map(|name| format!("did you mean {name}?"))
@@ -90,5 +82,26 @@ impl Error {
             }
             _ => None,
         }
+    }
+}
+
+/// How to give a storage and these inputs.
+fn giving(names: &[String], has_storage: bool) -> String {
+    let storage = if has_storage { "if not compeval.storage" } else { "first" };
+    match names {
+        [] => "give the storage and nothing more".to_owned(),
+        [name] => format!("give the storage {storage}, and a file or -p {name}=TEXT for it"),
+        [name, ..] => format!(
+            "give the storage {storage}, and a file for each, in this order, or -p {name}=TEXT"
+        ),
+    }
+}
+
+/// What to try where a run cannot be a job.
+fn without_job(what: &str) -> &'static str {
+    match what {
+        "--on here" | "--on workers" => "give --on slurm, too, or --detach alone",
+        "what is not committed" => "commit it, or give --at HEAD",
+        _ => "leave out one of them",
     }
 }

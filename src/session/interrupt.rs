@@ -9,6 +9,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::{Handle, Signals};
 
+use crate::executor::slurm::HANDOVER;
 use crate::executor::{Executor, GRACE, was_ignored};
 
 /// The signals that ask a program to end, except those that were ignored at the start, as by
@@ -27,6 +28,11 @@ pub(super) struct Interrupts {
 impl Interrupts {
     /// Begins to watch; the first signal cancels the executor, a second one kills.
     pub(super) fn watch(executor: &Arc<dyn Executor>) -> io::Result<Self> {
+        Self::of_run(executor, false)
+    }
+
+    /// Does the same; one that is a job is also asked to hand over to the next one. Who asks it to end meanwhile counts more.
+    pub(super) fn of_run(executor: &Arc<dyn Executor>, is_job: bool) -> io::Result<Self> {
         let (cancelled, killed) = (Arc::clone(executor), Arc::clone(executor));
         let interrupt = move || {
             cancelled.cancel();
@@ -36,7 +42,8 @@ impl Interrupts {
                 executor.kill();
             });
         };
-        let mut signals = Signals::new(signals())?;
+        let handover = is_job.then_some(i32::from(HANDOVER));
+        let mut signals = Signals::new(signals().chain(handover))?;
         let handle = signals.handle();
         let caught = Arc::new(AtomicU8::new(0));
         let first = Arc::clone(&caught);
@@ -45,9 +52,11 @@ impl Interrupts {
         thread::Builder::new().name("signals".to_owned()).spawn(move || {
             for signal in signals.forever() {
                 let number = u8::try_from(signal).unwrap_or(u8::MAX);
-                let before = first.compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst);
+                let before = first.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |before| {
+                    (before == 0 || before == HANDOVER).then_some(number)
+                });
                 ask.store(true, Ordering::SeqCst);
-                if before.is_ok() { interrupt() } else { killed.kill() }
+                if before == Ok(0) { interrupt() } else { killed.kill() }
             }
         })?;
         Ok(Self { caught, asked, handle })

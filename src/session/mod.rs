@@ -16,6 +16,7 @@ mod look_up;
 mod notices;
 mod options;
 mod points;
+mod run_job;
 mod sheets;
 mod slurm;
 mod suspended;
@@ -46,6 +47,7 @@ pub use self::look_up::{look_up, look_up_versions};
 use self::options::local;
 pub use self::options::{Given, Place, RunOptions};
 pub use self::points::{FinishedJobs, check_selection, find_jobs, for_each, read_points};
+pub use self::run_job::{RunJobRequest, is_to_be_handed_over};
 pub use self::sheets::{check_wanted, expand_own_sheets};
 use self::slurm::{SlurmOptions, SlurmWorkers};
 pub use self::suspended::{SuspensionError, SuspensionSession};
@@ -100,8 +102,8 @@ impl Session {
     pub fn open(dir: &Path, storage: &Path, options: &RunOptions) -> Result<Self, Error> {
         let storage = Storage::open(storage, options.unrecorded, options.durability)?;
         let executor = local(options, None);
-        let interrupts =
-            Interrupts::watch(&executor).map_err(|error| Error::Begin(error.into()))?;
+        let interrupts = Interrupts::of_run(&executor, options.is_job)
+            .map_err(|error| Error::Begin(error.into()))?;
         let storage = storage.with_cache(Cache::of_user()).until(interrupts.asked());
         job::record_use(&storage, dir)?;
         let mut session =

@@ -34,6 +34,8 @@ pub struct RunOptions {
     pub slurm: SlurmSettings,
     /// Whether suspended calls are waited for.
     pub wait: bool,
+    /// Whether the run is a job, which its scheduler asks by SIGUSR1 to hand over to the next one.
+    pub is_job: bool,
 }
 
 /// Where calls are executed.
@@ -61,6 +63,7 @@ impl Default for RunOptions {
             place: Place::Here,
             slurm: SlurmSettings::default(),
             wait: false,
+            is_job: false,
         }
     }
 }

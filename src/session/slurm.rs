@@ -277,7 +277,7 @@ impl SlurmDriver {
 }
 
 /// The program that has the command `worker`: this one, or `ce` beside it.
-fn worker_program() -> Result<PathBuf, Error> {
+pub(super) fn worker_program() -> Result<PathBuf, Error> {
     let own = std::env::current_exe().map_err(|error| Error::Begin(error.into()))?;
     let is_ce = own.file_name().is_some_and(|name| name == "ce");
     let program = if is_ce { own } else { own.with_file_name("ce") };

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::command::{CommandFailure, run};
 use super::error::SlurmError;
+use super::run_job::RunJob;
 use super::squeue::{FORMAT, JobAnswer, JobState, SlurmJob, meaning, read_accounting};
 use super::submission::Submission;
 use super::token::{ArrayTask, JobToken};
@@ -79,7 +80,20 @@ impl Slurm {
     ///
     /// Fails if Slurm does not say that it has accepted it. It may have done so: only [`jobs`](Self::jobs) tells.
     pub fn submit(&self, submission: &Submission<'_>) -> Result<u64, SlurmError> {
-        let text = self.run("sbatch", submission.arguments(), &submission.script())?;
+        self.submit_script(submission.arguments(), &submission.script())
+    }
+
+    /// Submits a run that is a job itself. Returns its number, which is for people.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`submit`](Self::submit) does.
+    pub fn submit_run(&self, job: &RunJob<'_>) -> Result<u64, SlurmError> {
+        self.submit_script(job.arguments(), &job.script())
+    }
+
+    fn submit_script(&self, arguments: Vec<OsString>, script: &[u8]) -> Result<u64, SlurmError> {
+        let text = self.run("sbatch", arguments, script)?;
         // `12`, or `12;cluster`
         let number = text.trim().split(';').next().and_then(|number| number.parse().ok());
         number.ok_or(SlurmError::Answer { program: "sbatch", text })

@@ -61,6 +61,8 @@ pub struct SlurmSettings {
     pub workers: NonZeroU32,
     /// The time limit of a worker.
     pub walltime: Duration,
+    /// The time limit of a run that is a job itself.
+    pub run_walltime: Duration,
     /// The most workers at once that have not said hello yet.
     pub pending: NonZeroU32,
     /// The least time between two questions to Slurm.
@@ -78,6 +80,7 @@ impl Default for SlurmSettings {
             prologue: Vec::new(),
             workers: NonZeroU32::MIN.saturating_add(99),
             walltime: 60 * MINUTE,
+            run_walltime: 24 * 60 * MINUTE,
             pending: NonZeroU32::MIN.saturating_add(3),
             interval: Self::SHORTEST_INTERVAL,
         }
@@ -85,7 +88,7 @@ impl Default for SlurmSettings {
 }
 
 /// All names of settings.
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "partition",
     "account",
     "qos",
@@ -94,6 +97,7 @@ const KEYS: [&str; 10] = [
     "prologue",
     "workers",
     "walltime",
+    "run-walltime",
     "pending",
     "interval",
 ];
@@ -175,6 +179,7 @@ impl SlurmSettings {
             "workers" => self.workers = number(value, u32::MAX)?,
             "pending" => self.pending = number(value, MOST_PENDING)?,
             "walltime" => self.walltime = duration(value, MINUTE, YEAR, "2h")?,
+            "run-walltime" => self.run_walltime = duration(value, MINUTE, YEAR, "48h")?,
             "interval" => {
                 self.interval = duration(value, Self::SHORTEST_INTERVAL, 60 * MINUTE, "30s")?;
             }
@@ -188,9 +193,19 @@ impl SlurmSettings {
     pub fn walltime_for(&self, resources: &Resources) -> Duration {
         let asked = resources.time.map(|time| time.saturating_add(RESERVE));
         let least = asked.unwrap_or_default().max(self.walltime).min(YEAR);
-        let seconds = least.as_secs() + u64::from(least.subsec_nanos() > 0);
-        Duration::from_secs(seconds.next_multiple_of(MINUTE.as_secs()))
+        in_minutes(least)
     }
+
+    /// The time limit of a run that is a job itself, in whole minutes.
+    pub fn run_walltime(&self) -> Duration {
+        in_minutes(self.run_walltime)
+    }
+}
+
+/// The next whole number of minutes.
+fn in_minutes(time: Duration) -> Duration {
+    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+    Duration::from_secs(seconds.next_multiple_of(MINUTE.as_secs()))
 }
 
 fn wrong(problem: &str, advice: impl Into<String>) -> SettingProblem {
@@ -287,6 +302,7 @@ mod tests {
             ("workers", "3"),
             ("pending", "1000"),
             ("walltime", "1h 30min"),
+            ("run-walltime", "48h"),
             ("interval", "120s"),
         ]);
         let settings = settings.unwrap();
@@ -295,8 +311,8 @@ mod tests {
         assert_eq!(settings.options, ["--mail-type=END", "--licenses=a:1,b c"]);
         assert_eq!(settings.prologue, ["module load gcc"]);
         assert_eq!((settings.workers.get(), settings.pending.get()), (3, 1000));
-        let seconds = [settings.walltime, settings.interval].map(|time| time.as_secs());
-        assert_eq!(seconds, [5400, 120]);
+        let times = [settings.walltime, settings.run_walltime, settings.interval];
+        assert_eq!(times.map(|time| time.as_secs()), [5400, 2 * 86400, 120]);
     }
 
     #[test]

@@ -61,14 +61,7 @@ impl Submission<'_> {
             format!("--time={}", limit.as_secs() / 60),
         ];
         options.extend(resource_options(&request.resources));
-        let names = [
-            ("partition", &settings.partition),
-            ("account", &settings.account),
-            ("qos", &settings.qos),
-            ("constraint", &settings.constraint),
-        ];
-        let names = names.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
-        options.extend(names.map(|(name, value)| format!("--{name}={value}")));
+        options.extend(name_options(settings));
         let (mut exclude, mut further) = (Vec::new(), Vec::new());
         for option in &settings.options {
             match option.strip_prefix("--exclude=") {
@@ -134,7 +127,19 @@ fn resource_options(resources: &Resources) -> Vec<String> {
     options
 }
 
-fn option(name: &str, value: &OsStr) -> OsString {
+/// The options that say where and for whom jobs run. What is `None` is left to the cluster.
+pub(super) fn name_options(settings: &SlurmSettings) -> Vec<String> {
+    let names = [
+        ("partition", &settings.partition),
+        ("account", &settings.account),
+        ("qos", &settings.qos),
+        ("constraint", &settings.constraint),
+    ];
+    let names = names.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    names.map(|(name, value)| format!("--{name}={value}")).collect()
+}
+
+pub(super) fn option(name: &str, value: &OsStr) -> OsString {
     let mut option = OsString::from(name);
     option.push(value);
     option
@@ -142,16 +147,22 @@ fn option(name: &str, value: &OsStr) -> OsString {
 
 /// Where Slurm writes the output of each worker: [`Submission::log`], as a pattern of Slurm's.
 fn log_pattern(logs: &Path, token: &JobToken) -> OsString {
+    let mut pattern = verbatim(logs.as_os_str());
+    pattern.push(format!("/{token}_%a.log"));
+    pattern
+}
+
+/// A pattern of Slurm's that is this path.
+pub(super) fn verbatim(path: &OsStr) -> OsString {
     let mut pattern = Vec::new();
-    for byte in logs.as_os_str().as_bytes() {
+    for byte in path.as_bytes() {
         pattern.extend(if *byte == b'%' { &b"%%"[..] } else { std::slice::from_ref(byte) });
     }
-    pattern.extend(format!("/{token}_%a.log").bytes());
     OsString::from_vec(pattern)
 }
 
 /// Quotes a word for a shell.
-fn quoted(word: &[u8]) -> Vec<u8> {
+pub(super) fn quoted(word: &[u8]) -> Vec<u8> {
     let mut quoted = vec![b'\''];
     for byte in word {
         quoted.extend(if *byte == b'\'' { &b"'\\''"[..] } else { std::slice::from_ref(byte) });

@@ -14,7 +14,7 @@ use crate::lab::Lab;
 use crate::program::{Ran, Running};
 
 /// What the first execution does: it waits until it is let go.
-const MEET: &str = r#"if mkdir "$LAB_ONCE" 2>/dev/null; then echo here >"$LAB_MEET"; cat "$LAB_WAIT" || kill $$; fi"#;
+pub(super) const MEET: &str = r#"if mkdir "$LAB_ONCE" 2>/dev/null; then echo here >"$LAB_MEET"; cat "$LAB_WAIT" || kill $$; fi"#;
 
 /// The time within which a program ends that does not wait for Slurm.
 const PROMPT: Duration = Duration::from_secs(30);

@@ -3,6 +3,7 @@
 mod cluster;
 mod deaths;
 mod faults;
+mod jobs;
 mod outages;
 mod pool;
 mod runs;

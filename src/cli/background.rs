@@ -1,0 +1,129 @@
+//! Runs in the background: as a process of this host, or as a job of Slurm.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+
+use clap::ValueEnum;
+
+use super::say;
+use crate::evaluate::Evaluation;
+use crate::executor::Leaving;
+use crate::executor::slurm::SlurmSettings;
+use crate::exit::Exit;
+use crate::session::{Error, Place, RunJobRequest, RunOptions, Session, is_to_be_handed_over};
+use crate::storage::Storage;
+
+/// The name of the program in what it says.
+pub(super) const PROGRAM: &str = "ce-run";
+
+/// As what a run goes on in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Background {
+    /// As a process of this host.
+    Process,
+    /// As a job of Slurm, which submits itself again before its time is over.
+    Job,
+}
+
+/// How a run leaves its terminal once it can begin.
+pub(super) enum Departure {
+    /// As a process that was split from the one at the terminal.
+    Process(Leaving),
+    /// As a job: nothing is evaluated here.
+    Job,
+}
+
+impl Departure {
+    /// Lets this process go on in the background, and says where; or submits the run with these arguments, and returns that it is
+    /// over here.
+    pub(super) fn depart(
+        self,
+        session: &Session,
+        (evaluation, options): (&Evaluation, &RunOptions),
+        arguments: impl FnOnce() -> Result<Vec<OsString>, Error>,
+    ) -> Result<Option<Exit>, Error> {
+        match self {
+            Self::Process(leaving) => leave(session.storage(), leaving).map(|()| None),
+            Self::Job => {
+                session.check_fit(evaluation)?;
+                submit(session.storage(), options, arguments()?).map(|()| Some(Exit::Done))
+            }
+        }
+    }
+}
+
+/// Lets this process go on in the background, and says where.
+fn leave(storage: &Storage, leaving: Leaving) -> Result<(), Error> {
+    let (log, name) = storage.create_run_log()?;
+    let log_path = storage.shown(&name).display().to_string();
+    let process = storage.own_process();
+    say(
+        PROGRAM,
+        &format_args!(
+            "goes on in the background as process {process}, and prints to {log_path}\n  try: ce status {}",
+            storage.shown_place().display()
+        ),
+    );
+    leaving.leave(&log).map_err(|source| Error::Write { path: log_path, source })
+}
+
+/// Submits a run with these arguments, and says where it is.
+fn submit(storage: &Storage, options: &RunOptions, frozen: Vec<OsString>) -> Result<(), Error> {
+    let (_log, name) = storage.create_run_log()?;
+    let log = &storage.path(&name);
+    let mut arguments: Vec<OsString> = vec!["run".into(), "--as-job".into(), log.into()];
+    arguments.extend(frozen);
+    let directory = &storage.path("");
+    let (settings, arguments) = (&options.slurm, &arguments[..]);
+    let request = RunJobRequest { settings, storage: directory, log, arguments };
+    let (token, number) = request.submit()?;
+    say(
+        PROGRAM,
+        &format_args!(
+            "goes on as job {number} of Slurm, and prints to {}\n  try: ce status {}, squeue --name={token}, or scancel --name={token}",
+            storage.shown(&name).display(),
+            storage.shown_place().display()
+        ),
+    );
+    Ok(())
+}
+
+/// Sees to it that a run can be a job, and has none of the options that a job cannot have.
+pub(super) fn check_job(
+    options: &RunOptions,
+    excluded: &[(&'static str, bool)],
+) -> Result<(), Error> {
+    match options.place {
+        Place::Here => return Err(Error::NotInJob("--on here")),
+        Place::Workers => return Err(Error::NotInJob("--on workers")),
+        Place::Slurm => {}
+    }
+    match excluded.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(Error::NotInJob(option)),
+        None => Ok(()),
+    }
+}
+
+/// Ends a job whose evaluation has ended like that. If it was asked to hand over, it submits the run again, which goes on there.
+pub(super) fn end_job(
+    end: Result<Exit, Error>,
+    log: &Path,
+    settings: impl FnOnce() -> Result<SlurmSettings, Error>,
+    out: &mut dyn Write,
+) -> Result<Exit, Error> {
+    if !is_to_be_handed_over(&end) {
+        return end;
+    }
+    // What is printed belongs before what the next job prints.
+    out.flush().map_err(Error::Output)?;
+    let arguments: Vec<OsString> = env::args_os().skip(1).collect();
+    let directory = env::current_dir().map_err(|error| Error::Begin(error.into()))?;
+    let (settings, storage, arguments) = (&settings()?, &*directory, &arguments[..]);
+    let exit = RunJobRequest { settings, storage, log, arguments }.hand_over()?;
+    if exit == Exit::Done {
+        say(PROGRAM, &"the time of this job is over soon: the run is submitted again");
+    }
+    Ok(exit)
+}

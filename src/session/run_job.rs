@@ -1,0 +1,117 @@
+//! Runs that are jobs of Slurm themselves: submitted by a user, and then by themselves, before their time is over.
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::slurm::worker_program;
+use super::{Error, Stop};
+use crate::executor::slurm::{
+    CancelScope, HANDOVER, JobState, JobToken, RunJob, Slurm, SlurmError, SlurmSettings,
+};
+use crate::exit::Exit;
+
+/// The pauses between attempts to submit a job: the first one, and the longest.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(20)];
+/// How long a job tries to submit itself again. Its time is over afterwards.
+const PATIENCE: Duration = Duration::from_secs(100);
+/// The interval at which it is looked at whether the user asks to stop.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A run that is a job, or is to be one.
+#[derive(Clone, Copy, Debug)]
+pub struct RunJobRequest<'a> {
+    /// The user's settings.
+    pub settings: &'a SlurmSettings,
+    /// The directory of the storage.
+    pub storage: &'a Path,
+    /// The file that it prints to.
+    pub log: &'a Path,
+    /// The arguments of `ce`.
+    pub arguments: &'a [OsString],
+}
+
+impl RunJobRequest<'_> {
+    /// Submits it for the first time. Returns the name of its jobs, and the number of the first.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Slurm does not say that it has accepted it. Nothing is left then, as far as Slurm answers.
+    pub fn submit(&self) -> Result<(JobToken, u64), Error> {
+        let token = JobToken::random().map_err(|error| Error::Begin(error.into()))?;
+        let slurm = &Slurm::default();
+        let submitted = self.submit_as(&token, |job| {
+            slurm.submit_run(job).inspect_err(|_| {
+                // It may have been accepted all the same.
+                drop(slurm.cancel(&token, CancelScope::All));
+            })
+        });
+        Ok((token.clone(), submitted?.map_err(Error::Submit)?))
+    }
+
+    /// Submits this job again, under the name that it has. A user who asks to stop meanwhile ends the run.
+    ///
+    /// # Errors
+    ///
+    /// Fails if this process is no job, or Slurm does not accept it until its time is over.
+    pub fn hand_over(&self) -> Result<Exit, Error> {
+        let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
+        let token = env::var("SLURM_JOB_NAME").ok().and_then(|name| name.parse().ok());
+        let token: JobToken = token.ok_or_else(|| {
+            let text = "SLURM_JOB_NAME is not the name of a run that is a job";
+            Error::Begin(io::Error::other(text).into())
+        })?;
+        let slurm = &Slurm::default();
+        let [mut pause, longest] = PAUSES;
+        let begin = Instant::now();
+        loop {
+            let submitted = self.submit_as(&token, |job| match slurm.submit_run(job) {
+                Ok(_) => Ok(()),
+                Err(error) => match slurm.jobs(std::slice::from_ref(job.token)) {
+                    Ok(jobs) if jobs.iter().any(|job| job.state == JobState::Pending) => Ok(()),
+                    _ => Err(error),
+                },
+            })?;
+            if let Some(signal) = stop.caught() {
+                self.submit_as(&token, |_| slurm.cancel(&token, CancelScope::Pending))?.ok();
+                return Ok(Exit::Interrupted(signal));
+            }
+            match submitted {
+                Ok(()) => return Ok(Exit::Done),
+                Err(error) if begin.elapsed() + pause > PATIENCE => {
+                    return Err(Error::Submit(error));
+                }
+                Err(_) => {}
+            }
+            let waited = Instant::now();
+            while waited.elapsed() < pause && stop.caught().is_none() {
+                thread::sleep(LOOK);
+            }
+            pause = (pause * 2).min(longest);
+        }
+    }
+
+    /// Asks Slurm for something. Every child of the main thread is an orphan of executions, so another thread does it.
+    fn submit_as<T: Send>(
+        &self,
+        token: &JobToken,
+        ask: impl FnOnce(&RunJob<'_>) -> Result<T, SlurmError> + Send,
+    ) -> Result<Result<T, SlurmError>, Error> {
+        let mut command: Vec<OsString> = vec![worker_program()?.into()];
+        command.extend(self.arguments.iter().cloned());
+        let Self { settings, storage, log, .. } = *self;
+        let job = &RunJob { token, settings, directory: storage, log, command: &command };
+        let asked = thread::scope(|scope| scope.spawn(|| ask(job)).join());
+        Ok(asked.unwrap_or_else(|panic| resume_unwind(panic)))
+    }
+}
+
+/// Whether a run has ended because it is to submit itself again.
+pub fn is_to_be_handed_over(end: &Result<Exit, Error>) -> bool {
+    let exit = end.as_ref().map_or_else(Error::exit, |exit| *exit);
+    exit == Exit::Interrupted(HANDOVER)
+}
