@@ -157,6 +157,40 @@ fn the_call_of_a_killed_worker_is_executed_again() {
 }
 
 #[test]
+fn a_worker_that_is_cut_off_with_its_node_does_no_harm() {
+    let Some(cluster) = Cluster::start(2) else { return };
+    // These nodes are one host: each has locks of its own, as hosts have.
+    let cache = "export XDG_CACHE_HOME=$HOME/cache-$SLURMD_NODENAME";
+    let different = format!("{MEET}; cat /proc/sys/kernel/random/uuid >\"$2\"; exit");
+    let lab = one_call(&different).set("prologue", cache);
+    let (mut run, fifo, never) = lab.holding_on(&cluster);
+    // Whoever is silent for so long is taken for dead.
+    let run = Running::start(run.env("CE_HASTE", "20").env("CE_SILENCE", "5"));
+    assert_eq!(fifo.line(), "here");
+    let jobs = cluster.jobs_in(&lab.path("storage"));
+    let node = jobs[0].rsplit(' ').next().unwrap();
+    let worker = lab.worker_process();
+    // The worker hangs, and nobody on its node can end it.
+    cluster.signal(&format!("slurmd-{node}"), Signal::KILL);
+    kill_process(worker, Signal::STOP).unwrap();
+    cluster.ask("scontrol", &["update", &format!("nodename={node}"), "state=down", "reason=test"]);
+    drop(Ran::new(&lab, run.output()).exit(0));
+    let made = || {
+        let results = lab.results().into_iter().filter(|(name, _)| name.starts_with("c_call/"));
+        results.collect::<Vec<_>>()
+    };
+    let first = made();
+    // It comes back, and makes something else.
+    kill_process(worker, Signal::CONT).unwrap();
+    never.let_go();
+    wait_for("tidy storage", || lab.is_tidy().then_some(()));
+    assert_eq!(lab.called(), ["call", "call"], "it ran twice");
+    assert_eq!((first.len(), made()), (1, first), "the first result stands");
+    lab.run("ce", &["verify", "../storage"]).exit(0);
+    lab.ce_run(&[]).exit(0).called(vec![]);
+}
+
+#[test]
 fn a_worker_whose_slurmstepd_is_killed_goes_on() {
     let Some(_) = Cluster::shared() else { return };
     let (called, stderr) = after(|_, lab, never| {

@@ -128,3 +128,22 @@ fn what_cannot_be_a_job_is_told_at_the_terminal() {
     lab.ce_run(&job).exit(2).says("what is not committed and --detach=job exclude each other");
     assert!(!lab.path("storage/runs").exists() && lab.is_tidy());
 }
+
+#[test]
+fn a_run_whose_node_is_taken_from_it_goes_on() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let lab = one_call(MEET);
+    let (mut run, fifo, never) = lab.holding_on(cluster);
+    let job = RunJob::submitted(&lab.finish(run.arg("--detach=job")).exit(0), cluster);
+    assert_eq!(fifo.line(), "here");
+    job.wait_for(&["RUNNING"]);
+    cluster.ask("scontrol", &["requeue", &job.number]);
+    wait_for("restart", || {
+        let told = cluster.ask("scontrol", &["--oneliner", "show", "job", &job.number]);
+        (told.contains("Restarts=1 ") && job.states() == ["RUNNING"]).then_some(())
+    });
+    never.let_go();
+    job.wait_for(&["COMPLETED"]);
+    lab.is_left_alone_by(cluster);
+    assert_eq!(lab.called(), ["call"]);
+}

@@ -113,6 +113,24 @@ pub(super) fn one_call(script: &str) -> Lab {
 }
 
 #[test]
+fn runs_share_the_workers_that_each_of_them_submits() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let lab = Lab::task(SUM).with_storage().data("z", "5\n").commit();
+    let first = Running::start(&mut lab.on(cluster, &[]));
+    let mut second = lab.command("ce-run");
+    second.args(["--on", "slurm", "../storage", "../data/z", "../data/z"]);
+    let second = Running::start(second.env("SLURM_CONF", &cluster.conf));
+    let third = Running::start(&mut lab.on(cluster, &[]));
+    for run in [first, second, third] {
+        Ran::new(&lab, run.output()).exit(0);
+    }
+    lab.is_left_alone_by(cluster);
+    let mut called = lab.called();
+    called.sort();
+    assert_eq!(called, ["add", "add", "add", "add", "mul", "mul"], "each once");
+}
+
+#[test]
 fn settings_that_the_cluster_refuses_are_told_and_nothing_hangs() {
     let Some(cluster) = Cluster::shared() else { return };
     let lab = one_call("").set("partition", "none");
