@@ -12,6 +12,7 @@ use crate::fifo::{Fifo, Never};
 use crate::lab::Lab;
 use crate::program::{Ran, Running, through};
 use crate::slurm::wait_for;
+use crate::sweeps::sweep;
 
 /// The first execution of a computation waits until it is let go.
 const MEET: &str =
@@ -177,4 +178,39 @@ fn a_worker_that_cannot_write_ends_and_another_one_goes_on() {
         lab.ce_run(&[]).exit(0);
         assert!(lab.is_tidy(), "{operation}: {:?}", lab.storage());
     }
+}
+
+#[test]
+fn a_storage_that_is_full_ends_the_run_and_what_fits_is_kept() {
+    let numbers: Vec<String> = (1..=20).map(|number| number.to_string()).collect();
+    let lab = sweep("", &[("factors/00-n", &numbers.join("\n"))])
+        .computation(
+            "large",
+            "n",
+            "out",
+            "head -c 65536 /dev/zero >\"$2\" || exit 9; cat \"$1\" >>\"$2\"",
+        )
+        .call("inputs/00-body/", "large", &["n"])
+        .commit();
+    let run = lab.evaluation(&["--on", "workers", "--no-sync"]);
+    // A worker that cannot write ends. Another one is started, as a pool of workers does.
+    let script = r#"
+        ce=${0%-run}
+        while [ ! -e ../over ]; do
+            "$ce" worker --idle 200ms --no-isolate --no-sync ../storage 2>>../workers
+        done &
+        "$0" "$@"; code=$?; : >../over; wait; exit $code"#;
+    let mut shell = crate::program::through(&["sh", "-c", script], &run);
+    let tmpfs = "mount -t tmpfs -o size=640k tmpfs ../storage";
+    let Some(ran) = crate::mount::with(&lab, tmpfs, shell.current_dir(lab.path("task"))) else {
+        return;
+    };
+    assert!(matches!(ran.status.code(), Some(1 | 5)), "{:?}\n{}", ran.status, ran.stderr);
+    let there = lab.results().keys().filter(|name| name.starts_with("c_large/")).count();
+    assert!((1..20).contains(&there), "{there}\n{}", ran.stderr);
+    lab.called();
+    lab.ce_run(&[]).exit(0);
+    assert_eq!(lab.called().len(), 20 - there);
+    lab.run("ce", &["verify", "../storage"]).exit(0);
+    assert!(lab.is_tidy());
 }
