@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
@@ -41,8 +42,8 @@ pub struct Serve {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     deadline: Option<Duration>,
 
-    /// Execute calls of these users, too, by their user ids: what they execute is what they want
-    #[arg(long = "for", value_name = "UID")]
+    /// Execute calls of these users, too, by their names or user ids: what they execute is what they want
+    #[arg(long = "for", value_name = "USER", value_parser = user_id, value_hint = clap::ValueHint::Username)]
     users: Vec<u32>,
 
     /// Do not isolate calls. Calls that are to be isolated are refused
@@ -127,6 +128,17 @@ impl Serve {
             Some(Duration::from_secs(end).saturating_sub(now))
         })
     }
+}
+
+/// Reads a user id, or asks the system for that of a name, wherever it keeps its users.
+fn user_id(text: &str) -> Result<u32, String> {
+    if let Ok(id) = text.parse() {
+        return Ok(id);
+    }
+    let asked = Command::new("id").args(["-u", "--", text]).stdin(Stdio::null()).output();
+    let output = asked.map_err(|error| format!("id -u cannot be asked: {error}"))?;
+    let id = String::from_utf8_lossy(&output.stdout).trim().parse();
+    id.map_err(|_| "this host knows no such user; try: the number that id -u prints".to_owned())
 }
 
 /// The job of a scheduler that this process is in, if it is in one.

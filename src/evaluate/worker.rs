@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use super::misfit::Misfit;
 use super::reservations::{Reservation, Reservations};
 use super::share::Share;
 use super::worker_time::WorkerTime;
-use super::{EvaluateError, Evaluator, ExecutionSettings, Exports, scheduler, ticket};
+use super::{EvaluateError, Evaluator, Event, ExecutionSettings, Exports, scheduler, ticket};
 use crate::executor::{Executor, GRACE, Offer};
 use crate::plan::CallId;
 use crate::storage::records::{FailedCall, Ticket, TicketEnd};
@@ -276,9 +276,11 @@ impl<'a> Worker<'a> {
             let end = match &claimed.ticket {
                 Some(ticket) => {
                     (self.observe)(WorkerEvent::Began(ticket));
-                    let began = Instant::now();
-                    let end = self.execute(ticket);
-                    let end = end.or_else(|| time.out_of_time(began.elapsed()));
+                    // What waits for another run, or for a turn on this host, has not begun.
+                    let began = OnceLock::new();
+                    let end = self.execute(ticket, &began);
+                    let had = began.get().map(Instant::elapsed);
+                    let end = end.or_else(|| time.out_of_time(had?));
                     (self.observe)(WorkerEvent::Ended(ticket, end.as_ref()));
                     end
                 }
@@ -300,8 +302,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Executes a ticket. Returns what became of it; `None` if another worker may have it.
-    fn execute(&self, ticket: &Ticket) -> Option<TicketEnd> {
+    /// Executes a ticket, and notes when that began. Returns what became of it; `None` if another worker may have it.
+    fn execute(&self, ticket: &Ticket, began: &OnceLock<Instant>) -> Option<TicketEnd> {
         if ticket.isolated && !self.executor.isolates() {
             let why = self.executor.exposed().map(|error| format!(": {error}"));
             let why = format!("calls cannot be isolated there{}", why.unwrap_or_default());
@@ -337,7 +339,12 @@ impl<'a> Worker<'a> {
             queue: None,
         };
         let execution = Some(settings);
-        let evaluator = Evaluator { evaluation: &evaluation, execution, observe: &|_| {} };
+        let observe = &|event| {
+            if matches!(event, Event::Started(..)) {
+                began.get_or_init(Instant::now);
+            }
+        };
+        let evaluator = Evaluator { evaluation: &evaluation, execution, observe };
         match scheduler::carry_out(&evaluator, NonZeroUsize::MIN) {
             Ok(()) => {}
             Err(EvaluateError::Storage(error)) => {

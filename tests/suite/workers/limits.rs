@@ -72,6 +72,45 @@ fn a_call_that_a_worker_has_no_time_left_for_is_executed_by_another_one() {
     assert!(lab.is_tidy());
 }
 
+#[test]
+fn a_call_that_waits_for_another_run_has_not_had_the_time_of_its_worker() {
+    let lab = Lab::task("Inputs: 'x'\n(call INPUT('x'))[0]")
+        .computation("call", "x", "y", &format!("{MEET}; cat \"$1\" >\"$2\""))
+        .with_storage()
+        .commit();
+    let [meet, wait, once] = ["meet", "wait", "once"].map(|it| lab.path(it));
+    let (fifo, never) = (Fifo::new(&meet), Never::new(wait.clone()));
+    let run = Running::start(&mut lab.evaluation(QUEUED));
+    lab.place_of("/queue/");
+    let mut here = lab.evaluation(&[]);
+    let here = here.env("LAB_MEET", meet).env("LAB_WAIT", wait).env("LAB_ONCE", &once);
+    let here = Running::start(here);
+    assert_eq!(fifo.line(), "here");
+    // More of them than a call may be interrupted by for want of time.
+    for _ in 0..5 {
+        let worker = Running::start(&mut lab.worker(&["--no-isolate", "--deadline", "400ms"]));
+        Ran::new(&lab, worker.output()).exit(0).says("its time is over");
+    }
+    never.let_go();
+    Ran::new(&lab, here.output()).exit(0);
+    let other = lab.serve(&["--no-isolate"]);
+    Ran::new(&lab, run.output()).exit(0);
+    lab.dismiss(other);
+    assert_eq!(lab.called(), ["call"]);
+    assert!(lab.is_tidy());
+}
+
+#[test]
+fn a_worker_works_for_users_by_name() {
+    let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))[0]").with_storage().commit();
+    let arguments = |user| ["worker", "--idle", "0s", "--for", user, "../storage"];
+    for user in ["root", "0"] {
+        lab.run("ce", &arguments(user)).exit(0);
+    }
+    let ran = lab.run("ce", &arguments("nobody knows")).exit(2);
+    ran.says("this host knows no such user").says("--for <USER>");
+}
+
 impl Lab {
     /// A file of the storage whose name contains this.
     #[track_caller]
@@ -200,7 +239,7 @@ fn a_storage_that_is_full_ends_the_run_and_what_fits_is_kept() {
             "$ce" worker --idle 200ms --no-isolate --no-sync ../storage 2>>../workers
         done &
         "$0" "$@"; code=$?; : >../over; wait; exit $code"#;
-    let mut shell = crate::program::through(&["sh", "-c", script], &run);
+    let mut shell = through(&["sh", "-c", script], &run);
     let tmpfs = "mount -t tmpfs -o size=640k tmpfs ../storage";
     let Some(ran) = crate::mount::with(&lab, tmpfs, shell.current_dir(lab.path("task"))) else {
         return;
