@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::io::Errno;
@@ -137,12 +137,19 @@ pub(crate) struct Signs {
 pub(crate) struct OwnRun {
     name: RunName,
     directory: String,
-    /// The file that names the run, and the sender that ends the heartbeat when it is dropped.
-    heartbeat: OnceLock<(PathBuf, Sender<()>)>,
+    /// The file that names the run, and its heartbeat.
+    heartbeat: OnceLock<(PathBuf, Heartbeat)>,
     /// The last heartbeat of each other run, and the time when it was first seen.
     seen: Mutex<HashMap<RunName, (Vec<u8>, Instant)>>,
     /// The paths of the leases that it holds, on a file system of several hosts.
     pub(super) held: Mutex<HashSet<PathBuf>>,
+}
+
+/// The thread that shows that a run is alive. It ends when the sender is dropped.
+#[derive(Debug)]
+struct Heartbeat {
+    thread: JoinHandle<()>,
+    sender: Sender<()>,
 }
 
 impl OwnRun {
@@ -173,7 +180,7 @@ impl OwnRun {
             // Without the file there are no leases, which is harmless.
             drop(disk.write(&file, format!("{}\n", self.name).as_bytes()));
             write_heartbeat(&disk, &directory, 0);
-            thread::spawn(move || {
+            let thread = thread::spawn(move || {
                 for count in 1_u64.. {
                     match stop.recv_timeout(lease_timeout() / HEARTBEATS) {
                         Err(RecvTimeoutError::Timeout) => write_heartbeat(&disk, &directory, count),
@@ -181,9 +188,17 @@ impl OwnRun {
                     }
                 }
             });
-            (file, sender)
+            (file, Heartbeat { thread, sender })
         });
         file
+    }
+
+    /// Ends the heartbeat: from now on, nothing is written to the directory of the run.
+    pub(super) fn end_heartbeat(&mut self) {
+        if let Some((_, Heartbeat { thread, sender })) = self.heartbeat.take() {
+            drop(sender);
+            drop(thread.join());
+        }
     }
 
     /// Creates this run's directory and starts the heartbeat. Returns the file that names the run.

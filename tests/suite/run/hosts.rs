@@ -301,3 +301,14 @@ fn a_run_that_was_stopped_for_too_long_uses_what_another_has_published() {
         is_right(&lab, &["same", "twins", "twins"]);
     }
 }
+
+#[test]
+fn a_run_whose_heart_beats_while_it_ends_leaves_nothing() {
+    let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))[0]").commit();
+    for _ in 0..10 {
+        // It beats all the time.
+        let mut run = lab.evaluation(&[]);
+        lab.finish(run.env("CE_SILENCE", "0.0001")).exit(0);
+        assert!(lab.is_tidy(), "{:?}", lab.storage());
+    }
+}
