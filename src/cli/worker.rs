@@ -20,7 +20,7 @@ use crate::words::{duration, parse_duration};
 ///
 /// Any number of workers may serve a storage, on any hosts that share its file system, and may be started and
 /// ended at any time. Each takes calls that fit what it has, from all runs of the same user. What it has executed is published
-/// like the results of any run. Ctrl-C ends its calls, which other workers then execute.
+/// like the results of any run. As the script of an allocation of Slurm it takes calls of several nodes or tasks, too. Ctrl-C ends its calls, which other workers then execute.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
 pub struct Serve {

@@ -8,7 +8,8 @@ use super::step::{CallStep, Executed, Pending, Running};
 use super::{CallError, Evaluator, Event, ExecutionSettings, Outcome, Unfinished};
 use crate::digest::Digest;
 use crate::executor::{
-    CallProgram, Ended, ExecuteError, InputFile, Invocation, Isolation, Status, Usage, VerifiedPath,
+    CallProgram, Ended, ExecuteError, InputFile, Invocation, Isolation, Span, Status, Usage,
+    VerifiedPath,
 };
 use crate::storage::records::{Execution, NOT_ISOLATED};
 use crate::storage::{
@@ -145,6 +146,8 @@ impl<'a> Evaluator<'a> {
         };
         let storage = &self.evaluation.storage;
         let own = |path| own(storage, path);
+        // Slurm grants the graphics processors of an allocation.
+        let span = Span::of(&pending.resources);
         let directory = pending.suspension.as_ref().filter(|_| access.suspends());
         let directory = directory.map(|it| storage.suspensions().work(&it.name)).transpose()?;
         Ok(Invocation {
@@ -165,6 +168,7 @@ impl<'a> Evaluator<'a> {
             limit: pending.resources.time.into_iter().chain(settings.limit).min(),
             visible_gpus: pending.turn.gpus().into(),
             exclusive: pending.resources.exclusive,
+            span,
         })
     }
 
@@ -270,6 +274,10 @@ fn fail(
     }
     // The stage is emptied afterwards.
     let hint = hint::hint(&stage, scene, &error);
+    let tasks = match &error {
+        CallError::Ended(failed) => failed.usage.tasks.0.clone(),
+        _ => Box::default(),
+    };
     let (exit_status, signal, seconds) = match &error {
         CallError::Ended(failed) => match failed.status {
             Status::Exited(status) => (Some(status), None, failed.usage.seconds()),
@@ -283,7 +291,8 @@ fn fail(
         CallError::Ended(failed) => Some(isolation_word(failed.usage.isolation).to_owned()),
         _ => None,
     };
-    let failure = Failure { reason: error.to_string(), exit_status, signal, seconds, isolation };
+    let failure =
+        Failure { reason: error.to_string(), exit_status, signal, tasks, seconds, isolation };
     match stage.fail(call, &name, failure) {
         Ok(log) => Outcome::Failed { name, error: Box::new(error), log, hint },
         Err(error) => Outcome::failed(name, error),
@@ -306,7 +315,7 @@ fn execution(usage: &Usage, computation: &Computation, argv: Vec<String>) -> Exe
     let rules = computation.access.rules.iter().filter(counts);
     let access = rules.map(ToString::to_string).collect();
     Execution {
-        argv,
+        argv: argv.into(),
         isolation: isolation.to_owned(),
         access,
         resources: Box::default(),
@@ -316,6 +325,7 @@ fn execution(usage: &Usage, computation: &Computation, argv: Vec<String>) -> Exe
         system_seconds: usage.system.as_secs_f64(),
         peak_bytes: usage.peak,
         exit_status: 0,
+        tasks: usage.tasks.0.clone(),
         taken_over: None,
     }
 }

@@ -73,8 +73,8 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// What a call needs that other runs of the host may have.
+/// What a call needs that other runs of the host may have. The gpus of an allocation are given out by the scheduler.
 pub(super) fn turn_request(resources: &Resources) -> TurnRequest {
-    let gpus = resources.gpus.map_or(0, NonZeroU32::get);
+    let gpus = resources.gpus.filter(|_| !resources.spans()).map_or(0, NonZeroU32::get);
     TurnRequest { gpus, exclusive: resources.exclusive }
 }

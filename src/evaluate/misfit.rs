@@ -2,9 +2,9 @@
 
 use std::num::NonZeroU32;
 
-use crate::executor::Offer;
+use crate::executor::{AllocationShape, Offer, Reach};
 use crate::plan::CallId;
-use crate::task::resources::Resources;
+use crate::task::resources::{Resources, TaskLauncher};
 use crate::words::{counted, size};
 
 use super::Evaluation;
@@ -42,29 +42,62 @@ pub enum Misfit {
     /// It asks for several processes.
     #[error("it asks for {0} tasks, and an execution starts one")]
     Tasks(u32),
+    /// It asks for a launcher.
+    #[error("it asks for the launcher {}, and an execution starts one process", .0.word())]
+    Launcher(TaskLauncher),
+    /// It asks for an allocation of another shape.
+    #[error("it asks for {asked}, and the allocation has {}, {}", counted(there.nodes.get() as usize, "node"), counted(there.tasks.get() as usize, "task"))]
+    Shape {
+        /// The shape that it asks for, as lines of resources.
+        asked: String,
+        /// The shape of the allocation.
+        there: AllocationShape,
+    },
+    /// It asks for several processes, and cannot be executed without isolation.
+    #[error("it asks for an allocation, where nothing is isolated, and its root is the input {0}")]
+    Root(String),
 }
 
 impl Misfit {
     /// Returns why a call can never be executed with so many slots, if that is so.
     pub(super) fn of(resources: &Resources, slots: usize, offer: &Offer) -> Option<Self> {
-        let Resources { cpus, memory, gpus, nodes, tasks, .. } = resources;
-        let [cpus, gpus, nodes, tasks] =
-            [cpus, gpus, nodes, tasks].map(|it| it.map_or(0, NonZeroU32::get));
+        if resources.spans()
+            && let Some(misfit) = Self::of_span(resources, offer.reach)
+        {
+            return Some(misfit);
+        }
+        let Resources { cpus, memory, gpus, .. } = resources;
+        let [cpus, gpus] = [cpus, gpus].map(|it| it.map_or(0, NonZeroU32::get));
         let memory = memory.unwrap_or_default();
-        if offer.is_one_node && nodes > 1 {
-            return Some(Self::Nodes(nodes));
-        }
-        if offer.is_one_node && tasks > 1 {
-            return Some(Self::Tasks(tasks));
-        }
         if cpus as usize > slots {
             return Some(Self::Cpus { asked: cpus, there: slots });
         }
         if let Some(there) = offer.memory.filter(|there| memory > *there) {
             return Some(Self::Memory { asked: memory, there });
         }
-        let there = offer.gpus.filter(|there| gpus as usize > *there)?;
+        // Those of an allocation may be on other hosts.
+        let there = offer.gpus.filter(|there| gpus as usize > *there && !resources.spans())?;
         Some(Self::Gpus { asked: gpus, there })
+    }
+
+    /// Returns why a call that asks for an allocation can never have one.
+    pub(super) fn of_span(resources: &Resources, reach: Reach) -> Option<Self> {
+        let Resources { nodes, tasks, launcher, .. } = *resources;
+        let several = |number: Option<NonZeroU32>| number.filter(|it| it.get() > 1);
+        match reach {
+            Reach::Any => None,
+            Reach::Process => several(nodes)
+                .map(|nodes| Self::Nodes(nodes.get()))
+                .or_else(|| several(tasks).map(|tasks| Self::Tasks(tasks.get())))
+                .or_else(|| launcher.map(Self::Launcher)),
+            // exec may use all that it finds, so it must not find more than it asks for.
+            Reach::Allocation(there) => {
+                let is_shape = nodes.is_none_or(|nodes| nodes == there.nodes)
+                    && resources.task_count() == there.tasks;
+                let asked = || shape(nodes, tasks);
+                (!is_shape).then(|| Self::Shape { asked: asked(), there })
+            }
+        }
     }
 
     /// Advice for the user.
@@ -80,12 +113,20 @@ impl Misfit {
                 "execute it on a host that has them, name them in CUDA_VISIBLE_DEVICES, or let the call ask for fewer"
                     .to_owned()
             }
-            Self::Nodes(_) | Self::Tasks(_) => {
-                "execute it by hand on a cluster, and bring the result into the storage; or let the call ask for one"
+            Self::Nodes(_) | Self::Tasks(_) | Self::Launcher(_) | Self::Shape { .. } => {
+                "give --on slurm on a host of a cluster, or --on workers and start ce worker as the script of an allocation of that shape"
                     .to_owned()
+            }
+            Self::Root(_) => {
+                "give it its programs by lines path of its access, or let it ask for one task".to_owned()
             }
         }
     }
+}
+
+/// A shape as lines of resources.
+fn shape(nodes: Option<NonZeroU32>, tasks: Option<NonZeroU32>) -> String {
+    Resources { nodes, tasks, ..Resources::default() }.lines().join(", ")
 }
 
 impl Evaluation {
@@ -97,7 +138,9 @@ impl Evaluation {
         let offer = offer();
         let misfit = |(id, _)| {
             let resources = self.plan.resources(id).ok().flatten()?;
-            Some((id, Misfit::of(&resources, slots, &offer)?))
+            let root = || self.computation(id)?.access.root().filter(|_| resources.spans());
+            let root = || root().map(|root| Misfit::Root(root.name.clone()));
+            Some((id, Misfit::of(&resources, slots, &offer).or_else(root)?))
         };
         self.plan.calls().filter_map(misfit).collect()
     }

@@ -19,6 +19,7 @@ mod open_ticket;
 mod outcome;
 mod pending;
 mod queue;
+mod queue_notices;
 mod remembered;
 mod reservations;
 mod scheduler;

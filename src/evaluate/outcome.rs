@@ -86,7 +86,7 @@ impl fmt::Display for SuspendedCall {
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// `exec` ended without success.
-    #[error("{}", .0.status)]
+    #[error("{}", .0)]
     Ended(Box<executor::Failed>),
     /// It failed before, and is not executed again: its failure makes a row of a table.
     #[error("{} at {:.0}, and is not tried again", .0.reason, .0.recorded.at)]

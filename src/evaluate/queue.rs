@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::EvaluateError;
 use super::open_ticket::{OpenTicket, TicketCounts, TicketWatcher};
+use super::queue_notices::Notices;
 use super::ticket::TicketRules;
 use crate::executor::Executor;
 use crate::storage::records::{Ticket, TicketAnswer, TicketEnd};
@@ -57,7 +58,7 @@ struct QueueState {
     /// The number of tickets that were answered, by what they asked for.
     answered: BTreeMap<Resources, u64>,
     /// What the user should know.
-    notice: Option<String>,
+    notices: Notices,
     closed: bool,
 }
 
@@ -98,6 +99,7 @@ impl WorkerQueue {
         let mut state = self.shared.lock();
         state.made += 1;
         let number = state.made;
+        state.notices.tell_of_isolation(ticket, self.shared.rules);
         state.tickets.insert(number, OpenTicket::new(ticket.clone(), watcher));
         drop(state);
         let put = self.shared.storage.queue().put(number, ticket);
@@ -136,7 +138,7 @@ impl WorkerQueue {
 
     /// Returns what the user should know by now, each thing once.
     pub fn notice(&self) -> Option<String> {
-        self.shared.lock().notice.take()
+        self.shared.lock().notices.take()
     }
 }
 
@@ -170,7 +172,7 @@ impl QueueWatch {
                 alone = alone.filter(|_| !is_served && !self.expects_workers);
                 if alone.is_some_and(|since| since.elapsed() > PATIENCE) {
                     alone = None;
-                    self.lock().notice = Some(self.no_worker());
+                    self.lock().notices.add(self.no_worker());
                 }
             }
             if self.executor.is_cancelled() {
@@ -265,6 +267,11 @@ impl QueueWatch {
         }
         self.find_missing(&claimed);
         let workers = self.storage.workers().unwrap_or_default();
+        if !self.expects_workers {
+            let mut state = self.lock();
+            let QueueState { tickets, notices, .. } = &mut *state;
+            notices.tell_of_shape(tickets.values(), &workers, self.storage.shown_place());
+        }
         let living: HashSet<WorkerName> = workers.into_iter().map(|(name, _)| name).collect();
         self.check_refused(&living);
         !living.is_empty()

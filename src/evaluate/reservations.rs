@@ -29,12 +29,14 @@ impl Reservation {
 
     /// What a call takes beyond the slot that every call has; `None` if that is nothing.
     pub(super) fn of(resources: &Resources) -> Option<Self> {
-        let Resources { cpus, memory, gpus, exclusive, .. } = resources;
+        let Resources { cpus, memory, gpus, .. } = resources;
+        let spans = resources.spans();
         let reservation = Self {
             slots: cpus.map_or(1, NonZeroU32::get) as usize,
             memory: memory.unwrap_or_default(),
-            gpus: gpus.map_or(0, NonZeroU32::get) as usize,
-            exclusive: *exclusive,
+            gpus: gpus.filter(|_| !spans).map_or(0, NonZeroU32::get) as usize,
+            // It has its allocation to itself.
+            exclusive: resources.exclusive || spans,
         };
         (reservation != Self::ONE).then_some(reservation)
     }
@@ -204,7 +206,10 @@ mod tests {
 
     /// Three slots, 10 bytes and two graphics processors.
     fn host() -> Reservations {
-        Reservations::new(3, Offer { memory: Some(10), gpus: Some(2), is_one_node: true })
+        Reservations::new(
+            3,
+            Offer { memory: Some(10), gpus: Some(2), reach: crate::executor::Reach::Process },
+        )
     }
 
     /// Lets as many calls begin as may, one slot each. Returns how many.

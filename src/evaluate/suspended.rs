@@ -44,7 +44,7 @@ impl<'a> Evaluator<'a> {
         };
         let (suspension, first) = found;
         let Some(suspension) = suspension else {
-            if !settings.is_isolated() {
+            if !self.is_isolated(settings, absent.id) {
                 self.note_elsewhere(&mut absent);
             }
             return self.begin(settings, (absent, (None, None)), footing);
@@ -87,6 +87,13 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// Whether a call is isolated, wherever it is executed.
+    fn is_isolated(&self, settings: &ExecutionSettings<'_>, id: CallId) -> bool {
+        let resources = || self.resources(id).unwrap_or_default();
+        let queue = settings.queue.map(|queue| queue.rules().isolates(&resources()));
+        queue.unwrap_or_else(|| settings.executor.isolates())
+    }
+
     /// Notes that a call is suspended for another commit, which this one cannot continue.
     fn note_elsewhere(&self, absent: &mut AbsentCall<'a>) {
         let call = call_of(absent.computation, &absent.inputs);
@@ -108,7 +115,7 @@ impl<'a> Evaluator<'a> {
         let call = call_of(absent.computation, &absent.inputs);
         let name = || absent.name.clone();
         let failed = |error| Box::new(CallStep::Ended(Outcome::failed(name(), error)));
-        let is_isolated = settings.is_isolated();
+        let is_isolated = self.is_isolated(settings, absent.id);
         let find = || storage.suspensions().find(call, is_isolated).map_err(failed);
         let may_be = absent.computation.access.suspends()
             || storage.suspensions().may_exist().map_err(failed)?;
@@ -292,7 +299,7 @@ impl<'a> Evaluator<'a> {
             input_names: computation.inputs.clone(),
             output_names: computation.outputs.clone(),
             access: computation.access.rules.iter().map(ToString::to_string).collect(),
-            isolated: settings.is_isolated(),
+            isolated: settings.executor.isolates(),
             state: SuspensionState::Executing,
             attempts: 0,
             since: recorded.at,
@@ -376,12 +383,5 @@ impl<'a> Evaluator<'a> {
             }
             outcome => outcome,
         })
-    }
-}
-
-impl ExecutionSettings<'_> {
-    /// Whether calls are isolated, wherever they are executed.
-    fn is_isolated(&self) -> bool {
-        self.queue.map_or_else(|| self.executor.isolates(), |queue| queue.rules().isolated)
     }
 }

@@ -58,6 +58,7 @@ pub(super) fn invocation(
         limit: Some(LIMIT),
         visible_gpus: Vec::new(),
         exclusive: false,
+        span: None,
     })
 }
 

@@ -35,6 +35,13 @@ pub struct TicketRules {
     pub limit: Option<Duration>,
 }
 
+impl TicketRules {
+    /// Whether a call that asks for this is isolated. One that spans hosts or tasks cannot be.
+    pub(super) fn isolates(self, resources: &Resources) -> bool {
+        self.isolated && !resources.spans()
+    }
+}
+
 /// A call that is to be written down.
 pub(super) struct TicketCall<'a> {
     pub(super) task: &'a Task,
@@ -66,9 +73,9 @@ impl TicketCall<'_> {
             outputs: computation.outputs.clone(),
             access: computation.access.clone(),
             values: values.iter().map(value).collect(),
-            resources,
             limit: rules.limit,
-            isolated: rules.isolated,
+            isolated: rules.isolates(&resources),
+            resources,
             synced: rules.synced,
             forced,
         }

@@ -44,6 +44,8 @@ pub struct WorkerRules {
     pub life: Option<Duration>,
     /// Whether outputs are on the disk before they are published.
     pub synced: bool,
+    /// Whether it executes only calls that span hosts or tasks.
+    pub only_spanning: bool,
 }
 
 /// A worker.
@@ -245,7 +247,8 @@ impl<'a> Worker<'a> {
             for (class, numbers) in queue.tickets()? {
                 let Some(resources) = Resources::of_class(&class) else { continue };
                 let is_too_much = Misfit::of(&resources, desk.slots, &desk.offer).is_some();
-                if is_too_much || !time.suffices_for(&resources) {
+                let is_wasteful = self.rules.only_spanning && !resources.spans();
+                if is_too_much || is_wasteful || !time.suffices_for(&resources) {
                     continue;
                 }
                 let reservation = Reservation::of(&resources).unwrap_or(Reservation::ONE);

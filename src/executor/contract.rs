@@ -1,12 +1,13 @@
 //! The contract between executors and callers that submit invocations.
 
 use std::fmt;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::process::Command;
 
-use super::ended::{Ended, ExecuteError, Status};
+use super::ended::{Ended, ExecuteError};
 use super::invocation::Invocation;
 use super::sandbox::error::SandboxError;
+use super::status::Status;
 use super::turn::{HostTurn, TurnRequest};
 
 /// What an executor has for all executions together.
@@ -16,8 +17,29 @@ pub struct Offer {
     pub memory: Option<u64>,
     /// The number of graphics processors; `None` if it does not matter.
     pub gpus: Option<usize>,
-    /// Whether executions are single processes of one host.
-    pub is_one_node: bool,
+    /// The hosts and tasks of one execution.
+    pub reach: Reach,
+}
+
+/// The hosts and tasks that one execution may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// Any number.
+    #[default]
+    Any,
+    /// It is one process of one host.
+    Process,
+    /// It may have an allocation of this shape.
+    Allocation(AllocationShape),
+}
+
+/// The shape of an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllocationShape {
+    /// The number of hosts.
+    pub nodes: NonZeroU32,
+    /// The number of processes that are started there.
+    pub tasks: NonZeroU32,
 }
 
 /// An executor: starts processes for invocations.

@@ -8,6 +8,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::sandbox::error::SandboxError;
+use super::status::Status;
+use super::tasks::TaskStatuses;
 use crate::task::access::Rule;
 
 /// The exit status of an `exec` that has started something which goes on elsewhere: `EX_TEMPFAIL`.
@@ -38,6 +40,16 @@ pub struct Failed {
     pub lacking: Vec<Rule>,
 }
 
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tasks = &self.usage.tasks;
+        match self.status {
+            Status::Exited(_) | Status::Killed(_) if !tasks.0.is_empty() => tasks.fmt(f),
+            status => status.fmt(f),
+        }
+    }
+}
+
 /// The times, the memory and the isolation of an execution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Usage {
@@ -55,6 +67,8 @@ pub struct Usage {
     pub left_behind: bool,
     /// Its isolation.
     pub isolation: Isolation,
+    /// How its tasks ended, if a launcher has started it. What they used is not known then.
+    pub tasks: TaskStatuses,
 }
 
 impl Usage {
@@ -68,6 +82,7 @@ impl Usage {
             peak: 0,
             left_behind: false,
             isolation: Isolation::None,
+            tasks: TaskStatuses::default(),
         }
     }
 
@@ -84,27 +99,6 @@ pub enum Isolation {
     None,
     /// By namespaces of Linux.
     Namespaces,
-}
-
-/// The end of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// By itself, with this status; zero is success.
-    Exited(i32),
-    /// By this signal.
-    Killed(i32),
-    /// By this signal, which it got after this time limit.
-    TimedOut(i32, Duration),
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exited(code) => write!(f, "it ended with exit status {code}"),
-            Self::Killed(signal) => write!(f, "it was killed by signal {signal}"),
-            Self::TimedOut(_, limit) => write!(f, "it timed out after {} s", limit.as_secs_f64()),
-        }
-    }
 }
 
 /// The reason why an execution did not run to its end.

@@ -5,8 +5,9 @@ use std::num::NonZeroUsize;
 use jiff::Timestamp;
 
 use super::contract::{Completion, Executor};
-use super::ended::{Ended, Failed, SUSPENDED, Status, Usage};
+use super::ended::{Ended, Failed, SUSPENDED, Usage};
 use super::invocation::Invocation;
+use super::status::Status;
 
 /// Calls a function in place of a process, in the thread that submits. Its result is the exit
 /// status.

@@ -1,11 +1,13 @@
 //! Invocations: requests for executions, with paths that were verified on this host.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::verified::VerifiedPath;
 use crate::digest::{Digest, ObjectId};
 use crate::task::access::Access;
+use crate::task::resources::{Resources, TaskLauncher};
 
 /// One execution, as an executor is asked for it. All paths but those that `access` grants are in the
 /// storage.
@@ -45,6 +47,31 @@ pub struct Invocation {
     pub visible_gpus: Vec<String>,
     /// Whether nothing else may be executed on the host meanwhile.
     pub exclusive: bool,
+    /// What it asks for of an allocation, which it has to itself. It is not isolated then.
+    pub span: Option<Span>,
+}
+
+/// What an execution asks for of an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The number of hosts, if it matters.
+    pub nodes: Option<NonZeroU32>,
+    /// The number of tasks.
+    pub tasks: NonZeroU32,
+    /// The number of processors of each task.
+    pub cpus: NonZeroU32,
+    /// The program that starts `exec` on every task. Without one, `exec` is executed once.
+    pub launcher: Option<TaskLauncher>,
+}
+
+impl Span {
+    /// What a call needs of an allocation, if it needs one.
+    pub fn of(resources: &Resources) -> Option<Self> {
+        let Resources { nodes, launcher, .. } = *resources;
+        let cpus = resources.cpus.unwrap_or(NonZeroU32::MIN);
+        let tasks = resources.task_count();
+        resources.spans().then_some(Self { nodes, tasks, cpus, launcher })
+    }
 }
 
 /// A program of a computation.

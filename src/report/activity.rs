@@ -1,6 +1,7 @@
 //! What goes on in a storage, for people and as JSON.
 
 use std::io::{self, Write};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -91,11 +92,16 @@ fn progress(state: &RunState) -> String {
 
 /// What a worker is, in words.
 fn worker_line(holder: &Holder, worker: &WorkerRecord, now: Timestamp) -> String {
-    let WorkerRecord { recorded, job, cpus, memory, isolates, deadline, .. } = worker;
+    let WorkerRecord { recorded, job, cpus, memory, nodes, tasks, isolates, deadline, .. } = worker;
     let mut parts = vec![holder.to_string()];
     parts.extend(job.as_ref().map(|job| format!("job {}", harmless(job))));
     parts.push(counted(*cpus, "cpu"));
     parts.extend(memory.map(size));
+    let several = |number: Option<NonZeroU32>, what| {
+        let number = number.filter(|it| it.get() > 1)?;
+        Some(counted(number.get() as usize, what))
+    };
+    parts.extend([several(*nodes, "node"), several(*tasks, "task")].into_iter().flatten());
     parts.extend((!isolates).then(|| "no isolation".to_owned()));
     parts.push(format!("for {}", clock(between(recorded.at, now))));
     parts.extend(deadline.map(|end| format!("{} left", clock(between(now, end)))));
@@ -230,6 +236,8 @@ mod tests {
             task: None,
             cpus: 4,
             memory: Some(8 << 30),
+            nodes: NonZeroU32::new(2),
+            tasks: NonZeroU32::new(16),
             isolates: false,
             deadline: Some(Timestamp::from_second(3700).unwrap()),
         };
@@ -244,7 +252,7 @@ mod tests {
              \x20 and 1 further failure\n\
              \x20 30 calls wait for a worker with cpus=4,memory=8G\n\
              \x20 at worker   0:10  a call: process 77 on node1\n\
-             worker: process 77 on node1, job slurm 12, 4 cpus, 8.0 GiB, no isolation, for 1:00, 1:00:00 left\n"
+             worker: process 77 on node1, job slurm 12, 4 cpus, 8.0 GiB, 2 nodes, 16 tasks, no isolation, for 1:00, 1:00:00 left\n"
         );
     }
 

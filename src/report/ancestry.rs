@@ -297,13 +297,20 @@ fn field(out: &mut dyn Write, name: &str, value: &str) -> io::Result<()> {
 }
 
 fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
-    let Execution { start, end, user_seconds, system_seconds, peak_bytes, resources, .. } =
-        execution;
+    let Execution {
+        start, end, user_seconds, system_seconds, peak_bytes, resources, tasks, ..
+    } = execution;
     let seconds = end.duration_since(*start).as_secs_f64();
     field(out, "when", &format!("{start} to {end}"))?;
     field(out, "duration", &format!("{seconds:.3} s"))?;
-    field(out, "CPU time", &format!("{user_seconds:.3} s user, {system_seconds:.3} s system"))?;
-    field(out, "peak memory", &words::size(*peak_bytes))?;
+    match tasks.len() {
+        0 => {
+            let cpu = format!("{user_seconds:.3} s user, {system_seconds:.3} s system");
+            field(out, "CPU time", &cpu)?;
+            field(out, "peak memory", &words::size(*peak_bytes))?;
+        }
+        count => field(out, "tasks", &format!("{count}, each ended with exit status 0"))?,
+    }
     match resources.is_empty() {
         true => Ok(()),
         false => field(out, "asked for", &resources.join(", ")),

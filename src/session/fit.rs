@@ -17,10 +17,8 @@ impl Session {
     pub fn check_fit(&self, evaluation: &Evaluation) -> Result<(), Error> {
         let Some((executor, _)) = self.executor.as_ref() else { return Ok(()) };
         let misfits = match self.queue {
-            // All that is known of workers is that each is on one host.
-            Some(_) => {
-                evaluation.misfits(usize::MAX, || Offer { is_one_node: true, ..Offer::default() })
-            }
+            // Nothing is known of workers.
+            Some(_) => evaluation.misfits(usize::MAX, Offer::default),
             None => evaluation.misfits(executor.capacity().get(), || executor.offer()),
         };
         if misfits.is_empty() {

@@ -101,7 +101,7 @@ impl Session {
     /// Fails if the storage cannot be written, or signals not be watched.
     pub fn open(dir: &Path, storage: &Path, options: &RunOptions) -> Result<Self, Error> {
         let storage = Storage::open(storage, options.unrecorded, options.durability)?;
-        let executor = local(options, None);
+        let executor = local(options, None, None);
         let interrupts = Interrupts::of_run(&executor, options.is_job)
             .map_err(|error| Error::Begin(error.into()))?;
         let storage = storage.with_cache(Cache::of_user()).until(interrupts.asked());

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::cache::Cache;
-use crate::executor::slurm::SlurmSettings;
+use crate::executor::slurm::{Allocation, SlurmSettings};
 use crate::executor::{Executor, Local, Sandbox};
 use crate::storage::{Durability, InputSource, Unrecorded};
 
@@ -79,10 +79,14 @@ pub struct Given {
     pub repositories: Vec<(String, PathBuf)>,
 }
 
-/// An executor of this host, with this memory if that is less than the host's.
-pub(super) fn local(options: &RunOptions, memory: Option<u64>) -> Arc<dyn Executor> {
+/// An executor of this host, with this memory if that is less than the host's, and this allocation.
+pub(super) fn local(
+    options: &RunOptions,
+    memory: Option<u64>,
+    allocation: Option<Allocation>,
+) -> Arc<dyn Executor> {
     let sandbox = options.isolate.then(Sandbox::default);
-    let mut executor = Local::new(options.jobs, sandbox);
+    let mut executor = Local::new(options.jobs, sandbox).in_allocation(allocation);
     if let Some(cache) = Cache::of_user() {
         executor = executor.sharing_host(cache.locks_of_host());
     }

@@ -88,7 +88,7 @@ impl SuspensionSession {
         let options = RunOptions::default();
         Storage::existing(storage)?;
         let storage = Storage::open(storage, options.unrecorded, options.durability)?;
-        let executor = local(&options, None);
+        let executor = local(&options, None, None);
         let interrupts =
             Interrupts::watch(&executor).map_err(|error| Error::Begin(error.into()))?;
         Ok(Self { storage: Arc::new(storage), executor, interrupts })

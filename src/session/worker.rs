@@ -1,5 +1,6 @@
 //! A session that works for others: it executes the calls of other runs on a storage.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use super::interrupt::Interrupts;
 use super::{Error, RunOptions, local};
 use crate::evaluate::{Exports, Worker, WorkerEvent, WorkerRules};
 use crate::executor::Executor;
-use crate::executor::slurm::ArrayTask;
+use crate::executor::slurm::{Allocation, ArrayTask};
 use crate::storage::{Durability, Storage, WorkerAbilities};
 
 /// What a worker has, and for whom it works.
@@ -48,19 +49,26 @@ impl WorkerSession {
         let WorkerOptions { run, memory, mut users, idle, life, job } = options;
         Storage::existing(storage)?;
         let storage = Storage::open(storage, run.unrecorded, run.durability)?;
-        let executor = local(&run, memory);
+        let variable = |name: &str| std::env::var(name).ok();
+        let task = ArrayTask::from_environment(variable);
+        let allocation = Allocation::from_environment(variable);
+        let shape = allocation.as_ref().map(Allocation::shape);
+        let executor = local(&run, memory, allocation);
         let interrupts =
             Interrupts::watch(&executor).map_err(|error| Error::Begin(error.into()))?;
         let storage = storage.until(interrupts.asked());
         users.push(storage.own_user());
         let synced = run.durability == Durability::Synced;
-        let rules = WorkerRules { users, idle, life, synced };
+        // The run that has submitted it wants nothing else of a larger allocation.
+        let spans = shape.is_some_and(|it| it.nodes.max(it.tasks) > NonZeroU32::MIN);
+        let only_spanning = task.is_some() && spans;
+        let rules = WorkerRules { users, idle, life, synced, only_spanning };
         storage.become_worker(WorkerAbilities {
             job,
-            task: ArrayTask::from_environment(|name| std::env::var(name).ok())
-                .map(|task| task.to_string()),
+            task: task.map(|task| task.to_string()),
             cpus: executor.capacity().get(),
             memory: executor.offer().memory,
+            allocation: shape.map(|it| (it.nodes, it.tasks)),
             isolates: executor.isolates(),
             life,
         })?;

@@ -3,14 +3,14 @@
 //! They are never part of an identity: the same call with other resources has the same result. An amount may depend on
 //! the texts of names, so it is known only when the call is planned.
 
-use std::collections::BTreeMap;
+mod lines;
+
 use std::num::NonZeroU32;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::template::Template;
+pub use self::lines::{ResourceLine, ResourceLines, WrongAmount};
 use crate::words;
 
 /// Something that a call may ask for.
@@ -28,19 +28,22 @@ pub enum Resource {
     Nodes,
     /// So many processes that a cluster starts.
     Tasks,
+    /// That this program starts `exec` on every task.
+    Launcher,
     /// That nothing else is executed on the host meanwhile.
     Exclusive,
 }
 
 impl Resource {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Cpus,
         Self::Memory,
         Self::Time,
         Self::Gpus,
         Self::Nodes,
         Self::Tasks,
+        Self::Launcher,
         Self::Exclusive,
     ];
 
@@ -53,6 +56,7 @@ impl Resource {
             Self::Gpus => "gpus",
             Self::Nodes => "nodes",
             Self::Tasks => "tasks",
+            Self::Launcher => "launcher",
             Self::Exclusive => "exclusive",
         }
     }
@@ -71,6 +75,7 @@ impl Resource {
             Self::Gpus => "gpus 1",
             Self::Nodes => "nodes 2",
             Self::Tasks => "tasks 64",
+            Self::Launcher => "launcher srun",
             Self::Exclusive => "exclusive",
         }
     }
@@ -84,6 +89,7 @@ impl Resource {
             Self::Gpus => "a number of gpus",
             Self::Nodes => "a number of nodes",
             Self::Tasks => "a number of tasks",
+            Self::Launcher => "a launcher: srun is the only one",
             Self::Exclusive => "an amount: the word exclusive has none",
         }
     }
@@ -97,6 +103,23 @@ pub struct AmountError {
     pub resource: Resource,
     /// The text.
     pub text: String,
+}
+
+/// A program that starts `exec` on every task of an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskLauncher {
+    /// That of Slurm.
+    Srun,
+}
+
+impl TaskLauncher {
+    /// The word that names it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Srun => "srun",
+        }
+    }
 }
 
 /// What a call asks for. What is not given is `None`: a call takes one cpu, and the others do not matter to it.
@@ -121,6 +144,9 @@ pub struct Resources {
     /// The number of processes that a cluster starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<NonZeroU32>,
+    /// The program that starts `exec` on every task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launcher: Option<TaskLauncher>,
     /// Whether nothing else is executed on the host meanwhile.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclusive: bool,
@@ -145,6 +171,10 @@ impl Resources {
             Resource::Gpus => self.gpus = Some(number()?),
             Resource::Nodes => self.nodes = Some(number()?),
             Resource::Tasks => self.tasks = Some(number()?),
+            Resource::Launcher if text == TaskLauncher::Srun.word() => {
+                self.launcher = Some(TaskLauncher::Srun);
+            }
+            Resource::Launcher => return Err(wrong()),
             Resource::Exclusive if text.is_empty() => self.exclusive = true,
             Resource::Exclusive => return Err(wrong()),
         }
@@ -163,9 +193,21 @@ impl Resources {
             number(Resource::Gpus, self.gpus),
             number(Resource::Nodes, self.nodes),
             number(Resource::Tasks, self.tasks),
+            self.launcher.map(|it| format!("{} {}", Resource::Launcher.word(), it.word())),
             self.exclusive.then(|| Resource::Exclusive.word().to_owned()),
         ];
         lines.into_iter().flatten().collect()
+    }
+
+    /// Whether it is executed in an allocation of its own shape: it asks for several hosts or processes, or for a launcher.
+    pub fn spans(&self) -> bool {
+        let is_several = |number: Option<NonZeroU32>| number > Some(NonZeroU32::MIN);
+        is_several(self.nodes) || is_several(self.tasks) || self.launcher.is_some()
+    }
+
+    /// The number of tasks: one for each host, unless it asks for a number.
+    pub fn task_count(&self) -> NonZeroU32 {
+        self.tasks.or(self.nodes).unwrap_or(NonZeroU32::MIN)
     }
 
     /// A name for all calls that ask for the same, as `cpus=4,memory=8G`.
@@ -195,6 +237,7 @@ impl Resources {
             gpus: self.gpus.max(other.gpus),
             nodes: self.nodes.max(other.nodes),
             tasks: self.tasks.max(other.tasks),
+            launcher: self.launcher.max(other.launcher),
             exclusive: self.exclusive || other.exclusive,
         }
     }
@@ -234,104 +277,6 @@ fn bytes(text: &str) -> Option<u64> {
 /// Returns what it should look like.
 pub(crate) fn parse_size(text: &str) -> Result<u64, AmountError> {
     bytes(text).ok_or_else(|| AmountError { resource: Resource::Memory, text: text.to_owned() })
-}
-
-/// A line of a file `resources`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ResourceLine {
-    /// What it asks for.
-    pub resource: Resource,
-    /// How much; empty for [`Resource::Exclusive`].
-    pub amount: Template<String>,
-    /// The file, relative to the task.
-    pub path: PathBuf,
-    /// The number of the line, counted from one.
-    pub line: usize,
-}
-
-impl ResourceLine {
-    /// The line as it is written.
-    pub fn written(&self) -> String {
-        format!("{} {}", self.resource.word(), self.amount.as_str()).trim_end().to_owned()
-    }
-}
-
-impl IntoIterator for ResourceLines {
-    type Item = ResourceLine;
-    type IntoIter = std::vec::IntoIter<ResourceLine>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_vec().into_iter()
-    }
-}
-
-/// A line that asks for nothing with the texts of its names.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[error("{}:{line}: {error}", path.display())]
-pub struct WrongAmount {
-    /// The file, relative to the task.
-    pub path: PathBuf,
-    /// The number of the line, counted from one.
-    pub line: usize,
-    /// What is wrong.
-    pub error: AmountError,
-}
-
-/// The lines that count for a node: at most one for each resource, in the order of the resources.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ResourceLines(Box<[ResourceLine]>);
-
-impl ResourceLines {
-    /// Merges lines: of two for one resource, the first one counts.
-    pub fn new(lines: impl IntoIterator<Item = ResourceLine>) -> Self {
-        let mut first = BTreeMap::new();
-        for line in lines {
-            first.entry(line.resource).or_insert(line);
-        }
-        Self(first.into_values().collect())
-    }
-
-    /// The lines.
-    pub fn iter(&self) -> impl Iterator<Item = &ResourceLine> {
-        self.0.iter()
-    }
-
-    /// Returns what they ask for with the texts of the names in them. A line with a name that has no text counts for other
-    /// nodes.
-    ///
-    /// # Errors
-    ///
-    /// Fails with the first line that asks for nothing then.
-    pub fn amounts<'a>(
-        &self,
-        text: impl Fn(usize) -> Option<&'a str>,
-    ) -> Result<Resources, WrongAmount> {
-        let mut resources = Resources::default();
-        for ResourceLine { resource, amount, path, line } in self.iter() {
-            if amount.names().any(|name| text(name).is_none()) {
-                continue;
-            }
-            let Ok(amount) = amount.bind(&text);
-            let set = resources.set(*resource, amount.as_str().trim());
-            set.map_err(|error| WrongAmount { path: path.clone(), line: *line, error })?;
-        }
-        Ok(resources)
-    }
-
-    /// Whether there are none.
-    pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Returns the same with texts of names.
-    #[must_use]
-    pub fn bind<'a>(&self, text: impl Fn(usize) -> Option<&'a str>) -> Self {
-        let bind = |line: &ResourceLine| {
-            let Ok(amount) = line.amount.bind(&text);
-            ResourceLine { amount, ..line.clone() }
-        };
-        Self(self.iter().map(bind).collect())
-    }
 }
 
 #[cfg(test)]
@@ -380,13 +325,36 @@ mod tests {
     fn lines_ask_for_what_they_were_made_of() {
         let mut resources = Resources::default();
         assert!(resources.lines().is_empty());
-        let lines =
-            ["cpus 4", "memory 1536M", "time 90m", "gpus 1", "nodes 2", "tasks 64", "exclusive"];
+        let lines = [
+            "cpus 4",
+            "memory 1536M",
+            "time 90m",
+            "gpus 1",
+            "nodes 2",
+            "tasks 64",
+            "launcher srun",
+            "exclusive",
+        ];
         for line in lines {
             let (word, amount) = line.split_once(' ').unwrap_or((line, ""));
             resources.set(Resource::of_word(word).unwrap(), amount).unwrap();
         }
         assert_eq!(resources.lines(), lines);
+        assert_eq!(Resources::of_class(&resources.class()), Some(resources));
+    }
+
+    #[test]
+    fn calls_of_several_tasks_span_and_so_do_those_with_a_launcher() {
+        let spans = |class: &str| {
+            let resources = Resources::of_class(class).unwrap();
+            (resources.spans(), resources.task_count().get())
+        };
+        assert_eq!(spans("cpus=4,nodes=1,tasks=1,exclusive"), (false, 1));
+        assert_eq!(spans("nodes=2"), (true, 2));
+        assert_eq!(spans("nodes=2,tasks=8"), (true, 8));
+        assert_eq!(spans("tasks=3"), (true, 3));
+        assert_eq!(spans("launcher=srun"), (true, 1));
+        assert_eq!(Resources::of_class("launcher=mpirun"), None);
     }
 
     #[test]

@@ -173,6 +173,7 @@ impl Trial {
             limit: None,
             visible_gpus: Vec::new(),
             exclusive: false,
+            span: None,
         };
         let (sender, ends) = channel();
         let local = Local::new(NonZeroUsize::MIN, Some(sandbox));

@@ -6,6 +6,7 @@ use crate::executor::ended::{ExecuteError, Isolation};
 use crate::executor::invocation::Invocation;
 use crate::executor::sandbox::error::SandboxError;
 use crate::executor::sandbox::pool::{Sandbox, lacking, refused, specify};
+use crate::executor::tasks::TaskStatuses;
 
 /// Executes, and waits until nothing of the execution runs any more.
 pub(super) fn execute(
@@ -43,5 +44,7 @@ pub(super) fn execute(
         left_behind: false,
         isolation: Isolation::Namespaces,
         lacking,
+        tasks: TaskStatuses::default(),
+        said: None,
     })
 }

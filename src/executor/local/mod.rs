@@ -15,6 +15,7 @@ mod memory;
 mod orphans;
 mod outside;
 mod over;
+mod spanning;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -29,11 +30,14 @@ pub use self::groups::GRACE;
 use self::groups::Groups;
 use self::host::HostLock;
 use self::orphans::Orphans;
-use super::contract::{Completion, Executor, Offer};
-use super::ended::{Ended, ExecuteError, Status};
+use self::outside::Starter;
+use super::contract::{Completion, Executor, Offer, Reach};
+use super::ended::{Ended, ExecuteError};
 use super::invocation::Invocation;
 use super::sandbox::error::SandboxError;
 use super::sandbox::pool::Sandbox;
+use super::slurm::Allocation;
+use super::status::Status;
 use super::turn::{HostTurn, TurnRequest};
 use super::within;
 
@@ -47,6 +51,8 @@ pub struct Local {
     orphans: Orphans,
     host: Arc<HostLock>,
     gpus: Arc<Gpus>,
+    /// The allocation that executions may span.
+    allocation: Option<Allocation>,
     /// The memory for executions in bytes, if it is known, once it was looked up.
     memory: OnceLock<Option<u64>>,
 }
@@ -58,7 +64,8 @@ impl Local {
     /// From now on, this process is the parent of its orphans.
     pub fn new(capacity: NonZeroUsize, sandbox: Option<Sandbox>) -> Self {
         let (groups, orphans, host, gpus) = Default::default();
-        Self { capacity, sandbox, groups, orphans, host, gpus, memory: OnceLock::new() }
+        let (allocation, memory) = (None, OnceLock::new());
+        Self { capacity, sandbox, groups, orphans, host, gpus, allocation, memory }
     }
 
     /// Shares the host with all executors that lock files in the same directory, which need not exist: an exclusive
@@ -78,6 +85,12 @@ impl Local {
         Self { memory: OnceLock::from(Some(there)), ..self }
     }
 
+    /// Executes what asks for an allocation in this one, which is this process's own.
+    #[must_use]
+    pub fn in_allocation(self, allocation: Option<Allocation>) -> Self {
+        Self { allocation, ..self }
+    }
+
     /// The sandbox, if one is wanted and this host allows it.
     fn isolating_sandbox(&self) -> Option<&Sandbox> {
         self.sandbox.as_ref().filter(|sandbox| sandbox.is_possible())
@@ -89,16 +102,29 @@ impl Local {
             return Err(ExecuteError::Interrupted);
         }
         let start = Timestamp::now();
-        let over = match (invocation.isolate, self.isolating_sandbox()) {
-            (true, Some(sandbox)) => inside::execute(groups, sandbox, invocation)?,
-            (true, None) => {
-                let reason = "it is to be isolated, which is not possible here";
-                return Err(ExecuteError::Refused(reason.to_owned()));
+        let refused = |reason: &str| Err(ExecuteError::Refused(reason.to_owned()));
+        let over = match (&invocation.span, &self.allocation) {
+            (Some(_), _) if invocation.isolate => {
+                return refused("it is to be isolated, which is not possible for several tasks");
             }
-            (false, _) => outside::execute(groups, orphans, invocation)?,
+            (Some(_), None) => return refused("it asks for an allocation, and there is none"),
+            (Some(span), Some(allocation)) => {
+                spanning::execute(groups, orphans, allocation, (span, invocation))?
+            }
+            (None, _) if !invocation.isolate => {
+                let hides_allocation = self.allocation.is_some();
+                let starter = Starter { hides_allocation, ..Starter::default() };
+                outside::execute(groups, orphans, invocation, &starter)?
+            }
+            (None, _) => match self.isolating_sandbox() {
+                Some(sandbox) => inside::execute(groups, sandbox, invocation)?,
+                None => return refused("it is to be isolated, which is not possible here"),
+            },
         };
         match over.ended(start, invocation.limit) {
-            Ended::Failed(_) if groups.is_cancelled() => Err(ExecuteError::Interrupted),
+            Ended::Failed(_) | Ended::Lost(_) if groups.is_cancelled() => {
+                Err(ExecuteError::Interrupted)
+            }
             ended => Ok(ended),
         }
     }
@@ -125,7 +151,9 @@ impl Executor for Local {
 
     fn offer(&self) -> Offer {
         let memory = *self.memory.get_or_init(memory::for_executions);
-        Offer { memory, gpus: Some(self.gpus.names().len()), is_one_node: true }
+        let reach = self.allocation.as_ref().map(Allocation::shape);
+        let reach = reach.map_or(Reach::Process, Reach::Allocation);
+        Offer { memory, gpus: Some(self.gpus.names().len()), reach }
     }
 
     fn notice(&self) -> Option<String> {

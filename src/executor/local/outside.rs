@@ -19,6 +19,8 @@ use super::over::Over;
 use crate::executor::ended::{ExecuteError, Isolation};
 use crate::executor::invocation::{DIRECTORY, Invocation};
 use crate::executor::log::open_log;
+use crate::executor::slurm::is_of_allocation;
+use crate::executor::tasks::TaskStatuses;
 use crate::executor::verified::is_replaced;
 use crate::executor::within;
 
@@ -28,18 +30,28 @@ const PROGRAMS: &str = "/usr/local/bin:/usr/bin:/bin";
 /// The number of attempts, a millisecond apart, to execute a file that another process is writing.
 const BUSY: usize = 1000;
 
+/// How `exec` is started beyond what its invocation says.
+#[derive(Default)]
+pub(super) struct Starter {
+    /// The words before it: a program that executes the rest of its arguments.
+    pub(super) launcher: Vec<OsString>,
+    /// Whether it lacks the variables of the allocation that this process is in.
+    pub(super) hides_allocation: bool,
+}
+
 /// Executes, and waits for the end of the process group.
 pub(super) fn execute(
     groups: &Groups,
     orphans: &Orphans,
     invocation: &Invocation,
+    starter: &Starter,
 ) -> Result<Over, ExecuteError> {
     let exec = || invocation.executable();
     if let Some(label) = invocation.access.root() {
         let reason = format!("its root is the input {}, and it is not isolated", label.name);
         return Err(ExecuteError::Refused(reason));
     }
-    let mut command = command(invocation)?;
+    let mut command = command(invocation, starter)?;
     check_inputs(invocation)?;
     let child = spawn(&mut command).map_err(|source| ExecuteError::Start {
         exec: exec(),
@@ -88,6 +100,8 @@ fn wait(
         left_behind,
         isolation: Isolation::None,
         lacking: Vec::new(),
+        tasks: TaskStatuses::default(),
+        said: None,
     })
 }
 
@@ -117,7 +131,7 @@ fn check_inputs(invocation: &Invocation) -> Result<(), ExecuteError> {
     Ok(())
 }
 
-fn command(invocation: &Invocation) -> Result<Command, ExecuteError> {
+fn command(invocation: &Invocation, starter: &Starter) -> Result<Command, ExecuteError> {
     let Invocation { inputs, outputs, work, stage, .. } = invocation;
     let wrong = |source| ExecuteError::Log { log: invocation.log(), source };
     let opened = stage.open().map_err(|error| match is_replaced(&error) {
@@ -125,8 +139,16 @@ fn command(invocation: &Invocation) -> Result<Command, ExecuteError> {
         false => wrong(error),
     })?;
     let log = open_log(&opened, &invocation.log).map_err(wrong)?;
-    let mut command = Command::new(invocation.executable());
+    let mut words = starter.launcher.iter().cloned().chain([invocation.executable().into()]);
+    let mut command = Command::new(words.next().unwrap_or_default());
+    if starter.hides_allocation {
+        let variables = env::vars_os().map(|(name, _)| name);
+        variables.filter(|name| is_of_allocation(name)).for_each(|name| {
+            command.env_remove(name);
+        });
+    }
     command
+        .args(words)
         .args(inputs.iter().map(|input| &input.file.path))
         .args(outputs)
         .current_dir(&work.path)

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::executor::ended::{Ended, Failed, Isolation, SUSPENDED, Status, Usage};
+use crate::executor::ended::{Ended, Failed, Isolation, SUSPENDED, Usage};
+use crate::executor::status::Status;
+use crate::executor::tasks::TaskStatuses;
 use crate::task::access::Rule;
 
 /// An ended execution, as the system reports it.
@@ -22,6 +24,10 @@ pub(super) struct Over {
     pub(super) left_behind: bool,
     pub(super) isolation: Isolation,
     pub(super) lacking: Vec<Rule>,
+    /// How its tasks ended, if a launcher has started it.
+    pub(super) tasks: TaskStatuses,
+    /// What its launcher said last, if that is the reason why tasks did not end.
+    pub(super) said: Option<String>,
 }
 
 impl Over {
@@ -35,19 +41,30 @@ impl Over {
 
     /// The end of the execution, by its start and its time limit.
     pub(super) fn ended(self, start: Timestamp, limit: Option<Duration>) -> Ended {
-        let status = match (self.status(), limit) {
+        let is_launched = !self.tasks.0.is_empty();
+        let own = match self.tasks.failure() {
+            _ if !is_launched => self.status(),
+            None if self.tasks.are_done() => Status::Exited(0),
+            Some(status) => status,
+            None if self.late => self.status(),
+            None => {
+                let how = self.said.clone().unwrap_or_else(|| self.status().to_string());
+                return Ended::Lost(format!("its launcher failed: {how}"));
+            }
+        };
+        let status = match (own, limit) {
             (Status::Exited(0), _) => None,
             (_, Some(limit)) if self.late => {
                 Some(Status::TimedOut(self.signal.unwrap_or(15), limit))
             }
             (status, _) => Some(status),
         };
-        let Self { user, system, peak, left_behind, isolation, lacking, .. } = self;
+        let Self { user, system, peak, left_behind, isolation, lacking, tasks, .. } = self;
         let end = Timestamp::now();
-        let usage = Usage { start, end, user, system, peak, left_behind, isolation };
+        let usage = Usage { start, end, user, system, peak, left_behind, isolation, tasks };
         match status {
             None => Ended::Done(usage),
-            Some(Status::Exited(SUSPENDED)) => Ended::Suspended(usage),
+            Some(Status::Exited(SUSPENDED)) if !is_launched => Ended::Suspended(usage),
             Some(status) => Ended::Failed(Failed { status, usage, lacking }),
         }
     }

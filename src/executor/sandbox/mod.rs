@@ -38,6 +38,6 @@ pub(crate) use self::system::{DEVICES, TELLING};
 /// Does what this program was started for by itself, if a hidden first argument says so.
 ///
 /// The process must have one thread yet.
-pub fn hidden(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+pub(super) fn hidden(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     (arguments.next()? == wire::LAUNCH).then(|| launcher::launch(arguments))
 }

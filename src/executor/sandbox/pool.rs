@@ -32,7 +32,7 @@ impl Default for Sandbox {
 }
 
 impl Sandbox {
-    /// Launchers that are a program whose `main` begins with [`hidden`](super::hidden).
+    /// Launchers that are a program whose `main` begins with [`hidden`](crate::executor::hidden).
     pub fn of(program: PathBuf) -> Self {
         Self { program, idle: Mutex::default(), possible: OnceLock::new() }
     }

@@ -154,6 +154,43 @@ impl Slurm {
         Some(meaning(&word).map_or(description.clone(), |it| format!("{description}: {it}")))
     }
 
+    /// Returns the steps of a job that are not over, without those that Slurm itself has made, such as its script.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no answer: then nothing is known.
+    pub(super) fn steps(&self, job: &str) -> Result<Vec<String>, SlurmError> {
+        let plain = ["--noheader", "--steps", "--format", "%i"].map(str::to_owned);
+        let arguments = plain.into_iter().chain([format!("--jobs={job}")]);
+        let text = self.run("squeue", arguments.map(OsString::from).collect(), b"")?;
+        let is_numbered = |step: &&str| {
+            let number = step.rsplit_once('.').map_or("", |(_, number)| number);
+            number.starts_with(|digit: char| digit.is_ascii_digit())
+        };
+        Ok(text.lines().map(str::trim).filter(is_numbered).map(str::to_owned).collect())
+    }
+
+    /// Kills all processes of a step.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Slurm does not say that it has done so.
+    pub(super) fn kill_step(&self, step: &str) -> Result<(), SlurmError> {
+        let arguments = ["--quiet", "--signal=KILL", step].map(OsString::from);
+        self.run("scancel", arguments.into(), b"").map(drop)
+    }
+
+    /// Whether Slurm ends all that a step has started, even processes that have detached themselves: control groups find
+    /// them. False if it does not say so.
+    pub(super) fn ends_all_processes(&self) -> bool {
+        let text = self.run("scontrol", ["show", "config"].map(OsString::from).into(), b"");
+        let lines = text.unwrap_or_default();
+        let mut pairs = lines.lines().filter_map(|line| line.split_once('='));
+        pairs.any(|(name, value)| {
+            name.trim() == "ProctrackType" && value.trim() == "proctrack/cgroup"
+        })
+    }
+
     /// Ends the programs that run now. A submission may or may not have reached Slurm then.
     pub fn interrupt(&self) {
         self.interruptions.fetch_add(1, Ordering::Relaxed);

@@ -111,7 +111,7 @@ impl Submission<'_> {
 
 /// The options that ask for resources. What is `None` is left to the cluster.
 fn resource_options(resources: &Resources) -> Vec<String> {
-    let Resources { cpus, memory, gpus, nodes, tasks, exclusive, time: _ } = resources;
+    let Resources { cpus, memory, gpus, nodes, tasks, exclusive, launcher: _, time: _ } = resources;
     let numbers = [("nodes", nodes), ("ntasks", tasks), ("cpus-per-task", cpus), ("gpus", gpus)];
     let numbers = numbers.into_iter().filter_map(|(name, number)| Some((name, (*number)?)));
     let mut options: Vec<_> = numbers.map(|(name, number)| format!("--{name}={number}")).collect();
@@ -214,6 +214,7 @@ mod tests {
             gpus: number,
             nodes: number,
             tasks: number,
+            launcher: None,
             exclusive: true,
         };
         let asked = resource_options(&all).join(" ");

@@ -88,6 +88,8 @@ impl Past {
         // A call that was taken over was not executed.
         let execution = record.execution().filter(|_| taken_over.is_none());
         let seconds = |from, to: Timestamp| to.duration_since(from).max(SignedDuration::ZERO);
+        // What tasks have used is not known.
+        let known = execution.filter(|it| it.tasks.is_empty());
         let resources = execution.map(|it| it.resources.clone()).unwrap_or_default();
         Self {
             at: execution.map(|it| it.end).or(record.recorded.as_ref().map(|it| it.at)),
@@ -97,8 +99,8 @@ impl Past {
             commit: record.commit.full().to_owned(),
             dirty: record.dirty,
             seconds: execution.map(|it| seconds(it.start, it.end).as_secs_f64()),
-            cpu_seconds: execution.map(|it| it.user_seconds + it.system_seconds),
-            peak_bytes: execution.map(|it| it.peak_bytes),
+            cpu_seconds: known.map(|it| it.user_seconds + it.system_seconds),
+            peak_bytes: known.map(|it| it.peak_bytes),
             resources,
             may_be_texts: may_be_texts(&record),
             inputs: record.inputs,

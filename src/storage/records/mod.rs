@@ -275,6 +275,9 @@ pub struct FailureRecord {
     /// The signal that killed it, if one did.
     #[serde(deserialize_with = "Option::deserialize")]
     pub signal: Option<i32>,
+    /// The exit statuses of its tasks, by their numbers, if a launcher has started it: null for one that has noted none.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub tasks: Box<[Option<u8>]>,
     /// The duration, in seconds.
     pub seconds: f64,
     /// The user, host and time of recording.

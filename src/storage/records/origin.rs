@@ -9,12 +9,12 @@ use crate::task::name::StorageName;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Execution {
     /// The arguments: names in the storage, never absolute paths.
-    pub argv: Vec<String>,
+    pub argv: Box<[String]>,
     /// The isolation from everything else.
     pub isolation: String,
     /// The grants of access beyond its own tree: the lines of its file `access`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub access: Vec<String>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub access: Box<[String]>,
     /// What it has asked for: lines of a file `resources`.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub resources: Box<[String]>,
@@ -30,6 +30,9 @@ pub struct Execution {
     pub peak_bytes: u64,
     /// Its exit status.
     pub exit_status: i32,
+    /// The exit statuses of its tasks, by their numbers, if a launcher has started it.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub tasks: Box<[Option<u8>]>,
     /// The short name of the result of another commit that it was executed for, if the outputs were
     /// taken over.
     #[serde(default, skip_serializing_if = "Option::is_none")]

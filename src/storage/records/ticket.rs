@@ -3,6 +3,7 @@
 //! They exist only while the run that wants the call lives, in its private directory. A ticket is a claim, not a proof: the
 //! worker looks up the call, and verifies its computation and its inputs, like any run.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -186,6 +187,8 @@ pub struct WorkerAbilities {
     pub cpus: usize,
     /// The memory that its calls may use, in bytes, if that is known.
     pub memory: Option<u64>,
+    /// The hosts and the tasks of the allocation that one of its calls may have.
+    pub allocation: Option<(NonZeroU32, NonZeroU32)>,
     /// Whether it isolates calls.
     pub isolates: bool,
     /// The time that it has, if that is limited.
@@ -195,7 +198,8 @@ pub struct WorkerAbilities {
 impl WorkerAbilities {
     /// The record of a worker that begins now on this host.
     pub(in crate::storage) fn record(self) -> WorkerRecord {
-        let Self { job, task, cpus, memory, isolates, life } = self;
+        let Self { job, task, cpus, memory, allocation, isolates, life } = self;
+        let (nodes, tasks) = allocation.unzip();
         let recorded = Provenance::now();
         let deadline = life.and_then(|life| recorded.at.checked_add(life).ok());
         WorkerRecord {
@@ -205,6 +209,8 @@ impl WorkerAbilities {
             task,
             cpus,
             memory,
+            nodes,
+            tasks,
             isolates,
             deadline,
         }
@@ -229,6 +235,12 @@ pub struct WorkerRecord {
     /// The memory that its calls may use, in bytes, if that is limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
+    /// The number of hosts of the allocation that one of its calls may have, if it is in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<NonZeroU32>,
+    /// The number of tasks of that allocation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<NonZeroU32>,
     /// Whether it isolates calls.
     pub isolates: bool,
     /// When its time is over, if it is limited.

@@ -27,6 +27,8 @@ pub struct Failure {
     pub exit_status: Option<i32>,
     /// The signal that killed it, if one did.
     pub signal: Option<i32>,
+    /// The exit statuses of its tasks, if a launcher has started it.
+    pub tasks: Box<[Option<u8>]>,
     /// The duration, in seconds.
     pub seconds: f64,
     /// The isolation of the execution, if `exec` was started.
@@ -75,7 +77,7 @@ impl Stage<'_> {
             let tail = storage.root.disk.tail(&storage.path(&name), MAX_TAIL).unwrap_or_default();
             LogTail { name, tail }
         });
-        let Failure { reason, exit_status, signal, seconds, isolation } = failure;
+        let Failure { reason, exit_status, signal, tasks, seconds, isolation } = failure;
         let record = FailureRecord {
             format: Format::of(call.inputs),
             computation: call.version.computation.clone(),
@@ -86,6 +88,7 @@ impl Stage<'_> {
             reason,
             exit_status,
             signal,
+            tasks,
             seconds,
             recorded: Provenance::now(),
         };

@@ -203,9 +203,9 @@ mod tests {
         let stage = storage.stage(1).unwrap();
         fs::write(stage.outputs().next().unwrap(), output).unwrap();
         let execution = Execution {
-            argv: Vec::new(),
+            argv: Box::default(),
             isolation: NOT_ISOLATED.to_owned(),
-            access: Vec::new(),
+            access: Box::default(),
             resources: Box::default(),
             start: Timestamp::now(),
             end: Timestamp::now(),
@@ -213,6 +213,7 @@ mod tests {
             system_seconds: 0.0,
             peak_bytes: 0,
             exit_status: 0,
+            tasks: Box::default(),
             taken_over: None,
         };
         let sealed = stage.seal(call, execution).map_err(|(_, error)| error).unwrap();

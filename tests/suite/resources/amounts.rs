@@ -71,6 +71,11 @@ fn what_never_fits_is_told_before_anything_runs() {
         ("gpus 3", "asks for 3 gpus, and this host has 2", "CUDA_VISIBLE_DEVICES"),
         ("nodes 2", "asks for 2 nodes, and an execution has one", "cluster"),
         ("tasks 64", "asks for 64 tasks, and an execution starts one", "cluster"),
+        (
+            "launcher srun",
+            "asks for the launcher srun, and an execution starts one process",
+            "cluster",
+        ),
     ] {
         let lab = calls(&["cpus 4\nnodes 1\ntasks 1\n", line]);
         let run = |lab: &Lab, jobs: &str, gpus: &str, code: i32| {

@@ -15,7 +15,7 @@ fn complaints(lab: &Lab) -> Vec<String> {
 
 #[test]
 fn what_is_right_is_not_mentioned() {
-    let all = "# What it needs.\ncpus 4\nmemory\t8G\ntime 1h30min\ngpus 1\nnodes 2\ntasks 64\nexclusive\n";
+    let all = "# What it needs.\ncpus 4\nmemory\t8G\ntime 1h30min\ngpus 1\nnodes 2\ntasks 64\nlauncher srun\nexclusive\n";
     let lab = lab()
         .file("workflow/resources", all)
         .file("workflow/inputs/00-mul/resources", "cpus {x}\n")
@@ -24,6 +24,16 @@ fn what_is_right_is_not_mentioned() {
         .commit();
     let ran = lab.run("ce", &["check"]).exit(0);
     assert_eq!(ran.stderr, "");
+}
+
+#[test]
+fn there_is_one_launcher() {
+    let lab = lab().file("workflow/resources", "launcher mpirun\n").commit();
+    let expected = [
+        "workflow/resources:1: \"mpirun\" is not a launcher: srun is the only one",
+        "try: write a line such as launcher srun",
+    ];
+    assert_eq!(complaints(&lab), expected);
 }
 
 #[test]
@@ -40,7 +50,7 @@ fn each_line_has_one_error() {
         complaints(&lab),
         [
             "computations/add/resources:1: \"speed\" is no resource",
-            "try: write a line such as cpus 4, memory 8G, time 2h, gpus 1, nodes 2, tasks 64, exclusive",
+            "try: write a line such as cpus 4, memory 8G, time 2h, gpus 1, nodes 2, tasks 64, launcher srun, exclusive",
             "resources:1: the line does not say which computation it is for",
             "try: write NAME cpus 4, with the name of a computation",
             "resources:2: there is no computation \"mull\"",

@@ -7,6 +7,7 @@ mod jobs;
 mod outages;
 mod pool;
 mod runs;
+mod spanning;
 
 use std::ffi::OsString;
 use std::fs;
@@ -189,6 +190,7 @@ fn all_resources_are_asked_for() {
         gpus: None,
         nodes: one,
         tasks: NonZeroU32::new(2),
+        launcher: None,
         exclusive: false,
     };
     let request = WorkerRequest { resources: all, ..request(1) };

@@ -87,11 +87,3 @@ fn nodes_where_no_worker_starts_are_left_out() {
     lab.finish(run.env("CE_HASTE", "20")).exit(0).called(vec!["call"]);
     lab.is_left_alone_by(cluster);
 }
-
-#[test]
-fn a_call_of_several_hosts_is_refused_before_anything_is_submitted() {
-    let lab = one_call("").file("resources", "call nodes 2\n").commit_again();
-    let ran = lab.ce_run(&["--on", "slurm"]).exit(2).says("it asks for 2 nodes");
-    ran.called(vec![]);
-    assert!(lab.is_tidy());
-}

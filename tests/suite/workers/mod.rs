@@ -1,5 +1,6 @@
 //! Workers: runs that execute the calls of other runs.
 
+mod allocation;
 mod deaths;
 mod faults;
 mod limits;

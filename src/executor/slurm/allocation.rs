@@ -1,0 +1,182 @@
+//! The allocation of Slurm that a process is in: its shape, starting `exec` on all its tasks, and the end of its steps.
+//!
+//! Slurm starts and ends the processes of a step, on all nodes. A step that outlives the call which has started it is ended here.
+
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::client::Slurm;
+use super::error::SlurmError;
+use super::guard;
+use super::token::JobToken;
+use crate::executor::contract::AllocationShape;
+use crate::executor::invocation::Span;
+
+/// The number of the step that a shell of `salloc` is, which has the whole allocation.
+const INTERACTIVE: &str = "4294967290";
+/// The time that a program of Slurm has to answer.
+const ANSWER: Duration = Duration::from_secs(20);
+/// The time within which a step that was killed is over. Slurm notices late that an `srun` was killed.
+const OVER: Duration = Duration::from_secs(60);
+/// The interval at which it is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What each task does: it executes, and notes the exit status in a file of its own.
+///
+/// TERM, which ends all tasks when one fails, is left to what it executes.
+const TASK: &str = r#"trap : TERM; "$@"; status=$?; echo $status >"$0$SLURM_PROCID"; exit $status"#;
+
+/// An allocation that this process has to itself: it is the job's script, or a shell of `salloc`, and no step.
+#[derive(Debug)]
+pub struct Allocation {
+    job: String,
+    shape: AllocationShape,
+    slurm: Slurm,
+    /// The steps that were there before the first call, and whether Slurm ends all that a step has started.
+    before: OnceLock<(HashSet<String>, bool)>,
+}
+
+/// The exit statuses of tasks, each in a file that its task writes.
+#[derive(Debug)]
+pub(in crate::executor) struct StatusFiles {
+    directory: PathBuf,
+    prefix: String,
+    tasks: u32,
+}
+
+impl Allocation {
+    /// Returns the allocation by the variables that Slurm sets, or `None` outside of one and in a step.
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let job = variable("SLURM_JOB_ID").filter(|job| !job.is_empty())?;
+        if variable("SLURM_STEP_ID").is_some_and(|step| step != INTERACTIVE) {
+            return None;
+        }
+        let number = |name: &str| variable(name)?.parse::<NonZeroU32>().ok();
+        let nodes = number("SLURM_NNODES").or_else(|| number("SLURM_JOB_NUM_NODES"))?;
+        let per_node = || sum(&variable("SLURM_TASKS_PER_NODE")?);
+        let tasks = number("SLURM_NTASKS").or_else(per_node).unwrap_or(nodes);
+        let slurm = Slurm::default().with_limit(ANSWER);
+        Some(Self { job, shape: AllocationShape { nodes, tasks }, slurm, before: OnceLock::new() })
+    }
+
+    /// Its nodes and tasks.
+    pub const fn shape(&self) -> AllocationShape {
+        self.shape
+    }
+
+    /// Notes which steps there are, before the first call begins.
+    pub(in crate::executor) fn prepare(&self) {
+        self.before.get_or_init(|| {
+            let steps = self.steps().unwrap_or_default().into_iter().collect();
+            (steps, self.slurm.ends_all_processes())
+        });
+    }
+
+    /// The program that executes the words after it on every task, and ends with this process; with the files that it leaves.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no name can be made for the files.
+    pub(in crate::executor) fn launcher(
+        &self,
+        span: &Span,
+        work: &Path,
+        directory: &Path,
+    ) -> io::Result<(Vec<OsString>, StatusFiles)> {
+        let token = JobToken::random()?;
+        let prefix = format!("{token}.");
+        let files =
+            StatusFiles { directory: directory.to_owned(), prefix, tasks: span.tasks.get() };
+        let mut chdir = OsString::from("--chdir=");
+        chdir.push(work);
+        let mut words: Vec<OsString> = guard::words().into();
+        words.push("srun".into());
+        let nodes = span.nodes.map(|nodes| format!("--nodes={nodes}"));
+        let options = [
+            format!("--ntasks={}", span.tasks),
+            format!("--cpus-per-task={}", span.cpus),
+            format!("--job-name={token}"),
+            // One that fails ends the others; one that ends well does not.
+            "--kill-on-bad-exit=1".to_owned(),
+            "--wait=0".to_owned(),
+            "--export=ALL".to_owned(),
+            "--input=none".to_owned(),
+            "--label".to_owned(),
+        ];
+        words.extend(nodes.into_iter().chain(options).map(OsString::from));
+        words.push(chdir);
+        words.extend(["sh", "-c", TASK].map(OsString::from));
+        words.push(files.directory.join(&files.prefix).into());
+        Ok((words, files))
+    }
+
+    /// Ends all steps that a call has started. Returns false if a process of one may be left.
+    ///
+    /// Waits until Slurm says that they are over, unless it does not answer or `is_hurried`.
+    pub(in crate::executor) fn end_steps(&self, is_hurried: impl Fn() -> bool) -> bool {
+        let Some((before, ends_all)) = self.before.get() else { return false };
+        let began = Instant::now();
+        for look in 0.. {
+            match self.steps() {
+                Err(_) => return false,
+                Ok(mut steps) => {
+                    steps.retain(|step| !before.contains(step));
+                    if steps.is_empty() {
+                        return *ends_all;
+                    }
+                    // Those that are ending by themselves need a moment.
+                    let (is_hurried, is_late) = (is_hurried(), began.elapsed() > OVER);
+                    let kill = |step: &String| self.slurm.kill_step(step).is_ok();
+                    let is_killed = look == 0 && !is_hurried || steps.iter().all(kill);
+                    if !is_killed || is_hurried || is_late {
+                        return false;
+                    }
+                }
+            }
+            thread::sleep(LOOK);
+        }
+        false
+    }
+
+    fn steps(&self) -> Result<Vec<String>, SlurmError> {
+        self.slurm.steps(&self.job)
+    }
+}
+
+impl StatusFiles {
+    /// Reads the exit status of each task, and removes the files. `None` is that of a task that has not noted any.
+    pub(in crate::executor) fn take(&self) -> Box<[Option<u8>]> {
+        let take = |rank: u32| {
+            let file = self.directory.join(format!("{}{rank}", self.prefix));
+            let status = fs::read_to_string(&file).ok()?.trim().parse().ok();
+            drop(fs::remove_file(file));
+            status
+        };
+        (0..self.tasks).map(take).collect()
+    }
+}
+
+/// Whether a variable is one of an allocation, which only calls have that ask for one.
+pub(in crate::executor) fn is_of_allocation(name: &OsStr) -> bool {
+    let kept = ["SLURM_CONF", "SLURM_CLUSTERS"];
+    name.as_encoded_bytes().starts_with(b"SLURM") && kept.iter().all(|kept| name != *kept)
+}
+
+/// The sum of the numbers of tasks of nodes: `3,1` and `2(x2)` are four.
+fn sum(tasks_per_node: &str) -> Option<NonZeroU32> {
+    let count = |part: &str| {
+        let (tasks, times) = part.split_once("(x").unwrap_or((part, "1)"));
+        let times: u32 = times.strip_suffix(')')?.parse().ok()?;
+        tasks.parse::<u32>().ok()?.checked_mul(times)
+    };
+    let counts = tasks_per_node.split(',').map(count);
+    let sum = counts.reduce(|sum, count| sum?.checked_add(count?))??;
+    NonZeroU32::new(sum)
+}

@@ -1,0 +1,253 @@
+//! Calls of several tasks at a worker in an allocation. Programs that play Slurm start and list the tasks.
+
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use super::QUEUED;
+use crate::fifo::{Fifo, Never};
+use crate::lab::{Lab, files};
+use crate::program::{Ran, Running};
+
+/// Starts each task as a child.
+const SRUN: &str = r#"echo "$*" >>"$FAKE/srun.asked"
+while [ "$1" != sh ]; do
+    case $1 in --ntasks=*) tasks=${1#*=} ;; --chdir=*) cd "${1#*=}" || exit ;; esac
+    shift
+done
+for task in $(seq 0 $((tasks - 1))); do
+    SLURM_PROCID=$task "$@" &
+    started="$started $!"
+done
+for process in $started; do wait $process || worst=$?; done
+exit $worst"#;
+/// Lists the steps in a file.
+const SQUEUE: &str = r#"cat "$FAKE/steps""#;
+/// Ends all steps but one.
+const SCANCEL: &str =
+    r#"echo "$*" >>"$FAKE/scancel.asked"; printf '%s\n' 7.batch 7.0 >"$FAKE/steps""#;
+const SCONTROL: &str = "echo 'ProctrackType           = proctrack/cgroup'";
+
+/// A task with one call, and the programs of a Slurm.
+fn lab(resources: &str, script: &str) -> Lab {
+    let lab = Lab::task("Inputs: 'x'\n(call INPUT('x'))[0]")
+        .computation("call", "x", "y/", script)
+        .file("computations/call/resources", resources)
+        .with_storage()
+        .commit();
+    with_slurm(&lab);
+    lab
+}
+
+/// Makes the programs of a Slurm, which has a step of somebody else's.
+fn with_slurm(lab: &Lab) {
+    fs::create_dir(lab.path("bin")).unwrap();
+    fs::write(lab.path("steps"), "7.batch\n7.0\n").unwrap();
+    for (name, script) in
+        [("srun", SRUN), ("squeue", SQUEUE), ("scancel", SCANCEL), ("scontrol", SCONTROL)]
+    {
+        lab.plays(name, script);
+    }
+}
+
+impl Lab {
+    /// Makes a program of Slurm.
+    fn plays(&self, name: &str, script: &str) {
+        let path = self.path("bin").join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// A worker in an allocation of one node.
+    fn worker_with(&self, tasks: &str) -> Command {
+        let mut worker = self.worker(&[]);
+        let path = format!("{}:/usr/bin:/bin", self.path("bin").display());
+        worker.env("PATH", path).env("FAKE", self.path("")).env("SLURM_CONF", "/dev/null");
+        worker.env("SLURM_JOB_ID", "7").env("SLURM_NNODES", "1").env("SLURM_NTASKS", tasks);
+        worker
+    }
+
+    /// Lets a worker with three tasks execute what a run needs.
+    #[track_caller]
+    fn ce_run_on_tasks(&self) -> Ran<'_> {
+        let worker = Running::start(&mut self.worker_with("3"));
+        worker.wait_until_it_catches(Signal::TERM);
+        let ran = self.ce_run(QUEUED);
+        self.dismiss(worker);
+        ran
+    }
+
+    /// The arguments that a program of Slurm has got.
+    fn asked(&self, name: &str) -> String {
+        fs::read_to_string(self.path(&format!("{name}.asked"))).unwrap_or_default()
+    }
+
+    /// The only record of a call in a room.
+    #[track_caller]
+    fn record_in(&self, room: &str) -> serde_json::Value {
+        let files = files(&self.path("storage"));
+        let name = |name: &&String| name.starts_with("c_") && name.contains(&format!("/{room}/"));
+        let records: Vec<_> =
+            files.keys().filter(name).filter(|it| it.ends_with(".json")).collect();
+        let [record] = &records[..] else { panic!("these are records: {records:?}") };
+        serde_json::from_slice(&files[*record]).unwrap()
+    }
+}
+
+#[test]
+fn exec_is_started_on_every_task_and_each_status_is_recorded() {
+    let script = r#"pwd; echo "$SLURM_NTASKS" >"$2/$SLURM_PROCID""#;
+    let lab = lab("tasks 3\ncpus 2\nlauncher srun\n", script).isolated();
+    let ran = lab.ce_run_on_tasks().exit(0).called(vec!["call"; 3]);
+    let warning = "warning: call is not isolated: it asks for an allocation";
+    assert_eq!(ran.stderr.matches(warning).count(), 1, "{}", ran.stderr);
+    let made: Vec<String> =
+        lab.results().into_keys().filter(|name| name.starts_with("c_call/")).collect();
+    assert_eq!(made.len(), 3, "{made:?}");
+    let executed = &lab.record_in("record")["origin"]["executed"];
+    assert_eq!(executed["tasks"].to_string(), "[0,0,0]");
+    assert_eq!(
+        (executed["isolation"].as_str(), executed["exit_status"].as_i64()),
+        (Some("none"), Some(0))
+    );
+    let srun = lab.asked("srun");
+    assert!(srun.starts_with("--ntasks=3 --cpus-per-task=2 --job-name=ce-"), "{srun}");
+    assert!(srun.contains(" --kill-on-bad-exit=1 "), "{srun}");
+    let shown = lab.run("ce", &["log", "../storage", "--json"]).exit(0).stdout;
+    assert!(shown.contains("\"peak_bytes\":null"), "srun is not the call: {shown}");
+    assert_eq!(lab.asked("scancel"), "");
+    assert!(lab.is_tidy());
+}
+
+#[test]
+fn a_task_that_fails_fails_the_call_and_the_message_names_it() {
+    let lab = lab("tasks 3\nlauncher srun\n", "[ $SLURM_PROCID != 1 ] || exit 3");
+    let ran = lab.ce_run_on_tasks().exit(1).called(vec!["call"; 3]);
+    ran.says("failed: task 1 ended with exit status 3");
+    let failure = lab.record_in("failed");
+    assert_eq!(failure["tasks"].to_string(), "[0,3,0]");
+    assert_eq!(failure["exit_status"].as_i64(), Some(3));
+    lab.run("ce", &["log", "../storage"]).exit(0).shows("FAILED: task 1 ended with exit status 3");
+}
+
+#[test]
+fn a_launcher_that_starts_nothing_is_not_the_fault_of_the_call() {
+    let lab = lab("tasks 3\nlauncher srun\n", "");
+    lab.plays("srun", "echo 'srun: error: Unable to create step' >&2; exit 1");
+    let ran = lab.ce_run_on_tasks().exit(3).called(vec![]);
+    ran.says("it was lost: its launcher failed: srun: error: Unable to create step");
+}
+
+#[test]
+fn without_a_launcher_exec_has_the_allocation_and_its_steps_end_with_it() {
+    // It leaves a step behind. That of somebody else goes on.
+    let script = r#"[ "$SLURM_NTASKS" = 3 ] && printf '%s\n' 7.batch 7.0 7.1 7.2 >"$FAKE/steps""#;
+    let lab = lab("tasks 3\n", script);
+    let ran = lab.ce_run_on_tasks().exit(0).called(vec!["call"]);
+    assert_eq!(
+        lab.asked("scancel").lines().next(),
+        Some("--quiet --signal=KILL 7.1"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(lab.asked("srun"), "");
+    assert!(lab.record_in("record")["origin"]["executed"].get("tasks").is_none());
+}
+
+#[test]
+fn where_slurm_does_not_answer_a_step_may_be_left_and_the_stage_is_not_used_again() {
+    let lab = lab("tasks 3\nlauncher srun\n", r#"echo done >"$2/$SLURM_PROCID""#);
+    lab.plays("squeue", "exit 1");
+    lab.ce_run_on_tasks().exit(0).called(vec!["call"; 3]);
+    assert_eq!(lab.results().keys().filter(|name| name.starts_with("c_call/")).count(), 3);
+}
+
+#[test]
+fn a_call_of_one_process_does_not_see_the_allocation() {
+    let script = r#"env | grep ^SLURM | sort >"$2/all"; true"#;
+    let lab = lab("", script);
+    lab.ce_run_on_tasks().exit(0);
+    let seen = lab.results().into_iter().find(|(name, _)| name.ends_with("/all")).unwrap().1;
+    assert_eq!(String::from_utf8(seen).unwrap(), "SLURM_CONF=/dev/null\n");
+}
+
+#[test]
+fn a_worker_that_a_run_has_submitted_for_several_tasks_takes_nothing_else() {
+    let text = "Inputs: 'x'\n(one (call INPUT('x'))[0])[0]";
+    let lab = Lab::task(text)
+        .computation("one", "y", "z", "[ -z \"${FAKE-}\" ] && cat \"$1/done\" >\"$2\"")
+        .computation("call", "x", "y/", "echo $SLURM_NTASKS >\"$2/done\"")
+        .file("computations/call/resources", "tasks 3\n")
+        .with_storage()
+        .commit();
+    with_slurm(&lab);
+    let mut wide = lab.worker_with("3");
+    let wide = Running::start(
+        wide.env("SLURM_JOB_NAME", "ce-0123456789abcdef").env("SLURM_ARRAY_TASK_ID", "1"),
+    );
+    wide.wait_until_it_catches(Signal::TERM);
+    let run = Running::start(&mut lab.evaluation(QUEUED));
+    let waits =
+        |run: PathBuf| fs::read_dir(run.join("queue/cpus=1")).is_ok_and(|it| it.count() > 0);
+    let runs = || fs::read_dir(lab.path("storage/tmp")).into_iter().flatten().flatten();
+    while !runs().any(|run| waits(run.path())) {
+        std::thread::yield_now();
+    }
+    let narrow = lab.serve(&["--no-isolate"]);
+    narrow.wait_until_it_catches(Signal::TERM);
+    Ran::new(&lab, run.output()).exit(0).called(vec!["call", "one"]);
+    assert_eq!(lab.output(), "3\n");
+    lab.dismiss(wide);
+    lab.dismiss(narrow);
+}
+
+#[test]
+fn a_launcher_ends_with_its_worker() {
+    let lab = lab("tasks 3\nlauncher srun\n", "");
+    let [meet, wait] = ["meet", "wait"].map(|name| lab.path(name));
+    let (fifo, never) = (Fifo::new(&meet), Never::new(wait));
+    let script = r#"exec >"$FAKE/meet"; trap 'echo asked to end; exit 1' TERM; cat "$FAKE/wait" & echo here; wait"#;
+    lab.plays("srun", script);
+    let run = Running::start(&mut lab.evaluation(QUEUED));
+    let worker = Running::start(&mut lab.worker_with("3"));
+    assert_eq!(fifo.line(), "here");
+    worker.signal(Signal::KILL);
+    worker.output();
+    assert_eq!(fifo.line(), "asked to end");
+    never.let_go();
+    run.signal(Signal::INT);
+    run.signal(Signal::INT);
+    Ran::new(&lab, run.output()).exit(130);
+}
+
+#[test]
+fn workers_without_such_an_allocation_leave_the_call_and_the_user_is_told() {
+    for (tasks, shape) in
+        [("tasks 3\n", "cpus=1,tasks=3"), ("launcher srun\n", "cpus=1,launcher=srun")]
+    {
+        let lab = lab(tasks, "");
+        let workers = [lab.serve(&[]), Running::start(&mut lab.worker_with("2"))];
+        workers.iter().for_each(|worker| worker.wait_until_it_catches(Signal::TERM));
+        let fifo = Fifo::new(&lab.path("told"));
+        let told = File::options().write(true).open(lab.path("told")).unwrap();
+        let run = Running::start(lab.evaluation(QUEUED).stderr(told));
+        let text = format!("no worker has an allocation for {shape}; such calls wait");
+        while !fifo.line().contains(&text) {}
+        run.signal(Signal::INT);
+        Ran::new(&lab, run.output()).exit(130).called(vec![]);
+        for worker in workers {
+            lab.dismiss(worker);
+        }
+    }
+}
+
+#[test]
+fn a_root_of_its_own_needs_isolation_which_no_allocation_has() {
+    let lab = lab("tasks 3\n", "").isolated().file("computations/call/access", "root x\n");
+    let lab = lab.commit_again();
+    let ran = lab.ce_run(QUEUED).exit(2).called(vec![]);
+    ran.says("it asks for an allocation, where nothing is isolated, and its root is the input x");
+}
