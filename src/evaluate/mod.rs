@@ -52,7 +52,8 @@ pub use self::suspended_programs::{SuspensionAnswer, ask_suspended};
 pub use self::ticket::TicketRules;
 pub use self::tree::{ValueError, export_tree};
 pub use self::tree_values::TreeValues;
-pub use self::worker::{Worker, WorkerEvent, WorkerRules};
+pub use self::worker::{Worker, WorkerEvent};
+pub use self::worker_time::WorkerRules;
 use crate::executor::Executor;
 use crate::storage::ResultName;
 

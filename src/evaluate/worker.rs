@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::misfit::Misfit;
 use super::reservations::{Reservation, Reservations};
 use super::share::Share;
-use super::worker_time::WorkerTime;
+use super::worker_time::{WorkerRules, WorkerTime};
 use super::{EvaluateError, Evaluator, Event, ExecutionSettings, Exports, scheduler, ticket};
 use crate::executor::{Executor, GRACE, Offer};
 use crate::plan::CallId;
@@ -32,21 +32,6 @@ const STALE: Duration = Duration::from_secs(1);
 
 /// The interval at which a worker looks again whether what a call needs has become visible.
 const LOOK: Duration = Duration::from_millis(200);
-
-/// For whom a worker works, and how long.
-#[derive(Clone, Debug)]
-pub struct WorkerRules {
-    /// The user ids of those whose calls it executes.
-    pub users: Vec<u32>,
-    /// The time without a ticket after which it ends.
-    pub idle: Duration,
-    /// The time that it has, if that is limited.
-    pub life: Option<Duration>,
-    /// Whether outputs are on the disk before they are published.
-    pub synced: bool,
-    /// Whether it executes only calls that span hosts or tasks.
-    pub only_spanning: bool,
-}
 
 /// A worker.
 pub struct Worker<'a> {

@@ -1,9 +1,24 @@
-//! The time that a worker has.
+//! For whom a worker works, and the time that it has.
 
 use std::time::{Duration, Instant};
 
 use crate::storage::records::{OutOfTime, TicketEnd};
 use crate::task::resources::Resources;
+
+/// For whom a worker works, and how long.
+#[derive(Clone, Debug)]
+pub struct WorkerRules {
+    /// The user ids of those whose calls it executes.
+    pub users: Vec<u32>,
+    /// The time without a ticket after which it ends.
+    pub idle: Duration,
+    /// The time that it has, if that is limited.
+    pub life: Option<Duration>,
+    /// Whether outputs are on the disk before they are published.
+    pub synced: bool,
+    /// Whether it executes only calls that span hosts or tasks.
+    pub only_spanning: bool,
+}
 
 /// How long before its time is over a scheduler may ask a worker to end for that reason.
 const EARLY: Duration = Duration::from_secs(60);

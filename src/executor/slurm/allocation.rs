@@ -60,7 +60,8 @@ impl Allocation {
         }
         let number = |name: &str| variable(name)?.parse::<NonZeroU32>().ok();
         let nodes = number("SLURM_NNODES").or_else(|| number("SLURM_JOB_NUM_NODES"))?;
-        let per_node = || sum(&variable("SLURM_TASKS_PER_NODE")?);
+        // Not SLURM_TASKS_PER_NODE: without any number of tasks asked for, it may be the number of cores.
+        let per_node = || number("SLURM_NTASKS_PER_NODE")?.checked_mul(nodes);
         let tasks = number("SLURM_NTASKS").or_else(per_node).unwrap_or(nodes);
         let slurm = Slurm::default().with_limit(ANSWER);
         Some(Self { job, shape: AllocationShape { nodes, tasks }, slurm, before: OnceLock::new() })
@@ -169,14 +170,28 @@ pub(in crate::executor) fn is_of_allocation(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"SLURM") && kept.iter().all(|kept| name != *kept)
 }
 
-/// The sum of the numbers of tasks of nodes: `3,1` and `2(x2)` are four.
-fn sum(tasks_per_node: &str) -> Option<NonZeroU32> {
-    let count = |part: &str| {
-        let (tasks, times) = part.split_once("(x").unwrap_or((part, "1)"));
-        let times: u32 = times.strip_suffix(')')?.parse().ok()?;
-        tasks.parse::<u32>().ok()?.checked_mul(times)
-    };
-    let counts = tasks_per_node.split(',').map(count);
-    let sum = counts.reduce(|sum, count| sum?.checked_add(count?))??;
-    NonZeroU32::new(sum)
+#[cfg(test)]
+mod tests {
+    use super::Allocation;
+
+    #[test]
+    fn the_shape_is_what_was_asked_for() {
+        let shape = |variables: &[(&str, &str)]| {
+            let value = |name: &str| variables.iter().find(|it| it.0 == name).map(|it| it.1);
+            let allocation = Allocation::from_environment(|name| {
+                value(name)
+                    .map(str::to_owned)
+                    .or_else(|| (name == "SLURM_JOB_ID").then(|| "7".to_owned()))
+            });
+            allocation.map(|it| (it.shape().nodes.get(), it.shape().tasks.get()))
+        };
+        let alone = [("SLURM_NNODES", "1"), ("SLURM_TASKS_PER_NODE", "64")];
+        assert_eq!(shape(&alone), Some((1, 1)), "its cores are no tasks");
+        assert_eq!(shape(&[("SLURM_NNODES", "2")]), Some((2, 2)));
+        assert_eq!(shape(&[("SLURM_NNODES", "2"), ("SLURM_NTASKS_PER_NODE", "3")]), Some((2, 6)));
+        assert_eq!(shape(&[("SLURM_NNODES", "2"), ("SLURM_NTASKS", "3")]), Some((2, 3)));
+        let step = [("SLURM_NNODES", "2"), ("SLURM_STEP_ID", "0")];
+        assert_eq!(shape(&step), None, "a step has not the whole allocation");
+        assert_eq!(shape(&[]), None);
+    }
 }

@@ -121,9 +121,6 @@ fn what_cannot_be_a_job_is_told_at_the_terminal() {
     lab.finish(&mut sheet).exit(2).says("--points and --detach=job exclude each other");
     let workers = lab.ce_run(&["--on", "workers", "--detach=job"]).exit(2);
     workers.says("--on workers and --detach=job").says("try: give --on slurm");
-    let lab = lab.file("resources", "call nodes 2\n").commit_again();
-    lab.ce_run(&job).exit(2).says("it asks for 2 nodes");
-    let lab = lab.file("resources", "").commit_again();
     let lab = lab.file("workflow/inputs/00-x/value", "z").file("inputs", "z\n");
     lab.ce_run(&job).exit(2).says("what is not committed and --detach=job exclude each other");
     assert!(!lab.path("storage/runs").exists() && lab.is_tidy());
