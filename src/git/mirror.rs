@@ -10,6 +10,8 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 
 use gix::objs::tree::EntryKind;
+use gix::odb::store::init::Slots;
+use gix::open::Options;
 
 use super::pack::{MirrorEntry, MirrorKind, PackWriter};
 use super::{GitResult, from, object_id};
@@ -31,6 +33,13 @@ const SETTINGS: [&str; 6] = [
 /// The configuration of a repository that may lack objects.
 const PARTIAL: &str =
     "[core]\n\trepositoryFormatVersion = 1\n[extensions]\n\tpartialClone = origin\n";
+
+/// The number of packs from which a mirror is made anew when it is opened: each push adds a few, and each look into all of them
+/// takes longer.
+const MAX_PACKS: usize = 200;
+
+/// The number of packs that can be open: far more than one push adds.
+const SLOTS: Slots = Slots::Given(4096);
 
 /// Variables that lead `git` to another repository.
 const VARIABLES: [&str; 7] = [
@@ -112,10 +121,13 @@ impl Mirror {
             fs::create_dir_all(dir.parent().unwrap_or(dir))?;
             let lock = File::create(dir.with_extension("lock"))?;
             lock.lock()?;
+            if packs(dir) > MAX_PACKS {
+                fs::remove_dir_all(dir)?;
+            }
             if !dir.exists() {
                 make(dir)?;
             }
-            Ok((gix::open(dir)?, lock))
+            Ok((gix::open_opts(dir, Options::default().object_store_slots(SLOTS))?, lock))
         };
         let (repository, lock) = opened().map_err(|source| {
             let (dir, url) = (dir.to_owned(), shown(url));
@@ -332,6 +344,13 @@ impl Mirror {
             Ok(child.wait_with_output()?)
         })
     }
+}
+
+/// The number of packs of a mirror.
+fn packs(dir: &Path) -> usize {
+    let Ok(entries) = fs::read_dir(dir.join("objects/pack")) else { return 0 };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    names.filter(|name| name.as_encoded_bytes().ends_with(b".pack")).count()
 }
 
 /// Makes an empty mirror, which appears whole.

@@ -206,3 +206,66 @@ fn hook_always(lab: &Lab, repository: &str, script: &str) {
     fs::write(&hook, format!("#!/bin/sh\n{clean}\n{script}\n")).unwrap();
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
 }
+
+#[test]
+fn pushes_at_the_same_time_lose_nothing() {
+    let lab = lab();
+    let names = ["a", "b", "c", "d", "e", "f"];
+    for name in names {
+        fs::write(lab.path("data").join(name), name).unwrap();
+        let mut command = lab.command("ce-run");
+        lab.finish(command.args([&format!("../of-{name}"), &format!("../data/{name}")])).exit(0);
+    }
+    std::thread::scope(|scope| {
+        for name in names {
+            let lab = &lab;
+            scope.spawn(move || {
+                let mut command = lab.command("ce");
+                command.args(["push", &format!("../of-{name}"), "../results.git"]);
+                // As on hosts of their own.
+                command.env("XDG_CACHE_HOME", lab.path(&format!("cache-{name}")));
+                let code = lab.finish(&mut command).status.code();
+                assert!([Some(0), Some(1)].contains(&code), "there, or in an inbox: {code:?}");
+            });
+        }
+    });
+    // Whoever pushes again has nothing to push, or takes what is in inboxes.
+    push(&lab, &["--collect"], "of-a", "results.git").exit(0);
+    assert_eq!(
+        lab.git("results.git", &["for-each-ref", "--format=%(refname)"]),
+        "refs/heads/results"
+    );
+    lab.git("results.git", &["fsck", "--strict"]);
+    let jobs = listed(&lab, "results.git");
+    let jobs = jobs.iter().filter(|line| line.contains("\tt_task/") && line.contains("/record/"));
+    assert_eq!(jobs.count(), names.len());
+}
+
+#[test]
+fn many_inboxes_are_taken_at_once() {
+    let lab = lab();
+    evaluate(&lab, "one").exit(0);
+    push(&lab, &[], "one", "results.git").exit(0);
+    fs::create_dir(lab.path("clone")).unwrap();
+    lab.git("clone", &["clone", "--quiet", "--branch", "results", "../results.git", "."]);
+    fs::create_dir(lab.path("clone/data")).unwrap();
+    let mut refs = Vec::new();
+    for number in 0..50 {
+        lab.git("clone", &["reset", "--quiet", "--hard", "origin/results"]);
+        fs::create_dir_all(lab.path("clone/data")).unwrap();
+        fs::write(lab.path("clone/data").join(number.to_string()), "x").unwrap();
+        lab.git("clone", &["add", "data"]);
+        lab.git("clone", &["commit", "--quiet", "--message", "x"]);
+        refs.push(format!(
+            "{}:refs/heads/ce-inbox/{number}",
+            lab.git("clone", &["rev-parse", "HEAD"])
+        ));
+    }
+    let refs = refs.iter().map(String::as_str);
+    lab.git("clone", &["push", "--quiet", "origin"].into_iter().chain(refs).collect::<Vec<_>>());
+    push(&lab, &["--collect"], "one", "results.git").exit(0).shows("took 50 of 50 inboxes");
+    assert_eq!(
+        lab.git("results.git", &["ls-tree", "--name-only", "results", "data/"]).lines().count(),
+        50
+    );
+}
