@@ -31,10 +31,11 @@ pub(crate) fn salt(lab: &Lab, salt: &str) {
     fs::write(lab.path("called.salt"), salt).unwrap();
 }
 
-/// Makes an empty repository.
+/// Makes an empty repository, which sends commits without files if somebody wants that, as servers do.
 pub(crate) fn repository(lab: &Lab, name: &str) {
     fs::create_dir(lab.path(name)).unwrap();
     lab.git(name, &["init", "--quiet", "--bare", "."]);
+    lab.git(name, &["config", "uploadpack.allowFilter", "true"]);
 }
 
 /// Evaluates into another storage.

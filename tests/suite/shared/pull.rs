@@ -47,6 +47,10 @@ fn what_was_pulled_is_found_and_nothing_is_executed() {
         .shows("pulled 2 calls, 1 job (12 B) from ")
         .says("nobody has signed them");
     lab.unchanged(|| pull(&lab, &[], "storage", "results.git").exit(0).shows("nothing is new in "));
+    // A plain repository sends everything.
+    lab.git("results.git", &["config", "uploadpack.allowFilter", "false"]);
+    fs::remove_dir_all(lab.path("cache")).unwrap();
+    pull(&lab, &[], "other", "results.git").exit(0).shows("pulled 2 calls, 1 job (12 B) from ");
     lab.ce_run(&[]).exit(0).called(vec![]);
     lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
     assert!(lab.is_tidy(), "nothing is left in tmp");
