@@ -283,13 +283,19 @@ impl Mirror {
         read().map_err(|source| self.own(source))
     }
 
-    /// The contents of a file.
+    /// The contents of a file; `None` if it has more bytes than a limit. A few bytes of a pack may be a file of any size.
     ///
     /// # Errors
     ///
     /// Fails if it is not here.
-    pub fn contents(&self, file: &ObjectId) -> Result<Vec<u8>, MirrorError> {
-        let read = || -> GitResult<_> { Ok(self.repository.find_blob(from(file)?)?.take_data()) };
+    pub fn contents(&self, file: &ObjectId, limit: u64) -> Result<Option<Vec<u8>>, MirrorError> {
+        let read = || -> GitResult<_> {
+            let id = from(file)?;
+            if self.repository.find_header(id)?.size() > limit {
+                return Ok(None);
+            }
+            Ok(Some(self.repository.find_blob(id)?.take_data()))
+        };
         read().map_err(|source| self.own(source))
     }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::build::{NewFiles, build};
-use super::layout::{differs, is_record};
+use super::layout::{MAX_RECORD, differs, is_record};
 use crate::digest::ObjectId;
 use crate::git::{Mirror, MirrorEntry, MirrorError, MirrorKind, PackWriter};
 use crate::storage::records::CallRecord;
@@ -42,7 +42,10 @@ pub(super) fn join(
     let ids: Vec<ObjectId> =
         conflicts.iter().flat_map(|it| [it.first.clone(), it.second.clone()]).collect();
     mirror.fetch_files(&ids)?;
-    let record = |id: &ObjectId| Ok(CallRecord::of_shared(&mirror.contents(id)?));
+    let record = |id: &ObjectId| {
+        let text = mirror.contents(id, MAX_RECORD)?;
+        Ok::<_, MirrorError>(text.and_then(|text| CallRecord::of_shared(&text)))
+    };
     let (mut changed, mut differing) = (NewFiles::new(), Vec::new());
     for Conflict { place, first, second } in conflicts {
         if let (Some(ours), Some(theirs)) = (record(&first)?, record(&second)?)

@@ -8,6 +8,9 @@ const BRANCH: &str = "refs/heads/results";
 /// The reference with the results of a repository of something else, such as that of the task: a plain clone does not fetch it.
 const BESIDE: &str = "refs/compeval/results";
 
+/// The greatest size of a record, in bytes: that of a job names all its calls.
+pub(super) const MAX_RECORD: u64 = 256 << 20;
+
 /// The greatest number of inboxes that one push empties.
 const INBOXES: usize = 100;
 

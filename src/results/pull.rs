@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::ResultsError;
 use super::build::Finder;
-use super::layout::ResultsBranch;
+use super::layout::{MAX_RECORD, ResultsBranch};
 use crate::digest::ObjectId;
 use crate::git::{Mirror, MirrorError, RemoteRef};
 use crate::storage::{Entry, ExpectedFile, Import, ImportedCall, Read, Record, Storage};
@@ -253,7 +253,8 @@ fn new_results(
     mirror.fetch_files(&ids)?;
     let mut new = Vec::new();
     for (entry, id, known) in unknown {
-        let Some(record) = Record::of_shared(&entry, &mirror.contents(&id)?) else {
+        let text = mirror.contents(&id, MAX_RECORD)?;
+        let Some(record) = text.and_then(|text| Record::of_shared(&entry, &text)) else {
             pulled.refuse(entry.short(), RefusedFor::Record);
             continue;
         };
@@ -296,9 +297,12 @@ fn in_repository(
     Ok(Ok(found))
 }
 
-/// The contents of a result's files, in order.
+/// The contents of a result's files, in order. Those of a file that is larger than recorded are empty.
 fn contents(mirror: &Mirror, result: &NewResult) -> Result<Vec<Vec<u8>>, MirrorError> {
-    result.files.iter().map(|(_, id)| mirror.contents(id)).collect()
+    let contents = |(file, id): &(ExpectedFile, ObjectId)| {
+        Ok(mirror.contents(id, file.digest.size)?.unwrap_or_default())
+    };
+    result.files.iter().map(contents).collect()
 }
 
 /// Publishes calls, all of which are on the disk before the first one is visible.
