@@ -90,9 +90,9 @@ impl EqualFiles<'_> {
 
 /// Makes the directories above the copy of an entry, and the entry itself unless it is a file.
 /// Returns the directory that it is in.
-pub(super) fn make_way(
+pub(super) fn make_way<C>(
     to: &mut Descent,
-    entry: &ManifestEntry<FileStat>,
+    entry: &ManifestEntry<C>,
 ) -> Result<Arc<OwnedFd>, DirectoryError> {
     let (directory, name) = split(&entry.path);
     to.make(directory)?;

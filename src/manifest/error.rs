@@ -87,11 +87,24 @@ impl DirectoryError {
     }
 
     /// The same error of the copy.
-    pub(super) fn writing(self) -> Self {
+    pub fn writing(self) -> Self {
         match self {
             Self::Io { path, source } => Self::Write { path, source },
             Self::Changed(path) => Self::Write { path, source: Errno::STALE.into() },
             other => other,
+        }
+    }
+
+    /// Whether a file system does not have a name that was to be written: it is too long, is no text, or is that of another
+    /// entry, too, where upper and lower case are one.
+    pub fn is_of_names(&self) -> bool {
+        const NONE: [Errno; 3] = [Errno::NAMETOOLONG, Errno::ILSEQ, Errno::EXIST];
+        match self {
+            Self::Io { source, .. } | Self::Write { source, .. } => {
+                Errno::from_io_error(source).is_some_and(|error| NONE.contains(&error))
+            }
+            Self::Changed(_) => true,
+            Self::Refused(_) | Self::Interrupted => false,
         }
     }
 

@@ -12,6 +12,7 @@
 //! so directories may be nested as deep as the file system allows. The module knows neither
 //! workflows nor the storage.
 
+mod archive;
 mod check;
 mod copy;
 mod descent;
@@ -26,6 +27,7 @@ mod read;
 mod scan;
 mod seal;
 
+pub use self::archive::DirectoryArchive;
 pub use self::check::{ManifestError, ManifestFault};
 pub use self::difference::EntryDifference;
 pub use self::entry::{EntryKind, HEADER, ManifestEntry};

@@ -1,6 +1,9 @@
 //! The names in a results repository that a storage has not.
 
+use crate::digest::Digest;
 use crate::git::RemoteRef;
+use crate::manifest::DirectoryArchive;
+use crate::storage::{ExpectedFile, archive_name};
 
 /// The branch with the results of a repository that has nothing else.
 const BRANCH: &str = "refs/heads/results";
@@ -76,6 +79,22 @@ impl ResultsBranch {
     pub(super) fn inboxes(&self, refs: &[RemoteRef]) -> Vec<RemoteRef> {
         let inboxes = refs.iter().filter(|it| it.name.starts_with(self.inbox()));
         inboxes.take(INBOXES).cloned().collect()
+    }
+}
+
+/// The path of a value in a results repository: of a directory, that of its archive.
+pub(super) fn place(file: &ExpectedFile) -> String {
+    match file.digest.is_directory() {
+        true => archive_name(&file.digest),
+        false => file.name.clone(),
+    }
+}
+
+/// The size of a value in a results repository, in bytes.
+pub(super) const fn stored_size(digest: &Digest) -> u64 {
+    match digest.is_directory() {
+        true => DirectoryArchive::size(digest),
+        false => digest.size,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::layout::{place, stored_size};
 use crate::questions::history::History;
 use crate::storage::records::Origin;
 use crate::storage::{Entry, ExpectedFile, Record, Storage};
@@ -16,10 +17,19 @@ pub(super) struct SharedResult<'a> {
     pub(super) record: &'a Record,
     /// The text of its record in a results repository.
     pub(super) text: Vec<u8>,
-    /// The files that this promises.
-    pub(super) files: Vec<ExpectedFile>,
+    /// The values that this promises.
+    pub(super) files: Vec<SharedFile>,
     /// An empty file that lists it under its tree, for other commits.
     pub(super) note: Option<String>,
+}
+
+/// A file or directory of a result.
+#[derive(Debug)]
+pub(super) struct SharedFile {
+    /// What the record promises.
+    pub(super) file: ExpectedFile,
+    /// Its path in the repository; none if it is there by another result: a directory is not there for a job, too.
+    pub(super) path: Option<String>,
 }
 
 /// A result that is not pushed.
@@ -38,8 +48,6 @@ pub enum Withheld {
     Adopted,
     /// No commit has its computation.
     Dirty,
-    /// An output is a directory, which Git does not keep as it is.
-    Directory,
     /// A file is larger than the limit.
     Large {
         /// Its size in bytes.
@@ -73,7 +81,6 @@ impl fmt::Display for Withheld {
         match self {
             Self::Adopted => write!(f, "it was adopted, and nobody knows how it was made"),
             Self::Dirty => write!(f, "no commit has its computation: it had uncommitted changes"),
-            Self::Directory => write!(f, "it has a directory, which cannot be pushed yet"),
             Self::Large { bytes, limit } => {
                 write!(f, "a file has {}, and the limit is {}", size(*bytes), size(*limit))
             }
@@ -114,17 +121,20 @@ fn offer<'a>(
         let is_adopted = matches!(record, Record::Call(call) if call.origin == Origin::Adopted);
         return Err(if is_adopted { Withheld::Adopted } else { Withheld::Dirty });
     };
+    let literals = shared.literals();
+    let is_elsewhere = |file: &ExpectedFile| {
+        matches!(entry, Entry::Job(_)) && file.digest.is_directory() && !literals.contains(file)
+    };
     let mut files = entry.expected_files(&shared);
-    files.extend(shared.literals());
-    if files.iter().any(|file| file.digest.is_directory()) {
-        return Err(Withheld::Directory);
-    }
-    if let Some(bytes) = files.iter().map(|file| file.digest.size).find(|bytes| *bytes > limit) {
+    files.extend(literals.iter().cloned());
+    if let Some(bytes) = files.iter().map(|it| stored_size(&it.digest)).find(|it| *it > limit) {
         return Err(Withheld::Large { bytes, limit });
     }
     let note = match (entry, record) {
         (Entry::Call(name), Record::Call(call)) => Some(storage.note_of(name, call)),
         _ => None,
     };
+    let path = |file: &ExpectedFile| (!is_elsewhere(file)).then(|| place(file));
+    let files = files.into_iter().map(|file| SharedFile { path: path(&file), file }).collect();
     Ok(SharedResult { entry, record, text: shared.text(), files, note })
 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::ResultsError;
 use super::build::Finder;
-use super::layout::{MAX_RECORD, ResultsBranch};
+use super::layout::{MAX_RECORD, ResultsBranch, place, stored_size};
 use crate::digest::ObjectId;
 use crate::git::{Mirror, MirrorError, RemoteRef};
 use crate::storage::{Entry, ExpectedFile, Import, ImportedCall, Read, Record, Storage};
@@ -74,8 +74,6 @@ pub enum RefusedFor {
         /// The limit in bytes.
         limit: u64,
     },
-    /// It has a directory.
-    Directory,
     /// Something that it names is not here.
     Parts,
 }
@@ -98,7 +96,6 @@ impl fmt::Display for RefusedFor {
             Self::Large { bytes, limit } => {
                 write!(f, "a file has {}, and the limit is {}", size(*bytes), size(*limit))
             }
-            Self::Directory => write!(f, "it has a directory, which cannot be pulled yet"),
             Self::Parts => {
                 write!(f, "something that it was made from was not taken, and is not here")
             }
@@ -193,7 +190,7 @@ fn batch(calls: &[NewResult]) -> usize {
 
 impl NewResult {
     fn bytes(&self) -> u64 {
-        self.files.iter().map(|(file, _)| file.digest.size).sum()
+        self.files.iter().map(|(file, _)| stored_size(&file.digest)).sum()
     }
 }
 
@@ -285,13 +282,11 @@ fn in_repository(
 ) -> Result<Result<Vec<(ExpectedFile, ObjectId)>, RefusedFor>, MirrorError> {
     let mut found = Vec::with_capacity(files.len());
     for file in files {
-        if file.digest.is_directory() {
-            return Ok(Err(RefusedFor::Directory));
+        let bytes = stored_size(&file.digest);
+        if bytes > limit {
+            return Ok(Err(RefusedFor::Large { bytes, limit }));
         }
-        if file.digest.size > limit {
-            return Ok(Err(RefusedFor::Large { bytes: file.digest.size, limit }));
-        }
-        let Some(id) = finder.file(&file.name)? else { return Ok(Err(RefusedFor::Absent)) };
+        let Some(id) = finder.file(&place(&file))? else { return Ok(Err(RefusedFor::Absent)) };
         found.push((file, id));
     }
     Ok(Ok(found))
@@ -300,7 +295,7 @@ fn in_repository(
 /// The contents of a result's files, in order. Those of a file that is larger than recorded are empty.
 fn contents(mirror: &Mirror, result: &NewResult) -> Result<Vec<Vec<u8>>, MirrorError> {
     let contents = |(file, id): &(ExpectedFile, ObjectId)| {
-        Ok(mirror.contents(id, file.digest.size)?.unwrap_or_default())
+        Ok(mirror.contents(id, stored_size(&file.digest))?.unwrap_or_default())
     };
     result.files.iter().map(contents).collect()
 }

@@ -8,9 +8,9 @@ use super::ResultsError;
 use super::build::{Finder, NewFiles, build};
 use super::inbox::strange_name;
 use super::join::join;
-use super::layout::{ResultsBranch, TOP};
+use super::layout::{ResultsBranch, TOP, stored_size};
 use super::ledger::ledger;
-use super::offer::{LeftOut, SharedResult, Withheld, shared_results};
+use super::offer::{LeftOut, SharedFile, SharedResult, Withheld, shared_results};
 use super::secrets::Secrets;
 use crate::digest::ObjectId;
 use crate::git::{GitResult, Mirror, MirrorError, NewCommit, PackWriter, RefUpdate, RemoteRef};
@@ -181,7 +181,8 @@ impl Selection<'_> {
                 Record::Job(_) => &mut self.pushed.jobs,
                 Record::Table(_) | Record::TaskInput(_) => &mut self.pushed.tables,
             } += 1;
-            self.pushed.bytes += result.files.iter().map(|file| file.digest.size).sum::<u64>();
+            let here = result.files.iter().filter(|it| it.path.is_some());
+            self.pushed.bytes += here.map(|it| stored_size(&it.file.digest)).sum::<u64>();
             fresh.push(result);
         }
         Ok(fresh)
@@ -190,15 +191,16 @@ impl Selection<'_> {
     /// Reads and writes the files of a result. Returns why it is withheld, if it is.
     fn add(&mut self, result: &SharedResult<'_>) -> Result<Result<(), Withheld>, ResultsError> {
         let mut files = Vec::with_capacity(result.files.len() + 2);
-        for file in &result.files {
-            let name = file.name.clone();
-            let Some(contents) = self.storage.contents(file)? else {
-                return Ok(Err(Withheld::Damaged { file: name }));
+        for SharedFile { file, path } in &result.files {
+            let Some(contents) = self.storage.shared_contents(file)? else {
+                return Ok(Err(Withheld::Damaged { file: file.name.clone() }));
             };
-            if let Some(what) = self.secrets.as_ref().and_then(|it| it.find(&contents)) {
-                return Ok(Err(Withheld::Secret { file: name, what }));
+            if let Some(secrets) = &self.secrets
+                && let Some((member, what)) = secrets.find_in(&contents, &file.digest)
+            {
+                return Ok(Err(Withheld::Secret { file: file.name.clone() + &member, what }));
             }
-            files.push((name, contents));
+            files.extend(path.clone().map(|path| (path, contents)));
         }
         files.extend(result.note.iter().map(|note| (note.clone(), Vec::new())));
         files.push((result.entry.record(), result.text.clone()));

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::digest::Digest;
+use crate::manifest::{DirectoryArchive, EntryKind, shown};
+
 /// The beginnings of tokens, and how many letters, digits, `-` and `_` follow at least.
 const TOKENS: [(&str, usize, &str); 12] = [
     ("ghp_", 36, "a token of GitHub"),
@@ -44,6 +47,21 @@ impl Secrets {
         let headers =
             KEYS.iter().map(|kind| format!("-----BEGIN {kind}PRIVATE KEY-----").into_bytes());
         Self { values, headers: headers.collect() }
+    }
+
+    /// What a value with this digest seems to hold, and in which file of a directory: a path with a slash before it, or nothing.
+    pub(super) fn find_in(&self, contents: &[u8], digest: &Digest) -> Option<(String, String)> {
+        if !digest.is_directory() {
+            return Some((String::new(), self.find(contents)?));
+        }
+        DirectoryArchive::parse(contents, digest)?.entries().find_map(|(entry, contents)| {
+            let contents = match &entry.kind {
+                EntryKind::Link { target } => target,
+                EntryKind::File { .. } | EntryKind::Empty => contents,
+            };
+            let found = self.find(contents).or_else(|| self.find(&entry.path));
+            found.map(|what| (format!("/{}", shown(&entry.path)), what))
+        })
     }
 
     /// What a file seems to hold; `None` if nothing is known to be secret.

@@ -21,7 +21,9 @@ pub(crate) mod store;
 
 pub use self::disk::{Durability, FileId, NoStorage, StorageError, advice};
 pub use self::layout::is_users_file;
-pub use self::layout::{ComputationVersion, Entry, LOG, ResultName, TaskVersion, split_member};
+pub use self::layout::{
+    ComputationVersion, Entry, LOG, ResultName, TaskVersion, archive_name, split_member,
+};
 pub use self::maintenance::{
     KnownRepositories, KnownRepository, Maintenance, PastCall, Pins, Retired, Survey, Trace,
 };

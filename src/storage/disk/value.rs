@@ -11,7 +11,7 @@ use rustix::fs::readlinkat;
 use super::files::{allow, set_mode};
 use super::folders::open_stat;
 use super::{Disk, Doing, Metadata, NotOwn, Result, StorageError, attempt, found};
-use crate::manifest::{self, DirectoryError, Manifest, Scan};
+use crate::manifest::{self, DirectoryArchive, DirectoryError, Manifest, Scan};
 
 /// A file or directory that was looked at, and not read.
 #[derive(Debug)]
@@ -116,6 +116,21 @@ impl Disk {
             .map_err(wrong)?;
         manifest::seal(&top, self.shared.unwrap_or(0), true).map_err(wrong)?;
         Ok(copied)
+    }
+
+    /// Unpacks an archive into a new directory, whose files are read-only. Returns false if the file system cannot hold it.
+    pub(in crate::storage) fn unpack(
+        &self,
+        archive: &DirectoryArchive<'_>,
+        to: &Path,
+    ) -> Result<bool> {
+        self.make_dir(to)?;
+        let top = attempt("write", to, || Ok(self.at(to, open_stat)?.0))?;
+        match archive.unpack(&top) {
+            Ok(()) => Ok(true),
+            Err(error) if error.is_of_names() => Ok(false),
+            Err(error) => Err(StorageError::of_directory(to, error.writing())),
+        }
     }
 
     /// Makes a directory of this run's own read-only, but not its top. Files of it may be those of other

@@ -16,7 +16,7 @@ pub(super) use self::result::{
     DIGITS, Digits, is_value, link_to, linked, manifest, task_input, task_input_record,
 };
 pub(crate) use self::result::{LONGEST_FILE, longest_record};
-pub use self::result::{ResultName, split_member};
+pub use self::result::{ResultName, archive_name, split_member};
 pub(super) use self::run::{RunName, log_of_run, roots_file, state_of_run};
 pub use self::stage::LOG;
 pub(super) use self::stage::{OUTBOX, RECORD, WORK, is_stage, waiting};
@@ -36,6 +36,9 @@ pub(super) const TREES: &str = "trees";
 
 /// The directory of the manifests of directories that are values.
 pub(super) const MANIFESTS: &str = "manifests";
+
+/// The directory of the archives of directories in a results repository.
+pub(super) const DIRECTORIES: &str = "directories";
 
 /// The directory of quarantined files and trees.
 pub(super) const QUARANTINE: &str = "aside";
@@ -77,11 +80,12 @@ pub(super) const PINS: &str = "pinned";
 /// The file that names the version that owns a directory.
 pub(super) const OWNER: &str = "version.json";
 /// Names at the top that a storage or a results repository uses itself.
-const TAKEN: [&str; 13] = [
+const TAKEN: [&str; 14] = [
     TASK_INPUTS,
     TABLES,
     TREES,
     MANIFESTS,
+    DIRECTORIES,
     REPOSITORIES,
     RUN_LOGS,
     RUNS,

@@ -14,7 +14,7 @@ use crate::digest::{Digest, SHORT};
 use crate::task::name::StorageName;
 use crate::task::slice::MAX_ARITY;
 
-use super::{MANIFESTS, QUARANTINE, RECORDS, TABLES};
+use super::{DIRECTORIES, MANIFESTS, QUARANTINE, RECORDS, TABLES};
 
 /// The greatest length of a file name that every file system takes, in bytes.
 pub(crate) const LONGEST_FILE: usize = 255;
@@ -179,6 +179,12 @@ pub(in crate::storage) fn task_input_record(digest: &Digest, digits: Digits) -> 
 pub(in crate::storage) fn manifest(digest: &Digest) -> String {
     let text = digest.sha1.short();
     format!("{MANIFESTS}/{}/{}", &text[..2], &text[2..])
+}
+
+/// The name of the archive of a directory in a results repository, and so in a clone of one.
+pub fn archive_name(digest: &Digest) -> String {
+    let text = digest.sha1.short();
+    format!("{DIRECTORIES}/{}/{}", &text[..2], &text[2..])
 }
 
 /// The target of the symbolic link with this name to a directory that another computation, or another

@@ -177,11 +177,11 @@ pub struct ExpectedFile {
 }
 
 impl Record {
-    /// The literals that a job reads, and that users keep in the storage for themselves: plain files that are no results.
+    /// The literals that a job reads, and that users keep in the storage for themselves: files and directories that are no results.
     pub fn literals(&self) -> Vec<ExpectedFile> {
         let Self::Job(job) = self else { return Vec::new() };
         let literals = job.literals.iter().flatten();
-        let own = literals.filter(|it| !it.digest.is_directory() && is_users_file(&it.file));
+        let own = literals.filter(|it| is_users_file(&it.file));
         own.map(|it| ExpectedFile { name: it.file.clone(), digest: it.digest, waiting: None })
             .collect()
     }

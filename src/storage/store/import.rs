@@ -1,13 +1,14 @@
 //! Results from elsewhere: they are published like those of an execution, but nothing was executed here.
 
+use super::archive::SharedValue;
 use super::call::{Call, Found, Outputs};
 use super::{Job, Sealed, Storage, Stored};
 use crate::digest::Digest;
 use crate::storage::disk::Result;
 use crate::storage::layout::{ResultName, is_users_file};
 use crate::storage::records::{
-    CallRecord, ExpectedFile, Format, JobOutput, JobRecord, Origin, Published, Recipe,
-    SharedOrigin, Stamp, TableRecord,
+    CallRecord, ExpectedFile, Format, JobOutput, JobRecord, Origin, Recipe, SharedOrigin,
+    TableRecord,
 };
 
 /// What becomes of a result from elsewhere.
@@ -32,7 +33,7 @@ pub struct ImportedCall<'a> {
 }
 
 impl Storage {
-    /// Writes the outputs of a call from elsewhere into a stage. They are durable after the next [`flush`](Self::flush), and
+    /// Writes the outputs of a call from elsewhere into a stage: of a directory, its archive is given. They are durable after the next [`flush`](Self::flush), and
     /// may be published then.
     ///
     /// # Errors
@@ -44,11 +45,14 @@ impl Storage {
         outputs: &[Vec<u8>],
     ) -> Result<Import<ImportedCall<'_>>> {
         let Origin::Shared(shared) = &record.origin else { return Ok(Import::Damaged) };
-        let digests: Vec<Digest> = outputs.iter().map(|contents| Digest::of(contents)).collect();
-        if !record.outputs.iter().map(|it| it.digest).eq(digests.iter().copied()) {
+        let digests: Vec<Digest> = record.outputs.iter().map(|it| it.digest).collect();
+        let values = outputs.iter().zip(&digests);
+        let values: Option<Vec<_>> =
+            values.map(|(it, digest)| SharedValue::of(it, digest)).collect();
+        let Some(values) = values.filter(|_| outputs.len() == digests.len()) else {
             return Ok(Import::Damaged);
-        }
-        let names = vec![String::new(); outputs.len()];
+        };
+        let names = names(&digests);
         let call = Call { version: record.version(), inputs: &record.inputs, outputs: &names };
         let name = match self.find(call)? {
             Found::Hit(found) => return Ok(compared(&found, &digests)),
@@ -58,11 +62,12 @@ impl Storage {
         self.announce_roots([name.short()]);
         let stage = self.stage(outputs.len())?;
         let mut files = Vec::with_capacity(outputs.len());
-        for ((path, contents), digest) in stage.outputs().zip(outputs).zip(digests) {
-            self.root.disk.write(&path, contents)?;
-            let stamp = Stamp::Modified(self.root.disk.seal(&path)?);
+        for ((path, value), digest) in stage.outputs().zip(&values).zip(&digests) {
+            let Some(file) = self.write_shared(&path, value, digest)? else {
+                return Ok(Import::Damaged);
+            };
             self.root.unsynced.note(&path);
-            files.push(Published { digest, stamp });
+            files.push(file);
         }
         let shared = SharedOrigin { stage: Some(stage.name.clone()), ..shared.clone() };
         let own = CallRecord {
@@ -80,18 +85,23 @@ impl Storage {
     ///
     /// Fails if the storage cannot be read or written.
     pub fn import_literal(&self, file: &ExpectedFile, contents: &[u8]) -> Result<Import<()>> {
-        if !is_users_file(&file.name) || Digest::of(contents) != file.digest {
+        let Some(value) = SharedValue::of(contents, &file.digest) else {
+            return Ok(Import::Damaged);
+        };
+        if !is_users_file(&file.name) {
             return Ok(Import::Damaged);
         }
         let private = self.root.private_path()?;
-        self.root.disk.write(&private, contents)?;
-        self.root.sync(&private)?;
+        if !self.write_literal(&private, &value, &file.digest)? {
+            self.root.disk.remove_tree(&private)?;
+            return Ok(Import::Damaged);
+        }
         let place = self.root.place(&file.name)?;
         if self.root.disk.rename_new(&private, &place)? {
             self.root.unsynced.note_entry(&place);
             return Ok(Import::New(()));
         }
-        self.root.disk.remove(&private)?;
+        self.root.disk.remove_tree(&private)?;
         let there = self.inputs().literal(&file.name)?;
         let is_same = there.is_some_and(|there| there.digest == file.digest);
         Ok(if is_same { Import::Known } else { Import::Differs })
@@ -169,15 +179,21 @@ impl ImportedCall<'_> {
     /// Fails if the storage cannot be written.
     pub fn publish(self) -> Result<Import<()>> {
         let Self { record, name, sealed } = self;
-        let names = vec![String::new(); record.outputs.len()];
-        let call = Call { version: record.version(), inputs: &record.inputs, outputs: &names };
         let digests: Vec<Digest> = record.outputs.iter().map(|it| it.digest).collect();
+        let names = names(&digests);
+        let call = Call { version: record.version(), inputs: &record.inputs, outputs: &names };
         let published = sealed.publish(call, &name, false)?;
         Ok(match compared(&published, &digests) {
             Import::Known => Import::New(()),
             other => other,
         })
     }
+}
+
+/// Names of outputs with these digests, which tell files from directories.
+fn names(digests: &[Digest]) -> Vec<String> {
+    let name = |digest: &Digest| if digest.is_directory() { "/" } else { "" };
+    digests.iter().map(|digest| name(digest).to_owned()).collect()
 }
 
 /// Whether the outputs that are here are these.

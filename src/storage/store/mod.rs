@@ -2,6 +2,7 @@
 
 mod activity;
 mod adoption;
+mod archive;
 mod attempt;
 mod call;
 mod directory_input;

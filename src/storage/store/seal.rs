@@ -194,15 +194,18 @@ impl super::Storage {
     /// Makes a directory read-only, but for its top, and hashes it. A finished output is kept even if somebody
     /// asks to stop.
     fn seal_made(&self, made: Made<'_>) -> Result<Published, PublishError> {
-        let (root, never) = (&self.root, AtomicBool::new(false));
         made.check_directory(self)?;
-        let sealed = root.disk.seal_directory(made.path);
-        let scan = sealed.and_then(|()| root.disk.scan(made.path, &never));
-        let scan = scan.map_err(|error| made.refused(error))?;
-        let scan = scan.ok_or_else(|| StorageError::Moved(made.path.to_owned()))?;
+        self.seal_at(made.path).map_err(|error| made.refused(error))
+    }
+
+    /// Makes a directory at a private path read-only, but for its top, hashes it, and keeps its manifest.
+    pub(super) fn seal_at(&self, path: &Path) -> Result<Published> {
+        let (root, never) = (&self.root, AtomicBool::new(false));
+        root.disk.seal_directory(path)?;
+        let scan = root.disk.scan(path, &never)?;
+        let scan = scan.ok_or_else(|| StorageError::Moved(path.to_owned()))?;
         let read = scan.read(&never, &AtomicU64::new(0));
-        let manifest =
-            read.map_err(|error| made.refused(StorageError::of_directory(made.path, error)))?;
+        let manifest = read.map_err(|error| StorageError::of_directory(path, error))?;
         let digest = manifest.digest();
         root.keep_manifest(&digest, &manifest)?;
         root.sync_all()?;

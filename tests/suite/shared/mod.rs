@@ -1,5 +1,6 @@
 //! Results in Git repositories.
 
+mod directories;
 mod join;
 mod pull;
 mod push;
@@ -51,6 +52,13 @@ pub(crate) fn push<'a>(lab: &'a Lab, options: &[&str], storage: &str, repository
     let places = [storage, repository].map(|name| format!("../{name}"));
     let places = places.each_ref().map(String::as_str);
     lab.run("ce", &[&["push"], options, &places].concat())
+}
+
+/// `ce pull` from a repository into a storage.
+pub(crate) fn pull<'a>(lab: &'a Lab, options: &[&str], storage: &str, repository: &str) -> Ran<'a> {
+    let places = [storage, repository].map(|name| format!("../{name}"));
+    let places = places.each_ref().map(String::as_str);
+    lab.run("ce", &[&["pull"], options, &places].concat())
 }
 
 /// The names of all files of the results, and the ids of their contents, but for the ledger.

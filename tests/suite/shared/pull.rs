@@ -2,16 +2,8 @@
 
 use std::fs;
 
-use super::{evaluate, lab, listed, push, repository, salt};
+use super::{evaluate, lab, listed, pull, push, repository, salt};
 use crate::lab::Lab;
-use crate::program::Ran;
-
-/// `ce pull` from a repository into a storage.
-fn pull<'a>(lab: &'a Lab, options: &[&str], storage: &str, repository: &str) -> Ran<'a> {
-    let places = [storage, repository].map(|name| format!("../{name}"));
-    let places = places.each_ref().map(String::as_str);
-    lab.run("ce", &[&["pull"], options, &places].concat())
-}
 
 /// A laboratory whose results were pushed, and whose storage is gone.
 fn pushed() -> Lab {
