@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::questions::history::{self, History, TakenOver};
 use crate::report::Ancestry;
 use crate::session::Error;
-use crate::storage::{Entry, Maintenance, Record, Storage};
+use crate::storage::{Defect, Entry, Maintenance, Record, Storage};
 
 /// Show the provenance of a file: what made it, and what that was made from
 ///
@@ -71,6 +71,7 @@ impl Tool for Show {
         };
         let shown = if self.json { ancestry.json(out) } else { ancestry.text(out) };
         shown.map_err(Error::Output)?;
-        Ok(if ancestry.fault.is_some() { Exit::Storage } else { Exit::Done })
+        let is_damaged = ancestry.fault.as_ref().is_some_and(Defect::is_harm);
+        Ok(if is_damaged { Exit::Storage } else { Exit::Done })
     }
 }

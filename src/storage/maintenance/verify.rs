@@ -167,7 +167,9 @@ pub fn verify(
         next = number + 1;
         let RecordFiles { entry, wrong, .. } = &parts[part];
         let defects = || wrong.iter().chain(&found);
-        verdict.wrong += defects().count();
+        let wrong = defects().filter(|finding| finding.defect.is_harm()).count();
+        verdict.wrong += wrong;
+        verdict.odd += defects().count() - wrong;
         defects().for_each(|finding| observe(VerifyEvent::Found(finding)));
         damaged.extend(defects().any(|finding| finding.defect.is_repairable()).then_some(*entry));
         found.clear();

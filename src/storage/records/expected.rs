@@ -57,6 +57,9 @@ pub enum Defect {
     /// A suspended call is not in the index of them.
     #[error("the index does not have this suspended call; --repair restores it")]
     Unindexed,
+    /// A directory is in its archive only, as in a clone that no run has used: harmless.
+    #[error("it is in its archive only; a run that needs it unpacks it (harmless)")]
+    Archived,
     /// A file has no record: harmless.
     #[error("it has no record (harmless)")]
     Orphan,
@@ -71,7 +74,7 @@ pub enum Defect {
 impl Defect {
     /// Whether a result is damaged.
     pub const fn is_harm(&self) -> bool {
-        !matches!(self, Self::Orphan | Self::Leftover | Self::Lease)
+        !matches!(self, Self::Archived | Self::Orphan | Self::Leftover | Self::Lease)
     }
 
     /// Whether moving the result to quarantine helps. An unreadable file may be intact.
@@ -127,7 +130,10 @@ impl Defect {
         match root.disk.metadata(&path)? {
             Some(metadata) if metadata.is_dir() => {}
             Some(_) => return Ok(Some(Self::NotADirectory)),
-            None => return Ok(Some(Self::Missing)),
+            None => {
+                let is_archived = root.archive(digest)?.is_some();
+                return Ok(Some(if is_archived { Self::Archived } else { Self::Missing }));
+            }
         }
         let found = match root.read_manifest(name, stop) {
             Ok(Some(found)) => found,

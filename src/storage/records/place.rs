@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use crate::digest::Digest;
-use crate::manifest::Manifest;
+use crate::manifest::{DirectoryArchive, Manifest};
 use crate::storage::disk::{Result, Root, StorageError};
-use crate::storage::layout::{linked, manifest};
+use crate::storage::layout::{archive_name, linked, manifest};
 
 impl Root {
     /// Returns the name of the value itself: that which a link with this name leads to, or the name.
@@ -54,6 +54,19 @@ impl Root {
         let Some(text) = self.disk.read(&self.path(&manifest(digest)))? else { return Ok(None) };
         let parsed = Manifest::parse(&text).ok();
         Ok(parsed.filter(|manifest| manifest.digest() == *digest))
+    }
+
+    /// Reads the archive of a directory, if the storage is a clone of a results repository and has it.
+    pub(in crate::storage) fn archive(&self, digest: &Digest) -> Result<Option<Vec<u8>>> {
+        let path = self.path(&archive_name(digest));
+        let is_plain = |size| size == DirectoryArchive::size(digest);
+        match self.disk.metadata(&path) {
+            Ok(Some(metadata)) if metadata.is_file() && is_plain(metadata.len()) => {}
+            Err(error) if !error.is_not_own() => return Err(error),
+            _ => return Ok(None),
+        }
+        let archive = self.disk.read(&path)?;
+        Ok(archive.filter(|archive| DirectoryArchive::parse(archive, digest).is_some()))
     }
 
     /// Reads a directory, and returns its manifest. `None` if there is no such directory.

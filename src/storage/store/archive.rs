@@ -6,7 +6,8 @@ use super::Storage;
 use crate::digest::Digest;
 use crate::manifest::DirectoryArchive;
 use crate::storage::disk::{Result, StorageError};
-use crate::storage::records::{ExpectedFile, Published, Stamp};
+use crate::storage::layout::ResultName;
+use crate::storage::records::{CallRecord, ExpectedFile, Origin, Published, Stamp};
 
 /// A value as a results repository holds it, which was compared with its digest.
 #[derive(Debug)]
@@ -49,7 +50,8 @@ impl Storage {
             // Something was put into it that no value has, or something else has its place.
             Err(StorageError::Directory { .. }) => return Ok(None),
             Err(error) if error.is_not_own() => return Ok(None),
-            Ok(None) => return Ok(None),
+            // A clone may have it all the same.
+            Ok(None) => return root.archive(digest),
             Err(error) => return Err(error),
         };
         if Some(scan.bytes()) != digest.bytes {
@@ -65,6 +67,37 @@ impl Storage {
         };
         let is_recorded = DirectoryArchive::parse(&archive, digest).is_some();
         Ok(is_recorded.then_some(archive))
+    }
+
+    /// Unpacks an output of a call from elsewhere that is a directory and is not there, if the storage is a clone of a results
+    /// repository and has its archive. It appears whole. An output that cannot be unpacked is found missing next.
+    pub(super) fn unpack_output(&self, name: &ResultName, number: usize, record: &CallRecord) {
+        let digest = &record.outputs[number].digest;
+        let may_be = matches!(record.origin, Origin::Shared(_)) && digest.is_directory();
+        if may_be && self.root.writable {
+            drop(self.unpack_to(&name.output(number), digest));
+        }
+    }
+
+    fn unpack_to(&self, file: &str, digest: &Digest) -> Result<()> {
+        let root = &self.root;
+        if root.disk.metadata(&root.path(file))?.is_some() {
+            return Ok(());
+        }
+        let Some(contents) = root.archive(digest)? else { return Ok(()) };
+        let Some(value) = SharedValue::of(&contents, digest) else { return Ok(()) };
+        let private = root.private_path()?;
+        let written = self.write_shared(&private, &value, digest);
+        let is_written = written.as_ref().is_ok_and(Option::is_some);
+        let place = root.place(file)?;
+        if is_written && root.disk.rename_new(&private, &place)? {
+            root.disk.seal_top(&place)?;
+            root.unsynced.note_entry(&place);
+            return Ok(());
+        }
+        // It cannot be written, or another run was faster.
+        root.disk.remove_tree(&private)?;
+        written.map(drop)
     }
 
     /// Writes a literal to a private path, durably: users may remove what they keep for themselves. Returns false if the file

@@ -127,12 +127,13 @@ impl Storage {
             if !self.is_published(&file, output)? {
                 // It may still be in the stage, or be moved from there just now.
                 self.roll_forward(name, number, record);
+                self.unpack_output(name, number, record);
                 if !self.is_published(&file, output)? {
                     let stop = AtomicBool::new(false);
                     let defect = Defect::of_value(&self.root, &file, &output.digest, &stop)?
                         .unwrap_or(Defect::Contents);
                     // A deleted output is no damage: the user wants it computed again.
-                    let damage = (!matches!(defect, Defect::Missing))
+                    let damage = (!matches!(defect, Defect::Missing | Defect::Archived))
                         .then(|| Damage { file, what: defect.to_string() });
                     return Ok(CallState::Incomplete(Some(id), damage));
                 }

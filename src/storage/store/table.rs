@@ -181,7 +181,7 @@ impl<'a> Tables<'a> {
                 let defect = Defect::of_value(root, &file, &published.digest, &ingest.stop)?;
                 return match defect.unwrap_or(Defect::Contents) {
                     // A deleted file is no damage: the user wants it made again.
-                    Defect::Missing => Ok(TableState::Vacant(None)),
+                    Defect::Missing | Defect::Archived => Ok(TableState::Vacant(None)),
                     defect => damage(file, defect),
                 };
             }

@@ -1,6 +1,7 @@
 //! Directories in results repositories: each is one file there, its archive.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use compeval::digest::Digest;
@@ -130,7 +131,8 @@ fn a_forged_archive_is_refused_and_leaves_nothing() {
         ("another directory", |archive| *archive = b"compeval directory 1\n\n".to_vec()),
         ("nothing", Vec::clear),
     ];
-    for (what, change) in forgeries {
+    for (number, (what, change)) in forgeries.into_iter().enumerate() {
+        let other = &format!("other-{number}");
         forge(&lab, |results| {
             // The one of `make` and `again`, and not that which `both` has made of it.
             for entry in walkdir::WalkDir::new(results.join("directories")) {
@@ -142,21 +144,20 @@ fn a_forged_archive_is_refused_and_leaves_nothing() {
                 }
             }
         });
-        let told = pull(&lab, &[], "other", "results.git").exit(1);
+        let told = pull(&lab, &[], other, "results.git").exit(1);
         assert_eq!(told.stdout.matches("a file of it is not what the record says").count(), 2);
         told.shows("pulled 1 call, 1 job");
-        assert!(value(&lab, "other", "c_make").is_none(), "{what}");
-        assert!(lab.path("other/tmp").read_dir().unwrap().next().is_none(), "{what}");
-        lab.run("ce", &["verify", "../other"]).exit(0).says("0 wrong, 0 odd");
+        assert!(value(&lab, other, "c_make").is_none(), "{what}");
+        assert!(lab.path(other).join("tmp").read_dir().unwrap().next().is_none(), "{what}");
+        lab.run("ce", &["verify", &format!("../{other}")]).exit(0).says("0 wrong, 0 odd");
         // Only the two are executed again.
-        evaluate(&lab, "other").exit(0).called(vec!["again", "make"]);
-        fs::remove_dir_all(lab.path("other")).unwrap();
+        evaluate(&lab, other).exit(0).called(vec!["again", "make"]);
         lab.git("results.git", &["update-ref", "refs/heads/results", &true_results]);
     }
 }
 
 #[test]
-fn a_record_of_a_directory_that_leads_out_is_refused() {
+fn a_record_of_a_directory_that_no_file_system_has_is_refused() {
     let lab = directories();
     lab.ce_run(&[]).exit(0);
     push(&lab, &[], "storage", "results.git").exit(0);
@@ -167,6 +168,8 @@ fn a_record_of_a_directory_that_leads_out_is_refused() {
         format!("file 5 {sha1} {blake3} /evil\n"),
         format!("link ..\ta\nfile 5 {sha1} {blake3} a/evil\n"),
         format!("link b\ta\nfile 5 {sha1} {blake3} a/evil\n"),
+        // It is a manifest, and cannot be unpacked.
+        format!("file 5 {sha1} {blake3} a/evil\ndir {}\n", "a".repeat(300)),
     ] {
         let text = format!("compeval directory 1\n{lines}");
         let digest = Digest::of(text.as_bytes());
@@ -188,6 +191,7 @@ fn a_record_of_a_directory_that_leads_out_is_refused() {
         told.shows("a file of it is not what the record says");
         let all = walkdir::WalkDir::new(lab.path("")).into_iter().map(Result::unwrap);
         assert_eq!(all.filter(|it| it.file_name() == "evil").count(), 0, "{lines}");
+        assert!(lab.path("other/tmp").read_dir().unwrap().next().is_none(), "nothing is left");
     }
 }
 
@@ -230,7 +234,8 @@ fn a_damaged_directory_stays_here() {
     let lab = directories();
     lab.ce_run(&[]).exit(0);
     let top = value(&lab, "storage", "c_make").unwrap().join("top");
-    fs::remove_file(&top).or_else(|_| fs::write(&top, "y\n")).unwrap();
+    fs::set_permissions(&top, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(&top, "y\n").unwrap();
     let told = push(&lab, &[], "storage", "results.git").exit(1);
     assert_eq!(told.stdout.matches("is not as recorded").count(), 1);
     told.shows("pushed 2 calls, 1 job");
@@ -314,4 +319,79 @@ fn directories_in(lab: &Lab) -> String {
         ],
     );
     copy.to_str().unwrap().to_owned()
+}
+
+/// The names of what `ce verify` finds harmlessly odd.
+fn odd(lab: &Lab, storage: &str) -> usize {
+    let told = lab.run("ce", &["verify", &format!("../{storage}")]).exit(0);
+    [told.stdout.as_str(), &told.stderr]
+        .map(|it| it.matches("it is in its archive only").count())
+        .iter()
+        .sum()
+}
+
+#[test]
+fn a_clone_unpacks_directories_when_they_are_needed() {
+    let lab = directories();
+    lab.ce_run(&[]).exit(0);
+    lab.called();
+    push(&lab, &[], "storage", "results.git").exit(0);
+    cloned(&lab, "results.git", "clone", &[]);
+    // What only reads makes nothing, and takes nothing for damaged.
+    assert_eq!(odd(&lab, "clone"), 4, "three calls and the job");
+    lab.run("ce", &["verify", "--repair", "../clone"]).exit(0).says("0 wrong, 4 odd");
+    lab.run("ce", &["log", "../clone"]).exit(0).shows("  shared  ");
+    let made = value(&lab, "storage", "c_make").unwrap();
+    let made = made.strip_prefix(lab.path("storage")).unwrap().to_str().unwrap().to_owned();
+    let shown = lab.run("ce", &["show", "../clone", &format!("../clone/{made}")]);
+    shown.exit(0).shows("it is in its archive only");
+    let mut dry = lab.command("ce-run");
+    lab.finish(dry.args(["-n", "../clone", "../data/x"])).exit(3).says("3 calls: 3 missing");
+    assert!(value(&lab, "clone", "c_make").is_none());
+    // A clone is pushed as it is.
+    repository(&lab, "others.git");
+    push(&lab, &[], "clone", "others.git").exit(0).shows("pushed 3 calls, 1 job");
+    assert_eq!(listed(&lab, "results.git"), listed(&lab, "others.git"));
+    // Two runs at once unpack each directory once.
+    std::thread::scope(|scope| {
+        let runs = [(); 2].map(|()| scope.spawn(|| evaluate(&lab, "clone").status));
+        assert_eq!(runs.map(|run| run.join().unwrap().code()), [Some(0); 2]);
+    });
+    assert_eq!(lab.called(), [""; 0]);
+    for owner in ["c_make", "c_again", "c_both"] {
+        assert_eq!(manifest(&lab, "clone", owner), manifest(&lab, "storage", owner));
+    }
+    lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd");
+    assert!(lab.path("clone/tmp").read_dir().unwrap().next().is_none(), "nothing is left");
+}
+
+#[test]
+fn a_clone_with_a_forged_archive_executes_the_call() {
+    let lab = directories();
+    lab.ce_run(&[]).exit(0);
+    lab.called();
+    push(&lab, &[], "storage", "results.git").exit(0);
+    cloned(&lab, "results.git", "clone", &[]);
+    for entry in walkdir::WalkDir::new(lab.path("clone/directories")) {
+        let path = entry.unwrap().path().to_owned();
+        if path.is_file() {
+            let mut archive = fs::read(&path).unwrap();
+            *archive.last_mut().unwrap() ^= 1;
+            fs::write(path, archive).unwrap();
+        }
+    }
+    assert_eq!(odd_or_wrong(&lab), "4 wrong, 0 odd");
+    evaluate(&lab, "clone").exit(0).called(vec!["again", "both", "make"]);
+    for owner in ["c_make", "c_again", "c_both"] {
+        assert_eq!(manifest(&lab, "clone", owner), manifest(&lab, "storage", owner));
+    }
+    lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd");
+}
+
+/// What `ce verify` counts in a clone.
+fn odd_or_wrong(lab: &Lab) -> String {
+    let told = lab.run("ce", &["verify", "../clone"]).stderr;
+    let at = told.find(" wrong, ").unwrap();
+    let begin = told[..at].rfind(' ').map_or(0, |at| at + 1);
+    told[begin..].split(" odd").next().unwrap().to_owned() + " odd"
 }
