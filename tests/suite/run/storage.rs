@@ -201,7 +201,7 @@ fn a_record_of_another_number_of_outputs_counts_for_nothing() {
 fn a_record_of_a_newer_version_is_left_alone() {
     let lab = evaluated();
     let record = the_one(&lab, "c_add/", "/record/");
-    put(&lab.path("storage").join(&record), "{\"format\": 3, \"everything\": \"else\"}\n");
+    put(&lab.path("storage").join(&record), "{\"format\": 4, \"everything\": \"else\"}\n");
     let before = lab.results();
     lab.ce_run(&[]).exit(5).called(vec![]).complains("run/newer-record.err");
     assert_eq!(lab.results(), before);
