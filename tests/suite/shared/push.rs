@@ -142,6 +142,8 @@ fn what_the_repository_has_with_other_outputs_stays_there() {
     let differing: Vec<_> =
         after.iter().filter(|line| line.contains("\tdiffers/c_twice/")).collect();
     assert_eq!(differing.len(), 2, "{differing:?}");
-    push(&lab, &[], "other", "results.git").exit(1);
+    let told = push(&lab, &[], "other", "results.git").exit(1);
+    told.shows("nothing is new").shows("it has other outputs there");
     assert_eq!(listed(&lab, "results.git"), after, "once is enough");
+    assert_eq!(lab.git("results.git", &["rev-list", "--count", "results"]), "2");
 }
