@@ -40,10 +40,8 @@ struct CallIdentity<'a> {
     inputs: &'a [Digest],
 }
 
-/// The files of the ledger that a push adds, with their names: those of its results that were executed in this storage. `by` is
-/// how the one who executed them wants to be called.
-pub(super) fn ledger(offers: &[SharedResult<'_>], by: Option<&str>) -> Vec<(String, Vec<u8>)> {
-    let lines: Vec<Vec<u8>> = offers.iter().filter_map(line).collect();
+/// The files of the ledger that a push adds, with their names. `by` is how the one who executed the calls wants to be called.
+pub(super) fn ledger(lines: &[Vec<u8>], by: Option<&str>) -> Vec<(String, Vec<u8>)> {
     lines.chunks(LINES).map(|lines| file(lines, by)).collect()
 }
 
@@ -59,15 +57,16 @@ fn file(lines: &[Vec<u8>], by: Option<&str>) -> (String, Vec<u8>) {
     (format!("{LEDGER}/{shard}/{rest}.ndjson"), text)
 }
 
-fn line(offer: &SharedResult<'_>) -> Option<Vec<u8>> {
-    let Record::Call(call) = offer.record else { return None };
+/// The line of a result; `None` unless it was executed in this storage.
+pub(super) fn line(result: &SharedResult) -> Option<Vec<u8>> {
+    let Record::Call(call) = &result.record else { return None };
     let Origin::Executed { execution, .. } = &call.origin else { return None };
     if execution.taken_over.is_some() {
         return None;
     }
     let (computation, tree, inputs) = (&call.computation, &call.tree, &call.inputs);
     Some(json(&LedgerLine {
-        call: offer.entry.short(),
+        call: result.entry.short(),
         id: Blake3::of(&json(&CallIdentity { computation, tree, inputs })),
         outputs: call.outputs.iter().map(|it| it.digest).collect(),
         seconds: call.seconds().unwrap_or_default(),

@@ -13,6 +13,7 @@ mod offer;
 mod pull;
 mod push;
 mod secrets;
+mod selection;
 
 use std::path::Path;
 
@@ -23,7 +24,8 @@ use crate::storage::StorageError;
 
 pub use self::offer::{LeftOut, Withheld};
 pub use self::pull::{PullRequest, Pulled, RefusedFor, RefusedResult, pull};
-pub use self::push::{DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, push};
+pub use self::push::push;
+pub use self::selection::{DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed};
 
 /// The reason why results were not exchanged with a repository.
 #[derive(Debug, thiserror::Error)]

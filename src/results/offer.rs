@@ -3,18 +3,17 @@
 use std::fmt;
 
 use super::layout::{place, stored_size};
-use crate::questions::history::History;
 use crate::storage::records::Origin;
 use crate::storage::{Entry, ExpectedFile, Record, Storage};
 use crate::words::size;
 
 /// A result that may be pushed.
 #[derive(Debug)]
-pub(super) struct SharedResult<'a> {
+pub(super) struct SharedResult {
     /// The result.
-    pub(super) entry: &'a Entry,
+    pub(super) entry: Entry,
     /// Its record.
-    pub(super) record: &'a Record,
+    pub(super) record: Record,
     /// The text of its record in a results repository.
     pub(super) text: Vec<u8>,
     /// The values that this promises.
@@ -92,31 +91,27 @@ impl fmt::Display for Withheld {
     }
 }
 
-/// Returns what a storage has to offer, in the order of the names, and what it has not. A task input is no result.
-pub(super) fn shared_results<'a>(
+/// Returns what a storage offers of a result, or why it keeps it to itself.
+pub(super) fn shared_result(
     storage: &Storage,
-    history: &'a History,
+    entry: Entry,
+    record: Record,
     limit: u64,
-) -> (Vec<SharedResult<'a>>, Vec<LeftOut>) {
-    let (mut offers, mut left_out) = (Vec::new(), Vec::new());
-    for (entry, record) in history.results() {
-        if matches!(entry, Entry::TaskInput(_)) || !entry.fits(record) {
-            continue;
-        }
-        match offer(storage, entry, record, limit) {
-            Ok(offer) => offers.push(offer),
-            Err(why) => left_out.push(LeftOut { name: entry.short(), why }),
-        }
-    }
-    (offers, left_out)
+) -> Result<SharedResult, LeftOut> {
+    let parts = offer(storage, &entry, &record, limit);
+    let (text, files, note) = parts.map_err(|why| LeftOut { name: entry.short(), why })?;
+    Ok(SharedResult { entry, record, text, files, note })
 }
 
-fn offer<'a>(
+/// The text of the record, the values, and the note.
+type Offered = (Vec<u8>, Vec<SharedFile>, Option<String>);
+
+fn offer(
     storage: &Storage,
-    entry: &'a Entry,
-    record: &'a Record,
+    entry: &Entry,
+    record: &Record,
     limit: u64,
-) -> Result<SharedResult<'a>, Withheld> {
+) -> Result<Offered, Withheld> {
     let Some(shared) = record.shared() else {
         let is_adopted = matches!(record, Record::Call(call) if call.origin == Origin::Adopted);
         return Err(if is_adopted { Withheld::Adopted } else { Withheld::Dirty });
@@ -136,5 +131,5 @@ fn offer<'a>(
     };
     let path = |file: &ExpectedFile| (!is_elsewhere(file)).then(|| place(file));
     let files = files.into_iter().map(|file| SharedFile { path: path(&file), file }).collect();
-    Ok(SharedResult { entry, record, text: shared.text(), files, note })
+    Ok((shared.text(), files, note))
 }

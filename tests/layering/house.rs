@@ -78,6 +78,7 @@ pub(crate) const OWNERS: [(&str, &[&str]); 26] = [
             "manifest/",
             "evaluate/",
             "questions/",
+            "results/selection.rs",
         ],
     ),
     (

@@ -1,0 +1,192 @@
+//! The choice of what is pushed: what a storage offers, and a repository does not have.
+
+use rayon::prelude::*;
+
+use super::ResultsError;
+use super::build::{Finder, NewFiles};
+use super::layout::stored_size;
+use super::ledger::line;
+use super::offer::{LeftOut, SharedFile, SharedResult, Withheld, shared_result};
+use super::secrets::Secrets;
+use crate::git::{Mirror, PackWriter, RemoteRef};
+use crate::storage::{Entry, Read, Record, Storage, StorageError, Survey};
+
+/// The number of records that are read at once, by all cores.
+const BATCH: usize = 1024;
+
+/// The greatest size of a file unless the user says otherwise: GitHub refuses those of more than 100 MB.
+pub const DEFAULT_LIMIT: &str = "64M";
+
+/// The greatest limit, in bytes: files are held in memory.
+pub const MAX_LIMIT: u64 = 256 << 20;
+
+/// What is pushed.
+#[derive(Debug)]
+pub struct PushRequest {
+    /// The greatest size of a file, in bytes.
+    pub limit: u64,
+    /// How the one who pushes wants to be called in the ledger.
+    pub by: Option<String>,
+    /// Whether files that seem to hold secrets are pushed.
+    pub allow_secrets: bool,
+    /// Whether results in inboxes become results of the repository.
+    pub collect: bool,
+    /// Whether nothing is written.
+    pub dry: bool,
+}
+
+/// What was pushed, or would be.
+#[derive(Debug, Default)]
+pub struct Pushed {
+    /// The number of calls that were new.
+    pub calls: usize,
+    /// The number of jobs that were new.
+    pub jobs: usize,
+    /// The number of tables that were new.
+    pub tables: usize,
+    /// The size of their files, in bytes.
+    pub bytes: u64,
+    /// The number of results that were there already.
+    pub known: usize,
+    /// What stays here.
+    pub left_out: Vec<LeftOut>,
+    /// The paths of records that the repository has with other outputs.
+    pub differing: Vec<String>,
+    /// The reference that has them now, and the commit; none if nothing was new.
+    pub now: Option<RemoteRef>,
+    /// Whether that is an inbox, from which somebody else takes them.
+    pub inbox: bool,
+    /// The number of inboxes that there were.
+    pub waiting: usize,
+    /// The number of those that were emptied.
+    pub emptied: usize,
+    /// Inboxes that have something else than results, each with the path of that.
+    pub strange: Vec<(String, String)>,
+}
+
+impl Pushed {
+    /// Whether the repository has everything in its place that may be pushed.
+    pub fn is_complete(&self) -> bool {
+        let is_withheld = self.left_out.iter().any(|it| it.why.is_wrong());
+        !self.inbox && !is_withheld && self.differing.is_empty() && self.strange.is_empty()
+    }
+
+    /// Whether anything is new to the repository.
+    pub const fn is_new(&self) -> bool {
+        self.calls + self.jobs + self.tables > 0
+    }
+}
+
+/// The choice of what is pushed. Of a result, little is kept: there may be a million.
+pub(super) struct Selection<'a> {
+    storage: &'a Storage,
+    mirror: &'a Mirror,
+    /// What is looked for in files, unless it may be pushed.
+    secrets: Option<Secrets>,
+    /// Writes files, unless nothing is to be written.
+    pub(super) writer: Option<PackWriter<'a>>,
+    /// The files that were written.
+    pub(super) files: NewFiles,
+    /// The lines of the ledger.
+    pub(super) lines: Vec<Vec<u8>>,
+    /// The jobs: the task with its commit, and the short name.
+    pub(super) jobs: Vec<(String, String)>,
+    /// What is pushed.
+    pub(super) pushed: Pushed,
+}
+
+impl<'a> Selection<'a> {
+    /// Chooses those results that the repository does not have, and writes their files.
+    pub(super) fn of(
+        storage: &'a Storage,
+        mirror: &'a Mirror,
+        mut there: Finder<'_>,
+        request: &PushRequest,
+    ) -> Result<Self, ResultsError> {
+        let mut selection = Self {
+            storage,
+            mirror,
+            secrets: (!request.allow_secrets).then(|| Secrets::new(std::env::vars())),
+            writer: (!request.dry).then(|| mirror.writer()),
+            files: NewFiles::new(),
+            lines: Vec::new(),
+            jobs: Vec::new(),
+            pushed: Pushed::default(),
+        };
+        for entries in Survey::new(storage).entries()?.chunks(BATCH) {
+            for (entry, record) in read(storage, entries)? {
+                match shared_result(storage, entry, record, request.limit) {
+                    Ok(result) => selection.choose(&mut there, &result)?,
+                    Err(left_out) => selection.pushed.left_out.push(left_out),
+                }
+            }
+        }
+        Ok(selection)
+    }
+
+    /// Writes the files of a result, if the repository does not have it and nothing keeps it here.
+    fn choose(
+        &mut self,
+        there: &mut Finder<'_>,
+        result: &SharedResult,
+    ) -> Result<(), ResultsError> {
+        let record = self.mirror.id_of(&result.text)?;
+        if there.find(&result.entry.record())?.is_some_and(|known| known.id == record) {
+            self.pushed.known += 1;
+            return Ok(());
+        }
+        if let Err(why) = self.add(result)? {
+            self.pushed.left_out.push(LeftOut { name: result.entry.short(), why });
+            return Ok(());
+        }
+        match &result.record {
+            Record::Call(_) => self.pushed.calls += 1,
+            Record::Job(job) => {
+                let task = format!("{}@{}", job.task, job.commit.short());
+                self.jobs.push((task, result.entry.short()));
+                self.pushed.jobs += 1;
+            }
+            Record::Table(_) | Record::TaskInput(_) => self.pushed.tables += 1,
+        }
+        let here = result.files.iter().filter(|it| it.path.is_some());
+        self.pushed.bytes += here.map(|it| stored_size(&it.file.digest)).sum::<u64>();
+        self.lines.extend(line(result));
+        Ok(())
+    }
+
+    /// Reads and writes the files of a result: all, or none. Returns why it is withheld, if it is.
+    fn add(&mut self, result: &SharedResult) -> Result<Result<(), Withheld>, ResultsError> {
+        let mut files = Vec::with_capacity(result.files.len() + 2);
+        for SharedFile { file, path } in &result.files {
+            let Some(contents) = self.storage.shared_contents(file)? else {
+                return Ok(Err(Withheld::Damaged { file: file.name.clone() }));
+            };
+            if let Some(secrets) = &self.secrets
+                && let Some((member, what)) = secrets.find_in(&contents, &file.digest)
+            {
+                return Ok(Err(Withheld::Secret { file: file.name.clone() + &member, what }));
+            }
+            files.extend(path.clone().map(|path| (path, contents)));
+        }
+        files.extend(result.note.iter().map(|note| (note.clone(), Vec::new())));
+        files.push((result.entry.record(), result.text.clone()));
+        let Some(writer) = &mut self.writer else { return Ok(Ok(())) };
+        for (path, contents) in files {
+            let id = writer.file(&contents).map_err(|error| self.mirror.own(error))?;
+            self.files.insert(path, id);
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// Reads the records of results, but not those of task inputs. Spoiled ones are left out: `ce verify` reports them.
+fn read(storage: &Storage, entries: &[Entry]) -> Result<Vec<(Entry, Record)>, StorageError> {
+    let results = entries.par_iter().filter(|it| !matches!(it, Entry::TaskInput(_)));
+    let read = results.map(|entry| {
+        Ok(match storage.records().read_entry(entry)? {
+            Read::Record(record) if entry.fits(&record) => Some((entry.clone(), record)),
+            Read::Record(_) | Read::Spoiled | Read::Absent => None,
+        })
+    });
+    Ok(read.collect::<Result<Vec<_>, StorageError>>()?.into_iter().flatten().collect())
+}
