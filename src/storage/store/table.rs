@@ -13,7 +13,7 @@ use crate::digest::Digest;
 use crate::storage::disk::{Result, Root, SeenValue, StorageError};
 use crate::storage::layout::{COLLECTED, DIGITS, Digits, Entry, ResultName};
 use crate::storage::records::{
-    Defect, Published, Recipe, RecipeError, RecipeHeader, RecipeReader, RecipeRow, Stamp,
+    Defect, Published, Read, Recipe, RecipeError, RecipeHeader, RecipeReader, RecipeRow, Stamp,
     TableRecord,
 };
 
@@ -302,10 +302,16 @@ impl<'a> Tables<'a> {
     ) -> Result<Outputs> {
         let root = &self.storage.root;
         let files = outputs.into();
-        let known = self.storage.records().read::<TableRecord>(&name.record())?.ok();
-        let known = known.filter(|known| known.recipe.digest == recipe.digest);
+        let read = self.storage.records().read::<TableRecord>(&name.record())?;
+        // Where nothing was, another run may have put the same record meanwhile.
+        let is_wrong = match &read {
+            Read::Record(known) => known.recipe.digest != recipe.digest,
+            Read::Spoiled => true,
+            Read::Absent => false,
+        };
+        let known = read.ok().filter(|_| !is_wrong);
         let place = root.place(&name.record())?;
-        if known.is_none() && root.disk.exists(&place)? {
+        if is_wrong {
             let room = root.quarantine_room(&name.quarantine());
             let kept = root.place(&format!("{room}/record.json"))?;
             root.disk.quarantine(&place, &kept)?;
