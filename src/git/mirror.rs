@@ -41,6 +41,16 @@ const MAX_PACKS: usize = 200;
 /// The number of packs that can be open: far more than one push adds.
 const SLOTS: Slots = Slots::Given(4096);
 
+/// What versions of `git` say of a reference that has changed, exists already or does not any more.
+const MOVED: [&str; 6] = [
+    "[rejected]",
+    "failed to update ref",
+    "cannot lock ref",
+    "incorrect old value",
+    "(reference ",
+    "atomic",
+];
+
 /// Variables that lead `git` to another repository.
 const VARIABLES: [&str; 7] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -219,11 +229,7 @@ impl Mirror {
         }
         let report = String::from_utf8_lossy(&output.stdout);
         let rejected: Vec<&str> = report.lines().filter(|line| line.starts_with("!\t")).collect();
-        let has_moved = |line: &&str| {
-            ["[rejected]", "failed to update ref", "cannot lock ref", "atomic"]
-                .iter()
-                .any(|it| line.contains(it))
-        };
+        let has_moved = |line: &&str| MOVED.iter().any(|it| line.contains(it));
         match !rejected.is_empty() && rejected.iter().all(has_moved) {
             true => Ok(false),
             false => Err(self.failed("push", &output, &rejected.join("; "))),
