@@ -14,20 +14,26 @@ use gix::odb::store::init::Slots;
 use gix::open::Options;
 
 use super::pack::{MirrorEntry, MirrorKind, PackWriter};
+use super::url::shown;
 use super::{GitResult, from, object_id};
 use crate::digest::ObjectId;
 
 /// The remote of a mirror.
 const REMOTE: &str = "origin";
 
+/// The variable that has the URL of the remote.
+const URL: &str = "CE_RESULTS_URL";
+
 /// Settings of the user's `git` in a mirror: no hooks, no collection on the way, and nothing malformed is fetched.
-const SETTINGS: [&str; 6] = [
+const SETTINGS: [&str; 8] = [
     "core.hooksPath=/dev/null",
     "fetch.fsckObjects=true",
     "fetch.writeCommitGraph=false",
     "gc.auto=0",
     "maintenance.auto=false",
     "protocol.version=2",
+    "remote.origin.promisor=true",
+    "remote.origin.partialCloneFilter=blob:none",
 ];
 
 /// The configuration of a repository that may lack objects.
@@ -338,13 +344,9 @@ impl Mirror {
             command.env_remove(name);
         }
         command.arg("--git-dir").arg(&self.dir);
-        let remote = format!("remote.{REMOTE}");
-        let own = [
-            format!("{remote}.url={}", self.secret),
-            format!("{remote}.promisor=true"),
-            format!("{remote}.partialCloneFilter=blob:none"),
-        ];
-        for setting in SETTINGS.into_iter().chain(own.iter().map(String::as_str)) {
+        // Others on this host can read arguments, and not the environment.
+        command.arg(format!("--config-env=remote.{REMOTE}.url={URL}")).env(URL, &self.secret);
+        for setting in SETTINGS {
             command.args(["-c", setting]);
         }
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -375,26 +377,4 @@ fn make(dir: &Path) -> GitResult<()> {
     let mut config = File::options().append(true).open(new.join("config"))?;
     config.write_all(PARTIAL.as_bytes())?;
     Ok(fs::rename(new, dir)?)
-}
-
-/// A URL without what may be a password.
-fn shown(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let host = rest.split('/').next().unwrap_or(rest);
-    match host.rsplit_once('@') {
-        Some((user, _)) => format!("{scheme}://{}", &rest[user.len() + 1..]),
-        None => url.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shown;
-
-    #[test]
-    fn a_password_is_not_shown() {
-        assert_eq!(shown("https://ada:hunter2@host/x@y.git"), "https://host/x@y.git");
-        assert_eq!(shown("https://host/x@y.git"), "https://host/x@y.git");
-        assert_eq!(shown("git@host:x.git"), "git@host:x.git");
-    }
 }

@@ -29,6 +29,7 @@ mod source_repository;
 mod status;
 mod tree_path;
 mod trees;
+mod url;
 
 use std::error::Error;
 use std::ffi::OsStr;

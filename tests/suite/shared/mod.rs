@@ -1,9 +1,11 @@
 //! Results in Git repositories.
 
+mod deaths;
 mod directories;
 mod join;
 mod pull;
 mod push;
+mod transport;
 
 use std::fs;
 use std::path::Path;
