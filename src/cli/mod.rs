@@ -27,6 +27,7 @@ mod push;
 mod run;
 mod show;
 mod status;
+mod style;
 mod suspended;
 mod sym;
 mod table;

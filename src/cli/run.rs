@@ -14,6 +14,7 @@ use super::given::PathArgs;
 use super::job_names::JobNames;
 use super::options::{Dirty, RunArgs, TaskDir};
 use super::points::{PointArgs, levels, ranged};
+use super::style::StyleName;
 use crate::evaluate::Evaluation;
 use crate::executor::slurm::HANDOVER;
 use crate::executor::{Detach, detach};
@@ -22,7 +23,9 @@ use crate::git::Trees;
 use crate::load;
 use crate::plan::PointSelection;
 use crate::questions::explain::Explanation;
-use crate::report::{self, EventPrinter, Json, Quiet, Reporter, TreePrinter, reasons, say};
+use crate::report::{
+    self, EventPrinter, Json, Quiet, Reporter, TreePrinter, TreeStyle, reasons, say,
+};
 use crate::session::{
     Error, Given, RunOptions, Session, bind, check_selection, check_wanted, find_job, find_jobs,
     with_defaults,
@@ -49,6 +52,11 @@ pub struct Run {
     /// Print only the paths of the task's outputs
     #[arg(short, long)]
     quiet: bool,
+
+    /// How the tree tells the state of a call: in words, as people read it, or by the original's marks, which say what was
+    /// there before [default: words on a terminal, and else the original's; or what Git's configuration has for compeval.style]
+    #[arg(long, value_name = "words|original", hide_possible_values = true, conflicts_with_all = ["json", "quiet"])]
+    style: Option<StyleName>,
 
     /// Compute a call again although its outputs are there: one of its files, or its name
     /// c_NAME/CCID/INPUTS. The old result is quarantined
@@ -174,7 +182,8 @@ impl Run {
         if let Some(exit) = departed.transpose()?.flatten() {
             return Ok(exit);
         }
-        let mut printer = self.printer(&evaluation, &session, out)?;
+        let style = StyleName::style(self.style, &config)?;
+        let mut printer = self.printer(&evaluation, &session, style, out)?;
         session.evaluate(&evaluation, &mut printer)?;
         let jobs = match &ranged {
             _ if self.dry_run => Vec::new(),
@@ -199,7 +208,13 @@ impl Run {
 
     /// The arguments of `ce run` for the same evaluation at any time.
     fn frozen(&self, evaluation: &Evaluation, how: &RunOptions) -> Result<Vec<OsString>, Error> {
-        let flags = &[("--json", self.json), ("--quiet", self.quiet), ("--wait", self.wait)];
+        let words = self.style == Some(StyleName::Words);
+        let flags = &[
+            ("--json", self.json),
+            ("--quiet", self.quiet),
+            ("--style=words", words),
+            ("--wait", self.wait),
+        ];
         let Self { task: dir, points, wanted, typed: paths, .. } = self;
         FrozenRun { flags, how: &self.how, dir, points, wanted, paths }.arguments(evaluation, how)
     }
@@ -308,6 +323,7 @@ impl Run {
         &self,
         evaluation: &'a Evaluation,
         session: &Session,
+        style: TreeStyle,
         out: &'a mut dyn Write,
     ) -> Result<EventPrinter<'a>, Error> {
         let mut text = Vec::new();
@@ -316,7 +332,7 @@ impl Run {
         } else if self.quiet {
             Box::new(Quiet(evaluation))
         } else {
-            let mut tree = TreePrinter::new(evaluation);
+            let mut tree = TreePrinter::new(evaluation, style);
             tree.begin(&mut text).map_err(Error::Output)?;
             Box::new(tree)
         };

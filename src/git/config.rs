@@ -152,6 +152,20 @@ impl Config {
         }
     }
 
+    /// Whether the tree tells states in words: `compeval.style` is `words`, and else `original`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is neither.
+    pub fn prints_words(&self) -> Result<Option<bool>, ConfigError> {
+        let Some(value) = self.value("style") else { return Ok(None) };
+        match value.text.as_ref().map(|text| text.as_slice()) {
+            Some(b"words") => Ok(Some(true)),
+            Some(b"original") => Ok(Some(false)),
+            _ => Err(value.wrong("style", "style: write original or words")),
+        }
+    }
+
     /// All texts of a subsection. Those of one key are in the order in which Git reads them.
     pub fn subsection(&self, name: &str) -> Vec<ConfigEntry> {
         let snapshot = self.repository.config_snapshot();

@@ -59,7 +59,7 @@ pub use self::results::{pulled, pulled_json, pushed, pushed_json};
 pub use self::status::{Said, status_json, suspended_calls, waiting_jobs};
 pub use self::table::{TableFormat, sweep_table, table_comparison, table_counts, why_unknown};
 pub use self::tally::{Tally, Totals, left_out};
-pub use self::tree::TreePrinter;
+pub use self::tree::{TreePrinter, TreeStyle};
 pub use self::worker::WorkerReport;
 use crate::evaluate::{Evaluation, Event, Outcome, TreeValues};
 use crate::exit::Exit;

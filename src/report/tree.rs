@@ -6,11 +6,13 @@
 //!
 //! The body of a sweep is shown once, with the number of calls that each of its nodes is, after the last of them has ended.
 
+mod state;
 mod sweep;
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
+pub use self::state::TreeStyle;
 use super::body::Body;
 use super::{ROOT, Reporter, ShownOutput, harmless};
 use crate::evaluate::{Evaluation, Event, Outcome, Unfinished};
@@ -27,6 +29,7 @@ const DEEPEST: usize = 25;
 /// Prints the tree.
 pub struct TreePrinter<'a> {
     evaluation: &'a Evaluation,
+    style: TreeStyle,
     stack: Vec<OpenStep<'a>>,
     printed: HashSet<Step>,
     /// The calls whose end was reported: the evaluation may be ahead of its events.
@@ -54,9 +57,10 @@ struct OpenStep<'a> {
 
 impl<'a> TreePrinter<'a> {
     /// Begins at the root.
-    pub fn new(evaluation: &'a Evaluation) -> Self {
+    pub fn new(evaluation: &'a Evaluation, style: TreeStyle) -> Self {
         Self {
             evaluation,
+            style,
             stack: Vec::new(),
             printed: HashSet::new(),
             ended: vec![false; evaluation.plan.calls().len()],
@@ -113,9 +117,9 @@ impl<'a> TreePrinter<'a> {
     ) -> io::Result<()> {
         let name = self.evaluation.name(source);
         let path = name.map_or_else(|| "???".to_owned(), |name| self.evaluation.shown(&name));
-        let status = if self.evaluation.is_there(source) { "ok" } else { "MISSING!!!" };
+        let status = self.style.of_file(source, self.evaluation.is_there(source));
         indent(depth, out)?;
-        writeln!(out, "{}: {text} {path} {status}", harmless(label))
+        writeln!(out, "{}: {text} {path}{status}", harmless(label))
     }
 
     /// Prints as far as outcomes are known.
@@ -193,13 +197,17 @@ impl<'a> TreePrinter<'a> {
         let depth = self.stack.len() - 1;
         let ended = self.ended[call.index()];
         let outcome = self.evaluation.outcome(call).filter(|_| ended);
-        if !self.computing {
+        if self.style != TreeStyle::Original {
+            let Some(outcome) = outcome else { return Ok(false) };
+            let state = self.style.of_call(self.evaluation, call);
+            self.call(outcome.name(), &state, "", out)?;
+        } else if !self.computing {
             let (name, there, computing) = match (self.started.get(&call), outcome) {
                 (Some(name), _) => (name, false, true),
                 (_, Some(outcome)) => (outcome.name(), outcome.outputs().is_some(), false),
                 _ => return Ok(false),
             };
-            self.call(name, there, out)?;
+            self.call(name, "", if there { " ok" } else { " MISSING" }, out)?;
             if computing {
                 self.computing = true;
                 indent(depth, out)?;
@@ -218,8 +226,15 @@ impl<'a> TreePrinter<'a> {
         Ok(true)
     }
 
-    /// Prints the call at the top of the stack: its name, and the outputs that are passed up.
-    fn call(&self, name: &ResultName, there: bool, out: &mut dyn Write) -> io::Result<()> {
+    /// Prints the call at the top of the stack: its name and state, and the outputs that are passed up, each with the same
+    /// status.
+    fn call(
+        &self,
+        name: &ResultName,
+        state: &str,
+        status: &str,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let Some(OpenStep { node, label, .. }) = self.stack.last() else {
             return Ok(());
         };
@@ -236,13 +251,12 @@ impl<'a> TreePrinter<'a> {
         };
         let depth = self.stack.len() - 1;
         indent(depth, out)?;
-        writeln!(out, "{title} ({})", harmless(label))?;
-        let status = if there { "ok" } else { "MISSING" };
+        writeln!(out, "{title} ({}){state}", harmless(label))?;
         for number in task.workflow[*node].numbers().map(usize::from) {
             let path = self.evaluation.shown(&name.output(number));
             let output = outputs.get(number).map_or_else(|| SWEEP_OUTPUTS[number], String::as_str);
             indent(depth, out)?;
-            writeln!(out, "`> {}: {path} {status}", harmless(output))?;
+            writeln!(out, "`> {}: {path}{status}", harmless(output))?;
         }
         Ok(())
     }
@@ -274,7 +288,7 @@ impl<'a> TreePrinter<'a> {
             | Outcome::Missing(..) => return Ok(()),
         };
         indent(depth, out)?;
-        writeln!(out, "`* {text}")
+        writeln!(out, "`* {}", self.style.of_trouble(outcome, &text))
     }
 }
 
@@ -321,9 +335,9 @@ impl Reporter for TreePrinter<'_> {
         for output in self.evaluation.shown_outputs() {
             let ShownOutput { point, path, is_there, is_left_out } = output;
             let status = match (is_there, is_left_out) {
-                (true, _) => "",
-                (_, true) => " not asked for",
-                _ => " MISSING",
+                (true, _) => String::new(),
+                (_, true) => " not asked for".to_owned(),
+                _ => self.style.of_missing_output(),
             };
             let point = point.map(|point| format!("{point}: ")).unwrap_or_default();
             writeln!(out, "    {point}{path}{status}")?;

@@ -53,7 +53,9 @@ pub(crate) const INNER: [&str; 4] = [
 ];
 
 /// Which files or folders may name an outside crate.
-pub(crate) const OWNERS: [(&str, &[&str]); 26] = [
+pub(crate) const OWNERS: [(&str, &[&str]); 28] = [
+    ("anstream", &["cli/style.rs"]),
+    ("anstyle", &["report/"]),
     ("blake3", &["digest.rs"]),
     ("boxcar", &["plan/", "evaluate/"]),
     ("clap", &["cli/"]),

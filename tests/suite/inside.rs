@@ -11,7 +11,7 @@ use compeval::executor::{Executor, Fake, Invocation};
 use compeval::git::Trees;
 use compeval::load::{self, Uncommitted};
 use compeval::plan::Plan;
-use compeval::report::{Reporter, Tally, TreePrinter};
+use compeval::report::{Reporter, Tally, TreePrinter, TreeStyle};
 use compeval::session::Exit;
 use compeval::storage::{Durability, InputSource, Storage, Unrecorded};
 use compeval::task::workflow::Task;
@@ -133,7 +133,7 @@ impl World {
         let evaluator = Evaluator { evaluation, execution: executor.map(settings), observe };
         evaluator.evaluate(NonZeroUsize::new(jobs).unwrap()).unwrap();
         let mut text = Vec::new();
-        let mut tree = TreePrinter::new(evaluation);
+        let mut tree = TreePrinter::new(evaluation, TreeStyle::Original);
         tree.begin(&mut text).unwrap();
         for event in events.into_inner().unwrap() {
             tree.event(&event, &mut text).unwrap();

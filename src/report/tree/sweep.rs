@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use super::super::body::Body;
 use super::super::harmless;
 use super::super::point::PointCounts;
-use super::{OpenStep, TreePrinter, indent};
+use super::{OpenStep, TreePrinter, TreeStyle, indent};
 use crate::evaluate::{Evaluation, Outcome};
 use crate::plan::{CallId, Operation, Step};
 use crate::task::expression::written_alone;
@@ -36,8 +36,10 @@ impl TreePrinter<'_> {
         }
         if self.pointed && !self.computing && self.started_sweeps.contains(&id) {
             self.computing = true;
-            indent(self.stack.len(), out)?;
-            writeln!(out, "`* computing...")?;
+            if self.style == TreeStyle::Original {
+                indent(self.stack.len(), out)?;
+                writeln!(out, "`* computing...")?;
+            }
         }
         if ended {
             (self.pointed, self.computing) = (false, false);

@@ -22,6 +22,7 @@ mod output;
 mod own_files;
 mod signals;
 mod storage;
+mod style;
 mod takeover;
 mod templates;
 mod trees;
