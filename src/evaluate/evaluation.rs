@@ -18,7 +18,7 @@ use crate::storage::records::Published;
 use crate::storage::{
     ComputationVersion, Input, InputSource, OpenedValue, Storage, StorageError, Stored, TaskVersion,
 };
-use crate::task::workflow::{Computation, NodeId, Task};
+use crate::task::workflow::{Computation, Node, NodeId, Task};
 
 /// The leaf files, which exist before any call.
 #[derive(Clone, Debug)]
@@ -64,6 +64,9 @@ pub struct Evaluation {
     /// The first reader of each node; `None` for the root.
     first_uses: OnceLock<Box<[Option<ArgumentPlace>]>>,
 }
+
+/// The greatest number of labels that tell where in the workflow a call is.
+const LABELS: usize = 4;
 
 /// A derived value, or why there is none.
 type MadeValue = Result<DerivedValue, Arc<ValueError>>;
@@ -154,9 +157,10 @@ impl Evaluation {
         self.plan.computation(call).map(|id| &self.task.computations[id.index()])
     }
 
-    /// Returns the label of the argument where a call occurs first in the workflow; `None` for the
-    /// root, which is no argument.
-    pub fn label(&self, call: CallId) -> Option<&str> {
+    /// Returns the labels that lead from the root to the argument where a call occurs first in the workflow, the last few of
+    /// them: `.../left/lines`. Equal ones of one node have their numbers: `reads[03]`. `None` for the root, which is no
+    /// argument.
+    pub fn label_path(&self, call: CallId) -> Option<String> {
         let first_uses = self.first_uses.get_or_init(|| {
             let mut first: Box<[_]> = self.task.workflow.nodes().map(|_| None).collect();
             for (id, node) in self.task.workflow.nodes() {
@@ -166,8 +170,28 @@ impl Evaluation {
             }
             first
         });
-        let (node, argument) = first_uses[self.plan.call(call).node.index()]?;
-        Some(&self.task.workflow[node].inputs()[argument].label)
+        let first = first_uses[self.plan.call(call).node.index()];
+        let is_sweep = |node: NodeId| matches!(self.task.workflow[node], Node::Sweep { .. });
+        // What is within the body of a sweep is told with its point.
+        let above = |(node, _): &ArgumentPlace| match is_sweep(*node) {
+            true => None,
+            false => first_uses[node.index()].filter(|it| !is_sweep(it.0)),
+        };
+        let uses = std::iter::successors(first, above);
+        let label = |(node, at): (NodeId, usize)| {
+            let arguments = self.task.workflow[node].inputs();
+            let label = &arguments[at].label;
+            match arguments.iter().filter(|it| it.label == *label).count() {
+                1 => label.to_string(),
+                _ => format!("{label}[{at:02}]"),
+            }
+        };
+        let mut labels: Vec<String> = uses.take(LABELS + 1).map(label).collect();
+        if labels.len() > LABELS {
+            "...".clone_into(&mut labels[LABELS]);
+        }
+        labels.reverse();
+        (!labels.is_empty()).then(|| labels.join("/"))
     }
 
     /// Returns the digest of a source, if it is known.

@@ -240,6 +240,10 @@ fn failure(evaluation: &Evaluation, call: CallId, outcome: &Outcome) -> Option<S
     let causes = std::iter::successors(error.source(), |&error| error.source());
     causes.for_each(|cause| line(&mut text, "because", &cause.to_string()));
     line(&mut text, "call", &name.short());
+    let given = evaluation.given_values(call);
+    if !given.is_empty() {
+        line(&mut text, "reads", &given);
+    }
     if let Some(log) = log {
         line(&mut text, "log", &evaluation.shown(&log.name));
         let lines: Vec<&str> = log.tail.lines().collect();

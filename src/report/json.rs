@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-use super::json_sweep::{JsonCall, JsonSweep, json_sweeps};
+use super::json_call::{JsonCall, JsonMade};
+use super::json_sweep::{JsonSweep, json_sweeps};
 use super::tally::is_zero;
 use super::{Reporter, Tally, Totals};
 use crate::digest::Digest;
@@ -85,6 +86,8 @@ enum EventLine<'a> {
         of: JsonCall<'a>,
         outcome: &'static str,
         outputs: Vec<JsonFile<'a>>,
+        #[serde(flatten)]
+        made: JsonMade,
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -331,8 +334,11 @@ impl Reporter for Json<'_> {
                     Outcome::Missing(_, prior) => prior.into(),
                     _ => JsonAttempt::default(),
                 };
-                let line = EventLine::Ended { of, outcome, outputs, reason, log, hint, remembered };
-                print(&line, out)
+                let made = JsonMade::new(self.0, *call, ended);
+                print(
+                    &EventLine::Ended { of, outcome, outputs, made, reason, log, hint, remembered },
+                    out,
+                )
             }
         }
     }

@@ -1,31 +1,12 @@
-//! Calls, points and sweeps in JSON lines.
+//! Sweeps in JSON lines.
 
 use std::collections::HashMap;
 use std::path::Path;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::evaluate::Evaluation;
-use crate::plan::CallId;
 use crate::task::workflow::{Node, SweepId};
-
-/// Which call it is.
-#[derive(Serialize)]
-pub(super) struct JsonCall<'a> {
-    call: usize,
-    /// `table`, unless it is a call of a computation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    computation: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sweep: Option<usize>,
-    #[serde(skip_serializing_if = "PointNames::is_empty")]
-    point: PointNames<'a>,
-}
-
-/// The names that a call depends on, with their texts.
-struct PointNames<'a>(Vec<(&'a str, &'a str)>);
 
 /// A sweep of a task.
 #[derive(Serialize)]
@@ -45,33 +26,6 @@ pub(super) struct JsonSweep<'a> {
 struct JsonFactor<'a> {
     names: &'a [String],
     levels: usize,
-}
-
-impl PointNames<'_> {
-    const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl Serialize for PointNames<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().copied())
-    }
-}
-
-impl<'a> JsonCall<'a> {
-    pub(super) fn new(evaluation: &'a Evaluation, call: CallId) -> Self {
-        let Evaluation { task, plan, .. } = evaluation;
-        let gathered = plan.gathered(call);
-        let around = plan.call(call).point.map(|point| plan.sweep(point.sweep));
-        Self {
-            call: call.index(),
-            kind: gathered.map(|_| "table"),
-            computation: evaluation.computation(call).map(|it| it.name.as_str()),
-            sweep: gathered.or(around).map(|it| it.sweep.index()),
-            point: PointNames(plan.point(task, call)),
-        }
-    }
 }
 
 /// The sweeps of a task. The number of points is not known if they are computed.

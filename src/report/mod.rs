@@ -19,6 +19,7 @@ mod failed_points;
 mod failures;
 mod gc;
 mod json;
+mod json_call;
 mod json_sweep;
 mod log;
 mod point;
@@ -64,8 +65,9 @@ pub use self::worker::WorkerReport;
 use crate::evaluate::{Evaluation, Event, Outcome, TreeValues};
 use crate::exit::Exit;
 use crate::expand::point_title;
-use crate::plan::{CallId, Derivation, DerivedId, PlannedSweep, Source};
+use crate::plan::{CallId, Derivation, DerivedId, PlannedSweep, Source, Step};
 use crate::storage::ResultName;
+use crate::task::expression::written_alone;
 use crate::task::sweep::SWEEP_OUTPUTS;
 use crate::task::workflow::SweepId;
 
@@ -89,6 +91,9 @@ struct ShownOutput {
     is_there: bool,
     is_left_out: bool,
 }
+
+/// The greatest number of inputs that tell a call from others.
+const GIVEN: usize = 6;
 
 /// The label of the root of every workflow.
 const ROOT: &str = "TASK";
@@ -124,12 +129,28 @@ impl Evaluation {
 
     /// The title of a call without its point.
     fn title_at_any_point(&self, call: CallId) -> String {
-        let label = harmless(self.label(call).unwrap_or(ROOT));
+        let path = self.label_path(call);
+        let label = harmless(path.as_deref().unwrap_or(ROOT));
         match (self.plan.gathered(call), self.computation(call)) {
             (Some(sweep), _) => format!("{} ({label})", self.sweep_title(sweep.sweep)),
             (_, Some(computation)) => format!("{} ({label})", computation.name),
             (None, None) => label.into_owned(),
         }
+    }
+
+    /// The inputs of a call that no call makes, as the workflow names them, with their labels: `n: INPUT('x')`. They tell it from
+    /// others of its computation.
+    fn given_values(&self, call: CallId) -> String {
+        let Self { plan, task, .. } = self;
+        let arguments = task.workflow[plan.call(call).node].inputs().iter();
+        let given = arguments.filter_map(|it| match plan.step(it.node) {
+            Step::Leaf(_) => {
+                let text = written_alone(task, it.node);
+                Some(format!("{}: {text}", harmless(&it.label)))
+            }
+            Step::Call(_) | Step::Derived(_) | Step::PerPoint => None,
+        });
+        given.take(GIVEN).collect::<Vec<_>>().join(", ")
     }
 
     /// Whether a call makes a table: not if the points of its sweep are jobs of their own.

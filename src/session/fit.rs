@@ -55,7 +55,8 @@ fn described(evaluation: &Evaluation, misfits: Vec<(CallId, Misfit)>) -> Vec<Str
     let mut described = Vec::new();
     for (id, misfit) in misfits {
         let name = evaluation.computation(id).map_or("", |it| it.name.as_str());
-        let label = evaluation.label(id).map(|label| format!(" ({label})")).unwrap_or_default();
+        let label =
+            evaluation.label_path(id).map(|label| format!(" ({label})")).unwrap_or_default();
         let text = format!("{name}{label}: {misfit}");
         if !described.contains(&text) {
             described.push(text);

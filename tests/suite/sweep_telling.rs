@@ -275,7 +275,7 @@ fn events_say_when_points_are_known() {
     let expanded = events.iter().find(|it| it["event"] == "expanded").unwrap();
     let call = expanded["call"].clone();
     let all = json!({
-        "event": "expanded", "call": call, "kind": "table", "sweep": 0, "points": 2, "calls": 6, "tables": 1,
+        "event": "expanded", "call": call, "kind": "table", "label": "table", "sweep": 0, "points": 2, "calls": 6, "tables": 1,
     });
     assert_eq!(*expanded, all);
     assert_eq!(events.last().unwrap().get("at_least"), None);

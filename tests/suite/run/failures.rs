@@ -139,3 +139,23 @@ fn what_fails_on_one_input_may_succeed_on_another() {
     lab.ce_run(&[]).exit(0);
     assert_eq!(lab.output(), "8\n");
 }
+
+#[test]
+fn a_call_is_told_by_its_labels_and_what_it_reads() {
+    let deep = "(add (add (add (add (bad INPUT('y')) INPUT('x'))[0] INPUT('x'))[0] INPUT('y'))[0] INPUT('y'))[0]";
+    let lab = Lab::task(&format!("Inputs: 'x', 'y'\n(add {deep} (bad INPUT('x')))[0]"))
+        .computation("bad", "a", "none", "exit 7")
+        .commit();
+    let ran = lab.ce_run(&["-j1"]).exit(1);
+    let ran = ran.says("bad (.../add/add/add/bad) failed: ").says("  reads: y: INPUT('y')\n");
+    ran.says("bad (bad) failed: ").says("  reads: x: INPUT('x')\n");
+}
+
+#[test]
+fn inputs_with_one_label_have_numbers() {
+    let lab = Lab::task("Inputs: 'x'\n(add (bad INPUT('x')) INPUT('x'))[0]")
+        .computation("bad", "a", "none", "exit 7")
+        .rename("workflow/inputs/00-bad", "00-x")
+        .commit();
+    lab.ce_run(&[]).exit(1).says("bad (x[00]) failed: ");
+}
