@@ -1,5 +1,6 @@
 //! Numbers, sizes and durations in words, and words for a shell.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 /// Writes how many there are of something: `1 call`, `2 calls`.
@@ -36,10 +37,44 @@ pub(crate) fn duration(seconds: f64) -> String {
 ///
 /// # Errors
 ///
-/// Tells what is wrong with the text.
+/// Says how durations are written.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let duration: jiff::SignedDuration = text.parse().map_err(|error| format!("{error}"))?;
-    Duration::try_from(duration).map_err(|_| "it is negative".to_owned())
+    let duration: Option<jiff::SignedDuration> = text.parse().ok();
+    let duration = duration.and_then(|duration| Duration::try_from(duration).ok());
+    duration.ok_or_else(|| "write a number and its unit, such as 90s, 10min or 1h30min".to_owned())
+}
+
+/// Reads a whole number from a smallest one on.
+///
+/// # Errors
+///
+/// Says which numbers there are.
+pub(crate) fn parse_number<T: TryFrom<u64>>(text: &str, least: u64) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| *number >= least);
+    let number = number.and_then(|number| T::try_from(number).ok());
+    number.ok_or_else(|| format!("write a whole number from {least}"))
+}
+
+/// Reads a number from 1 on.
+///
+/// # Errors
+///
+/// Says so if it is none.
+pub(crate) fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
+    let count = parse_number(text, 1)?;
+    NonZeroUsize::new(count).ok_or_else(|| "write a whole number from 1".to_owned())
+}
+
+/// Reads a number of seconds, or a duration with its unit.
+///
+/// # Errors
+///
+/// Says how they are written.
+pub(crate) fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if f64::is_finite(seconds) && seconds >= 0.0 => Ok(seconds),
+        _ => Ok(parse_duration(text)?.as_secs_f64()),
+    }
 }
 
 /// Writes a short duration: `12 µs`, `1.2 ms`, `1.5 s`.

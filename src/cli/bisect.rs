@@ -15,7 +15,7 @@ use crate::questions::bisect::{BisectError, Bisection};
 use crate::report::{harmless, say};
 use crate::session::{BisectStep, Criterion, Error, Judge, Session};
 use crate::storage::Storage;
-use crate::words::counted;
+use crate::words::{counted, parse_number};
 
 /// Find the first commit after which an output differs, or a test of it fails
 ///
@@ -33,7 +33,7 @@ pub struct Bisect {
     bad: String,
 
     /// Only this output of the task counts, numbered from 0 [default: all]
-    #[arg(long, value_name = "NN")]
+    #[arg(long, value_name = "NN", value_parser = |text: &str| parse_number::<usize>(text, 0))]
     output: Option<usize>,
 
     /// Search the submodule that holds this, such as computations/NAME; else the task is as at HEAD

@@ -12,6 +12,7 @@ use crate::exit::Exit;
 use crate::git::{CommitFilter, CommitHistory};
 use crate::report;
 use crate::session::{Error, Stop};
+use crate::words::parse_number;
 
 /// List the commits of a repository, the newest first, as values of an input
 ///
@@ -22,7 +23,7 @@ use crate::session::{Error, Stop};
 #[command(version, after_help = EXIT_CODES)]
 pub struct ListCommits {
     /// Only the first N
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", value_parser = |text: &str| parse_number::<usize>(text, 0))]
     most: Option<usize>,
 
     /// List the same commits with the oldest first

@@ -12,6 +12,7 @@ use crate::questions::history::{self, Filter};
 use crate::report;
 use crate::session::Error;
 use crate::storage::Storage;
+use crate::words::{parse_number, parse_seconds};
 
 /// List the calls of a storage by time, the newest last
 ///
@@ -51,11 +52,11 @@ pub struct Log {
     failed: bool,
 
     /// Only calls that ran at least so many seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     slow: Option<f64>,
 
     /// Only the last N
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", value_parser = |text: &str| parse_number::<usize>(text, 0))]
     most: Option<usize>,
 
     /// The directory that keeps all results

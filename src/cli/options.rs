@@ -15,7 +15,7 @@ use crate::load::{self, Loaded, Uncommitted};
 use crate::session::{Error, Place, RunOptions};
 use crate::storage::{Durability, Finding, Storage, Survey, Unrecorded};
 use crate::task::workflow::{LIBRARY, Task};
-use crate::words::parse_duration;
+use crate::words::{parse_count, parse_duration, parse_number};
 
 /// Whether changes that are not committed count.
 #[derive(Debug, Args)]
@@ -125,7 +125,7 @@ pub(super) struct RunArgs {
     /// How many computations run at the same time, or how many cpus they use if they ask for several
     /// [default: what Git's configuration has for
     /// compeval.jobs, else the number of cores]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = parse_count)]
     jobs: Option<NonZeroUsize>,
 
     /// Where calls are executed: here, by workers that others start with ce worker, or by workers that are submitted
@@ -134,7 +134,7 @@ pub(super) struct RunArgs {
     on: PlaceName,
 
     /// Retry a failed call up to N times
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", value_parser = |text: &str| parse_number::<u32>(text, 0), default_value_t = 0)]
     retry: u32,
 
     /// Execute points of sweeps again that failed before and are rows of a table, because the sweep

@@ -132,7 +132,7 @@ fn summarise(verdict: &Verdict, begun: Instant) {
 }
 
 fn percent(text: &str) -> Result<f64, String> {
-    let percent: f64 = text.trim_end_matches('%').parse().map_err(|error| format!("{error}"))?;
-    let right = percent > 0.0 && percent <= 100.0;
-    right.then_some(percent).ok_or_else(|| "it is not above 0 and up to 100".to_owned())
+    let percent: Option<f64> = text.trim_end_matches('%').parse().ok();
+    let percent = percent.filter(|percent| *percent > 0.0 && *percent <= 100.0);
+    percent.ok_or_else(|| "write a number above 0 and up to 100".to_owned())
 }

@@ -14,7 +14,7 @@ use crate::report::WorkerReport;
 use crate::session::{Error, RunOptions, WorkerOptions, WorkerSession};
 use crate::storage::{Durability, Unrecorded};
 use crate::task::resources::parse_size;
-use crate::words::{duration, parse_duration};
+use crate::words::{duration, parse_count, parse_duration};
 
 /// Execute calls that runs with --on workers have queued in a storage
 ///
@@ -25,7 +25,7 @@ use crate::words::{duration, parse_duration};
 #[command(version, after_help = EXIT_CODES)]
 pub struct Serve {
     /// How many cpus its calls use at the same time [default: the number of cores]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = parse_count)]
     jobs: Option<NonZeroUsize>,
 
     /// How much memory its calls use at the same time, such as 8G [default: that of the host, or of the control

@@ -23,14 +23,24 @@ const LOCAL: [&str; 9] = [
 
 /// Finds a revision as Git does. What gix does not understand, or otherwise, Git itself is asked for.
 pub(super) fn commit(repository: &Repository, dir: &Path, rev: &str) -> GitResult<ObjectId> {
-    let plain = is_plain(rev).then(|| parsed(repository, rev));
-    let error = match plain {
-        Some(Ok(commit)) => return Ok(commit),
-        Some(Err(error)) => error,
-        None => "git rev-parse does not know it".into(),
-    };
-    let id = asked(dir, rev).ok_or(error)?;
+    if is_plain(rev)
+        && let Ok(commit) = parsed(repository, rev)
+    {
+        return Ok(commit);
+    }
+    let id = asked(dir, rev).ok_or_else(|| why_none(repository, rev))?;
     Ok(repository.find_object(id)?.peel_to_commit()?.id)
+}
+
+/// Says why no commit is meant by a revision.
+fn why_none(repository: &Repository, rev: &str) -> String {
+    let base = rev.split(['~', '^']).next().unwrap_or(rev);
+    let is_digits = base.len() >= 4 && base.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match parsed(repository, base) {
+        Ok(_) if base != rev => format!("{base} is there, and has no such ancestor"),
+        _ if is_digits => format!("{base} is the beginning of no commit, or of several"),
+        _ => format!("no branch, tag or commit is called {base}"),
+    }
 }
 
 /// Whether gix means by it what Git means: it looks for words in messages where Git looks for

@@ -34,6 +34,7 @@ mod lisp;
 mod load;
 mod log;
 mod manifest;
+mod mistakes;
 mod mistyped;
 mod mount;
 mod mutations;
