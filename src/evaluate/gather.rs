@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use super::step::CallStep;
 use super::{CallError, Evaluation, Evaluator, Event, Outcome};
@@ -22,7 +22,7 @@ use crate::task::sweep::{Sweep, TableColumn};
 /// The state of a point that has ended.
 enum PointState {
     /// Its outputs are known.
-    Ok(Vec<Stored>),
+    Ok,
     /// It failed in a way that would come again.
     Failed,
 }
@@ -56,14 +56,14 @@ impl<'a> Evaluator<'a> {
             {
                 return Err(Outcome::Interrupted(ResultName::unknown_table()));
             }
-            let state: Option<Vec<_>> = sources.iter().map(|it| evaluation.value(*it)).collect();
-            match state {
-                Some(values) => states.push(PointState::Ok(values)),
-                None if rules.allow_failed && evaluation.has_failed(sources) => {
+            let is_known = sources.iter().all(|it| evaluation.digest(*it).is_some());
+            match is_known {
+                true => states.push(PointState::Ok),
+                false if rules.allow_failed && evaluation.has_failed(sources) => {
                     states.push(PointState::Failed);
                 }
-                None if derived.is_ok() && evaluation.are_left_out(sources) => is_left_out = true,
-                None => {
+                false if derived.is_ok() && evaluation.are_left_out(sources) => is_left_out = true,
+                false => {
                     first.get_or_insert(sources);
                     errors.extend(derived.err());
                 }
@@ -107,14 +107,14 @@ impl<'a> Evaluator<'a> {
             Err(error) => return Err((unknown(), error.into())),
         };
         let failed = |error: CallError| (name.clone(), error);
-        let points: Vec<_> = states.iter().zip(rows.iter()).collect();
-        let outputs = points.par_iter().map(|(state, (_, sources))| match state {
-            PointState::Ok(_) => self.evaluation.point_outputs(&rules.columns, sources),
+        let outputs = states.par_iter().enumerate().map(|(number, state)| match state {
+            PointState::Ok => self.evaluation.point_outputs(&rules.columns, rows.row(number)),
             PointState::Failed => Ok(None),
         });
         let outputs = outputs.collect::<Result<Vec<_>, CallError>>().map_err(failed)?;
         let table = expand::gather(&rows.points, &outputs, &rules.columns, rules.allow_failed);
         let table = table.map_err(|fault| failed(fault.into()))?;
+        drop(outputs);
         let directory = sweep.with_directory.then(|| self.directory(sweep, rows, states));
         let foreseen = || -> Result<Outcome, StorageError> {
             let directory = directory.as_ref().map(|it| tables.directory_digest(it)).transpose()?;
@@ -133,30 +133,35 @@ impl<'a> Evaluator<'a> {
     }
 
     /// What the table is made of: the same recipe makes the same table.
-    fn recipe(
-        &self,
+    fn recipe<'b>(
+        &'b self,
         sweep: &PlannedSweep,
         rules: &Sweep,
-        (rows, states): (&SweepRows, &[PointState]),
-    ) -> Recipe {
-        let names = self.evaluation.body_outputs(sweep);
+        (rows, states): (&'b SweepRows, &'b [PointState]),
+    ) -> Recipe<'b> {
+        let evaluation = self.evaluation;
         let line = |it: &TableColumn| format!("{:02} {}", it.output, it.shape.text());
-        let mut recipe = RecipeWriter::begin(&RecipeHeader {
+        let header = RecipeHeader {
             columns: rules.columns.iter().map(line).collect(),
             allow_failed: rules.allow_failed,
             names: rows.points.names().to_vec(),
-            outputs: names,
-        });
-        for (point, state) in rows.points.iter().zip(states) {
-            let texts = point.values().map(|(_, text)| text.as_ref());
-            match state {
-                PointState::Ok(values) => {
-                    recipe.row(texts, values.iter().map(|it| (it.name.as_str(), &it.digest)));
+            outputs: evaluation.body_outputs(sweep),
+        };
+        Recipe::of(move |out| {
+            let mut recipe = RecipeWriter::begin(out, &header)?;
+            for ((point, sources), state) in rows.iter().zip(states) {
+                let texts = point.values().map(|(_, text)| text.as_ref());
+                match state {
+                    PointState::Ok => {
+                        let values = evaluation.values(sources);
+                        recipe
+                            .row(texts, values.iter().map(|it| (it.name.as_str(), &it.digest)))?;
+                    }
+                    PointState::Failed => recipe.failed_row(texts)?,
                 }
-                PointState::Failed => recipe.failed_row(texts),
             }
-        }
-        recipe.finish()
+            Ok(())
+        })
     }
 
     /// The directory of all outputs: `KEY=VALUE/KEY=VALUE/OUTPUT`.
@@ -168,11 +173,11 @@ impl<'a> Evaluator<'a> {
     ) -> TableDirectory {
         let names = self.evaluation.body_outputs(sweep);
         let mut members = Vec::new();
-        for (point, state) in rows.points.iter().zip(states) {
-            let PointState::Ok(values) = state else { continue };
+        for ((point, sources), state) in rows.iter().zip(states) {
+            let PointState::Ok = state else { continue };
             let place = expand::point_path(point.values());
-            for (name, value) in names.iter().zip(values) {
-                members.push((format!("{place}/{}", expand::path_part(name)), value.clone()));
+            for (name, value) in names.iter().zip(self.evaluation.values(sources)) {
+                members.push((format!("{place}/{}", expand::path_part(name)), value));
             }
         }
         let mut points = Vec::new();
@@ -206,9 +211,15 @@ impl Evaluation {
             let is_read = !digest.is_directory()
                 && expand::needs_contents(columns, number as u8, digest.size);
             let contents = if is_read { self.contents(*source)? } else { None };
-            outputs.push(PointOutput { contents, hash: digest.sha1.full() });
+            let contents = contents.map(Vec::into_boxed_slice);
+            outputs.push(PointOutput { contents, hash: digest.sha1 });
         }
-        Ok(Some(outputs))
+        Ok(Some(outputs.into()))
+    }
+
+    /// The values of sources of which all are known.
+    fn values(&self, sources: &[Source]) -> Vec<Stored> {
+        sources.iter().filter_map(|source| self.value(*source)).collect()
     }
 
     /// A source's value, as it is or would be in the storage.

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::json;
 use super::table::{STATUS, TableCell, TableRow, write_table};
+use crate::digest::Sha1;
 use crate::task::points::SweepPoints;
 use crate::task::sweep::{ColumnShape, TableColumn};
 
@@ -14,13 +15,13 @@ use crate::task::sweep::{ColumnShape, TableColumn};
 #[derive(Clone, Debug)]
 pub struct PointOutput {
     /// Its contents. They may be left out (`None`) where [`needs_contents`] says so.
-    pub contents: Option<Vec<u8>>,
+    pub contents: Option<Box<[u8]>>,
     /// Its hash, as it is written in the table.
-    pub hash: String,
+    pub hash: Sha1,
 }
 
 /// The outputs of the body of a sweep at a point; `None` if it failed.
-pub type PointOutputs = Option<Vec<PointOutput>>;
+pub type PointOutputs = Option<Box<[PointOutput]>>;
 
 /// Why outputs cannot be rows of a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,13 +83,11 @@ pub fn gather(
     columns: &[TableColumn],
     allow_failed: bool,
 ) -> Result<Vec<u8>, TableFault> {
-    gather_rows(points, outputs, columns, allow_failed, |names, rows| {
-        let rows: Vec<_> = rows.into_iter().map(|(_, cells)| cells).collect();
-        let mut table = Vec::new();
-        // Writing to memory never fails.
-        drop(write_table(names, &rows, &mut table));
-        table
-    })
+    let rows = Rows::new(points, outputs, columns, allow_failed)?;
+    let mut table = Vec::new();
+    // Writing to memory never fails.
+    drop(write_table(&rows.names.all, rows.iter().map(|(_, cells)| cells), &mut table));
+    Ok(table)
 }
 
 /// Makes the rows of a table like [`gather`], and gives them to a function, with the names of the columns.
@@ -103,32 +102,60 @@ pub fn gather_rows<T>(
     allow_failed: bool,
     take: impl FnOnce(&[String], Vec<TableRow<'_>>) -> T,
 ) -> Result<T, TableFault> {
-    debug_assert_eq!(points.len(), outputs.len(), "each point has outputs, or failed");
-    let parsed = parse(points, outputs, columns)?;
-    let names = names(points, columns, &parsed, allow_failed)?;
-    let mut rows = Vec::with_capacity(points.len());
-    for (number, (point, outputs)) in points.iter().zip(outputs).enumerate() {
-        let of_point = || point.values().map(|(_, text)| TableCell::Text(text));
-        let status = |text| allow_failed.then_some(TableCell::Text(text));
-        let Some(outputs) = outputs else {
+    let rows = Rows::new(points, outputs, columns, allow_failed)?;
+    Ok(take(&rows.names.all, rows.iter().collect()))
+}
+
+/// The rows of a table, made from points and their outputs whenever they are asked for.
+struct Rows<'a> {
+    points: &'a SweepPoints,
+    outputs: &'a [PointOutputs],
+    columns: &'a [TableColumn],
+    allow_failed: bool,
+    parsed: ParsedOutputs<'a>,
+    names: ColumnNames,
+}
+
+impl<'a> Rows<'a> {
+    fn new(
+        points: &'a SweepPoints,
+        outputs: &'a [PointOutputs],
+        columns: &'a [TableColumn],
+        allow_failed: bool,
+    ) -> Result<Self, TableFault> {
+        debug_assert_eq!(points.len(), outputs.len(), "each point has outputs, or failed");
+        let parsed = parse(points, outputs, columns)?;
+        let names = names(points, columns, &parsed, allow_failed)?;
+        Ok(Self { points, outputs, columns, allow_failed, parsed, names })
+    }
+
+    /// All rows, in the order of the points.
+    fn iter(&self) -> impl Iterator<Item = TableRow<'_>> + Clone {
+        (0..self.outputs.len())
+            .flat_map(|number| self.of_point(number).into_iter().map(move |cells| (number, cells)))
+    }
+
+    /// The rows of a point: one, unless an output of it has rows itself.
+    fn of_point(&self, number: usize) -> Vec<Vec<TableCell<'_>>> {
+        let of_point = || self.points.at(number).values().map(|(_, text)| TableCell::Text(text));
+        let status = |text| self.allow_failed.then_some(TableCell::Text(text));
+        let Some(outputs) = &self.outputs[number] else {
             let mut row: Vec<_> = of_point().collect();
-            row.resize(names.all.len() - usize::from(allow_failed), TableCell::Null);
+            row.resize(self.names.all.len() - usize::from(self.allow_failed), TableCell::Null);
             row.extend(status("failed"));
-            rows.push((number, row));
-            continue;
+            return vec![row];
         };
-        let objects = parsed.rows.as_ref().map(|rows| &rows.objects[number]);
-        let count = objects.map_or(1, Vec::len);
-        for row_of_point in 0..count {
+        let objects = self.parsed.rows.as_ref().map(|rows| &rows.objects[number]);
+        let row = |row_of_point: usize| {
             let mut row: Vec<_> = of_point().collect();
-            for (column, names) in columns.iter().zip(&names.fields) {
+            for (column, names) in self.columns.iter().zip(&self.names.fields) {
                 match &column.shape {
                     ColumnShape::One(_) => {
                         let PointOutput { contents, hash } = &outputs[usize::from(column.output)];
                         row.push(TableCell::Result { contents: contents.as_deref(), hash });
                     }
                     ColumnShape::Fields => {
-                        let fields = &parsed.fields[&column.output].objects[number][0];
+                        let fields = &self.parsed.fields[&column.output].objects[number][0];
                         row.extend(names.iter().map(|name| cell(fields, name)));
                     }
                     ColumnShape::Rows => {
@@ -140,10 +167,10 @@ pub fn gather_rows<T>(
                 }
             }
             row.extend(status("ok"));
-            rows.push((number, row));
-        }
+            row
+        };
+        (0..objects.map_or(1, Vec::len)).map(row).collect()
     }
-    Ok(take(&names.all, rows))
 }
 
 /// Returns what is wrong with the outputs of a point, where columns are made of their fields.

@@ -1,9 +1,11 @@
 //! The table of results: a row for each point, and one type for each column.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde_json::value::RawValue;
 
+use crate::digest::Sha1;
 use crate::task::points::separators;
 
 /// The greatest size of a result that stands in a table itself, in bytes, without its final newline.
@@ -24,7 +26,7 @@ pub enum TableCell<'a> {
         /// Its contents. They may be left out (`None`) if they are longer than [`MAX_CELL`] and a newline.
         contents: Option<&'a [u8]>,
         /// Its hash, as it is written in the table.
-        hash: &'a str,
+        hash: &'a Sha1,
     },
 }
 
@@ -45,27 +47,28 @@ enum CellType {
 /// most [`MAX_CELL`] bytes, else hashes. One final newline of a result does not count. `null` fits each type. So the bytes
 /// depend on names and rows only.
 ///
-/// The names are different, and each row has a cell for each of them.
+/// The names are different, and each row has a cell for each of them. The rows are asked for twice, and none is kept:
+/// there may be a million.
 ///
 /// # Errors
 ///
 /// Fails if `out` does.
-pub fn write_table(
+pub fn write_table<'a>(
     names: &[String],
-    rows: &[Vec<TableCell<'_>>],
+    rows: impl Iterator<Item = Vec<TableCell<'a>>> + Clone,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut types = vec![CellType::Number; names.len()];
-    for row in rows {
+    for row in rows.clone() {
         debug_assert_eq!(row.len(), names.len(), "a row has a cell for each column");
-        for (of_column, cell) in types.iter_mut().zip(row) {
+        for (of_column, cell) in types.iter_mut().zip(&row) {
             *of_column = cell.narrowest(*of_column);
         }
     }
     let names = names.iter().map(serde_json::to_vec).collect::<Result<Vec<_>, _>>()?;
     for row in rows {
         for ((before, name), (of_column, cell)) in
-            separators().zip(&names).zip(types.iter().zip(row))
+            separators().zip(&names).zip(types.iter().zip(&row))
         {
             out.write_all(before)?;
             out.write_all(name)?;
@@ -112,8 +115,8 @@ pub fn cell_values(width: usize, rows: &[TableRow<'_>]) -> Vec<Vec<CellValue>> {
     }
     let value = |(cell, of_column): (&TableCell<'_>, &CellType)| match cell.written(*of_column) {
         None => CellValue::Null,
-        Some(text) if *of_column == CellType::Number => CellValue::Number(text.to_owned()),
-        Some(text) => CellValue::Text(text.to_owned()),
+        Some(text) if *of_column == CellType::Number => CellValue::Number(text.into_owned()),
+        Some(text) => CellValue::Text(text.into_owned()),
     };
     rows.iter().map(|(_, row)| row.iter().zip(&types).map(value).collect()).collect()
 }
@@ -146,16 +149,18 @@ impl<'a> TableCell<'a> {
         match self.written(of_column) {
             None => out.write_all(b"null"),
             Some(number) if of_column == CellType::Number => out.write_all(number.as_bytes()),
-            Some(text) => Ok(serde_json::to_writer(out, text)?),
+            Some(text) => Ok(serde_json::to_writer(out, &*text)?),
         }
     }
 
     /// The text that stands in a column of this type; `None` for null.
-    fn written(self, of_column: CellType) -> Option<&'a str> {
+    fn written(self, of_column: CellType) -> Option<Cow<'a, str>> {
         match (self, self.text()) {
             (Self::Null, _) => None,
-            (Self::Result { hash, .. }, _) if of_column == CellType::Hash => Some(hash),
-            (_, text) => Some(text.unwrap_or_default()),
+            (Self::Result { hash, .. }, _) if of_column == CellType::Hash => {
+                Some(hash.full().into())
+            }
+            (_, text) => Some(text.unwrap_or_default().into()),
         }
     }
 }
@@ -172,18 +177,26 @@ mod tests {
 
     /// The table of one column.
     fn table(cells: &[TableCell<'_>]) -> String {
-        let rows: Vec<_> = cells.iter().map(|cell| vec![*cell]).collect();
+        let rows = cells.iter().map(|cell| vec![*cell]);
         let mut text = Vec::new();
-        write_table(&["x".to_owned()], &rows, &mut text).unwrap();
+        write_table(&["x".to_owned()], rows, &mut text).unwrap();
         String::from_utf8(text).unwrap().replace("{\"x\":", "").replace("}\n", ";")
     }
 
+    const HASH: &str = "c0ffee0000000000000000000000000000000000";
+
+    /// The hash of each result.
+    fn hash() -> Sha1 {
+        Sha1::from_digits(HASH.as_bytes()).unwrap()
+    }
+
     fn results(contents: &[&[u8]]) -> String {
+        let hash = hash();
         let cells: Vec<_> = contents
             .iter()
-            .map(|it| TableCell::Result { contents: Some(it), hash: "c0ffee" })
+            .map(|it| TableCell::Result { contents: Some(it), hash: &hash })
             .collect();
-        table(&cells)
+        table(&cells).replace(HASH, "c0ffee")
     }
 
     #[test]
@@ -207,11 +220,12 @@ mod tests {
 
     #[test]
     fn null_fits_each_type_and_texts_are_never_hashes() {
-        let result = |contents| TableCell::Result { contents, hash: "c0ffee" };
+        let hash = hash();
+        let result = |contents| TableCell::Result { contents, hash: &hash };
         assert_eq!(table(&[TableCell::Null, result(Some(b"1"))]), "null;1;");
         assert_eq!(
             table(&[result(Some(b"1")), TableCell::Null, result(None)]),
-            "\"c0ffee\";null;\"c0ffee\";"
+            format!("\"{HASH}\";null;\"{HASH}\";")
         );
         assert_eq!(table(&[TableCell::Null]), "null;");
         let long = "a".repeat(4096);
@@ -224,10 +238,10 @@ mod tests {
         let names = ["a\"".to_owned(), "b".to_owned()];
         let row = vec![TableCell::Text("1"), TableCell::Text("x y")];
         let mut text = Vec::new();
-        write_table(&names, &[row.clone(), row], &mut text).unwrap();
+        write_table(&names, [row.clone(), row].into_iter(), &mut text).unwrap();
         assert_eq!(text, b"{\"a\\\"\":1,\"b\":\"x y\"}\n".repeat(2));
         text.clear();
-        write_table(&names, &[], &mut text).unwrap();
+        write_table(&names, [].into_iter(), &mut text).unwrap();
         assert!(text.is_empty());
     }
 }

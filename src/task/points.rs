@@ -159,7 +159,7 @@ impl<'a> SweepPoint<'a> {
     }
 
     /// The names of all columns and their texts.
-    pub fn values(&self) -> impl Iterator<Item = (&'a str, &'a Arc<str>)> {
+    pub fn values(&self) -> impl Iterator<Item = (&'a str, &'a Arc<str>)> + use<'a> {
         let names = self.points.names.iter().map(String::as_str);
         names
             .zip(&self.points.levels)

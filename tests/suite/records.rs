@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use compeval::storage::{
-    Durability, KnownRepositories, Read, RecipeHeader, RecipeWriter, Storage, Survey,
+    Durability, KnownRepositories, Read, Recipe, RecipeHeader, RecipeWriter, Storage, Survey,
     TableDirectory, Unrecorded, VersionRecord,
 };
 use jsonschema::Validator;
@@ -94,12 +94,13 @@ fn publish_tables(lab: &Lab) {
     let copies = results.filter(|name| name.starts_with("c_copy/"));
     for (copy, with_directory) in copies.zip([false, true]) {
         let output = storage.inputs().literal(&copy).unwrap().unwrap();
-        let mut recipe = RecipeWriter::begin(&RecipeHeader::default());
-        recipe.row([], [(&*output.name, &output.digest)]);
+        let mut recipe = RecipeWriter::begin(Vec::new(), &RecipeHeader::default()).unwrap();
+        recipe.row([], [(&*output.name, &output.digest)]).unwrap();
         let members = vec![("copy".to_owned(), output)];
         let directory = TableDirectory { points: b"{}\n".to_vec(), members };
         let directory = Some(&directory).filter(|_| with_directory);
-        storage.tables().publish(&recipe.finish(), b"{}\n", directory).unwrap();
+        let recipe = Recipe::of_bytes(recipe.finish());
+        storage.tables().publish(&recipe, b"{}\n", directory).unwrap();
     }
 }
 

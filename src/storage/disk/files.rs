@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use super::reading::Reading;
 use super::{Disk, Doing, Metadata, NotOwn, Result, attempt, found, stat};
 use crate::cache::FileStat;
-use crate::digest::Digest;
+use crate::digest::{Digest, PIECE};
 
 /// The flags to open a file: not through a link, and without waiting for the other end of a FIFO.
 const PLAIN: OFlags =
@@ -125,6 +125,16 @@ impl Disk {
     /// Writes a new file.
     pub(crate) fn write(&self, path: &Path, contents: &[u8]) -> Result<()> {
         self.create(path, 0o666)?.write_all(contents).doing("write", path)
+    }
+
+    /// Writes a new file by a function, piece by piece.
+    pub(in crate::storage) fn write_by(
+        &self,
+        path: &Path,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<()> {
+        let mut out = BufWriter::with_capacity(PIECE, self.create(path, 0o666)?);
+        write(&mut out).and_then(|()| out.flush()).doing("write", path)
     }
 
     /// Writes a new file, and then sets its permissions.

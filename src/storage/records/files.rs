@@ -148,10 +148,25 @@ impl<'a> Records<'a> {
     /// Writes a record atomically; replaces an existing one.
     pub(in crate::storage) fn put(&self, name: &str, record: &impl Serialize) -> Result<()> {
         let private = self.write_private(record)?;
+        self.reveal(&private, name)
+    }
+
+    /// Gives a complete record its name.
+    fn reveal(&self, private: &Path, name: &str) -> Result<()> {
         let place = self.root.place(name)?;
-        self.root.disk.rename(&private, &place)?;
+        self.root.disk.rename(private, &place)?;
         self.root.unsynced.note_new(&place);
         Ok(())
+    }
+
+    /// Writes a record atomically like [`Self::put`], without holding its text: it may be long.
+    pub(in crate::storage) fn put_long(&self, name: &str, record: &impl Serialize) -> Result<()> {
+        let private = self.root.private_path()?;
+        self.root.disk.write_by(&private, |out| {
+            serde_json::to_writer_pretty(&mut *out, record)?;
+            out.write_all(b"\n")
+        })?;
+        self.reveal(&private, name)
     }
 
     /// Writes a record atomically, unless there is one. Returns whether it was written.

@@ -159,9 +159,9 @@ pub struct InputRecord {
     pub recorded: Provenance,
 }
 
-/// The record of a job.
+/// The record of a job, with the names of calls as `C`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct JobRecord {
+pub struct JobRecord<C = Vec<String>> {
     /// The format of this record.
     pub format: Format,
     /// The task.
@@ -180,7 +180,7 @@ pub struct JobRecord {
     #[serde(deserialize_with = "few")]
     pub outputs: Vec<JobOutput>,
     /// The short names of the calls of its workflow.
-    pub calls: Vec<String>,
+    pub calls: C,
     /// The user, host and time of recording. In a results repository, no record has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Provenance>,

@@ -4,7 +4,7 @@
 //! point, and the outputs with their names and digests, or `null` if the point failed. Equal recipes are equal
 //! bytes. There may be a million rows, so they are written and read one by one.
 
-use std::io::{BufRead, Write};
+use std::io::{self, BufRead, BufWriter, Write};
 
 use serde::{Deserialize, Serialize};
 
@@ -55,21 +55,55 @@ pub struct RecipeRow<N = String> {
 }
 
 /// A complete recipe.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recipe {
-    bytes: Vec<u8>,
+///
+/// Its text is written anew whenever it is needed, and never held in memory: it has a quarter of a kilobyte for each row.
+pub struct Recipe<'a> {
+    write: Box<RecipeText<'a>>,
     digest: Digest,
 }
 
-impl Recipe {
-    /// The recipe with this text.
-    pub fn of_bytes(bytes: Vec<u8>) -> Self {
-        Self { digest: Digest::of(&bytes), bytes }
+/// Writes the text of a recipe: the same bytes each time.
+type RecipeText<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a;
+
+/// Hashes what is written.
+struct HashedText<'a>(&'a mut Hasher);
+
+impl Write for HashedText<'_> {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        self.0.update(piece);
+        Ok(piece.len())
     }
 
-    /// Its text.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> Recipe<'a> {
+    /// The recipe with the text that a function writes, which must be the same each time.
+    pub fn of(write: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a) -> Self {
+        let mut hasher = Hasher::default();
+        let mut text = BufWriter::with_capacity(PIECE, HashedText(&mut hasher));
+        let written = write(&mut text).and_then(|()| text.flush());
+        debug_assert!(written.is_ok(), "a recipe is JSON, and hashing it cannot fail");
+        drop(text);
+        let digest = hasher.finish();
+        Self { write: Box::new(write), digest }
+    }
+
+    /// The recipe with this text.
+    pub fn of_bytes(bytes: Vec<u8>) -> Self {
+        let digest = Digest::of(&bytes);
+        Self { write: Box::new(move |out| out.write_all(&bytes)), digest }
+    }
+
+    /// Writes its text.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `out` does.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        (self.write)(out)
     }
 
     /// The digest of the text, which decides the name of the table.
@@ -78,49 +112,56 @@ impl Recipe {
     }
 }
 
-/// Writes a recipe, row by row.
+/// Writes the text of a recipe, row by row.
 #[derive(Debug)]
-pub struct RecipeWriter {
-    bytes: Vec<u8>,
+pub struct RecipeWriter<W> {
+    out: W,
 }
 
-impl RecipeWriter {
+impl<W: Write> RecipeWriter<W> {
     /// Begins a recipe.
-    pub fn begin(header: &RecipeHeader) -> Self {
-        let mut writer = Self { bytes: Vec::new() };
-        writer.line(&HeaderLine { recipe: VERSION, header });
-        writer
+    ///
+    /// # Errors
+    ///
+    /// Fails if `out` does.
+    pub fn begin(out: W, header: &RecipeHeader) -> io::Result<Self> {
+        let mut writer = Self { out };
+        writer.line(&HeaderLine { recipe: VERSION, header })?;
+        Ok(writer)
     }
 
     /// Adds a row: the values of its point, and the names and digests of its outputs, in order.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be written.
     pub fn row<'a>(
         &mut self,
         values: impl IntoIterator<Item = &'a str>,
         outputs: impl IntoIterator<Item = (&'a str, &'a Digest)>,
-    ) {
+    ) -> io::Result<()> {
         let file = |(file, digest): (&'a str, &Digest)| RecipeFile { file, digest: *digest };
         let outputs = Some(outputs.into_iter().map(file).collect());
-        self.line(&RecipeRow { values: values.into_iter().collect(), outputs });
+        self.line(&RecipeRow { values: values.into_iter().collect(), outputs })
     }
 
     /// Adds a row for a point that failed.
-    pub fn failed_row<'a>(&mut self, values: impl IntoIterator<Item = &'a str>) {
-        self.line(&RecipeRow { values: values.into_iter().collect(), outputs: None });
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be written.
+    pub fn failed_row<'a>(&mut self, values: impl IntoIterator<Item = &'a str>) -> io::Result<()> {
+        self.line(&RecipeRow { values: values.into_iter().collect(), outputs: None })
     }
 
-    /// Ends the recipe.
-    pub fn finish(self) -> Recipe {
-        let mut hasher = Hasher::default();
-        self.bytes.chunks(PIECE).for_each(|piece| hasher.update(piece));
-        Recipe { bytes: self.bytes, digest: hasher.finish() }
+    /// Ends the recipe. Returns what it was written to.
+    pub fn finish(self) -> W {
+        self.out
     }
 
-    fn line(&mut self, line: &impl Serialize) {
-        // Neither texts and numbers nor writing to memory can fail.
-        let written = serde_json::to_writer(&mut self.bytes, line);
-        debug_assert!(written.is_ok(), "a recipe is JSON");
-        let ended = self.bytes.write_all(b"\n");
-        debug_assert!(ended.is_ok(), "memory takes everything");
+    fn line(&mut self, line: &impl Serialize) -> io::Result<()> {
+        serde_json::to_writer(&mut self.out, line)?;
+        self.out.write_all(b"\n")
     }
 }
 
@@ -129,7 +170,7 @@ impl RecipeWriter {
 pub enum RecipeError {
     /// The text could not be read.
     #[error("cannot read the recipe")]
-    Read(#[from] std::io::Error),
+    Read(#[from] io::Error),
     /// A line is not as expected.
     #[error("line {line} of the recipe cannot be understood")]
     Line {
@@ -211,12 +252,12 @@ mod tests {
         }
     }
 
-    fn recipe() -> Recipe {
+    fn recipe() -> Vec<u8> {
         let (file, directory) = (Digest::of(b"17\n"), Digest { bytes: Some(3), ..Digest::of(b"") });
-        let mut writer = RecipeWriter::begin(&header());
+        let mut writer = RecipeWriter::begin(Vec::new(), &header()).unwrap();
         let outputs = [("c_a/0/00/1", &file), ("c_a/0/01/1", &directory)];
-        writer.row(["1", "\nä"], outputs);
-        writer.failed_row(["2", ""]);
+        writer.row(["1", "\nä"], outputs).unwrap();
+        writer.failed_row(["2", ""]).unwrap();
         writer.finish()
     }
 
@@ -238,14 +279,19 @@ mod tests {
         );
         let text = text.replace("BLAKE3-OF-FILE", &Digest::of(b"17\n").blake3.full());
         let text = text.replace("BLAKE3-OF-NONE", &Digest::of(b"").blake3.full());
-        assert_eq!(std::str::from_utf8(recipe.bytes()).unwrap(), text);
-        assert_eq!(*recipe.digest(), Digest::of(text.as_bytes()));
+        assert_eq!(std::str::from_utf8(&recipe).unwrap(), text);
+        let recipes = [Recipe::of(|out| out.write_all(&recipe)), Recipe::of_bytes(recipe.clone())];
+        for it in recipes {
+            let mut written = Vec::new();
+            it.write(&mut written).unwrap();
+            assert_eq!((*it.digest(), written), (Digest::of(text.as_bytes()), recipe.clone()));
+        }
     }
 
     #[test]
     fn what_was_written_is_read() {
         let recipe = recipe();
-        let mut reader = RecipeReader::begin(recipe.bytes()).unwrap();
+        let mut reader = RecipeReader::begin(&*recipe).unwrap();
         assert_eq!(*reader.header(), header());
         let rows: Vec<RecipeRow> = reader.by_ref().map(Result::unwrap).collect();
         assert_eq!(rows[0].values, ["1", "\nä"]);
@@ -261,14 +307,13 @@ mod tests {
             let read = RecipeReader::begin(text.as_bytes());
             assert!(matches!(read, Err(RecipeError::Line { line: 1, .. })), "{text}");
         }
-        let newer = recipe().bytes().to_vec();
-        let newer = String::from_utf8(newer).unwrap().replacen(":1,", ":2,", 1);
+        let newer = String::from_utf8(recipe()).unwrap().replacen(":1,", ":2,", 1);
         assert!(matches!(RecipeReader::begin(newer.as_bytes()), Err(RecipeError::Version(2))));
         let recipe = recipe();
-        let cut = &recipe.bytes()[..recipe.bytes().len() - 4];
+        let cut = &recipe[..recipe.len() - 4];
         let rows: Vec<_> = RecipeReader::begin(cut).unwrap().collect();
         assert!(matches!(rows[..], [Ok(_), Err(RecipeError::Line { line: 3, .. })]), "{rows:?}");
-        let lacking = recipe.bytes().split(|it| *it == b'\n').next().unwrap();
+        let lacking = recipe.split(|it| *it == b'\n').next().unwrap();
         let text = [lacking, b"\n{\"values\":[]}\n"].concat();
         assert!(RecipeReader::begin(&*text).unwrap().next().unwrap().is_err());
     }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::{InputSource, Storage, Stored, Unrecorded};
 use crate::digest::{Digest, ObjectId};
@@ -74,6 +74,15 @@ impl Job<'_> {
             .iter()
             .map(|file| JobOutput { file: file.name.clone(), digest: file.digest })
             .collect()
+    }
+}
+
+/// The short names of calls, made one by one when they are written.
+struct ShortNames<'a>(&'a [&'a ResultName]);
+
+impl Serialize for ShortNames<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|call| call.short()))
     }
 }
 
@@ -244,10 +253,10 @@ impl<'a> Jobs<'a> {
                         inputs,
                         literals: Some(literals),
                         outputs,
-                        calls: job.calls.iter().map(|call| call.short()).collect(),
+                        calls: ShortNames(&job.calls),
                         recorded: Some(Provenance::now()),
                     };
-                    self.storage.records().put(&name.record(), &record)?;
+                    self.storage.records().put_long(&name.record(), &record)?;
                     let tombstone = self.storage.path(&name.record_in(COLLECTED));
                     self.storage.root.disk.remove(&tombstone)?;
                 }

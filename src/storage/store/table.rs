@@ -70,7 +70,7 @@ impl<'a> Tables<'a> {
     /// # Errors
     ///
     /// Fails if the storage cannot be read, or holds a record that only a newer version can.
-    pub fn find(&self, recipe: &Recipe, with_directory: bool) -> Result<FoundTable> {
+    pub fn find(&self, recipe: &Recipe<'_>, with_directory: bool) -> Result<FoundTable> {
         let digest = recipe.digest();
         let names = DIGITS.map(|digits| ResultName::of_recipe(digest, digits));
         self.storage.announce_roots(names.iter().map(ResultName::short));
@@ -99,7 +99,7 @@ impl<'a> Tables<'a> {
     /// have one path.
     pub fn publish(
         &self,
-        recipe: &Recipe,
+        recipe: &Recipe<'_>,
         table: &[u8],
         directory: Option<&TableDirectory>,
     ) -> Result<Outputs> {
@@ -192,7 +192,7 @@ impl<'a> Tables<'a> {
     /// Writes the files of a table into a private directory.
     fn stage(
         &self,
-        recipe: &Recipe,
+        recipe: &Recipe<'_>,
         table: &[u8],
         directory: Option<&TableDirectory>,
     ) -> Result<TableStage<'a>> {
@@ -202,8 +202,12 @@ impl<'a> Tables<'a> {
         let recipe_file = Published { digest, stamp: Stamp::Unknown };
         let mut stage = TableStage { root, room, recipe: recipe_file, outputs: Vec::new() };
         root.disk.make_dir(&stage.room)?;
-        stage.recipe = stage.write(&stage.path("recipe"), recipe.bytes(), digest)?;
-        let table = stage.write(&stage.path("00"), table, Digest::of(table))?;
+        let path = stage.path("recipe");
+        root.disk.write_by(&path, |out| recipe.write(out))?;
+        stage.recipe = stage.sealed(&path, digest)?;
+        let path = stage.path("00");
+        root.disk.write(&path, table)?;
+        let table = stage.sealed(&path, Digest::of(table))?;
         stage.outputs.push(table);
         if let Some(directory) = directory {
             stage.outputs.push(self.gather(directory, &stage.path("01"))?);
@@ -332,9 +336,8 @@ impl TableStage<'_> {
         self.room.join(part)
     }
 
-    /// Writes a read-only file.
-    fn write(&self, path: &Path, contents: &[u8], digest: Digest) -> Result<Published> {
-        self.root.disk.write(path, contents)?;
+    /// Makes a complete file read-only, and durable.
+    fn sealed(&self, path: &Path, digest: Digest) -> Result<Published> {
         let stamp = Stamp::Modified(self.root.disk.seal(path)?);
         self.root.sync(path)?;
         Ok(Published { digest, stamp })

@@ -5,6 +5,7 @@ mod computed;
 mod faults;
 mod growth;
 mod made_up;
+mod memory;
 mod naming;
 mod open_names;
 mod properties;

@@ -28,7 +28,7 @@ ln -s d/x "$3/link"; [ "$(cat "$1")" = 1 ] || chmod +x "$2" "$3/d/x""#;
 
 /// What a sweep leads to.
 struct Sweep {
-    recipe: Recipe,
+    recipe: Recipe<'static>,
     table: Vec<u8>,
     directory: TableDirectory,
 }
@@ -85,22 +85,23 @@ fn sweep(lab: &Lab, storage: &Storage) -> Sweep {
 
 /// The same, by the path of the storage.
 fn sweep_in(place: &Path, storage: &Storage) -> Result<Sweep, StorageError> {
-    let mut recipe = RecipeWriter::begin(&header());
+    let mut recipe = RecipeWriter::begin(Vec::new(), &header()).unwrap();
     let (mut table, mut points, mut members) = (Vec::new(), Vec::new(), Vec::new());
     for level in LEVELS {
         let output = |number| output_in(place, storage, level, number);
         let outputs = [output(0)?, output(1)?];
-        recipe.row([level], outputs.iter().map(|it| (it.name.as_str(), &it.digest)));
+        let files = outputs.iter().map(|it| (it.name.as_str(), &it.digest));
+        recipe.row([level], files).unwrap();
         table.extend(format!("{{\"x\":{level},\"tenfold\":{level}0,\"status\":\"ok\"}}\n").bytes());
         points.extend(format!("{{\"x\":\"{level}\"}}\n").bytes());
         for (output, name) in outputs.into_iter().zip(["tenfold", "plots"]) {
             members.push((format!("x={level}/{name}"), output));
         }
     }
-    recipe.failed_row(["3"]);
+    recipe.failed_row(["3"]).unwrap();
     table.extend(b"{\"x\":3,\"tenfold\":null,\"status\":\"failed\"}\n");
     let directory = TableDirectory { points, members };
-    Ok(Sweep { recipe: recipe.finish(), table, directory })
+    Ok(Sweep { recipe: Recipe::of_bytes(recipe.finish()), table, directory })
 }
 
 impl Sweep {

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::thread;
 
 use compeval::manifest::{Manifest, Scan};
-use compeval::storage::{FoundTable, RecipeHeader, RecipeWriter, ResultName, StorageError};
+use compeval::storage::{FoundTable, Recipe, RecipeHeader, RecipeWriter, ResultName, StorageError};
 
 use super::{aside, lab, open, output, record, stored, sweep};
 
@@ -23,7 +23,9 @@ fn a_table_is_found_after_it_was_published() {
     assert_eq!(name.short(), format!("tables/{}/{}", &digits[..2], &digits[2..]));
     assert_eq!(sweep.publish(&storage, false), name);
     assert_eq!(fs::read(stored(&lab, &name.output(0))).unwrap(), sweep.table);
-    assert_eq!(fs::read(stored(&lab, &name.recipe())).unwrap(), sweep.recipe.bytes());
+    let mut recipe = Vec::new();
+    sweep.recipe.write(&mut recipe).unwrap();
+    assert_eq!(fs::read(stored(&lab, &name.recipe())).unwrap(), recipe);
     for file in [name.output(0), name.recipe()] {
         let mode = fs::metadata(stored(&lab, &file)).unwrap().permissions().mode();
         assert_eq!(mode & 0o222, 0, "{file}");
@@ -219,11 +221,9 @@ const COLLIDING: [&str; 2] = ["1716699", "17542600"];
 fn recipes_of_one_short_name_are_two_tables() {
     let lab = lab();
     let recipe = |column: &str| {
-        RecipeWriter::begin(&RecipeHeader {
-            columns: vec![column.to_owned()],
-            ..RecipeHeader::default()
-        })
-        .finish()
+        let columns = vec![column.to_owned()];
+        let header = RecipeHeader { columns, ..RecipeHeader::default() };
+        Recipe::of_bytes(RecipeWriter::begin(Vec::new(), &header).unwrap().finish())
     };
     let [one, other] = COLLIDING.map(recipe);
     assert_eq!(one.digest().sha1.short(), other.digest().sha1.short());

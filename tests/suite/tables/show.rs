@@ -1,7 +1,7 @@
 //! What `ce show` tells of tables, and of what was made from them.
 
 use compeval::digest::Digest;
-use compeval::storage::{RecipeHeader, RecipeWriter};
+use compeval::storage::{Recipe, RecipeHeader, RecipeWriter};
 use serde_json::Value;
 
 use super::{lab, open, stored, sweep};
@@ -71,15 +71,16 @@ fn a_table_without_its_recipe_is_shown_all_the_same() {
 fn of_many_outputs_the_first_are_listed() {
     let lab = lab();
     let storage = open(&lab);
-    let mut recipe = RecipeWriter::begin(&RecipeHeader::default());
+    let mut recipe = RecipeWriter::begin(Vec::new(), &RecipeHeader::default()).unwrap();
     for number in 0..1002 {
         let digest = Digest::of(&[number as u8, (number >> 8) as u8]);
         let name = format!("c_gone/0123456789ab/00/{number}");
         // Points that share a call count once.
-        recipe.row([], [(&*name, &digest)]);
-        recipe.row([], [(&*name, &digest)]);
+        recipe.row([], [(&*name, &digest)]).unwrap();
+        recipe.row([], [(&*name, &digest)]).unwrap();
     }
-    let outputs = storage.tables().publish(&recipe.finish(), b"", None).unwrap();
+    let recipe = Recipe::of_bytes(recipe.finish());
+    let outputs = storage.tables().publish(&recipe, b"", None).unwrap();
     drop(storage);
     let ran = lab.run("ce", &["show", "../storage", &outputs.name.output(0)]).exit(0);
     let ran = ran.shows("(no record of its origin)\n").shows("points       2004\n");
