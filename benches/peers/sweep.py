@@ -113,16 +113,7 @@ def ce_run(scratch, count, jobs):
 
 def snakemake(scratch, count, jobs, *options):
     """Snakemake as it is, or with options."""
-    program = shutil.which("snakemake")
-    installed = scratch / "venv/bin/snakemake"
-    if program is None and installed.exists():
-        program = str(installed)
-    if program is None and setting("INSTALL", "yes") != "no":
-        tell("installs snakemake from PyPI")
-        subprocess.run([sys.executable, "-m", "venv", scratch / "venv"], check=True)
-        pip = [scratch / "venv/bin/pip", "install", "--quiet", "snakemake"]
-        if subprocess.run(pip, stdout=sys.stderr).returncode == 0:
-            program = str(installed)
+    program = shutil.which("snakemake") or from_pypi(scratch, "snakemake", "snakemake")
     if program is None:
         tell("snakemake is not installed, and left out")
         return
@@ -132,6 +123,16 @@ def snakemake(scratch, count, jobs, *options):
     (directory / "Snakefile").write_text(SNAKEFILE.format(points=points(count)))
     command = [program, "--cores", str(jobs), "--quiet", "all", *options]
     yield Variant(who, directory, command, "out", "out .snakemake", slow=True)
+
+
+def from_pypi(scratch, package, program):
+    """Installs a package from PyPI into a directory of its own, if it may be. Returns a program of it, or None."""
+    installed = scratch / "venv/bin" / program
+    if not installed.exists() and setting("INSTALL", "yes") != "no":
+        tell(f"installs {package} from PyPI")
+        subprocess.run([sys.executable, "-m", "venv", scratch / "venv"], check=True)
+        subprocess.run([scratch / "venv/bin/pip", "install", "--quiet", package], stdout=sys.stderr)
+    return str(installed) if installed.exists() else None
 
 
 def greedy(scratch, count, jobs):
