@@ -249,8 +249,7 @@ impl Run {
             let explanation = Explanation::new(evaluation);
             reasons(evaluation, &explanation).for_each(|reason| say(PROGRAM, &reason));
         }
-        let executed = evaluation.executed();
-        for name in forced.iter().filter(|name| !executed.contains(name)) {
+        for name in forced.iter().filter(|name| !evaluation.has_executed(name)) {
             let name = name.short();
             say(
                 PROGRAM,

@@ -36,7 +36,6 @@ mod tree;
 mod worker;
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, Write as _};
 
@@ -231,10 +230,9 @@ impl Evaluation {
         self.is_there(output) || self.are_left_out(&[output])
     }
 
-    /// The calls that were executed.
-    pub fn executed(&self) -> HashSet<&ResultName> {
-        let executed = self.outcomes().filter(|outcome| matches!(outcome, Outcome::Executed(_)));
-        executed.map(Outcome::name).collect()
+    /// Whether the call of this name was executed.
+    pub fn has_executed(&self, name: &ResultName) -> bool {
+        self.outcomes().any(|it| matches!(it, Outcome::Executed(_)) && it.name() == name)
     }
 }
 
