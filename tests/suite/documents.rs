@@ -1,7 +1,8 @@
 //! Every console block of the documentation is executed, and prints what it says.
 //!
 //! The blocks of a document are typed one after the other into one shell, in a copy of the
-//! examples that is a repository of its own. `cargo run --release --` stands for the program; what
+//! examples that is a repository of its own. A block `console` has prompts, and what is printed; a block `bash` is there to be copied,
+//! and a block `text` that follows it has what it prints. `cargo run --release --` stands for the program; what
 //! else begins with `cargo` is what `.ci/run` executes. In what is printed, `...` stands for any
 //! lines, or in a line for any text, `[exit 3]` for a status other than zero, and one commit for another.
 
@@ -34,21 +35,41 @@ fn documents() -> Vec<PathBuf> {
     documents
 }
 
-/// Returns the steps of a document's console blocks.
+/// Returns the steps of a document's blocks.
 fn steps(text: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
-    let mut inside = false;
-    for line in text.lines() {
-        if line.starts_with("```") {
-            inside = line == "```console";
-        } else if inside && let Some(command) = line.strip_prefix("$ ") {
-            steps.push(Step { command: command.to_owned(), expected: Vec::new() });
-        } else if inside {
-            let step = steps.last_mut().unwrap();
-            match line.strip_prefix("> ") {
-                Some(more) if step.expected.is_empty() => step.command.extend(["\n", more]),
-                _ => step.expected.push(line.to_owned()),
+    let mut lines = text.lines();
+    let mut last = "";
+    while let Some(fence) = lines.by_ref().find(|line| line.starts_with("```")) {
+        let block: Vec<&str> = lines.by_ref().take_while(|line| !line.starts_with("```")).collect();
+        match fence {
+            "```console" => steps.extend(console(&block)),
+            "```bash" => {
+                steps.push(Step { command: block.join("\n"), expected: vec!["...".to_owned()] })
             }
+            "```text" if last == "```bash" => {
+                let step = steps.last_mut().unwrap();
+                step.expected = block.into_iter().map(str::to_owned).collect();
+            }
+            _ => {}
+        }
+        last = fence;
+    }
+    steps
+}
+
+/// The steps of a block with prompts.
+fn console(block: &[&str]) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for line in block {
+        if let Some(command) = line.strip_prefix("$ ") {
+            steps.push(Step { command: command.to_owned(), expected: Vec::new() });
+            continue;
+        }
+        let step = steps.last_mut().unwrap();
+        match line.strip_prefix("> ") {
+            Some(more) if step.expected.is_empty() => step.command.extend(["\n", more]),
+            _ => step.expected.push((*line).to_owned()),
         }
     }
     steps
@@ -160,7 +181,7 @@ fn prepare(dir: &Path) -> (PathBuf, PathBuf) {
 }
 
 #[test]
-fn every_console_block_prints_what_it_says() {
+fn every_block_prints_what_it_says() {
     let ci = fs::read_to_string(root().join(".ci/run")).unwrap();
     let mut wrong = Vec::new();
     for document in documents() {
