@@ -59,6 +59,10 @@ impl JobNames {
 fn say_not_stored(evaluation: &Evaluation, why: &Kept) {
     match why {
         Kept::As(_) | Kept::Incomplete => {}
+        Kept::Replaced => {
+            let why = "recorded outputs were replaced by others; run it again, with what is new";
+            say(PROGRAM, &format_args!("{NOT_STORED}: {why}"));
+        }
         Kept::FailedPoints => {
             say(PROGRAM, &format_args!("{NOT_STORED}: points of a sweep have failed"));
         }

@@ -177,6 +177,7 @@ impl RunArgs {
             jobs: jobs.unwrap_or(default.jobs),
             retries: self.retry,
             retry_failed: self.retry_failed,
+            accept: false,
             timeout: self.timeout,
             durability: if self.no_sync { Durability::Unsynced } else { Durability::Synced },
             isolate: match (self.isolate, self.no_isolate) {

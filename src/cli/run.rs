@@ -63,6 +63,10 @@ pub struct Run {
     #[arg(long, value_name = "CALL|FILE", conflicts_with = "dry_run", value_hint = clap::ValueHint::FilePath)]
     force: Vec<PathBuf>,
 
+    /// Where outputs that are away have to be made again, and come out different: replace what is recorded
+    #[arg(long, conflicts_with = "dry_run")]
+    accept: bool,
+
     /// Go on in the background once the task is loaded and its inputs are in the storage: what is printed
     /// goes to a file there, and neither the terminal nor the files matter any more. Without uncommitted changes only.
     /// As a job, it is submitted to Slurm, and submits itself again before its time is over
@@ -161,7 +165,8 @@ impl Run {
             return Ok(Exit::Done);
         }
         let (wait, is_job) = (self.wait, self.as_job.is_some());
-        let options = RunOptions { wait, is_job, ..self.how.options(&config)? };
+        let accept = self.accept;
+        let options = RunOptions { wait, is_job, accept, ..self.how.options(&config)? };
         if self.detach == Some(Background::Job) {
             // Each of the jobs would do the first again, and the second may be gone by then.
             let excluded =
@@ -214,6 +219,7 @@ impl Run {
             ("--quiet", self.quiet),
             ("--style=words", words),
             ("--wait", self.wait),
+            ("--accept", self.accept),
         ];
         let Self { task: dir, points, wanted, typed: paths, .. } = self;
         FrozenRun { flags, how: &self.how, dir, points, wanted, paths }.arguments(evaluation, how)

@@ -121,14 +121,15 @@ impl Verify {
 
 /// Says how much was read, how fast, and what came of it.
 fn summarise(verdict: &Verdict, begun: Instant) {
-    let &Verdict { files, bytes, wrong, odd, quarantined, .. } = verdict;
+    let &Verdict { files, bytes, wrong, odd, away, quarantined, .. } = verdict;
     let seconds = begun.elapsed().as_secs_f64();
     let speed = bytes as f64 / MIB / seconds.max(1e-9);
     let files = counted(files, "file");
     say("ce", &format_args!("{files}, {bytes} bytes, {seconds:.1} s, {speed:.1} MiB/s"));
     let aside =
         if quarantined > 0 { format!(", {quarantined} quarantined") } else { String::new() };
-    say("ce", &format_args!("{wrong} wrong{aside}, {odd} odd and harmless"));
+    let away = if away > 0 { format!(", {away} away") } else { String::new() };
+    say("ce", &format_args!("{wrong} wrong{aside}, {odd} odd and harmless{away}"));
 }
 
 fn percent(text: &str) -> Result<f64, String> {

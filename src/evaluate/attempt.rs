@@ -76,7 +76,7 @@ impl<'a> Evaluator<'a> {
             Ok(sealed) => {
                 let Pending { id, computation, name, inputs, remembered, .. } = pending;
                 let (suspension, _leases) = (pending.suspension, pending.leases);
-                let forced = self.is_forced(&name);
+                let precedence = self.precedence(&name);
                 CallStep::Executed(Executed {
                     id,
                     computation,
@@ -85,7 +85,7 @@ impl<'a> Evaluator<'a> {
                     sealed,
                     taken_over: false,
                     remembered,
-                    forced,
+                    precedence,
                     suspension,
                     _leases,
                 })

@@ -14,7 +14,8 @@ use crate::executor::is_within;
 use crate::plan::{CallId, Operation, Planned, Source};
 use crate::storage::records::{OutputSource, TicketEnd};
 use crate::storage::{
-    Call, Damage, Found, Maintenance, PriorAttempt, ResultName, Sealed, StorageError, Stored,
+    Call, Damage, Equivalent, Found, Maintenance, Outputs, Precedence, PriorAttempt, PublishError,
+    ResultName, Sealed, StorageError, Stored,
 };
 use crate::task::resources::Resources;
 
@@ -40,6 +41,9 @@ impl<'a> Evaluator<'a> {
             Operation::Computation(id) => &evaluation.task.computations[id.index()],
             Operation::Sweep(sweep) => return self.gather(id, evaluation.plan.sweep(sweep)),
         };
+        if let Some(step) = self.demand_derived(&planned.inputs) {
+            return step;
+        }
         let known = || planned.inputs.iter().map(|source| evaluation.digest(*source));
         let guess = || storage.guess(computation.into(), known());
         let inputs = match self.inputs(&planned.inputs, guess) {
@@ -50,6 +54,8 @@ impl<'a> Evaluator<'a> {
         let (name, damage) = match storage.find(call) {
             Ok(Found::Hit(outputs)) if self.is_forced(&outputs.name) => (outputs.name, None),
             Ok(Found::Hit(outputs)) => return CallStep::Ended(Outcome::Reused(outputs)),
+            Ok(Found::Away(outputs)) if self.is_needed(id, &outputs.name) => (outputs.name, None),
+            Ok(Found::Away(outputs)) => return CallStep::Ended(Outcome::Away(outputs)),
             Ok(Found::Absent { name, damage }) => (name, damage),
             Ok(Found::Unsettled(name)) => return self.await_settled(name),
             Err(error) => return CallStep::Ended(Outcome::failed(guess(), error)),
@@ -60,7 +66,7 @@ impl<'a> Evaluator<'a> {
             return CallStep::Ended(outcome);
         }
         let Some(settings) = &self.execution else {
-            return CallStep::Ended(self.only_look(call, name, damage));
+            return self.only_look(id, call, (name, damage));
         };
         if settings.executor.is_cancelled() {
             return CallStep::Ended(Outcome::Interrupted(name));
@@ -72,7 +78,7 @@ impl<'a> Evaluator<'a> {
             }
             Err(holder) => return CallStep::Held(name, holder),
         };
-        match self.recheck_under_lease(call, &name, damage) {
+        match self.recheck_under_lease(id, call, (&name, damage)) {
             Ok(Recheck::Ended(outcome)) => CallStep::Ended(outcome),
             Ok(Recheck::Sealed(sealed)) => CallStep::Executed(Executed {
                 id,
@@ -82,10 +88,11 @@ impl<'a> Evaluator<'a> {
                 sealed,
                 taken_over: true,
                 remembered: true,
-                forced: false,
+                precedence: Precedence::Recorded,
                 suspension: None,
                 _leases: (lease, None),
             }),
+            Ok(Recheck::Absent(_)) if let Some(step) = self.demand(&planned.inputs, &name) => step,
             Ok(Recheck::Absent(prior)) => {
                 let absent = AbsentCall { id, computation, name, inputs, prior, lease };
                 self.resume(settings, absent, footing)
@@ -173,7 +180,8 @@ impl<'a> Evaluator<'a> {
         };
         let values = self.sources(self.evaluation.plan.call(id));
         let (task, forced) = (&*self.evaluation.task, self.is_forced(&name));
-        let call = TicketCall { task, computation, standing, values: &values, resources, forced };
+        let (values, accept) = (&values, settings.accept);
+        let call = TicketCall { task, computation, standing, values, resources, forced, accept };
         let ticket = call.write(queue.rules());
         (self.observe)(Event::Queued(id, name.clone()));
         let (retries, untold) = (settings.retries, Some(prior));
@@ -233,12 +241,9 @@ impl<'a> Evaluator<'a> {
             Ok(()) => {}
         }
         let inputs = sources.iter().map(|source| self.evaluation.digest(*source));
-        inputs.collect::<Option<_>>().ok_or_else(|| match self.execution {
-            _ if self.evaluation.are_left_out(sources) => Outcome::LeftOut(name()),
-            Some(_) if self.awaits_interrupted(sources) => Outcome::Interrupted(name()),
-            Some(_) if self.evaluation.await_suspended(sources) => Outcome::Waiting(name()),
-            Some(_) => Outcome::Blocked(name()),
-            None => Outcome::Missing(name(), None),
+        inputs.collect::<Option<_>>().ok_or_else(|| match self.evaluation.are_left_out(sources) {
+            true => Outcome::LeftOut(name()),
+            false => self.without(sources, name()),
         })
     }
 
@@ -257,45 +262,72 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The outcome of an absent call where nothing is computed.
-    fn only_look(&self, call: Call<'_>, name: ResultName, damage: Option<Damage>) -> Outcome {
-        match self.evaluation.storage.find_equivalent(call) {
-            Ok(Some(source)) => Outcome::TakenOver(source.outputs),
-            Ok(None) if let Some(outcome) = self.seen_suspended(call, &name) => outcome,
-            Ok(None) => {
-                let prior = self.evaluation.storage.attempts().prior(&name, damage);
+    fn only_look(
+        &self,
+        id: CallId,
+        call: Call<'_>,
+        (name, damage): (ResultName, Option<Damage>),
+    ) -> CallStep<'a> {
+        let away = self.evaluation.away_outputs(id);
+        let outcome = match self.evaluation.storage.find_equivalent(call) {
+            Ok(Some(source)) if source.is_away && away.is_none() => Outcome::Away(source.outputs),
+            Ok(Some(source)) if !source.is_away && is_same(away, &source.outputs) => {
+                Outcome::TakenOver(source.outputs)
+            }
+            Ok(_) if let Some(outcome) = self.seen_suspended(call, &name) => outcome,
+            Ok(_) => {
+                let inputs = &self.evaluation.plan.call(id).inputs;
+                if let Some(step) = self.demand(inputs, &name) {
+                    return step;
+                }
+                let mut prior = self.evaluation.storage.attempts().prior(&name, damage);
+                if away.is_some() {
+                    prior.get_or_insert_default().away = true;
+                }
                 Outcome::Missing(name, prior)
             }
             Err(error) => Outcome::failed(name, error),
-        }
+        };
+        CallStep::Ended(outcome)
     }
 
     /// Looks again for a call with its lease: the previous holder may have just published, or died
     /// while collecting it. Or another commit has an equivalent result.
     fn recheck_under_lease(
         &self,
+        id: CallId,
         call: Call<'_>,
-        name: &ResultName,
-        damage: Option<Damage>,
+        (name, damage): (&ResultName, Option<Damage>),
     ) -> Result<Recheck<'a>, StorageError> {
         if self.is_forced(name) {
             return Ok(Recheck::Absent(self.evaluation.storage.attempts().prior(name, damage)));
         }
         let collected = Maintenance::new(&self.evaluation.storage).restore(name)?;
+        let mut away = self.evaluation.away_outputs(id).cloned();
         match self.evaluation.storage.find_again(call, name)? {
             Found::Hit(outputs) => return Ok(Recheck::Ended(Outcome::Reused(outputs))),
+            Found::Away(outputs) if outputs.name != *name => return Ok(Recheck::Taken),
+            Found::Away(outputs) => away = Some(outputs),
             Found::Absent { name: other, .. } | Found::Unsettled(other) if other != *name => {
                 return Ok(Recheck::Taken);
             }
             Found::Absent { .. } | Found::Unsettled(_) => {}
         }
+        let source = self.evaluation.storage.find_equivalent(call)?;
+        if let Some(source) = source.as_ref().filter(|it| it.is_away && away.is_none()) {
+            return Ok(Recheck::Ended(Outcome::Away(source.outputs.clone())));
+        }
+        let is_away = away.is_some();
         let absent = || {
-            Recheck::Absent(
-                self.evaluation.storage.attempts().prior_beside(name, collected, damage),
-            )
+            let attempts = self.evaluation.storage.attempts();
+            let mut prior = attempts.prior_beside(name, collected, damage);
+            if is_away {
+                prior.get_or_insert_default().away = true;
+            }
+            Recheck::Absent(prior)
         };
-        let Some(source) = self.evaluation.storage.find_equivalent(call)? else {
-            return Ok(absent());
-        };
+        let may_serve = |it: &Equivalent| !it.is_away && is_same(away.as_ref(), &it.outputs);
+        let Some(source) = source.filter(may_serve) else { return Ok(absent()) };
         match self.evaluation.storage.take_over(call, &source) {
             Ok(taken) => Ok(taken.map_or_else(absent, Recheck::Sealed)),
             Err(error) if error.is_read_only() => {
@@ -336,7 +368,9 @@ impl<'a> Evaluator<'a> {
         let is_own = name == executed.name;
         let (suspension, inputs) = (executed.suspension, executed.inputs);
         let call = begun(call_of(executed.computation, &inputs), suspension.as_deref());
-        let published = executed.sealed.publish(call, &name, executed.forced);
+        let recorded = self.evaluation.away_outputs(executed.id);
+        let recorded = recorded.filter(|_| executed.precedence == Precedence::Recorded);
+        let published = executed.sealed.publish_same(call, (&name, recorded), executed.precedence);
         let published = published.and_then(|outputs| {
             if remembered {
                 storage.attempts().forget(&outputs.name)?;
@@ -353,7 +387,16 @@ impl<'a> Evaluator<'a> {
             }
             Ok(outputs) if taken_over => Some(Outcome::TakenOver(outputs)),
             Ok(outputs) => Some(Outcome::Executed(outputs)),
+            Err(PublishError::Storage(error)) => Some(Outcome::failed(name, error)),
+            Err(PublishError::Deviates(deviation)) => {
+                Some(Outcome::failed(name, self.counted(deviation)))
+            }
             Err(error) => Some(Outcome::failed(name, error)),
         }
     }
+}
+
+/// Whether outputs are the recorded ones, if these are known.
+fn is_same(recorded: Option<&Outputs>, outputs: &Outputs) -> bool {
+    recorded.is_none_or(|recorded| recorded.has_same(outputs))
 }

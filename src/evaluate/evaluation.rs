@@ -16,7 +16,8 @@ use crate::load::LaterFiles;
 use crate::plan::{CallId, Plan, Source};
 use crate::storage::records::Published;
 use crate::storage::{
-    ComputationVersion, Input, InputSource, OpenedValue, Storage, StorageError, Stored, TaskVersion,
+    ComputationVersion, Input, InputSource, OpenedValue, Outputs, Storage, StorageError, Stored,
+    TaskVersion,
 };
 use crate::task::workflow::{Computation, Node, NodeId, Task};
 
@@ -60,13 +61,27 @@ pub struct Evaluation {
     pub(super) opened: Mutex<HashMap<String, Arc<OpenedValue>>>,
     /// The suspended calls that are to be continued, as they have said.
     pub(super) continuable: Mutex<HashSet<CallId>>,
-    outcomes: boxcar::Vec<OnceLock<Outcome>>,
+    outcomes: boxcar::Vec<CallOutcome>,
     /// The first reader of each node; `None` for the root.
     first_uses: OnceLock<Box<[Option<ArgumentPlace>]>>,
 }
 
 /// The greatest number of labels that tell where in the workflow a call is.
 const LABELS: usize = 4;
+
+/// How a call ended.
+#[derive(Debug, Default)]
+struct CallOutcome {
+    first: OnceLock<Outcome>,
+    /// How it ended again, if its outputs were away, and were needed.
+    demanded: OnceLock<Box<Outcome>>,
+}
+
+impl CallOutcome {
+    fn last(&self) -> Option<&Outcome> {
+        self.demanded.get().map(|outcome| &**outcome).or_else(|| self.first.get())
+    }
+}
 
 /// A derived value, or why there is none.
 type MadeValue = Result<DerivedValue, Arc<ValueError>>;
@@ -117,7 +132,7 @@ impl Evaluation {
     /// Takes in what was added to the plan. One thread at a time does so.
     pub(super) fn grow(&self) {
         for _ in self.outcomes.count()..self.plan.calls().len() {
-            self.outcomes.push(OnceLock::new());
+            self.outcomes.push(CallOutcome::default());
         }
         for _ in self.derived.count()..self.plan.derived().len() {
             self.derived.push(OnceLock::new());
@@ -137,19 +152,36 @@ impl Evaluation {
         &self.texts
     }
 
-    /// Records the outcome of a call. Returns true unless it had one.
+    /// Records the outcome of a call. Returns true unless it had one, and was not demanded since.
     pub(super) fn set(&self, call: CallId, outcome: Outcome) -> bool {
-        self.outcomes[call.index()].set(outcome).is_ok()
+        let known = &self.outcomes[call.index()];
+        match known.first.set(outcome) {
+            Ok(()) => true,
+            Err(outcome) => self.was_away(call) && known.demanded.set(Box::new(outcome)).is_ok(),
+        }
     }
 
     /// Returns how a call ended, if it did.
     pub fn outcome(&self, call: CallId) -> Option<&Outcome> {
-        self.outcomes[call.index()].get()
+        self.outcomes[call.index()].last()
     }
 
     /// Returns how the calls ended that did, in the order of the plan.
     pub fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
-        self.outcomes.iter().filter_map(|(_, outcome)| outcome.get())
+        self.outcomes.iter().filter_map(|(_, outcome)| outcome.last())
+    }
+
+    /// Returns the outputs of a call that were away when it was found, whether or not they are now.
+    pub(super) fn away_outputs(&self, call: CallId) -> Option<&Outputs> {
+        match self.outcomes[call.index()].first.get() {
+            Some(Outcome::Away(outputs)) => Some(outputs),
+            _ => None,
+        }
+    }
+
+    /// Returns the outputs of a call, if it is known what they are.
+    fn known(&self, call: CallId) -> Option<&Outputs> {
+        self.outcome(call)?.known().or_else(|| self.away_outputs(call))
     }
 
     /// Returns the computation of a call, unless that gathers a table.
@@ -202,7 +234,7 @@ impl Evaluation {
             }
             Source::Literal(id) => self.files.literals[id.index()].as_ref().map(|file| file.digest),
             Source::Output { call, number } => {
-                let outputs = self.outcome(call)?.known()?;
+                let outputs = self.known(call)?;
                 outputs.files.get(usize::from(number)).map(|file| file.digest)
             }
         }

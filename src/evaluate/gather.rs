@@ -32,6 +32,9 @@ impl<'a> Evaluator<'a> {
     pub(super) fn gather(&self, id: CallId, sweep: &PlannedSweep) -> CallStep<'a> {
         let Some(rows) = sweep.rows() else { return self.points(id) };
         let rules = &self.evaluation.task.sweeps[sweep.sweep.index()];
+        if let Some(step) = self.demand_derived(&rows.sources) {
+            return step;
+        }
         let states = match self.states(rules, rows) {
             Ok(states) => states,
             Err(outcome) => return CallStep::Ended(outcome),
@@ -40,7 +43,7 @@ impl<'a> Evaluator<'a> {
             return CallStep::Ended(Outcome::LeftOut(ResultName::unknown_table()));
         }
         let made = self.table(id, (sweep, rules), (rows, &states));
-        CallStep::Ended(made.unwrap_or_else(|(name, error)| Outcome::failed(name, error)))
+        made.unwrap_or_else(|(name, error)| CallStep::Ended(Outcome::failed(name, error)))
     }
 
     /// The state of each point, or the outcome of the sweep if one is not over, or failed.
@@ -92,12 +95,17 @@ impl<'a> Evaluator<'a> {
         id: CallId,
         (sweep, rules): (&PlannedSweep, &Sweep),
         (rows, states): (&SweepRows, &[PointState]),
-    ) -> Result<Outcome, (ResultName, CallError)> {
+    ) -> Result<CallStep<'a>, (ResultName, CallError)> {
         let tables = self.evaluation.storage.tables();
         let recipe = self.recipe(sweep, rules, (rows, states));
         let unknown = ResultName::unknown_table;
         let name = match tables.find(&recipe, sweep.with_directory) {
-            Ok(FoundTable::Hit(outputs)) => return Ok(Outcome::Reused(outputs)),
+            Ok(FoundTable::Hit(outputs)) => return Ok(CallStep::Ended(Outcome::Reused(outputs))),
+            Ok(FoundTable::Absent { name, .. })
+                if let Some(step) = self.demand_points(&name, (sweep, rules), (rows, states)) =>
+            {
+                return Ok(step);
+            }
             Ok(FoundTable::Absent { name, damage: None }) => name,
             Ok(FoundTable::Absent { name, damage }) => {
                 let prior = PriorAttempt { damage, ..PriorAttempt::default() };
@@ -129,7 +137,30 @@ impl<'a> Evaluator<'a> {
                 published => published.map(Outcome::Executed),
             },
         };
-        made.map_err(|error| failed(error.into()))
+        made.map(CallStep::Ended).map_err(|error| failed(error.into()))
+    }
+
+    /// Demands the calls whose outputs are away and needed to make a table. If they are not to be had, it is not made.
+    fn demand_points(
+        &self,
+        name: &ResultName,
+        (sweep, rules): (&PlannedSweep, &Sweep),
+        (rows, states): (&SweepRows, &[PointState]),
+    ) -> Option<CallStep<'a>> {
+        let has_result = |state: &PointState| matches!(state, PointState::Ok);
+        let points = rows.iter().zip(states).filter(|(_, state)| has_result(state));
+        let sources = points.flat_map(|((_, sources), _)| sources.iter().copied().enumerate());
+        let is_needed = |(number, source): &(usize, Source)| {
+            let call = self.evaluation.plan.awaited(*source);
+            call.is_some_and(|call| self.evaluation.was_away(call))
+                && (sweep.with_directory
+                    || self.evaluation.is_read(&rules.columns, *number, *source))
+        };
+        let needed: Vec<Source> = sources.filter(is_needed).map(|(_, source)| source).collect();
+        self.demand(&needed, name).or_else(|| {
+            let is_lacking = needed.iter().any(|source| self.evaluation.lacks_outputs(*source));
+            is_lacking.then(|| CallStep::Ended(Outcome::Missing(name.clone(), None)))
+        })
     }
 
     /// What the table is made of: the same recipe makes the same table.
@@ -208,8 +239,7 @@ impl Evaluation {
         let mut outputs = Vec::with_capacity(sources.len());
         for (number, source) in sources.iter().enumerate() {
             let Some(digest) = self.digest(*source) else { return Ok(None) };
-            let is_read = !digest.is_directory()
-                && expand::needs_contents(columns, number as u8, digest.size);
+            let is_read = self.is_read(columns, number, *source);
             let contents = if is_read { self.contents(*source)? } else { None };
             let contents = contents.map(Vec::into_boxed_slice);
             outputs.push(PointOutput { contents, hash: digest.sha1 });
@@ -220,6 +250,12 @@ impl Evaluation {
     /// The values of sources of which all are known.
     fn values(&self, sources: &[Source]) -> Vec<Stored> {
         sources.iter().filter_map(|source| self.value(*source)).collect()
+    }
+
+    /// Whether the contents of an output of a point become a column.
+    fn is_read(&self, columns: &[TableColumn], number: usize, source: Source) -> bool {
+        let digest = self.digest(source).filter(|digest| !digest.is_directory());
+        digest.is_some_and(|it| expand::needs_contents(columns, number as u8, it.size))
     }
 
     /// A source's value, as it is or would be in the storage.

@@ -6,6 +6,7 @@
 //! plan, storage and executor meet.
 
 mod attempt;
+mod away;
 mod call;
 mod derived;
 mod evaluation;
@@ -82,6 +83,8 @@ pub struct ExecutionSettings<'a> {
     pub limit: Option<Duration>,
     /// The calls that are executed even if they have outputs.
     pub forced: &'a HashSet<ResultName>,
+    /// Whether outputs that are away are replaced by others, if these differ.
+    pub accept: bool,
     /// Whether suspended calls are waited for.
     pub wait: bool,
     /// Whether suspended calls are asked whether they go on still. A worker leaves that to the run.

@@ -23,6 +23,8 @@ pub enum Outcome {
     TakenOver(Outputs),
     /// It was executed and published.
     Executed(Outputs),
+    /// Its outputs are known, and deliberately not here. Nothing has needed them.
+    Away(Outputs),
     /// It is a table that is not there, and nothing was to be computed. But what it would be is known.
     Foreseen(Outputs),
     /// Its outputs are not there, and nothing was to be computed. The name may be a guess.
@@ -246,6 +248,9 @@ impl CallError {
                 "ce forget lets the next run start it from the beginning; ce cancel ends it before",
             ),
             Self::AtWorker(failed) => return failed.hint.clone(),
+            Self::Publish(PublishError::Deviates(_)) => Some(
+                "compare both; ce run --accept replaces the recorded result and all that was made from it",
+            ),
             Self::Ended(_) | Self::Tree(_) | Self::Publish(_) => None,
         };
         hint.map(str::to_owned)
@@ -283,6 +288,7 @@ impl Outcome {
                 Some(outputs)
             }
             Self::Missing(..)
+            | Self::Away(_)
             | Self::Foreseen(_)
             | Self::Blocked(_)
             | Self::Waiting(_)
@@ -296,7 +302,7 @@ impl Outcome {
     /// The call's outputs, if it is known what they are.
     pub const fn known(&self) -> Option<&Outputs> {
         match self {
-            Self::Foreseen(outputs) => Some(outputs),
+            Self::Foreseen(outputs) | Self::Away(outputs) => Some(outputs),
             other => other.outputs(),
         }
     }
@@ -307,6 +313,7 @@ impl Outcome {
             Self::Reused(outputs)
             | Self::TakenOver(outputs)
             | Self::Executed(outputs)
+            | Self::Away(outputs)
             | Self::Foreseen(outputs) => &outputs.name,
             Self::Missing(name, _)
             | Self::Blocked(name)
@@ -337,6 +344,8 @@ pub enum Event {
     /// The points of the sweep that a call gathers are known by now: there are more calls. These rows of its exclusion
     /// match none of them.
     Expanded(CallId, Vec<ExclusionFault>),
+    /// The outputs of a call are needed that was over, since they were known: it goes on.
+    Demanded(CallId),
     /// A call is over; how, the evaluation knows.
     Ended(CallId),
 }

@@ -26,6 +26,10 @@ struct PendingCall {
     inputs: AtomicU32,
     /// The first edge to a reader.
     readers: AtomicU32,
+    /// The first edge to a reader that waits for its outputs themselves, if they are away.
+    demanders: AtomicU32,
+    /// Whether its outputs are needed, though they are away.
+    demanded: AtomicBool,
     /// Whether it was reported that its outputs have not settled.
     unsettled: AtomicBool,
 }
@@ -46,6 +50,8 @@ impl PendingCalls {
             self.calls.push(PendingCall {
                 inputs: AtomicU32::new(0),
                 readers: AtomicU32::new(NONE),
+                demanders: AtomicU32::new(NONE),
+                demanded: AtomicBool::new(false),
                 unsettled: AtomicBool::new(false),
             });
         }
@@ -54,21 +60,40 @@ impl PendingCalls {
 
     /// Lets a call wait for its inputs. Returns whether there is nothing to wait for.
     pub(super) fn wait(&self, plan: &Plan, call: CallId) -> bool {
+        let awaited = plan.inputs(call).iter().filter_map(|source| plan.awaited(*source));
+        self.wait_in(awaited, call, |awaited| &awaited.readers)
+    }
+
+    /// Lets a call wait for the outputs of others, which are away. Returns whether all of these have ended again.
+    pub(super) fn wait_for_outputs(&self, call: CallId, awaited: &[CallId]) -> bool {
+        self.wait_in(awaited.iter().copied(), call, |awaited| &awaited.demanders)
+    }
+
+    fn wait_in(
+        &self,
+        awaited: impl Iterator<Item = CallId>,
+        call: CallId,
+        list: fn(&PendingCall) -> &AtomicU32,
+    ) -> bool {
         let inputs = &self.calls[call.index()].inputs;
         // It is not ready before all edges are there.
         inputs.store(1, Ordering::Release);
-        for awaited in plan.inputs(call).iter().filter_map(|source| plan.awaited(*source)) {
+        for awaited in awaited {
             inputs.fetch_add(1, Ordering::AcqRel);
-            if !self.add_reader(awaited, call) {
+            if !self.add_reader(list(&self.calls[awaited.index()]), call) {
                 inputs.fetch_sub(1, Ordering::AcqRel);
             }
         }
         inputs.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Adds a reader of a call, unless that has ended.
-    fn add_reader(&self, call: CallId, reader: CallId) -> bool {
-        let head = &self.calls[call.index()].readers;
+    /// Notes that the outputs of a call are needed, though they are away. Returns whether this is the first time.
+    pub(super) fn demand(&self, call: CallId) -> bool {
+        !self.calls[call.index()].demanded.swap(true, Ordering::AcqRel)
+    }
+
+    /// Adds a reader to the list with this head, unless that is closed.
+    fn add_reader(&self, head: &AtomicU32, reader: CallId) -> bool {
         let mut next = head.load(Ordering::Acquire);
         if next == ENDED {
             return false;
@@ -86,7 +111,19 @@ impl PendingCalls {
 
     /// Ends a call. Returns those that waited for nothing else, in the order in which they began to wait.
     pub(super) fn end(&self, call: CallId) -> Vec<CallId> {
-        let mut edge = self.calls[call.index()].readers.swap(ENDED, Ordering::AcqRel);
+        let mut ready = self.end_away(call);
+        ready.extend(self.close(&self.calls[call.index()].demanders));
+        ready
+    }
+
+    /// Ends a call whose outputs are away. Returns those that waited for nothing else: they may need no more than to know
+    /// what the outputs are.
+    pub(super) fn end_away(&self, call: CallId) -> Vec<CallId> {
+        self.close(&self.calls[call.index()].readers)
+    }
+
+    fn close(&self, head: &AtomicU32) -> Vec<CallId> {
+        let mut edge = head.swap(ENDED, Ordering::AcqRel);
         let mut ready = Vec::new();
         while edge != NONE && edge != ENDED {
             let Edge { reader, next } = &self.edges[edge as usize];

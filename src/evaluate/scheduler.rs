@@ -5,12 +5,12 @@
 //! flushes and publishes many calls together while the workers go on, and polls the calls that
 //! other runs compute.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ struct Scheduler<'e, 'a> {
     growing: Mutex<()>,
     /// The number of calls that have not ended.
     left: AtomicUsize,
+    /// The calls with outputs of the task, once one of them was asked for.
+    wanted: OnceLock<HashSet<CallId>>,
     /// Whether calls are looked at again when another one is over.
     waiting: AtomicBool,
     /// The calls that are being executed.
@@ -103,6 +105,7 @@ pub(super) fn carry_out(
         pending,
         growing: Mutex::default(),
         left: AtomicUsize::new(calls),
+        wanted: OnceLock::new(),
         waiting: AtomicBool::new(false),
         underway: Mutex::default(),
         queue,
@@ -189,10 +192,17 @@ impl<'a> Scheduler<'_, 'a> {
                 let step = self.evaluator.process_call(id, Footing { is_reserved, turn });
                 return self.advance(id, step);
             }
+            CallStep::Ended(outcome @ Outcome::Away(_)) if self.is_wanted(id) => {
+                // Nobody could demand it before.
+                self.pending.demand(id);
+                self.complete_call(id, outcome);
+                return self.look_again(id);
+            }
             CallStep::Ended(outcome) => {
                 self.complete_call(id, outcome);
                 self.tell(id);
             }
+            CallStep::Demand(calls) => self.demand(id, &calls),
             CallStep::Executed(executed) if self.evaluator.evaluation.storage.flushes() => {
                 self.queue.release_sealed(id);
                 self.send(Message::Executed(executed));
@@ -259,9 +269,37 @@ impl<'a> Scheduler<'_, 'a> {
 
     /// Records how a call ended; dependents that waited only for that become ready.
     fn complete_call(&self, id: CallId, outcome: Outcome) {
+        let is_away = matches!(outcome, Outcome::Away(_));
         let first = self.evaluator.evaluation.set(id, self.evaluator.blame(outcome));
-        debug_assert!(first, "a call ends once");
-        self.queue.ready(self.pending.end(id));
+        debug_assert!(first, "a call ends once, and once more if it is demanded");
+        self.queue.ready(match is_away {
+            true => self.pending.end_away(id),
+            false => self.pending.end(id),
+        });
+    }
+
+    /// Whether a call has outputs of the task: these are needed in any case.
+    fn is_wanted(&self, id: CallId) -> bool {
+        let wanted = self.wanted.get_or_init(|| {
+            let plan = &self.evaluator.evaluation.plan;
+            plan.outputs().iter().filter_map(|source| plan.awaited(*source)).collect()
+        });
+        wanted.contains(&id)
+    }
+
+    /// Lets a call wait for the outputs of others, which are away and are made again. That call is not over, so these
+    /// are not the last ones.
+    fn demand(&self, reader: CallId, calls: &[CallId]) {
+        let mut ready = Vec::new();
+        for call in calls.iter().filter(|call| self.pending.demand(**call)) {
+            self.left.fetch_add(1, Ordering::AcqRel);
+            (self.evaluator.observe)(Event::Demanded(*call));
+            ready.push(*call);
+        }
+        if self.pending.wait_for_outputs(reader, calls) {
+            ready.push(reader);
+        }
+        self.queue.ready(ready);
     }
 
     /// Adds the calls of a sweep whose points are known by now. The call that gathers it waits for them.

@@ -53,6 +53,9 @@ impl<'a> Evaluator<'a> {
     pub(super) fn points(&self, id: CallId) -> CallStep<'a> {
         let Evaluation { plan, .. } = self.evaluation;
         let sources = plan.inputs(id);
+        if let Some(step) = self.demand(sources, &ResultName::unknown_table()) {
+            return step;
+        }
         let inputs = self.inputs(sources, ResultName::unknown_table);
         let source = match (inputs, sources) {
             (Err(outcome), _) => return CallStep::Ended(outcome),

@@ -9,7 +9,8 @@ use crate::executor::{CallProgram, HostTurn, Invocation, TurnRequest, VerifiedPa
 use crate::plan::CallId;
 use crate::storage::records::Ticket;
 use crate::storage::{
-    Call, Holder, Lease, PriorAttempt, ResultName, Sealed, Stage, StorageError, Stored, Suspension,
+    Call, Holder, Lease, Precedence, PriorAttempt, ResultName, Sealed, Stage, StorageError, Stored,
+    Suspension,
 };
 use crate::task::points::SweepPoints;
 use crate::task::resources::Resources;
@@ -33,6 +34,8 @@ pub(super) enum CallStep<'a> {
     Expand(SweepPoints),
     /// It is suspended, and is to be looked at again in a while.
     Suspended(ResultName, SuspendedCall),
+    /// It needs the outputs of these calls, which are away. It must be looked up again.
+    Demand(Vec<CallId>),
     /// It is to be looked for again from the beginning.
     Again,
     /// Another run computes it; it is to be looked for again when that is over.
@@ -52,8 +55,8 @@ pub(super) struct Executed<'a> {
     pub(super) taken_over: bool,
     /// Something is remembered of the call, which is to be forgotten.
     pub(super) remembered: bool,
-    /// Existing outputs are to be replaced.
-    pub(super) forced: bool,
+    /// What becomes of existing outputs.
+    pub(super) precedence: Precedence,
     /// The place that it had while it was suspended.
     pub(super) suspension: Option<Box<Suspension>>,
     /// Given back when the outputs are visible.

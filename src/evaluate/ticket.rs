@@ -51,12 +51,13 @@ pub(super) struct TicketCall<'a> {
     pub(super) values: &'a [Stored],
     pub(super) resources: Resources,
     pub(super) forced: bool,
+    pub(super) accept: bool,
 }
 
 impl TicketCall<'_> {
     /// Writes the call down.
     pub(super) fn write(self, rules: TicketRules) -> Ticket {
-        let Self { task, computation, standing, values, resources, forced } = self;
+        let Self { task, computation, standing, values, resources, forced, accept } = self;
         let value = |stored: &Stored| TicketValue {
             name: stored.name.clone(),
             value: Published { digest: stored.digest, stamp: stored.stamp },
@@ -78,6 +79,7 @@ impl TicketCall<'_> {
             resources,
             synced: rules.synced,
             forced,
+            accept,
         }
     }
 }
@@ -186,6 +188,7 @@ pub(super) fn answer(outcome: &Outcome) -> Option<TicketEnd> {
             Some(TicketEnd::Suspended(call.name.short()))
         }
         Outcome::Foreseen(_)
+        | Outcome::Away(_)
         | Outcome::Missing(..)
         | Outcome::Blocked(_)
         | Outcome::Waiting(_)

@@ -322,6 +322,7 @@ impl<'a> Worker<'a> {
             retry_failed: true,
             limit: ticket.limit,
             forced,
+            accept: ticket.accept,
             wait: false,
             asks: false,
             queue: None,

@@ -34,6 +34,7 @@ pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String
         Why::Collected(Provenance { host, user, at, .. }) => {
             format!("its result was collected at {at:.0} by {user} on {host}")
         }
+        Why::Away => "its outputs are away, and needed".to_owned(),
         Why::Damaged => "its outputs are gone, or are not what was recorded".to_owned(),
     }
 }
@@ -117,6 +118,7 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
         }
         Cause::FailedLast(id) => format!("{} failed last", name(*id)),
         Cause::Collected(id) => format!("results of {} were collected", name(*id)),
+        Cause::Away(id) => format!("outputs of {} are away, and needed", name(*id)),
         Cause::Damaged(id) => {
             format!("outputs of {} are gone, or are not what was recorded", name(*id))
         }

@@ -88,6 +88,7 @@ fn shared_reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String {
         | Why::Uncommitted(_)
         | Why::OtherSource { .. }
         | Why::NoLiteral { .. }
+        | Why::Away
         | Why::Damaged => reason(evaluation, call, why),
     }
 }

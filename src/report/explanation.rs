@@ -59,7 +59,7 @@ pub fn reasons<'a>(
     explanation: &'a Explanation,
 ) -> impl Iterator<Item = String> + 'a {
     groups(evaluation, explanation).into_iter().filter_map(move |group| {
-        let Explained { call, whys, .. } = group.calls.first()?;
+        let Explained { call, whys, seconds, .. } = group.calls.first()?;
         if let Some(reason) = group.reasons.first() {
             let title = evaluation.title_at_any_point(*call);
             let count = counted(group.calls.len(), "point");
@@ -69,7 +69,10 @@ pub fn reasons<'a>(
             ));
         }
         let (why, _) = whys.first()?;
-        Some(format!("{}: {}", evaluation.title(*call), reason(evaluation, *call, why)))
+        // It is known what its execution gives: all that it takes is time.
+        let cost = seconds.filter(|_| matches!(why, Why::Away));
+        let cost = cost.map(|it| format!(", about {}", duration(it))).unwrap_or_default();
+        Some(format!("{}: {}{cost}", evaluation.title(*call), reason(evaluation, *call, why)))
     })
 }
 

@@ -150,6 +150,7 @@ fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
         Cause::Unrecorded(id) => of("unrecorded", id),
         Cause::FailedLast(id) => of("failed_last", id),
         Cause::Collected(id) => of("collected", id),
+        Cause::Away(id) => of("away", id),
         Cause::Damaged(id) => of("damaged", id),
     }
 }
@@ -196,6 +197,7 @@ fn why(why: &Why) -> Value {
             json!({ "why": "failed_last", "failure": failure, "log": log })
         }
         Why::Collected(stamp) => json!({ "why": "collected", "collected": stamp }),
+        Why::Away => json!({ "why": "away" }),
         Why::Damaged => json!({ "why": "damaged" }),
     }
 }

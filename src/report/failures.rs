@@ -76,7 +76,7 @@ impl Failures {
                     "{title} waits a minute: {file} has no record, and may still be written"
                 ))
             }
-            Event::Queued(..) => None,
+            Event::Queued(..) | Event::Demanded(_) => None,
             Event::Expanded(call, unmatched) => points_warning(evaluation, *call, unmatched),
             Event::Ended(call) => match evaluation.outcome(*call)? {
                 outcome if self.was_told(outcome) => None,
@@ -156,7 +156,7 @@ fn point_event(evaluation: &Evaluation, event: &Event) -> Option<(CallId, String
         Event::Suspended(call, ..) => (call, "is suspended, and is waited for".to_owned()),
         Event::Unsettled(call, _) => (call, "waits a minute: it has no record".to_owned()),
         Event::Ended(call) => (call, failed_points::what(evaluation.outcome(*call)?)?),
-        Event::Expanded(..) | Event::Queued(..) => return None,
+        Event::Expanded(..) | Event::Queued(..) | Event::Demanded(_) => return None,
     };
     evaluation.plan.call(*call).point.map(|_| (*call, what))
 }
@@ -170,6 +170,9 @@ fn tried_again(prior: &PriorAttempt) -> String {
         }
         PriorAttempt { suspended: Some(_), .. } => {
             "is begun anew; it is suspended for another commit".to_owned()
+        }
+        PriorAttempt { away: true, .. } => {
+            "is executed again, since its outputs are away".to_owned()
         }
         PriorAttempt { .. } => "is made again".to_owned(),
     }
@@ -218,6 +221,11 @@ fn remembered(title: &str, prior: &PriorAttempt) -> Option<String> {
     if let Some(other) = &prior.suspended {
         return Some(format!(
             "{title} is begun anew; {other} is suspended, and not continued for another commit since it is not isolated"
+        ));
+    }
+    if prior.away {
+        return Some(format!(
+            "{title} is executed again: its outputs are away, and needed; they must be what is recorded"
         ));
     }
     let Provenance { host, user, at, .. } = &prior.collected.as_ref()?.collected;

@@ -81,6 +81,10 @@ enum EventLine<'a> {
         of: JsonCall<'a>,
         outputs: Vec<JsonFile<'a>>,
     },
+    Demanded {
+        #[serde(flatten)]
+        of: JsonCall<'a>,
+    },
     Ended {
         #[serde(flatten)]
         of: JsonCall<'a>,
@@ -151,11 +155,13 @@ struct JsonAttempt<'a> {
     damaged: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     damage: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    away: bool,
 }
 
 impl<'a> From<&'a Option<Box<PriorAttempt>>> for JsonAttempt<'a> {
     fn from(prior: &'a Option<Box<PriorAttempt>>) -> Self {
-        let Some(PriorAttempt { failure, collected, damage, .. }) = prior.as_deref() else {
+        let Some(PriorAttempt { failure, collected, damage, away, .. }) = prior.as_deref() else {
             return Self::default();
         };
         Self {
@@ -163,6 +169,7 @@ impl<'a> From<&'a Option<Box<PriorAttempt>>> for JsonAttempt<'a> {
             collected: collected.as_ref().map(|it| it.collected.at),
             damaged: damage.as_ref().map(|damage| damage.file.as_str()),
             damage: damage.as_ref().map(|damage| damage.what.as_str()),
+            away: *away,
         }
     }
 }
@@ -302,6 +309,7 @@ impl Reporter for Json<'_> {
                 let points = rows.map_or(0, |rows| rows.points.len());
                 print(&EventLine::Expanded { of: self.of(*call), points, calls, tables }, out)
             }
+            Event::Demanded(call) => print(&EventLine::Demanded { of: self.of(*call) }, out),
             Event::Ended(call) => {
                 let Some(ended) = self.0.outcome(*call) else {
                     return Ok(());
@@ -311,6 +319,7 @@ impl Reporter for Json<'_> {
                     Outcome::Reused(_) => ("reused", None, None),
                     Outcome::TakenOver(_) => ("taken_over", None, None),
                     Outcome::Executed(_) => ("executed", None, None),
+                    Outcome::Away(_) => ("away", None, None),
                     Outcome::Missing(..) | Outcome::Foreseen(_) => ("missing", None, None),
                     Outcome::Blocked(_) => ("blocked", None, None),
                     Outcome::LeftOut(_) => ("left_out", None, None),

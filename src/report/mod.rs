@@ -220,6 +220,8 @@ impl Evaluation {
         match () {
             () if has_failed => Exit::Failed,
             () if self.outcomes().any(|outcome| outcome.suspended().is_some()) => Exit::Suspended,
+            // What was made from replaced outputs was not looked up again.
+            () if self.has_replaced() => Exit::Missing,
             () if self.plan.outputs().iter().all(|it| self.is_done(*it)) => Exit::Done,
             () => Exit::Missing,
         }

@@ -139,6 +139,13 @@ impl<'a> Progress<'a> {
         self.remaining.end(computation, since.map(|since| since.elapsed().as_secs_f64()));
     }
 
+    /// Notes that a call that was over goes on, since its outputs are needed and away.
+    fn go_on(&mut self, call: CallId) {
+        let Some(computation) = self.evaluation.plan.computation(call) else { return };
+        self.state.done = self.state.done.saturating_sub(1);
+        self.remaining.add(computation);
+    }
+
     /// Notes that a call is suspended: it does not run any more.
     fn suspend(&mut self, call: CallId) {
         if let Some(since) = self.since.remove(&call) {
@@ -160,6 +167,7 @@ impl<'a> Progress<'a> {
                 self.since.insert(*call, now);
                 self.first.get_or_insert(now);
             }
+            Event::Demanded(call) => self.go_on(*call),
             Event::Ended(call) => self.end(*call),
             Event::Expanded(..) => self.grow(),
             Event::Suspended(call, ..) => self.suspend(*call),

@@ -16,6 +16,9 @@ pub struct Tally {
     pub reused: usize,
     /// Calls of which the outputs were there for another commit.
     pub taken_over: usize,
+    /// Calls of which the outputs are away, and were not needed; left out if there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub away: usize,
     /// Calls that were executed, or tables that were made.
     pub executed: usize,
     /// Calls of which outputs are missing, when nothing was to be computed.
@@ -102,6 +105,7 @@ impl Tally {
             Some(Outcome::Reused(_)) => self.reused += 1,
             Some(Outcome::TakenOver(_)) => self.taken_over += 1,
             Some(Outcome::Executed(_)) => self.executed += 1,
+            Some(Outcome::Away(_)) => self.away += 1,
             Some(Outcome::Missing(..) | Outcome::Foreseen(_)) => self.missing += 1,
             Some(Outcome::Blocked(_)) => self.blocked += 1,
             Some(Outcome::Unfinished(_, Unfinished::Suspended(_))) => self.suspended += 1,
@@ -124,6 +128,7 @@ impl Tally {
         let parts = [
             (self.reused, "found"),
             (self.taken_over, "taken over"),
+            (self.away, "away"),
             (self.executed, executed),
             (self.missing, "missing"),
             (self.failed, "failed"),

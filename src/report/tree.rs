@@ -202,12 +202,12 @@ impl<'a> TreePrinter<'a> {
             let state = self.style.of_call(self.evaluation, call);
             self.call(outcome.name(), &state, "", out)?;
         } else if !self.computing {
-            let (name, there, computing) = match (self.started.get(&call), outcome) {
-                (Some(name), _) => (name, false, true),
-                (_, Some(outcome)) => (outcome.name(), outcome.outputs().is_some(), false),
+            let (name, status, computing) = match (self.started.get(&call), outcome) {
+                (Some(name), _) => (name, " MISSING", true),
+                (_, Some(outcome)) => (outcome.name(), status(outcome), false),
                 _ => return Ok(false),
             };
-            self.call(name, "", if there { " ok" } else { " MISSING" }, out)?;
+            self.call(name, "", status, out)?;
             if computing {
                 self.computing = true;
                 indent(depth, out)?;
@@ -284,6 +284,7 @@ impl<'a> TreePrinter<'a> {
             Outcome::Reused(_)
             | Outcome::TakenOver(_)
             | Outcome::Executed(_)
+            | Outcome::Away(_)
             | Outcome::Foreseen(_)
             | Outcome::Missing(..) => return Ok(()),
         };
@@ -309,6 +310,7 @@ impl Reporter for TreePrinter<'_> {
                 call
             }
             Event::Queued(..)
+            | Event::Demanded(_)
             | Event::Retried(..)
             | Event::Held(..)
             | Event::Suspended(..)
@@ -343,6 +345,15 @@ impl Reporter for TreePrinter<'_> {
             writeln!(out, "    {point}{path}{status}")?;
         }
         Ok(())
+    }
+}
+
+/// Whether the outputs of a call that is over are here, in a word.
+const fn status(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Away(_) => " AWAY",
+        outcome if outcome.outputs().is_some() => " ok",
+        _ => " MISSING",
     }
 }
 

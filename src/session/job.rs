@@ -20,6 +20,8 @@ pub enum Kept {
     As(ResultName),
     /// An output is missing.
     Incomplete,
+    /// Recorded outputs were replaced by others: calls that were found were made from those before.
+    Replaced,
     /// Points of a sweep have failed, which may pass another time.
     FailedPoints,
     /// The task has changes that no commit records.
@@ -62,6 +64,9 @@ impl Session {
         let outputs: Option<Vec<Stored>> =
             sources.iter().map(|source| evaluation.stored(*source)).collect();
         let Some(outputs) = outputs else { return Ok(Kept::Incomplete) };
+        if evaluation.has_replaced() {
+            return Ok(Kept::Replaced);
+        }
         if evaluation.has_failed_points(&precursors.calls) {
             return Ok(Kept::FailedPoints);
         }

@@ -75,6 +75,7 @@ pub struct Session {
     jobs: NonZeroUsize,
     retries: u32,
     retry_failed: bool,
+    accept: bool,
     limit: Option<Duration>,
     /// Whether suspended calls are waited for.
     wait: bool,
@@ -158,6 +159,7 @@ impl Session {
             jobs: options.jobs,
             retries: options.retries,
             retry_failed: options.retry_failed,
+            accept: options.accept,
             limit: options.timeout,
             wait: options.wait,
             forced: HashSet::new(),
@@ -318,6 +320,7 @@ impl Session {
         let executor = self.executor.as_ref().map(|(executor, _)| &**executor);
         let (trees, forced) = (&self.trees, &self.forced);
         let (jobs, retries, limit) = (self.jobs, self.retries, self.limit);
+        let accept = self.accept;
         let (retry_failed, wait, queue) = (self.retry_failed, self.wait, self.queue.as_deref());
         let evaluated = thread::scope(|scope| {
             let evaluating = scope.spawn(move || {
@@ -331,6 +334,7 @@ impl Session {
                     retry_failed,
                     limit,
                     forced,
+                    accept,
                     wait,
                     asks: true,
                     queue,

@@ -20,6 +20,8 @@ pub struct RunOptions {
     pub retries: u32,
     /// Whether failures that make rows of a table are tried again.
     pub retry_failed: bool,
+    /// Whether outputs that are away are replaced by those that are made now, if these differ.
+    pub accept: bool,
     /// The time limit of a computation.
     pub timeout: Option<Duration>,
     /// Whether results are flushed to the disk before they are published.
@@ -56,6 +58,7 @@ impl Default for RunOptions {
             jobs: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             retries: 0,
             retry_failed: false,
+            accept: false,
             timeout: None,
             durability: Durability::Synced,
             isolate: true,

@@ -33,10 +33,11 @@ pub use self::records::{
     VersionRecord, WorkerAbilities, WorkerRecord,
 };
 pub use self::store::{
-    Activity, AnswersRead, Attempts, Call, Claim, ClaimedCall, ClaimedTicket, Damage, Equivalent,
-    Failure, Found, FoundSuspension, FoundTable, FoundTree, GcRoots, Holder, Import, ImportedCall,
-    Input, InputSource, Inputs, Job, Jobs, Lease, Leases, LogTail, MemberError, NewTree, OpenTree,
-    OpenedValue, Outputs, PriorAttempt, PublishError, Queue, Sealed, ServedQueue, Site, Stage,
-    Storage, Stored, StoredTrees, Suspension, Suspensions, TableDirectory, Tables, Unrecorded,
-    WorkerName, WritableArea, lease_timeout, state_interval,
+    Activity, AnswersRead, Attempts, Call, Claim, ClaimedCall, ClaimedTicket, Damage,
+    DeviatingOutput, Deviation, Equivalent, Failure, Found, FoundSuspension, FoundTable, FoundTree,
+    GcRoots, Holder, Import, ImportedCall, Input, InputSource, Inputs, Job, Jobs, Lease, Leases,
+    LogTail, MemberError, NewTree, OpenTree, OpenedValue, Outputs, Precedence, PriorAttempt,
+    PublishError, Queue, Sealed, ServedQueue, Site, Stage, Storage, Stored, StoredTrees,
+    Suspension, Suspensions, TableDirectory, Tables, Unrecorded, WorkerName, WritableArea,
+    lease_timeout, state_interval,
 };

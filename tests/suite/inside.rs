@@ -126,6 +126,7 @@ impl World {
             retries,
             limit,
             forced,
+            accept: false,
             wait: false,
             asks: true,
             queue: None,

@@ -131,6 +131,7 @@ impl<'a> Tracing<'a> {
             Why::NoLiteral { literal, .. } => Cause::NoLiteral(*literal),
             Why::FailedLast { .. } => Cause::FailedLast(id),
             Why::Collected(_) => Cause::Collected(id),
+            Why::Away => Cause::Away(id),
             Why::Damaged => Cause::Damaged(id),
         };
         self.cause(cause)

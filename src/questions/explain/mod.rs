@@ -81,6 +81,8 @@ pub enum Why {
     },
     /// Its outputs were collected.
     Collected(Provenance),
+    /// Its outputs are away, and needed.
+    Away,
     /// It has a record, but its outputs are missing or damaged.
     Damaged,
 }
@@ -116,6 +118,8 @@ pub enum Cause {
     FailedLast(ComputationId),
     /// Results of a computation were collected.
     Collected(ComputationId),
+    /// Outputs of a computation are away, and needed.
+    Away(ComputationId),
     /// Results of a computation are damaged.
     Damaged(ComputationId),
 }
@@ -240,6 +244,9 @@ impl Comparison<'_> {
         let nearest = self.archive.nearest(computation, &ingredients);
         self.nearest[id.index()] = nearest;
         if let Some(Some(prior)) = self.evaluation.missing(id) {
+            if prior.away {
+                return vec![Why::Away];
+            }
             if let Some(failure) = &prior.failure {
                 let log = self
                     .evaluation

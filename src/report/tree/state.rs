@@ -51,6 +51,7 @@ impl TreeStyle {
         let (style, text) = match outcome {
             Outcome::Reused(_) => (OLD, "reused".to_owned()),
             Outcome::TakenOver(_) => (OLD, "reused from another commit".to_owned()),
+            Outcome::Away(_) => (OLD, "away".to_owned()),
             Outcome::Executed(_) => (GOOD, format!("{made}{}", time_of(evaluation, outcome))),
             Outcome::Missing(..) | Outcome::Foreseen(_) => (NEW, to_make.to_owned()),
             _ => return String::new(),

@@ -71,6 +71,9 @@ pub(super) const LOGS: &str = "log";
 /// The room of suspended calls, and the directory of the index of them.
 pub(super) const SUSPENDED: &str = "suspended";
 
+/// The room of markers: the outputs of a result are deliberately not here.
+pub(super) const AWAY: &str = "away";
+
 /// The room of leases.
 pub(super) const LEASES: &str = "running";
 

@@ -14,7 +14,7 @@ use crate::digest::{Digest, SHORT};
 use crate::task::name::StorageName;
 use crate::task::slice::MAX_ARITY;
 
-use super::{DIRECTORIES, MANIFESTS, QUARANTINE, RECORDS, TABLES};
+use super::{AWAY, DIRECTORIES, MANIFESTS, QUARANTINE, RECORDS, TABLES};
 
 /// The greatest length of a file name that every file system takes, in bytes.
 pub(crate) const LONGEST_FILE: usize = 255;
@@ -71,6 +71,12 @@ impl ResultName {
             return Self::of_table_record(room, record);
         }
         let (directory, file) = record.split_once(&format!("/{room}/"))?;
+        Some(Self { directory: directory.into(), file: file.into() })
+    }
+
+    /// Parses the name of the file that marks a result as away.
+    pub(in crate::storage) fn of_marker(marker: &str) -> Option<Self> {
+        let (directory, file) = marker.split_once(&format!("/{AWAY}/"))?;
         Some(Self { directory: directory.into(), file: file.into() })
     }
 
@@ -152,6 +158,11 @@ impl ResultName {
     /// The name of its record in another room.
     pub(in crate::storage) fn record_in(&self, room: &str) -> String {
         self.room(room) + ".json"
+    }
+
+    /// The name of the empty file that says that its outputs are deliberately not here.
+    pub fn away(&self) -> String {
+        self.room(AWAY)
     }
 
     /// The directory of its quarantined files.

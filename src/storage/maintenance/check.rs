@@ -38,6 +38,12 @@ impl Maintenance<'_> {
                 break;
             }
         }
+        if matches!(defect, Some(Defect::Missing))
+            && let Some(result) = ResultName::of_output(&expected.name)
+            && self.storage.is_marked_away(&result).unwrap_or(false)
+        {
+            defect = Some(Defect::Away);
+        }
         // The file may not have been read to its end.
         if stop.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(defect) }
     }

@@ -6,12 +6,13 @@
 
 use std::collections::HashSet;
 
+use crate::digest::Digest;
 use crate::storage::disk::{NotOwn, Result, StorageError};
 use crate::storage::layout::{
-    Entry, FAILED, LEASES, PINS, RECORDS, ROOMS, RUNS, ResultName, RunName, SUSPENDED, TABLES,
-    TASK_INPUTS, is_value,
+    AWAY, Entry, FAILED, LEASES, PINS, RECORDS, ROOMS, RUNS, ResultName, RunName, SUSPENDED,
+    TABLES, TASK_INPUTS, is_value,
 };
-use crate::storage::records::{Defect, FailureRecord, Finding, Read};
+use crate::storage::records::{CallRecord, Defect, FailureRecord, Finding, Read};
 use crate::storage::store::Storage;
 
 /// Lists the contents of a storage.
@@ -58,6 +59,21 @@ impl<'a> Survey<'a> {
     /// Fails if a directory cannot be read.
     pub fn jobs(&self) -> Result<Vec<Entry>> {
         self.results_in(RECORDS, "t_", Entry::Job)
+    }
+
+    /// Counts the recorded calls that have read one of these values. Records that cannot be read do not count.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a directory cannot be read.
+    pub fn readers(&self, values: &[Digest]) -> Result<usize> {
+        let names = self.results_in(RECORDS, "c_", std::convert::identity)?;
+        let has_read = |name: &&ResultName| {
+            let record = self.storage.records().read::<CallRecord>(&name.record());
+            let record = record.ok().and_then(Read::ok);
+            record.is_some_and(|it| it.inputs.iter().any(|input| values.contains(input)))
+        };
+        Ok(names.iter().filter(has_read).count())
     }
 
     /// Returns the calls whose last execution failed, sorted by name, with their failures.
@@ -171,6 +187,28 @@ impl<'a> Survey<'a> {
             }
         }
         Ok(orphans)
+    }
+
+    /// Returns the marks of results that are away, but for those beside a record.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a directory cannot be read.
+    pub fn lost_markers(&self) -> Result<Vec<Finding>> {
+        let root = &self.storage.root;
+        let mut lost = Vec::new();
+        for prefix in ["c_", "t_"] {
+            for directory in self.directories(prefix)? {
+                for name in self.files_in(&format!("{directory}/{AWAY}"))? {
+                    let result = ResultName::of_marker(&name);
+                    let record = result.map(|result| root.path(&result.record()));
+                    if !record.map_or(Ok(false), |record| root.disk.exists(&record))? {
+                        lost.push(Finding { name, defect: Defect::Marker });
+                    }
+                }
+            }
+        }
+        Ok(lost)
     }
 
     /// Returns the private directories and the leases of runs that have ended.

@@ -78,6 +78,8 @@ pub struct Verdict {
     pub wrong: usize,
     /// The number of harmless oddities.
     pub odd: usize,
+    /// The number of results that are away: known, and some of their files deliberately not here.
+    pub away: usize,
     /// The number of results moved to quarantine.
     pub quarantined: usize,
     /// The record to continue from, if it was stopped before the end.
@@ -166,6 +168,9 @@ pub fn verify(
         // verification continues at a record.
         next = number + 1;
         let RecordFiles { entry, wrong, .. } = &parts[part];
+        let is_away = found.iter().any(|it| matches!(it.defect, Defect::Away));
+        verdict.away += usize::from(is_away);
+        found.retain(|it| !matches!(it.defect, Defect::Away));
         let defects = || wrong.iter().chain(&found);
         let wrong = defects().filter(|finding| finding.defect.is_harm()).count();
         verdict.wrong += wrong;
@@ -180,6 +185,7 @@ pub fn verify(
         rest.extend(Survey::new(storage).suspended_findings()?);
         if request.since.is_none() {
             rest.extend(Survey::new(storage).orphans(&entries)?);
+            rest.extend(Survey::new(storage).lost_markers()?);
             rest.extend(Survey::new(storage).leftovers()?);
         }
         for finding in &rest {

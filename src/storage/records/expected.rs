@@ -60,6 +60,12 @@ pub enum Defect {
     /// A directory is in its archive only, as in a clone that no run has used: harmless.
     #[error("it is in its archive only; a run that needs it unpacks it (harmless)")]
     Archived,
+    /// A recorded file is deliberately not here: no damage.
+    #[error("it is away: known, and not here")]
+    Away,
+    /// A result without a record is marked as away: harmless.
+    #[error("it marks outputs without a record as away (harmless)")]
+    Marker,
     /// A file has no record: harmless.
     #[error("it has no record (harmless)")]
     Orphan,
@@ -74,7 +80,15 @@ pub enum Defect {
 impl Defect {
     /// Whether a result is damaged.
     pub const fn is_harm(&self) -> bool {
-        !matches!(self, Self::Archived | Self::Orphan | Self::Leftover | Self::Lease)
+        !matches!(
+            self,
+            Self::Archived
+                | Self::Away
+                | Self::Marker
+                | Self::Orphan
+                | Self::Leftover
+                | Self::Lease
+        )
     }
 
     /// Whether moving the result to quarantine helps. An unreadable file may be intact.

@@ -23,6 +23,7 @@ pub use self::expected::{Defect, ExpectedFile, Finding, Stopped};
 pub use self::files::{Read, Record, Records};
 pub use self::housekeeping::{PinRecord, RepositoryRecord, Tombstone, VersionRecord};
 pub use self::origin::{Execution, NOT_ISOLATED, Origin, SharedOrigin};
+pub(super) use self::place::differences;
 pub use self::provenance::Provenance;
 pub(super) use self::provenance::host;
 pub use self::published::{Published, Stamp};

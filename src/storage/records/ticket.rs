@@ -58,6 +58,9 @@ pub struct Ticket {
     pub synced: bool,
     /// Whether it is executed even if it has outputs.
     pub forced: bool,
+    /// Whether it may replace outputs that are away by others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accept: bool,
 }
 
 /// A value that a call reads.

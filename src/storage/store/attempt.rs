@@ -17,6 +17,8 @@ pub struct PriorAttempt {
     pub damage: Option<Damage>,
     /// The short name of the same call of another commit, which is suspended and not continued, since it is not isolated.
     pub suspended: Option<String>,
+    /// Its record is here, and outputs are deliberately not.
+    pub away: bool,
 }
 
 /// The earlier attempts at calls in a storage.
@@ -46,7 +48,7 @@ impl<'a> Attempts<'a> {
         damage: Option<Damage>,
     ) -> Option<Box<PriorAttempt>> {
         let failure = Records::new(self.root).read(&name.record_in(FAILED)).ok().and_then(Read::ok);
-        let prior = PriorAttempt { failure, collected, damage, suspended: None };
+        let prior = PriorAttempt { failure, collected, damage, ..PriorAttempt::default() };
         (prior != PriorAttempt::default()).then(|| Box::new(prior))
     }
 

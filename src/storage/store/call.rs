@@ -29,11 +29,21 @@ pub struct Outputs {
     pub files: Box<[Published]>,
 }
 
+impl Outputs {
+    /// Whether others have the same contents.
+    pub fn has_same(&self, others: &Self) -> bool {
+        let digests = |it: &Self| it.files.iter().map(|file| file.digest).collect::<Vec<_>>();
+        digests(self) == digests(others)
+    }
+}
+
 /// The result of looking up a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The call is complete.
     Hit(Outputs),
+    /// The call is known, and some of its outputs are deliberately not here.
+    Away(Outputs),
     /// The call is missing or incomplete.
     Absent {
         /// The name under which it is published if it is executed.
@@ -58,6 +68,8 @@ pub struct Damage {
 pub(in crate::storage) enum CallState {
     /// The requested call, complete.
     Hit(Outputs),
+    /// The requested call, of which some outputs are deliberately not here, with the inode of the record.
+    Away(FileId, Outputs),
     /// Another call, whose name has the same shortened digits.
     Collision,
     /// Unusable parts of the call, with the inode of the record if there is one.

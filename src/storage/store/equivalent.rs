@@ -19,18 +19,29 @@ use crate::storage::records::{CallRecord, Execution, FailureRecord, Origin, Publ
 pub struct Equivalent {
     /// Its outputs.
     pub outputs: Outputs,
+    /// Whether these are deliberately not here. Then it cannot be taken over, but its outputs are known.
+    pub is_away: bool,
     record: CallRecord,
 }
 
 impl Storage {
-    /// Looks for a result of the same call under another version of the same tree. An unreadable
-    /// result is skipped, since the call can be executed.
+    /// Looks for a result of the same call under another version of the same tree: one that is here, or else one that is
+    /// away. An unreadable result is skipped, since the call can be executed.
     ///
     /// # Errors
     ///
     /// Fails if the directory of the call's own version cannot be read.
     pub fn find_equivalent(&self, call: Call<'_>) -> Result<Option<Equivalent>> {
-        self.find_elsewhere(call, |name| self.source(name, call).ok().flatten())
+        let mut away = None;
+        let here = self.find_elsewhere(call, |name| {
+            let found = self.source(name, call).ok().flatten()?;
+            if found.is_away {
+                away.get_or_insert(found);
+                return None;
+            }
+            Some(found)
+        });
+        Ok(here?.or(away))
     }
 
     /// Looks for a failure of the same call under another version of the same tree. Like a result it counts only if the
@@ -57,7 +68,7 @@ impl Storage {
     fn find_elsewhere<T>(
         &self,
         call: Call<'_>,
-        find: impl Fn(&ResultName) -> Option<T>,
+        mut find: impl FnMut(&ResultName) -> Option<T>,
     ) -> Result<Option<T>> {
         let own = self.versions.directory(&self.root, call.version)?;
         let Ok(versions) = self.versions.of_tree(&self.root, call.version) else { return Ok(None) };
@@ -80,13 +91,14 @@ impl Storage {
             return Ok(None);
         };
         let theirs = Call { version: record.version(), ..call };
-        if serves(&record, call)
-            && theirs.version.may_be_in(name.directory())
-            && let CallState::Hit(outputs) = self.state(name, theirs)?
-        {
-            return Ok(Some(Equivalent { outputs, record }));
+        if !serves(&record, call) || !theirs.version.may_be_in(name.directory()) {
+            return Ok(None);
         }
-        Ok(None)
+        Ok(match self.state(name, theirs)? {
+            CallState::Hit(outputs) => Some(Equivalent { outputs, is_away: false, record }),
+            CallState::Away(_, outputs) => Some(Equivalent { outputs, is_away: true, record }),
+            _ => None,
+        })
     }
 
     /// Lists the version of a result under its tree. A failure only costs executions.

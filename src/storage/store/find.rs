@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
-use super::call::{Call, CallState, Damage, Found};
+use super::call::{Call, CallState, Damage, Found, Outputs};
 use super::{Storage, Unrecorded};
 use crate::digest::Digest;
 use crate::storage::disk::{FileId, Result, StorageError};
@@ -26,6 +26,10 @@ impl Storage {
                 CallState::Hit(outputs) => {
                     self.claims.release(&outputs.name);
                     return Ok(Found::Hit(outputs));
+                }
+                CallState::Away(_, outputs) => {
+                    self.claims.release(&outputs.name);
+                    return Ok(Found::Away(outputs));
                 }
                 CallState::Unsettled => return Ok(Found::Unsettled(name)),
                 CallState::Collision => continue,
@@ -122,6 +126,7 @@ impl Storage {
     }
 
     fn recorded(&self, name: &ResultName, record: &CallRecord, id: FileId) -> Result<CallState> {
+        let mut is_missing = false;
         for (number, output) in record.outputs.iter().enumerate() {
             let file = name.output(number);
             if !self.is_published(&file, output)? {
@@ -132,14 +137,24 @@ impl Storage {
                     let stop = AtomicBool::new(false);
                     let defect = Defect::of_value(&self.root, &file, &output.digest, &stop)?
                         .unwrap_or(Defect::Contents);
-                    // A deleted output is no damage: the user wants it computed again.
-                    let damage = (!matches!(defect, Defect::Missing | Defect::Archived))
+                    is_missing = true;
+                    if matches!(defect, Defect::Missing) {
+                        continue;
+                    }
+                    // What is in an archive is here.
+                    let damage = (!matches!(defect, Defect::Archived))
                         .then(|| Damage { file, what: defect.to_string() });
                     return Ok(CallState::Incomplete(Some(id), damage));
                 }
             }
         }
-        Ok(CallState::hit(name, &record.outputs))
+        let outputs = Outputs { name: name.clone(), files: record.outputs.as_slice().into() };
+        Ok(match is_missing {
+            false => CallState::Hit(outputs),
+            true if self.is_marked_away(name)? => CallState::Away(id, outputs),
+            // A deleted output is no damage: the user wants it computed again.
+            true => CallState::Incomplete(Some(id), None),
+        })
     }
 
     /// Moves an output to its place if it is still in the stage: its execution had no time to do

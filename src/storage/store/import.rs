@@ -2,7 +2,7 @@
 
 use super::archive::SharedValue;
 use super::call::{Call, Found, Outputs};
-use super::{Job, Sealed, Storage, Stored};
+use super::{Job, Precedence, PublishError, Sealed, Storage, Stored};
 use crate::digest::Digest;
 use crate::storage::disk::Result;
 use crate::storage::layout::{ResultName, is_users_file};
@@ -56,7 +56,9 @@ impl Storage {
         let call = Call { version: record.version(), inputs: &record.inputs, outputs: &names };
         let name = match self.find(call)? {
             Found::Hit(found) => return Ok(compared(&found, &digests)),
-            Found::Unsettled(_) => return Ok(Import::Differs),
+            // What is away is brought back, if it is the same.
+            Found::Away(found) if has(&found, &digests) => found.name,
+            Found::Away(_) | Found::Unsettled(_) => return Ok(Import::Differs),
             Found::Absent { name, .. } => name,
         };
         self.announce_roots([name.short()]);
@@ -182,7 +184,11 @@ impl ImportedCall<'_> {
         let digests: Vec<Digest> = record.outputs.iter().map(|it| it.digest).collect();
         let names = names(&digests);
         let call = Call { version: record.version(), inputs: &record.inputs, outputs: &names };
-        let published = sealed.publish(call, &name, false)?;
+        let published = match sealed.publish(call, &name, Precedence::Recorded) {
+            Ok(published) => published,
+            Err(PublishError::Storage(error)) => return Err(error),
+            Err(_) => return Ok(Import::Differs),
+        };
         Ok(match compared(&published, &digests) {
             Import::Known => Import::New(()),
             other => other,
@@ -198,8 +204,10 @@ fn names(digests: &[Digest]) -> Vec<String> {
 
 /// Whether the outputs that are here are these.
 fn compared<T>(found: &Outputs, digests: &[Digest]) -> Import<T> {
-    match found.files.iter().map(|it| it.digest).eq(digests.iter().copied()) {
-        true => Import::Known,
-        false => Import::Differs,
-    }
+    if has(found, digests) { Import::Known } else { Import::Differs }
+}
+
+/// Whether outputs have these digests.
+fn has(found: &Outputs, digests: &[Digest]) -> bool {
+    found.files.iter().map(|it| it.digest).eq(digests.iter().copied())
 }

@@ -4,6 +4,7 @@ mod activity;
 mod adoption;
 mod archive;
 mod attempt;
+mod away;
 mod call;
 mod directory_input;
 mod equivalent;
@@ -41,6 +42,7 @@ use std::time::Instant;
 
 pub use self::activity::{Activity, ClaimedCall};
 pub use self::attempt::{Attempts, PriorAttempt};
+pub use self::away::{DeviatingOutput, Deviation, Precedence};
 use self::call::Claims;
 pub use self::call::{Call, Damage, Found, Outputs};
 pub use self::equivalent::Equivalent;

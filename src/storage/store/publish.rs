@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use super::call::{Call, CallState, Found, Outputs};
-use super::{Sealed, Storage};
+use super::{Precedence, PublishError, Sealed, Storage};
 use crate::storage::disk::{FileId, Result, StorageError, lock};
 use crate::storage::layout::{LOGS, ResultName, link_to, waiting};
 use crate::storage::records::Published;
@@ -19,19 +19,29 @@ const MAX_ATTEMPTS: usize = 10;
 impl Sealed<'_> {
     /// Makes all outputs visible, or none. Returns the visible outputs.
     ///
-    /// They are those of another execution if that was faster. With `replace`, existing outputs go
-    /// to quarantine even if they are intact.
+    /// They are those of another execution if that was faster, unless the new ones have precedence: then existing
+    /// outputs go to quarantine even if they are intact.
     ///
     /// # Errors
     ///
-    /// Fails if the storage cannot be written.
-    pub fn publish(mut self, call: Call<'_>, name: &ResultName, replace: bool) -> Result<Outputs> {
-        let published = self.link(call, name, replace)?;
+    /// Fails if the outputs of the call are away and the new ones differ, or if the storage cannot be written.
+    pub fn publish(
+        mut self,
+        call: Call<'_>,
+        name: &ResultName,
+        precedence: Precedence,
+    ) -> Result<Outputs, PublishError> {
+        let published = self.link(call, name, precedence)?;
         self.stage.storage.claims.release(&published.name);
         Ok(published)
     }
 
-    fn link(&mut self, call: Call<'_>, name: &ResultName, replace: bool) -> Result<Outputs> {
+    fn link(
+        &mut self,
+        call: Call<'_>,
+        name: &ResultName,
+        precedence: Precedence,
+    ) -> Result<Outputs, PublishError> {
         let storage = self.stage.storage;
         let mut name = name.clone();
         for _ in 0..MAX_ATTEMPTS {
@@ -41,31 +51,45 @@ impl Sealed<'_> {
             if storage.root.disk.link(&self.stage.record(), &place)? {
                 storage.root.unsynced.note_entry(&place);
                 storage.note_version(call.version, &name);
-                return self.reveal(name);
+                return Ok(self.reveal(name)?);
             }
             match storage.state(&name, call)? {
-                CallState::Hit(_) if replace => {
+                CallState::Hit(_) if precedence == Precedence::New => {
                     let record = storage.root.disk.id(&place)?;
                     if let Some(record) = record
                         && self.replace(&name, record)?
                     {
-                        return self.reveal(name);
+                        return Ok(self.reveal(name)?);
+                    }
+                }
+                CallState::Away(record, theirs) => {
+                    if precedence == Precedence::Recorded
+                        && let Some(deviation) = self.deviation(&theirs)?
+                    {
+                        return Err(PublishError::Deviates(Box::new(deviation)));
+                    }
+                    if self.replace(&name, record)? {
+                        let published = self.reveal(name)?;
+                        storage.unmark_away(&published.name)?;
+                        return Ok(published);
                     }
                 }
                 CallState::Hit(theirs) => return Ok(theirs),
                 CallState::Incomplete(Some(record), _) => {
                     if self.replace(&name, record)? {
-                        return self.reveal(name);
+                        return Ok(self.reveal(name)?);
                     }
                 }
                 CallState::Incomplete(None, _) | CallState::Vacant | CallState::Unsettled => {}
                 CallState::Collision => match storage.find(call)? {
                     Found::Hit(theirs) => return Ok(theirs),
-                    Found::Absent { name: other, .. } | Found::Unsettled(other) => name = other,
+                    Found::Away(Outputs { name: other, .. })
+                    | Found::Absent { name: other, .. }
+                    | Found::Unsettled(other) => name = other,
                 },
             }
         }
-        Err(StorageError::Unsteady(storage.path(&name.record())))
+        Err(StorageError::Unsteady(storage.path(&name.record())).into())
     }
 
     /// Replaces a record whose outputs are lost or damaged. Returns false if it has changed since

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use super::call::Call;
-use super::{Sealed, Stage, WritableArea};
+use super::{Deviation, Sealed, Stage, WritableArea};
 use crate::manifest::DirectoryError;
 use crate::storage::disk::reading::{self, Reading};
 use crate::storage::disk::{NotOwn, Result, StorageError};
@@ -49,6 +49,9 @@ pub enum PublishError {
         /// The reason, which is part of the text: the record of the failure has nothing else.
         why: Box<DirectoryError>,
     },
+    /// Its outputs are away, and it has made others now.
+    #[error("{0}")]
+    Deviates(Box<Deviation>),
     /// The storage could not be written.
     #[error(transparent)]
     Storage(#[from] StorageError),

@@ -1,5 +1,6 @@
 //! Results in Git repositories.
 
+mod away;
 mod deaths;
 mod directories;
 mod join;
