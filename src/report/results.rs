@@ -26,6 +26,7 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
             writeln!(out, "{would} {counts} ({}) to {url}", size(*bytes))?;
         }
     }
+    away(pushed.away, "stay here", out)?;
     if let Some(now) = now {
         let what = if *inbox { "an inbox, since others pushed all the time" } else { "results" };
         writeln!(out, "{}: {what} at {}", now.name, now.id.short())?;
@@ -63,7 +64,7 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
 ///
 /// Returns the error of `out`.
 pub fn pulled(pulled: &Pulled, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
-    let Pulled { calls, jobs, tables, bytes, known, differing, refused, from } = pulled;
+    let Pulled { calls, jobs, tables, bytes, known, differing, refused, from, .. } = pulled;
     let url = harmless(url);
     match (of_each(*calls, *jobs, *tables), from) {
         (_, None) => writeln!(out, "{url} has no results")?,
@@ -75,6 +76,7 @@ pub fn pulled(pulled: &Pulled, url: &str, dry: bool, out: &mut dyn Write) -> io:
             writeln!(out, "{would} {counts} ({}) from {url} at {at}", size(*bytes))?;
         }
     }
+    away(pulled.away, "stay there", out)?;
     for name in differing.iter().take(NAMED) {
         writeln!(out, "{}: it has other outputs here, and they stay", harmless(name))?;
     }
@@ -84,6 +86,17 @@ pub fn pulled(pulled: &Pulled, url: &str, dry: bool, out: &mut dyn Write) -> io:
         writeln!(out, "{} was not taken: {why}", harmless(name))?;
     }
     more(ruled.len(), out)
+}
+
+/// Says how many calls are known without their outputs.
+fn away(calls: usize, where_they_are: &str, out: &mut dyn Write) -> io::Result<()> {
+    match calls {
+        0 => Ok(()),
+        1 => writeln!(out, "1 call is away: known, and outputs of it {where_they_are}"),
+        calls => {
+            writeln!(out, "{calls} calls are away: known, and outputs of them {where_they_are}")
+        }
+    }
 }
 
 fn in_words(inboxes: usize) -> String {
@@ -108,6 +121,7 @@ fn more(all: usize, out: &mut dyn Write) -> io::Result<()> {
 #[derive(Serialize)]
 struct JsonPushed<'a> {
     calls: usize,
+    away: usize,
     jobs: usize,
     tables: usize,
     bytes: u64,
@@ -137,6 +151,7 @@ pub fn pushed_json(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
     let left_out = left_out.iter();
     let json = JsonPushed {
         calls: *calls,
+        away: pushed.away,
         jobs: *jobs,
         tables: *tables,
         bytes: *bytes,
@@ -158,6 +173,7 @@ pub fn pushed_json(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
 #[derive(Serialize)]
 struct JsonPulled<'a> {
     calls: usize,
+    away: usize,
     jobs: usize,
     tables: usize,
     bytes: u64,
@@ -174,10 +190,11 @@ struct JsonPulled<'a> {
 ///
 /// Returns the error of `out`.
 pub fn pulled_json(pulled: &Pulled, out: &mut dyn Write) -> io::Result<()> {
-    let Pulled { calls, jobs, tables, bytes, known, differing, refused, from } = pulled;
+    let Pulled { calls, jobs, tables, bytes, known, differing, refused, from, .. } = pulled;
     let refused = refused.iter();
     let json = JsonPulled {
         calls: *calls,
+        away: pulled.away,
         jobs: *jobs,
         tables: *tables,
         bytes: *bytes,

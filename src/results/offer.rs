@@ -20,6 +20,8 @@ pub(super) struct SharedResult {
     pub(super) files: Vec<SharedFile>,
     /// An empty file that lists it under its tree, for other commits.
     pub(super) note: Option<String>,
+    /// An empty file that says that outputs of it are away; none of results that are there whole or not at all.
+    pub(super) marker: Option<String>,
 }
 
 /// A file or directory of a result.
@@ -29,6 +31,8 @@ pub(super) struct SharedFile {
     pub(super) file: ExpectedFile,
     /// Its path in the repository; none if it is there by another result: a directory is not there for a job, too.
     pub(super) path: Option<String>,
+    /// Whether it is too large. Then it stays here, and the result is there without it.
+    pub(super) stays: bool,
 }
 
 /// A result that is not pushed.
@@ -100,7 +104,8 @@ pub(super) fn shared_result(
 ) -> Result<SharedResult, LeftOut> {
     let parts = offer(storage, &entry, &record, limit);
     let (text, files, note) = parts.map_err(|why| LeftOut { name: entry.short(), why })?;
-    Ok(SharedResult { entry, record, text, files, note })
+    let marker = marker(&entry);
+    Ok(SharedResult { entry, record, text, files, note, marker })
 }
 
 /// The text of the record, the values, and the note.
@@ -122,14 +127,26 @@ fn offer(
     };
     let mut files = entry.expected_files(&shared);
     files.extend(literals.iter().cloned());
-    if let Some(bytes) = files.iter().map(|it| stored_size(&it.digest)).find(|it| *it > limit) {
-        return Err(Withheld::Large { bytes, limit });
+    let is_large = |file: &ExpectedFile| stored_size(&file.digest) > limit;
+    // A table is there whole, and what a job reads, since nothing makes that again.
+    let is_whole = |file: &&ExpectedFile| marker(entry).is_none() || literals.contains(file);
+    if let Some(file) = files.iter().filter(is_whole).find(|file| is_large(file)) {
+        return Err(Withheld::Large { bytes: stored_size(&file.digest), limit });
     }
     let note = match (entry, record) {
         (Entry::Call(name), Record::Call(call)) => Some(storage.note_of(name, call)),
         _ => None,
     };
     let path = |file: &ExpectedFile| (!is_elsewhere(file)).then(|| place(file));
-    let files = files.into_iter().map(|file| SharedFile { path: path(&file), file }).collect();
+    let file = |file| SharedFile { path: path(&file), stays: is_large(&file), file };
+    let files = files.into_iter().map(file).collect();
     Ok((shared.text(), files, note))
+}
+
+/// The name of the marker of a result whose outputs may be away.
+pub(super) fn marker(entry: &Entry) -> Option<String> {
+    match entry {
+        Entry::Call(name) | Entry::Job(name) => Some(name.away()),
+        Entry::Table(_) | Entry::TaskInput(_) => None,
+    }
 }

@@ -10,7 +10,9 @@ use super::build::Finder;
 use super::layout::{MAX_RECORD, ResultsBranch, place, stored_size};
 use crate::digest::ObjectId;
 use crate::git::{Mirror, MirrorError, RemoteRef};
-use crate::storage::{Entry, ExpectedFile, Import, ImportedCall, Read, Record, Storage};
+use crate::storage::{
+    AwayCall, Entry, ExpectedFile, Import, ImportedCall, Read, Record, Storage, Survey,
+};
 use crate::words::size;
 
 /// The greatest number of calls that are published at once.
@@ -33,6 +35,8 @@ pub struct PullRequest {
 pub struct Pulled {
     /// The number of calls that were new.
     pub calls: usize,
+    /// The number of those calls of which the outputs stay there.
+    pub away: usize,
     /// The number of jobs that were new.
     pub jobs: usize,
     /// The number of tables that were new.
@@ -121,6 +125,8 @@ struct NewResult {
     entry: Entry,
     record: Record,
     files: Vec<(ExpectedFile, ObjectId)>,
+    /// Whether it becomes known without its outputs.
+    is_away: bool,
 }
 
 /// Pulls the results of a repository into a storage.
@@ -148,6 +154,8 @@ pub fn pull(
     mirror.fetch_files(&ids)?;
     let (calls, others): (Vec<_>, Vec<_>) =
         new.into_iter().partition(|it| matches!(it.record, Record::Call(_)));
+    let (away, calls): (Vec<_>, Vec<_>) = calls.into_iter().partition(|it| it.is_away);
+    publish_away(storage, &away, &mut pulled)?;
     let mut rest = &calls[..];
     while !rest.is_empty() {
         let (batch, later) = rest.split_at(batch(rest));
@@ -196,6 +204,7 @@ impl NewResult {
 
 impl Pulled {
     fn count(&mut self, result: &NewResult) {
+        self.away += usize::from(result.is_away);
         *match result.record {
             Record::Call(_) => &mut self.calls,
             Record::Job(_) => &mut self.jobs,
@@ -229,7 +238,9 @@ fn new_results(
     request: &PullRequest,
     pulled: &mut Pulled,
 ) -> Result<Vec<NewResult>, ResultsError> {
-    let mut unknown = Vec::new();
+    let marked = Survey::new(storage).marked_away()?;
+    let is_marked = |entry: &Entry| matches!(entry, Entry::Call(name) if marked.contains(name));
+    let (mut unknown, mut returning) = (Vec::new(), Vec::new());
     for (path, id) in finder.records()? {
         let Some(entry) = Entry::of_record(&path) else {
             pulled.refuse(path, RefusedFor::Record);
@@ -239,7 +250,14 @@ fn new_results(
             Read::Record(known) => {
                 let text = known.shared().map(|shared| shared.text()).unwrap_or_default();
                 pulled.known += 1;
-                if mirror.id_of(&text)? != id {
+                let is_same = mirror.id_of(&text)? == id;
+                if is_same && is_marked(&entry) {
+                    let files = brought(storage, finder, (&entry, &known), request.limit)?;
+                    if let Some((record, files)) = known.shared().zip(files) {
+                        pulled.known -= 1;
+                        returning.push(NewResult { entry, record, files, is_away: false });
+                    }
+                } else if !is_same {
                     unknown.push((entry, id, Some(known)));
                 }
             }
@@ -248,7 +266,7 @@ fn new_results(
     }
     let ids: Vec<ObjectId> = unknown.iter().map(|(_, id, _)| id.clone()).collect();
     mirror.fetch_files(&ids)?;
-    let mut new = Vec::new();
+    let mut new = returning;
     for (entry, id, known) in unknown {
         let text = mirror.contents(&id, MAX_RECORD)?;
         let Some(record) = text.and_then(|text| Record::of_shared(&entry, &text)) else {
@@ -267,11 +285,44 @@ fn new_results(
         // The outputs of a job are those of its calls.
         let files = if let Record::Job(_) = record { record.literals() } else { files };
         match in_repository(finder, files, request.limit)? {
-            Ok(files) => new.push(NewResult { entry, record, files }),
+            Ok(files) => new.push(NewResult { entry, record, files, is_away: false }),
+            Err(why) if may_be_away(finder, &entry, why)? => {
+                new.push(NewResult { entry, record, files: Vec::new(), is_away: true });
+            }
             Err(why) => pulled.refuse(entry.short(), why),
         }
     }
     Ok(new)
+}
+
+/// Whether a call becomes known without its outputs: one is too large, or deliberately not in the repository.
+fn may_be_away(
+    finder: &mut Finder<'_>,
+    entry: &Entry,
+    why: RefusedFor,
+) -> Result<bool, MirrorError> {
+    let Entry::Call(name) = entry else { return Ok(false) };
+    Ok(match why {
+        RefusedFor::Large { .. } => true,
+        RefusedFor::Absent => finder.file(&name.away())?.is_some(),
+        RefusedFor::Record | RefusedFor::Contents | RefusedFor::Parts => false,
+    })
+}
+
+/// The files of a call that is away here, if the repository has all of them.
+fn brought(
+    storage: &Storage,
+    finder: &mut Finder<'_>,
+    (entry, record): (&Entry, &Record),
+    limit: u64,
+) -> Result<Option<Vec<(ExpectedFile, ObjectId)>>, ResultsError> {
+    let files = record.shared().map(|shared| entry.expected_files(&shared)).unwrap_or_default();
+    for file in &files {
+        if !storage.has(&file.name)? {
+            return Ok(in_repository(finder, files, limit)?.ok());
+        }
+    }
+    Ok(None)
 }
 
 /// Finds the files of a result in the repository. Returns why it is not taken, if it is not.
@@ -298,6 +349,28 @@ fn contents(mirror: &Mirror, result: &NewResult) -> Result<Vec<Vec<u8>>, MirrorE
         Ok(mirror.contents(id, stored_size(&file.digest))?.unwrap_or_default())
     };
     result.files.iter().map(contents).collect()
+}
+
+/// Makes calls known whose outputs stay in the repository. All of them are marked on the disk before the first one is known.
+fn publish_away(
+    storage: &Storage,
+    calls: &[NewResult],
+    pulled: &mut Pulled,
+) -> Result<(), ResultsError> {
+    let mut marked: Vec<(&NewResult, AwayCall<'_>)> = Vec::with_capacity(calls.len());
+    for result in calls {
+        let Record::Call(call) = &result.record else { continue };
+        match storage.mark_import(call)? {
+            Import::New(call) => marked.push((result, call)),
+            other => pulled.note(result, &other),
+        }
+    }
+    storage.flush()?;
+    for (result, call) in marked {
+        let published = call.publish()?;
+        pulled.note(result, &published);
+    }
+    Ok(())
 }
 
 /// Publishes calls, all of which are on the disk before the first one is visible.

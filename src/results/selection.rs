@@ -48,6 +48,8 @@ pub struct Pushed {
     pub bytes: u64,
     /// The number of results that were there already.
     pub known: usize,
+    /// The number of those calls of which outputs stay here: too large ones, or such that are away here, too.
+    pub away: usize,
     /// What stays here.
     pub left_out: Vec<LeftOut>,
     /// The paths of records that the repository has with other outputs.
@@ -131,16 +133,23 @@ impl<'a> Selection<'a> {
         result: &SharedResult,
     ) -> Result<(), ResultsError> {
         let record = self.mirror.id_of(&result.text)?;
-        if there.find(&result.entry.record())?.is_some_and(|known| known.id == record) {
+        let is_known = there.find(&result.entry.record())?.is_some_and(|it| it.id == record);
+        if is_known && !self.brings(there, result)? {
             self.pushed.known += 1;
             return Ok(());
         }
-        if let Err(why) = self.add(result)? {
-            self.pushed.left_out.push(LeftOut { name: result.entry.short(), why });
-            return Ok(());
-        }
+        let added = match self.add(result)? {
+            Ok(added) => added,
+            Err(why) => {
+                self.pushed.left_out.push(LeftOut { name: result.entry.short(), why });
+                return Ok(());
+            }
+        };
         match &result.record {
-            Record::Call(_) => self.pushed.calls += 1,
+            Record::Call(_) => {
+                self.pushed.calls += 1;
+                self.pushed.away += usize::from(added.is_away);
+            }
             Record::Job(job) => {
                 let task = format!("{}@{}", job.task, job.commit.short());
                 self.jobs.push((task, result.entry.short()));
@@ -148,17 +157,43 @@ impl<'a> Selection<'a> {
             }
             Record::Table(_) | Record::TaskInput(_) => self.pushed.tables += 1,
         }
-        let here = result.files.iter().filter(|it| it.path.is_some());
-        self.pushed.bytes += here.map(|it| stored_size(&it.file.digest)).sum::<u64>();
+        self.pushed.bytes += added.bytes;
         self.lines.extend(line(result));
         Ok(())
     }
 
-    /// Reads and writes the files of a result: all, or none. Returns why it is withheld, if it is.
-    fn add(&mut self, result: &SharedResult) -> Result<Result<(), Withheld>, ResultsError> {
-        let mut files = Vec::with_capacity(result.files.len() + 2);
-        for SharedFile { file, path } in &result.files {
+    /// Whether the repository has a result without a file that is here.
+    fn brings(&self, there: &mut Finder<'_>, result: &SharedResult) -> Result<bool, ResultsError> {
+        let Some(marker) = &result.marker else { return Ok(false) };
+        if there.find(marker)?.is_none() {
+            return Ok(false);
+        }
+        for SharedFile { file, path, stays } in &result.files {
+            if let Some(path) = path
+                && !stays
+                && there.find(path)?.is_none()
+                && self.storage.has(&file.name)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads and writes the files of a result: all that do not stay here, or none. Returns why it is withheld, if it is.
+    fn add(&mut self, result: &SharedResult) -> Result<Result<Added, Withheld>, ResultsError> {
+        let mut files = Vec::with_capacity(result.files.len() + 3);
+        let mut added = Added::default();
+        for SharedFile { file, path, stays } in &result.files {
+            if *stays {
+                added.is_away = true;
+                continue;
+            }
             let Some(contents) = self.storage.shared_contents(file)? else {
+                if self.storage.is_away(&result.entry, file)? {
+                    added.is_away = true;
+                    continue;
+                }
                 return Ok(Err(Withheld::Damaged { file: file.name.clone() }));
             };
             if let Some(secrets) = &self.secrets
@@ -166,17 +201,31 @@ impl<'a> Selection<'a> {
             {
                 return Ok(Err(Withheld::Secret { file: file.name.clone() + &member, what }));
             }
-            files.extend(path.clone().map(|path| (path, contents)));
+            if let Some(path) = path {
+                added.bytes += stored_size(&file.digest);
+                files.push((path.clone(), contents));
+            }
         }
+        let marker = result.marker.iter().filter(|_| added.is_away);
+        files.extend(marker.map(|marker| (marker.clone(), Vec::new())));
         files.extend(result.note.iter().map(|note| (note.clone(), Vec::new())));
         files.push((result.entry.record(), result.text.clone()));
-        let Some(writer) = &mut self.writer else { return Ok(Ok(())) };
+        let Some(writer) = &mut self.writer else { return Ok(Ok(added)) };
         for (path, contents) in files {
             let id = writer.file(&contents).map_err(|error| self.mirror.own(error))?;
             self.files.insert(path, id);
         }
-        Ok(Ok(()))
+        Ok(Ok(added))
     }
+}
+
+/// What was added of a result.
+#[derive(Clone, Copy, Debug, Default)]
+struct Added {
+    /// The size of its files, in bytes.
+    bytes: u64,
+    /// Whether outputs of it stay here.
+    is_away: bool,
 }
 
 /// Reads the records of results, but not those of task inputs. Spoiled ones are left out: `ce verify` reports them.

@@ -90,6 +90,7 @@ impl Session {
             inputs: &inputs,
             literals: &literals.cloned().collect::<Vec<_>>(),
             outputs: &outputs,
+            is_away: false,
             calls: calls.map(Outcome::name).collect(),
         };
         match storage.jobs().publish(&job) {

@@ -33,7 +33,7 @@ pub use self::records::{
     VersionRecord, WorkerAbilities, WorkerRecord,
 };
 pub use self::store::{
-    Activity, AnswersRead, Attempts, Call, Claim, ClaimedCall, ClaimedTicket, Damage,
+    Activity, AnswersRead, Attempts, AwayCall, Call, Claim, ClaimedCall, ClaimedTicket, Damage,
     DeviatingOutput, Deviation, Equivalent, Failure, Found, FoundSuspension, FoundTable, FoundTree,
     GcRoots, Holder, Import, ImportedCall, Input, InputSource, Inputs, Job, Jobs, Lease, Leases,
     LogTail, MemberError, NewTree, OpenTree, OpenedValue, Outputs, Precedence, PriorAttempt,

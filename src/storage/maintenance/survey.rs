@@ -189,6 +189,20 @@ impl<'a> Survey<'a> {
         Ok(orphans)
     }
 
+    /// Returns the calls that are marked as away.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a directory cannot be read.
+    pub fn marked_away(&self) -> Result<HashSet<ResultName>> {
+        let mut marked = HashSet::new();
+        for directory in self.directories("c_")? {
+            let markers = self.files_in(&format!("{directory}/{AWAY}"))?;
+            marked.extend(markers.iter().filter_map(|name| ResultName::of_marker(name)));
+        }
+        Ok(marked)
+    }
+
     /// Returns the marks of results that are away, but for those beside a record.
     ///
     /// # Errors

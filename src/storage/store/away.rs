@@ -9,8 +9,8 @@ use super::call::{Call, Outputs};
 use super::{PublishError, Sealed, Storage};
 use crate::digest::Digest;
 use crate::storage::disk::Result;
-use crate::storage::layout::ResultName;
-use crate::storage::records::{Published, differences};
+use crate::storage::layout::{Entry, ResultName};
+use crate::storage::records::{ExpectedFile, Published, differences};
 
 /// What becomes of a result that is in the place of a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +81,16 @@ impl Storage {
             Err(error) if error.is_not_own() => Ok(false),
             marker => Ok(marker?.is_some_and(|it| it.is_file())),
         }
+    }
+
+    /// Whether a file of a result is deliberately not here.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn is_away(&self, entry: &Entry, file: &ExpectedFile) -> Result<bool> {
+        let (Entry::Call(name) | Entry::Job(name)) = entry else { return Ok(false) };
+        Ok(self.is_marked_away(name)? && !self.has(&file.name)?)
     }
 
     /// Marks a result as one whose outputs are deliberately not here. It is durable after the next [`flush`](Self::flush).

@@ -7,8 +7,8 @@ use crate::digest::Digest;
 use crate::storage::disk::Result;
 use crate::storage::layout::{ResultName, is_users_file};
 use crate::storage::records::{
-    CallRecord, ExpectedFile, Format, JobOutput, JobRecord, Origin, Recipe, SharedOrigin,
-    TableRecord,
+    CallRecord, ExpectedFile, Format, JobOutput, JobRecord, Origin, Published, Recipe,
+    SharedOrigin, Stamp, TableRecord,
 };
 
 /// What becomes of a result from elsewhere.
@@ -32,7 +32,42 @@ pub struct ImportedCall<'a> {
     sealed: Sealed<'a>,
 }
 
+/// A call from elsewhere whose outputs stay there. It is marked as away.
+#[derive(Debug)]
+pub struct AwayCall<'a> {
+    storage: &'a Storage,
+    record: CallRecord,
+    name: ResultName,
+}
+
 impl Storage {
+    /// Marks a call from elsewhere as away, whose outputs stay there. It may be published when that is durable, after the next
+    /// [`flush`](Self::flush).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn mark_import(&self, record: &CallRecord) -> Result<Import<AwayCall<'_>>> {
+        let Origin::Shared(shared) = &record.origin else { return Ok(Import::Damaged) };
+        let digests: Vec<Digest> = record.outputs.iter().map(|it| it.digest).collect();
+        let names = names(&digests);
+        let call = Call { version: record.version(), inputs: &record.inputs, outputs: &names };
+        let name = match self.find(call)? {
+            Found::Hit(found) | Found::Away(found) => return Ok(compared(&found, &digests)),
+            Found::Unsettled(_) => return Ok(Import::Differs),
+            Found::Absent { name, .. } => name,
+        };
+        self.announce_roots([name.short()]);
+        self.mark_away(&name)?;
+        let unknown = |digest: &Digest| Published { digest: *digest, stamp: Stamp::Unknown };
+        let origin = Origin::Shared(SharedOrigin { stage: None, ..shared.clone() });
+        let record = CallRecord {
+            format: Format::SHARED,
+            ..call.record(digests.iter().map(unknown).collect(), origin)
+        };
+        Ok(Import::New(AwayCall { storage: self, record, name }))
+    }
+
     /// Writes the outputs of a call from elsewhere into a stage: of a directory, its archive is given. They are durable after the next [`flush`](Self::flush), and
     /// may be published then.
     ///
@@ -116,9 +151,11 @@ impl Storage {
     /// Fails if the storage cannot be read or written.
     pub fn import_job(&self, record: &JobRecord) -> Result<Import<()>> {
         let literals = record.literals.as_deref().unwrap_or_default();
-        let (Some(literals), Some(outputs)) = (self.named(literals)?, self.named(&record.outputs)?)
-        else {
-            return Ok(Import::Damaged);
+        let Some(literals) = self.named(literals)? else { return Ok(Import::Damaged) };
+        let (outputs, is_away) = match self.named(&record.outputs)? {
+            Some(outputs) => (outputs, false),
+            None if self.jobs().are_known(&record.outputs)? => (unstamped(&record.outputs), true),
+            None => return Ok(Import::Damaged),
         };
         let calls: Option<Vec<ResultName>> =
             record.calls.iter().map(|call| ResultName::of_short(call)).collect();
@@ -131,6 +168,7 @@ impl Storage {
             inputs: &inputs,
             literals: &literals,
             outputs: &outputs,
+            is_away,
             calls: calls.iter().collect(),
         })?;
         Ok(Import::New(()))
@@ -173,6 +211,33 @@ impl Storage {
     }
 }
 
+impl AwayCall<'_> {
+    /// Makes the call known.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn publish(self) -> Result<Import<()>> {
+        let Self { storage, record, name } = self;
+        let is_new = storage.records().put_new(&name.record(), &record)?;
+        storage.note_published(&name);
+        if is_new {
+            storage.note_version(record.version(), &name);
+            return Ok(Import::New(()));
+        }
+        // Another run was faster.
+        let known = storage.records().read::<CallRecord>(&name.record())?.ok();
+        let is_same = known.is_some_and(|it| it.inputs == record.inputs && has_same(&it, &record));
+        Ok(if is_same { Import::Known } else { Import::Differs })
+    }
+}
+
+/// Whether two records have the same outputs.
+fn has_same(one: &CallRecord, other: &CallRecord) -> bool {
+    let digests = |it: &CallRecord| it.outputs.iter().map(|it| it.digest).collect::<Vec<_>>();
+    digests(one) == digests(other)
+}
+
 impl ImportedCall<'_> {
     /// Makes the call visible.
     ///
@@ -194,6 +259,13 @@ impl ImportedCall<'_> {
             other => other,
         })
     }
+}
+
+/// Values of which nothing but the digest is known.
+fn unstamped(files: &[JobOutput]) -> Vec<Stored> {
+    let value =
+        |it: &JobOutput| Stored { name: it.file.clone(), digest: it.digest, stamp: Stamp::Unknown };
+    files.iter().map(value).collect()
 }
 
 /// Names of outputs with these digests, which tell files from directories.

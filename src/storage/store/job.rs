@@ -30,6 +30,8 @@ pub struct Job<'a> {
     pub literals: &'a [Stored],
     /// Its outputs, in order.
     pub outputs: &'a [Stored],
+    /// Whether some of these are known and deliberately not here.
+    pub is_away: bool,
     /// The names of all its calls.
     pub calls: Vec<&'a ResultName>,
 }
@@ -239,10 +241,10 @@ impl<'a> Jobs<'a> {
                     if known.outputs == outputs
                         && known.literals.as_ref().is_none_or(|known| *known == literals) =>
                 {
-                    self.link_outputs(name, job.outputs)?;
+                    self.link_outputs(name, job)?;
                 }
                 Read::Record(_) | Read::Spoiled | Read::Absent => {
-                    self.link_outputs(name, job.outputs)?;
+                    self.link_outputs(name, job)?;
                     let named = inputs.iter().map(|it| &it.digest);
                     let named = named.chain(outputs.iter().chain(&literals).map(|it| &it.digest));
                     let record = JobRecord {
@@ -267,9 +269,16 @@ impl<'a> Jobs<'a> {
         Err(StorageError::Collision(self.storage.path(&last)))
     }
 
-    fn link_outputs(&self, name: &ResultName, outputs: &[Stored]) -> Result<()> {
+    /// Links the outputs that are here. Of a job that lacks some, that is marked before.
+    fn link_outputs(&self, name: &ResultName, job: &Job<'_>) -> Result<()> {
         let disk = &self.storage.root.disk;
-        for (number, output) in outputs.iter().enumerate() {
+        if job.is_away {
+            self.storage.mark_away(name)?;
+        }
+        for (number, output) in job.outputs.iter().enumerate() {
+            if job.is_away && !self.storage.has(&output.name)? {
+                continue;
+            }
             let place = self.storage.root.place(&name.output(number))?;
             if output.digest.is_directory() {
                 self.link_directory(name, number, &output.name)?;
@@ -288,7 +297,25 @@ impl<'a> Jobs<'a> {
             }
             self.storage.root.unsynced.note_new(&place);
         }
-        Ok(())
+        if job.is_away { Ok(()) } else { self.storage.unmark_away(name) }
+    }
+
+    /// Whether it is known what these files are: outputs of calls with these digests, which are here or away.
+    pub(super) fn are_known(&self, outputs: &[JobOutput]) -> Result<bool> {
+        for JobOutput { file, digest } in outputs {
+            let (value, member) = split_member(file);
+            let Some(known) = self.published(file)? else { return Ok(false) };
+            let is_away = match ResultName::of_output(value) {
+                Some(result) => self.storage.is_marked_away(&result)?,
+                None => false,
+            };
+            // What was in a directory that is away may not be known here.
+            let is_it = known.digest == *digest || member.is_some() && is_away;
+            if !is_it || !is_away && !self.has(file, &known, digest)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Makes a symbolic link to a directory. Another link in its place is replaced; anything else goes to

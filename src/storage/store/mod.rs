@@ -47,7 +47,7 @@ use self::call::Claims;
 pub use self::call::{Call, Damage, Found, Outputs};
 pub use self::equivalent::Equivalent;
 pub use self::failure::{Failure, LogTail};
-pub use self::import::{Import, ImportedCall};
+pub use self::import::{AwayCall, Import, ImportedCall};
 use self::ingest::Ingest;
 pub use self::input::{Input, InputSource, Inputs};
 pub use self::job::{Job, Jobs};

@@ -113,7 +113,7 @@ fn what_is_too_large_damaged_or_uncommitted_stays_here() {
     let lab = lab().data("x", "x".repeat(300));
     lab.ce_run(&[]).exit(0);
     let small = push(&lab, &["--limit", "1K"], "storage", "results.git").exit(0);
-    small.shows("stays here: a file has 1.2 KiB, and the limit is 1.0 KiB").shows("pushed 1 call ");
+    small.shows("pushed 2 calls, 1 job (600 B)").shows("1 call is away: known");
     let name =
         lab.storage().into_iter().find(|name| name.starts_with(ONCE) && name.contains("/00/"));
     let place = lab.path("storage").join(name.unwrap());

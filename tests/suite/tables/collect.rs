@@ -103,8 +103,15 @@ fn job(lab: &Lab, output: &str) -> String {
     let (name, commit) = ("task".parse().unwrap(), "1".repeat(40).parse().unwrap());
     let task = TaskVersion::new(&name, &commit, "");
     let outputs = [output];
-    let job =
-        Job { task, names: &[], inputs: &[], literals: &[], outputs: &outputs, calls: Vec::new() };
+    let job = Job {
+        task,
+        names: &[],
+        inputs: &[],
+        literals: &[],
+        outputs: &outputs,
+        is_away: false,
+        calls: Vec::new(),
+    };
     let job = storage.jobs().publish(&job).unwrap().output(0);
     storage.flush().unwrap();
     let path = lab.path("storage");
