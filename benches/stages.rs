@@ -99,6 +99,7 @@ impl World {
             retry_failed: false,
             limit,
             forced,
+            accept: false,
             wait: false,
             asks: true,
             queue: None,

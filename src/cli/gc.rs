@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Parser;
@@ -10,13 +11,15 @@ use jiff::Timestamp;
 use super::options::{warn_of_links, writable};
 use super::times::time;
 use super::{Tool, say};
+use crate::cache::Cache;
 use crate::exit::Exit;
 use crate::git::ReachableSet;
 use crate::questions::collect::{self, Candidate, CollectRequest, Fate};
 use crate::questions::history::History;
 use crate::report::{self, Sum};
+use crate::results::{copies, mirror};
 use crate::session::Error;
-use crate::storage::{KnownRepositories, RepositoryRecord, Storage};
+use crate::storage::{Entry, KnownRepositories, RepositoryRecord, Storage, StorageError};
 
 /// List unused results, by task; with --delete, collect them
 ///
@@ -53,6 +56,20 @@ pub struct Gc {
     #[arg(short = 'n', long, conflicts_with = "delete")]
     dry_run: bool,
 
+    /// Make outputs away that this results repository has: they are removed, their records stay, and they come back by ce pull or
+    /// by being executed again
+    #[arg(long, value_name = "REPOSITORY", conflicts_with_all = RULES, value_hint = clap::ValueHint::DirPath)]
+    published: Vec<String>,
+
+    /// How many of the repositories of --published must have an output [default: 1]
+    #[arg(long, value_name = "N", requires = "published")]
+    copies: Option<NonZeroUsize>,
+
+    /// Make outputs away that can be made again: their executions were isolated, and all that they read is here or can be made
+    /// again
+    #[arg(long, conflicts_with_all = RULES)]
+    recomputable: bool,
+
     /// List the repositories that are recorded to use the storage, and do nothing else
     #[arg(long, conflicts_with_all = OTHERS)]
     repositories: bool,
@@ -67,7 +84,19 @@ pub struct Gc {
 }
 
 /// Options that have no meaning where nothing is collected.
-const OTHERS: [&str; 5] = ["keep", "no_keep", "older", "delete", "dry_run"];
+const OTHERS: [&str; 8] =
+    ["keep", "no_keep", "older", "delete", "dry_run", "published", "copies", "recomputable"];
+
+/// Options that say which commits keep results; of what is away, the record is kept in any case.
+const RULES: [&str; 2] = ["keep", "no_keep"];
+
+/// Takes candidates away, and reports the fate of each.
+type Collect = fn(
+    &Storage,
+    &History,
+    &[Candidate<'_>],
+    &mut dyn FnMut(&Entry, Fate),
+) -> Result<(), StorageError>;
 
 impl Tool for Gc {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
@@ -84,11 +113,14 @@ impl Tool for Gc {
             return Ok(Exit::Done);
         }
         warn_of_links(storage)?;
+        if self.recomputable || !self.published.is_empty() {
+            return self.make_away(storage, out);
+        }
         let request = CollectRequest { reach: self.reach(storage)?, since: self.older };
         let history = History::read(storage)?.with_recipes(storage)?;
         let candidates = collect::candidates(storage, &history, &request)?;
         let candidates = match self.delete {
-            true => Self::collect(storage, &history, candidates)?,
+            true => Self::collect(storage, &history, candidates, collect::collect)?,
             false => candidates,
         };
         let groups = collect::groups(&history, &candidates);
@@ -125,14 +157,47 @@ impl Gc {
         Ok(Some(reach))
     }
 
+    /// Makes outputs away, or lists those that would be.
+    fn make_away(&self, storage: &Storage, out: &mut dyn Write) -> Result<Exit, Error> {
+        let history = History::read(storage)?.with_recipes(storage)?;
+        let mut candidates = collect::departing(storage, &history, self.older)?;
+        if self.recomputable {
+            candidates = collect::recomputable(storage, &history, candidates)?;
+        }
+        if !self.published.is_empty() {
+            let cache = Cache::of_user();
+            let mirrors = self.published.iter().map(|it| mirror(it, cache.as_ref()));
+            let mirrors = mirrors.collect::<Result<Vec<_>, _>>()?;
+            let results = candidates.iter().map(|it| (it.entry, it.record));
+            let copies = copies(storage, &mirrors, results)?;
+            let wanted = self.copies.map_or(1, NonZeroUsize::get);
+            candidates.retain(|it| copies.get(it.entry).is_some_and(|copies| *copies >= wanted));
+        }
+        if self.delete {
+            candidates = Self::collect(storage, &history, candidates, collect::depart)?;
+        }
+        let groups = collect::groups(&history, &candidates);
+        report::candidates(storage, &groups, out).map_err(Error::Output)?;
+        let sum = Sum::of(candidates.iter());
+        match (self.delete, candidates.is_empty()) {
+            (true, _) => say("ce", &format_args!("made away {sum}")),
+            (false, true) => say("ce", &format_args!("would make away {sum}")),
+            (false, false) => {
+                say("ce", &format_args!("would make away {sum}; give --delete to do so"));
+            }
+        }
+        Ok(Exit::Done)
+    }
+
     /// Takes candidates away; returns those that went.
     fn collect<'a>(
         storage: &Storage,
         history: &History,
         mut candidates: Vec<Candidate<'a>>,
+        collect: Collect,
     ) -> Result<Vec<Candidate<'a>>, Error> {
         let mut kept = HashSet::new();
-        let collected = collect::collect(storage, history, &candidates, &mut |entry, fate| {
+        let collected = collect(storage, history, &candidates, &mut |entry, fate| {
             if fate == Fate::Kept {
                 let file = storage.shown(&entry.file(0));
                 say("ce", &format_args!("{} stays: it is in use", file.display()));

@@ -19,6 +19,7 @@ mod misfit;
 mod open_ticket;
 mod outcome;
 mod pending;
+mod publish;
 mod queue;
 mod queue_notices;
 mod remembered;

@@ -268,6 +268,42 @@ impl<'a> Json<'a> {
     fn file(&self, name: Option<&'a str>, file: String, source: Source) -> JsonFile<'a> {
         JsonFile::new(name, file, self.0.digest(source), self.0.is_there(source))
     }
+
+    /// Prints that a call is over.
+    fn ended(&self, call: CallId, out: &mut dyn Write) -> io::Result<()> {
+        let Some(ended) = self.0.outcome(call) else {
+            return Ok(());
+        };
+        let (of, outputs) = (self.of(call), self.call(call, ended.name()));
+        let (outcome, reason, log) = match ended {
+            Outcome::Reused(_) => ("reused", None, None),
+            Outcome::TakenOver(_) => ("taken_over", None, None),
+            Outcome::Executed(_) => ("executed", None, None),
+            Outcome::Away(_) => ("away", None, None),
+            Outcome::Missing(..) | Outcome::Foreseen(_) => ("missing", None, None),
+            Outcome::Blocked(_) => ("blocked", None, None),
+            Outcome::LeftOut(_) => ("left_out", None, None),
+            Outcome::Waiting(_) => ("waiting", None, None),
+            Outcome::Unfinished(_, Unfinished::Suspended(call)) => {
+                ("suspended", Some(call.to_string()), None)
+            }
+            Outcome::Unfinished(_, why) => ("unfinished", Some(why.to_string()), None),
+            Outcome::Interrupted(_) => ("interrupted", None, None),
+            Outcome::Failed { error, log, .. } => {
+                ("failed", Some(error.to_string()), log.as_ref().map(|log| log.name.as_str()))
+            }
+        };
+        let hint = match ended {
+            Outcome::Failed { hint, .. } => hint.as_deref(),
+            _ => None,
+        };
+        let remembered = match ended {
+            Outcome::Missing(_, prior) => prior.into(),
+            _ => JsonAttempt::default(),
+        };
+        let made = JsonMade::new(self.0, call, ended);
+        print(&EventLine::Ended { of, outcome, outputs, made, reason, log, hint, remembered }, out)
+    }
 }
 
 impl Reporter for Json<'_> {
@@ -310,45 +346,7 @@ impl Reporter for Json<'_> {
                 print(&EventLine::Expanded { of: self.of(*call), points, calls, tables }, out)
             }
             Event::Demanded(call) => print(&EventLine::Demanded { of: self.of(*call) }, out),
-            Event::Ended(call) => {
-                let Some(ended) = self.0.outcome(*call) else {
-                    return Ok(());
-                };
-                let (of, outputs) = (self.of(*call), self.call(*call, ended.name()));
-                let (outcome, reason, log) = match ended {
-                    Outcome::Reused(_) => ("reused", None, None),
-                    Outcome::TakenOver(_) => ("taken_over", None, None),
-                    Outcome::Executed(_) => ("executed", None, None),
-                    Outcome::Away(_) => ("away", None, None),
-                    Outcome::Missing(..) | Outcome::Foreseen(_) => ("missing", None, None),
-                    Outcome::Blocked(_) => ("blocked", None, None),
-                    Outcome::LeftOut(_) => ("left_out", None, None),
-                    Outcome::Waiting(_) => ("waiting", None, None),
-                    Outcome::Unfinished(_, Unfinished::Suspended(call)) => {
-                        ("suspended", Some(call.to_string()), None)
-                    }
-                    Outcome::Unfinished(_, why) => ("unfinished", Some(why.to_string()), None),
-                    Outcome::Interrupted(_) => ("interrupted", None, None),
-                    Outcome::Failed { error, log, .. } => (
-                        "failed",
-                        Some(error.to_string()),
-                        log.as_ref().map(|log| log.name.as_str()),
-                    ),
-                };
-                let hint = match ended {
-                    Outcome::Failed { hint, .. } => hint.as_deref(),
-                    _ => None,
-                };
-                let remembered = match ended {
-                    Outcome::Missing(_, prior) => prior.into(),
-                    _ => JsonAttempt::default(),
-                };
-                let made = JsonMade::new(self.0, *call, ended);
-                print(
-                    &EventLine::Ended { of, outcome, outputs, made, reason, log, hint, remembered },
-                    out,
-                )
-            }
+            Event::Ended(call) => self.ended(*call, out),
         }
     }
 

@@ -10,6 +10,7 @@ mod join;
 mod layout;
 mod ledger;
 mod offer;
+mod published;
 mod pull;
 mod push;
 mod secrets;
@@ -23,6 +24,7 @@ use crate::git::{Mirror, MirrorError};
 use crate::storage::StorageError;
 
 pub use self::offer::{LeftOut, Withheld};
+pub use self::published::copies;
 pub use self::pull::{PullRequest, Pulled, RefusedFor, RefusedResult, pull};
 pub use self::push::push;
 pub use self::selection::{DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed};

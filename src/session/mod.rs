@@ -25,9 +25,6 @@ mod worker;
 
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::io;
-use std::iter;
-use std::mem;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -35,6 +32,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
+use std::{io, iter, mem};
 
 pub use self::bisect::{BisectStep, Criterion, Judge};
 pub use self::error::Error;
@@ -319,8 +317,7 @@ impl Session {
         let (sender, events) = mpsc::channel::<Event>();
         let executor = self.executor.as_ref().map(|(executor, _)| &**executor);
         let (trees, forced) = (&self.trees, &self.forced);
-        let (jobs, retries, limit) = (self.jobs, self.retries, self.limit);
-        let accept = self.accept;
+        let (jobs, retries, limit, accept) = (self.jobs, self.retries, self.limit, self.accept);
         let (retry_failed, wait, queue) = (self.retry_failed, self.wait, self.queue.as_deref());
         let evaluated = thread::scope(|scope| {
             let evaluating = scope.spawn(move || {

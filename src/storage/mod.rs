@@ -25,7 +25,8 @@ pub use self::layout::{
     ComputationVersion, Entry, LOG, ResultName, TaskVersion, archive_name, split_member,
 };
 pub use self::maintenance::{
-    KnownRepositories, KnownRepository, Maintenance, PastCall, Pins, Retired, Survey, Trace,
+    Departing, KnownRepositories, KnownRepository, Maintenance, PastCall, Pins, Retired, Survey,
+    Trace,
 };
 pub use self::records::{
     Defect, ExpectedFile, Finding, PinRecord, Read, Recipe, RecipeError, RecipeFile, RecipeHeader,

@@ -3,12 +3,14 @@
 //! A kept result is kept with everything that it was made from, since an evaluation looks up calls
 //! from the leaves. Results in use by a run are kept, too.
 
+mod away;
 mod repositories;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use jiff::Timestamp;
 
+pub use self::away::{depart, departing, recomputable};
 pub use self::repositories::{Presence, RepositoryError, forget, not_kept, reach_of_recorded};
 use crate::digest::Digest;
 use crate::git::ReachableSet;

@@ -2,6 +2,7 @@
 
 mod check;
 mod collect;
+mod depart;
 mod past;
 mod pin;
 mod repositories;
@@ -9,6 +10,7 @@ mod survey;
 pub mod verify;
 
 pub use self::collect::Retired;
+pub use self::depart::Departing;
 pub use self::past::{PastCall, Trace};
 pub use self::pin::Pins;
 pub use self::repositories::{KnownRepositories, KnownRepository};

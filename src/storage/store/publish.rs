@@ -241,7 +241,7 @@ mod tests {
             taken_over: None,
         };
         let sealed = stage.seal(call, execution).map_err(|(_, error)| error).unwrap();
-        sealed.publish(call, name, false).unwrap();
+        sealed.publish(call, name, Precedence::Recorded).unwrap();
     }
 
     #[test]

@@ -87,7 +87,7 @@ fn what_a_run_reads_stays_with_its_maker() {
     let running = Running::start(&mut lab.evaluation(&[]));
     assert_eq!(fifo.line(), "here");
     lab.run("ce", &ALL).exit(0).says("stays: it is in use");
-    drop(never);
+    never.let_go();
     Ran::new(&lab, running.output()).exit(0).says("1 taken over, 1 executed");
     let made = values(&lab, "c_make/");
     assert!(made.iter().any(|name| stored(&lab, name).is_symlink()), "{made:?}");

@@ -5,17 +5,18 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use super::{cloned, evaluate, pull, push, repository, salt};
+use super::{repository, salt};
 use crate::lab::Lab;
 use crate::program::{Ran, Running};
 
-/// It has other outputs from now on if there is a file that nobody declares.
 const DOUBLE: &str = r#"cat "$1" "$1" >"$2""#;
+
+/// It depends on a file that nobody declares, if there is one.
 const SALTED: &str = r#"cat "$1" "$1" >"$2"
 [ ! -e "$LAB_LOG.salt" ] || cat "$LAB_LOG.salt" >>"$2""#;
 
 /// A chain of three calls, and one that reads its end and an input of its own.
-fn chain() -> Lab {
+pub(crate) fn chain() -> Lab {
     let text = "Inputs: 'x', 'y'\n(mix (third (second (first INPUT('x'))[0])[0])[0] INPUT('y'))[0]";
     let mut lab = Lab::task(text)
         .computation("first", "a", "b", DOUBLE)
@@ -32,7 +33,7 @@ fn chain() -> Lab {
 }
 
 /// The same chain, of which everything was executed.
-fn executed() -> Lab {
+pub(crate) fn executed() -> Lab {
     let lab = chain();
     lab.ce_run(&[]).exit(0).called(vec!["first", "mix", "second", "third"]);
     lab
@@ -48,7 +49,7 @@ pub(crate) fn room(lab: &Lab, storage: &str, owner: &str, room: &str) -> Vec<Str
 }
 
 /// Marks the calls of a computation as away, and removes their outputs.
-fn away(lab: &Lab, storage: &str, owner: &str) {
+pub(crate) fn away(lab: &Lab, storage: &str, owner: &str) {
     let owner = format!("c_{owner}");
     for file in room(lab, storage, &owner, "00") {
         let marker = file.replace("/00/", "/away/");
@@ -59,7 +60,7 @@ fn away(lab: &Lab, storage: &str, owner: &str) {
 }
 
 /// Evaluates from another second input.
-fn with_z<'a>(lab: &'a Lab, options: &[&str]) -> Ran<'a> {
+pub(crate) fn with_z<'a>(lab: &'a Lab, options: &[&str]) -> Ran<'a> {
     let mut command = lab.command("ce-run");
     lab.finish(command.args(options).args(["../storage", "../data/x", "../data/z"]))
 }
@@ -186,7 +187,7 @@ fn the_user_accepts_other_outputs() {
 }
 
 /// The first file of a computation whose name contains a text, relative to the storage.
-fn find(lab: &Lab, owner: &str, text: &str) -> String {
+pub(crate) fn find(lab: &Lab, owner: &str, text: &str) -> String {
     let is_it = |name: &&String| name.starts_with(owner) && name.contains(text);
     let is_value = |name: &&String| !text.contains("aside") || !name.ends_with(".json");
     lab.storage().iter().find(|name| is_it(name) && is_value(name)).unwrap().clone()
@@ -253,95 +254,6 @@ fn a_worker_compares_what_it_has_executed_again() {
         fs::remove_file(file).unwrap();
     }
     queued(&["--accept"]).exit(3).says("recorded outputs were replaced by others");
-}
-
-/// Outputs of `first` and `second` are smaller, those of `third` and `mix` are larger.
-const LIMIT: &[&str] = &["--limit", "1K"];
-
-/// The chain, with an input of 200 bytes.
-fn large() -> Lab {
-    let lab = chain().data("x", "x".repeat(200));
-    lab.ce_run(&[]).exit(0);
-    lab.called();
-    lab
-}
-
-#[test]
-fn what_is_too_large_stays_here_and_is_known_there() {
-    let lab = large();
-    let told = push(&lab, &[&["-n"], LIMIT].concat(), "storage", "results.git").exit(3);
-    told.shows("would push 4 calls, 1 job (1.2 KiB)");
-    let told = push(&lab, LIMIT, "storage", "results.git").exit(0);
-    told.shows("pushed 4 calls, 1 job (1.2 KiB)")
-        .shows("2 calls are away: known, and outputs of them stay here");
-    let listed = super::listed(&lab, "results.git");
-    let has = |owner: &str, room: &str| {
-        listed.iter().any(|it| it.contains(&format!("\t{owner}/")) && it.contains(room))
-    };
-    assert!(has("c_third", "/away/") && !has("c_third", "/00/"), "{listed:?}");
-    assert!(has("c_second", "/00/") && !has("c_second", "/away/"), "{listed:?}");
-    assert!(has("t_task", "/away/") && !has("t_task", "/00/"), "{listed:?}");
-    lab.unchanged(|| {
-        push(&lab, LIMIT, "storage", "results.git").exit(0).shows("nothing is new to ")
-    });
-    // A clone is a storage all the same.
-    cloned(&lab, "results.git", "clone", &[]);
-    lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd and harmless, 3 away");
-    lab.run("ce", &["log", "../clone"]).exit(0);
-    let told = evaluate(&lab, "clone").exit(0).called(vec!["mix", "third"]);
-    told.says("4 calls: 2 found, 2 executed");
-    lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd and harmless\n");
-    // What was made again is brought there, and the marks mean nothing from now on.
-    let told = push(&lab, &[], "clone", "results.git").exit(0);
-    told.shows("pushed 2 calls, 1 job (4.7 KiB)");
-    pull(&lab, &[], "other", "results.git").exit(0).shows("pulled 4 calls, 1 job");
-    assert!(room(&lab, "other", "c_third", "away").is_empty());
-    evaluate(&lab, "other").exit(0).called(vec![]).says("4 calls: 4 found");
-}
-
-#[test]
-fn what_is_not_pulled_is_known_and_comes_later() {
-    let lab = large();
-    push(&lab, &[], "storage", "results.git").exit(0);
-    pull(&lab, &[&["-n"], LIMIT].concat(), "other", "results.git")
-        .exit(3)
-        .shows("would pull 4 calls, 1 job (1.2 KiB)")
-        .shows("2 calls are away: known, and outputs of them stay there");
-    let told = pull(&lab, LIMIT, "other", "results.git").exit(0);
-    told.shows("pulled 4 calls, 1 job (1.2 KiB)").shows("2 calls are away");
-    lab.run("ce", &["verify", "../other"]).exit(0).says("0 wrong, 0 odd and harmless, 3 away");
-    pull(&lab, LIMIT, "other", "results.git").exit(0).shows("nothing is new in ");
-    let mut other = lab.command("ce-run");
-    let told = lab.finish(other.args(["-n", "../other", "../data/x", "../data/y"])).exit(3);
-    told.says("4 calls: 2 found, 2 missing");
-    let json = pull(&lab, &["--json"], "other", "results.git").exit(0);
-    json.shows(r#""calls":2,"away":0,"#);
-    evaluate(&lab, "other").exit(0).called(vec![]).says("4 calls: 4 found");
-    lab.run("ce", &["verify", "../other"]).exit(0).says("0 wrong, 0 odd and harmless\n");
-    // What is away is pushed like that.
-    pull(&lab, LIMIT, "third", "results.git").exit(0);
-    repository(&lab, "others.git");
-    let told = push(&lab, &[], "third", "others.git").exit(0);
-    told.shows("pushed 4 calls, 1 job (1.2 KiB)").shows("2 calls are away");
-    push(&lab, &["--json"], "third", "others.git").exit(0).shows(r#""calls":0,"away":0,"#);
-}
-
-#[test]
-fn a_literal_that_is_too_large_keeps_its_job_here() {
-    let mut lab = Lab::task("Inputs: 'x'\n(both INPUT('x') FILE('data/table'))[0]")
-        .computation("both", "a\nb", "c", r#"cat "$1" >"$3""#)
-        .data("x", "x\n")
-        .with_storage();
-    lab.inputs = vec!["x".to_owned()];
-    let lab = lab.commit();
-    repository(&lab, "results.git");
-    fs::create_dir(lab.path("storage/tinputs")).unwrap();
-    fs::create_dir(lab.path("storage/data")).unwrap();
-    fs::write(lab.path("storage/data/table"), "large\n".repeat(200)).unwrap();
-    lab.ce_run(&[]).exit(0);
-    let told = push(&lab, LIMIT, "storage", "results.git").exit(0);
-    told.shows("pushed 1 call (2 B)")
-        .shows("stays here: a file has 1.2 KiB, and the limit is 1.0 KiB");
 }
 
 /// Starts a command.

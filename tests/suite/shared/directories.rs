@@ -221,8 +221,7 @@ fn what_a_directory_keeps_secret_stays_here() {
 #[test]
 fn the_limit_holds_for_archives() {
     let lab = directories().data("x", "x".repeat(3000));
-    lab.ce_run(&[]).exit(0);
-    lab.called();
+    lab.ce_run(&[]).exit(0).called(vec!["again", "both", "make"]);
     let told = push(&lab, &["--limit", "3K"], "storage", "results.git").exit(0);
     told.shows("pushed 3 calls, 1 job").shows("3 calls are away: known");
     assert!(archives(&lab, "results.git").is_empty());

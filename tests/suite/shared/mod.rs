@@ -1,11 +1,13 @@
 //! Results in Git repositories.
 
 mod away;
+mod away_values;
 mod deaths;
 mod directories;
 mod join;
 mod pull;
 mod push;
+mod room;
 mod transport;
 
 use std::fs;

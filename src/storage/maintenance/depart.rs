@@ -1,0 +1,146 @@
+//! Making outputs away: the call is marked, then its outputs are removed. The record stays, so the call is known.
+//!
+//! Outputs are moved away before the roots of other runs are read. A run that looks for the call then finds it away, or has
+//! announced it before; then they are moved back.
+
+use std::path::PathBuf;
+
+use super::{Maintenance, Pins};
+use crate::storage::disk::Result;
+use crate::storage::layout::{Entry, ResultName};
+use crate::storage::records::{CallRecord, JobRecord, Published, Record};
+use crate::storage::store::{GcRoots, Lease, Storage};
+
+/// A call that is marked as away, and whose outputs still exist.
+#[derive(Debug)]
+pub struct Departing<'a> {
+    storage: &'a Storage,
+    name: ResultName,
+    outputs: Vec<Published>,
+    /// Where its outputs are now, and their names.
+    moved: Vec<(PathBuf, String)>,
+    _lease: Lease<'a>,
+}
+
+impl<'a> Maintenance<'a> {
+    /// Marks a call as away. Returns `None` if it has another record now, or another run computes it. That is durable after
+    /// the next [`flush`](Storage::flush).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn mark_departing(
+        &self,
+        name: &ResultName,
+        record: &CallRecord,
+    ) -> Result<Option<Departing<'a>>> {
+        let storage = self.storage;
+        let Ok(lease) = storage.leases().acquire(name) else { return Ok(None) };
+        let known = storage.records().read_entry(&Entry::Call(name.clone()))?.ok();
+        if !matches!(known, Some(Record::Call(known)) if known == *record) {
+            return Ok(None);
+        }
+        storage.mark_away(name)?;
+        let (name, outputs) = (name.clone(), record.outputs.clone());
+        Ok(Some(Departing { storage, name, outputs, moved: Vec::new(), _lease: lease }))
+    }
+
+    /// Removes the outputs of a job that are outputs of calls that are away.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn depart_job(&self, name: &ResultName, record: &JobRecord) -> Result<()> {
+        let (storage, root) = (self.storage, &self.storage.root);
+        for (number, output) in record.outputs.iter().enumerate() {
+            if let Some(Entry::Call(call)) = Entry::of_file(&output.file)
+                && storage.is_marked_away(&call)?
+                && !storage.has(&output.file)?
+            {
+                // Marked first: what is missing without a mark was deleted.
+                storage.mark_away(name)?;
+                let place = root.path(&name.output(number));
+                root.disk.remove(&place)?;
+                root.unsynced.note_entry(&place);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Departing<'_> {
+    /// The call.
+    pub const fn name(&self) -> &ResultName {
+        &self.name
+    }
+
+    /// Moves its outputs away, but for damaged ones. The mark must be on the disk.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn leave(&mut self) -> Result<()> {
+        let root = &self.storage.root;
+        for (number, output) in self.outputs.iter().enumerate() {
+            let name = self.name.output(number);
+            if !self.storage.is_published(&name, output)? {
+                continue;
+            }
+            let (path, private) = (root.path(&name), root.private_path()?);
+            if root.disk.rename(&path, &private)? {
+                root.unsynced.note_entry(&path);
+                self.moved.push((private, name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it must stay: it is in use, or pinned.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn is_wanted(&self, roots: &GcRoots) -> Result<bool> {
+        let entry = Entry::Call(self.name.clone());
+        Ok(roots.has(&entry, self.outputs.len()) || Pins::new(self.storage).has(&entry)?)
+    }
+
+    /// Moves its outputs back, and removes the mark.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn stay(mut self) -> Result<()> {
+        self.put_back()?;
+        self.storage.unmark_away(&self.name)
+    }
+
+    /// Removes its outputs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn discard(mut self) -> Result<()> {
+        while let Some((moved, _)) = self.moved.pop() {
+            self.storage.root.disk.remove_tree(&moved)?;
+        }
+        Ok(())
+    }
+
+    fn put_back(&mut self) -> Result<()> {
+        let disk = &self.storage.root.disk;
+        while let Some((moved, name)) = self.moved.pop() {
+            if !disk.rename_new(&moved, &self.storage.path(&name))? {
+                disk.remove_tree(&moved)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Departing<'_> {
+    fn drop(&mut self) {
+        // Beside outputs that are here, the mark means nothing.
+        drop(self.put_back());
+    }
+}

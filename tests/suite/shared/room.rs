@@ -1,0 +1,238 @@
+//! Results that are away, in exchange with repositories: what is too large stays where it is, and what others have need not be here.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use super::away::{chain, executed, find, room, with_z};
+use super::{cloned, evaluate, pull, push, repository};
+use crate::fifo::{Fifo, Never};
+use crate::isolation::is_possible;
+use crate::lab::Lab;
+use crate::program::{Ran, Running};
+
+/// Outputs of `first` and `second` are smaller, those of `third` and `mix` are larger.
+const LIMIT: &[&str] = &["--limit", "1K"];
+
+/// The chain, with an input of 200 bytes.
+fn large() -> Lab {
+    let lab = chain().data("x", "x".repeat(200));
+    lab.ce_run(&[]).exit(0);
+    lab.called();
+    lab
+}
+
+#[test]
+fn what_is_too_large_stays_here_and_is_known_there() {
+    let lab = large();
+    let told = push(&lab, &[&["-n"], LIMIT].concat(), "storage", "results.git").exit(3);
+    told.shows("would push 4 calls, 1 job (1.2 KiB)");
+    let told = push(&lab, LIMIT, "storage", "results.git").exit(0);
+    told.shows("pushed 4 calls, 1 job (1.2 KiB)")
+        .shows("2 calls are away: known, and outputs of them stay here");
+    let listed = super::listed(&lab, "results.git");
+    let has = |owner: &str, room: &str| {
+        listed.iter().any(|it| it.contains(&format!("\t{owner}/")) && it.contains(room))
+    };
+    assert!(has("c_third", "/away/") && !has("c_third", "/00/"), "{listed:?}");
+    assert!(has("c_second", "/00/") && !has("c_second", "/away/"), "{listed:?}");
+    assert!(has("t_task", "/away/") && !has("t_task", "/00/"), "{listed:?}");
+    lab.unchanged(|| {
+        push(&lab, LIMIT, "storage", "results.git").exit(0).shows("nothing is new to ")
+    });
+    // A clone is a storage all the same.
+    cloned(&lab, "results.git", "clone", &[]);
+    lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd and harmless, 3 away");
+    lab.run("ce", &["log", "../clone"]).exit(0);
+    let told = evaluate(&lab, "clone").exit(0).called(vec!["mix", "third"]);
+    told.says("4 calls: 2 found, 2 executed");
+    lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd and harmless\n");
+    // What was made again is brought there, and the marks mean nothing from now on.
+    let told = push(&lab, &[], "clone", "results.git").exit(0);
+    told.shows("pushed 2 calls, 1 job (4.7 KiB)");
+    pull(&lab, &[], "other", "results.git").exit(0).shows("pulled 4 calls, 1 job");
+    assert!(room(&lab, "other", "c_third", "away").is_empty());
+    evaluate(&lab, "other").exit(0).called(vec![]).says("4 calls: 4 found");
+}
+
+#[test]
+fn what_is_not_pulled_is_known_and_comes_later() {
+    let lab = large();
+    push(&lab, &[], "storage", "results.git").exit(0);
+    pull(&lab, &[&["-n"], LIMIT].concat(), "other", "results.git")
+        .exit(3)
+        .shows("would pull 4 calls, 1 job (1.2 KiB)")
+        .shows("2 calls are away: known, and outputs of them stay there");
+    let told = pull(&lab, LIMIT, "other", "results.git").exit(0);
+    told.shows("pulled 4 calls, 1 job (1.2 KiB)").shows("2 calls are away");
+    lab.run("ce", &["verify", "../other"]).exit(0).says("0 wrong, 0 odd and harmless, 3 away");
+    pull(&lab, LIMIT, "other", "results.git").exit(0).shows("nothing is new in ");
+    let mut other = lab.command("ce-run");
+    let told = lab.finish(other.args(["-n", "../other", "../data/x", "../data/y"])).exit(3);
+    told.says("4 calls: 2 found, 2 missing");
+    let json = pull(&lab, &["--json"], "other", "results.git").exit(0);
+    json.shows(r#""calls":2,"away":0,"#);
+    evaluate(&lab, "other").exit(0).called(vec![]).says("4 calls: 4 found");
+    lab.run("ce", &["verify", "../other"]).exit(0).says("0 wrong, 0 odd and harmless\n");
+    // What is away is pushed like that.
+    pull(&lab, LIMIT, "third", "results.git").exit(0);
+    repository(&lab, "others.git");
+    let told = push(&lab, &[], "third", "others.git").exit(0);
+    told.shows("pushed 4 calls, 1 job (1.2 KiB)").shows("2 calls are away");
+    push(&lab, &["--json"], "third", "others.git").exit(0).shows(r#""calls":0,"away":0,"#);
+}
+
+#[test]
+fn a_literal_that_is_too_large_keeps_its_job_here() {
+    let mut lab = Lab::task("Inputs: 'x'\n(both INPUT('x') FILE('data/table'))[0]")
+        .computation("both", "a\nb", "c", r#"cat "$1" >"$3""#)
+        .data("x", "x\n")
+        .with_storage();
+    lab.inputs = vec!["x".to_owned()];
+    let lab = lab.commit();
+    repository(&lab, "results.git");
+    fs::create_dir(lab.path("storage/tinputs")).unwrap();
+    fs::create_dir(lab.path("storage/data")).unwrap();
+    fs::write(lab.path("storage/data/table"), "large\n".repeat(200)).unwrap();
+    lab.ce_run(&[]).exit(0);
+    let told = push(&lab, LIMIT, "storage", "results.git").exit(0);
+    told.shows("pushed 1 call (2 B)")
+        .shows("stays here: a file has 1.2 KiB, and the limit is 1.0 KiB");
+}
+
+/// `ce gc` with these options.
+fn gc<'a>(lab: &'a Lab, options: &[&str]) -> Ran<'a> {
+    lab.run("ce", &[&["gc"], options, &["../storage"]].concat())
+}
+
+const PUBLISHED: &[&str] = &["--published", "../results.git"];
+
+#[test]
+fn what_a_repository_has_need_not_be_here() {
+    let lab = executed();
+    push(&lab, &[], "storage", "results.git").exit(0);
+    with_z(&lab, &[]).exit(0);
+    lab.called();
+    let told = lab.unchanged(|| gc(&lab, PUBLISHED).exit(0));
+    told.says("would make away 4 results: ").says("; give --delete to do so").shows("c_third/");
+    // One copy is no two.
+    gc(&lab, &[PUBLISHED, &["--copies", "2"]].concat()).exit(0).says("would make away 0 results");
+    repository(&lab, "others.git");
+    let both = [PUBLISHED, &["--published", "../others.git", "--copies", "2"]].concat();
+    gc(&lab, &both).exit(0).says("would make away 0 results");
+    push(&lab, &[], "storage", "others.git").exit(0);
+    gc(&lab, &both).exit(0).says("would make away 4 results");
+    gc(&lab, &["--copies", "2"]).exit(2);
+    gc(&lab, &[PUBLISHED, &["--delete"]].concat()).exit(0).says("made away 4 results: ");
+    assert!(room(&lab, "storage", "c_third", "00").is_empty());
+    assert_eq!(room(&lab, "storage", "c_mix", "00").len(), 1, "that of z was not pushed");
+    let told = lab.run("ce", &["verify", "../storage"]).exit(0);
+    told.says("0 wrong, 0 odd and harmless, 5 away");
+    with_z(&lab, &[]).exit(0).called(vec![]).says("4 calls: 1 found, 3 away");
+    gc(&lab, PUBLISHED).exit(0).says("would make away 0 results");
+    // It comes back from there, or by an execution.
+    pull(&lab, &["-n"], "storage", "results.git").exit(3).shows("would pull 4 calls (");
+    lab.ce_run(&[]).exit(0).called(vec!["first", "mix", "second", "third"]);
+    gc(&lab, &[PUBLISHED, &["--delete"]].concat()).exit(0).says("made away 4 results: ");
+    pull(&lab, &[], "storage", "results.git").exit(0).shows("pulled 4 calls (");
+    lab.ce_run(&[]).exit(0).called(vec![]).says("4 calls: 4 found");
+    lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd and harmless\n");
+}
+
+#[test]
+fn what_is_pinned_or_damaged_or_differs_there_stays() {
+    let lab = executed();
+    push(&lab, &[], "storage", "results.git").exit(0);
+    let third = find(&lab, "c_third", "/00/");
+    lab.run("ce", &["pin", "../storage", &format!("../storage/{third}")]).exit(0);
+    let told = gc(&lab, PUBLISHED).exit(0).says("would make away 1 result: ");
+    told.shows("c_mix/");
+    lab.run("ce", &["pin", "--remove", "../storage", &format!("../storage/{third}")]).exit(0);
+    let path = lab.path("storage").join(find(&lab, "c_second", "/00/"));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(&path, "X\nx\nx\nx\n").unwrap();
+    gc(&lab, PUBLISHED).exit(0).says("would make away 3 results: ");
+}
+
+#[test]
+fn a_collection_that_dies_at_any_operation_loses_nothing() {
+    let lab = super::lab();
+    lab.ce_run(&[]).exit(0);
+    push(&lab, &[], "storage", "results.git").exit(0);
+    let output = lab.output();
+    let (mut operations, mut has_left) = (0, false);
+    // The state differs each time, so all moments are hit in the end.
+    for at in (1..).step_by(4) {
+        let mut command = lab.command("ce");
+        command.args(["gc"]).args(PUBLISHED).args(["--delete", "../storage"]);
+        let ran = lab.finish(command.env("CE_FAULT", format!("{at}:KILL")));
+        if !ran.stderr.contains("fault at operation") {
+            break;
+        }
+        operations += 1;
+        let told = lab.run("ce", &["verify", "../storage"]).exit(0);
+        has_left |= told.stderr.contains(" away");
+        told.says("0 wrong");
+        lab.ce_run(&[]).exit(0);
+        assert_eq!(lab.output(), output, "after {at}");
+        assert!(lab.is_tidy(), "after {at}");
+    }
+    assert!(operations > 10 && has_left, "{operations} operations, {has_left}");
+}
+
+#[test]
+fn what_can_be_made_again_need_not_be_here() {
+    if !is_possible() {
+        return;
+    }
+    let lab = chain().isolated();
+    lab.ce_run(&[]).exit(0).says("4 calls: 4 executed");
+    let told = lab.unchanged(|| gc(&lab, &["--recomputable"]).exit(0));
+    told.says("would make away 4 results: ").says(" of computing; give --delete");
+    gc(&lab, &["--recomputable", "--delete"]).exit(0).says("made away 4 results: ");
+    lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd and harmless, 5 away");
+    lab.ce_run(&["-n"]).exit(3).says("4 calls: 4 missing").says("are away, and needed, about ");
+    lab.ce_run(&[]).exit(0).says("4 calls: 4 executed");
+    // Without the input, the first call cannot be made again, and stays.
+    for file in room(&lab, "storage", "tinputs", "record") {
+        fs::remove_file(file).unwrap();
+    }
+    let told = gc(&lab, &["--recomputable"]).exit(0).says("would make away 2 results: ");
+    told.shows("c_second/").shows("c_third/");
+    // Another commit of the same computations finds what is away, too.
+    let lab = lab.file("README", "more\n").commit_again();
+    gc(&lab, &["--recomputable", "--delete"]).exit(0);
+    lab.ce_run(&["-n"]).exit(0).says("2 away");
+    let lab = lab.computation("mix", "a\nb", "c", r#"cat "$2" "$1" >"$3""#).commit_again();
+    lab.ce_run(&["-n"]).exit(3).says("4 calls: 1 taken over, 3 missing");
+    lab.ce_run(&[]).exit(0).says("4 calls: 1 taken over, 3 executed");
+    assert_eq!(lab.output(), "y\n".to_owned() + &"x\n".repeat(8));
+}
+
+#[test]
+fn what_a_run_reads_stays() {
+    let wait = r#"[ ! -p "$LAB_LOG.meet" ] || { exec 3>"$LAB_LOG.meet"; echo here >&3; cat "$LAB_LOG.never"; }
+cat "$1" "$2" >"$3""#;
+    let mut lab = Lab::task("Inputs: 'x', 'y'\n(mix (first INPUT('x'))[0] INPUT('y'))[0]")
+        .computation("first", "a", "b", r#"cat "$1" "$1" >"$2""#)
+        .computation("mix", "a\nb", "c", wait)
+        .data("x", "x\n")
+        .data("y", "y\n")
+        .data("z", "z\n");
+    lab.inputs = vec!["x".to_owned(), "y".to_owned()];
+    let lab = lab.commit();
+    repository(&lab, "results.git");
+    lab.ce_run(&[]).exit(0);
+    push(&lab, &[], "storage", "results.git").exit(0);
+    let fifo = Fifo::new(&lab.path("called.meet"));
+    let never = Never::new(lab.path("called.never"));
+    let mut command = lab.command("ce-run");
+    let running = Running::start(command.args(["../storage", "../data/x", "../data/z"]));
+    assert_eq!(fifo.line(), "here");
+    let told = gc(&lab, &[PUBLISHED, &["--delete"]].concat()).exit(0);
+    told.says("stays: it is in use").says("made away 0 results");
+    assert!(room(&lab, "storage", "c_first", "away").is_empty(), "it is not marked");
+    never.let_go();
+    Ran::new(&lab, running.output()).exit(0).says("2 calls: 1 found, 1 executed");
+    fs::remove_file(lab.path("called.meet")).unwrap();
+    gc(&lab, &[PUBLISHED, &["--delete"]].concat()).exit(0).says("made away 2 results");
+}
