@@ -22,7 +22,8 @@ pub(crate) mod store;
 pub use self::disk::{Durability, FileId, NoStorage, StorageError, advice};
 pub use self::layout::is_users_file;
 pub use self::layout::{
-    ComputationVersion, Entry, LOG, ResultName, TaskVersion, archive_name, split_member,
+    ComputationVersion, Entry, LOG, ResultName, TaskVersion, archive_name, ledger_file,
+    of_ledger_file, of_revocation, revocation, revocations, split_member,
 };
 pub use self::maintenance::{
     Departing, KnownRepositories, KnownRepository, Maintenance, PastCall, Pins, Retired, Survey,
@@ -30,15 +31,15 @@ pub use self::maintenance::{
 };
 pub use self::records::{
     Defect, ExpectedFile, Finding, PinRecord, Read, Recipe, RecipeError, RecipeFile, RecipeHeader,
-    RecipeReader, RecipeRow, RecipeWriter, Record, Records, RepositoryRecord, Stopped, Tombstone,
-    VersionRecord, WorkerAbilities, WorkerRecord,
+    RecipeReader, RecipeRow, RecipeWriter, Record, Records, RepositoryRecord, RevocationRecord,
+    SignerNote, Stopped, Tombstone, VersionRecord, WorkerAbilities, WorkerRecord,
 };
 pub use self::store::{
     Activity, AnswersRead, Attempts, AwayCall, Call, Claim, ClaimedCall, ClaimedTicket, Damage,
     DeviatingOutput, Deviation, Equivalent, Failure, Found, FoundSuspension, FoundTable, FoundTree,
     GcRoots, Holder, Import, ImportedCall, Input, InputSource, Inputs, Job, Jobs, Lease, Leases,
-    LogTail, MemberError, NewTree, OpenTree, OpenedValue, Outputs, Precedence, PriorAttempt,
-    PublishError, Queue, Sealed, ServedQueue, Site, Stage, Storage, Stored, StoredTrees,
-    Suspension, Suspensions, TableDirectory, Tables, Unrecorded, WorkerName, WritableArea,
-    lease_timeout, state_interval,
+    Ledger, LogTail, MemberError, NewTree, OpenTree, OpenedValue, Outputs, Precedence,
+    PriorAttempt, PublishError, Queue, Revocations, Sealed, ServedQueue, Site, Stage, Storage,
+    Stored, StoredTrees, Suspension, Suspensions, TableDirectory, Tables, Unrecorded, WorkerName,
+    WritableArea, lease_timeout, state_interval,
 };

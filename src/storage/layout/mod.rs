@@ -3,8 +3,10 @@
 //! Pure functions from values to names, and back, without I/O.
 
 mod entry;
+mod ledger;
 pub(super) mod queue;
 mod result;
+mod revocation;
 mod run;
 mod stage;
 mod suspended;
@@ -12,11 +14,15 @@ mod table;
 mod version;
 
 pub use self::entry::Entry;
+pub(super) use self::ledger::{LEDGER, SIGNERS, signer_note};
+pub use self::ledger::{ledger_file, of_ledger_file};
 pub(super) use self::result::{
     DIGITS, Digits, is_value, link_to, linked, manifest, task_input, task_input_record,
 };
 pub(crate) use self::result::{LONGEST_FILE, longest_record};
 pub use self::result::{ResultName, archive_name, split_member};
+pub(super) use self::revocation::REVOKED;
+pub use self::revocation::{of_revocation, revocation, revocations};
 pub(super) use self::run::{RunName, log_of_run, roots_file, state_of_run};
 pub use self::stage::LOG;
 pub(super) use self::stage::{OUTBOX, RECORD, WORK, is_stage, waiting};
@@ -53,8 +59,19 @@ pub(super) const RUN_LOGS: &str = "runs";
 pub(crate) const RUNS: &str = "tmp";
 
 /// The directories of the layout, besides those of computations and tasks.
-pub(super) const ROOMS: [&str; 8] =
-    [TASK_INPUTS, TABLES, TREES, MANIFESTS, REPOSITORIES, RUN_LOGS, RUNS, SUSPENDED];
+pub(super) const ROOMS: [&str; 11] = [
+    TASK_INPUTS,
+    TABLES,
+    TREES,
+    MANIFESTS,
+    REPOSITORIES,
+    RUN_LOGS,
+    RUNS,
+    SUSPENDED,
+    LEDGER,
+    SIGNERS,
+    REVOKED,
+];
 
 /// The room of the records of present results.
 pub(super) const RECORDS: &str = "record";
@@ -83,7 +100,7 @@ pub(super) const PINS: &str = "pinned";
 /// The file that names the version that owns a directory.
 pub(super) const OWNER: &str = "version.json";
 /// Names at the top that a storage or a results repository uses itself.
-const TAKEN: [&str; 14] = [
+const TAKEN: [&str; 15] = [
     TASK_INPUTS,
     TABLES,
     TREES,
@@ -93,9 +110,10 @@ const TAKEN: [&str; 14] = [
     RUN_LOGS,
     RUNS,
     SUSPENDED,
-    "ledger",
+    LEDGER,
+    SIGNERS,
     "differs",
-    "revoked",
+    REVOKED,
     "format",
     "README.md",
 ];

@@ -11,7 +11,9 @@ mod place;
 mod provenance;
 mod published;
 mod recipe;
+mod revocation;
 mod shared;
+mod signer;
 mod suspension;
 mod ticket;
 
@@ -30,6 +32,8 @@ pub use self::published::{Published, Stamp};
 pub use self::recipe::{
     Recipe, RecipeError, RecipeFile, RecipeHeader, RecipeReader, RecipeRow, RecipeWriter,
 };
+pub use self::revocation::RevocationRecord;
+pub use self::signer::SignerNote;
 pub use self::suspension::{SuspensionRecord, SuspensionState, WaitingJob};
 pub use self::ticket::{
     FailedCall, OutOfTime, OutputSource, PublishedCall, TICKET_FORMAT, Ticket, TicketAnswer,

@@ -15,11 +15,13 @@ mod ingest;
 mod input;
 mod job;
 mod lease;
+mod ledger;
 mod member;
 mod publish;
 mod queue;
 mod record_cache;
 mod recovery;
+mod revocation;
 mod roots;
 pub(crate) mod run;
 mod seal;
@@ -52,9 +54,11 @@ use self::ingest::Ingest;
 pub use self::input::{Input, InputSource, Inputs};
 pub use self::job::{Job, Jobs};
 pub use self::lease::{Lease, Leases};
+pub use self::ledger::Ledger;
 pub use self::member::{MemberError, OpenedValue};
 pub use self::queue::{AnswersRead, Claim, ClaimedTicket, Queue, ServedQueue, WorkerName};
 use self::record_cache::RecordCache;
+pub use self::revocation::Revocations;
 pub use self::roots::GcRoots;
 use self::run::OwnRun;
 pub use self::run::{Holder, lease_timeout, state_interval};
@@ -310,6 +314,16 @@ impl Storage {
     /// The task inputs.
     pub const fn inputs(&self) -> Inputs<'_> {
         Inputs::new(self)
+    }
+
+    /// The evidence of executions.
+    pub const fn ledger(&self) -> Ledger<'_> {
+        Ledger::new(self)
+    }
+
+    /// The revocations that were pulled.
+    pub const fn revocations(&self) -> Revocations<'_> {
+        Revocations::new(self)
     }
 
     /// The tables.
