@@ -90,6 +90,22 @@ impl Config {
         read().map_err(|source| ConfigError::Git { dir: dir.to_owned(), source })
     }
 
+    /// Reads the configuration of the repository that a directory is in, or is. In a directory that is in none, that is the system's, the
+    /// user's, and what the environment adds: as it is for another repository, which says nothing itself.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the configuration cannot be read.
+    pub fn around(dir: &Path, other: &Path) -> Result<Self, ConfigError> {
+        let is_repository = |dir: &Path| top(dir).is_some() || dir.join("HEAD").exists();
+        match dir.canonicalize() {
+            Ok(real) if !is_repository(&real) => {
+                Ok(Self { top: dir.to_owned(), ..Self::of(other)? })
+            }
+            _ => Self::of(dir),
+        }
+    }
+
     /// The directory that keeps all results: `compeval.storage`. A relative path begins at the top
     /// of the work tree, `~/` at the user's home.
     ///
@@ -129,14 +145,7 @@ impl Config {
     ///
     /// Fails if it is not a number from 1.
     pub fn jobs(&self) -> Result<Option<NonZeroUsize>, ConfigError> {
-        let Some(value) = self.value("jobs") else { return Ok(None) };
-        let number = self.repository.config_snapshot().try_integer("compeval.jobs");
-        match number
-            .map(|number| number.and_then(|number| NonZeroUsize::new(number.try_into().ok()?)))
-        {
-            Ok(Some(number)) => Ok(Some(number)),
-            _ => Err(value.wrong("jobs", "number from 1")),
-        }
+        self.number("jobs")
     }
 
     /// Whether computations are held apart from the rest of the system: `compeval.isolate`.
@@ -166,6 +175,64 @@ impl Config {
         }
     }
 
+    /// Whether what is pushed is signed: `compeval.sign`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is neither true nor false, in any of Git's words for that.
+    pub fn sign(&self) -> Result<Option<bool>, ConfigError> {
+        let Some(value) = self.value("sign") else { return Ok(None) };
+        match self.repository.config_snapshot().try_boolean("compeval.sign") {
+            Ok(Some(sign)) => Ok(Some(sign)),
+            _ => Err(value.wrong("sign", "boolean: write true or false")),
+        }
+    }
+
+    /// The file of those whose results are taken, as ssh has it: `compeval.signers`. A relative path begins at the top of the work
+    /// tree, `~/` at the user's home.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is no path.
+    pub fn signers(&self) -> Result<Option<PathBuf>, ConfigError> {
+        let Some(value) = self.value("signers") else { return Ok(None) };
+        match self.repository.config_snapshot().trusted_path("compeval.signers") {
+            Ok(Some(path)) if !path.as_os_str().is_empty() => Ok(Some(self.top.join(path))),
+            _ => Err(value.wrong("signers", "path of a file")),
+        }
+    }
+
+    /// The results for which each signer is trusted: all lines `compeval.trust`, each a name and patterns.
+    ///
+    /// # Errors
+    ///
+    /// Fails if one of them is empty.
+    pub fn trust(&self) -> Result<Vec<String>, ConfigError> {
+        let snapshot = self.repository.config_snapshot();
+        let sections = snapshot.plumbing().sections_by_name(SECTION).into_iter().flatten();
+        let mut lines = Vec::new();
+        for section in sections.filter(|it| it.header().subsection_name().is_none()) {
+            for value in section.values("trust") {
+                let text = value.to_str_lossy().trim().to_owned();
+                if text.is_empty() {
+                    let value = Value { text: None, file: file(&section) };
+                    return Err(value.wrong("trust", "name of a signer with patterns"));
+                }
+                lines.push(text);
+            }
+        }
+        Ok(lines)
+    }
+
+    /// The number of attesters that a call needs to be taken: `compeval.require`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is not a number from 1.
+    pub fn require(&self) -> Result<Option<NonZeroUsize>, ConfigError> {
+        self.number("require")
+    }
+
     /// All texts of a subsection. Those of one key are in the order in which Git reads them.
     pub fn subsection(&self, name: &str) -> Vec<ConfigEntry> {
         let snapshot = self.repository.config_snapshot();
@@ -184,6 +251,18 @@ impl Config {
             }
         }
         entries
+    }
+
+    /// A number from 1.
+    fn number(&self, key: &'static str) -> Result<Option<NonZeroUsize>, ConfigError> {
+        let Some(value) = self.value(key) else { return Ok(None) };
+        let number = self.repository.config_snapshot().try_integer(&format!("{SECTION}.{key}"));
+        match number
+            .map(|number| number.and_then(|number| NonZeroUsize::new(number.try_into().ok()?)))
+        {
+            Ok(Some(number)) => Ok(Some(number)),
+            _ => Err(value.wrong(key, "number from 1")),
+        }
     }
 
     /// The value that counts, as it is written.

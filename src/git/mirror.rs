@@ -3,42 +3,29 @@
 //! Objects are read and written by gix. The user's own `git` moves them, so that its credentials, proxies and ssh settings
 //! hold. Files are not fetched unless they are asked for: a mirror of a large repository is small.
 
+mod note;
+mod process;
+mod signature;
+
 use std::fs::{self, File};
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::thread;
 
 use gix::objs::tree::EntryKind;
 use gix::odb::store::init::Slots;
 use gix::open::Options;
 
+pub use self::signature::{CommitSignature, MirrorCommit, SignatureKind};
 use super::pack::{MirrorEntry, MirrorKind, PackWriter};
 use super::url::shown;
-use super::{GitResult, from, object_id};
+use super::{Config, ConfigError, GitResult, from, object_id};
 use crate::digest::ObjectId;
 
 /// The remote of a mirror.
 const REMOTE: &str = "origin";
 
-/// The variable that has the URL of the remote.
-const URL: &str = "CE_RESULTS_URL";
-
-/// Settings of the user's `git` in a mirror: no hooks, no collection on the way, and nothing malformed is fetched.
-const SETTINGS: [&str; 8] = [
-    "core.hooksPath=/dev/null",
-    "fetch.fsckObjects=true",
-    "fetch.writeCommitGraph=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "protocol.version=2",
-    "remote.origin.promisor=true",
-    "remote.origin.partialCloneFilter=blob:none",
-];
-
-/// The configuration of a repository that may lack objects.
-const PARTIAL: &str =
-    "[core]\n\trepositoryFormatVersion = 1\n[extensions]\n\tpartialClone = origin\n";
+/// The configuration of a mirror, which is a bare repository that may lack objects. No other setting in it ever counts.
+const CONFIGURATION: &str =
+    "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n[extensions]\n\tpartialClone = origin\n";
 
 /// The number of packs from which a mirror is made anew when it is opened: each push adds a few, and each look into all of them
 /// takes longer.
@@ -55,17 +42,6 @@ const MOVED: [&str; 6] = [
     "incorrect old value",
     "(reference ",
     "atomic",
-];
-
-/// Variables that lead `git` to another repository.
-const VARIABLES: [&str; 7] = [
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_COMMON_DIR",
-    "GIT_DIR",
-    "GIT_INDEX_FILE",
-    "GIT_NAMESPACE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_WORK_TREE",
 ];
 
 /// A mirror of another repository, locked until it is dropped.
@@ -143,6 +119,7 @@ impl Mirror {
             if !dir.exists() {
                 make(dir)?;
             }
+            configure(dir)?;
             Ok((gix::open_opts(dir, Options::default().object_store_slots(SLOTS))?, lock))
         };
         let (repository, lock) = opened().map_err(|source| {
@@ -151,6 +128,15 @@ impl Mirror {
         })?;
         let (dir, secret, url) = (dir.to_owned(), url.to_owned(), shown(url));
         Ok(Self { dir, secret, url, repository, _lock: lock })
+    }
+
+    /// Git's configuration for a directory; in one that is in no repository, that of the user.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read.
+    pub fn config(&self, dir: &Path) -> Result<Config, ConfigError> {
+        Config::around(dir, &self.dir)
     }
 
     /// The URL of the other repository, without a password.
@@ -320,44 +306,6 @@ impl Mirror {
     pub fn own(&self, source: Box<dyn std::error::Error + Send + Sync>) -> MirrorError {
         MirrorError::Own { dir: self.dir.clone(), url: self.url.clone(), source }
     }
-
-    fn git(&self, what: &'static str, args: &[&str], input: &[u8]) -> Result<Output, MirrorError> {
-        let output = self.run(args, input).map_err(|source| self.own(source))?;
-        match output.status.success() {
-            true => Ok(output),
-            false => Err(self.failed(what, &output, "")),
-        }
-    }
-
-    fn failed(&self, what: &'static str, output: &Output, why: &str) -> MirrorError {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said = said.lines().map(|line| line.trim_start_matches("fatal: ").trim());
-        let lines: Vec<&str> = said.filter(|line| !line.is_empty()).chain([why]).collect();
-        let why = lines.join("; ").trim_end_matches("; ").to_owned();
-        let why = if why.is_empty() { output.status.to_string() } else { why };
-        MirrorError::Git { what, url: self.url.clone(), why }
-    }
-
-    fn run(&self, args: &[&str], input: &[u8]) -> GitResult<Output> {
-        let mut command = Command::new("git");
-        for name in VARIABLES {
-            command.env_remove(name);
-        }
-        command.arg("--git-dir").arg(&self.dir);
-        // Others on this host can read arguments, and not the environment.
-        command.arg(format!("--config-env=remote.{REMOTE}.url={URL}")).env(URL, &self.secret);
-        for setting in SETTINGS {
-            command.args(["-c", setting]);
-        }
-        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn()?;
-        let stdin = child.stdin.take();
-        thread::scope(|scope| {
-            // A `git` that ends early does not read everything.
-            scope.spawn(move || stdin.map(|mut stdin| drop(stdin.write_all(input))));
-            Ok(child.wait_with_output()?)
-        })
-    }
 }
 
 /// The number of packs of a mirror.
@@ -374,7 +322,16 @@ fn make(dir: &Path) -> GitResult<()> {
         fs::remove_dir_all(&new)?;
     }
     gix::init_bare(&new)?;
-    let mut config = File::options().append(true).open(new.join("config"))?;
-    config.write_all(PARTIAL.as_bytes())?;
     Ok(fs::rename(new, dir)?)
+}
+
+/// Gives a mirror its configuration, if it has another one: settings there could name programs.
+fn configure(dir: &Path) -> GitResult<()> {
+    let file = dir.join("config");
+    if fs::read(&file).is_ok_and(|text| text == CONFIGURATION.as_bytes()) {
+        return Ok(());
+    }
+    let new = dir.with_extension("config");
+    fs::write(&new, CONFIGURATION)?;
+    Ok(fs::rename(new, file)?)
 }

@@ -43,7 +43,9 @@ pub use self::head::{Head, HeadError, Heads, around, top};
 pub use self::history::{CommitFilter, CommitHistory, CommitHistoryError};
 pub use self::home::Home;
 pub use self::log::{ChangeLog, LogLine};
-pub use self::mirror::{Mirror, MirrorError, RefUpdate, RemoteRef};
+pub use self::mirror::{
+    CommitSignature, Mirror, MirrorCommit, MirrorError, RefUpdate, RemoteRef, SignatureKind,
+};
 use self::opening::open;
 pub use self::pack::{MirrorEntry, MirrorKind, NewCommit, PackWriter};
 pub use self::range::{Commit, Range};

@@ -195,3 +195,42 @@ fn settings_of_slurm_are_read_with_their_places() {
     let options: Vec<_> = options.map(|entry| &*entry.value).collect();
     assert_eq!(options, ["--one", "--two", "", "--three=3", "--four"]);
 }
+
+#[test]
+fn whom_one_trusts_is_read_from_all_lines_and_also_outside_of_repositories() {
+    let lab = lab();
+    let config = || Config::of(&lab.path("task")).unwrap();
+    assert_eq!(config().trust().unwrap(), Vec::<String>::new());
+    assert!(config().signers().unwrap().is_none() && config().require().unwrap().is_none());
+    fs::write(
+        lab.path("task/.git/config"),
+        fs::read_to_string(lab.path("task/.git/config")).unwrap()
+            + "[compeval]\n\ttrust = alice c_*\n\tsigners = keys/signers\n\trequire = 2\n\tsign = yes\n\
+               [compeval \"other\"]\n\ttrust = mallory\n[compeval]\n\ttrust = bob\n",
+    )
+    .unwrap();
+    assert_eq!(config().trust().unwrap(), ["alice c_*", "bob"]);
+    assert!(config().signers().unwrap().unwrap().ends_with("task/keys/signers"));
+    assert_eq!(config().require().unwrap().map(Into::into), Some(2_usize));
+    assert_eq!(config().sign().unwrap(), Some(true));
+    // Where there is no repository, that of another one says what the user has configured.
+    let outside = Config::around(&lab.path("data"), &lab.path("task")).unwrap();
+    assert_eq!(outside.signers().unwrap().unwrap(), lab.path("data").join("keys/signers"));
+    for (key, value, kind) in [
+        ("sign", "perhaps", "boolean"),
+        ("signers", "", "path of a file"),
+        ("require", "0", "number from 1"),
+        ("trust", "", "name of a signer"),
+    ] {
+        lab.git("task", &["config", "--replace-all", &format!("compeval.{key}"), value]);
+        let config = config();
+        let error = match key {
+            "sign" => config.sign().map(drop),
+            "signers" => config.signers().map(drop),
+            "require" => config.require().map(drop),
+            _ => config.trust().map(drop),
+        };
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(&format!("compeval.{key} in ")) && error.contains(kind), "{error}");
+    }
+}
