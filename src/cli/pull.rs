@@ -1,7 +1,8 @@
 //! `ce pull`: results come from a repository.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
@@ -9,8 +10,11 @@ use super::push::{limit, repository};
 use super::{Tool, say};
 use crate::cache::Cache;
 use crate::exit::Exit;
+use crate::git::Mirror;
 use crate::report::{pulled, pulled_json};
-use crate::results::{DEFAULT_LIMIT, PullRequest, mirror, pull};
+use crate::results::{
+    DEFAULT_LIMIT, PullRequest, ResultsError, TrustRule, TrustSettings, mirror, pull,
+};
 use crate::session::Error;
 use crate::storage::{Durability, Storage, Unrecorded};
 
@@ -28,6 +32,19 @@ pub struct Pull {
     /// Leave out results with a file larger than this, such as 100M
     #[arg(long, value_name = "SIZE", value_parser = limit, default_value = DEFAULT_LIMIT)]
     limit: u64,
+
+    /// Take only what one of these has signed: a file of allowed signers, as ssh has it [default: compeval.signers in Git's
+    /// configuration]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    signers: Option<PathBuf>,
+
+    /// Take only calls of which so many have had the same outputs [default: compeval.require in Git's configuration]
+    #[arg(long, value_name = "NUMBER")]
+    require: Option<NonZeroUsize>,
+
+    /// Take results also if their history is not that of the last time
+    #[arg(long)]
+    rewritten: bool,
 
     /// Print one JSON object
     #[arg(long)]
@@ -50,6 +67,27 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 everything that can be taken is here, 1 something was refused, or differs from what is here, 2 the \
 arguments are wrong, 3 something would be taken (-n), 5 the storage or the repository could not be read or written.";
 
+impl Pull {
+    /// Who is trusted: by what was typed, and by the configuration.
+    fn trust(&self, mirror: &Mirror) -> Result<TrustSettings, Error> {
+        let config = mirror.config(Path::new("."))?;
+        let signers = match &self.signers {
+            Some(file) => Some(file.clone()),
+            None => config.signers()?,
+        };
+        let rules: Vec<TrustRule> =
+            config.trust()?.iter().map(|line| TrustRule::of_line(line)).collect();
+        let require = match self.require {
+            Some(number) => Some(number),
+            None => config.require()?,
+        };
+        if signers.is_none() && !rules.is_empty() {
+            return Err(ResultsError::NoSigners.into());
+        }
+        Ok(TrustSettings { signers, rules, require, rewritten: self.rewritten })
+    }
+}
+
 impl Tool for Pull {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let cache = Cache::of_user();
@@ -60,14 +98,16 @@ impl Tool for Pull {
             false => Storage::open(&self.storage, Unrecorded::Refuse, durability)?,
         };
         let storage = storage.with_cache(cache);
-        let request = PullRequest { limit: self.limit, dry: self.dry_run };
+        let trust = self.trust(&mirror)?;
+        let is_signed = trust.signers.is_some();
+        let request = PullRequest { limit: self.limit, trust, dry: self.dry_run };
         let outcome = pull(&storage, &mirror, &request)?;
         let told = match self.json {
             true => pulled_json(&outcome, out),
             false => pulled(&outcome, mirror.url(), self.dry_run, out),
         };
         told.map_err(Error::Output)?;
-        if outcome.is_new() && !self.dry_run && !self.json {
+        if outcome.is_new() && !is_signed && !self.dry_run && !self.json {
             say(
                 "ce",
                 &"nobody has signed them: they are believed because you named the repository",

@@ -8,11 +8,13 @@ use clap::Parser;
 use super::Tool;
 use crate::cache::Cache;
 use crate::exit::Exit;
-use crate::git::Config;
+use crate::git::{Config, Mirror};
 use crate::report::{pushed, pushed_json};
-use crate::results::{DEFAULT_LIMIT, MAX_LIMIT, PushRequest, mirror, push};
+use crate::results::{
+    DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, RevokeRequest, mirror, push, revoke,
+};
 use crate::session::Error;
-use crate::storage::Storage;
+use crate::storage::{Entry, ResultName, Storage};
 use crate::task::resources::parse_size;
 
 /// Add the results of a storage to a Git repository
@@ -44,6 +46,18 @@ pub struct Push {
     #[arg(long)]
     collect: bool,
 
+    /// Sign the commit, with the key and the program that `git commit -S` takes [default: compeval.sign in Git's configuration]
+    #[arg(long)]
+    sign: bool,
+
+    /// Revoke a call in place of pushing results: its name c_NAME/CCID/INPUTS, or one of its files. May be given several times
+    #[arg(long, value_name = "CALL", requires = "because")]
+    revoke: Vec<String>,
+
+    /// The reason why calls are revoked
+    #[arg(long, value_name = "TEXT", requires = "revoke")]
+    because: Option<String>,
+
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -66,17 +80,38 @@ impl Tool for Push {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let storage = Storage::existing(&self.storage)?;
         let mirror = mirror(&repository(self.repository.as_deref())?, Cache::of_user().as_ref())?;
+        let sign = self.signs(&mirror)?;
+        if let Some(reason) = self.because.clone() {
+            let calls = self.revoke.iter().map(|call| named_call(&storage, call));
+            let calls = calls.collect::<Result<_, _>>()?;
+            let request = RevokeRequest { calls, reason, sign, dry: self.dry_run };
+            return self.tell(&revoke(&storage, &mirror, &request)?, mirror.url(), out);
+        }
         let request = PushRequest {
             limit: self.limit,
             by: self.by.clone(),
             allow_secrets: self.allow_secrets,
             collect: self.collect,
+            sign,
             dry: self.dry_run,
         };
-        let outcome = push(&storage, &mirror, &request)?;
+        self.tell(&push(&storage, &mirror, &request)?, mirror.url(), out)
+    }
+}
+
+/// The call of this name, or that has made this file.
+fn named_call(storage: &Storage, text: &str) -> Result<Entry, Error> {
+    let names = [Some(text.to_owned()), storage.name_of(Path::new(text))];
+    let name = names.iter().flatten().find_map(|name| ResultName::of_call(name));
+    name.map(Entry::Call).ok_or_else(|| Error::NoCall(text.to_owned()))
+}
+
+impl Push {
+    /// Prints what was pushed.
+    fn tell(&self, outcome: &Pushed, url: &str, out: &mut dyn Write) -> Result<Exit, Error> {
         let told = match self.json {
-            true => pushed_json(&outcome, out),
-            false => pushed(&outcome, mirror.url(), self.dry_run, out),
+            true => pushed_json(outcome, out),
+            false => pushed(outcome, url, self.dry_run, out),
         };
         told.map_err(Error::Output)?;
         Ok(match outcome.is_complete() {
@@ -84,6 +119,11 @@ impl Tool for Push {
             true if self.dry_run && outcome.is_new() => Exit::Missing,
             true => Exit::Done,
         })
+    }
+
+    /// Whether commits are signed.
+    fn signs(&self, mirror: &Mirror) -> Result<bool, Error> {
+        Ok(self.sign || mirror.config(Path::new("."))?.sign()?.unwrap_or(false))
     }
 }
 

@@ -57,6 +57,7 @@ impl Tool for Show {
             Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
         };
         let points = history.points(storage, subject)?;
+        let revoked = storage.revocations().of(subject.entry, subject.record)?;
         let texts = history::texts(storage, subject);
         let ancestry = Ancestry {
             storage,
@@ -67,6 +68,7 @@ impl Tool for Show {
             summary,
             points,
             texts,
+            revoked,
             ancestors,
         };
         let shown = if self.json { ancestry.json(out) } else { ancestry.text(out) };

@@ -11,7 +11,7 @@ use crate::questions::history::{
     Ancestor, InputTexts, PointTexts, PointsInTable, Subject, TableSummary, TakenOver,
 };
 use crate::storage::records::{CallRecord, Execution, JobRecord, Origin, Provenance, TableRecord};
-use crate::storage::{Defect, LogTail, Record, Storage};
+use crate::storage::{Defect, LogTail, Record, RevocationRecord, Storage};
 use crate::words::{self, counted};
 
 /// The greatest number of tables that are named.
@@ -36,6 +36,8 @@ pub struct Ancestry<'a> {
     pub points: Vec<PointsInTable>,
     /// The short texts that its call read.
     pub texts: InputTexts,
+    /// What others say is wrong about its result.
+    pub revoked: Vec<RevocationRecord>,
     /// The files that it was made from, in the order of the tree.
     pub ancestors: Vec<Ancestor<'a>>,
 }
@@ -59,6 +61,9 @@ impl Ancestry<'_> {
             None => field(out, "size", &format!("{size} bytes"))?,
         }
         field(out, "state", &self.state())?;
+        for RevocationRecord { reason, .. } in &self.revoked {
+            field(out, "revoked", &harmless(reason))?;
+        }
         match record {
             Record::Call(call) => self.call(call, number, out)?,
             Record::Job(job) => self.job(job, number, out)?,
@@ -250,6 +255,7 @@ impl Ancestry<'_> {
             "file": self.subject.promise.name,
             "contents": self.subject.promise.digest,
             "state": self.state(),
+            "revoked": self.revoked.iter().map(|it| &*it.reason).collect::<Vec<_>>(),
             "taken_over": self.taken_over,
             "points": self.points,
             "texts": self.texts,

@@ -1,11 +1,12 @@
 //! What was pushed to a results repository, and pulled from one.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
 
 use super::harmless;
-use crate::results::{LeftOut, Pulled, Pushed, RefusedResult};
+use crate::results::{LeftOut, Pulled, Pushed, RefusedFor, RefusedResult, RevokedResult};
 use crate::words::{counted, size};
 
 /// The greatest number of results that are named for one reason.
@@ -20,6 +21,11 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
     let Pushed { calls, jobs, tables, bytes, known, left_out, differing, now, inbox, .. } = pushed;
     let url = harmless(url);
     match of_each(*calls, *jobs, *tables) {
+        None if pushed.revoked > 0 => {
+            let (would, calls) =
+                (if dry { "would revoke" } else { "revoked" }, counted(pushed.revoked, "call"));
+            writeln!(out, "{would} {calls} in {url}")?;
+        }
         None => writeln!(out, "nothing is new to {url}: it has {}", counted(*known, "result"))?,
         Some(counts) => {
             let would = if dry { "would push" } else { "pushed" };
@@ -81,9 +87,22 @@ pub fn pulled(pulled: &Pulled, url: &str, dry: bool, out: &mut dyn Write) -> io:
         writeln!(out, "{}: it has other outputs here, and they stay", harmless(name))?;
     }
     more(differing.len(), out)?;
-    let (wrong, ruled): (Vec<_>, Vec<_>) = refused.iter().partition(|it| it.why.is_wrong());
+    for RevokedResult { name, reason } in &pulled.revoked {
+        let (name, reason) = (harmless(name), harmless(reason));
+        writeln!(out, "{name} is here, and revoked: {reason}; ce gc can collect it")?;
+    }
+    for (path, commit) in pulled.removed.iter().take(NAMED) {
+        let (path, commit) = (harmless(path), commit.short());
+        writeln!(out, "{path} is there no more: the commit {commit} has taken it away")?;
+    }
+    more(pulled.removed.len(), out)?;
+    let (untrusted, refused): (Vec<_>, Vec<_>) =
+        refused.iter().partition(|it| matches!(it.why, RefusedFor::Untrusted(_)));
+    tell_untrusted(&untrusted, out)?;
+    let (wrong, ruled): (Vec<_>, Vec<_>) = refused.into_iter().partition(|it| it.why.is_wrong());
     for RefusedResult { name, why } in wrong.iter().chain(ruled.iter().take(NAMED)) {
-        writeln!(out, "{} was not taken: {why}", harmless(name))?;
+        let (name, why) = (harmless(name), why.to_string());
+        writeln!(out, "{name} was not taken: {}", harmless(&why))?;
     }
     more(ruled.len(), out)
 }
@@ -97,6 +116,27 @@ fn away(calls: usize, where_they_are: &str, out: &mut dyn Write) -> io::Result<(
             writeln!(out, "{calls} calls are away: known, and outputs of them {where_they_are}")
         }
     }
+}
+
+/// Prints the results for which nobody trusted vouches: those with the same reason together.
+fn tell_untrusted(untrusted: &[&RefusedResult], out: &mut dyn Write) -> io::Result<()> {
+    let mut reasons = BTreeMap::<String, Vec<&str>>::new();
+    for RefusedResult { name, why } in untrusted {
+        reasons.entry(why.to_string()).or_default().push(name);
+    }
+    for (why, names) in reasons {
+        let why = harmless(&why);
+        if let [name] = names[..] {
+            writeln!(out, "{} was not taken: {why}", harmless(name))?;
+            continue;
+        }
+        writeln!(out, "{} results were not taken, each since {why}:", names.len())?;
+        for name in names.iter().take(NAMED) {
+            writeln!(out, "  {}", harmless(name))?;
+        }
+        more(names.len(), out)?;
+    }
+    Ok(())
 }
 
 fn in_words(inboxes: usize) -> String {
@@ -124,6 +164,7 @@ struct JsonPushed<'a> {
     away: usize,
     jobs: usize,
     tables: usize,
+    revoked: usize,
     bytes: u64,
     known: usize,
     differing: &'a [String],
@@ -154,6 +195,7 @@ pub fn pushed_json(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
         away: pushed.away,
         jobs: *jobs,
         tables: *tables,
+        revoked: pushed.revoked,
         bytes: *bytes,
         known: *known,
         differing,
@@ -171,6 +213,12 @@ pub fn pushed_json(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
 }
 
 #[derive(Serialize)]
+struct JsonRemoved<'a> {
+    name: &'a str,
+    commit: &'a str,
+}
+
+#[derive(Serialize)]
 struct JsonPulled<'a> {
     calls: usize,
     away: usize,
@@ -180,6 +228,8 @@ struct JsonPulled<'a> {
     known: usize,
     differing: &'a [String],
     refused: Vec<JsonLeftOut<'a>>,
+    revoked: Vec<JsonLeftOut<'a>>,
+    removed: Vec<JsonRemoved<'a>>,
     reference: Option<&'a str>,
     commit: Option<&'a str>,
 }
@@ -191,6 +241,8 @@ struct JsonPulled<'a> {
 /// Returns the error of `out`.
 pub fn pulled_json(pulled: &Pulled, out: &mut dyn Write) -> io::Result<()> {
     let Pulled { calls, jobs, tables, bytes, known, differing, refused, from, .. } = pulled;
+    let revoked = pulled.revoked.iter();
+    let removed = pulled.removed.iter();
     let refused = refused.iter();
     let json = JsonPulled {
         calls: *calls,
@@ -202,6 +254,12 @@ pub fn pulled_json(pulled: &Pulled, out: &mut dyn Write) -> io::Result<()> {
         differing,
         refused: refused
             .map(|RefusedResult { name, why }| JsonLeftOut { name, reason: why.to_string() })
+            .collect(),
+        revoked: revoked
+            .map(|RevokedResult { name, reason }| JsonLeftOut { name, reason: reason.clone() })
+            .collect(),
+        removed: removed
+            .map(|(name, commit)| JsonRemoved { name, commit: commit.full() })
             .collect(),
         reference: from.as_ref().map(|it| it.name.as_str()),
         commit: from.as_ref().map(|it| it.id.full()),

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::layout::{is_record, may_hold_records};
+use super::layout::{MAX_PATH, is_record, may_hold_records};
 use crate::digest::ObjectId;
 use crate::git::{Mirror, MirrorEntry, MirrorError, MirrorKind, PackWriter};
 
 /// NewFiles with their paths.
 pub(super) type NewFiles = BTreeMap<String, ObjectId>;
+
+/// Says whether a path counts.
+type PathRule = fn(&str) -> bool;
 
 /// A directory that is written from its files.
 #[derive(Debug, Default)]
@@ -78,8 +81,25 @@ impl<'a> Finder<'a> {
 
     /// The paths and ids of all records, in the order of their paths.
     pub(super) fn records(&mut self) -> Result<Vec<(String, ObjectId)>, MirrorError> {
+        self.files("", (is_record, may_hold_records))
+    }
+
+    /// The paths and ids of all files below a directory, in the order of their paths.
+    pub(super) fn files_in(
+        &mut self,
+        directory: &str,
+    ) -> Result<Vec<(String, ObjectId)>, MirrorError> {
+        self.files(directory, (|_| true, |_| true))
+    }
+
+    /// The paths and ids of files below a directory.
+    fn files(
+        &mut self,
+        top: &str,
+        (is_wanted, is_entered): (PathRule, PathRule),
+    ) -> Result<Vec<(String, ObjectId)>, MirrorError> {
         let mut records = Vec::new();
-        let mut waiting = vec![String::new()];
+        let mut waiting = vec![top.to_owned()];
         while let Some(directory) = waiting.pop() {
             for entry in self.directory(&directory)?.into_iter().flat_map(BTreeMap::values) {
                 let path = match &*directory {
@@ -87,8 +107,10 @@ impl<'a> Finder<'a> {
                     directory => format!("{directory}/{}", entry.name),
                 };
                 match entry.kind {
-                    MirrorKind::Blob if is_record(&path) => records.push((path, entry.id.clone())),
-                    MirrorKind::Tree if may_hold_records(&path) => waiting.push(path),
+                    MirrorKind::Blob if is_wanted(&path) => records.push((path, entry.id.clone())),
+                    MirrorKind::Tree if is_entered(&path) && path.len() <= MAX_PATH => {
+                        waiting.push(path);
+                    }
                     _ => {}
                 }
             }

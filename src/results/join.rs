@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::build::{NewFiles, build};
-use super::layout::{MAX_RECORD, differs, is_record};
+use super::layout::{MAX_PATH, MAX_RECORD, differs, is_record};
 use crate::digest::ObjectId;
 use crate::git::{Mirror, MirrorEntry, MirrorError, MirrorKind, PackWriter};
 use crate::storage::records::CallRecord;
@@ -42,20 +42,15 @@ pub(super) fn join(
     let ids: Vec<ObjectId> =
         conflicts.iter().flat_map(|it| [it.first.clone(), it.second.clone()]).collect();
     mirror.fetch_files(&ids)?;
-    let record = |id: &ObjectId| {
-        let text = mirror.contents(id, MAX_RECORD)?;
-        Ok::<_, MirrorError>(text.and_then(|text| CallRecord::of_shared(&text)))
-    };
     let (mut changed, mut differing) = (NewFiles::new(), Vec::new());
     for Conflict { place, first, second } in conflicts {
-        if let (Some(ours), Some(theirs)) = (record(&first)?, record(&second)?)
-            && ours.outputs == theirs.outputs
-        {
-            // What an isolated execution has made serves more commits.
-            if theirs.origin.is_isolated() && !ours.origin.is_isolated() {
+        match compare(mirror, &first, &second)? {
+            RecordComparison::Equal => continue,
+            RecordComparison::Better => {
                 changed.insert(place, second);
+                continue;
             }
-            continue;
+            RecordComparison::Differs => {}
         }
         for id in [&first, &second] {
             changed.insert(format!("{}/{}.json", differs(&place), id.full()), id.clone());
@@ -71,6 +66,38 @@ pub(super) fn join(
     Ok(Joined { tree: united(mirror, &changed, &tree, &mut Vec::new())?, differing })
 }
 
+/// How a record compares with the one in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RecordComparison {
+    /// It has the same outputs.
+    Equal,
+    /// It has the same outputs, and an isolated execution has made them, which serves more commits.
+    Better,
+    /// It has other outputs, or one of both is no record of a call.
+    Differs,
+}
+
+/// Compares a second record with the first one. Their files are here.
+pub(super) fn compare(
+    mirror: &Mirror,
+    first: &ObjectId,
+    second: &ObjectId,
+) -> Result<RecordComparison, MirrorError> {
+    let record = |id: &ObjectId| {
+        let text = mirror.contents(id, MAX_RECORD)?;
+        Ok::<_, MirrorError>(text.and_then(|text| CallRecord::of_shared(&text)))
+    };
+    Ok(match (record(first)?, record(second)?) {
+        (Some(ours), Some(theirs)) if ours.outputs == theirs.outputs => {
+            match theirs.origin.is_isolated() && !ours.origin.is_isolated() {
+                true => RecordComparison::Better,
+                false => RecordComparison::Equal,
+            }
+        }
+        _ => RecordComparison::Differs,
+    })
+}
+
 /// The union of two trees, in which the first one has each place that both have. Lists the records in these places.
 fn united(
     mirror: &Mirror,
@@ -84,7 +111,8 @@ fn united(
     Ok(tree)
 }
 
-/// Unites two directories of this path. Names in a storage have few slashes, so this goes not deep.
+/// Unites two directories of this path. Names in a storage have few slashes, so this goes not deep; those that somebody has made
+/// to exhaust the stack are an error.
 fn unite(
     mirror: &Mirror,
     writer: &mut PackWriter<'_>,
@@ -94,6 +122,9 @@ fn unite(
 ) -> Result<ObjectId, MirrorError> {
     if first == second {
         return Ok(first.clone());
+    }
+    if path.len() > MAX_PATH {
+        return Err(mirror.own("a directory is too deep".into()));
     }
     let entries = mirror.entries(first)?.into_iter();
     let mut entries: BTreeMap<String, MirrorEntry> =

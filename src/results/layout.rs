@@ -14,11 +14,17 @@ const BESIDE: &str = "refs/compeval/results";
 /// The greatest size of a record, in bytes: that of a job names all its calls.
 pub(super) const MAX_RECORD: u64 = 256 << 20;
 
+/// The greatest length of the path of a directory that is looked into, in bytes: that of Linux.
+pub(super) const MAX_PATH: usize = 4096;
+
 /// The greatest number of inboxes that one push empties.
 const INBOXES: usize = 100;
 
 /// The directory of the evidence of executions.
 pub(super) const LEDGER: &str = "ledger";
+
+/// The directory of revocations.
+pub(super) const REVOKED: &str = "revoked";
 
 /// The directory of records that differ from those in their places.
 pub(super) const DIFFERS: &str = "differs";
@@ -28,7 +34,7 @@ pub(super) const TOP: [(&str, &str); 4] = [
     (".gitattributes", "* -text -ident -filter -working-tree-encoding -merge -diff\n"),
     (
         ".gitignore",
-        "/tmp/\n/trees/\n/runs/\n/repositories/\n/manifests/\n/suspended/\n/tinputs/\nrunning/\naside/\nfailed/\n\
+        "/tmp/\n/trees/\n/runs/\n/repositories/\n/signers/\n/manifests/\n/suspended/\n/tinputs/\nrunning/\naside/\nfailed/\n\
          collected/\npinned/\nversion.json\n",
     ),
     (

@@ -4,7 +4,10 @@
 //! files that they promise; the names of those who executed are in a ledger beside them, if they want that.
 //! doc/results.md describes it for users.
 
+mod beliefs;
 mod build;
+mod evidence;
+mod history;
 mod inbox;
 mod join;
 mod layout;
@@ -13,21 +16,31 @@ mod offer;
 mod published;
 mod pull;
 mod push;
+mod refusal;
+mod revoked;
 mod secrets;
 mod selection;
+mod signers;
+mod trust;
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::cache::Cache;
+use crate::digest::ObjectId;
 use crate::exit::Exit;
 use crate::git::{Mirror, MirrorError};
 use crate::storage::StorageError;
 
+pub use self::evidence::Agreement;
 pub use self::offer::{LeftOut, Withheld};
 pub use self::published::copies;
-pub use self::pull::{PullRequest, Pulled, RefusedFor, RefusedResult, pull};
-pub use self::push::push;
-pub use self::selection::{DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed};
+pub use self::pull::{PullRequest, Pulled, pull};
+pub use self::push::{push, revoke};
+pub use self::refusal::{RefusedFor, RefusedResult};
+pub use self::revoked::RevokedResult;
+pub use self::selection::{DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, RevokeRequest};
+pub use self::trust::{Distrust, TrustRule, TrustSettings};
 
 /// The reason why results were not exchanged with a repository.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +60,30 @@ pub enum ResultsError {
         "there is no place for a mirror of {0}: neither HOME nor XDG_CACHE_HOME is a directory"
     )]
     NoCache(String),
+    /// The results have another history than before.
+    #[error("the history of {url} was rewritten: {} is no ancestor of {}", old.short(), new.as_ref().map_or("what is there now, which is nothing", ObjectId::short))]
+    Rewritten {
+        /// The repository.
+        url: String,
+        /// The results that were seen last.
+        old: ObjectId,
+        /// Those that are there now, if there are any.
+        new: Option<ObjectId>,
+    },
+    /// Nobody knows whose signatures count.
+    #[error("the file of keys {} cannot be read", path.display())]
+    Signers {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// Somebody is trusted for something, and nobody signs.
+    #[error("compeval.trust says who is trusted for what, and there is no file of allowed signers")]
+    NoSigners,
+    /// There is no such call.
+    #[error("neither the repository nor the storage has a call {0}")]
+    NoCall(String),
     /// Others have pushed all the time.
     #[error(
         "others have pushed to {0} at every attempt, and its inbox cannot be written: try again"
@@ -58,7 +95,10 @@ impl ResultsError {
     /// The exit code for it.
     pub const fn exit(&self) -> Exit {
         match self {
-            Self::None(_) => Exit::Malformed,
+            Self::None(_) | Self::Signers { .. } | Self::NoSigners | Self::NoCall(_) => {
+                Exit::Malformed
+            }
+            Self::Rewritten { .. } => Exit::Failed,
             _ => Exit::Storage,
         }
     }
@@ -67,6 +107,11 @@ impl ResultsError {
     pub const fn advice(&self) -> Option<&'static str> {
         match self {
             Self::None(_) => Some("git init --bare PATH makes an empty one"),
+            Self::Rewritten { .. } => {
+                Some("ask those who may write there, and give --rewritten if it is right")
+            }
+            Self::NoSigners => Some("set compeval.signers, or give --signers FILE"),
+            Self::NoCall(_) => Some("name it as ce log does: c_NAME/CCID/INPUTS"),
             _ => None,
         }
     }

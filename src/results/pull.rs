@@ -3,17 +3,18 @@
 //! Nothing that comes from there is believed but for its record: names have to belong to their records, and files to be what these
 //! say. What is here never changes.
 
-use std::fmt;
-
 use super::ResultsError;
+use super::beliefs::Beliefs;
 use super::build::Finder;
 use super::layout::{MAX_RECORD, ResultsBranch, place, stored_size};
+use super::refusal::{RefusedFor, RefusedResult};
+use super::revoked::RevokedResult;
+use super::trust::{TrustSettings, check_history, remember};
 use crate::digest::ObjectId;
 use crate::git::{Mirror, MirrorError, RemoteRef};
 use crate::storage::{
     AwayCall, Entry, ExpectedFile, Import, ImportedCall, Read, Record, Storage, Survey,
 };
-use crate::words::size;
 
 /// The greatest number of calls that are published at once.
 const BATCH: usize = 256;
@@ -26,6 +27,8 @@ const BATCH_BYTES: u64 = 64 << 20;
 pub struct PullRequest {
     /// The greatest size of a file, in bytes.
     pub limit: u64,
+    /// Who is trusted for what.
+    pub trust: TrustSettings,
     /// Whether nothing is written.
     pub dry: bool,
 }
@@ -49,68 +52,21 @@ pub struct Pulled {
     pub differing: Vec<String>,
     /// What was not taken.
     pub refused: Vec<RefusedResult>,
+    /// Results that are here and that somebody has revoked.
+    pub revoked: Vec<RevokedResult>,
+    /// The paths of records and evidence that are not in the repository any more, each with the commit that has taken it away.
+    pub removed: Vec<(String, ObjectId)>,
     /// Where they are from; none if the repository has no results.
     pub from: Option<RemoteRef>,
-}
-
-/// A result that was not taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefusedResult {
-    /// Its short name, or the path of its record.
-    pub name: String,
-    /// The reason.
-    pub why: RefusedFor,
-}
-
-/// The reason why a result was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusedFor {
-    /// Its record cannot be understood, or does not belong to its name.
-    Record,
-    /// One of its files is not in the repository.
-    Absent,
-    /// A file is not what the record says.
-    Contents,
-    /// A file is larger than the limit.
-    Large {
-        /// Its size in bytes.
-        bytes: u64,
-        /// The limit in bytes.
-        limit: u64,
-    },
-    /// Something that it names is not here.
-    Parts,
-}
-
-impl RefusedFor {
-    /// Whether somebody should look at it: the others are left out by rule.
-    pub const fn is_wrong(self) -> bool {
-        matches!(self, Self::Record | Self::Contents)
-    }
-}
-
-impl fmt::Display for RefusedFor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Record => {
-                write!(f, "its record cannot be understood, or does not belong to its name")
-            }
-            Self::Absent => write!(f, "a file of it is not in the repository"),
-            Self::Contents => write!(f, "a file of it is not what the record says"),
-            Self::Large { bytes, limit } => {
-                write!(f, "a file has {}, and the limit is {}", size(*bytes), size(*limit))
-            }
-            Self::Parts => {
-                write!(f, "something that it was made from was not taken, and is not here")
-            }
-        }
-    }
 }
 
 impl Pulled {
     /// Whether everything that the repository has is here, or was left out by rule.
     pub fn is_complete(&self) -> bool {
-        self.differing.is_empty() && !self.refused.iter().any(|it| it.why.is_wrong())
+        self.differing.is_empty()
+            && self.revoked.is_empty()
+            && self.removed.is_empty()
+            && !self.refused.iter().any(|it| it.why.is_wrong())
     }
 
     /// Whether anything is new to the storage.
@@ -141,10 +97,15 @@ pub fn pull(
 ) -> Result<Pulled, ResultsError> {
     let branch = ResultsBranch::of(&mirror.list(&ResultsBranch::PATTERNS)?);
     let mut pulled = Pulled { from: branch.tip, ..Pulled::default() };
-    let Some(tip) = &pulled.from else { return Ok(pulled) };
-    mirror.fetch(std::slice::from_ref(tip))?;
+    mirror.fetch(pulled.from.as_slice())?;
+    check_history(mirror, pulled.from.as_ref(), &request.trust)?;
+    let Some(tip) = pulled.from.clone() else { return Ok(pulled) };
     let mut finder = Finder::new(mirror, Some(mirror.tree_of(&tip.id)?));
-    let new = new_results(storage, mirror, &mut finder, request, &mut pulled)?;
+    let beliefs = Beliefs::of(mirror, &mut finder, &tip.id, &request.trust)?;
+    let new = new_results(storage, &mut finder, (request, &beliefs), &mut pulled)?;
+    pulled.refused.extend(beliefs.refused());
+    pulled.removed = beliefs.removed(&mut finder)?;
+    pulled.revoked = beliefs.import(storage, request.dry)?;
     if request.dry {
         new.iter().for_each(|result| pulled.count(result));
         return Ok(pulled);
@@ -183,6 +144,7 @@ pub fn pull(
         pulled.note(result, &imported);
     }
     storage.flush()?;
+    remember(mirror, &tip)?;
     Ok(pulled)
 }
 
@@ -233,11 +195,11 @@ impl Pulled {
 /// Finds the results that are not here, in the order of their names.
 fn new_results(
     storage: &Storage,
-    mirror: &Mirror,
     finder: &mut Finder<'_>,
-    request: &PullRequest,
+    (request, beliefs): (&PullRequest, &Beliefs<'_>),
     pulled: &mut Pulled,
 ) -> Result<Vec<NewResult>, ResultsError> {
+    let mirror = beliefs.mirror;
     let marked = Survey::new(storage).marked_away()?;
     let is_marked = |entry: &Entry| matches!(entry, Entry::Call(name) if marked.contains(name));
     let (mut unknown, mut returning) = (Vec::new(), Vec::new());
@@ -246,22 +208,28 @@ fn new_results(
             pulled.refuse(path, RefusedFor::Record);
             continue;
         };
-        match storage.records().read_entry(&entry)? {
+        let known = match storage.records().read_entry(&entry)? {
             Read::Record(known) => {
                 let text = known.shared().map(|shared| shared.text()).unwrap_or_default();
                 pulled.known += 1;
-                let is_same = mirror.id_of(&text)? == id;
-                if is_same && is_marked(&entry) {
-                    let files = brought(storage, finder, (&entry, &known), request.limit)?;
-                    if let Some((record, files)) = known.shared().zip(files) {
-                        pulled.known -= 1;
-                        returning.push(NewResult { entry, record, files, is_away: false });
+                if mirror.id_of(&text)? == id {
+                    if is_marked(&entry) {
+                        let files = brought(storage, finder, (&entry, &known), request.limit)?;
+                        if let Some((record, files)) = known.shared().zip(files) {
+                            pulled.known -= 1;
+                            returning.push(NewResult { entry, record, files, is_away: false });
+                        }
                     }
-                } else if !is_same {
-                    unknown.push((entry, id, Some(known)));
+                    continue;
                 }
+                Some(known)
             }
-            Read::Spoiled | Read::Absent => unknown.push((entry, id, None)),
+            Read::Spoiled | Read::Absent => None,
+        };
+        // Nothing is read of what nobody trusted vouches for.
+        match beliefs.check_signed(&path, &id) {
+            Ok(()) => unknown.push((entry, id, known)),
+            Err(why) => pulled.refuse(entry.short(), why),
         }
     }
     let ids: Vec<ObjectId> = unknown.iter().map(|(_, id, _)| id.clone()).collect();
@@ -282,11 +250,15 @@ fn new_results(
             }
             continue;
         }
+        if let Err(why) = beliefs.check(&entry, &record) {
+            pulled.refuse(entry.short(), why);
+            continue;
+        }
         // The outputs of a job are those of its calls.
         let files = if let Record::Job(_) = record { record.literals() } else { files };
         match in_repository(finder, files, request.limit)? {
             Ok(files) => new.push(NewResult { entry, record, files, is_away: false }),
-            Err(why) if may_be_away(finder, &entry, why)? => {
+            Err(why) if may_be_away(finder, &entry, &why)? => {
                 new.push(NewResult { entry, record, files: Vec::new(), is_away: true });
             }
             Err(why) => pulled.refuse(entry.short(), why),
@@ -299,13 +271,13 @@ fn new_results(
 fn may_be_away(
     finder: &mut Finder<'_>,
     entry: &Entry,
-    why: RefusedFor,
+    why: &RefusedFor,
 ) -> Result<bool, MirrorError> {
     let Entry::Call(name) = entry else { return Ok(false) };
     Ok(match why {
         RefusedFor::Large { .. } => true,
         RefusedFor::Absent => finder.file(&name.away())?.is_some(),
-        RefusedFor::Record | RefusedFor::Contents | RefusedFor::Parts => false,
+        _ => false,
     })
 }
 

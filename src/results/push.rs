@@ -5,12 +5,13 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::ResultsError;
-use super::build::{Finder, build};
+use super::build::{Finder, NewFiles, build};
 use super::inbox::strange_name;
 use super::join::join;
 use super::layout::{ResultsBranch, TOP};
 use super::ledger::ledger;
-use super::selection::{PushRequest, Pushed, Selection};
+use super::revoked::write_revocation;
+use super::selection::{PushRequest, Pushed, RevokeRequest, Selection};
 use crate::digest::ObjectId;
 use crate::git::{GitResult, Mirror, MirrorError, NewCommit, RefUpdate, RemoteRef};
 use crate::storage::Storage;
@@ -40,12 +41,13 @@ pub fn push(
         Selection::of(storage, mirror, there, request)?;
     pushed.waiting = inboxes.len();
     let Some(mut writer) = writer else { return Ok(pushed) };
-    let mut union = Union { ours: None, inboxes: Vec::new() };
+    let (message, sign) = (message(&pushed, &jobs), request.sign);
+    let mut union = Union { ours: None, inboxes: Vec::new(), message, sign };
     if request.collect {
         union.inboxes = inboxes;
     }
     if !pushed.is_new() {
-        publish(mirror, branch, union, "results: inboxes\n", &mut pushed)?;
+        publish(mirror, branch, union, &mut pushed)?;
         return Ok(pushed);
     }
     let ledger = ledger(&lines, request.by.as_deref());
@@ -56,8 +58,44 @@ pub fn push(
     let ours = build(mirror, &mut writer, &files)?;
     writer.finish().map_err(|error| mirror.own(error))?;
     union.ours = Some(ours);
-    let message = message(&pushed, &jobs);
-    publish(mirror, branch, union, &message, &mut pushed)?;
+    publish(mirror, branch, union, &mut pushed)?;
+    Ok(pushed)
+}
+
+/// Pushes revocations of calls.
+///
+/// # Errors
+///
+/// Fails if the storage or the repository cannot be read, neither has one of the calls, or the repository cannot be written.
+pub fn revoke(
+    storage: &Storage,
+    mirror: &Mirror,
+    request: &RevokeRequest,
+) -> Result<Pushed, ResultsError> {
+    let branch = ResultsBranch::of(&mirror.list(&ResultsBranch::PATTERNS)?);
+    let tree = fetched(mirror, branch.tip.as_ref())?;
+    let mut there = Finder::new(mirror, tree);
+    let (mut writer, mut files) = (mirror.writer(), NewFiles::new());
+    let mut pushed = Pushed::default();
+    for entry in &request.calls {
+        let reason = request.reason.as_str();
+        let file = write_revocation(storage, mirror, &mut there, (entry, reason), &mut writer)?;
+        let file = file.ok_or_else(|| ResultsError::NoCall(entry.short()))?;
+        files.extend(file);
+        pushed.revoked += 1;
+    }
+    if request.dry {
+        return Ok(pushed);
+    }
+    let top = TOP.map(|(path, text)| (path.to_owned(), text.as_bytes().to_owned()));
+    for (path, contents) in top {
+        files.insert(path, writer.file(&contents).map_err(|error| mirror.own(error))?);
+    }
+    let ours = build(mirror, &mut writer, &files)?;
+    writer.finish().map_err(|error| mirror.own(error))?;
+    let message = format!("results: {}\n", counted(pushed.revoked, "revocation"));
+    let union = Union { ours: Some(ours), inboxes: Vec::new(), message, sign: request.sign };
+    publish(mirror, branch, union, &mut pushed)?;
     Ok(pushed)
 }
 
@@ -74,22 +112,14 @@ fn publish(
     mirror: &Mirror,
     mut branch: ResultsBranch,
     mut union: Union,
-    message: &str,
     pushed: &mut Pushed,
 ) -> Result<(), ResultsError> {
     for attempt in 1.. {
-        let base = fetched(mirror, branch.tip.as_ref())?;
-        let Some(tree) = union.with(mirror, base.as_ref(), pushed)? else { return Ok(()) };
-        if base.as_ref() == Some(&tree) && union.inboxes.is_empty() {
-            // What differs is in differs/ already.
-            pushed.known += pushed.calls + pushed.jobs + pushed.tables;
-            (pushed.calls, pushed.jobs, pushed.tables) = (0, 0, 0);
-            return Ok(());
-        }
         pushed.inbox = attempt > ATTEMPTS;
-        let tip = branch.tip.iter().chain(union.taken(pushed.inbox));
-        let parents: Vec<ObjectId> = tip.map(|tip| tip.id.clone()).collect();
-        let commit = commit(mirror, &tree, &parents, message)?;
+        let Some(commit) = union.commit(mirror, branch.tip.as_ref(), pushed)? else {
+            pushed.inbox = false;
+            return Ok(());
+        };
         let name = match pushed.inbox {
             false => branch.name.to_owned(),
             true => format!("{}{}", branch.inbox(), commit.short()),
@@ -125,76 +155,118 @@ struct Union {
     ours: Option<ObjectId>,
     /// The inboxes that are emptied.
     inboxes: Vec<RemoteRef>,
+    /// The message of the commit with what this storage adds.
+    message: String,
+    /// Whether the commits are signed.
+    sign: bool,
 }
 
 impl Union {
-    /// Joins all with what is there, which has precedence. Inboxes with something else than results are left alone. Returns
-    /// `None` if nothing is added.
-    fn with(
+    /// Joins all with what is there, which has precedence: first what this storage adds, in a commit of its own, for which a
+    /// signer vouches, and then the inboxes, in a merge that is nothing but a join. Inboxes with something else than results are
+    /// left alone. Returns `None` if nothing is added.
+    fn commit(
+        &mut self,
+        mirror: &Mirror,
+        tip: Option<&RemoteRef>,
+        pushed: &mut Pushed,
+    ) -> Result<Option<ObjectId>, ResultsError> {
+        pushed.differing.clear();
+        let base = fetched(mirror, tip)?;
+        let mut head = tip.map(|tip| tip.id.clone());
+        let mut tree = base.clone();
+        if let Some(ours) = &self.ours {
+            let own = joined(mirror, tree, ours, pushed)?;
+            if base.as_ref() == Some(&own) {
+                // What differs is in differs/ already.
+                pushed.known += pushed.calls + pushed.jobs + pushed.tables;
+                (pushed.calls, pushed.jobs, pushed.tables, pushed.revoked) = (0, 0, 0, 0);
+            } else {
+                let parents: Vec<ObjectId> = head.into_iter().collect();
+                head = Some(self.write(mirror, &own, &parents, &self.message)?);
+            }
+            tree = Some(own);
+        }
+        let is_new = head.as_ref() != tip.map(|tip| &tip.id);
+        self.select(mirror, base.as_ref(), pushed)?;
+        let mut parents: Vec<ObjectId> = head.clone().into_iter().collect();
+        for inbox in self.taken(pushed.inbox) {
+            tree = Some(joined(mirror, tree, &mirror.tree_of(&inbox.id)?, pushed)?);
+            parents.push(inbox.id.clone());
+        }
+        match tree {
+            Some(tree) if self.taken(pushed.inbox).count() > 0 => {
+                Ok(Some(self.write(mirror, &tree, &parents, "results: inboxes\n")?))
+            }
+            _ => Ok(head.filter(|_| is_new)),
+        }
+    }
+
+    /// Fetches the inboxes, and leaves out those with something else than results.
+    fn select(
         &mut self,
         mirror: &Mirror,
         base: Option<&ObjectId>,
         pushed: &mut Pushed,
-    ) -> Result<Option<ObjectId>, ResultsError> {
-        pushed.differing.clear();
-        let mut added: Vec<ObjectId> = self.ours.iter().cloned().collect();
+    ) -> Result<(), ResultsError> {
         mirror.fetch(&self.inboxes)?;
         let mut taken = Vec::new();
         for inbox in self.inboxes.drain(..) {
-            let tree = mirror.tree_of(&inbox.id)?;
-            match strange_name(mirror, base, &tree)? {
-                None => {
-                    added.push(tree);
-                    taken.push(inbox);
-                }
+            match strange_name(mirror, base, &mirror.tree_of(&inbox.id)?)? {
+                None => taken.push(inbox),
                 Some(path) => pushed.strange.push((inbox.name, path)),
             }
         }
         self.inboxes = taken;
-        if added.is_empty() {
-            return Ok(None);
-        }
-        let mut union = base.cloned();
-        for tree in added {
-            union = Some(match union {
-                None => tree,
-                Some(union) => {
-                    let joined = join(mirror, &union, &tree)?;
-                    let differing = joined.differing.into_iter().map(|(record, _)| record);
-                    pushed.differing.extend(differing);
-                    joined.tree
-                }
-            });
-        }
-        Ok(union)
+        Ok(())
     }
 
     /// The inboxes that a push empties; an inbox empties no others.
     fn taken(&self, to_inbox: bool) -> impl Iterator<Item = &RemoteRef> {
         self.inboxes.iter().filter(move |_| !to_inbox)
     }
+
+    /// Writes a commit.
+    fn write(
+        &self,
+        mirror: &Mirror,
+        tree: &ObjectId,
+        parents: &[ObjectId],
+        message: &str,
+    ) -> Result<ObjectId, MirrorError> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let seconds = now.as_secs().cast_signed();
+        let commit = NewCommit { tree, parents, message, seconds };
+        if self.sign {
+            return mirror.signed_commit(&commit);
+        }
+        let write = || -> GitResult<_> {
+            let mut writer = mirror.writer();
+            let commit = writer.commit(&commit)?;
+            writer.finish()?;
+            Ok(commit)
+        };
+        write().map_err(|error| mirror.own(error))
+    }
+}
+
+/// Joins a tree with what is there, and notes where they differ.
+fn joined(
+    mirror: &Mirror,
+    there: Option<ObjectId>,
+    tree: &ObjectId,
+    pushed: &mut Pushed,
+) -> Result<ObjectId, MirrorError> {
+    let Some(there) = there else { return Ok(tree.clone()) };
+    let joined = join(mirror, &there, tree)?;
+    pushed.differing.extend(joined.differing.into_iter().map(|(record, _)| record));
+    Ok(joined.tree)
 }
 
 /// How long one waits after an attempt at which another one was faster: up to a tenth of a second, doubled each time.
 fn pause(attempt: u32) -> Duration {
     let random = RandomState::new().build_hasher().finish();
     Duration::from_millis(random % 100) * (1 << attempt.min(ATTEMPTS))
-}
-
-fn commit(
-    mirror: &Mirror,
-    tree: &ObjectId,
-    parents: &[ObjectId],
-    message: &str,
-) -> Result<ObjectId, MirrorError> {
-    let write = || -> GitResult<_> {
-        let seconds = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs().cast_signed();
-        let mut writer = mirror.writer();
-        let commit = writer.commit(&NewCommit { tree, parents, message, seconds })?;
-        writer.finish()?;
-        Ok(commit)
-    };
-    write().map_err(|error| mirror.own(error))
 }
 
 /// The message of a commit: what it adds, and trailers for programs.

@@ -31,6 +31,21 @@ pub struct PushRequest {
     pub allow_secrets: bool,
     /// Whether results in inboxes become results of the repository.
     pub collect: bool,
+    /// Whether commits are signed, as the user's `git` signs.
+    pub sign: bool,
+    /// Whether nothing is written.
+    pub dry: bool,
+}
+
+/// What is revoked.
+#[derive(Debug)]
+pub struct RevokeRequest {
+    /// The calls.
+    pub calls: Vec<Entry>,
+    /// The reason, in words.
+    pub reason: String,
+    /// Whether the commit is signed, as the user's `git` signs.
+    pub sign: bool,
     /// Whether nothing is written.
     pub dry: bool,
 }
@@ -44,6 +59,8 @@ pub struct Pushed {
     pub jobs: usize,
     /// The number of tables that were new.
     pub tables: usize,
+    /// The number of revocations that were new.
+    pub revoked: usize,
     /// The size of their files, in bytes.
     pub bytes: u64,
     /// The number of results that were there already.
@@ -75,7 +92,7 @@ impl Pushed {
 
     /// Whether anything is new to the repository.
     pub const fn is_new(&self) -> bool {
-        self.calls + self.jobs + self.tables > 0
+        self.calls + self.jobs + self.tables + self.revoked > 0
     }
 }
 

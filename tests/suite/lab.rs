@@ -301,7 +301,9 @@ impl Lab {
                 "/commits/",
                 "/version.json",
             ];
+            let evidence = ["ledger/", "signers/", "revoked/"];
             !name.starts_with("trees/")
+                && !evidence.iter().any(|top| name.starts_with(top))
                 && !name.starts_with("repositories/")
                 && !name.starts_with("suspended/")
                 && !rooms.iter().any(|room| name.contains(room))

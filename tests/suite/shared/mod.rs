@@ -1,5 +1,6 @@
 //! Results in Git repositories.
 
+mod attested;
 mod away;
 mod away_values;
 mod deaths;
@@ -9,6 +10,7 @@ mod pull;
 mod push;
 mod room;
 mod transport;
+mod trust;
 
 use std::fs;
 use std::path::Path;

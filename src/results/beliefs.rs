@@ -1,0 +1,99 @@
+//! What is believed of the results of a repository: by signatures, attestations and revocations.
+
+use super::ResultsError;
+use super::build::Finder;
+use super::evidence::Evidence;
+use super::ledger::identity;
+use super::refusal::{RefusedFor, RefusedResult};
+use super::revoked::{RevokedResult, RevokedResults, outputs, owner};
+use super::trust::{Trust, TrustSettings};
+use crate::digest::ObjectId;
+use crate::git::{Mirror, MirrorError};
+use crate::storage::{Entry, Record, Storage};
+
+/// What is believed of the results of a repository.
+#[derive(Debug)]
+pub(super) struct Beliefs<'a> {
+    pub(super) mirror: &'a Mirror,
+    trust: Trust,
+    evidence: Evidence,
+    revoked: RevokedResults,
+    /// The number of attesters that a call needs.
+    required: usize,
+}
+
+impl<'a> Beliefs<'a> {
+    /// Judges the results that a finder finds, which are those of a tip.
+    pub(super) fn of(
+        mirror: &'a Mirror,
+        finder: &mut Finder<'_>,
+        tip: &ObjectId,
+        settings: &TrustSettings,
+    ) -> Result<Self, ResultsError> {
+        let trust = Trust::of(mirror, tip, settings)?;
+        let required = settings.require.map_or(0, Into::into);
+        let evidence = Evidence::of(mirror, finder, required > 0)?;
+        let revoked = RevokedResults::of(mirror, finder, &trust)?;
+        Ok(Self { mirror, trust, evidence, revoked, required })
+    }
+
+    /// Checks that somebody who is trusted for a result has signed its record.
+    pub(super) fn check_signed(&self, path: &str, record: &ObjectId) -> Result<(), RefusedFor> {
+        self.trust.check(path, record, owner(path)).map_err(RefusedFor::Untrusted)
+    }
+
+    /// Checks that a result is attested by as many as required, and not revoked.
+    pub(super) fn check(&self, entry: &Entry, record: &Record) -> Result<(), RefusedFor> {
+        let outputs = outputs(entry, record);
+        if let Some(reason) = self.revoked.reason(entry, &outputs) {
+            return Err(RefusedFor::Revoked { reason: reason.to_owned() });
+        }
+        match (record, self.required) {
+            (_, 0) | (Record::Job(_) | Record::TaskInput(_), _) => Ok(()),
+            (Record::Table(_), _) => Err(RefusedFor::Table),
+            (Record::Call(call), required) => {
+                let (path, call) = (entry.record(), identity(call));
+                let agreement =
+                    self.evidence.agreement(&self.trust, (&call, owner(&path)), &outputs);
+                match agreement.agree >= required {
+                    true => Ok(()),
+                    false => Err(RefusedFor::Attested { agreement, required }),
+                }
+            }
+        }
+    }
+
+    /// The revocations that do not count.
+    pub(super) fn refused(&self) -> impl Iterator<Item = RefusedResult> {
+        self.revoked.refused.iter().map(|(path, distrust)| RefusedResult {
+            name: path.clone(),
+            why: RefusedFor::Untrusted(distrust.clone()),
+        })
+    }
+
+    /// What commits have taken away, and is not there again.
+    pub(super) fn removed(
+        &self,
+        finder: &mut Finder<'_>,
+    ) -> Result<Vec<(String, ObjectId)>, MirrorError> {
+        let mut removed = Vec::new();
+        for (path, commit) in self.trust.removed() {
+            if finder.find(path)?.is_none() {
+                removed.push((path.to_owned(), commit.clone()));
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Brings the ledger and the revocations, unless nothing is to be written. Returns the results that are here and revoked.
+    pub(super) fn import(
+        &self,
+        storage: &Storage,
+        dry: bool,
+    ) -> Result<Vec<RevokedResult>, ResultsError> {
+        if !dry {
+            self.evidence.import(storage, self.mirror, &self.trust)?;
+        }
+        self.revoked.import(storage, dry)
+    }
+}

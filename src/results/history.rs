@@ -1,0 +1,302 @@
+//! The history of results: what each commit adds, and who has signed it.
+//!
+//! A commit vouches for what it adds to the join of its parents. So one that only joins others needs no signature: each side
+//! vouches for its own. A commit that takes away or replaces what is there, other than by joining, vouches for nothing of that.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::join::{RecordComparison, compare, join};
+use super::layout::{LEDGER, MAX_PATH, REVOKED, is_record, may_hold_records};
+use super::signers::Signers;
+use crate::digest::{Blake3, ObjectId};
+use crate::git::{
+    CommitSignature, Mirror, MirrorCommit, MirrorEntry, MirrorError, MirrorKind, SignatureKind,
+};
+
+/// The name under which a mirror remembers what was judged.
+const NOTE: &str = "history";
+
+/// The version of the rules: what was judged by others is judged again.
+const RULES: u32 = 1;
+
+/// A commit, and what it adds to the join of its parents.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct JudgedCommit {
+    pub(super) commit: ObjectId,
+    pub(super) signature: CommitSignature,
+    parents: Vec<ObjectId>,
+    /// The records, files of the ledger and revocations that it adds, with the ids of their contents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    added: Vec<(String, ObjectId)>,
+    /// Those that it puts in place of others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    replaced: Vec<(String, ObjectId)>,
+    /// Those that it takes away.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    removed: Vec<String>,
+}
+
+/// The first line of what is remembered.
+#[derive(PartialEq, Eq, Serialize, Deserialize)]
+struct HistoryHeader {
+    rules: u32,
+    /// The hash of all that decides about signatures.
+    keys: Blake3,
+}
+
+/// A commit that adds a file, or puts it in place of another one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Introduction<'a> {
+    pub(super) commit: &'a JudgedCommit,
+    pub(super) is_replacement: bool,
+}
+
+/// All commits that lead to the results of a repository.
+#[derive(Debug, Default)]
+pub(super) struct SignedHistory {
+    commits: Vec<JudgedCommit>,
+    /// Which commits introduce a file with these contents, and whether in place of another one.
+    of_file: HashMap<(String, ObjectId), Vec<(usize, bool)>>,
+}
+
+impl SignedHistory {
+    /// Judges the commits that lead to a tip. What was judged before with the same keys is remembered in the mirror.
+    pub(super) fn of(
+        mirror: &Mirror,
+        tip: &ObjectId,
+        signers: &Signers,
+    ) -> Result<Self, MirrorError> {
+        let header = HistoryHeader { rules: RULES, keys: signers.keys };
+        let mut commits = match remembered(mirror, &header)? {
+            Some(commits) => commits,
+            None => {
+                mirror.put_note(NOTE, &line(&header))?;
+                Vec::new()
+            }
+        };
+        let known: HashSet<ObjectId> = commits.iter().map(|it| it.commit.clone()).collect();
+        let new = new_commits(mirror, tip, &known)?;
+        let signed = new.iter().filter(|(_, commit)| commit.signature == SignatureKind::Ssh);
+        let signed: Vec<ObjectId> = signed.map(|(id, _)| id.clone()).collect();
+        let signatures = mirror.signatures(&signed, &signers.file)?;
+        let (mut text, mut is_remembered) = (Vec::new(), true);
+        for (id, commit) in new {
+            let signature = match commit.signature {
+                SignatureKind::None => CommitSignature::None,
+                SignatureKind::Other => CommitSignature::Other,
+                SignatureKind::Ssh => signatures.get(&id).cloned().unwrap_or(CommitSignature::Bad),
+            };
+            let mut judged = JudgedCommit::of_nothing(id, signature, &commit.parents);
+            match judged.judge(mirror, &commit) {
+                Ok(()) => {}
+                // What no program of ours has made cannot be joined, and nobody vouches for it.
+                Err(MirrorError::Own { .. }) => {
+                    let JudgedCommit { commit: id, signature, parents, .. } = judged;
+                    judged = JudgedCommit::of_nothing(id, signature, &parents);
+                    is_remembered = false;
+                }
+                Err(error) => return Err(error),
+            }
+            if is_remembered {
+                text.extend(line(&judged));
+            }
+            commits.push(judged);
+        }
+        if !text.is_empty() {
+            mirror.add_to_note(NOTE, &text)?;
+        }
+        let commits = leading_to(tip, commits);
+        let mut of_file = HashMap::<_, Vec<_>>::new();
+        for (number, commit) in commits.iter().enumerate() {
+            let added = commit.added.iter().map(|file| (file, false));
+            for (file, replaced) in added.chain(commit.replaced.iter().map(|file| (file, true))) {
+                of_file.entry(file.clone()).or_default().push((number, replaced));
+            }
+        }
+        Ok(Self { commits, of_file })
+    }
+
+    /// The commits that introduce a file with these contents.
+    pub(super) fn introductions(
+        &self,
+        path: &str,
+        id: &ObjectId,
+    ) -> impl Iterator<Item = Introduction<'_>> {
+        let numbers = self.of_file.get(&(path.to_owned(), id.clone()));
+        let numbers = numbers.map(Vec::as_slice).unwrap_or_default();
+        numbers.iter().map(|&(number, is_replacement)| Introduction {
+            commit: &self.commits[number],
+            is_replacement,
+        })
+    }
+
+    /// The files that commits take away, each with the commit.
+    pub(super) fn removed<'a>(&'a self) -> impl Iterator<Item = (&'a str, &'a ObjectId)> {
+        let of_commit = |judged: &'a JudgedCommit| {
+            judged.removed.iter().map(|path| (path.as_str(), &judged.commit))
+        };
+        self.commits.iter().flat_map(of_commit)
+    }
+}
+
+/// Those commits that lead to a tip: what others have left out since does not vouch for anything.
+fn leading_to(tip: &ObjectId, commits: Vec<JudgedCommit>) -> Vec<JudgedCommit> {
+    let mut leading = HashSet::from([tip.clone()]);
+    // Each commit comes after its parents.
+    for commit in commits.iter().rev() {
+        if leading.contains(&commit.commit) {
+            leading.extend(commit.parents.iter().cloned());
+        }
+    }
+    commits.into_iter().filter(|it| leading.contains(&it.commit)).collect()
+}
+
+/// Reads what was judged with the same keys, up to a line that was not written to its end. `None` if that is nothing.
+fn remembered(
+    mirror: &Mirror,
+    header: &HistoryHeader,
+) -> Result<Option<Vec<JudgedCommit>>, MirrorError> {
+    let Some(text) = mirror.note(NOTE)? else { return Ok(None) };
+    let mut lines = text.split_inclusive(|c| *c == b'\n');
+    if lines.next() != Some(&line(header)) {
+        return Ok(None);
+    }
+    let mut commits = Vec::new();
+    for line in lines {
+        // Nothing may be appended to a line that has no end.
+        let Ok(commit) = serde_json::from_slice(line) else { return Ok(None) };
+        if !line.ends_with(b"\n") {
+            return Ok(None);
+        }
+        commits.push(commit);
+    }
+    Ok(Some(commits))
+}
+
+fn line(value: &impl Serialize) -> Vec<u8> {
+    // Nothing here has a map whose keys are no texts, which alone could fail.
+    let mut line = serde_json::to_vec(value).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+/// The commits that lead to a tip and are not known, each after its parents.
+fn new_commits(
+    mirror: &Mirror,
+    tip: &ObjectId,
+    known: &HashSet<ObjectId>,
+) -> Result<Vec<(ObjectId, MirrorCommit)>, MirrorError> {
+    let mut seen = known.clone();
+    let (mut ordered, mut waiting) = (Vec::new(), Vec::new());
+    let mut enter = |id: &ObjectId, waiting: &mut Vec<_>| {
+        if seen.insert(id.clone()) {
+            let commit = mirror.commit(id)?;
+            waiting.push((id.clone(), commit, 0));
+        }
+        Ok::<_, MirrorError>(())
+    };
+    enter(tip, &mut waiting)?;
+    while let Some((_, commit, next)) = waiting.last_mut() {
+        match commit.parents.get(*next).cloned() {
+            Some(parent) => {
+                *next += 1;
+                enter(&parent, &mut waiting)?;
+            }
+            None => ordered.extend(waiting.pop().map(|(id, commit, _)| (id, commit))),
+        }
+    }
+    Ok(ordered)
+}
+
+impl JudgedCommit {
+    /// A commit that adds nothing.
+    fn of_nothing(commit: ObjectId, signature: CommitSignature, parents: &[ObjectId]) -> Self {
+        let (parents, added, replaced) = (parents.to_vec(), Vec::new(), Vec::new());
+        Self { commit, signature, parents, added, replaced, removed: Vec::new() }
+    }
+
+    /// Finds what it adds to the join of its parents.
+    fn judge(
+        &mut self,
+        mirror: &Mirror,
+        MirrorCommit { tree, parents, .. }: &MirrorCommit,
+    ) -> Result<(), MirrorError> {
+        let mut base = None;
+        for parent in parents {
+            let parent = mirror.tree_of(parent)?;
+            base = Some(match base {
+                None => parent,
+                Some(base) => join(mirror, &base, &parent)?.tree,
+            });
+        }
+        let changes = changes(mirror, base.as_ref(), tree)?;
+        let of_both = |ids: &[Option<ObjectId>; 2]| Some([ids[0].clone()?, ids[1].clone()?]);
+        let ids: Vec<ObjectId> = changes.values().filter_map(of_both).flatten().collect();
+        mirror.fetch_files(&ids)?;
+        for (path, ids) in changes {
+            match ids {
+                [None, Some(new)] => self.added.push((path, new)),
+                [Some(old), Some(new)] => {
+                    let is_better = is_record(&path)
+                        && compare(mirror, &old, &new)? == RecordComparison::Better;
+                    let place = if is_better { &mut self.added } else { &mut self.replaced };
+                    place.push((path, new));
+                }
+                [_, None] => self.removed.push(path),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The files that somebody vouches for and that differ in two trees, in the order of their paths: each with its ids there.
+fn changes(
+    mirror: &Mirror,
+    old: Option<&ObjectId>,
+    new: &ObjectId,
+) -> Result<BTreeMap<String, [Option<ObjectId>; 2]>, MirrorError> {
+    let mut changes = BTreeMap::new();
+    let mut waiting = vec![(String::new(), [old.cloned(), Some(new.clone())])];
+    while let Some((path, trees)) = waiting.pop() {
+        let mut found = BTreeMap::<String, [Option<MirrorEntry>; 2]>::new();
+        for (side, tree) in trees.into_iter().enumerate() {
+            for entry in tree.map(|tree| mirror.entries(&tree)).transpose()?.unwrap_or_default() {
+                let name = entry.name.clone();
+                found.entry(name).or_default()[side] = Some(entry);
+            }
+        }
+        for (name, entries) in found.into_iter().filter(|(_, [old, new])| old != new) {
+            let path = format!("{path}{name}");
+            let of_kind = |kind: MirrorKind| {
+                let id = |entry: &Option<MirrorEntry>| {
+                    entry.as_ref().filter(|it| it.kind == kind).map(|it| it.id.clone())
+                };
+                entries.each_ref().map(id)
+            };
+            let (files, trees) = (of_kind(MirrorKind::Blob), of_kind(MirrorKind::Tree));
+            if trees[0] != trees[1] && may_hold(&path) {
+                waiting.push((format!("{path}/"), trees));
+            }
+            if files[0] != files[1] && is_vouched_for(&path) {
+                changes.insert(path, files);
+            }
+        }
+    }
+    Ok(changes)
+}
+
+/// Whether somebody vouches for a file of this name.
+fn is_vouched_for(path: &str) -> bool {
+    is_record(path) || is_evidence(path)
+}
+
+fn may_hold(directory: &str) -> bool {
+    directory.len() <= MAX_PATH && (may_hold_records(directory) || is_evidence(directory))
+}
+
+/// Whether a path is that of a file or a directory of the ledger or of revocations.
+fn is_evidence(path: &str) -> bool {
+    [LEDGER, REVOKED].contains(&path.split('/').next().unwrap_or_default())
+}

@@ -1,0 +1,84 @@
+//! Results that are not taken from a repository, and why.
+
+use std::fmt;
+
+use super::evidence::Agreement;
+use super::trust::Distrust;
+use crate::words::{counted, size};
+
+/// A result that was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedResult {
+    /// Its short name, or the path of its record.
+    pub name: String,
+    /// The reason.
+    pub why: RefusedFor,
+}
+
+/// The reason why a result was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RefusedFor {
+    /// Its record cannot be understood, or does not belong to its name.
+    Record,
+    /// One of its files is not in the repository.
+    Absent,
+    /// A file is not what the record says.
+    Contents,
+    /// A file is larger than the limit.
+    Large {
+        /// Its size in bytes.
+        bytes: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// Something that it names is not here.
+    Parts,
+    /// Nobody who is trusted vouches for it.
+    Untrusted(Distrust),
+    /// Too few have attested it.
+    Attested {
+        /// Those who have.
+        agreement: Agreement,
+        /// The number that is required.
+        required: usize,
+    },
+    /// Nobody attests tables.
+    Table,
+    /// Somebody has revoked it.
+    Revoked {
+        /// The reason.
+        reason: String,
+    },
+}
+
+impl RefusedFor {
+    /// Whether somebody should look at it: the others are left out by rule.
+    pub const fn is_wrong(&self) -> bool {
+        matches!(self, Self::Record | Self::Contents | Self::Untrusted(_) | Self::Attested { .. })
+    }
+}
+
+impl fmt::Display for RefusedFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Record => {
+                write!(f, "its record cannot be understood, or does not belong to its name")
+            }
+            Self::Absent => write!(f, "a file of it is not in the repository"),
+            Self::Contents => write!(f, "a file of it is not what the record says"),
+            Self::Large { bytes, limit } => {
+                write!(f, "a file has {}, and the limit is {}", size(*bytes), size(*limit))
+            }
+            Self::Parts => {
+                write!(f, "something that it was made from was not taken, and is not here")
+            }
+            Self::Untrusted(distrust) => write!(f, "{distrust}"),
+            Self::Attested { agreement: Agreement { agree, all }, required } => {
+                let attesters = counted(*all, "attester");
+                write!(f, "{agree} of {attesters} had these outputs, and {required} are required")
+            }
+            Self::Table => write!(f, "nobody attests tables: a run makes it again from the calls"),
+            Self::Revoked { reason } => write!(f, "it is revoked: {reason}"),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Evidence: who has attested results, and who has revoked them.
+
+use std::fs;
+
+use super::trust::{change, file_of, into_inbox, people, pull, push_as, signed};
+use super::{evaluate, lab, listed, push, salt};
+
+#[test]
+fn a_call_is_taken_if_as_many_as_required_have_attested_it() {
+    let lab = lab();
+    people(&lab);
+    for who in ["alice", "bob", "nobody", "mallory"] {
+        evaluate(&lab, who).exit(0).called(vec!["once", "twice"]);
+    }
+    into_inbox(&lab, "alice", "alice");
+    push(&lab, &["--collect"], "alice", "results.git").exit(0);
+    let told = pull(&lab, &["--require", "2"], "mine").exit(1);
+    told.shows("was not taken: 1 of 1 attester had these outputs, and 2 are required");
+    // Those who do not sign, and those who are not known, are one together.
+    into_inbox(&lab, "nobody", "nobody");
+    into_inbox(&lab, "mallory", "mallory");
+    push(&lab, &["--collect"], "alice", "results.git").exit(0);
+    let told = pull(&lab, &["--require", "3"], "mine").exit(1);
+    told.shows("2 of 2 attesters had these outputs, and 3 are required");
+    // Bob has had other outputs of one of them.
+    salt(&lab, "salt\n");
+    evaluate(&lab, "differs").exit(0);
+    into_inbox(&lab, "bob", "differs");
+    push(&lab, &["--collect"], "alice", "results.git").exit(1);
+    lab.git("task", &["config", "compeval.require", "3"]);
+    let told = pull(&lab, &[], "mine").exit(1).shows("pulled 1 call ");
+    told.shows("c_twice/").shows("2 of 3 attesters had these outputs, and 3 are required");
+    // The storage has the evidence, and knows who vouches for it.
+    let mut notes: Vec<String> = Vec::new();
+    for note in walkdir::WalkDir::new(lab.path("mine/signers")) {
+        let note = note.unwrap();
+        if note.file_type().is_file() {
+            notes.push(fs::read_to_string(note.path()).unwrap());
+        }
+    }
+    notes.sort();
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert!(notes[0].contains(r#""signer": "alice@lab""#), "{notes:?}");
+    assert!(
+        notes[1].contains(r#""signer": "bob@lab""#) && notes[1].contains("SHA256:"),
+        "{notes:?}"
+    );
+    let files = lab.git("results.git", &["ls-tree", "-r", "--name-only", "results", "ledger/"]);
+    assert_eq!(files.lines().count(), 4);
+    for file in files.lines() {
+        assert!(lab.path("mine").join(file).is_file(), "{file}");
+    }
+}
+
+#[test]
+fn a_forged_ledger_is_not_taken() {
+    let lab = signed();
+    let ledger = file_of(&lab, ["ledger/", ""]);
+    change(&lab, &[], |dir| {
+        let text = fs::read_to_string(lab.path(dir).join(&ledger)).unwrap();
+        fs::write(lab.path(dir).join(&ledger), format!("{text}{{}}\n")).unwrap();
+        fs::create_dir_all(lab.path(dir).join("ledger/00")).unwrap();
+        fs::write(lab.path(dir).join(format!("ledger/00/{}.ndjson", "1".repeat(62))), text)
+            .unwrap();
+    });
+    pull(&lab, &[], "mine").exit(0);
+    assert!(!lab.path("mine/ledger").exists() && !lab.path("mine/signers").exists());
+    pull(&lab, &["--require", "1"], "other").exit(1).shows("0 of 0 attesters");
+}
+
+#[test]
+fn a_revoked_call_is_not_taken_and_named_where_it_is() {
+    let lab = signed();
+    pull(&lab, &[], "before").exit(0);
+    let call = file_of(&lab, ["c_twice/", "/00/"]);
+    let name = call.replace("/00/", "/");
+    let revoke = ["--revoke", &name, "--because", "the disk\u{1b} was full"];
+    push_as(&lab, "alice", &["--revoke", "c_x"], ["alice", "results.git"]).exit(2);
+    let other = ["--revoke", "c_x/0123456789ab/_", "--because", "x"];
+    push_as(&lab, "alice", &other, ["alice", "results.git"]).exit(2).says("neither the repository");
+    // Somebody who is not trusted says so.
+    push_as(&lab, "mallory", &revoke, ["alice", "results.git"]).exit(0).shows("revoked 1 call in ");
+    let told = pull(&lab, &[], "ignored").exit(1).shows("pulled 2 calls, 1 job");
+    told.shows("revoked/c_twice/").shows("it is signed with the key SHA256:");
+    assert!(!lab.path("ignored/revoked").exists());
+    let dry = [&["-n"][..], &revoke].concat();
+    push_as(&lab, "alice", &dry, ["alice", "results.git"]).exit(3).shows("would revoke 1 call");
+    let again = ["--revoke", &format!("../alice/{call}"), "--because", "a disk was full"];
+    push_as(&lab, "alice", &again, ["alice", "results.git"]).exit(0);
+    push_as(&lab, "alice", &again, ["alice", "results.git"]).exit(0).shows("nothing is new");
+    let told = pull(&lab, &[], "after").exit(1).shows("pulled 1 call ");
+    told.shows(&format!("{name} was not taken: it is revoked: a disk was full"));
+    evaluate(&lab, "after").exit(0).called(vec!["twice"]);
+    let told = pull(&lab, &[], "before").exit(1);
+    told.shows(&format!("{name} is here, and revoked: a disk was full; ce gc can collect it"));
+    let shown = lab.run("ce", &["show", "../before", &format!("../before/{call}")]).exit(0);
+    shown.shows("  revoked      a disk was full\n");
+    // Another result under that name is none of what is revoked.
+    salt(&lab, "salt\n");
+    evaluate(&lab, "other").exit(0);
+    let told = pull(&lab, &[], "other").exit(1);
+    assert!(!told.stdout.contains("is here, and revoked"), "{}", told.stdout);
+    let shown = lab.run("ce", &["show", "--json", "../other", &format!("../other/{call}")]).exit(0);
+    shown.shows(r#""revoked": [],"#);
+    // It is text of somebody else.
+    let told = super::pull(&lab, &[], "believer", "results.git").exit(0).shows("is revoked: ");
+    assert!(!told.stdout.contains('\u{1b}'), "{:?}", told.stdout);
+    assert!(listed(&lab, "results.git").iter().any(|it| it.ends_with(&call)), "nothing is deleted");
+}
+
+#[test]
+fn a_history_that_no_program_of_ours_makes_is_no_obstacle() {
+    let lab = signed();
+    pull(&lab, &[], "before").exit(0);
+    // Directories that are too deep, and a merge of two of them that differ.
+    let make = |entry: String| {
+        fs::write(lab.path("tree"), entry + "\n").unwrap();
+        lab.git("results.git", &["-c", "alias.make=!git mktree < ../tree", "make"])
+    };
+    let tree = |name: &str| {
+        let empty = lab.git("results.git", &["hash-object", "-w", "-t", "blob", "/dev/null"]);
+        let mut tree = make(format!("100644 blob {empty}\t{name}"));
+        for _ in 0..60 {
+            tree = make(format!("040000 tree {tree}\t{}", "x".repeat(100)));
+        }
+        make(format!("040000 tree {tree}\tc_deep"))
+    };
+    let commit = |tree: &str, parents: &[&str]| {
+        let parents = parents.iter().flat_map(|parent| ["-p", parent]);
+        let fixed = ["commit-tree", "-m", "deep", tree];
+        lab.git("results.git", &fixed.into_iter().chain(parents).collect::<Vec<_>>())
+    };
+    let (one, two) = (tree("one"), tree("two"));
+    let good = lab.git("results.git", &["rev-parse", "results^{tree}"]);
+    let tip = lab.git("results.git", &["rev-parse", "results"]);
+    let sides = [commit(&one, &[]), commit(&two, &[])];
+    let merge = commit(&one, &[&sides[0], &sides[1]]);
+    let last = commit(&good, &[&tip, &merge]);
+    lab.git("results.git", &["update-ref", "refs/heads/results", &last]);
+    // What alice has signed is believed as before.
+    for storage in ["mine", "again"] {
+        pull(&lab, &[], storage).exit(0).shows("pulled 2 calls, 1 job");
+    }
+}
