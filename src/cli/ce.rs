@@ -7,9 +7,9 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::{
-    Bisect, Cancel, Check, Diff, Doctor, Edit, Explain, Forget, Gc, Init, ListCommits, Log, Pin,
-    PrintManifest, Pull, Push, Run, Serve, Show, ShowStatus, ShowTable, Sym, Tool, Verify, Viz,
-    WriteText, complete,
+    AuditCalls, Bisect, Cancel, Check, Diff, Doctor, Edit, Explain, Forget, Gc, Init, ListCommits,
+    Log, Pin, PrintManifest, Pull, Push, Run, Serve, Show, ShowStatus, ShowTable, Sym, Tool,
+    Verify, Viz, WriteText, complete,
 };
 use crate::exit::Exit;
 use crate::session::Error;
@@ -42,6 +42,7 @@ enum Command {
     Pin(Pin),
     Push(Push),
     Pull(Pull),
+    Audit(AuditCalls),
     Manifest(PrintManifest),
     Commits(ListCommits),
     Table(ShowTable),
@@ -105,6 +106,7 @@ impl Tool for Ce {
             Command::Pin(pin) => pin.run(out),
             Command::Push(push) => push.run(out),
             Command::Pull(pull) => pull.run(out),
+            Command::Audit(audit) => audit.run(out),
             Command::Manifest(manifest) => manifest.run(out),
             Command::Commits(commits) => commits.run(out),
             Command::Table(table) => table.run(out),

@@ -8,8 +8,9 @@ use clap::Parser;
 use super::Tool;
 use super::options::warn_of_links;
 use crate::exit::Exit;
-use crate::questions::history::{self, Filter};
+use crate::questions::history::{self, Filter, Past};
 use crate::report;
+use crate::results::Attestations;
 use crate::session::Error;
 use crate::storage::Storage;
 use crate::words::{parse_number, parse_seconds};
@@ -38,6 +39,10 @@ pub struct Log {
     /// was asked for.
     #[arg(long)]
     resources: bool,
+
+    /// Print how many of those who have executed each call have got the recorded outputs, by the ledger
+    #[arg(long, conflicts_with = "resources")]
+    attested: bool,
 
     /// Only calls of this computation
     #[arg(long, value_name = "NAME")]
@@ -76,9 +81,17 @@ impl Tool for Log {
         let storage = Storage::existing(&self.storage)?;
         warn_of_links(&storage)?;
         let log = history::log(&storage, &filter)?;
+        let attested = match self.attested {
+            true => {
+                let all = Attestations::read(&storage)?;
+                let of = |past: &Past| all.of_call(&storage, &past.name);
+                Some(log.iter().map(of).collect::<Result<Vec<_>, _>>()?)
+            }
+            false => None,
+        };
         let printed = match (self.resources, self.json) {
-            (false, false) => report::log(&log, out),
-            (false, true) => report::log_json(&log, out),
+            (false, false) => report::log(&log, attested.as_deref(), out),
+            (false, true) => report::log_json(&log, attested.as_deref(), out),
             (true, false) => report::resource_usage(&history::resource_usage(&log), out),
             (true, true) => report::resource_usage_json(&history::resource_usage(&log), out),
         };

@@ -2,6 +2,7 @@
 //!
 //! This is the only place that prints errors and decides about the end of a process.
 
+mod audit;
 mod background;
 mod bisect;
 mod ce;
@@ -41,6 +42,7 @@ use std::error::Error as _;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
+pub use self::audit::AuditCalls;
 pub use self::bisect::Bisect;
 pub use self::ce::Ce;
 pub use self::check::Check;

@@ -103,14 +103,14 @@ impl Strict {
 
 /// Where calls are executed.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum PlaceName {
+pub(super) enum PlaceName {
     Here,
     Workers,
     Slurm,
 }
 
 impl PlaceName {
-    const fn place(self) -> Place {
+    pub(super) const fn place(self) -> Place {
         match self {
             Self::Here => Place::Here,
             Self::Workers => Place::Workers,
@@ -214,7 +214,7 @@ impl RunArgs {
 }
 
 /// How workers are submitted to Slurm.
-fn slurm(config: &Config) -> Result<SlurmSettings, Error> {
+pub(super) fn slurm(config: &Config) -> Result<SlurmSettings, Error> {
     let entries = config.subsection("slurm");
     let settings = entries.iter().map(|entry| SlurmSetting {
         key: &entry.key,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 
 use super::Tool;
+use super::options::writable;
 use crate::cache::Cache;
 use crate::exit::Exit;
 use crate::git::{Config, Mirror};
@@ -78,7 +79,7 @@ repository could not be read or written.";
 
 impl Tool for Push {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let storage = Storage::existing(&self.storage)?;
+        let storage = self.open()?;
         let mirror = mirror(&repository(self.repository.as_deref())?, Cache::of_user().as_ref())?;
         let sign = self.signs(&mirror)?;
         if let Some(reason) = self.because.clone() {
@@ -124,6 +125,16 @@ impl Push {
     /// Whether commits are signed.
     fn signs(&self, mirror: &Mirror) -> Result<bool, Error> {
         Ok(self.sign || mirror.config(Path::new("."))?.sign()?.unwrap_or(false))
+    }
+}
+
+impl Push {
+    /// Opens the storage, for writing if it can be written: what the ledger says of its calls is kept there, too.
+    fn open(&self) -> Result<Storage, Error> {
+        if self.dry_run {
+            return Ok(Storage::existing(&self.storage)?);
+        }
+        writable(&self.storage).or_else(|_| Ok(Storage::existing(&self.storage)?))
     }
 }
 

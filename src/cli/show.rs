@@ -10,6 +10,7 @@ use super::options::warn_of_links;
 use crate::exit::Exit;
 use crate::questions::history::{self, History, TakenOver};
 use crate::report::Ancestry;
+use crate::results::Attestations;
 use crate::session::Error;
 use crate::storage::{Defect, Entry, Maintenance, Record, Storage};
 
@@ -56,6 +57,10 @@ impl Tool for Show {
             Record::Call(call) => TakenOver::of(storage, call),
             Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
         };
+        let attested = match subject.record {
+            Record::Call(call) => Some(Attestations::read(storage)?.of(call)),
+            Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
+        };
         let points = history.points(storage, subject)?;
         let revoked = storage.revocations().of(subject.entry, subject.record)?;
         let texts = history::texts(storage, subject);
@@ -69,6 +74,7 @@ impl Tool for Show {
             points,
             texts,
             revoked,
+            attested,
             ancestors,
         };
         let shown = if self.json { ancestry.json(out) } else { ancestry.text(out) };

@@ -11,8 +11,9 @@ use super::options::{Dirty, Strict, TaskDir, task_dir};
 use super::points::{PointArgs, ranged};
 use crate::evaluate::Evaluation;
 use crate::exit::Exit;
-use crate::questions::table::{SweepTable, TableComparison, choose_sweep};
+use crate::questions::table::{SweepRow, SweepTable, TableComparison, choose_sweep};
 use crate::report::{self, TableFormat, say};
+use crate::results::{Attestations, Attested};
 use crate::session::{Error, look_up, look_up_versions};
 use crate::task::sweep::Factor;
 use crate::task::workflow::Task;
@@ -37,6 +38,10 @@ pub struct ShowTable {
     /// Print a JSON object for each row
     #[arg(long)]
     json: bool,
+
+    /// Print how many of those who have executed the call of each row have got the recorded outputs, by the ledger
+    #[arg(long)]
+    attested: bool,
 
     /// With two versions, print all rows, also those that did not change
     #[arg(long)]
@@ -84,7 +89,9 @@ impl Tool for ShowTable {
         let evaluation = look_up(&self.task, task, &given, self.strict.unrecorded())?;
         // Binding texts of inputs may make nodes one.
         let table = SweepTable::read(&evaluation, choose_sweep(&evaluation.task, name)?)?;
-        report::sweep_table(&table, self.format(), out).map_err(Error::Output)?;
+        let attested = self.attested(&evaluation, &table)?;
+        report::sweep_table(&table, attested.as_deref(), self.format(), out)
+            .map_err(Error::Output)?;
         say_unknown(&[(&evaluation, &table)]);
         if self.format() == TableFormat::Text {
             say("ce", &report::table_counts(&table));
@@ -94,6 +101,24 @@ impl Tool for ShowTable {
 }
 
 impl ShowTable {
+    /// Who has executed the call of each row, if that is asked for.
+    fn attested(
+        &self,
+        evaluation: &Evaluation,
+        table: &SweepTable,
+    ) -> Result<Option<Vec<Option<Attested>>>, Error> {
+        if !self.attested {
+            return Ok(None);
+        }
+        let storage = &evaluation.storage;
+        let all = Attestations::read(storage)?;
+        let of = |row: &SweepRow| match &row.origin {
+            Some(origin) => all.of_call(storage, &origin.call),
+            None => Ok(None),
+        };
+        Ok(Some(table.rows.iter().map(of).collect::<Result<_, _>>()?))
+    }
+
     const fn format(&self) -> TableFormat {
         match (self.csv, self.json) {
             (true, _) => TableFormat::Csv,

@@ -1,19 +1,17 @@
 //! The attempts to execute a call: prepared, submitted, sealed when one has ended, and made again if it
 //! failed and may pass.
 
-use std::path::PathBuf;
-
 use super::hint::{self, Scene};
+use super::invocation::{ExecutionRequest, own};
 use super::step::{CallStep, Executed, Pending, Running};
 use super::{CallError, Evaluator, Event, ExecutionSettings, Outcome, Unfinished};
 use crate::digest::Digest;
 use crate::executor::{
-    CallProgram, Ended, ExecuteError, InputFile, Invocation, Isolation, Span, Status, Usage,
-    VerifiedPath,
+    CallProgram, Ended, ExecuteError, Invocation, Isolation, Status, Usage, VerifiedPath,
 };
 use crate::storage::records::{Execution, NOT_ISOLATED};
 use crate::storage::{
-    Call, Failure, LOG, ResultName, Sealed, Stage, Storage, StorageError, Stored, WritableArea,
+    Call, Failure, ResultName, Sealed, Stage, StorageError, Stored, WritableArea,
 };
 use crate::task::access::{Access, InputLabel, Rule};
 use crate::task::workflow::{Computation, LIBRARY};
@@ -139,37 +137,19 @@ impl<'a> Evaluator<'a> {
         stage: &Stage<'_>,
         pending: &Pending<'_>,
     ) -> Result<Invocation, StorageError> {
-        let Computation { tree: tree_id, access, .. } = pending.computation;
-        let input = |file: &Stored| {
-            let (path, id) = self.evaluation.storage.inputs().verify_unchanged(file)?;
-            Ok(InputFile { file: VerifiedPath { path, id }, digest: file.digest })
-        };
         let storage = &self.evaluation.storage;
-        let own = |path| own(storage, path);
-        // Slurm grants the graphics processors of an allocation.
-        let span = Span::of(&pending.resources);
+        let access = &pending.computation.access;
         let directory = pending.suspension.as_ref().filter(|_| access.suspends());
         let directory = directory.map(|it| storage.suspensions().work(&it.name)).transpose()?;
-        Ok(Invocation {
-            call: pending.name.short(),
-            storage: storage.path(""),
-            tree,
-            program: CallProgram::Exec,
-            tree_id: tree_id.clone(),
-            inputs: pending.sources.iter().map(input).collect::<Result<_, StorageError>>()?,
-            outputs: stage.outputs().collect(),
-            work: own(stage.work())?,
-            outbox: own(stage.outbox())?,
-            directory: directory.flatten().map(own).transpose()?,
-            stage: own(stage.directory())?,
-            log: LOG.to_owned(),
-            access: access.clone(),
-            isolate: settings.executor.isolates(),
-            limit: pending.resources.time.into_iter().chain(settings.limit).min(),
-            visible_gpus: pending.turn.gpus().into(),
-            exclusive: pending.resources.exclusive,
-            span,
-        })
+        let request = ExecutionRequest {
+            name: &pending.name,
+            computation: pending.computation,
+            sources: &pending.sources,
+            resources: &pending.resources,
+            gpus: pending.turn.gpus(),
+            directory: directory.flatten().map(|path| own(storage, path)).transpose()?,
+        };
+        request.invocation(storage, settings, tree, stage)
     }
 
     /// Seals what an execution has made, or returns what became of it otherwise.
@@ -223,7 +203,7 @@ impl<'a> Evaluator<'a> {
 }
 
 /// Checks that the inputs that `access` takes as directories are directories.
-fn check_directories(access: &Access, inputs: &[Digest]) -> Result<(), CallError> {
+pub(super) fn check_directories(access: &Access, inputs: &[Digest]) -> Result<(), CallError> {
     for rule in &access.rules {
         if let Some(InputLabel { name, number }) = rule.input()
             && inputs.get(*number).is_some_and(|digest| !digest.is_directory())
@@ -233,12 +213,6 @@ fn check_directories(access: &Access, inputs: &[Digest]) -> Result<(), CallError
         }
     }
     Ok(())
-}
-
-/// A path of this run's own, or of a call that it has the lease of.
-pub(super) fn own(storage: &Storage, path: PathBuf) -> Result<VerifiedPath, StorageError> {
-    let id = storage.id_of(&path)?;
-    Ok(VerifiedPath { path, id })
 }
 
 /// Says where an execution may have left something.
@@ -300,14 +274,14 @@ fn fail(
 }
 
 /// How records spell an isolation.
-const fn isolation_word(isolation: Isolation) -> &'static str {
+pub(super) const fn isolation_word(isolation: Isolation) -> &'static str {
     match isolation {
         Isolation::None => NOT_ISOLATED,
         Isolation::Namespaces => "namespaces",
     }
 }
 
-fn execution(usage: &Usage, computation: &Computation, argv: Vec<String>) -> Execution {
+pub(super) fn execution(usage: &Usage, computation: &Computation, argv: Vec<String>) -> Execution {
     let isolation = isolation_word(usage.isolation);
     // Without isolation there is nothing to be granted; only PATH is as it says.
     let counts =

@@ -179,8 +179,16 @@ impl<'a> Evaluator<'a> {
         };
         let values = self.sources(self.evaluation.plan.call(id));
         let (task, forced) = (&*self.evaluation.task, self.is_forced(&name));
-        let (values, accept) = (&values, settings.accept);
-        let call = TicketCall { task, computation, standing, values, resources, forced, accept };
+        let call = TicketCall {
+            task,
+            computation,
+            standing,
+            values: &values,
+            resources,
+            forced,
+            accept: settings.accept,
+            audited: false,
+        };
         let ticket = call.write(queue.rules());
         (self.observe)(Event::Queued(id, name.clone()));
         let (retries, untold) = (settings.retries, Some(prior));

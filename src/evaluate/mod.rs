@@ -6,6 +6,8 @@
 //! plan, storage and executor meet.
 
 mod attempt;
+mod audit;
+mod audited;
 mod away;
 mod call;
 mod derived;
@@ -15,6 +17,7 @@ mod footing;
 mod gather;
 mod held;
 mod hint;
+mod invocation;
 mod misfit;
 mod open_ticket;
 mod outcome;
@@ -37,12 +40,14 @@ mod version;
 mod waiting;
 mod work;
 mod worker;
+mod worker_results;
 mod worker_time;
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+pub use self::audit::{Audit, AuditBudget, AuditedCall, AuditedEnd};
 pub use self::evaluation::{Evaluation, Files, Texts};
 pub use self::exports::Exports;
 pub use self::misfit::Misfit;

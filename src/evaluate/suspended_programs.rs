@@ -3,7 +3,8 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use super::attempt::{limit, own};
+use super::attempt::limit;
+use super::invocation::own;
 use super::{CallError, Exports};
 use crate::executor::{
     CallProgram, Completion, Ended, ExecuteError, Executor, Failed, InputFile, Invocation,

@@ -52,12 +52,13 @@ pub(super) struct TicketCall<'a> {
     pub(super) resources: Resources,
     pub(super) forced: bool,
     pub(super) accept: bool,
+    pub(super) audited: bool,
 }
 
 impl TicketCall<'_> {
     /// Writes the call down.
     pub(super) fn write(self, rules: TicketRules) -> Ticket {
-        let Self { task, computation, standing, values, resources, forced, accept } = self;
+        let Self { task, computation, standing, values, resources, forced, accept, audited } = self;
         let value = |stored: &Stored| TicketValue {
             name: stored.name.clone(),
             value: Published { digest: stored.digest, stamp: stored.stamp },
@@ -80,6 +81,7 @@ impl TicketCall<'_> {
             synced: rules.synced,
             forced,
             accept,
+            audited,
         }
     }
 }
@@ -91,12 +93,7 @@ impl TicketCall<'_> {
 /// Fails if the ticket has more inputs than a task can.
 pub(super) fn evaluation(ticket: &Ticket, storage: &Arc<Storage>) -> Result<Evaluation, NameError> {
     let task = task(ticket)?;
-    let stored = |it: &TicketValue| Stored {
-        name: it.name.clone(),
-        digest: it.value.digest,
-        stamp: it.value.stamp,
-    };
-    let inputs = ticket.values.iter().map(|it| Input { file: stored(it), there: true });
+    let inputs = sources(ticket).into_iter().map(|file| Input { file, there: true });
     let files = Files {
         inputs: inputs.collect(),
         literals: Vec::new(),
@@ -106,6 +103,16 @@ pub(super) fn evaluation(ticket: &Ticket, storage: &Arc<Storage>) -> Result<Eval
     };
     let plan = Plan::new(&task);
     Ok(Evaluation::new(task, plan, files, Arc::clone(storage)))
+}
+
+/// The values that the call of a ticket reads, in order.
+pub(super) fn sources(ticket: &Ticket) -> Vec<Stored> {
+    let stored = |it: &TicketValue| Stored {
+        name: it.name.clone(),
+        digest: it.value.digest,
+        stamp: it.value.stamp,
+    };
+    ticket.values.iter().map(stored).collect()
 }
 
 fn task(ticket: &Ticket) -> Result<Task, NameError> {
@@ -236,5 +243,9 @@ pub(super) fn outcome(storage: &Storage, name: &ResultName, end: TicketEnd) -> O
             Outcome::Unfinished(name.clone(), Unfinished::Suspended(call))
         }
         TicketEnd::Lost(how) => Outcome::Unfinished(name.clone(), Unfinished::Lost(how)),
+        TicketEnd::Audited(_) => {
+            let how = "its worker has compared it, and not published it".to_owned();
+            Outcome::Unfinished(name.clone(), Unfinished::Lost(how))
+        }
     }
 }

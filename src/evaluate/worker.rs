@@ -19,9 +19,7 @@ use super::{EvaluateError, Evaluator, Event, ExecutionSettings, Exports, schedul
 use crate::executor::{Executor, GRACE, Offer};
 use crate::plan::CallId;
 use crate::storage::records::{FailedCall, Ticket, TicketEnd};
-use crate::storage::{
-    Call, ClaimedTicket, Found, ServedQueue, Storage, StorageError, lease_timeout,
-};
+use crate::storage::{ClaimedTicket, ServedQueue, Storage, StorageError, lease_timeout};
 use crate::task::resources::Resources;
 
 /// The shortest and the longest pause between two looks for tickets.
@@ -327,6 +325,10 @@ impl<'a> Worker<'a> {
             asks: false,
             queue: None,
         };
+        if ticket.audited {
+            began.get_or_init(Instant::now);
+            return self.audit(ticket, &evaluation.task.computations[0], &settings);
+        }
         let execution = Some(settings);
         let observe = &|event| {
             if matches!(event, Event::Started(..)) {
@@ -360,16 +362,6 @@ impl<'a> Worker<'a> {
         let values = ticket.values.iter().map(|value| value.name.clone());
         let results = ticket.version().directories();
         self.storage.announce_roots(values.chain(results));
-    }
-
-    /// The result that is to be replaced, if one is.
-    fn forced(&self, ticket: &Ticket) -> HashSet<crate::storage::ResultName> {
-        let inputs: Vec<_> = ticket.values.iter().map(|it| it.value.digest).collect();
-        let call = Call { version: ticket.version(), inputs: &inputs, outputs: &ticket.outputs };
-        match ticket.forced.then(|| self.storage.find(call)) {
-            Some(Ok(Found::Hit(outputs))) => HashSet::from([outputs.name]),
-            _ => HashSet::new(),
-        }
     }
 
     /// Waits until everything is visible that a ticket names: a file system of several hosts may show it late. Returns

@@ -145,6 +145,20 @@ impl Trees {
         self.with(|repositories| blob(repositories, from(id)?))
     }
 
+    /// Whether a tree has a file of this name at its top.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Git's data cannot be read.
+    pub fn has_file(&self, tree: &digest::ObjectId, name: &str) -> GitResult<bool> {
+        let id = from(tree)?;
+        self.with(|repositories| {
+            let found = object(repositories.needed(id)?, id)?.try_into_tree()?;
+            let is_file = |entry: gix::objs::tree::EntryRef<'_>| entry.mode.is_blob_or_symlink();
+            Ok(found.find_entry(name).is_some_and(|entry| is_file(entry.inner)))
+        })
+    }
+
     /// Whether a directory has exactly the files of a tree.
     ///
     /// # Errors

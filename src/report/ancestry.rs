@@ -10,6 +10,7 @@ use crate::digest::{Digest, ObjectId};
 use crate::questions::history::{
     Ancestor, InputTexts, PointTexts, PointsInTable, Subject, TableSummary, TakenOver,
 };
+use crate::results::Attested;
 use crate::storage::records::{CallRecord, Execution, JobRecord, Origin, Provenance, TableRecord};
 use crate::storage::{Defect, LogTail, Record, RevocationRecord, Storage};
 use crate::words::{self, counted};
@@ -38,6 +39,8 @@ pub struct Ancestry<'a> {
     pub texts: InputTexts,
     /// What others say is wrong about its result.
     pub revoked: Vec<RevocationRecord>,
+    /// Who has executed its call, by the ledger.
+    pub attested: Option<Attested>,
     /// The files that it was made from, in the order of the tree.
     pub ancestors: Vec<Ancestor<'a>>,
 }
@@ -114,6 +117,13 @@ impl Ancestry<'_> {
             }
         }
         stamp(call.recorded.as_ref(), out)?;
+        if let Some(attested) = &self.attested {
+            let who = match attested.all() {
+                0 => "by nobody".to_owned(),
+                _ => format!("{attested} ({})", harmless(&attested.names())),
+            };
+            field(out, "attested", &who)?;
+        }
         let Some(log) = &self.log else {
             return field(out, "log", "nothing was printed");
         };
@@ -259,6 +269,7 @@ impl Ancestry<'_> {
             "taken_over": self.taken_over,
             "points": self.points,
             "texts": self.texts,
+            "attested": self.attested,
             "log": self.log.as_ref().map(|log| &log.name),
             "table": self.summary.as_ref().map(|it| json!({
                 "rules": it.header,

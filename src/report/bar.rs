@@ -1,4 +1,4 @@
-//! Progress in bytes, on a terminal.
+//! Progress in bytes or calls, on a terminal.
 
 use std::io::{self, IsTerminal};
 use std::panic;
@@ -9,27 +9,38 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::TICK;
 
-/// A progress bar of bytes.
+/// A progress bar.
 pub struct Bar(ProgressBar);
 
 impl Bar {
     /// A bar without progress; hidden unless `visible`.
     pub fn new(visible: bool) -> Self {
+        let text = "[{bar:20}] {bytes}/{total_bytes} {bytes_per_sec}, {eta} to go";
+        Self::with(visible, text)
+    }
+
+    /// A bar of so many calls; hidden unless `visible`.
+    pub fn of_calls(visible: bool, calls: usize) -> Self {
+        let bar = Self::with(visible, "[{bar:20}] {pos}/{len} calls, {elapsed}");
+        bar.begin(calls as u64);
+        bar
+    }
+
+    fn with(visible: bool, text: &str) -> Self {
         let target =
             if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
-        let text = "[{bar:20}] {bytes}/{total_bytes} {bytes_per_sec}, {eta} to go";
         let style = ProgressStyle::with_template(text);
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
         Self(bar)
     }
 
-    /// Sets the total, in bytes.
+    /// Sets the total, in bytes or calls.
     pub fn begin(&self, bytes: u64) {
         self.0.set_length(bytes);
     }
 
-    /// Adds to the progress, in bytes.
+    /// Adds to the progress, in bytes or calls.
     pub fn advance(&self, bytes: u64) {
         self.0.inc(bytes);
     }

@@ -2,10 +2,13 @@
 
 use std::io::{self, Write};
 
-use super::columns::aligned;
+use serde::Serialize;
+
+use super::columns::fitted;
 use super::point;
 use crate::digest::SHORT;
 use crate::questions::history::{Past, TakenOver};
+use crate::results::Attested;
 use crate::words::size;
 
 /// The greatest number of inputs in a line.
@@ -14,17 +17,37 @@ const INPUTS: usize = 4;
 /// The number of columns.
 const COLUMNS: usize = 9;
 
-/// Prints the lines: time, computation, version, inputs, duration, peak memory, host, texts, remarks.
+/// The place of the column that says who has executed a call.
+const ATTESTED: usize = 7;
+
+/// Prints the lines: time, computation, version, inputs, duration, peak memory, host, who has executed it if that is known of
+/// each, texts, remarks.
 ///
 /// # Errors
 ///
 /// Fails if the output cannot be written.
-pub fn log(log: &[Past], out: &mut dyn Write) -> io::Result<()> {
-    let rows: Vec<[String; COLUMNS]> = log.iter().map(row).collect();
-    for line in aligned(&rows) {
+pub fn log(
+    log: &[Past],
+    attested: Option<&[Option<Attested>]>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut rows: Vec<Vec<String>> = log.iter().map(|past| row(past).to_vec()).collect();
+    for (row, attested) in rows.iter_mut().zip(attested.into_iter().flatten()) {
+        let text = attested.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+        row.insert(ATTESTED, text);
+    }
+    for line in fitted(&rows, &[], None) {
         writeln!(out, "{line}")?;
     }
     Ok(())
+}
+
+/// A call, and who has executed it.
+#[derive(Serialize)]
+struct AttestedPast<'a> {
+    #[serde(flatten)]
+    past: &'a Past,
+    attested: &'a Option<Attested>,
 }
 
 /// Prints a JSON object for each call: doc/programs/ce-log.md describes the fields.
@@ -32,9 +55,19 @@ pub fn log(log: &[Past], out: &mut dyn Write) -> io::Result<()> {
 /// # Errors
 ///
 /// Fails if the output cannot be written.
-pub fn log_json(log: &[Past], out: &mut dyn Write) -> io::Result<()> {
-    for past in log {
-        serde_json::to_writer(&mut *out, past)?;
+pub fn log_json(
+    log: &[Past],
+    attested: Option<&[Option<Attested>]>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for (at, past) in log.iter().enumerate() {
+        match attested {
+            None => serde_json::to_writer(&mut *out, past)?,
+            Some(all) => {
+                let attested = all.get(at).unwrap_or(&None);
+                serde_json::to_writer(&mut *out, &AttestedPast { past, attested })?;
+            }
+        }
         out.write_all(b"\n")?;
     }
     Ok(())

@@ -4,6 +4,7 @@
 
 mod activity;
 mod ancestry;
+mod audit;
 mod bar;
 mod body;
 mod cause;
@@ -41,6 +42,9 @@ use std::io::{self, Write as _};
 
 pub use self::activity::{JsonActivities, activities};
 pub use self::ancestry::Ancestry;
+pub use self::audit::{
+    audit_end_json, audit_findings, audit_size, audit_summary, audited, not_audited, planned_audits,
+};
 pub use self::bar::{Bar, reading};
 pub use self::commits::commit;
 pub use self::diagnosis::{GradeCounts, diagnosis, diagnosis_json};

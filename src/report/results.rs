@@ -18,9 +18,10 @@ const NAMED: usize = 20;
 ///
 /// Returns the error of `out`.
 pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
-    let Pushed { calls, jobs, tables, bytes, known, left_out, differing, now, inbox, .. } = pushed;
+    let Pushed { calls, jobs, tables, ledger, bytes, known, left_out, .. } = pushed;
+    let Pushed { differing, now, inbox, .. } = pushed;
     let url = harmless(url);
-    match of_each(*calls, *jobs, *tables) {
+    match of_each(*calls, *jobs, *tables, *ledger) {
         None if pushed.revoked > 0 => {
             let (would, calls) =
                 (if dry { "would revoke" } else { "revoked" }, counted(pushed.revoked, "call"));
@@ -29,7 +30,7 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
         None => writeln!(out, "nothing is new to {url}: it has {}", counted(*known, "result"))?,
         Some(counts) => {
             let would = if dry { "would push" } else { "pushed" };
-            writeln!(out, "{would} {counts} ({}) to {url}", size(*bytes))?;
+            writeln!(out, "{would} {counts}{} to {url}", sized(*bytes))?;
         }
     }
     away(pushed.away, "stay here", out)?;
@@ -70,16 +71,16 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
 ///
 /// Returns the error of `out`.
 pub fn pulled(pulled: &Pulled, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
-    let Pulled { calls, jobs, tables, bytes, known, differing, refused, from, .. } = pulled;
+    let Pulled { calls, jobs, tables, ledger, bytes, known, differing, refused, from, .. } = pulled;
     let url = harmless(url);
-    match (of_each(*calls, *jobs, *tables), from) {
+    match (of_each(*calls, *jobs, *tables, *ledger), from) {
         (_, None) => writeln!(out, "{url} has no results")?,
         (None, _) => {
             writeln!(out, "nothing is new in {url}: {} of it are here", counted(*known, "result"))?;
         }
         (Some(counts), Some(from)) => {
             let (would, at) = (if dry { "would pull" } else { "pulled" }, from.id.short());
-            writeln!(out, "{would} {counts} ({}) from {url} at {at}", size(*bytes))?;
+            writeln!(out, "{would} {counts}{} from {url} at {at}", sized(*bytes))?;
         }
     }
     away(pulled.away, "stay there", out)?;
@@ -144,11 +145,19 @@ fn in_words(inboxes: usize) -> String {
 }
 
 /// The numbers of results, in words; `None` if there are none.
-fn of_each(calls: usize, jobs: usize, tables: usize) -> Option<String> {
+fn of_each(calls: usize, jobs: usize, tables: usize, ledger: usize) -> Option<String> {
     let counts = [(calls, "call"), (jobs, "job"), (tables, "table")];
-    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    // Files of the ledger come with results.
+    let is_alone = calls + jobs + tables == 0;
+    let ledger = (ledger, "ledger file");
+    let counts = counts.iter().chain(is_alone.then_some(&ledger)).filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, what)| counted(*count, what)).collect();
     (!counts.is_empty()).then(|| counts.join(", "))
+}
+
+/// The size of the files of results, in parentheses; nothing if there are none.
+fn sized(bytes: u64) -> String {
+    if bytes == 0 { String::new() } else { format!(" ({})", size(bytes)) }
 }
 
 fn more(all: usize, out: &mut dyn Write) -> io::Result<()> {
@@ -165,6 +174,7 @@ struct JsonPushed<'a> {
     jobs: usize,
     tables: usize,
     revoked: usize,
+    ledger: usize,
     bytes: u64,
     known: usize,
     differing: &'a [String],
@@ -188,7 +198,8 @@ struct JsonLeftOut<'a> {
 ///
 /// Returns the error of `out`.
 pub fn pushed_json(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
-    let Pushed { calls, jobs, tables, bytes, known, left_out, differing, now, inbox, .. } = pushed;
+    let Pushed { calls, jobs, tables, ledger, bytes, known, left_out, .. } = pushed;
+    let Pushed { differing, now, inbox, .. } = pushed;
     let left_out = left_out.iter();
     let json = JsonPushed {
         calls: *calls,
@@ -196,6 +207,7 @@ pub fn pushed_json(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
         jobs: *jobs,
         tables: *tables,
         revoked: pushed.revoked,
+        ledger: *ledger,
         bytes: *bytes,
         known: *known,
         differing,
@@ -224,6 +236,7 @@ struct JsonPulled<'a> {
     away: usize,
     jobs: usize,
     tables: usize,
+    ledger: usize,
     bytes: u64,
     known: usize,
     differing: &'a [String],
@@ -240,7 +253,7 @@ struct JsonPulled<'a> {
 ///
 /// Returns the error of `out`.
 pub fn pulled_json(pulled: &Pulled, out: &mut dyn Write) -> io::Result<()> {
-    let Pulled { calls, jobs, tables, bytes, known, differing, refused, from, .. } = pulled;
+    let Pulled { calls, jobs, tables, ledger, bytes, known, differing, refused, from, .. } = pulled;
     let revoked = pulled.revoked.iter();
     let removed = pulled.removed.iter();
     let refused = refused.iter();
@@ -249,6 +262,7 @@ pub fn pulled_json(pulled: &Pulled, out: &mut dyn Write) -> io::Result<()> {
         away: pulled.away,
         jobs: *jobs,
         tables: *tables,
+        ledger: *ledger,
         bytes: *bytes,
         known: *known,
         differing,

@@ -15,6 +15,7 @@ use crate::expand::CellValue;
 use crate::questions::table::{
     ComparedRow, ComparedSide, RowStatus, SweepRow, SweepTable, TableComparison,
 };
+use crate::results::Attested;
 use crate::storage::Holder;
 use crate::words::counted;
 
@@ -37,21 +38,31 @@ const STATE: [&str; 7] = ["status", "call", "host", "time", "duration", "reason"
 /// # Errors
 ///
 /// Fails if the output cannot be written.
-pub fn sweep_table(table: &SweepTable, format: TableFormat, out: &mut dyn Write) -> io::Result<()> {
+pub fn sweep_table(
+    table: &SweepTable,
+    attested: Option<&[Option<Attested>]>,
+    format: TableFormat,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let attested_of = |at: usize| Some(attested?.get(at)?.as_ref());
     if format == TableFormat::Json {
-        return table.rows.iter().try_for_each(|row| json(&JsonRow::new(&table.names, row), out));
+        return table.rows.iter().enumerate().try_for_each(|(at, row)| {
+            json(&JsonRow::new(&table.names, row, attested_of(at)), out)
+        });
     }
-    let of_row = STATE.map(|name| unlike(name, &table.names));
+    let state_names = || STATE.iter().chain(attested.map(|_| &"attested"));
+    let of_row = state_names().map(|name| unlike(name, &table.names));
     let header = table.names.iter().cloned().chain(of_row).collect();
     let with_call = format == TableFormat::Csv || table.is_shared();
-    let rows = table.rows.iter().map(|row| {
+    let rows = table.rows.iter().enumerate().map(|(at, row)| {
         let cells = row.cells.iter().map(|cell| cell.text().to_owned());
-        cells.chain(state(row, with_call)).collect()
+        let attested = attested_of(at).map(|it| it.map(ToString::to_string).unwrap_or_default());
+        cells.chain(state(row, with_call)).chain(attested).collect()
     });
     let lines: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
     let is_number =
         |at: usize| table.rows.iter().all(|row| !matches!(row.cells[at], CellValue::Text(_)));
-    let of_state = STATE.iter().map(|name| matches!(*name, "call" | "duration"));
+    let of_state = state_names().map(|name| matches!(*name, "call" | "duration"));
     let numbers: Vec<bool> = (0..table.names.len()).map(is_number).chain(of_state).collect();
     print(format, &lines, (&numbers, table.names.len() + 1), out)
 }
@@ -250,6 +261,8 @@ struct JsonRow<'a> {
     host: Option<&'a str>,
     time: Option<Timestamp>,
     duration: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attested: Option<Option<&'a Attested>>,
 }
 
 /// The run that executes a call.
@@ -261,7 +274,7 @@ struct JsonHolder<'a> {
 }
 
 impl<'a> JsonRow<'a> {
-    fn new(names: &'a [String], row: &'a SweepRow) -> Self {
+    fn new(names: &'a [String], row: &'a SweepRow, attested: Option<Option<&'a Attested>>) -> Self {
         let (mut reason, mut log, mut holder) = (None, None, None);
         match &row.status {
             RowStatus::Failed { reason: why, log: path } => {
@@ -284,6 +297,7 @@ impl<'a> JsonRow<'a> {
             host: origin.and_then(|it| it.host.as_deref()),
             time: origin.and_then(|it| it.at),
             duration: origin.and_then(|it| it.seconds),
+            attested,
         }
     }
 }

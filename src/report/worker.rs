@@ -13,6 +13,7 @@ pub struct WorkerReport {
     executed: AtomicUsize,
     found: AtomicUsize,
     failed: AtomicUsize,
+    audited: AtomicUsize,
     refused: AtomicUsize,
 }
 
@@ -33,6 +34,9 @@ impl WorkerReport {
                     count(&self.failed);
                     say("ce", &format_args!("{}: failed: {}", failed.name, failed.reason));
                 }
+                TicketEnd::Audited(_) => {
+                    count(&self.audited);
+                }
                 TicketEnd::Refused(why) => {
                     count(&self.refused);
                     say("ce", &format_args!("{}: refused: {why}", title(ticket)));
@@ -50,10 +54,11 @@ impl WorkerReport {
 
     /// What was done, in words.
     pub fn summary(&self) -> String {
-        let [executed, found, failed, refused] =
-            [&self.executed, &self.found, &self.failed, &self.refused]
-                .map(|counter| counter.load(Ordering::Relaxed));
-        let others = [(found, "found"), (failed, "failed"), (refused, "refused")];
+        let all = [&self.executed, &self.found, &self.failed, &self.refused, &self.audited];
+        let [executed, found, failed, refused, audited] =
+            all.map(|counter| counter.load(Ordering::Relaxed));
+        let others =
+            [(found, "found"), (failed, "failed"), (refused, "refused"), (audited, "audited")];
         let others = others.into_iter().filter(|(count, _)| *count > 0);
         let others = others.map(|(count, what)| format!(", {count} {what}"));
         format!("{} executed{}", counted(executed, "call"), others.collect::<String>())

@@ -2,8 +2,8 @@
 
 use super::ResultsError;
 use super::build::Finder;
-use super::evidence::Evidence;
-use super::ledger::identity;
+use super::evidence::{Evidence, TakenEvidence};
+use super::ledger::call_identity;
 use super::refusal::{RefusedFor, RefusedResult};
 use super::revoked::{RevokedResult, RevokedResults, outputs, owner};
 use super::trust::{Trust, TrustSettings};
@@ -52,7 +52,7 @@ impl<'a> Beliefs<'a> {
             (_, 0) | (Record::Job(_) | Record::TaskInput(_), _) => Ok(()),
             (Record::Table(_), _) => Err(RefusedFor::Table),
             (Record::Call(call), required) => {
-                let (path, call) = (entry.record(), identity(call));
+                let (path, call) = (entry.record(), call_identity(call));
                 let agreement =
                     self.evidence.agreement(&self.trust, (&call, owner(&path)), &outputs);
                 match agreement.agree >= required {
@@ -85,15 +85,14 @@ impl<'a> Beliefs<'a> {
         Ok(removed)
     }
 
-    /// Brings the ledger and the revocations, unless nothing is to be written. Returns the results that are here and revoked.
+    /// Brings the ledger and the revocations, unless nothing is to be written. Returns what was new of the ledger, and the results
+    /// that are here and revoked.
     pub(super) fn import(
         &self,
         storage: &Storage,
         dry: bool,
-    ) -> Result<Vec<RevokedResult>, ResultsError> {
-        if !dry {
-            self.evidence.import(storage, self.mirror, &self.trust)?;
-        }
-        self.revoked.import(storage, dry)
+    ) -> Result<(TakenEvidence, Vec<RevokedResult>), ResultsError> {
+        let taken = self.evidence.import(storage, self.mirror, &self.trust, dry)?;
+        Ok((taken, self.revoked.import(storage, dry)?))
     }
 }

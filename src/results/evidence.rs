@@ -1,15 +1,16 @@
-//! Evidence in a results repository: files of the ledger, and who vouches for them.
+//! Evidence that is pushed and pulled: files of the ledger, and who vouches for them. They are named by their contents, so nothing of
+//! them can differ.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::ResultsError;
-use super::build::Finder;
+use super::build::{Finder, NewFiles};
 use super::layout::LEDGER;
-use super::ledger::{Attestation, attestations};
+use super::ledger::{LedgerLine, LedgerReason, files, parse};
 use super::trust::{FileSigner, Trust};
 use crate::digest::{Blake3, Digest, ObjectId};
-use crate::git::Mirror;
-use crate::storage::{Ledger, SignerNote, Storage, of_ledger_file};
+use crate::git::{Mirror, PackWriter};
+use crate::storage::{Ledger, SignerNote, Storage, ledger_file, of_ledger_file};
 
 /// A file of the ledger of a repository.
 #[derive(Debug)]
@@ -20,7 +21,7 @@ struct LedgerFile {
 }
 
 /// The text of a file of the ledger, and what it attests.
-type ReadFile = (Vec<u8>, Vec<Attestation>);
+type ReadFile = (Vec<u8>, Vec<LedgerLine>);
 
 /// The executions of a call, by whoever has attested them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,12 +32,23 @@ pub struct Agreement {
     pub all: usize,
 }
 
+/// Files of the ledger of a repository.
+#[derive(Debug, Default)]
+pub(super) struct TakenEvidence {
+    /// The number of those that were new, or would be.
+    pub(super) new: usize,
+    /// The paths of those that are no evidence.
+    pub(super) refused: Vec<String>,
+}
+
 /// The evidence in a repository.
 #[derive(Debug)]
 pub(super) struct Evidence {
     files: Vec<LedgerFile>,
+    /// The paths of those that are not named by any contents.
+    strange: Vec<String>,
     /// The attestations of each call, each with the number of its file.
-    of_call: HashMap<Blake3, Vec<(usize, Attestation)>>,
+    of_call: HashMap<Blake3, Vec<(usize, LedgerLine)>>,
 }
 
 impl Evidence {
@@ -47,12 +59,14 @@ impl Evidence {
         finder: &mut Finder<'_>,
         is_read: bool,
     ) -> Result<Self, ResultsError> {
-        let file = |(path, id): (String, ObjectId)| {
-            let contents = of_ledger_file(&path)?;
-            Some(LedgerFile { path, id, contents })
-        };
-        let files = finder.files_in(LEDGER)?.into_iter().filter_map(file).collect();
-        let mut evidence = Self { files, of_call: HashMap::new() };
+        let (mut files, mut strange) = (Vec::new(), Vec::new());
+        for (path, id) in finder.files_in(LEDGER)? {
+            match of_ledger_file(&path) {
+                Some(contents) => files.push(LedgerFile { path, id, contents }),
+                None => strange.push(path),
+            }
+        }
+        let mut evidence = Self { files, strange, of_call: HashMap::new() };
         if is_read {
             let ids: Vec<ObjectId> = evidence.files.iter().map(|it| it.id.clone()).collect();
             mirror.fetch_files(&ids)?;
@@ -91,25 +105,34 @@ impl Evidence {
         Agreement { agree: agree.len(), all: all.len() }
     }
 
-    /// Brings the files that a storage does not have, and notes who vouches for them.
+    /// Brings the files that a storage does not have, and notes who vouches for them, unless nothing is to be written.
     pub(super) fn import(
         &self,
         storage: &Storage,
         mirror: &Mirror,
         trust: &Trust,
-    ) -> Result<(), ResultsError> {
+        dry: bool,
+    ) -> Result<TakenEvidence, ResultsError> {
         let ledger = storage.ledger();
-        let mut new = Vec::new();
+        let mut lacking = Vec::new();
         for file in &self.files {
-            if !ledger.has(&file.contents)? {
-                new.push(file);
+            if ledger.read(&file.contents)?.is_none() {
+                lacking.push(file);
             }
         }
-        let ids: Vec<ObjectId> = new.iter().map(|it| it.id.clone()).collect();
+        let mut taken = TakenEvidence { new: lacking.len(), refused: self.strange.clone() };
+        if dry {
+            return Ok(taken);
+        }
+        let ids: Vec<ObjectId> = lacking.iter().map(|it| it.id.clone()).collect();
         mirror.fetch_files(&ids)?;
-        for file in new {
-            if let Some((text, _)) = file.read(mirror)? {
-                ledger.add(&text)?;
+        for file in lacking {
+            match file.read(mirror)? {
+                Some((text, _)) => drop(ledger.add(&text)?),
+                None => {
+                    taken.new -= 1;
+                    taken.refused.push(file.path.clone());
+                }
             }
         }
         for file in &self.files {
@@ -120,7 +143,7 @@ impl Evidence {
                 ledger.note_signer(&file.contents, &signer_note(signer, mirror.url()))?;
             }
         }
-        Ok(())
+        Ok(taken)
     }
 }
 
@@ -129,7 +152,7 @@ impl LedgerFile {
     fn read(&self, mirror: &Mirror) -> Result<Option<ReadFile>, ResultsError> {
         let text = mirror.contents(&self.id, Ledger::MAX_BYTES)?;
         let text = text.filter(|text| Blake3::of(text) == self.contents);
-        Ok(text.and_then(|text| attestations(&text).map(|found| (text, found))))
+        Ok(text.and_then(|text| parse(&text).map(|found| (text, found))))
     }
 }
 
@@ -141,5 +164,43 @@ fn signer_note(FileSigner { principal, key, commit }: &FileSigner<'_>, url: &str
         key: Some((*key).to_owned()),
         commit: Some(commit.full().to_owned()),
         repository: Some(url.to_owned()),
+    }
+}
+
+/// Writes the files of a storage that the repository lacks, unless nothing is to be written. Returns their number.
+pub(super) fn offer(
+    storage: &Storage,
+    mirror: &Mirror,
+    there: &mut Finder<'_>,
+    (writer, files): (&mut Option<PackWriter<'_>>, &mut NewFiles),
+) -> Result<usize, ResultsError> {
+    let (ledger, mut lacking) = (storage.ledger(), 0);
+    for contents in ledger.files()? {
+        let path = ledger_file(&contents);
+        if there.find(&path)?.is_some() {
+            continue;
+        }
+        let Some(text) = ledger.read(&contents)?.filter(|text| parse(text).is_some()) else {
+            continue;
+        };
+        if let Some(writer) = writer {
+            let id = writer.file(&text).map_err(|error| mirror.own(error))?;
+            files.insert(path, id);
+        }
+        lacking += 1;
+    }
+    Ok(lacking)
+}
+
+/// The files of the ledger with the lines of a push.
+pub(super) fn of_push(lines: &[Vec<u8>], by: Option<&str>) -> Vec<Vec<u8>> {
+    files(lines, LedgerReason::Run, by)
+}
+
+/// Keeps files that were pushed, as made here. The repository has them, so it does not matter if they cannot be written.
+pub(super) fn keep(storage: &Storage, files: &[Vec<u8>]) {
+    if storage.is_writable() {
+        drop(files.iter().try_for_each(|file| storage.ledger().add_own(file)));
+        drop(storage.flush());
     }
 }

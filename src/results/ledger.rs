@@ -1,58 +1,60 @@
-//! The ledger: what each push says of executions. It only grows, and no result depends on it.
+//! The ledger: what is said of executions. It only grows, and no result depends on it.
+//!
+//! A file has a header and a line for each execution: of a push, those of the results that were new, of an audit what was
+//! found. Its name is the hash of its contents.
 
 use serde::{Deserialize, Serialize};
 
-use super::layout::LEDGER;
 use super::offer::SharedResult;
 use crate::digest::{Blake3, Digest, ObjectId};
-use crate::storage::Record;
-use crate::storage::records::{CallRecord, Origin};
+use crate::storage::records::{AuditReport, CallRecord, Origin};
+use crate::storage::{Ledger, Record, Storage, StorageError};
 use crate::task::name::ComputationName;
 
 /// The greatest number of lines in a file.
 const LINES: usize = 10_000;
 
+/// The size of the lines of a file beyond which no further one is added, in bytes.
+const FULL: usize = 8 << 20;
+
+/// The version of files that this program reads and writes.
+const VERSION: u32 = 1;
+
+/// The greatest length of the reason of a failure, in characters.
+const REASON: usize = 200;
+
+/// Why executions are in the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum LedgerReason {
+    /// Their outputs are results.
+    Run,
+    /// They were compared with results.
+    Audit,
+}
+
 /// The first line of a file.
-#[derive(Serialize)]
-struct LedgerHeader<'a> {
+#[derive(Serialize, Deserialize)]
+struct LedgerHeader {
     ledger: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    by: Option<&'a str>,
-    reason: &'static str,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
+    reason: LedgerReason,
 }
 
 /// An execution.
-#[derive(Serialize)]
-struct LedgerLine<'a> {
-    call: String,
-    id: Blake3,
-    outputs: Vec<Digest>,
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct LedgerLine {
+    pub(super) call: String,
+    pub(super) id: Blake3,
+    /// None if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) outputs: Option<Vec<Digest>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failed: Option<String>,
     seconds: f64,
     peak_bytes: u64,
-    isolation: &'a str,
-}
-
-/// What a line of the ledger says of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Attestation {
-    /// What identifies the call.
-    pub(super) id: Blake3,
-    /// Its outputs; `None` if it failed.
-    pub(super) outputs: Option<Vec<Digest>>,
-}
-
-/// The first line of a file, as far as it must be understood.
-#[derive(Deserialize)]
-struct ReadHeader {
-    ledger: u32,
-}
-
-/// A line, as far as it must be understood.
-#[derive(Deserialize)]
-struct ReadLine {
-    id: Blake3,
-    outputs: Option<Vec<Digest>>,
-    failed: Option<serde_json::Value>,
+    isolation: String,
 }
 
 /// What identifies a call everywhere: what was executed, from what. Its name does not, since it may be longer elsewhere.
@@ -63,21 +65,91 @@ struct CallIdentity<'a> {
     inputs: &'a [Digest],
 }
 
-/// The files of the ledger that a push adds, with their names. `by` is how the one who executed the calls wants to be called.
-pub(super) fn ledger(lines: &[Vec<u8>], by: Option<&str>) -> Vec<(String, Vec<u8>)> {
-    lines.chunks(LINES).map(|lines| file(lines, by)).collect()
+/// A call that was audited, and what was found.
+#[derive(Clone, Debug)]
+pub struct AuditFinding {
+    /// Its short name.
+    pub name: String,
+    /// What identifies it everywhere.
+    pub id: Blake3,
+    /// What was found.
+    pub report: AuditReport,
 }
 
-fn file(lines: &[Vec<u8>], by: Option<&str>) -> (String, Vec<u8>) {
-    let mut text = json(&LedgerHeader { ledger: 1, by, reason: "run" });
-    text.push(b'\n');
-    for line in lines {
-        text.extend(line);
-        text.push(b'\n');
+/// What identifies the call of a record everywhere.
+pub fn call_identity(record: &CallRecord) -> Blake3 {
+    let CallRecord { computation, tree, inputs, .. } = record;
+    Blake3::of(&json(&CallIdentity { computation, tree, inputs }))
+}
+
+/// Writes evidence of audits into the ledger of a storage. `by` is how the one who executed the calls wants to be called.
+///
+/// # Errors
+///
+/// Fails if the storage cannot be written.
+pub fn record_audits(
+    storage: &Storage,
+    findings: &[AuditFinding],
+    by: Option<&str>,
+) -> Result<(), StorageError> {
+    let line = |AuditFinding { name, id, report }: &AuditFinding| {
+        let AuditReport { outputs, seconds, peak_bytes, isolation, failed, .. } = report;
+        let reason = failed.as_ref().map(|it| it.reason.chars().take(REASON).collect());
+        json(&LedgerLine {
+            call: name.clone(),
+            id: *id,
+            outputs: failed.is_none().then(|| outputs.clone()),
+            failed: reason,
+            seconds: *seconds,
+            peak_bytes: *peak_bytes,
+            isolation: isolation.clone(),
+        })
+    };
+    let lines: Vec<Vec<u8>> = findings.iter().map(line).collect();
+    for file in files(&lines, LedgerReason::Audit, by) {
+        storage.ledger().add_own(&file)?;
     }
-    let name = Blake3::of(&text).full();
-    let (shard, rest) = name.split_at(2);
-    (format!("{LEDGER}/{shard}/{rest}.ndjson"), text)
+    storage.flush()
+}
+
+/// The files of the ledger with these lines.
+pub(super) fn files(lines: &[Vec<u8>], reason: LedgerReason, by: Option<&str>) -> Vec<Vec<u8>> {
+    let mut files = Vec::new();
+    let mut rest = lines;
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = |line: &&Vec<u8>| {
+            let is_full = bytes > FULL;
+            bytes += line.len() + 1;
+            !is_full
+        };
+        let (file, later) = rest.split_at(rest.iter().take(LINES).take_while(fits).count().max(1));
+        let header = LedgerHeader { ledger: VERSION, by: by.map(str::to_owned), reason };
+        let mut text = json(&header);
+        text.push(b'\n');
+        for line in file {
+            text.extend(line);
+            text.push(b'\n');
+        }
+        files.push(text);
+        rest = later;
+    }
+    files
+}
+
+/// The lines of a file; `None` if that is no file of the ledger.
+pub(super) fn parse(text: &[u8]) -> Option<Vec<LedgerLine>> {
+    if text.len() as u64 > Ledger::MAX_BYTES {
+        return None;
+    }
+    let mut lines = text.strip_suffix(b"\n")?.split(|byte| *byte == b'\n');
+    let header: LedgerHeader = serde_json::from_slice(lines.next()?).ok()?;
+    let line = |line: &[u8]| {
+        let line: LedgerLine = serde_json::from_slice(line).ok()?;
+        (line.outputs.is_some() != line.failed.is_some()).then_some(line)
+    };
+    let lines: Vec<LedgerLine> = lines.map(line).collect::<Option<_>>()?;
+    (header.ledger == VERSION && lines.len() <= LINES).then_some(lines)
 }
 
 /// The line of a result; `None` unless it was executed in this storage.
@@ -89,34 +161,13 @@ pub(super) fn line(result: &SharedResult) -> Option<Vec<u8>> {
     }
     Some(json(&LedgerLine {
         call: result.entry.short(),
-        id: identity(call),
-        outputs: call.outputs.iter().map(|it| it.digest).collect(),
+        id: call_identity(call),
+        outputs: Some(call.outputs.iter().map(|it| it.digest).collect()),
+        failed: None,
         seconds: call.seconds().unwrap_or_default(),
         peak_bytes: execution.peak_bytes,
-        isolation: &execution.isolation,
+        isolation: execution.isolation.clone(),
     }))
-}
-
-/// What identifies a call in the ledger.
-pub(super) fn identity(call: &CallRecord) -> Blake3 {
-    let (computation, tree, inputs) = (&call.computation, &call.tree, &call.inputs);
-    Blake3::of(&json(&CallIdentity { computation, tree, inputs }))
-}
-
-/// Reads a file of the ledger. `None` if it is none, or has too many lines.
-pub(super) fn attestations(text: &[u8]) -> Option<Vec<Attestation>> {
-    let mut lines = text.strip_suffix(b"\n")?.split(|c| *c == b'\n');
-    let header: ReadHeader = serde_json::from_slice(lines.next()?).ok()?;
-    if header.ledger != 1 {
-        return None;
-    }
-    let attestation = |line: &[u8]| {
-        let ReadLine { id, outputs, failed } = serde_json::from_slice(line).ok()?;
-        let is_whole = outputs.is_some() != failed.is_some();
-        is_whole.then_some(Attestation { id, outputs })
-    };
-    let all = lines.take(LINES + 1).map(attestation).collect::<Option<Vec<_>>>()?;
-    (all.len() <= LINES).then_some(all)
 }
 
 fn json(value: &impl Serialize) -> Vec<u8> {
@@ -128,26 +179,51 @@ fn json(value: &impl Serialize) -> Vec<u8> {
 mod tests {
     use super::*;
 
+    fn line(call: &str) -> Vec<u8> {
+        json(&LedgerLine {
+            call: call.to_owned(),
+            id: Blake3::of(call.as_bytes()),
+            outputs: Some(vec![Digest::of(b"x")]),
+            failed: None,
+            seconds: 1.5,
+            peak_bytes: 1024,
+            isolation: "namespaces".to_owned(),
+        })
+    }
+
     #[test]
-    fn a_file_of_the_ledger_is_read_whole_or_not_at_all() {
-        let id = Blake3::of(b"call");
-        let line = |rest: &str| format!("{{\"id\":\"{}\",{rest}}}\n", id.full());
-        let [done, failed] = [line("\"outputs\":[]"), line("\"failed\":\"exit 1\"")];
-        let file = |lines: &str| format!("{{\"ledger\":1,\"reason\":\"run\"}}\n{lines}");
-        let read = |text: String| attestations(text.as_bytes());
-        let expected = [Some(Vec::new()), None].map(|outputs| Attestation { id, outputs });
-        assert_eq!(read(file(&format!("{done}{failed}"))).unwrap(), expected);
-        assert_eq!(read(file(&done.repeat(LINES))).unwrap().len(), LINES);
-        for wrong in [
+    fn what_was_written_is_read_and_large_ledgers_have_several_files() {
+        let lines: Vec<Vec<u8>> = (0..LINES + 1).map(|it| line(&it.to_string())).collect();
+        let files = files(&lines, LedgerReason::Audit, Some("alice"));
+        let read: Vec<usize> = files.iter().map(|file| parse(file).unwrap().len()).collect();
+        assert_eq!(read, [LINES, 1]);
+        assert!(files[0].starts_with(b"{\"ledger\":1,\"by\":\"alice\",\"reason\":\"audit\"}\n"));
+        let long = "x".repeat(FULL / 2);
+        let lines: Vec<Vec<u8>> = (0..4).map(|_| line(&long)).collect();
+        let read = super::files(&lines, LedgerReason::Run, None);
+        assert_eq!(read.iter().map(|file| parse(file).unwrap().len()).collect::<Vec<_>>(), [2, 2]);
+    }
+
+    #[test]
+    fn what_is_no_ledger_is_refused() {
+        let good = files(&[line("a")], LedgerReason::Run, None).remove(0);
+        let text = String::from_utf8(good).unwrap();
+        assert!(parse(text.as_bytes()).is_some());
+        let both = text.replace("\"seconds\"", "\"failed\":\"no\",\"seconds\"");
+        let neither = text.replace("\"outputs\"", "\"others\"");
+        let bad = [
+            text.replace("\"ledger\":1", "\"ledger\":2"),
+            text.replace("\"run\"", "\"whim\""),
+            text.trim_end().to_owned(),
+            text.clone() + "x\n",
+            text.clone() + "\n",
+            text.lines().nth(1).unwrap().to_owned() + "\n",
+            both,
+            neither,
             String::new(),
-            done.clone(),
-            file(&done.repeat(LINES + 1)),
-            file(done.trim_end()),
-            file(&line("\"seconds\":1")),
-            file(&format!("{done}\n")),
-            file(&done).replace("\"ledger\":1", "\"ledger\":2"),
-        ] {
-            assert_eq!(read(wrong.clone()), None, "{}", &wrong[..wrong.len().min(200)]);
+        ];
+        for bad in bad {
+            assert!(parse(bad.as_bytes()).is_none(), "{bad}");
         }
     }
 }

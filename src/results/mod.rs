@@ -4,6 +4,8 @@
 //! files that they promise; the names of those who executed are in a ledger beside them, if they want that.
 //! doc/results.md describes it for users.
 
+mod attestation;
+mod audits;
 mod beliefs;
 mod build;
 mod evidence;
@@ -32,7 +34,10 @@ use crate::exit::Exit;
 use crate::git::{Mirror, MirrorError};
 use crate::storage::StorageError;
 
+pub use self::attestation::{Attestations, Attested, Attester};
+pub use self::audits::{AuditCounts, AuditEnds, AuditPlan, NotAudited, PlannedAudit};
 pub use self::evidence::Agreement;
+pub use self::ledger::{AuditFinding, call_identity, record_audits};
 pub use self::offer::{LeftOut, Withheld};
 pub use self::published::copies;
 pub use self::pull::{PullRequest, Pulled, pull};

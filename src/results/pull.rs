@@ -6,6 +6,7 @@
 use super::ResultsError;
 use super::beliefs::Beliefs;
 use super::build::Finder;
+use super::evidence::TakenEvidence;
 use super::layout::{MAX_RECORD, ResultsBranch, place, stored_size};
 use super::refusal::{RefusedFor, RefusedResult};
 use super::revoked::RevokedResult;
@@ -44,6 +45,8 @@ pub struct Pulled {
     pub jobs: usize,
     /// The number of tables that were new.
     pub tables: usize,
+    /// The number of files of the ledger that were new.
+    pub ledger: usize,
     /// The size of their files, in bytes.
     pub bytes: u64,
     /// The number of results that were here already.
@@ -71,7 +74,7 @@ impl Pulled {
 
     /// Whether anything is new to the storage.
     pub const fn is_new(&self) -> bool {
-        self.calls + self.jobs + self.tables > 0
+        self.calls + self.jobs + self.tables + self.ledger > 0
     }
 }
 
@@ -105,7 +108,9 @@ pub fn pull(
     let new = new_results(storage, &mut finder, (request, &beliefs), &mut pulled)?;
     pulled.refused.extend(beliefs.refused());
     pulled.removed = beliefs.removed(&mut finder)?;
-    pulled.revoked = beliefs.import(storage, request.dry)?;
+    let (evidence, revoked) = beliefs.import(storage, request.dry)?;
+    pulled.add(evidence);
+    pulled.revoked = revoked;
     if request.dry {
         new.iter().for_each(|result| pulled.count(result));
         return Ok(pulled);
@@ -173,6 +178,11 @@ impl Pulled {
             Record::Table(_) | Record::TaskInput(_) => &mut self.tables,
         } += 1;
         self.bytes += result.bytes();
+    }
+
+    fn add(&mut self, evidence: TakenEvidence) {
+        self.ledger = evidence.new;
+        evidence.refused.into_iter().for_each(|path| self.refuse(path, RefusedFor::Evidence));
     }
 
     fn refuse(&mut self, name: String, why: RefusedFor) {

@@ -6,15 +6,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::ResultsError;
 use super::build::{Finder, NewFiles, build};
+use super::evidence;
 use super::inbox::strange_name;
 use super::join::join;
 use super::layout::{ResultsBranch, TOP};
-use super::ledger::ledger;
 use super::revoked::write_revocation;
 use super::selection::{PushRequest, Pushed, RevokeRequest, Selection};
-use crate::digest::ObjectId;
+use crate::digest::{Blake3, ObjectId};
 use crate::git::{GitResult, Mirror, MirrorError, NewCommit, RefUpdate, RemoteRef};
-use crate::storage::Storage;
+use crate::storage::{Storage, ledger_file};
 use crate::words::counted;
 
 /// How often a push is tried before it goes to the inbox.
@@ -36,9 +36,11 @@ pub fn push(
     let refs = mirror.list(&ResultsBranch::PATTERNS)?;
     let branch = ResultsBranch::of(&refs);
     let inboxes = branch.inboxes(&refs);
-    let there = Finder::new(mirror, fetched(mirror, branch.tip.as_ref())?);
-    let Selection { writer, mut files, lines, jobs, mut pushed, .. } =
-        Selection::of(storage, mirror, there, request)?;
+    let mut there = Finder::new(mirror, fetched(mirror, branch.tip.as_ref())?);
+    let mut selection = Selection::of(storage, mirror, &mut there, request)?;
+    let written = (&mut selection.writer, &mut selection.files);
+    selection.pushed.ledger = evidence::offer(storage, mirror, &mut there, written)?;
+    let Selection { writer, mut files, lines, jobs, mut pushed, .. } = selection;
     pushed.waiting = inboxes.len();
     let Some(mut writer) = writer else { return Ok(pushed) };
     let (message, sign) = (message(&pushed, &jobs), request.sign);
@@ -50,15 +52,19 @@ pub fn push(
         publish(mirror, branch, union, &mut pushed)?;
         return Ok(pushed);
     }
-    let ledger = ledger(&lines, request.by.as_deref());
+    let ledger = evidence::of_push(&lines, request.by.as_deref());
+    let own = ledger.iter().map(|text| (ledger_file(&Blake3::of(text)), text.clone()));
     let top = TOP.map(|(path, text)| (path.to_owned(), text.as_bytes().to_owned()));
-    for (path, contents) in ledger.into_iter().chain(top) {
+    for (path, contents) in own.chain(top) {
         files.insert(path, writer.file(&contents).map_err(|error| mirror.own(error))?);
     }
     let ours = build(mirror, &mut writer, &files)?;
     writer.finish().map_err(|error| mirror.own(error))?;
     union.ours = Some(ours);
     publish(mirror, branch, union, &mut pushed)?;
+    if pushed.now.is_some() {
+        evidence::keep(storage, &ledger);
+    }
     Ok(pushed)
 }
 
@@ -180,7 +186,8 @@ impl Union {
             if base.as_ref() == Some(&own) {
                 // What differs is in differs/ already.
                 pushed.known += pushed.calls + pushed.jobs + pushed.tables;
-                (pushed.calls, pushed.jobs, pushed.tables, pushed.revoked) = (0, 0, 0, 0);
+                (pushed.calls, pushed.jobs, pushed.tables) = (0, 0, 0);
+                (pushed.ledger, pushed.revoked) = (0, 0);
             } else {
                 let parents: Vec<ObjectId> = head.into_iter().collect();
                 head = Some(self.write(mirror, &own, &parents, &self.message)?);
@@ -274,8 +281,10 @@ fn message(pushed: &Pushed, jobs: &[(String, String)]) -> String {
     let tasks: BTreeSet<&String> = jobs.iter().map(|(task, _)| task).collect();
     let named = jobs.iter().take(JOBS).map(|(_, name)| format!("Ce-Job: {name}\n"));
     let trailers: String = named.collect();
-    let Pushed { calls, jobs, tables, .. } = pushed;
-    let counts = [(*calls, "call"), (*jobs, "job"), (*tables, "table")];
+    let Pushed { calls, jobs, tables, ledger, .. } = pushed;
+    // Files of the ledger come with results.
+    let ledger = if calls + jobs + tables == 0 { *ledger } else { 0 };
+    let counts = [(*calls, "call"), (*jobs, "job"), (*tables, "table"), (ledger, "ledger file")];
     let counts = counts.iter().filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, what)| counted(*count, what)).collect();
     let of = match tasks.iter().collect::<Vec<_>>()[..] {

@@ -33,6 +33,8 @@ pub enum RefusedFor {
     },
     /// Something that it names is not here.
     Parts,
+    /// It is no evidence: its name is not that of its contents, or it cannot be understood.
+    Evidence,
     /// Nobody who is trusted vouches for it.
     Untrusted(Distrust),
     /// Too few have attested it.
@@ -54,7 +56,14 @@ pub enum RefusedFor {
 impl RefusedFor {
     /// Whether somebody should look at it: the others are left out by rule.
     pub const fn is_wrong(&self) -> bool {
-        matches!(self, Self::Record | Self::Contents | Self::Untrusted(_) | Self::Attested { .. })
+        matches!(
+            self,
+            Self::Record
+                | Self::Contents
+                | Self::Evidence
+                | Self::Untrusted(_)
+                | Self::Attested { .. }
+        )
     }
 }
 
@@ -71,6 +80,9 @@ impl fmt::Display for RefusedFor {
             }
             Self::Parts => {
                 write!(f, "something that it was made from was not taken, and is not here")
+            }
+            Self::Evidence => {
+                write!(f, "its name is not that of its contents, or it cannot be understood")
             }
             Self::Untrusted(distrust) => write!(f, "{distrust}"),
             Self::Attested { agreement: Agreement { agree, all }, required } => {

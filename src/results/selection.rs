@@ -61,6 +61,8 @@ pub struct Pushed {
     pub tables: usize,
     /// The number of revocations that were new.
     pub revoked: usize,
+    /// The number of files of the ledger that were new, beside those of the calls.
+    pub ledger: usize,
     /// The size of their files, in bytes.
     pub bytes: u64,
     /// The number of results that were there already.
@@ -92,7 +94,7 @@ impl Pushed {
 
     /// Whether anything is new to the repository.
     pub const fn is_new(&self) -> bool {
-        self.calls + self.jobs + self.tables + self.revoked > 0
+        self.calls + self.jobs + self.tables + self.ledger + self.revoked > 0
     }
 }
 
@@ -119,7 +121,7 @@ impl<'a> Selection<'a> {
     pub(super) fn of(
         storage: &'a Storage,
         mirror: &'a Mirror,
-        mut there: Finder<'_>,
+        there: &mut Finder<'_>,
         request: &PushRequest,
     ) -> Result<Self, ResultsError> {
         let mut selection = Self {
@@ -135,7 +137,7 @@ impl<'a> Selection<'a> {
         for entries in Survey::new(storage).entries()?.chunks(BATCH) {
             for (entry, record) in read(storage, entries)? {
                 match shared_result(storage, entry, record, request.limit) {
-                    Ok(result) => selection.choose(&mut there, &result)?,
+                    Ok(result) => selection.choose(there, &result)?,
                     Err(left_out) => selection.pushed.left_out.push(left_out),
                 }
             }

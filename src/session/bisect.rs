@@ -1,14 +1,15 @@
 //! Judging commits: a task is evaluated as it was at each, and its outputs are compared or tested.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use super::{Error, RunOptions, Session};
 use crate::digest::{Digest, ObjectId};
 use crate::evaluate::Evaluation;
-use crate::executor::Status;
+use crate::executor::{ExecuteError, Status};
 use crate::exit::Exit;
 use crate::git::{Commit, Range};
 use crate::load::{self, LoadError};
@@ -201,6 +202,18 @@ fn judgement(commit: &ObjectId, status: Status) -> Result<CommitVerdict, Error> 
         status => {
             let (rev, reason) = (commit.short().to_owned(), status.to_string());
             Err(BisectError::Aborted { rev, reason }.into())
+        }
+    }
+}
+
+impl Session {
+    /// Runs a user's command, which is interrupted like executions. Its output goes to standard
+    /// error.
+    fn run_command(&self, command: &mut Command) -> Result<Status, ExecuteError> {
+        command.stdin(Stdio::null()).stdout(io::stderr());
+        match &self.executor {
+            Some((executor, _)) => executor.run(command),
+            None => Err(ExecuteError::Interrupted),
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::questions::bisect::BisectError;
 use crate::questions::collect::RepositoryError;
 use crate::questions::history::HistoryError;
 use crate::questions::table::{SweepChoiceError, SweepTableError};
-use crate::results::ResultsError;
+use crate::results::{NotAudited, ResultsError};
 use crate::storage::StorageError;
 use crate::storage::maintenance::verify::VerifyError;
 
@@ -227,6 +227,15 @@ pub enum Error {
     /// A text names no call.
     #[error("{0} is not a call of the storage")]
     NoCall(String),
+    /// A text names no job.
+    #[error("{0} is not a job of the storage")]
+    NoJob(String),
+    /// A call that was named cannot be executed again.
+    #[error("{0} cannot be audited: {1}")]
+    NotAudited(String, NotAudited),
+    /// Two options say differently which calls are audited.
+    #[error("{0} says which calls are audited, and so does {1}")]
+    AuditedTwice(&'static str, String),
     /// Nothing of this kind can be drawn.
     #[error("the name {0} has no extension of a known format")]
     Picture(String),
@@ -328,6 +337,9 @@ impl Error {
             | Self::Input { .. }
             | Self::Directory { .. }
             | Self::NoCall(_)
+            | Self::NoJob(_)
+            | Self::NotAudited(..)
+            | Self::AuditedTwice(..)
             | Self::Picture(_) => Exit::Malformed,
             Self::Storage(_)
             | Self::Table(SweepTableError::Read(_))

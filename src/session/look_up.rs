@@ -57,6 +57,6 @@ fn inspect(dir: &Path, given: &Given, unrecorded: Unrecorded) -> Result<Session,
 }
 
 /// An evaluator that only looks.
-fn evaluator(evaluation: &Evaluation) -> Evaluator<'_> {
+pub(super) fn evaluator(evaluation: &Evaluation) -> Evaluator<'_> {
     Evaluator { evaluation, execution: None, observe: &|_| {} }
 }

@@ -5,6 +5,7 @@
 //! [`evaluate`](Session::evaluate) that. Without an executor nothing is computed or written.
 
 mod access;
+mod audit;
 mod bisect;
 mod error;
 mod fit;
@@ -28,12 +29,12 @@ use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
-use std::{io, iter, mem};
+use std::{iter, mem};
 
+pub use self::audit::{AuditChoice, AuditSample, AuditTerms};
 pub use self::bisect::{BisectStep, Criterion, Judge};
 pub use self::error::Error;
 pub use self::inputs::{bind, with_defaults};
@@ -55,7 +56,7 @@ use crate::evaluate::{
     EvaluateError, Evaluation, Evaluator, Event, ExecutionSettings, Exports, Files, Texts,
     TicketRules, WorkerQueue,
 };
-use crate::executor::{ExecuteError, Executor, Status};
+use crate::executor::Executor;
 pub use crate::exit::Exit;
 use crate::git::{SourceError, SourceRepositories, Trees};
 use crate::plan::{Plan, PointSelection, Source};
@@ -87,6 +88,8 @@ pub struct Session {
     slurm: Option<SlurmWorkers>,
     /// `None` if nothing is to be computed.
     executor: Option<(Arc<dyn Executor>, Interrupts)>,
+    /// Whether inputs that are not in the storage are put there.
+    stores: bool,
     /// Whether the warning about missing isolation was printed.
     warned: Cell<bool>,
 }
@@ -162,6 +165,7 @@ impl Session {
             wait: options.wait,
             forced: HashSet::new(),
             selection: PointSelection::default(),
+            stores: executor.is_some(),
             executor,
             queue: None,
             slurm: None,
@@ -216,7 +220,7 @@ impl Session {
         check_selection(&plan)?;
         let inputs: &Vec<InputSource> = &given.iter().flatten().cloned().collect();
         let own = &own_files(&self.trees, &task)?;
-        let (storage, store) = (&self.storage, self.executor.is_some());
+        let (storage, store) = (&self.storage, self.stores);
         let read = || Files::new(&task, &plan, (inputs, own), storage, store);
         let mut files =
             self.unless_interrupted(reading(visible, || storage.inputs().taken_in(), read))?;
@@ -246,8 +250,7 @@ impl Session {
         let task = self.bind_like(task, other, titles)?;
         let plan = self.plan(&task);
         let own = own_files(&self.trees, &task)?;
-        let store = self.executor.is_some();
-        let files = Files::new(&task, &plan, (&[], &own), &self.storage, store);
+        let files = Files::new(&task, &plan, (&[], &own), &self.storage, self.stores);
         let files = self.unless_interrupted(files)?;
         let files = fill_in(&task, files, given_to(other, &task), no_input(titles))?;
         let mut texts = texts(own.iter().flatten());
@@ -263,7 +266,7 @@ impl Session {
         let (trees, members): (Vec<_>, Vec<_>) = values
             .filter(|(_, source)| evaluation.plan.awaited(*source).is_none())
             .partition(|(value, _)| evaluation.plan.tree(*value).is_some());
-        let store = self.executor.is_some();
+        let store = self.stores;
         for (_, member) in members {
             // The calls that read it have the error.
             let _remembered = evaluation.derive(iter::once(member), store);
@@ -359,16 +362,6 @@ impl Session {
     /// Fails as [`evaluate`](Self::evaluate) does.
     pub fn evaluate_quietly(&self, evaluation: &Evaluation) -> Result<(), Error> {
         self.evaluate(evaluation, &mut EventPrinter::silent(evaluation, self.executes()))
-    }
-
-    /// Runs a user's command, which is interrupted like executions. Its output goes to standard
-    /// error.
-    fn run_command(&self, command: &mut Command) -> Result<Status, ExecuteError> {
-        command.stdin(Stdio::null()).stdout(io::stderr());
-        match &self.executor {
-            Some((executor, _)) => executor.run(command),
-            None => Err(ExecuteError::Interrupted),
-        }
     }
 }
 

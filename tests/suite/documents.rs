@@ -46,7 +46,7 @@ fn steps(text: &str) -> Vec<Step> {
         match fence {
             "```console" => steps.extend(console(&block)),
             "```bash" => {
-                steps.push(Step { command: block.join("\n"), expected: vec!["...".to_owned()] })
+                steps.push(Step { command: block.join("\n"), expected: vec!["...".to_owned()] });
             }
             "```text" if last == "```bash" => {
                 let step = steps.last_mut().unwrap();

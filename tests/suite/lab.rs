@@ -306,6 +306,8 @@ impl Lab {
                 && !evidence.iter().any(|top| name.starts_with(top))
                 && !name.starts_with("repositories/")
                 && !name.starts_with("suspended/")
+                && !name.starts_with("ledger/")
+                && !name.starts_with("signers/")
                 && !rooms.iter().any(|room| name.contains(room))
         });
         files

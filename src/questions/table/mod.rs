@@ -61,6 +61,8 @@ pub struct SweepRow {
 /// The execution that made a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowOrigin {
+    /// The short name of the call.
+    pub call: String,
     /// Its host, if that is still recorded.
     pub host: Option<String>,
     /// Its end, or the time at which outputs were adopted, if it is known.
@@ -306,5 +308,5 @@ fn origin(evaluation: &Evaluation, source: Source) -> Option<RowOrigin> {
     };
     let recorded = record.recorded.as_ref().map(|it| it.at);
     let at = record.execution().map(|execution| execution.end).or(recorded);
-    Some(RowOrigin { host, at, seconds: record.seconds() })
+    Some(RowOrigin { call: entry.short(), host, at, seconds: record.seconds() })
 }

@@ -116,6 +116,13 @@ impl ResultName {
         if is_output { Self::of_output(text) } else { Self::of_short(text) }
     }
 
+    /// Parses the name of a job: that of one of its outputs, or its short name.
+    pub fn of_job(text: &str) -> Option<Self> {
+        let room = text.strip_prefix("t_")?.split('/').nth(2)?;
+        let is_output = room.len() == 2 && room.bytes().all(|digit| digit.is_ascii_digit());
+        if is_output { Self::of_output(text) } else { Self::of_short(text) }
+    }
+
     /// The name of a call in a directory, as far as its inputs are known: `???` stands for the
     /// others. It is only displayed; no file has it.
     pub(in crate::storage) fn guess(

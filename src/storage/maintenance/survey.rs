@@ -260,6 +260,22 @@ impl<'a> Survey<'a> {
         Ok(findings)
     }
 
+    /// Returns the files of the ledger that are not named by their contents. They are evidence of nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the ledger cannot be read.
+    pub fn forged(&self) -> Result<Vec<Finding>> {
+        let ledger = self.storage.ledger();
+        let mut findings = Vec::new();
+        for name in ledger.names()? {
+            if !ledger.is_right(&name)? {
+                findings.push(Finding { name, defect: Defect::Forged });
+            }
+        }
+        Ok(findings)
+    }
+
     /// Checks that no symbolic link stands in the place of a directory: results behind it may have
     /// been made from others in this storage.
     ///

@@ -187,6 +187,7 @@ pub fn verify(
             rest.extend(Survey::new(storage).orphans(&entries)?);
             rest.extend(Survey::new(storage).lost_markers()?);
             rest.extend(Survey::new(storage).leftovers()?);
+            rest.extend(Survey::new(storage).forged()?);
         }
         for finding in &rest {
             let count =
@@ -296,6 +297,9 @@ fn repair(
             count += 1;
             observe(VerifyEvent::SetAside { record: &entry.record(), room: &room });
         }
+    }
+    for forged in Survey::new(storage).forged()? {
+        storage.ledger().set_aside(&forged.name)?;
     }
     for name in Survey::new(storage).suspended()? {
         if let Some(suspension) = storage.suspensions().read(&name)? {

@@ -3,6 +3,7 @@
 //! Every record has a number of its format. doc/formats.md describes the fields.
 
 mod activity;
+mod audit;
 mod expected;
 mod files;
 mod housekeeping;
@@ -21,6 +22,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use self::activity::{FailedTitle, RunState, RunningCall};
+pub use self::audit::{
+    AuditFailure, AuditReport, AuditVerdict, FirstDifference, LineDifference, OutputDifference,
+};
 pub use self::expected::{Defect, ExpectedFile, Finding, Stopped};
 pub use self::files::{Read, Record, Records};
 pub use self::housekeeping::{PinRecord, RepositoryRecord, Tombstone, VersionRecord};

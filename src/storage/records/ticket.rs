@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Provenance, Published};
+use super::{AuditReport, Provenance, Published};
 use crate::digest::{Blake3, ObjectId};
 use crate::storage::layout::ComputationVersion;
 use crate::task::access::Access;
@@ -61,6 +61,9 @@ pub struct Ticket {
     /// Whether it may replace outputs that are away by others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub accept: bool,
+    /// Whether it has outputs, and is executed only to compare them. Nothing is published then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub audited: bool,
 }
 
 /// A value that a call reads.
@@ -107,6 +110,8 @@ pub enum TicketEnd {
     Lost(String),
     /// The time of the worker was over before the call had ended.
     OutOfTime(OutOfTime),
+    /// It was executed to be compared with its result.
+    Audited(AuditReport),
 }
 
 /// A call that did not end within the time of its worker.

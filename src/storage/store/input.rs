@@ -125,7 +125,12 @@ impl<'a> Inputs<'a> {
         published
     }
 
-    pub(super) fn known(&self, digest: Digest) -> Result<Input> {
+    /// Returns the file of an input with these contents in the storage, or the one that it would have.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn known(&self, digest: Digest) -> Result<Input> {
         self.announce_input(&digest);
         let (digits, found) = self.find_contents(&digest)?;
         let name = task_input(&digest, digits);

@@ -116,6 +116,21 @@ impl<'a> Ledger<'a> {
             Err(error) => Err(error),
         }
     }
+
+    /// Moves a file that is not named by its contents to quarantine.
+    pub(in crate::storage) fn set_aside(&self, name: &str) -> Result<()> {
+        let root = &self.storage.root;
+        let room = root.quarantine_room(&format!("{LEDGER}/{QUARANTINE}"));
+        root.disk.rename(&root.path(name), &root.place(&room)?).map(drop)
+    }
+
+    /// Whether a file is named by its contents.
+    pub(in crate::storage) fn is_right(&self, name: &str) -> Result<bool> {
+        match of_ledger_file(name) {
+            Some(contents) => Ok(self.read(&contents)?.is_some()),
+            None => Ok(false),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -140,7 +155,10 @@ mod tests {
         let name = ledger_file(&other);
         fs::remove_file(dir.path().join(&name)).unwrap();
         fs::write(dir.path().join(&name), "forged\n").unwrap();
-        assert!(ledger.read(&other).unwrap().is_none());
+        assert!(ledger.read(&other).unwrap().is_none() && !ledger.is_right(&name).unwrap());
+        ledger.set_aside(&name).unwrap();
+        assert_eq!(ledger.files().unwrap(), [one]);
+        assert!(ledger.add(b"other\n").unwrap().1, "its place is free again");
         storage.flush().unwrap();
     }
 }

@@ -4,6 +4,7 @@ mod activity;
 mod adoption;
 mod archive;
 mod attempt;
+mod audit;
 mod away;
 mod call;
 mod directory_input;
@@ -242,6 +243,11 @@ impl Storage {
                 && !inside.windows(suspended.len()).any(|part| part == suspended.as_bytes())
         });
         moved.map_or(Ok(()), |path| Err(StorageError::Moved(path)))
+    }
+
+    /// Whether it may be written.
+    pub const fn is_writable(&self) -> bool {
+        self.root.writable
     }
 
     /// Whether writes are flushed: many calls should share a flush then.

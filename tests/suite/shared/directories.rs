@@ -109,6 +109,7 @@ fn whoever_makes_a_directory_pushes_the_same() {
         push(&lab, &[], storage, repository).exit(0);
     }
     assert_eq!(listed(&lab, "results.git"), listed(&lab, "others.git"));
+    push(&lab, &[], "other", "results.git").exit(0).shows("pushed 1 ledger file to ");
     push(&lab, &[], "other", "results.git").exit(0).shows("nothing is new");
 }
 

@@ -41,6 +41,9 @@ fn whoever_executes_a_call_makes_the_same_results() {
         push(&lab, &[], storage, repository_of_it).exit(0);
     }
     assert_eq!(listed(&lab, "results.git"), listed(&lab, "others.git"));
+    // What the ledger says of the second execution is evidence for the first repository, too.
+    push(&lab, &[], "other", "results.git").exit(0).shows("pushed 1 ledger file to ");
+    assert_eq!(listed(&lab, "results.git"), listed(&lab, "others.git"));
     push(&lab, &[], "other", "results.git").exit(0).shows("nothing is new");
 }
 
@@ -53,8 +56,9 @@ fn a_clone_may_be_pushed_like_any_storage() {
     repository(&lab, "others.git");
     push(&lab, &[], "clone", "others.git").exit(0);
     assert_eq!(listed(&lab, "results.git"), listed(&lab, "others.git"));
-    // Nobody has executed anything in the clone.
-    assert_eq!(lab.git("others.git", &["ls-tree", "results", "ledger/"]), "");
+    // Nobody has executed anything in the clone, so it adds nothing to the evidence that it has.
+    let evidence = |repository: &str| lab.git(repository, &["ls-tree", "-r", "results", "ledger/"]);
+    assert_eq!(evidence("others.git"), evidence("results.git"));
 }
 
 #[test]

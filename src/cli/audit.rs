@@ -1,0 +1,264 @@
+//! `ce audit`: whether recorded calls still make what is recorded.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, IsTerminal, Write};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Parser;
+
+use super::options::{PlaceName, slurm, task_dir, warn_of_links};
+use super::{Tool, say};
+use crate::exit::Exit;
+use crate::git::Config;
+use crate::report::{self, Bar};
+use crate::results::{AuditEnds, AuditPlan};
+use crate::session::{AuditChoice, AuditSample, AuditTerms, Error, RunOptions, Session};
+use crate::storage::{Durability, ResultName, Storage};
+use crate::words::{parse_count, parse_duration, parse_number};
+
+/// Execute recorded calls again, and compare what they make with what is recorded
+///
+/// Each call is executed in a place of its own, isolated as its computation says. Nothing that is published changes. What is found is
+/// evidence: the ledger of the storage says who has executed a call and with which outputs, and ce push shares it. Without further arguments,
+/// all calls are audited of all jobs whose commits are in the repository, those first that the fewest have executed.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_CODES)]
+pub struct AuditCalls {
+    /// Execute nothing; print which calls would be audited, who has executed each so far, and how long it took
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    /// Audit a part of them, by chance: a share such as 10% or 0.1, or a number of calls
+    #[arg(long, value_name = "PART", value_parser = sample, conflicts_with_all = ["job", "calls"])]
+    sample: Option<AuditSample>,
+
+    /// Choose the same sample as the run that has printed this number
+    #[arg(long, value_name = "NUMBER", requires = "sample", value_parser = |text: &str| parse_number::<u64>(text, 0))]
+    seed: Option<u64>,
+
+    /// Audit the calls of this job: its name t_TASK/COMMIT/INPUTS, or one of its files
+    #[arg(long, value_name = "JOB|FILE", conflicts_with = "calls", value_hint = clap::ValueHint::FilePath)]
+    job: Option<PathBuf>,
+
+    /// Take no longer than this, such as 2h: begin no call that took longer than what is left
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    budget: Option<Duration>,
+
+    /// How the ledger of executions calls you [default: it names nobody]
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+
+    /// Print a JSON object for each call, and one at the end
+    #[arg(long)]
+    json: bool,
+
+    /// How many computations run at the same time, or how many cpus they use if they ask for several [default: what Git's
+    /// configuration has for compeval.jobs, else the number of cores]
+    #[arg(short, long, value_name = "N", value_parser = parse_count)]
+    jobs: Option<NonZeroUsize>,
+
+    /// Where calls are executed: here, by workers that others start with ce worker, or by workers that are submitted
+    /// to Slurm
+    #[arg(long, value_name = "PLACE", default_value = "here")]
+    on: PlaceName,
+
+    /// End a computation that takes longer, such as 90s, 10min or 1h30min
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    timeout: Option<Duration>,
+
+    /// Isolate computations from the rest of the system, whatever Git's configuration has for compeval.isolate
+    #[arg(long, overrides_with = "no_isolate")]
+    isolate: bool,
+
+    /// Do not isolate computations from the rest of the system [default: what Git's configuration has for
+    /// compeval.isolate]
+    #[arg(long, overrides_with = "isolate")]
+    no_isolate: bool,
+
+    /// A directory in the repository that has the tasks
+    #[arg(long, value_name = "DIR", default_value = ".", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
+    task: PathBuf,
+
+    /// The directory that keeps all results [default: what Git's configuration has for compeval.storage]
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: Option<PathBuf>,
+
+    /// Audit these calls, also if their computations are declared as nondeterministic: one of their files, or the name
+    /// c_NAME/CCID/INPUTS
+    #[arg(value_name = "CALL|FILE", value_hint = clap::ValueHint::FilePath)]
+    calls: Vec<PathBuf>,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 all that were executed agree, 1 one differs, failed or could not be executed, 2 the arguments are wrong, \
+5 the storage could not be read or written, 130 interrupted (143: by SIGTERM); what was found until then is kept.";
+
+fn sample(text: &str) -> Result<AuditSample, String> {
+    let share = |share: f64| match share > 0.0 && share <= 1.0 {
+        true => Ok(AuditSample::Share(share)),
+        false => Err("the share is not above 0 and up to all".to_owned()),
+    };
+    let wrong = || "write a share such as 10% or 0.1, or a number of calls".to_owned();
+    let number = |text: &str| text.parse::<f64>().map_err(|_| wrong());
+    match (text.strip_suffix('%'), text.parse::<usize>()) {
+        (Some(percent), _) => share(number(percent)? / 100.0),
+        (None, Ok(0)) => Err("no call is none to audit".to_owned()),
+        (None, Ok(calls)) => Ok(AuditSample::Number(calls)),
+        (None, Err(_)) => share(number(text)?),
+    }
+}
+
+impl Tool for AuditCalls {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let config = Config::of(&self.task)?;
+        let (path, calls) = self.places(&config)?;
+        let storage = Storage::existing(&path)?;
+        warn_of_links(&storage)?;
+        let choice = self.choice(&storage, &calls)?;
+        drop(storage);
+        let options = self.options(&config)?;
+        let session = match self.dry_run {
+            true => Session::inspect(&self.task, &path, &options)?,
+            false => Session::open(&self.task, &path, &options)?,
+        };
+        let seed = self.sample.map(|_| self.seed.unwrap_or_else(random));
+        let plan = session.plan_audit(&self.task, &choice, seed.unwrap_or_default())?;
+        if let Some(seed) = seed {
+            say("ce", &format_args!("the sample is that of --seed {seed}"));
+        }
+        if self.dry_run {
+            report::planned_audits(&plan, self.json, out).map_err(Error::Output)?;
+            conclude(&plan, &report::audit_size(&plan));
+            return Ok(Exit::Done);
+        }
+        self.audit(&session, &plan, seed, out)
+    }
+}
+
+impl AuditCalls {
+    fn audit(
+        &self,
+        session: &Session,
+        plan: &AuditPlan,
+        seed: Option<u64>,
+        out: &mut dyn Write,
+    ) -> Result<Exit, Error> {
+        let terms = AuditTerms { budget: self.budget, by: self.by.clone() };
+        let bar = Bar::of_calls(io::stderr().is_terminal(), plan.calls.len());
+        let mut ends = AuditEnds::new(plan);
+        let mut told = Ok(());
+        let audited = session.audit(plan, &terms, &mut |at, end| {
+            bar.advance(1);
+            if told.is_ok() {
+                told = bar.aside(|| {
+                    report::audited(&plan.calls[at], &end, self.json, out)?;
+                    out.flush()
+                });
+            }
+            ends.record(at, end);
+        });
+        bar.clear();
+        audited?;
+        if told.is_ok() {
+            told = match self.json {
+                true => report::audit_end_json(&ends, seed, out),
+                false => report::audit_findings(session.storage(), &ends, out),
+            };
+        }
+        let counts = ends.counts();
+        conclude(plan, &report::audit_summary(&counts));
+        match told {
+            // The reader has closed the pipe; the audit went on all the same.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
+            _ => Ok(match session.interrupted_by() {
+                Some(signal) => Exit::Interrupted(signal),
+                None if counts.broken > 0 => Exit::Storage,
+                None if counts.differ + counts.failed + counts.not_executed > 0 => Exit::Failed,
+                None => Exit::Done,
+            }),
+        }
+    }
+
+    /// The storage, and the calls. The first path is the storage, unless it is a call of the configured one.
+    fn places(&self, config: &Config) -> Result<(PathBuf, Vec<PathBuf>), Error> {
+        let typed = || self.storage.iter().chain(&self.calls).cloned();
+        match (config.storage()?, &self.storage) {
+            (None, None) => Err(Error::NoStorage),
+            (Some(storage), None) => Ok((storage, Vec::new())),
+            (Some(storage), Some(first)) if is_call(&storage, first) => {
+                Ok((storage, typed().collect()))
+            }
+            (_, Some(first)) => Ok((first.clone(), self.calls.clone())),
+        }
+    }
+
+    fn choice(&self, storage: &Storage, calls: &[PathBuf]) -> Result<AuditChoice, Error> {
+        let conflicts = [("--sample", self.sample.is_some()), ("--job", self.job.is_some())];
+        if let Some((option, _)) = conflicts.into_iter().find(|(_, is_given)| *is_given)
+            && let Some(call) = calls.first()
+        {
+            return Err(Error::AuditedTwice(option, call.display().to_string()));
+        }
+        let text = |path: &Path| path.display().to_string();
+        let name = |path: &PathBuf, parse: fn(&str) -> Option<ResultName>| {
+            let name = storage.name_of(path).or_else(|| path.to_str().map(str::to_owned));
+            name.and_then(|name| parse(&name))
+        };
+        Ok(match (self.sample, &self.job, calls) {
+            (Some(sample), _, _) => AuditChoice::Sample(sample),
+            (None, Some(job), _) => {
+                let name = name(job, ResultName::of_job);
+                AuditChoice::Job(name.ok_or_else(|| Error::NoJob(text(job)))?)
+            }
+            (None, None, []) => AuditChoice::All,
+            (None, None, calls) => {
+                let call = |path: &PathBuf| {
+                    name(path, ResultName::of_call).ok_or_else(|| Error::NoCall(text(path)))
+                };
+                AuditChoice::Calls(calls.iter().map(call).collect::<Result<_, _>>()?)
+            }
+        })
+    }
+
+    fn options(&self, config: &Config) -> Result<RunOptions, Error> {
+        let default = RunOptions::default();
+        let jobs = match self.jobs {
+            Some(jobs) => Some(jobs),
+            None => config.jobs()?,
+        };
+        Ok(RunOptions {
+            jobs: jobs.unwrap_or(default.jobs),
+            timeout: self.timeout,
+            durability: Durability::Synced,
+            isolate: match (self.isolate, self.no_isolate) {
+                (false, false) => config.isolate()?.unwrap_or(default.isolate),
+                (isolate, _) => isolate,
+            },
+            place: self.on.place(),
+            slurm: slurm(config)?,
+            ..default
+        })
+    }
+}
+
+/// Whether a path, or a text, names a call of a storage.
+fn is_call(storage: &Path, typed: &Path) -> bool {
+    let within = Storage::existing(storage).ok().and_then(|storage| storage.name_of(typed));
+    let name = within.or_else(|| typed.to_str().map(str::to_owned));
+    name.is_some_and(|name| ResultName::of_call(&name).is_some())
+}
+
+fn random() -> u64 {
+    // Short enough to be typed.
+    RandomState::new().build_hasher().finish() % 1_000_000
+}
+
+/// Says what cannot be audited, and what came of the rest.
+fn conclude(plan: &AuditPlan, summary: &str) {
+    for line in report::not_audited(plan) {
+        say("ce", &line);
+    }
+    say("ce", &summary);
+}

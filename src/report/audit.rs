@@ -1,0 +1,312 @@
+//! What audits find: a line for each call as it ends, and then what differs, leaves first.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::columns::aligned;
+use super::harmless;
+use crate::evaluate::AuditedEnd;
+use crate::results::{Attested, AuditCounts, AuditEnds, AuditPlan, NotAudited, PlannedAudit};
+use crate::storage::Storage;
+use crate::storage::records::{
+    AuditFailure, AuditVerdict, FirstDifference, LineDifference, OutputDifference,
+};
+use crate::words::{counted, duration};
+
+/// Prints the calls that would be audited: who has executed each so far, and how long it took.
+///
+/// # Errors
+///
+/// Returns the error of `out`.
+pub fn planned_audits(plan: &AuditPlan, json: bool, out: &mut dyn Write) -> io::Result<()> {
+    if json {
+        return plan.calls.iter().try_for_each(|call| {
+            line(
+                &JsonPlanned {
+                    call: &call.name(),
+                    seconds: expected(call),
+                    attested: &call.attested,
+                },
+                out,
+            )
+        });
+    }
+    let rows: Vec<[String; 3]> = plan.calls.iter().map(planned).collect();
+    aligned(&rows).iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+fn planned(call: &PlannedAudit) -> [String; 3] {
+    let time = expected(call).map_or_else(|| "-".to_owned(), duration);
+    [call.name(), call.attested.to_string(), time]
+}
+
+fn expected(call: &PlannedAudit) -> Option<f64> {
+    call.call.expected.map(|it| it.as_secs_f64())
+}
+
+/// What an audit would be, or was to be: how many calls, and how long they took.
+pub fn audit_size(plan: &AuditPlan) -> String {
+    let known: Vec<f64> = plan.calls.iter().filter_map(expected).collect();
+    let unknown = plan.calls.len() - known.len();
+    let time = duration(known.iter().sum());
+    let calls = counted(plan.calls.len(), "call");
+    match unknown {
+        0 => format!("{calls} to be executed again; they took {time}"),
+        _ => {
+            format!("{calls} to be executed again; they took {time}, and nobody knows of {unknown}")
+        }
+    }
+}
+
+/// How many recorded calls cannot be audited, a line for each reason.
+pub fn not_audited(plan: &AuditPlan) -> Vec<String> {
+    let reasons = reasons(plan);
+    let line = |(why, count): (&NotAudited, usize)| {
+        format!("{} cannot be audited: {}", counted(count, "call"), harmless(&why.to_string()))
+    };
+    reasons.into_iter().map(line).collect()
+}
+
+fn reasons(plan: &AuditPlan) -> BTreeMap<&NotAudited, usize> {
+    let mut reasons = BTreeMap::new();
+    for why in plan.left_out.values() {
+        *reasons.entry(why).or_default() += 1;
+    }
+    reasons
+}
+
+/// Prints how a call has ended: one line, or a JSON object.
+///
+/// # Errors
+///
+/// Returns the error of `out`.
+pub fn audited(
+    call: &PlannedAudit,
+    end: &AuditedEnd,
+    json: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if json {
+        return audited_json(call, end, out);
+    }
+    let name = call.name();
+    match end {
+        AuditedEnd::OverBudget => Ok(()),
+        AuditedEnd::NotAudited(why) | AuditedEnd::Broken(why) => {
+            writeln!(out, "not audited  {name}: {}", harmless(why))
+        }
+        AuditedEnd::Report(report) => {
+            let verdict = match report.verdict() {
+                AuditVerdict::Agrees => "agrees ",
+                AuditVerdict::Differs if call.nondeterministic => {
+                    return writeln!(out, "differs  {name}  as its computation says");
+                }
+                AuditVerdict::Differs => "differs",
+                AuditVerdict::Failed => "failed ",
+            };
+            writeln!(out, "{verdict}  {name}  {}", duration(report.seconds))
+        }
+    }
+}
+
+/// Prints what differs and what failed, leaves first.
+///
+/// # Errors
+///
+/// Returns the error of `out`.
+pub fn audit_findings(
+    storage: &Storage,
+    ends: &AuditEnds<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let shown = |name: &str| harmless(&storage.shown(name).display().to_string()).into_owned();
+    for (number, (call, end)) in ends.with(AuditVerdict::Differs).into_iter().enumerate() {
+        let AuditedEnd::Report(report) = end else { continue };
+        let place = match number {
+            0 => "the first that differs, leaves first",
+            _ => "differs, too",
+        };
+        writeln!(out, "{}: {place}", call.name())?;
+        let names = &call.call.computation().outputs;
+        for difference in &report.differing {
+            let name = names.get(difference.number).map_or("", String::as_str);
+            for line in difference_lines(difference, name, &shown) {
+                writeln!(out, "  {line}")?;
+            }
+        }
+    }
+    for (call, end) in ends.with(AuditVerdict::Failed) {
+        let AuditedEnd::Report(report) = end else { continue };
+        let Some(AuditFailure { reason, cause, hint, log }) = &report.failed else { continue };
+        writeln!(out, "{}: failed: {}", call.name(), harmless(reason))?;
+        let parts = [("because", cause.clone()), ("try", hint.clone())];
+        let parts = parts.into_iter().chain([("log", log.as_deref().map(shown))]);
+        for (what, text) in parts {
+            if let Some(text) = text {
+                writeln!(out, "  {what}: {}", harmless(&text))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn difference_lines(
+    difference: &OutputDifference,
+    name: &str,
+    shown: &dyn Fn(&str) -> String,
+) -> Vec<String> {
+    let OutputDifference { number, recorded, found, aside, first } = difference;
+    let mut lines = vec![format!("output {number:02} ({name}): {}", place(first.as_ref()))];
+    if let Some(FirstDifference { line: Some(LineDifference { recorded, found, .. }), .. }) = first
+    {
+        let text = |text: &Option<String>| match text {
+            Some(text) => harmless(text).into_owned(),
+            None => "(the end of the file)".to_owned(),
+        };
+        lines.push(format!("  recorded  {}", text(recorded)));
+        lines.push(format!("  now       {}", text(found)));
+    }
+    lines.push(format!("  SHA-1 recorded {}, now {}", recorded.sha1.full(), found.sha1.full()));
+    lines.push(format!("  what was made now is in {}", shown(aside)));
+    lines
+}
+
+/// Where values differ first, in words.
+fn place(first: Option<&FirstDifference>) -> String {
+    let Some(FirstDifference { member, what, byte, line }) = first else {
+        return "differs, and the recorded one cannot be read".to_owned();
+    };
+    let place = match (byte, line, what) {
+        (Some(byte), Some(line), _) => format!("differs in byte {byte}, in line {}", line.number),
+        (Some(byte), None, _) => format!("differs in byte {byte}"),
+        (None, _, Some(what)) => what.clone(),
+        (None, ..) => "differs".to_owned(),
+    };
+    match member {
+        Some(member) => format!("{} {place}", harmless(member)),
+        None => place,
+    }
+}
+
+/// How the calls of an audit ended, in numbers.
+pub fn audit_summary(counts: &AuditCounts) -> String {
+    let AuditCounts { agree, differ, expected, failed, over_budget, .. } = *counts;
+    let audited = agree + differ + expected + failed;
+    let parts = [
+        (agree, "agree"),
+        (differ, "differ"),
+        (expected, "differ as their computations say"),
+        (failed, "failed"),
+        (over_budget, "left for lack of time"),
+        (counts.not_executed + counts.broken, "could not be executed"),
+        (counts.interrupted, "interrupted or not begun"),
+    ];
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();
+    let audited = counted(audited, "call");
+    match parts.is_empty() {
+        true => format!("{audited} audited"),
+        false => format!("{audited} audited: {}", parts.join(", ")),
+    }
+}
+
+#[derive(Serialize)]
+struct JsonPlanned<'a> {
+    call: &'a str,
+    seconds: Option<f64>,
+    attested: &'a Attested,
+}
+
+#[derive(Serialize)]
+struct JsonAudited<'a> {
+    call: &'a str,
+    verdict: &'static str,
+    nondeterministic: bool,
+    attested: &'a Attested,
+    recorded_seconds: Option<f64>,
+    seconds: Option<f64>,
+    peak_bytes: Option<u64>,
+    isolation: Option<&'a str>,
+    differing: &'a [OutputDifference],
+    failed: Option<&'a AuditFailure>,
+    reason: Option<&'a str>,
+}
+
+fn audited_json(call: &PlannedAudit, end: &AuditedEnd, out: &mut dyn Write) -> io::Result<()> {
+    let (report, verdict, reason) = match end {
+        AuditedEnd::OverBudget => (None, "over_budget", None),
+        AuditedEnd::NotAudited(why) | AuditedEnd::Broken(why) => {
+            (None, "not_audited", Some(why.as_str()))
+        }
+        AuditedEnd::Report(report) => {
+            let verdict = match report.verdict() {
+                AuditVerdict::Agrees => "agrees",
+                AuditVerdict::Differs => "differs",
+                AuditVerdict::Failed => "failed",
+            };
+            (Some(&**report), verdict, None)
+        }
+    };
+    let json = JsonAudited {
+        call: &call.name(),
+        verdict,
+        nondeterministic: call.nondeterministic,
+        attested: &call.attested,
+        recorded_seconds: expected(call),
+        seconds: report.map(|it| it.seconds),
+        peak_bytes: report.map(|it| it.peak_bytes),
+        isolation: report.map(|it| it.isolation.as_str()),
+        differing: report.map_or(&[], |it| &it.differing),
+        failed: report.and_then(|it| it.failed.as_ref()),
+        reason,
+    };
+    line(&json, out)
+}
+
+#[derive(Serialize)]
+struct JsonAuditEnd {
+    agree: usize,
+    differ: usize,
+    expected: usize,
+    failed: usize,
+    over_budget: usize,
+    not_executed: usize,
+    interrupted: usize,
+    not_audited: BTreeMap<String, usize>,
+    first: Option<String>,
+    seed: Option<u64>,
+}
+
+/// Prints the end of an audit as a JSON object: doc/programs/ce-audit.md describes the fields.
+///
+/// # Errors
+///
+/// Returns the error of `out`.
+pub fn audit_end_json(
+    ends: &AuditEnds<'_>,
+    seed: Option<u64>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let counts = ends.counts();
+    let not_audited = reasons(ends.plan).into_iter();
+    let json = JsonAuditEnd {
+        agree: counts.agree,
+        differ: counts.differ,
+        expected: counts.expected,
+        failed: counts.failed,
+        over_budget: counts.over_budget,
+        not_executed: counts.not_executed + counts.broken,
+        interrupted: counts.interrupted,
+        not_audited: not_audited.map(|(why, count)| (why.to_string(), count)).collect(),
+        first: ends.with(AuditVerdict::Differs).first().map(|(call, _)| call.name()),
+        seed,
+    };
+    line(&json, out)
+}
+
+fn line(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    out.write_all(b"\n")
+}
