@@ -63,7 +63,8 @@ fn a_forged_ledger_is_not_taken() {
         fs::write(lab.path(dir).join(format!("ledger/00/{}.ndjson", "1".repeat(62))), text)
             .unwrap();
     });
-    pull(&lab, &[], "mine").exit(0);
+    let told = pull(&lab, &[], "mine").exit(1);
+    assert_eq!(told.stdout.matches("its name is not that of its contents").count(), 2);
     assert!(!lab.path("mine/ledger").exists() && !lab.path("mine/signers").exists());
     pull(&lab, &["--require", "1"], "other").exit(1).shows("0 of 0 attesters");
 }
