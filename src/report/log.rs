@@ -107,6 +107,7 @@ fn remarks(past: &Past) -> Vec<String> {
         format!("from {from}, executed at {executed:.0}{host}")
     });
     let commit = past.commit.get(..SHORT).unwrap_or(&past.commit);
+    let away = past.away.then(|| "away: outputs of it are not here".to_owned());
     let dirty = past.dirty.then(|| format!("uncommitted changes on top of {commit}"));
-    [failed, suspended, taken_over, dirty].into_iter().flatten().collect()
+    [failed, suspended, taken_over, away, dirty].into_iter().flatten().collect()
 }

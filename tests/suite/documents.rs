@@ -244,3 +244,23 @@ fn every_link_of_the_documentation_leads_somewhere() {
     }
     assert_eq!(wrong, Vec::<String>::new());
 }
+
+/// The messages of the page on troubleshooting: in bold and in backticks, at the beginning of a line or after a comma.
+#[test]
+fn messages_that_are_explained_are_those_of_the_program() {
+    let page = fs::read_to_string(root().join("doc/troubleshooting.md")).unwrap();
+    let sources: String = walkdir::WalkDir::new(root().join("src"))
+        .into_iter()
+        .map(Result::unwrap)
+        .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "rs"))
+        .map(|entry| fs::read_to_string(entry.path()).unwrap())
+        .collect();
+    let messages: Vec<&str> =
+        page.split("**`").skip(1).filter_map(|rest| rest.split('`').next()).collect();
+    assert!(messages.len() > 20, "{messages:?}");
+    for message in messages {
+        for part in message.split("...").map(str::trim) {
+            assert!(sources.contains(part), "no source says {part:?}");
+        }
+    }
+}

@@ -45,6 +45,8 @@ pub struct Past {
     pub host: Option<String>,
     /// Whether it was executed in another storage, and is here by way of a results repository.
     pub shared: bool,
+    /// Whether an output of it is deliberately not here.
+    pub away: bool,
     /// The source of its outputs, if they were taken over.
     pub taken_over: Option<TakenOver>,
     /// The reason of its failure, if it failed.
@@ -107,6 +109,7 @@ impl Past {
             texts: InputTexts::default(),
             host: record.recorded.map(|it| it.host),
             shared: matches!(record.origin, Origin::Shared(_)),
+            away: false,
             taken_over,
             failed: None,
             suspended: None,
@@ -130,6 +133,7 @@ impl Past {
             resources: Box::default(),
             host: Some(record.recorded.host),
             shared: false,
+            away: false,
             taken_over: None,
             failed: Some(record.reason),
             suspended: None,
@@ -155,6 +159,7 @@ impl Past {
             resources: Box::default(),
             host: Some(record.recorded.host),
             shared: false,
+            away: false,
             taken_over: None,
             failed: None,
             suspended: Some(record.since),
@@ -177,14 +182,19 @@ pub fn log(storage: &Storage, filter: &Filter) -> Result<Vec<Past>, StorageError
     let suspended = suspended.filter(|it| it.record.state != SuspensionState::Failed);
     log.extend(suspended.map(Past::of_suspension));
     let entries = if filter.failed { Vec::new() } else { Survey::new(storage).entries()? };
+    let marked = Survey::new(storage).marked_away()?;
     let past = |entry: &Entry| {
         let Entry::Call(name) = entry else { return Ok(None) };
-        Ok(match storage.records().read_entry(entry)? {
-            Read::Record(Record::Call(record)) if entry.fits_call(&record) => {
-                Some(Past::of_call(storage, name, record))
-            }
-            _ => None,
-        })
+        let record = match storage.records().read_entry(entry)? {
+            Read::Record(Record::Call(record)) if entry.fits_call(&record) => record,
+            _ => return Ok(None),
+        };
+        let (mut away, outputs) =
+            (false, if marked.contains(name) { record.outputs.len() } else { 0 });
+        for number in 0..outputs {
+            away |= !storage.has(&name.output(number))?;
+        }
+        Ok(Some(Past { away, ..Past::of_call(storage, name, record) }))
     };
     let calls: Vec<Option<Past>> =
         entries.par_iter().map(past).collect::<Result<_, StorageError>>()?;

@@ -266,3 +266,15 @@ impl Spawn for std::process::Command {
         Running::start(self)
     }
 }
+
+#[test]
+fn the_log_says_what_is_away() {
+    let lab = executed();
+    away(&lab, "storage", "third");
+    let told = lab.run("ce", &["log", "../storage"]).exit(0);
+    assert_eq!(told.stdout.matches("away: outputs of it are not here").count(), 1);
+    let json = lab.run("ce", &["log", "--json", "../storage"]).exit(0);
+    let is_away = |line: &&str| line.contains(r#""away":true"#);
+    let lines: Vec<&str> = json.lines().into_iter().filter(is_away).collect();
+    assert!(matches!(lines[..], [line] if line.contains("c_third/")), "{lines:?}");
+}
