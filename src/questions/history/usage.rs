@@ -75,6 +75,7 @@ mod tests {
             resources: lines.iter().map(|line| (*line).to_owned()).collect(),
             host: None,
             shared: false,
+            away: false,
             taken_over: None,
             failed: None,
             suspended: None,
