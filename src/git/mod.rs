@@ -29,6 +29,7 @@ mod source_repository;
 mod status;
 mod tree_path;
 mod trees;
+mod unwritten_tree;
 mod url;
 
 use std::error::Error;
@@ -58,6 +59,7 @@ pub use self::source_repository::{SourceError, SourceRepositories, SourceReposit
 pub use self::status::{Changes, Filtered};
 pub use self::tree_path::{Kind, TreeId, TreePath};
 pub use self::trees::{Changed, NotCloned, TreeFile, TreeFileKind, Trees, files_in, tree_in};
+pub use self::unwritten_tree::UnwrittenTree;
 use crate::digest::ObjectId;
 
 /// What an operation of Git returns.

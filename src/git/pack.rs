@@ -14,8 +14,11 @@ use gix_pack::data::output;
 use super::{GitResult, from, object_id};
 use crate::digest;
 
-/// The size of a pack, compressed, in bytes.
-const PACK: usize = 64 << 20;
+/// The size of a pack, compressed, in bytes. It is in memory before it is written.
+const PACK: usize = 8 << 20;
+
+/// The number of objects that are moved into a pack at once.
+const PART: usize = 256;
 
 /// The name under which results are committed: the commits of one result are the same, whoever makes them.
 const AUTHOR: (&str, &str) = ("compeval", "");
@@ -97,10 +100,16 @@ impl<'a> PackWriter<'a> {
                 oid: from(id)?,
             });
         }
+        object_id(self.sorted_tree(tree)?)
+    }
+
+    /// Writes a directory whose entries have any order. Returns its id.
+    pub(super) fn sorted_tree(&mut self, mut tree: Tree) -> GitResult<ObjectId> {
         tree.entries.sort();
         let mut text = Vec::new();
         tree.write_to(&mut text)?;
-        self.object(Kind::Tree, &text)
+        drop(tree);
+        self.write(Kind::Tree, &text)
     }
 
     /// Writes a commit. Returns its id.
@@ -137,12 +146,18 @@ impl<'a> PackWriter<'a> {
     }
 
     fn object(&mut self, kind: Kind, data: &[u8]) -> GitResult<digest::ObjectId> {
+        object_id(self.write(kind, data)?)
+    }
+
+    fn write(&mut self, kind: Kind, data: &[u8]) -> GitResult<ObjectId> {
         let hash = self.repository.object_hash();
         let id = gix::objs::compute_hash(hash, kind, data)?;
         if !self.written.contains(&id) && !self.repository.has_object(id) {
             let count = output::Count::from_data(id, None);
             let object = Data { kind, object_hash: hash, data };
-            let entry = output::Entry::from_data(&count, &object, gix::zlib::Compression::DEFAULT)?;
+            let mut entry =
+                output::Entry::from_data(&count, &object, gix::zlib::Compression::DEFAULT)?;
+            entry.compressed_data.shrink_to_fit();
             self.bytes += entry.compressed_data.len();
             self.entries.push(entry);
             self.written.insert(id);
@@ -150,7 +165,7 @@ impl<'a> PackWriter<'a> {
                 self.flush()?;
             }
         }
-        object_id(id)
+        Ok(id)
     }
 
     fn flush(&mut self) -> GitResult<()> {
@@ -161,7 +176,12 @@ impl<'a> PackWriter<'a> {
         }
         let (hash, version) = (self.repository.object_hash(), pack::data::Version::V2);
         let count = u32::try_from(entries.len())?;
-        let parts = std::iter::once(Ok::<_, gix::Error>(entries));
+        // Each object goes once it is in the pack.
+        let mut entries = entries.into_iter();
+        let parts = std::iter::from_fn(|| {
+            let part: Vec<output::Entry> = entries.by_ref().take(PART).collect();
+            (!part.is_empty()).then_some(Ok::<_, gix::Error>(part))
+        });
         let mut writer =
             output::bytes::FromEntriesIter::new(parts, Vec::new(), count, version, hash);
         for written in writer.by_ref() {

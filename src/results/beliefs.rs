@@ -1,8 +1,8 @@
 //! What is believed of the results of a repository: by signatures, attestations and revocations.
 
 use super::ResultsError;
-use super::build::Finder;
 use super::evidence::{Evidence, TakenEvidence};
+use super::finder::Finder;
 use super::ledger::call_identity;
 use super::refusal::{RefusedFor, RefusedResult};
 use super::revoked::{RevokedResult, RevokedResults, outputs, owner};

@@ -4,12 +4,12 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::ResultsError;
-use super::build::{Finder, NewFiles};
+use super::finder::Finder;
 use super::layout::LEDGER;
-use super::ledger::{LedgerLine, LedgerReason, files, parse};
+use super::ledger::{LedgerLine, parse};
 use super::trust::{FileSigner, Trust};
 use crate::digest::{Blake3, Digest, ObjectId};
-use crate::git::{Mirror, PackWriter};
+use crate::git::{Mirror, PackWriter, UnwrittenTree};
 use crate::storage::{Ledger, SignerNote, Storage, ledger_file, of_ledger_file};
 
 /// A file of the ledger of a repository.
@@ -172,7 +172,7 @@ pub(super) fn offer(
     storage: &Storage,
     mirror: &Mirror,
     there: &mut Finder<'_>,
-    (writer, files): (&mut Option<PackWriter<'_>>, &mut NewFiles),
+    (writer, files): (&mut Option<PackWriter<'_>>, &mut UnwrittenTree),
 ) -> Result<usize, ResultsError> {
     let (ledger, mut lacking) = (storage.ledger(), 0);
     for contents in ledger.files()? {
@@ -184,23 +184,22 @@ pub(super) fn offer(
             continue;
         };
         if let Some(writer) = writer {
-            let id = writer.file(&text).map_err(|error| mirror.own(error))?;
-            files.insert(path, id);
+            let written = writer.file(&text).and_then(|id| files.insert(&path, &id));
+            written.map_err(|error| mirror.own(error))?;
         }
         lacking += 1;
     }
     Ok(lacking)
 }
 
-/// The files of the ledger with the lines of a push.
-pub(super) fn of_push(lines: &[Vec<u8>], by: Option<&str>) -> Vec<Vec<u8>> {
-    files(lines, LedgerReason::Run, by)
-}
-
 /// Keeps files that were pushed, as made here. The repository has them, so it does not matter if they cannot be written.
-pub(super) fn keep(storage: &Storage, files: &[Vec<u8>]) {
+pub(super) fn keep(storage: &Storage, mirror: &Mirror, files: &[ObjectId]) {
     if storage.is_writable() {
-        drop(files.iter().try_for_each(|file| storage.ledger().add_own(file)));
+        for file in files {
+            if let Ok(Some(text)) = mirror.contents(file, Ledger::MAX_BYTES) {
+                drop(storage.ledger().add_own(&text));
+            }
+        }
         drop(storage.flush());
     }
 }

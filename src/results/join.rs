@@ -6,10 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use super::build::{NewFiles, build};
 use super::layout::{MAX_PATH, MAX_RECORD, differs, is_record};
 use crate::digest::ObjectId;
-use crate::git::{Mirror, MirrorEntry, MirrorError, MirrorKind, PackWriter};
+use crate::git::{Mirror, MirrorEntry, MirrorError, MirrorKind, PackWriter, UnwrittenTree};
 use crate::storage::records::CallRecord;
 
 /// The union of two trees.
@@ -42,18 +41,20 @@ pub(super) fn join(
     let ids: Vec<ObjectId> =
         conflicts.iter().flat_map(|it| [it.first.clone(), it.second.clone()]).collect();
     mirror.fetch_files(&ids)?;
-    let (mut changed, mut differing) = (NewFiles::new(), Vec::new());
+    let (mut changed, mut differing) = (UnwrittenTree::new(), Vec::new());
+    let own = |error| mirror.own(error);
+    let mut insert = |path: &str, id: &ObjectId| changed.insert(path, id).map_err(own);
     for Conflict { place, first, second } in conflicts {
         match compare(mirror, &first, &second)? {
             RecordComparison::Equal => continue,
             RecordComparison::Better => {
-                changed.insert(place, second);
+                insert(&place, &second)?;
                 continue;
             }
             RecordComparison::Differs => {}
         }
         for id in [&first, &second] {
-            changed.insert(format!("{}/{}.json", differs(&place), id.full()), id.clone());
+            insert(&format!("{}/{}.json", differs(&place), id.full()), id)?;
         }
         differing.push((place, second));
     }
@@ -61,8 +62,8 @@ pub(super) fn join(
         return Ok(Joined { tree, differing });
     }
     let mut writer = mirror.writer();
-    let changed = build(mirror, &mut writer, &changed)?;
-    writer.finish().map_err(|error| mirror.own(error))?;
+    let changed = changed.write(&mut writer).map_err(own)?;
+    writer.finish().map_err(own)?;
     Ok(Joined { tree: united(mirror, &changed, &tree, &mut Vec::new())?, differing })
 }
 

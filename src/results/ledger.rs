@@ -112,28 +112,47 @@ pub fn record_audits(
     storage.flush()
 }
 
+/// Lines of the ledger that become files, each as soon as it is full.
+#[derive(Debug)]
+pub(super) struct LedgerWriter {
+    header: Vec<u8>,
+    text: Vec<u8>,
+    lines: usize,
+}
+
+impl LedgerWriter {
+    /// Without lines. `by` is how the one who executed the calls wants to be called.
+    pub(super) fn new(reason: LedgerReason, by: Option<&str>) -> Self {
+        let mut header = json(&LedgerHeader { ledger: VERSION, by: by.map(str::to_owned), reason });
+        header.push(b'\n');
+        Self { header, text: Vec::new(), lines: 0 }
+    }
+
+    /// Adds a line. Returns the file that it has made full, if it has.
+    pub(super) fn add(&mut self, line: &[u8]) -> Option<Vec<u8>> {
+        if self.lines == 0 {
+            self.text.extend(&self.header);
+        }
+        self.text.extend(line);
+        self.text.push(b'\n');
+        self.lines += 1;
+        let is_full = self.lines == LINES || self.text.len() - self.header.len() > FULL;
+        if is_full { self.rest() } else { None }
+    }
+
+    /// The file with the lines that are in no other one, if there are any.
+    pub(super) fn rest(&mut self) -> Option<Vec<u8>> {
+        self.lines = 0;
+        let text = std::mem::take(&mut self.text);
+        (!text.is_empty()).then_some(text)
+    }
+}
+
 /// The files of the ledger with these lines.
 pub(super) fn files(lines: &[Vec<u8>], reason: LedgerReason, by: Option<&str>) -> Vec<Vec<u8>> {
-    let mut files = Vec::new();
-    let mut rest = lines;
-    while !rest.is_empty() {
-        let mut bytes = 0;
-        let fits = |line: &&Vec<u8>| {
-            let is_full = bytes > FULL;
-            bytes += line.len() + 1;
-            !is_full
-        };
-        let (file, later) = rest.split_at(rest.iter().take(LINES).take_while(fits).count().max(1));
-        let header = LedgerHeader { ledger: VERSION, by: by.map(str::to_owned), reason };
-        let mut text = json(&header);
-        text.push(b'\n');
-        for line in file {
-            text.extend(line);
-            text.push(b'\n');
-        }
-        files.push(text);
-        rest = later;
-    }
+    let mut writer = LedgerWriter::new(reason, by);
+    let mut files: Vec<Vec<u8>> = lines.iter().filter_map(|line| writer.add(line)).collect();
+    files.extend(writer.rest());
     files
 }
 

@@ -7,8 +7,8 @@
 mod attestation;
 mod audits;
 mod beliefs;
-mod build;
 mod evidence;
+mod finder;
 mod history;
 mod inbox;
 mod join;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::ResultsError;
-use super::build::Finder;
+use super::finder::Finder;
 use super::layout::{ResultsBranch, place, stored_size};
 use super::selection::MAX_LIMIT;
 use crate::git::Mirror;

@@ -5,8 +5,8 @@
 
 use super::ResultsError;
 use super::beliefs::Beliefs;
-use super::build::Finder;
 use super::evidence::TakenEvidence;
+use super::finder::Finder;
 use super::layout::{MAX_RECORD, ResultsBranch, place, stored_size};
 use super::refusal::{RefusedFor, RefusedResult};
 use super::revoked::RevokedResult;

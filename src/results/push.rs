@@ -5,16 +5,18 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::ResultsError;
-use super::build::{Finder, NewFiles, build};
 use super::evidence;
+use super::finder::Finder;
 use super::inbox::strange_name;
 use super::join::join;
 use super::layout::{ResultsBranch, TOP};
 use super::revoked::write_revocation;
 use super::selection::{PushRequest, Pushed, RevokeRequest, Selection};
-use crate::digest::{Blake3, ObjectId};
-use crate::git::{GitResult, Mirror, MirrorError, NewCommit, RefUpdate, RemoteRef};
-use crate::storage::{Storage, ledger_file};
+use crate::digest::ObjectId;
+use crate::git::{
+    GitResult, Mirror, MirrorError, NewCommit, PackWriter, RefUpdate, RemoteRef, UnwrittenTree,
+};
+use crate::storage::Storage;
 use crate::words::counted;
 
 /// How often a push is tried before it goes to the inbox.
@@ -40,9 +42,10 @@ pub fn push(
     let mut selection = Selection::of(storage, mirror, &mut there, request)?;
     let written = (&mut selection.writer, &mut selection.files);
     selection.pushed.ledger = evidence::offer(storage, mirror, &mut there, written)?;
-    let Selection { writer, mut files, lines, jobs, mut pushed, .. } = selection;
+    let Selection { writer, files, ledger, jobs, mut pushed, .. } = selection;
+    drop(there);
     pushed.waiting = inboxes.len();
-    let Some(mut writer) = writer else { return Ok(pushed) };
+    let Some(writer) = writer else { return Ok(pushed) };
     let (message, sign) = (message(&pushed, &jobs), request.sign);
     let mut union = Union { ours: None, inboxes: Vec::new(), message, sign };
     if request.collect {
@@ -52,18 +55,10 @@ pub fn push(
         publish(mirror, branch, union, &mut pushed)?;
         return Ok(pushed);
     }
-    let ledger = evidence::of_push(&lines, request.by.as_deref());
-    let own = ledger.iter().map(|text| (ledger_file(&Blake3::of(text)), text.clone()));
-    let top = TOP.map(|(path, text)| (path.to_owned(), text.as_bytes().to_owned()));
-    for (path, contents) in own.chain(top) {
-        files.insert(path, writer.file(&contents).map_err(|error| mirror.own(error))?);
-    }
-    let ours = build(mirror, &mut writer, &files)?;
-    writer.finish().map_err(|error| mirror.own(error))?;
-    union.ours = Some(ours);
+    union.ours = Some(written_tree(writer, files).map_err(|error| mirror.own(error))?);
     publish(mirror, branch, union, &mut pushed)?;
     if pushed.now.is_some() {
-        evidence::keep(storage, &ledger);
+        evidence::keep(storage, mirror, &ledger);
     }
     Ok(pushed)
 }
@@ -81,28 +76,33 @@ pub fn revoke(
     let branch = ResultsBranch::of(&mirror.list(&ResultsBranch::PATTERNS)?);
     let tree = fetched(mirror, branch.tip.as_ref())?;
     let mut there = Finder::new(mirror, tree);
-    let (mut writer, mut files) = (mirror.writer(), NewFiles::new());
+    let (mut writer, mut files) = (mirror.writer(), UnwrittenTree::new());
     let mut pushed = Pushed::default();
     for entry in &request.calls {
         let reason = request.reason.as_str();
         let file = write_revocation(storage, mirror, &mut there, (entry, reason), &mut writer)?;
         let file = file.ok_or_else(|| ResultsError::NoCall(entry.short()))?;
-        files.extend(file);
+        files.insert(&file.0, &file.1).map_err(|error| mirror.own(error))?;
         pushed.revoked += 1;
     }
     if request.dry {
         return Ok(pushed);
     }
-    let top = TOP.map(|(path, text)| (path.to_owned(), text.as_bytes().to_owned()));
-    for (path, contents) in top {
-        files.insert(path, writer.file(&contents).map_err(|error| mirror.own(error))?);
-    }
-    let ours = build(mirror, &mut writer, &files)?;
-    writer.finish().map_err(|error| mirror.own(error))?;
+    let ours = written_tree(writer, files).map_err(|error| mirror.own(error))?;
     let message = format!("results: {}\n", counted(pushed.revoked, "revocation"));
     let union = Union { ours: Some(ours), inboxes: Vec::new(), message, sign: request.sign };
     publish(mirror, branch, union, &mut pushed)?;
     Ok(pushed)
+}
+
+/// Writes the tree with new files, and those that each repository has at its top.
+fn written_tree(mut writer: PackWriter<'_>, mut files: UnwrittenTree) -> GitResult<ObjectId> {
+    for (path, text) in TOP {
+        files.insert(path, &writer.file(text.as_bytes())?)?;
+    }
+    let tree = files.write(&mut writer)?;
+    writer.finish()?;
+    Ok(tree)
 }
 
 /// Fetches the results that are there; returns their tree.

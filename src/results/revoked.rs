@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::ResultsError;
-use super::build::{Finder, NewFiles};
+use super::finder::Finder;
 use super::layout::{MAX_RECORD, REVOKED};
 use super::trust::{Distrust, Trust};
 use crate::digest::{Blake3, Digest, ObjectId};
@@ -97,14 +97,15 @@ pub(super) fn outputs(entry: &Entry, record: &Record) -> Vec<Digest> {
     entry.expected_files(record).into_iter().map(|it| it.digest).collect()
 }
 
-/// Writes the revocation of a call, as the repository has it, or else the storage. `None` if neither has it.
+/// Writes the revocation of a call, as the repository has it, or else the storage. Returns its path and id; `None` if neither
+/// has the call.
 pub(super) fn write_revocation(
     storage: &Storage,
     mirror: &Mirror,
     there: &mut Finder<'_>,
     (entry, reason): (&Entry, &str),
     writer: &mut PackWriter<'_>,
-) -> Result<Option<NewFiles>, ResultsError> {
+) -> Result<Option<(String, ObjectId)>, ResultsError> {
     let there = there.file(&entry.record())?;
     mirror.fetch_files(there.as_slice())?;
     let text = there.map(|id| mirror.contents(&id, MAX_RECORD)).transpose()?;
@@ -125,5 +126,5 @@ pub(super) fn write_revocation(
     let mut text = serde_json::to_vec(&revoked).unwrap_or_default();
     text.push(b'\n');
     let id = writer.file(&text).map_err(|error| mirror.own(error))?;
-    Ok(Some(NewFiles::from([(revocation(entry, &Blake3::of(&text)), id)])))
+    Ok(Some((revocation(entry, &Blake3::of(&text)), id)))
 }

@@ -3,13 +3,14 @@
 use rayon::prelude::*;
 
 use super::ResultsError;
-use super::build::{Finder, NewFiles};
+use super::finder::Finder;
 use super::layout::stored_size;
-use super::ledger::line;
+use super::ledger::{LedgerReason, LedgerWriter, line};
 use super::offer::{LeftOut, SharedFile, SharedResult, Withheld, shared_result};
 use super::secrets::Secrets;
-use crate::git::{Mirror, PackWriter, RemoteRef};
-use crate::storage::{Entry, Read, Record, Storage, StorageError, Survey};
+use crate::digest::{Blake3, ObjectId};
+use crate::git::{Mirror, PackWriter, RemoteRef, UnwrittenTree};
+use crate::storage::{Entry, Read, Record, Storage, StorageError, Survey, ledger_file};
 
 /// The number of records that are read at once, by all cores.
 const BATCH: usize = 1024;
@@ -107,9 +108,11 @@ pub(super) struct Selection<'a> {
     /// Writes files, unless nothing is to be written.
     pub(super) writer: Option<PackWriter<'a>>,
     /// The files that were written.
-    pub(super) files: NewFiles,
-    /// The lines of the ledger.
-    pub(super) lines: Vec<Vec<u8>>,
+    pub(super) files: UnwrittenTree,
+    /// The lines of the ledger that are in no file yet.
+    lines: LedgerWriter,
+    /// The files of the ledger with the others.
+    pub(super) ledger: Vec<ObjectId>,
     /// The jobs: the task with its commit, and the short name.
     pub(super) jobs: Vec<(String, String)>,
     /// What is pushed.
@@ -129,19 +132,27 @@ impl<'a> Selection<'a> {
             mirror,
             secrets: (!request.allow_secrets).then(|| Secrets::new(std::env::vars())),
             writer: (!request.dry).then(|| mirror.writer()),
-            files: NewFiles::new(),
-            lines: Vec::new(),
+            files: UnwrittenTree::new(),
+            lines: LedgerWriter::new(LedgerReason::Run, request.by.as_deref()),
+            ledger: Vec::new(),
             jobs: Vec::new(),
             pushed: Pushed::default(),
         };
-        for entries in Survey::new(storage).entries()?.chunks(BATCH) {
-            for (entry, record) in read(storage, entries)? {
+        let mut entries = Survey::new(storage).entries()?.into_iter();
+        loop {
+            let batch: Vec<Entry> = entries.by_ref().take(BATCH).collect();
+            if batch.is_empty() {
+                break;
+            }
+            for (entry, record) in read(storage, batch)? {
                 match shared_result(storage, entry, record, request.limit) {
                     Ok(result) => selection.choose(there, &result)?,
                     Err(left_out) => selection.pushed.left_out.push(left_out),
                 }
             }
         }
+        let rest = selection.lines.rest();
+        selection.add_ledger(rest)?;
         Ok(selection)
     }
 
@@ -177,7 +188,20 @@ impl<'a> Selection<'a> {
             Record::Table(_) | Record::TaskInput(_) => self.pushed.tables += 1,
         }
         self.pushed.bytes += added.bytes;
-        self.lines.extend(line(result));
+        let full = line(result).and_then(|line| self.lines.add(&line));
+        self.add_ledger(full)
+    }
+
+    /// Writes a file of the ledger.
+    fn add_ledger(&mut self, file: Option<Vec<u8>>) -> Result<(), ResultsError> {
+        if let Some((text, writer)) = file.zip(self.writer.as_mut()) {
+            let path = ledger_file(&Blake3::of(&text));
+            let written = writer.file(&text).and_then(|id| {
+                self.files.insert(&path, &id)?;
+                Ok(id)
+            });
+            self.ledger.push(written.map_err(|error| self.mirror.own(error))?);
+        }
         Ok(())
     }
 
@@ -231,8 +255,8 @@ impl<'a> Selection<'a> {
         files.push((result.entry.record(), result.text.clone()));
         let Some(writer) = &mut self.writer else { return Ok(Ok(added)) };
         for (path, contents) in files {
-            let id = writer.file(&contents).map_err(|error| self.mirror.own(error))?;
-            self.files.insert(path, id);
+            let written = writer.file(&contents).and_then(|id| self.files.insert(&path, &id));
+            written.map_err(|error| self.mirror.own(error))?;
         }
         Ok(Ok(added))
     }
@@ -248,11 +272,11 @@ struct Added {
 }
 
 /// Reads the records of results, but not those of task inputs. Spoiled ones are left out: `ce verify` reports them.
-fn read(storage: &Storage, entries: &[Entry]) -> Result<Vec<(Entry, Record)>, StorageError> {
-    let results = entries.par_iter().filter(|it| !matches!(it, Entry::TaskInput(_)));
+fn read(storage: &Storage, entries: Vec<Entry>) -> Result<Vec<(Entry, Record)>, StorageError> {
+    let results = entries.into_par_iter().filter(|it| !matches!(it, Entry::TaskInput(_)));
     let read = results.map(|entry| {
-        Ok(match storage.records().read_entry(entry)? {
-            Read::Record(record) if entry.fits(&record) => Some((entry.clone(), record)),
+        Ok(match storage.records().read_entry(&entry)? {
+            Read::Record(record) if entry.fits(&record) => Some((entry, record)),
             Read::Record(_) | Read::Spoiled | Read::Absent => None,
         })
     });

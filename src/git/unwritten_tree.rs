@@ -1,0 +1,78 @@
+//! Directories that are to be written, of which there may be millions of files.
+
+use std::collections::BTreeMap;
+
+use gix::hash::ObjectId;
+use gix::objs::Tree;
+use gix::objs::tree::{Entry, EntryKind};
+
+use super::pack::PackWriter;
+use super::{GitResult, from};
+use crate::digest;
+
+/// New files with their paths, in directories. No path leads through another one.
+#[derive(Debug, Default)]
+pub struct UnwrittenTree {
+    directories: BTreeMap<Box<str>, Self>,
+    /// In any order; of those with the same name, the last one counts.
+    files: Vec<(Box<str>, ObjectId)>,
+}
+
+impl UnwrittenTree {
+    /// A tree without files.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether it has no files.
+    pub fn is_empty(&self) -> bool {
+        self.directories.is_empty() && self.files.is_empty()
+    }
+
+    /// Adds a file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Git has no such ids.
+    pub fn insert(&mut self, path: &str, id: &digest::ObjectId) -> GitResult<()> {
+        let (directories, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let mut at = self;
+        for directory in directories.split('/').filter(|it| !it.is_empty()) {
+            at = at.directories.entry(directory.into()).or_default();
+        }
+        at.files.push((name.into(), from(id)?));
+        Ok(())
+    }
+
+    /// Writes its directories. Returns its id.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the repository cannot be written.
+    pub fn write(self, writer: &mut PackWriter<'_>) -> GitResult<digest::ObjectId> {
+        super::object_id(self.written(writer)?)
+    }
+
+    /// No name in the storage has more than a few slashes, so this goes not deep. Each directory is dropped once it is written.
+    fn written(self, writer: &mut PackWriter<'_>) -> GitResult<ObjectId> {
+        let Self { directories, mut files } = self;
+        files.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let mut tree = Tree { entries: Vec::with_capacity(directories.len() + files.len()) };
+        for (name, id) in files {
+            let entry = entry(name, EntryKind::Blob, id);
+            match tree.entries.last_mut() {
+                Some(last) if last.filename == entry.filename => *last = entry,
+                _ => tree.entries.push(entry),
+            }
+        }
+        for (name, directory) in directories {
+            let id = directory.written(writer)?;
+            tree.entries.push(entry(name, EntryKind::Tree, id));
+        }
+        writer.sorted_tree(tree)
+    }
+}
+
+fn entry(name: Box<str>, kind: EntryKind, oid: ObjectId) -> Entry {
+    Entry { mode: kind.into(), filename: String::from(name).into(), oid }
+}
