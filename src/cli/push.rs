@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
-use super::Tool;
 use super::options::writable;
+use super::{Tool, say};
 use crate::cache::Cache;
 use crate::exit::Exit;
 use crate::git::{Config, Mirror};
 use crate::report::{pushed, pushed_json};
 use crate::results::{
-    DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, RevokeRequest, mirror, push, revoke,
+    CrowdedDirectory, DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, RevokeRequest, mirror, push,
+    revoke,
 };
 use crate::session::Error;
 use crate::storage::{Entry, ResultName, Storage};
@@ -115,6 +116,15 @@ impl Push {
             false => pushed(outcome, url, self.dry_run, out),
         };
         told.map_err(Error::Output)?;
+        if let Some(CrowdedDirectory { path, entries }) = &outcome.crowded {
+            let so_many = format_args!("{path} has {entries} entries");
+            say(
+                "ce",
+                &format_args!(
+                    "{so_many}: pushes become slow, and servers such as GitHub recommend at most 3,000"
+                ),
+            );
+        }
         Ok(match outcome.is_complete() {
             false => Exit::Failed,
             true if self.dry_run && outcome.is_new() => Exit::Missing,

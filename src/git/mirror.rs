@@ -281,6 +281,31 @@ impl Mirror {
         read().map_err(|source| self.own(source))
     }
 
+    /// The number of entries of a tree, and the names and ids of those that are directories.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the tree is not here, or has a directory whose name is not UTF-8.
+    pub fn directories(
+        &self,
+        tree: &ObjectId,
+    ) -> Result<(usize, Vec<(String, ObjectId)>), MirrorError> {
+        let read = || -> GitResult<_> {
+            let tree = self.repository.find_tree(from(tree)?)?;
+            let (mut entries, mut directories) = (0, Vec::new());
+            for entry in tree.iter() {
+                let entry = entry?;
+                entries += 1;
+                if entry.kind() == EntryKind::Tree {
+                    let name = std::str::from_utf8(entry.filename())?.to_owned();
+                    directories.push((name, object_id(entry.object_id())?));
+                }
+            }
+            Ok((entries, directories))
+        };
+        read().map_err(|source| self.own(source))
+    }
+
     /// The contents of a file; `None` if it has more bytes than a limit. A few bytes of a pack may be a file of any size.
     ///
     /// # Errors

@@ -7,6 +7,7 @@
 mod attestation;
 mod audits;
 mod beliefs;
+mod crowded;
 mod evidence;
 mod finder;
 mod history;
@@ -36,6 +37,7 @@ use crate::storage::StorageError;
 
 pub use self::attestation::{Attestations, Attested, Attester};
 pub use self::audits::{AuditCounts, AuditEnds, AuditPlan, NotAudited, PlannedAudit};
+pub use self::crowded::CrowdedDirectory;
 pub use self::evidence::Agreement;
 pub use self::ledger::{AuditFinding, call_identity, record_audits};
 pub use self::offer::{LeftOut, Withheld};

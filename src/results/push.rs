@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::ResultsError;
+use super::crowded::crowded;
 use super::evidence;
 use super::finder::Finder;
 use super::inbox::strange_name;
@@ -139,6 +140,8 @@ fn publish(
         let mut updates = vec![RefUpdate { name: name.clone(), old, new: Some(commit.clone()) }];
         updates.extend(emptied);
         if mirror.push(&updates)? {
+            let base = branch.tip.as_ref().map(|tip| mirror.tree_of(&tip.id)).transpose()?;
+            pushed.crowded = crowded(mirror, base.as_ref(), &mirror.tree_of(&commit)?)?;
             pushed.emptied = union.taken(pushed.inbox).count();
             pushed.now = Some(RemoteRef { name, id: commit });
             return Ok(());

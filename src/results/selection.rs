@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::ResultsError;
+use super::crowded::CrowdedDirectory;
 use super::finder::Finder;
 use super::layout::stored_size;
 use super::ledger::{LedgerReason, LedgerWriter, line};
@@ -84,6 +85,8 @@ pub struct Pushed {
     pub emptied: usize,
     /// Inboxes that have something else than results, each with the path of that.
     pub strange: Vec<(String, String)>,
+    /// The largest directory that the push adds to, if that has very many entries now.
+    pub crowded: Option<CrowdedDirectory>,
 }
 
 impl Pushed {

@@ -31,6 +31,32 @@ fn a_clone_is_a_storage_in_which_nothing_is_executed() {
 }
 
 #[test]
+fn a_directory_with_very_many_entries_is_named() {
+    let lab = lab();
+    lab.ce_run(&[]).exit(0);
+    let pushed = push(&lab, &[], "storage", "results.git").exit(0);
+    assert!(!pushed.stderr.contains("entries"));
+    let all = listed(&lab, "results.git");
+    let value =
+        all.iter().filter_map(|line| line.split('\t').nth(1)).find(|it| it.contains("/00/"));
+    let (directory, _) = value.unwrap().rsplit_once('/').unwrap();
+    for (name, files, is_named) in [("many.git", 9_999, false), ("more.git", 10_000, true)] {
+        repository(&lab, name);
+        let files = (0..files).map(|file| format!("M 100644 :1 {directory}/{file}\n"));
+        let commit = "commit refs/heads/results\ncommitter x <x> 0 +0000\ndata 0\n";
+        let stream = format!("blob\nmark :1\ndata 0\n{commit}{}", files.collect::<String>());
+        fs::write(lab.path("stream"), stream).unwrap();
+        let load = ["-c", "alias.load=!git fast-import --quiet <../stream", "load"];
+        lab.git(name, &load);
+        let pushed = push(&lab, &[], "storage", name).exit(0);
+        let told = format!("{directory}/ has 10001 entries: ");
+        assert_eq!(pushed.stderr.contains(&told), is_named, "{}", pushed.stderr);
+        // Nothing is added to it again.
+        assert_eq!(push(&lab, &[], "storage", name).exit(0).stderr, "");
+    }
+}
+
+#[test]
 fn whoever_executes_a_call_makes_the_same_results() {
     let lab = lab();
     for (storage, repository_of_it) in [("storage", "results.git"), ("other", "others.git")] {
