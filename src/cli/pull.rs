@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Parser;
 
@@ -11,7 +12,7 @@ use super::{Tool, say};
 use crate::cache::Cache;
 use crate::exit::Exit;
 use crate::git::Mirror;
-use crate::report::{pulled, pulled_json};
+use crate::report::{exchanging, pulled, pulled_json};
 use crate::results::{
     DEFAULT_LIMIT, PullRequest, ResultsError, TrustRule, TrustSettings, mirror, pull,
 };
@@ -100,8 +101,10 @@ impl Tool for Pull {
         let storage = storage.with_cache(cache);
         let trust = self.trust(&mirror)?;
         let is_signed = trust.signers.is_some();
-        let request = PullRequest { limit: self.limit, trust, dry: self.dry_run };
-        let outcome = pull(&storage, &mirror, &request)?;
+        let progress = Arc::default();
+        let request = PullRequest { limit: self.limit, trust, dry: self.dry_run, progress };
+        let all = || pull(&storage, &mirror, &request);
+        let outcome = if self.json { all() } else { exchanging(&request.progress, all) }?;
         let told = match self.json {
             true => pulled_json(&outcome, out),
             false => pulled(&outcome, mirror.url(), self.dry_run, out),

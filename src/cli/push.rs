@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Parser;
 
@@ -10,7 +11,7 @@ use super::{Tool, say};
 use crate::cache::Cache;
 use crate::exit::Exit;
 use crate::git::{Config, Mirror};
-use crate::report::{pushed, pushed_json};
+use crate::report::{exchanging, pushed, pushed_json};
 use crate::results::{
     CrowdedDirectory, DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, RevokeRequest, mirror, push,
     revoke,
@@ -96,8 +97,11 @@ impl Tool for Push {
             collect: self.collect,
             sign,
             dry: self.dry_run,
+            progress: Arc::default(),
         };
-        self.tell(&push(&storage, &mirror, &request)?, mirror.url(), out)
+        let all = || push(&storage, &mirror, &request);
+        let outcome = if self.json { all() } else { exchanging(&request.progress, all) };
+        self.tell(&outcome?, mirror.url(), out)
     }
 }
 

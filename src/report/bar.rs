@@ -8,6 +8,7 @@ use std::thread;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::TICK;
+use crate::results::ExchangeProgress;
 
 /// A progress bar.
 pub struct Bar(ProgressBar);
@@ -58,6 +59,27 @@ impl Bar {
     pub fn clear(&self) {
         self.0.finish_and_clear();
     }
+}
+
+/// Pushes or pulls; if that takes a while, shows on a terminal how far it is.
+pub fn exchanging<T>(progress: &ExchangeProgress, exchange: impl FnOnce() -> T) -> T {
+    let text = "{msg}";
+    thread::scope(|scope| {
+        let (sender, end) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            let bar = Bar::with(io::stderr().is_terminal(), text);
+            while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                if let Some(shown) = progress.shown() {
+                    bar.0.set_message(shown);
+                }
+            }
+            bar.clear();
+        });
+        let exchanged = exchange();
+        // Goes also if that panics.
+        drop(sender);
+        exchanged
+    })
 }
 
 /// Reads inputs; if that takes a while and is to be visible, shows on a terminal how many bytes of how many

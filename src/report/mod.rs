@@ -45,7 +45,7 @@ pub use self::ancestry::Ancestry;
 pub use self::audit::{
     audit_end_json, audit_findings, audit_size, audit_summary, audited, not_audited, planned_audits,
 };
-pub use self::bar::{Bar, reading};
+pub use self::bar::{Bar, exchanging, reading};
 pub use self::commits::commit;
 pub use self::diagnosis::{GradeCounts, diagnosis, diagnosis_json};
 pub use self::diff::DiffReport;

@@ -3,9 +3,12 @@
 //! Nothing that comes from there is believed but for its record: names have to belong to their records, and files to be what these
 //! say. What is here never changes.
 
+use std::sync::Arc;
+
 use super::ResultsError;
 use super::beliefs::Beliefs;
 use super::evidence::TakenEvidence;
+use super::exchange_progress::ExchangeProgress;
 use super::finder::Finder;
 use super::layout::{MAX_RECORD, ResultsBranch, place, stored_size};
 use super::refusal::{RefusedFor, RefusedResult};
@@ -32,6 +35,8 @@ pub struct PullRequest {
     pub trust: TrustSettings,
     /// Whether nothing is written.
     pub dry: bool,
+    /// Learns how far the pull is.
+    pub progress: Arc<ExchangeProgress>,
 }
 
 /// What was pulled, or would be.
@@ -98,6 +103,8 @@ pub fn pull(
     mirror: &Mirror,
     request: &PullRequest,
 ) -> Result<Pulled, ResultsError> {
+    let progress = &request.progress;
+    progress.begin("fetching", 0);
     let branch = ResultsBranch::of(&mirror.list(&ResultsBranch::PATTERNS)?);
     let mut pulled = Pulled { from: branch.tip, ..Pulled::default() };
     mirror.fetch(pulled.from.as_slice())?;
@@ -117,7 +124,9 @@ pub fn pull(
     }
     let ids: Vec<ObjectId> =
         new.iter().flat_map(|it| it.files.iter().map(|(_, id)| id.clone())).collect();
+    progress.begin("fetching files", 0);
     mirror.fetch_files(&ids)?;
+    progress.begin("writing results", new.len());
     let (calls, others): (Vec<_>, Vec<_>) =
         new.into_iter().partition(|it| matches!(it.record, Record::Call(_)));
     let (away, calls): (Vec<_>, Vec<_>) = calls.into_iter().partition(|it| it.is_away);
@@ -126,6 +135,7 @@ pub fn pull(
     while !rest.is_empty() {
         let (batch, later) = rest.split_at(batch(rest));
         publish_calls(storage, mirror, batch, &mut pulled)?;
+        progress.advance(batch.len());
         rest = later;
     }
     // A job names tables.
@@ -213,7 +223,10 @@ fn new_results(
     let marked = Survey::new(storage).marked_away()?;
     let is_marked = |entry: &Entry| matches!(entry, Entry::Call(name) if marked.contains(name));
     let (mut unknown, mut returning) = (Vec::new(), Vec::new());
-    for (path, id) in finder.records()? {
+    let records = finder.records()?;
+    request.progress.begin("reading results", records.len());
+    for (path, id) in records {
+        request.progress.advance(1);
         let Some(entry) = Entry::of_record(&path) else {
             pulled.refuse(path, RefusedFor::Record);
             continue;
@@ -242,10 +255,13 @@ fn new_results(
             Err(why) => pulled.refuse(entry.short(), why),
         }
     }
+    request.progress.begin("fetching records", 0);
     let ids: Vec<ObjectId> = unknown.iter().map(|(_, id, _)| id.clone()).collect();
     mirror.fetch_files(&ids)?;
+    request.progress.begin("reading new results", unknown.len());
     let mut new = returning;
     for (entry, id, known) in unknown {
+        request.progress.advance(1);
         let text = mirror.contents(&id, MAX_RECORD)?;
         let Some(record) = text.and_then(|text| Record::of_shared(&entry, &text)) else {
             pulled.refuse(entry.short(), RefusedFor::Record);

@@ -36,6 +36,7 @@ pub fn push(
     mirror: &Mirror,
     request: &PushRequest,
 ) -> Result<Pushed, ResultsError> {
+    request.progress.begin("fetching", 0);
     let refs = mirror.list(&ResultsBranch::PATTERNS)?;
     let branch = ResultsBranch::of(&refs);
     let inboxes = branch.inboxes(&refs);
@@ -49,6 +50,7 @@ pub fn push(
     let Some(writer) = writer else { return Ok(pushed) };
     let (message, sign) = (message(&pushed, &jobs), request.sign);
     let mut union = Union { ours: None, inboxes: Vec::new(), message, sign };
+    request.progress.begin("sending", 0);
     if request.collect {
         union.inboxes = inboxes;
     }

@@ -1,9 +1,12 @@
 //! The choice of what is pushed: what a storage offers, and a repository does not have.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use super::ResultsError;
 use super::crowded::CrowdedDirectory;
+use super::exchange_progress::ExchangeProgress;
 use super::finder::Finder;
 use super::layout::stored_size;
 use super::ledger::{LedgerReason, LedgerWriter, line};
@@ -37,6 +40,8 @@ pub struct PushRequest {
     pub sign: bool,
     /// Whether nothing is written.
     pub dry: bool,
+    /// Learns how far the push is.
+    pub progress: Arc<ExchangeProgress>,
 }
 
 /// What is revoked.
@@ -142,17 +147,20 @@ impl<'a> Selection<'a> {
             pushed: Pushed::default(),
         };
         let mut entries = Survey::new(storage).entries()?.into_iter();
+        request.progress.begin("reading results", entries.len());
         loop {
             let batch: Vec<Entry> = entries.by_ref().take(BATCH).collect();
             if batch.is_empty() {
                 break;
             }
+            let results = batch.len();
             for (entry, record) in read(storage, batch)? {
                 match shared_result(storage, entry, record, request.limit) {
                     Ok(result) => selection.choose(there, &result)?,
                     Err(left_out) => selection.pushed.left_out.push(left_out),
                 }
             }
+            request.progress.advance(results);
         }
         let rest = selection.lines.rest();
         selection.add_ledger(rest)?;
