@@ -4,6 +4,7 @@
 //! - [`compare`]: where two evaluations differ. [`explain`]: why a call is missing.
 //! - [`bisect`]: the next commit to judge in a search for the first bad one.
 //! - [`collect`]: choosing and removing results that are not kept.
+//! - [`package`]: the files of results under readable names, for people without the storage.
 //! - [`status`]: what goes on in a storage, or waits.
 //! - [`table`]: the table of a sweep as far as it is there.
 
@@ -12,5 +13,6 @@ pub mod collect;
 pub mod compare;
 pub mod explain;
 pub mod history;
+pub mod package;
 pub mod status;
 pub mod table;

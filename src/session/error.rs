@@ -19,6 +19,7 @@ use crate::plan::SelectionFault;
 use crate::questions::bisect::BisectError;
 use crate::questions::collect::RepositoryError;
 use crate::questions::history::HistoryError;
+use crate::questions::package::PackageError;
 use crate::questions::table::{SweepChoiceError, SweepTableError};
 use crate::results::{NotAudited, ResultsError};
 use crate::storage::StorageError;
@@ -49,6 +50,9 @@ pub enum Error {
     /// There is no file to be shown.
     #[error(transparent)]
     History(#[from] HistoryError),
+    /// Results could not be exported.
+    #[error(transparent)]
+    Package(#[from] PackageError),
     /// The task could not be made or changed.
     #[error(transparent)]
     Edit(#[from] EditError),
@@ -292,6 +296,7 @@ impl Error {
             Self::Edit(error) if error.is_of_system() => Exit::Storage,
             Self::Tree(error) if error.is_storage() => Exit::Storage,
             Self::Results(error) => error.exit(),
+            Self::Package(error) => error.exit(),
             Self::Table(SweepTableError::Columns(_)) => Exit::Malformed,
             Self::Evaluate(EvaluateError::Output(error)) if !error.is_storage() => Exit::Failed,
             Self::Load(_)

@@ -35,6 +35,7 @@ impl Error {
             Self::List(error) => error.hint(),
             Self::Reach(error) => error.hint().map(str::to_owned),
             Self::Directory { source, .. } => source.hint().map(str::to_owned),
+            Self::Package(error) => error.hint().map(str::to_owned),
             Self::History(error) => error.hint().map(str::to_owned),
             Self::Bisect(BisectError::Nothing { .. }) => {
                 Some("give a bad commit that comes later in the history".to_owned())

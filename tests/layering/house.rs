@@ -27,6 +27,7 @@ pub(crate) const LAYERS: [&[&str]; 12] = [
         "questions::collect",
         "questions::compare",
         "questions::explain",
+        "questions::package",
         "questions::status",
         "questions::table",
         "results",

@@ -20,6 +20,7 @@ mod environments;
 mod examples;
 mod executors;
 mod explain;
+mod export;
 mod faults;
 mod fifo;
 mod figures;

@@ -257,6 +257,22 @@ impl History {
         Ok(ancestry)
     }
 
+    /// Returns what a file's result was made from directly, in order: the inputs of a call, the output of a call that a
+    /// job's output is. Of a table, the first [`LISTED`](Self::LISTED) outputs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the recipe of a table cannot be read.
+    pub fn parents<'a>(
+        &'a self,
+        storage: &Storage,
+        subject: Subject<'a>,
+    ) -> Result<Vec<Ancestor<'a>>, StorageError> {
+        let (mut parents, _) = self.inputs(storage, subject, 1)?;
+        parents.reverse();
+        Ok(parents)
+    }
+
     /// Returns the inputs of a file's result, the last one first, and how many more there are.
     fn inputs<'a>(
         &'a self,
@@ -340,7 +356,7 @@ impl History {
     }
 
     /// The file of this name, or the directory that a file of this name is a member of.
-    fn subject(&self, name: &str) -> Option<Subject<'_>> {
+    pub fn subject(&self, name: &str) -> Option<Subject<'_>> {
         let RecordedFile { result, number, promise } = self.files.get(split_member(name).0)?;
         let (entry, record) = &self.results[*result];
         Some(Subject { promise, number: *number, entry, record })

@@ -76,7 +76,7 @@ impl History {
     }
 
     /// The file that a recipe names, or else the first one with its contents.
-    pub(super) fn recorded(&self, file: &str, digest: &Digest) -> Option<Subject<'_>> {
+    pub fn recorded(&self, file: &str, digest: &Digest) -> Option<Subject<'_>> {
         self.same(file, digest).or_else(|| self.maker(digest, None))
     }
 

@@ -34,10 +34,21 @@ impl Inputs<'_> {
 impl Storage {
     /// Returns the names of the inputs of a call's computation, if the storage has an export of that.
     pub fn input_names(&self, call: &ResultName) -> Option<Vec<String>> {
+        self.names(call, "inputs")
+    }
+
+    /// Returns the names of the outputs of a call's computation, if the storage has an export of that. Those of
+    /// directories end in a slash.
+    pub fn output_names(&self, call: &ResultName) -> Option<Vec<String>> {
+        self.names(call, "outputs")
+    }
+
+    /// The lines of a file of a call's computation.
+    fn names(&self, call: &ResultName, list: &str) -> Option<Vec<String>> {
         let owner = self.records().read::<VersionRecord>(&format!("{}/{OWNER}", call.directory()));
         let tree = owner.ok()?.ok()?.tree;
-        let inputs = format!("{}/inputs", self.trees().name(&tree));
-        let contents = self.root.disk.read(&self.path(&inputs)).ok()??;
+        let list = format!("{}/{list}", self.trees().name(&tree));
+        let contents = self.root.disk.read(&self.path(&list)).ok()??;
         Some(text::lines(&contents).ok()?.into_iter().map(str::to_owned).collect())
     }
 }

@@ -1,0 +1,110 @@
+//! `ce export`: results as a directory for people without the storage.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use clap::Parser;
+
+use super::options::warn_of_links;
+use super::{Tool, say};
+use crate::exit::Exit;
+use crate::questions::history::History;
+use crate::questions::package::{
+    Package, PackageError, PackageKind, Packer, own_directory, vacant,
+};
+use crate::report::{package_json, package_readme};
+use crate::session::{Error, Stop};
+use crate::storage::Storage;
+use crate::words::counted;
+
+/// Make a directory with the files of results under readable names
+///
+/// The outputs of a job have the names that they have in the computation that made them; a sweep has a
+/// directory for each of its points. README.md says of each file what made it. Nothing is computed.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_CODES)]
+pub struct ExportResults {
+    /// Export the outputs of all calls of a job, too: in intermediate/COMPUTATION/INPUTS/
+    #[arg(long)]
+    all: bool,
+
+    /// Make symbolic links to the storage in place of copies
+    #[arg(long)]
+    link: bool,
+
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+
+    /// The directory that keeps all results
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: PathBuf,
+
+    /// A job, call or table: the path of any output of it, or its short name, such as t_NAME/TCID/INPUTS
+    #[arg(required = true, value_name = "RESULT", value_hint = clap::ValueHint::FilePath)]
+    results: Vec<String>,
+
+    /// The directory to be made; it may exist if it is empty
+    #[arg(required = true, value_hint = clap::ValueHint::DirPath)]
+    dir: PathBuf,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 exported, 2 the arguments are wrong, or a result has no record, 5 files are away or damaged, \
+or the storage could not be read or the directory not be written, 130 interrupted (143: by SIGTERM).";
+
+impl Tool for ExportResults {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let storage = &Storage::existing(&self.storage)?;
+        vacant(storage, &self.dir)?;
+        warn_of_links(storage)?;
+        let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
+        let package = match self.export(storage, &stop.asked) {
+            Err(Error::Package(PackageError::Stopped)) if let Some(signal) = stop.caught() => {
+                say("ce", &PackageError::Stopped);
+                return Ok(Exit::Interrupted(signal));
+            }
+            package => package?,
+        };
+        if self.json {
+            package_json(&package, &self.dir, out).map_err(Error::Output)?;
+            return Ok(Exit::Done);
+        }
+        for file in &package.files {
+            let path = self.dir.join(&file.path);
+            writeln!(out, "{}", path.display()).map_err(Error::Output)?;
+        }
+        let files = counted(package.files.len(), "file");
+        say(
+            "ce",
+            &format_args!("{files} in {}; README.md says what made them", self.dir.display()),
+        );
+        Ok(Exit::Done)
+    }
+}
+
+impl ExportResults {
+    fn export(&self, storage: &Storage, stop: &AtomicBool) -> Result<Package, Error> {
+        let history = History::read(storage)?;
+        let mut packer = Packer::new(storage, &history);
+        let mut added = Vec::new();
+        for result in &self.results {
+            let subject = packer.find(result)?;
+            if !added.contains(&subject.entry) {
+                added.push(subject.entry);
+                let dir = match self.results.len() {
+                    1 => String::new(),
+                    _ => own_directory(subject.entry),
+                };
+                packer.add(&dir, subject, self.all)?;
+            }
+        }
+        let package = Package::check(packer, storage, &history, stop)?;
+        let place = storage.path("");
+        let readme = package_readme(&package, &place.canonicalize().unwrap_or(place));
+        let kind = if self.link { PackageKind::Links } else { PackageKind::Copies };
+        package.write(storage, (&self.dir, kind), &readme, stop)?;
+        Ok(package)
+    }
+}

@@ -1,0 +1,236 @@
+//! `ce export`: results under readable names, all of them or nothing.
+
+use std::fs;
+use std::path::Path;
+
+use compeval::storage::{Durability, Recipe, RecipeHeader, RecipeWriter, Storage, Unrecorded};
+use serde_json::Value;
+
+use crate::arith::{Arith, Printed};
+use crate::lab::{Lab, files};
+
+const JOB: &str = "t_arith/COMMIT/00/ad48103e4fc7_5d9474c0309b";
+const CALL: &str = "ad48103e4fc7_5d9474c0309b";
+
+/// Runs `ce` in the repository of the example, which knows names of outputs where the storage does not.
+fn ce(arith: &Arith, arguments: &[&str]) -> Printed {
+    let output = arith.command(arguments).current_dir(arith.path("../copy")).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let code = output.status.code().unwrap();
+    Printed { out: text(output.stdout), err: text(output.stderr), code }
+}
+
+/// The names of the files in a directory.
+fn names(dir: &Path) -> Vec<String> {
+    files(dir).into_keys().collect()
+}
+
+/// What is beside the storage of an evaluated example.
+fn beside(arith: &Arith) -> Vec<String> {
+    let entries = fs::read_dir(arith.path("..")).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_job_is_exported_by_any_name_with_what_made_it() {
+    let arith = Arith::evaluated();
+    let job = arith.name(JOB);
+    let short = job.replace("/00/", "/");
+    let beside = format!("../results/{short}");
+    for (at, name) in [&job, &short, &beside, &format!("./../results/{job}")].iter().enumerate() {
+        let dir = format!("../out{at}");
+        let ran = ce(&arith, &["export", "../results", name, &dir]);
+        assert_eq!((ran.out, ran.code), (format!("{dir}/sum\n"), 0), "{name}");
+        let dir = arith.path("../copy").join(dir);
+        assert_eq!(names(&dir), ["README.md", "sum"]);
+        assert_eq!(fs::read_to_string(dir.join("sum")).unwrap(), "90\n");
+        // A copy is the user's own.
+        fs::write(dir.join("sum"), "91\n").unwrap();
+        let page = fs::read_to_string(dir.join("README.md")).unwrap();
+        for fact in
+            ["- made by: computation `add`, output 00\n", "- input 00: `c_mul/", "input `x`"]
+        {
+            assert!(page.contains(fact), "{fact}: {page}");
+        }
+    }
+    assert_eq!(fs::read_to_string(arith.path(JOB)).unwrap(), "90\n");
+}
+
+#[test]
+fn all_is_every_call_and_json_says_what_made_it() {
+    let arith = Arith::evaluated();
+    let job = arith.name(JOB);
+    let ran = ce(&arith, &["export", "--all", "--json", "../results", &job, "../out"]);
+    let document: Value = serde_json::from_str(&ran.out).unwrap();
+    let all = [
+        "README.md".to_owned(),
+        "intermediate/add/a3db5c13ff90_7448d8798a43/sum".to_owned(),
+        "intermediate/add/e9277bc504d7_5d9474c0309b/sum".to_owned(),
+        format!("intermediate/divmod/{CALL}/quotient"),
+        format!("intermediate/divmod/{CALL}/remainder"),
+        format!("intermediate/mul/{CALL}/product"),
+        "sum".to_owned(),
+    ];
+    assert_eq!(names(&arith.path("../out")), all);
+    let listed = document["files"].as_array().unwrap();
+    assert_eq!(listed.len(), 6);
+    assert_eq!(listed[0]["path"], "sum");
+    assert_eq!(listed[0]["made"]["computation"], "add");
+    let input = &listed[0]["made"]["inputs"][0];
+    assert!(input["file"].as_str().unwrap().starts_with("c_mul/"), "{input}");
+    assert_eq!(document["results"][0]["inputs"][1]["name"], "y");
+    // Two results are beside each other, each once.
+    let call = arith.name(&format!("c_mul/COMMIT/00/{CALL}"));
+    let ran = ce(&arith, &["export", "../results", &job, &call, &job, "../two"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let (job, call) = (job.replace("/00/", "/"), call.replace("/00/", "/"));
+    let (job, call) = (&job["t_".len()..], &call["c_".len()..]);
+    let both = ["README.md".to_owned(), format!("{job}/sum"), format!("{call}/product")];
+    assert_eq!(names(&arith.path("../two")), both);
+}
+
+#[test]
+fn links_lead_to_the_storage() {
+    let arith = Arith::evaluated();
+    let ran = ce(&arith, &["export", "--link", "../results", &arith.name(JOB), "../out"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let link = arith.path("../out/sum");
+    assert!(link.is_symlink());
+    assert_eq!(link.canonicalize().unwrap(), arith.path(JOB).canonicalize().unwrap());
+}
+
+#[test]
+fn what_cannot_be_exported_leaves_nothing() {
+    let arith = Arith::evaluated();
+    let job = arith.name(JOB);
+    let before = beside(&arith);
+    let export = |arguments: &[&str], dir: &str, code: i32, says: &str| {
+        let ran = ce(&arith, &[&["export"], arguments, &["../results", &job, dir]].concat());
+        assert_eq!(ran.code, code, "{ran:?}");
+        assert!(ran.err.contains(says) && ran.out.is_empty(), "{says}: {ran:?}");
+    };
+    let unknown = ce(&arith, &["export", "../results", "t_arith/none/x", "../out"]);
+    assert!(unknown.code == 2 && unknown.err.contains("has no record"), "{unknown:?}");
+    export(&[], "../results", 2, "../results exists, and is no empty directory");
+    export(&[], "../results/new", 2, "../results/new is in the storage");
+    export(&[], "tasks-example/..", 2, "is no name of a new directory");
+    export(&[], "none/out", 5, "cannot write none/out");
+    // A job needs no intermediate results.
+    let quotient = format!("c_divmod/COMMIT/00/{CALL}");
+    arith.overwrite(&arith.path(&quotient), "x\n");
+    let damage = format!("{}: its contents are not the recorded ones", arith.name(&quotient));
+    export(&["--all"], "../out", 5, &damage);
+    export(&["--all"], "../out", 5, "try: ce run makes again");
+    fs::remove_file(arith.path(JOB)).unwrap();
+    export(&[], "../out", 5, &format!("{job}: it is missing"));
+    assert_eq!(beside(&arith), before);
+    // An empty directory may be there.
+    fs::create_dir(arith.path("../empty")).unwrap();
+    let call = arith.name(&format!("c_mul/COMMIT/00/{CALL}"));
+    assert_eq!(ce(&arith, &["export", "../results", &call, "../empty/"]).code, 0);
+    assert_eq!(names(&arith.path("../empty")), ["README.md", "product"]);
+}
+
+/// A call with a directory as an output, executed at one level.
+fn made() -> Lab {
+    let make = r#"cat "$1" >"$2"; mkdir "$3/d"; cp "$1" "$3/d/x"; ln -s d/x "$3/link""#;
+    let lab = Lab::task("Inputs: 'x'\n(make INPUT('x'))[0, 1]")
+        .computation("make", "x", "text plots/", make)
+        .commit()
+        .data("x", "1\n");
+    lab.ce_run(&[]).exit(0);
+    lab
+}
+
+fn open(lab: &Lab) -> Storage {
+    Storage::open(&lab.path("storage"), Unrecorded::Refuse, Durability::Unsynced).unwrap()
+}
+
+/// The name of the only output of the computation with a number.
+fn output(lab: &Lab, number: &str) -> String {
+    let results = lab.results().into_keys();
+    let mut results = results.filter(|name| name.starts_with("c_make/"));
+    let name = results.find(|name| name.contains(&format!("/{number}/"))).unwrap();
+    name.splitn(5, '/').take(4).collect::<Vec<_>>().join("/")
+}
+
+#[test]
+fn directories_are_copied_with_their_links() {
+    let lab = made();
+    let name = output(&lab, "00");
+    lab.unchanged(|| lab.run("ce", &["export", "../storage", &name, "../out"]).exit(0));
+    let dir = lab.path("out");
+    assert_eq!(names(&dir), ["README.md", "plots/d/x", "plots/link", "text"]);
+    assert_eq!(fs::read_link(dir.join("plots/link")).unwrap(), Path::new("d/x"));
+    fs::write(dir.join("plots/d/new"), "").unwrap();
+}
+
+#[test]
+fn points_have_directories_and_no_name_leads_out() {
+    let lab = made();
+    let storage = open(&lab);
+    let header = RecipeHeader {
+        columns: Vec::new(),
+        allow_failed: false,
+        names: vec!["x".to_owned(), "../y".to_owned()],
+        outputs: vec!["../../evil".to_owned(), "..".to_owned(), String::new()],
+    };
+    let outputs: Vec<_> = ["00", "01", "00"]
+        .iter()
+        .map(|number| storage.inputs().literal(&output(&lab, number)).unwrap().unwrap())
+        .collect();
+    let mut recipe = RecipeWriter::begin(Vec::new(), &header).unwrap();
+    let row = || outputs.iter().map(|it| (it.name.as_str(), &it.digest));
+    recipe.row(["1", "/etc"], row()).unwrap();
+    recipe.row(["..", ""], row()).unwrap();
+    let recipe = Recipe::of_bytes(recipe.finish());
+    let table = storage.tables().publish(&recipe, b"{}\n", None).unwrap().name.short();
+    drop(storage);
+    lab.run("ce", &["export", "../storage", &table, "../out/"]).exit(0);
+    let points = ["points/x=../%2E.%2Fy=", "points/x=1/%2E.%2Fy=%2Fetc"];
+    let mut expected = vec!["README.md".to_owned()];
+    for point in points {
+        for name in ["%", "%2E./d/x", "%2E./link", "%2E.%2F..%2Fevil"] {
+            expected.push(format!("{point}/{name}"));
+        }
+    }
+    expected.sort();
+    expected.extend(["recipe.ndjson", "table.ndjson"].map(str::to_owned));
+    assert_eq!(names(&lab.path("out")), expected);
+}
+
+#[test]
+fn a_sweep_is_exported_by_its_points() {
+    let lab = Lab::task("(mul INPUT('x') INPUT('x'))[0]")
+        .file("inputs", "")
+        .without("workflow")
+        .node("", "sweep", "")
+        .file("workflow/factors/00-a", "2\n3\n")
+        .file("workflow/factors/01-b", "5\n")
+        .call("inputs/00-body/", "mul", &["a", "b"])
+        .commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let jobs = lab.results().into_keys().find(|name| name.starts_with("t_")).unwrap();
+    lab.run("ce", &["export", "../storage", &jobs, "../out"]).exit(0);
+    let dir = lab.path("out");
+    let expected =
+        ["README.md", "points/a=2/b=5/product", "points/a=3/b=5/product", "table.ndjson"];
+    assert_eq!(names(&dir), expected);
+    assert_eq!(fs::read_to_string(dir.join(expected[2])).unwrap(), "15\n");
+}
+
+#[test]
+fn names_that_the_storage_lacks_come_from_the_repository_or_are_numbers() {
+    let lab = made();
+    let name = output(&lab, "00");
+    assert!(!lab.path("storage/trees").exists(), "only isolated calls need a tree");
+    lab.run("ce", &["export", "../storage", &name, "../out"]).exit(0);
+    assert_eq!(names(&lab.path("out")), ["README.md", "plots/d/x", "plots/link", "text"]);
+    let mut elsewhere = lab.command("ce");
+    elsewhere.current_dir(lab.path("data")).args(["export", "../storage", &name, "../bare"]);
+    lab.finish(&mut elsewhere).exit(0);
+    assert_eq!(names(&lab.path("bare")), ["00", "01/d/x", "01/link", "README.md"]);
+}
