@@ -7,9 +7,9 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::{
-    AuditCalls, Bisect, Cancel, Check, Diff, Doctor, Edit, Explain, ExportResults, Forget, Gc,
-    Init, ListCommits, Log, Pin, PrintManifest, Pull, Push, Run, Serve, Show, ShowStatus,
-    ShowTable, Sym, Tool, Verify, Viz, WriteText, complete,
+    AuditCalls, Bisect, Cancel, Check, CiteResult, Diff, Doctor, Edit, Explain, ExportResults,
+    Forget, Gc, Init, ListCommits, Log, Pin, PrintManifest, Pull, Push, Run, Serve, Show,
+    ShowStatus, ShowTable, Sym, Tool, Verify, Viz, WriteText, complete,
 };
 use crate::exit::Exit;
 use crate::session::Error;
@@ -38,6 +38,7 @@ enum Command {
     Verify(Verify),
     Show(Show),
     Export(ExportResults),
+    Cite(CiteResult),
     Log(Log),
     Gc(Gc),
     Pin(Pin),
@@ -103,6 +104,7 @@ impl Tool for Ce {
             Command::Verify(verify) => verify.run(out),
             Command::Show(show) => show.run(out),
             Command::Export(export) => export.run(out),
+            Command::Cite(cite) => cite.run(out),
             Command::Log(log) => log.run(out),
             Command::Gc(gc) => gc.run(out),
             Command::Pin(pin) => pin.run(out),

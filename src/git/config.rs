@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gix::bstr::{BString, ByteSlice};
 
-use super::{GitResult, open, top};
+use super::{GitResult, open, top, url};
 
 /// The section of the configuration.
 const SECTION: &str = "compeval";
@@ -137,6 +137,21 @@ impl Config {
             Some(text) => Ok(Some(text)),
             None => Err(value.wrong("results", "URL or path of a repository")),
         }
+    }
+
+    /// The same without a password, to be shown.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is empty.
+    pub fn shown_results(&self) -> Result<Option<String>, ConfigError> {
+        Ok(self.results()?.map(|text| url::shown(&text)))
+    }
+
+    /// The URL of the remote repository `origin`, without a password, if there is one.
+    pub fn origin(&self) -> Option<String> {
+        let value = self.repository.config_snapshot().string("remote.origin.url")?;
+        Some(url::shown(&value.to_str_lossy())).filter(|url| !url.is_empty())
     }
 
     /// The number of computations that run at the same time: `compeval.jobs`.

@@ -8,6 +8,7 @@ mod audit;
 mod bar;
 mod body;
 mod cause;
+mod citation;
 mod columns;
 mod commits;
 mod diagnosis;
@@ -47,6 +48,7 @@ pub use self::audit::{
     audit_end_json, audit_findings, audit_size, audit_summary, audited, not_audited, planned_audits,
 };
 pub use self::bar::{Bar, exchanging, reading};
+pub use self::citation::{CitationFormat, citation};
 pub use self::commits::commit;
 pub use self::diagnosis::{GradeCounts, diagnosis, diagnosis_json};
 pub use self::diff::DiffReport;

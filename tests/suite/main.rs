@@ -6,6 +6,7 @@ mod arith;
 mod audit;
 mod bisect;
 mod budget;
+mod cite;
 mod collect;
 mod commits;
 mod compat;

@@ -9,7 +9,7 @@ const SUM: &str = "Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]";
 const INPUTS: [&str; 2] = ["../data/x", "../data/y"];
 
 /// Every program that takes a storage, and what it is given before and after that.
-const PROGRAMS: [(&[&str], &[&str]); 14] = [
+const PROGRAMS: [(&[&str], &[&str]); 15] = [
     (&["run", "--no-isolate"], &INPUTS),
     (&["run", "-n"], &INPUTS),
     (&["diff", "--no-isolate", "HEAD..HEAD"], &INPUTS),
@@ -21,6 +21,7 @@ const PROGRAMS: [(&[&str], &[&str]); 14] = [
     (&["verify"], &[]),
     (&["verify", "--repair"], &[]),
     (&["show"], &["abcd"]),
+    (&["cite"], &["abcd"]),
     (&["export"], &["abcd", "../made"]),
     (&["gc", "--keep=."], &[]),
     (&["pin"], &["abcd"]),

@@ -3,6 +3,7 @@
 //! Every name is made of checked parts, so none leads out of the package: see [`path_part`]. Sources are named by
 //! the places of records, never by what records say. The whole package appears at once, or not at all.
 
+mod citation;
 mod error;
 mod maker;
 mod naming;
@@ -10,6 +11,7 @@ mod write;
 
 use serde::Serialize;
 
+pub use self::citation::Citation;
 pub use self::error::{BadFile, PackageError};
 pub use self::maker::{FileMaker, MakerInput};
 use self::naming::{OutputNames, Places};

@@ -1,0 +1,63 @@
+//! `ce cite`: what a paper needs to name a result.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, ValueEnum};
+
+use super::Tool;
+use super::options::warn_of_links;
+use crate::exit::Exit;
+use crate::questions::history::History;
+use crate::questions::package::Citation;
+use crate::report::{CitationFormat, citation};
+use crate::session::Error;
+use crate::storage::Storage;
+
+/// Print what a paper needs to name a result
+///
+/// The task and the output, the full commit and the repository that has it, the inputs and the file with
+/// their hashes, the version of CompEval, and the day of the execution.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_CODES)]
+pub struct CiteResult {
+    /// The form of the citation
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: FormatName,
+
+    /// The directory that keeps all results
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: PathBuf,
+
+    /// An output or task input: its path, with or without the storage's, or the first four or
+    /// more digits of its SHA-1
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    file: String,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FormatName {
+    Text,
+    Bibtex,
+    CslJson,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 printed, 2 the arguments are wrong or the file has no record, 5 the storage could not be read.";
+
+impl Tool for CiteResult {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let storage = &Storage::existing(&self.storage)?;
+        warn_of_links(storage)?;
+        let history = History::read(storage)?;
+        let subject = history.find(storage, &self.file)?;
+        let cited = Citation::of(storage, &history, subject)?.with_repository(Path::new("."))?;
+        let format = match self.format {
+            FormatName::Text => CitationFormat::Text,
+            FormatName::Bibtex => CitationFormat::Bibtex,
+            FormatName::CslJson => CitationFormat::CslJson,
+        };
+        citation(&cited, format, out).map_err(Error::Output)?;
+        Ok(Exit::Done)
+    }
+}
