@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::moved::MovedFiles;
 use super::{Maintenance, Pins, Survey};
 use crate::digest::Digest;
 use crate::storage::disk::Result;
@@ -26,8 +27,8 @@ pub struct Retired<'a> {
     storage: &'a Storage,
     entry: Entry,
     record: Record,
-    /// The files of a task input or table that were moved: their paths now, and their names.
-    moved: Vec<(PathBuf, String)>,
+    /// The files of a task input or table that were moved.
+    moved: MovedFiles<'a>,
     _lease: Option<Lease<'a>>,
 }
 
@@ -59,8 +60,13 @@ impl<'a> Maintenance<'a> {
         root.disk.remove(&place)?;
         root.unsynced.note_entry(&place);
         let (entry, record) = (entry.clone(), record.clone());
-        let mut retired =
-            Retired { storage: self.storage, entry, record, moved: Vec::new(), _lease: lease };
+        let mut retired = Retired {
+            storage: self.storage,
+            entry,
+            record,
+            moved: MovedFiles::new(self.storage),
+            _lease: lease,
+        };
         retired.move_away()?;
         Ok(Some(retired))
     }
@@ -91,7 +97,7 @@ impl<'a> Maintenance<'a> {
             let mut files = entry.expected_files(&record).into_iter();
             if files.try_fold(false, |any, file| Ok(any || self.exists(&file.name)?))? {
                 let storage = self.storage;
-                let moved = Vec::new();
+                let moved = MovedFiles::new(storage);
                 let mut retired = Retired { storage, entry, record, moved, _lease: lease };
                 retired.move_away()?;
                 half.push(retired);
@@ -142,7 +148,7 @@ impl Retired<'_> {
     ///
     /// Fails if the storage cannot be written.
     pub fn restore(mut self) -> Result<()> {
-        self.put_back()?;
+        self.moved.put_back()?;
         let (storage, name) = (self.storage, self.entry.record());
         match &self.record {
             Record::Call(record) => storage.records().put_new(&name, record)?,
@@ -171,26 +177,7 @@ impl Retired<'_> {
             }
             _ => Vec::new(),
         };
-        let root = &self.storage.root;
-        for name in names {
-            let (path, place) = (root.path(&name), root.private_path()?);
-            if root.disk.rename(&path, &place)? {
-                root.unsynced.note_entry(&path);
-                self.moved.push((place, name));
-            }
-        }
-        Ok(())
-    }
-
-    /// Moves the files of a task input or table back, unless they were made again.
-    fn put_back(&mut self) -> Result<()> {
-        let disk = &self.storage.root.disk;
-        while let Some((moved, name)) = self.moved.pop() {
-            if !disk.rename_new(&moved, &self.storage.path(&name))? {
-                disk.remove_tree(&moved)?;
-            }
-        }
-        Ok(())
+        names.into_iter().try_for_each(|name| self.moved.take(name))
     }
 
     /// Removes its files and its log.
@@ -199,9 +186,7 @@ impl Retired<'_> {
     ///
     /// Fails if the storage cannot be written.
     pub fn discard(mut self) -> Result<()> {
-        while let Some((moved, _)) = self.moved.pop() {
-            self.storage.root.disk.remove_tree(&moved)?;
-        }
+        self.moved.discard()?;
         let Self { storage, entry, record, .. } = &self;
         if storage.root.disk.exists(&storage.path(&entry.record()))? {
             // Another run has published it again.
@@ -226,13 +211,6 @@ impl Retired<'_> {
             (Entry::Call(name), Record::Call(record)) => storage.forget_version(name, record),
             _ => Ok(()),
         }
-    }
-}
-
-impl Drop for Retired<'_> {
-    fn drop(&mut self) {
-        // Without a record, the file is only hashed again.
-        drop(self.put_back());
     }
 }
 

@@ -3,8 +3,7 @@
 //! Outputs are moved away before the roots of other runs are read. A run that looks for the call then finds it away, or has
 //! announced it before; then they are moved back.
 
-use std::path::PathBuf;
-
+use super::moved::MovedFiles;
 use super::{Maintenance, Pins};
 use crate::storage::disk::Result;
 use crate::storage::layout::{Entry, ResultName};
@@ -17,8 +16,7 @@ pub struct Departing<'a> {
     storage: &'a Storage,
     name: ResultName,
     outputs: Vec<Published>,
-    /// Where its outputs are now, and their names.
-    moved: Vec<(PathBuf, String)>,
+    moved: MovedFiles<'a>,
     _lease: Lease<'a>,
 }
 
@@ -42,7 +40,13 @@ impl<'a> Maintenance<'a> {
         }
         storage.mark_away(name)?;
         let (name, outputs) = (name.clone(), record.outputs.clone());
-        Ok(Some(Departing { storage, name, outputs, moved: Vec::new(), _lease: lease }))
+        Ok(Some(Departing {
+            storage,
+            name,
+            outputs,
+            moved: MovedFiles::new(storage),
+            _lease: lease,
+        }))
     }
 
     /// Removes the outputs of a job that are outputs of calls that are away.
@@ -80,16 +84,10 @@ impl Departing<'_> {
     ///
     /// Fails if the storage cannot be written.
     pub fn leave(&mut self) -> Result<()> {
-        let root = &self.storage.root;
         for (number, output) in self.outputs.iter().enumerate() {
             let name = self.name.output(number);
-            if !self.storage.is_published(&name, output)? {
-                continue;
-            }
-            let (path, private) = (root.path(&name), root.private_path()?);
-            if root.disk.rename(&path, &private)? {
-                root.unsynced.note_entry(&path);
-                self.moved.push((private, name));
+            if self.storage.is_published(&name, output)? {
+                self.moved.take(name)?;
             }
         }
         Ok(())
@@ -111,7 +109,7 @@ impl Departing<'_> {
     ///
     /// Fails if the storage cannot be written.
     pub fn stay(mut self) -> Result<()> {
-        self.put_back()?;
+        self.moved.put_back()?;
         self.storage.unmark_away(&self.name)
     }
 
@@ -121,26 +119,6 @@ impl Departing<'_> {
     ///
     /// Fails if the storage cannot be written.
     pub fn discard(mut self) -> Result<()> {
-        while let Some((moved, _)) = self.moved.pop() {
-            self.storage.root.disk.remove_tree(&moved)?;
-        }
-        Ok(())
-    }
-
-    fn put_back(&mut self) -> Result<()> {
-        let disk = &self.storage.root.disk;
-        while let Some((moved, name)) = self.moved.pop() {
-            if !disk.rename_new(&moved, &self.storage.path(&name))? {
-                disk.remove_tree(&moved)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Departing<'_> {
-    fn drop(&mut self) {
-        // Beside outputs that are here, the mark means nothing.
-        drop(self.put_back());
+        self.moved.discard()
     }
 }

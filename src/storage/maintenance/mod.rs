@@ -3,6 +3,7 @@
 mod check;
 mod collect;
 mod depart;
+mod moved;
 mod past;
 mod pin;
 mod repositories;
