@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 
-use super::{Candidate, Fate, bytes, inputs_of_suspended, seconds};
+use super::{Candidate, Fate, bytes, inputs_of_suspended, roots, seconds};
 use crate::digest::Digest;
 use crate::questions::history::History;
 use crate::storage::records::CallRecord;
@@ -184,8 +184,7 @@ pub fn depart(
     // On the disk, no output is missing without a mark.
     storage.flush()?;
     departing.iter_mut().try_for_each(|(_, one)| one.leave())?;
-    let mut roots = storage.gc_roots()?;
-    roots.add(inputs_of_suspended(storage)?);
+    let roots = roots(storage, history)?;
     let mut gone: HashSet<&Entry> = HashSet::new();
     for (entry, one) in departing {
         if one.is_wanted(&roots)? {

@@ -16,8 +16,8 @@ use crate::digest::Digest;
 use crate::git::ReachableSet;
 use crate::questions::history::History;
 use crate::storage::{
-    Entry, ExpectedFile, Maintenance, Pins, Read, Record, Retired, Storage, StorageError, Survey,
-    Suspension,
+    Entry, ExpectedFile, GcRoots, Maintenance, Pins, Read, Record, Retired, Storage, StorageError,
+    Survey, Suspension,
 };
 use crate::task::template::may_be;
 
@@ -173,30 +173,8 @@ fn inputs_of_suspended(storage: &Storage) -> Result<Vec<Entry>, StorageError> {
     Ok(inputs.filter_map(|input| Entry::of_file(&input.name)).collect())
 }
 
-/// Removes candidates, unless they are in use, and finishes a collection that was killed. Reports
-/// the fate of each.
-///
-/// # Errors
-///
-/// Fails if the storage cannot be read or written.
-pub fn collect(
-    storage: &Storage,
-    history: &History,
-    candidates: &[Candidate<'_>],
-    report: &mut dyn FnMut(&Entry, Fate),
-) -> Result<(), StorageError> {
-    Survey::new(storage).check_no_links()?;
-    // The records of calls tell whether these are over.
-    storage.suspensions().tidy()?;
-    let mut retired: VecDeque<Retired<'_>> = Maintenance::new(storage).half_collected()?.into();
-    for Candidate { entry, record, .. } in candidates {
-        match Maintenance::new(storage).retire(entry, record)? {
-            Some(one) => retired.push_back(one),
-            None => report(entry, Fate::Kept),
-        }
-    }
-    // On the disk, a result with a record must have its files.
-    storage.flush()?;
+/// What is in use by now: by other runs, by suspended calls, and by results that were published since the history was read.
+fn roots(storage: &Storage, history: &History) -> Result<GcRoots, StorageError> {
     let mut roots = storage.gc_roots()?;
     roots.add(inputs_of_suspended(storage)?);
     let known: HashSet<&Entry> = history.results().iter().map(|(entry, _)| entry).collect();
@@ -221,6 +199,34 @@ pub fn collect(
             Read::Record(Record::TaskInput(_)) | Read::Spoiled | Read::Absent => {}
         }
     }
+    Ok(roots)
+}
+
+/// Removes candidates, unless they are in use, and finishes a collection that was killed. Reports
+/// the fate of each.
+///
+/// # Errors
+///
+/// Fails if the storage cannot be read or written.
+pub fn collect(
+    storage: &Storage,
+    history: &History,
+    candidates: &[Candidate<'_>],
+    report: &mut dyn FnMut(&Entry, Fate),
+) -> Result<(), StorageError> {
+    Survey::new(storage).check_no_links()?;
+    // The records of calls tell whether these are over.
+    storage.suspensions().tidy()?;
+    let mut retired: VecDeque<Retired<'_>> = Maintenance::new(storage).half_collected()?.into();
+    for Candidate { entry, record, .. } in candidates {
+        match Maintenance::new(storage).retire(entry, record)? {
+            Some(one) => retired.push_back(one),
+            None => report(entry, Fate::Kept),
+        }
+    }
+    // On the disk, a result with a record must have its files.
+    storage.flush()?;
+    let mut roots = roots(storage, history)?;
     for one in &retired {
         // The directories of a result that stays may be links to those of others.
         if one.is_wanted(&roots)? {
