@@ -99,31 +99,16 @@ pub(super) const PINS: &str = "pinned";
 
 /// The file that names the version that owns a directory.
 pub(super) const OWNER: &str = "version.json";
-/// Names at the top that a storage or a results repository uses itself.
-const TAKEN: [&str; 15] = [
-    TASK_INPUTS,
-    TABLES,
-    TREES,
-    MANIFESTS,
-    DIRECTORIES,
-    REPOSITORIES,
-    RUN_LOGS,
-    RUNS,
-    SUSPENDED,
-    LEDGER,
-    SIGNERS,
-    "differs",
-    REVOKED,
-    "format",
-    "README.md",
-];
+/// Names at the top that a results repository uses itself, besides the directories of the layout.
+const SHARED: [&str; 4] = [DIRECTORIES, "differs", "format", "README.md"];
 
 /// Whether a file of this name is one that users keep in a storage for themselves, such as a literal: neither the storage nor
 /// a results repository uses the name, and no component is hidden.
 pub fn is_users_file(name: &str) -> bool {
     let mut components = name.split('/');
     let top = components.next().unwrap_or_default();
-    let is_taken = top.starts_with("c_") || top.starts_with("t_") || TAKEN.contains(&top);
+    let is_room = ROOMS.contains(&top) || SHARED.contains(&top);
+    let is_taken = top.starts_with("c_") || top.starts_with("t_") || is_room;
     let is_name = name.parse::<StorageName>().is_ok_and(|it| it.as_str() == name);
     is_name && !is_taken && !name.split('/').any(|component| component.starts_with('.'))
 }
