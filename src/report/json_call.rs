@@ -5,7 +5,6 @@ use serde::{Serialize, Serializer};
 use super::ROOT;
 use crate::evaluate::{Evaluation, Outcome};
 use crate::plan::CallId;
-use crate::storage::{Entry, Read, Record};
 
 /// Which call it is.
 #[derive(Serialize)]
@@ -73,10 +72,7 @@ impl JsonMade {
         }
         let sources = evaluation.plan.inputs(call);
         let reads = sources.iter().filter_map(|source| evaluation.name(*source)).collect();
-        let entry =
-            matches!(outcome, Outcome::Executed(_)).then(|| Entry::Call(outcome.name().clone()));
-        let read = entry.and_then(|entry| evaluation.storage.records().read_entry(&entry).ok());
-        let Some(Read::Record(Record::Call(record))) = read else {
+        let Some(record) = evaluation.executed_record(outcome) else {
             return Self { reads, ..Self::default() };
         };
         let (seconds, host) = (record.seconds(), record.recorded.map(|it| it.host));

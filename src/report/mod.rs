@@ -73,7 +73,8 @@ use crate::evaluate::{Evaluation, Event, Outcome, TreeValues};
 use crate::exit::Exit;
 use crate::expand::point_title;
 use crate::plan::{CallId, Derivation, DerivedId, PlannedSweep, Source, Step};
-use crate::storage::ResultName;
+use crate::storage::records::CallRecord;
+use crate::storage::{Entry, Read, Record, ResultName};
 use crate::task::expression::written_alone;
 use crate::task::sweep::SWEEP_OUTPUTS;
 use crate::task::workflow::SweepId;
@@ -238,6 +239,15 @@ impl Evaluation {
     /// Whether an output is there, or nobody asked for it.
     fn is_done(&self, output: Source) -> bool {
         self.is_there(output) || self.are_left_out(&[output])
+    }
+
+    /// The record of a call that was executed, if it can be read.
+    fn executed_record(&self, outcome: &Outcome) -> Option<CallRecord> {
+        let Outcome::Executed(outputs) = outcome else { return None };
+        match self.storage.records().read_entry(&Entry::Call(outputs.name.clone())) {
+            Ok(Read::Record(Record::Call(record))) => Some(record),
+            _ => None,
+        }
     }
 
     /// Whether the call of this name was executed.

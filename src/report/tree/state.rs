@@ -7,7 +7,6 @@ use anstyle::{AnsiColor, Style};
 use super::Evaluation;
 use crate::evaluate::{Outcome, Unfinished};
 use crate::plan::{CallId, Source};
-use crate::storage::{Entry, Read, Record};
 use crate::words::{duration, short_duration};
 
 /// How the tree tells the state of a call or file.
@@ -87,9 +86,8 @@ impl TreeStyle {
 
 /// How long an execution took, by its record.
 fn time_of(evaluation: &Evaluation, outcome: &Outcome) -> String {
-    let read = evaluation.storage.records().read_entry(&Entry::Call(outcome.name().clone()));
-    let Ok(Read::Record(Record::Call(call))) = read else { return String::new() };
-    let text = call.seconds().map(|seconds| match Duration::try_from_secs_f64(seconds) {
+    let seconds = evaluation.executed_record(outcome).and_then(|call| call.seconds());
+    let text = seconds.map(|seconds| match Duration::try_from_secs_f64(seconds) {
         Ok(time) if seconds < 1.0 => short_duration(time),
         _ => duration(seconds),
     });
