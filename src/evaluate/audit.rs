@@ -73,7 +73,7 @@ pub struct Audit<'a> {
     pub budget: AuditBudget,
 }
 
-/// What is next, and what is free.
+/// The next call, and the resources that are free.
 struct AuditDesk {
     next: usize,
     free: Reservations,
@@ -98,7 +98,7 @@ impl AuditBudget {
     }
 }
 
-/// Whether a call that takes so long ends within the limit. One of which nobody knows that may begin until the limit is reached.
+/// Whether a call that takes so long ends within the limit. A call of unknown duration may begin until the limit is reached.
 fn fits(limit: Option<Duration>, elapsed: Duration, expected: Option<Duration>) -> bool {
     limit.is_none_or(|limit| {
         elapsed < limit && elapsed.saturating_add(expected.unwrap_or_default()) <= limit
@@ -280,7 +280,7 @@ impl Audit<'_> {
     }
 }
 
-/// What the end of a ticket is to an audit.
+/// Returns the end of an audited call from the end of its ticket.
 fn audited(end: TicketEnd) -> AuditedEnd {
     AuditedEnd::NotAudited(match end {
         TicketEnd::Audited(report) => return AuditedEnd::Report(Box::new(report)),

@@ -80,7 +80,7 @@ impl AuditSubject<'_> {
         let request = ExecutionRequest { name, computation, sources, resources, gpus, directory };
         let invocation = request.invocation(storage, settings, tree.clone(), &stage)?;
         let (sender, ended) = channel();
-        // Nobody listens any more only if this thread has panicked.
+        // The receiver is gone only if this thread has panicked.
         executor.submit(invocation, Completion::new(move |end| drop(sender.send(end))));
         let end = ended.recv().unwrap_or(Err(ExecuteError::Interrupted));
         let end = match executor.is_disturbed(&end) {

@@ -82,7 +82,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What becomes of outputs that are recorded under a name, if a call is executed again.
+    /// Returns whether recorded or new outputs are kept under a name if a call is executed again.
     pub(super) fn precedence(&self, name: &ResultName) -> Precedence {
         match self.execution {
             _ if self.is_forced(name) => Precedence::New,
