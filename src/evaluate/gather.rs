@@ -10,9 +10,9 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIter
 use super::step::CallStep;
 use super::{CallError, Evaluation, Evaluator, Event, Outcome};
 use crate::digest::Digest;
-use crate::expand::{self, PointOutput, PointOutputs};
+use crate::expand::{self, GatheredTable, PointOutput, PointOutputs};
 use crate::plan::{CallId, Derivation, PlannedSweep, Source, SweepRows};
-use crate::storage::records::{Published, Recipe, RecipeHeader, RecipeWriter, Stamp};
+use crate::storage::records::{LongText, Published, RecipeHeader, RecipeWriter, Stamp};
 use crate::storage::{
     FoundTable, InputSource, Outputs, PriorAttempt, ResultName, StorageError, Stored,
     TableDirectory,
@@ -120,14 +120,14 @@ impl<'a> Evaluator<'a> {
             PointState::Failed => Ok(None),
         });
         let outputs = outputs.collect::<Result<Vec<_>, CallError>>().map_err(failed)?;
-        let table = expand::gather(&rows.points, &outputs, &rules.columns, rules.allow_failed);
+        let table = GatheredTable::new(&rows.points, &outputs, &rules.columns, rules.allow_failed);
         let table = table.map_err(|fault| failed(fault.into()))?;
-        drop(outputs);
+        let table = LongText::of(|out| table.write(out));
         let directory = sweep.with_directory.then(|| self.directory(sweep, rows, states));
         let foreseen = || -> Result<Outcome, StorageError> {
             let directory = directory.as_ref().map(|it| tables.directory_digest(it)).transpose()?;
             let published = |digest| Published { digest, stamp: Stamp::Unknown };
-            let files = [Digest::of(&table)].into_iter().chain(directory).map(published);
+            let files = [*table.digest()].into_iter().chain(directory).map(published);
             Ok(Outcome::Foreseen(Outputs { name: name.clone(), files: files.collect() }))
         };
         let made = match self.execution {
@@ -169,7 +169,7 @@ impl<'a> Evaluator<'a> {
         sweep: &PlannedSweep,
         rules: &Sweep,
         (rows, states): (&'b SweepRows, &'b [PointState]),
-    ) -> Recipe<'b> {
+    ) -> LongText<'b> {
         let evaluation = self.evaluation;
         let line = |it: &TableColumn| format!("{:02} {}", it.output, it.shape.text());
         let header = RecipeHeader {
@@ -178,7 +178,7 @@ impl<'a> Evaluator<'a> {
             names: rows.points.names().to_vec(),
             outputs: evaluation.body_outputs(sweep),
         };
-        Recipe::of(move |out| {
+        LongText::of(move |out| {
             let mut recipe = RecipeWriter::begin(out, &header)?;
             for ((point, sources), state) in rows.iter().zip(states) {
                 let texts = point.values().map(|(_, text)| text.as_ref());

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::io::{self, Write};
 
 use serde_json::value::RawValue;
 
 use super::json;
-use super::table::{STATUS, TableCell, TableRow, write_table};
+use super::table::{CellType, STATUS, TableCell, TableRow, cell_types, write_table};
 use crate::digest::Sha1;
 use crate::task::points::SweepPoints;
 use crate::task::sweep::{ColumnShape, TableColumn};
@@ -69,55 +70,27 @@ pub fn point_title<'a, T: AsRef<str>>(values: impl Iterator<Item = (&'a str, T)>
     values.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the table of a sweep, as NDJSON: its points with their outputs, in the order of the points. With
-/// `allow_failed`, the last column is the status.
+/// The table of a sweep: its points with their outputs, in the order of the points. With `allow_failed`, the last column
+/// is the status.
 ///
-/// The bytes depend on nothing but the arguments.
-///
-/// # Errors
-///
-/// Fails if an output has no such columns, or two columns have one name.
-pub fn gather(
-    points: &SweepPoints,
-    outputs: &[PointOutputs],
-    columns: &[TableColumn],
-    allow_failed: bool,
-) -> Result<Vec<u8>, TableFault> {
-    let rows = Rows::new(points, outputs, columns, allow_failed)?;
-    let mut table = Vec::new();
-    // Writing to memory never fails.
-    drop(write_table(&rows.names.all, rows.iter().map(|(_, cells)| cells), &mut table));
-    Ok(table)
-}
-
-/// Makes the rows of a table like [`gather`], and gives them to a function, with the names of the columns.
-///
-/// # Errors
-///
-/// Fails as [`gather`] does.
-pub fn gather_rows<T>(
-    points: &SweepPoints,
-    outputs: &[PointOutputs],
-    columns: &[TableColumn],
-    allow_failed: bool,
-    take: impl FnOnce(&[String], Vec<TableRow<'_>>) -> T,
-) -> Result<T, TableFault> {
-    let rows = Rows::new(points, outputs, columns, allow_failed)?;
-    Ok(take(&rows.names.all, rows.iter().collect()))
-}
-
-/// The rows of a table, made from points and their outputs whenever they are asked for.
-struct Rows<'a> {
+/// Its rows are made whenever they are asked for, and depend on nothing but what it was gathered from.
+pub struct GatheredTable<'a> {
     points: &'a SweepPoints,
     outputs: &'a [PointOutputs],
     columns: &'a [TableColumn],
     allow_failed: bool,
     parsed: ParsedOutputs<'a>,
     names: ColumnNames,
+    types: Vec<CellType>,
 }
 
-impl<'a> Rows<'a> {
-    fn new(
+impl<'a> GatheredTable<'a> {
+    /// The table of these points.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an output has no such columns, or two columns have one name.
+    pub fn new(
         points: &'a SweepPoints,
         outputs: &'a [PointOutputs],
         columns: &'a [TableColumn],
@@ -126,13 +99,31 @@ impl<'a> Rows<'a> {
         debug_assert_eq!(points.len(), outputs.len(), "each point has outputs, or failed");
         let parsed = parse(points, outputs, columns)?;
         let names = names(points, columns, &parsed, allow_failed)?;
-        Ok(Self { points, outputs, columns, allow_failed, parsed, names })
+        let width = names.all.len();
+        let types = Vec::new();
+        let mut table = Self { points, outputs, columns, allow_failed, parsed, names, types };
+        table.types = cell_types(width, table.rows().map(|(_, cells)| cells));
+        Ok(table)
     }
 
-    /// All rows, in the order of the points.
-    fn iter(&self) -> impl Iterator<Item = TableRow<'_>> + Clone {
+    /// The names of its columns, all different.
+    pub fn names(&self) -> &[String] {
+        &self.names.all
+    }
+
+    /// Its rows, in the order of the points.
+    pub fn rows(&self) -> impl Iterator<Item = TableRow<'_>> + Clone {
         (0..self.outputs.len())
             .flat_map(|number| self.of_point(number).into_iter().map(move |cells| (number, cells)))
+    }
+
+    /// Writes it as NDJSON.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `out` does.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_table(self.names(), &self.types, self.rows().map(|(_, cells)| cells), out)
     }
 
     /// The rows of a point: one, unless an output of it has rows itself.

@@ -1,7 +1,7 @@
 //! The points of sweeps: what a task is evaluated for, and the rules that make them.
 //!
 //! A point gives each column of its [`SweepPoints`](crate::task::points::SweepPoints) a text. Points are read from a sheet ([`read`]) or a list of levels
-//! ([`read_levels`]), or are the product of factors. [`write_table`] writes their results. All here are functions of bytes and values: this room
+//! ([`read_levels`]), or are the product of factors. A [`GatheredTable`] has their results. All here are functions of bytes and values: this room
 //! reads no files, and knows nothing of tasks.
 
 mod delimited;
@@ -18,7 +18,7 @@ mod table;
 
 pub use factors::{ExclusionFault, FactorFault, MAX_POINTS, REPLICATE, column_hint, product};
 pub use gather::{
-    PointOutput, PointOutputs, TableFault, fault_of_outputs, gather, gather_rows, needs_contents,
+    GatheredTable, PointOutput, PointOutputs, TableFault, fault_of_outputs, needs_contents,
     point_title,
 };
 pub use lookalikes::Lookalike;
@@ -33,7 +33,7 @@ pub use rules::{
     unread_problems,
 };
 pub use sheet::{MAX_SHEET, SheetFormat, read, read_levels, read_list, read_rows};
-pub use table::{CellValue, MAX_CELL, STATUS, TableCell, TableRow, cell_values, write_table};
+pub use table::{CellValue, MAX_CELL, STATUS, TableCell, TableRow, cell_values};
 
 #[cfg(test)]
 mod factor_tests;

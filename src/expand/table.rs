@@ -32,7 +32,7 @@ pub enum TableCell<'a> {
 
 /// How the values of a column are written. Each type can hold the values of those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum CellType {
+pub(super) enum CellType {
     /// A JSON number as it is spelled.
     Number,
     /// A string.
@@ -41,30 +41,36 @@ enum CellType {
     Hash,
 }
 
-/// Writes a table as NDJSON: compact, with the columns in the order of their names.
+/// Returns how the values of each column are written, in a table with rows of this width. None of them is kept: there may
+/// be a million.
 ///
 /// All cells of a column have one type: numbers if all are JSON numbers, else texts if all are UTF-8 of at
-/// most [`MAX_CELL`] bytes, else hashes. One final newline of a result does not count. `null` fits each type. So the bytes
-/// depend on names and rows only.
-///
-/// The names are different, and each row has a cell for each of them. The rows are asked for twice, and none is kept:
-/// there may be a million.
-///
-/// # Errors
-///
-/// Fails if `out` does.
-pub fn write_table<'a>(
-    names: &[String],
-    rows: impl Iterator<Item = Vec<TableCell<'a>>> + Clone,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let mut types = vec![CellType::Number; names.len()];
-    for row in rows.clone() {
-        debug_assert_eq!(row.len(), names.len(), "a row has a cell for each column");
+/// most [`MAX_CELL`] bytes, else hashes. One final newline of a result does not count. `null` fits each type.
+pub(super) fn cell_types<'a>(
+    width: usize,
+    rows: impl Iterator<Item = Vec<TableCell<'a>>>,
+) -> Vec<CellType> {
+    let mut types = vec![CellType::Number; width];
+    for row in rows {
+        debug_assert_eq!(row.len(), width, "a row has a cell for each column");
         for (of_column, cell) in types.iter_mut().zip(&row) {
             *of_column = cell.narrowest(*of_column);
         }
     }
+    types
+}
+
+/// Writes a table with these types as NDJSON: compact, with the columns in the order of their names, which are different.
+///
+/// # Errors
+///
+/// Fails if `out` does.
+pub(super) fn write_table<'a>(
+    names: &[String],
+    types: &[CellType],
+    rows: impl Iterator<Item = Vec<TableCell<'a>>>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let names = names.iter().map(serde_json::to_vec).collect::<Result<Vec<_>, _>>()?;
     for row in rows {
         for ((before, name), (of_column, cell)) in
@@ -73,7 +79,7 @@ pub fn write_table<'a>(
             out.write_all(before)?;
             out.write_all(name)?;
             out.write_all(b":")?;
-            cell.write(*of_column, out)?;
+            cell.write(*of_column, &mut *out)?;
         }
         // Without columns, a row is an empty object.
         out.write_all(if names.is_empty() { b"{}\n" } else { b"}\n" })?;
@@ -105,14 +111,9 @@ impl CellValue {
     }
 }
 
-/// Returns the values that [`write_table`] writes for these rows.
+/// Returns the values that a table has for these rows.
 pub fn cell_values(width: usize, rows: &[TableRow<'_>]) -> Vec<Vec<CellValue>> {
-    let mut types = vec![CellType::Number; width];
-    for (_, row) in rows {
-        for (of_column, cell) in types.iter_mut().zip(row) {
-            *of_column = cell.narrowest(*of_column);
-        }
-    }
+    let types = cell_types(width, rows.iter().map(|(_, row)| row.clone()));
     let value = |(cell, of_column): (&TableCell<'_>, &CellType)| match cell.written(*of_column) {
         None => CellValue::Null,
         Some(text) if *of_column == CellType::Number => CellValue::Number(text.into_owned()),
@@ -145,7 +146,7 @@ impl<'a> TableCell<'a> {
         }
     }
 
-    fn write(self, of_column: CellType, out: &mut impl Write) -> io::Result<()> {
+    fn write(self, of_column: CellType, out: &mut dyn Write) -> io::Result<()> {
         match self.written(of_column) {
             None => out.write_all(b"null"),
             Some(number) if of_column == CellType::Number => out.write_all(number.as_bytes()),
@@ -177,10 +178,16 @@ mod tests {
 
     /// The table of one column.
     fn table(cells: &[TableCell<'_>]) -> String {
-        let rows = cells.iter().map(|cell| vec![*cell]);
+        let rows: Vec<_> = cells.iter().map(|cell| vec![*cell]).collect();
+        let text = text(&["x".to_owned()], &rows);
+        text.replace("{\"x\":", "").replace("}\n", ";")
+    }
+
+    fn text(names: &[String], rows: &[Vec<TableCell<'_>>]) -> String {
+        let types = cell_types(names.len(), rows.iter().cloned());
         let mut text = Vec::new();
-        write_table(&["x".to_owned()], rows, &mut text).unwrap();
-        String::from_utf8(text).unwrap().replace("{\"x\":", "").replace("}\n", ";")
+        write_table(names, &types, rows.iter().cloned(), &mut text).unwrap();
+        String::from_utf8(text).unwrap()
     }
 
     const HASH: &str = "c0ffee0000000000000000000000000000000000";
@@ -237,11 +244,7 @@ mod tests {
     fn a_row_is_a_compact_object() {
         let names = ["a\"".to_owned(), "b".to_owned()];
         let row = vec![TableCell::Text("1"), TableCell::Text("x y")];
-        let mut text = Vec::new();
-        write_table(&names, [row.clone(), row].into_iter(), &mut text).unwrap();
-        assert_eq!(text, b"{\"a\\\"\":1,\"b\":\"x y\"}\n".repeat(2));
-        text.clear();
-        write_table(&names, [].into_iter(), &mut text).unwrap();
-        assert!(text.is_empty());
+        assert_eq!(text(&names, &[row.clone(), row]), "{\"a\\\"\":1,\"b\":\"x y\"}\n".repeat(2));
+        assert_eq!(text(&names, &[]), "");
     }
 }

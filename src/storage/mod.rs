@@ -30,9 +30,9 @@ pub use self::maintenance::{
     Trace,
 };
 pub use self::records::{
-    Defect, ExpectedFile, Finding, PinRecord, Read, Recipe, RecipeError, RecipeFile, RecipeHeader,
-    RecipeReader, RecipeRow, RecipeWriter, Record, Records, RepositoryRecord, RevocationRecord,
-    SignerNote, Stopped, Tombstone, VersionRecord, WorkerAbilities, WorkerRecord,
+    Defect, ExpectedFile, Finding, LongText, PinRecord, Read, RecipeError, RecipeFile,
+    RecipeHeader, RecipeReader, RecipeRow, RecipeWriter, Record, Records, RepositoryRecord,
+    RevocationRecord, SignerNote, Stopped, Tombstone, VersionRecord, WorkerAbilities, WorkerRecord,
 };
 pub use self::store::{
     Activity, AnswersRead, Attempts, AwayCall, Call, Claim, ClaimedCall, ClaimedTicket, Damage,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use compeval::storage::{Durability, Recipe, RecipeHeader, RecipeWriter, Storage, Unrecorded};
+use compeval::storage::{Durability, LongText, RecipeHeader, RecipeWriter, Storage, Unrecorded};
 use serde_json::Value;
 
 use crate::arith::{Arith, Printed};
@@ -186,8 +186,9 @@ fn points_have_directories_and_no_name_leads_out() {
     let row = || outputs.iter().map(|it| (it.name.as_str(), &it.digest));
     recipe.row(["1", "/etc"], row()).unwrap();
     recipe.row(["..", ""], row()).unwrap();
-    let recipe = Recipe::of_bytes(recipe.finish());
-    let table = storage.tables().publish(&recipe, b"{}\n", None).unwrap().name.short();
+    let recipe = LongText::of_bytes(recipe.finish());
+    let table =
+        storage.tables().publish(&recipe, &LongText::of_bytes(b"{}\n"), None).unwrap().name.short();
     drop(storage);
     lab.run("ce", &["export", "../storage", &table, "../out/"]).exit(0);
     let points = ["points/x=../%2E.%2Fy=", "points/x=1/%2E.%2Fy=%2Fetc"];

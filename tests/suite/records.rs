@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use compeval::storage::{
-    Durability, KnownRepositories, Read, Recipe, RecipeHeader, RecipeWriter, Storage, Survey,
+    Durability, KnownRepositories, LongText, Read, RecipeHeader, RecipeWriter, Storage, Survey,
     TableDirectory, Unrecorded, VersionRecord,
 };
 use jsonschema::Validator;
@@ -99,8 +99,8 @@ fn publish_tables(lab: &Lab) {
         let members = vec![("copy".to_owned(), output)];
         let directory = TableDirectory { points: b"{}\n".to_vec(), members };
         let directory = Some(&directory).filter(|_| with_directory);
-        let recipe = Recipe::of_bytes(recipe.finish());
-        storage.tables().publish(&recipe, b"{}\n", directory).unwrap();
+        let recipe = LongText::of_bytes(recipe.finish());
+        storage.tables().publish(&recipe, &LongText::of_bytes(b"{}\n"), directory).unwrap();
     }
 }
 

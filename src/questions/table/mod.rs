@@ -18,8 +18,8 @@ pub use self::compare::{ComparedRow, ComparedSide, TableComparison};
 pub use self::status::RowStatus;
 use crate::evaluate::{CallError, Evaluation};
 use crate::expand::{
-    self, CellValue, PointOutputs, SheetFormat, TableCell, TableFault, TableRow, fault_of_outputs,
-    gather_rows,
+    self, CellValue, GatheredTable, PointOutputs, SheetFormat, TableCell, TableFault, TableRow,
+    fault_of_outputs,
 };
 use crate::plan::{CallId, PlannedSweep, Source, SweepRows};
 use crate::questions::history::TakenOver;
@@ -192,18 +192,15 @@ fn read_sweep(
         points.push((status, calls.of_point(rows.row(number)), origin));
         outputs.push(outputs_of_point);
     }
-    let (names, mut found) =
-        gather_rows(&rows.points, &outputs, &columns, false, |names, rows| {
-            let values = expand::cell_values(names.len(), &rows);
-            let numbers: Vec<usize> = rows.into_iter().map(|(number, _)| number).collect();
-            (names.to_vec(), numbers.into_iter().zip(values).collect::<Vec<_>>())
-        })?;
+    let gathered = GatheredTable::new(&rows.points, &outputs, &columns, false)?;
+    let (names, found) = (gathered.names(), gathered.rows().collect::<Vec<_>>());
+    let values = expand::cell_values(names.len(), &found);
+    let mut found = found.iter().map(|(number, _)| *number).zip(values).peekable();
     let is_key = evaluation.plan.key_columns(&evaluation.task, sweep, &rows.points);
     let keys = rows.points.names().iter().zip(is_key).filter(|(_, is_key)| *is_key);
     let keys = keys.map(|(name, _)| name.clone()).collect();
     let mut table = Vec::with_capacity(found.len());
     let all = all_points(evaluation, call, rules);
-    let mut found = found.drain(..).peekable();
     let mut included = rows.points.iter().enumerate().peekable();
     let mut next_rows = |number: usize, table: &mut Vec<SweepRow>| {
         while let Some((_, cells)) = found.next_if(|(of_point, _)| *of_point == number) {
@@ -224,7 +221,7 @@ fn read_sweep(
         }
     }
     included.for_each(|(number, _)| next_rows(number, &mut table));
-    Ok((names, keys, table))
+    Ok((names.to_vec(), keys, table))
 }
 
 /// Whether two points, which may be of different sets, have the same texts.

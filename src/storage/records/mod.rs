@@ -7,6 +7,7 @@ mod audit;
 mod expected;
 mod files;
 mod housekeeping;
+mod long_text;
 mod origin;
 mod place;
 mod provenance;
@@ -28,13 +29,14 @@ pub use self::audit::{
 pub use self::expected::{Defect, ExpectedFile, Finding, Stopped};
 pub use self::files::{Read, Record, Records};
 pub use self::housekeeping::{PinRecord, RepositoryRecord, Tombstone, VersionRecord};
+pub use self::long_text::LongText;
 pub use self::origin::{Execution, NOT_ISOLATED, Origin, SharedOrigin};
 pub(super) use self::place::differences;
 pub use self::provenance::Provenance;
 pub(super) use self::provenance::host;
 pub use self::published::{Published, Stamp};
 pub use self::recipe::{
-    Recipe, RecipeError, RecipeFile, RecipeHeader, RecipeReader, RecipeRow, RecipeWriter,
+    RecipeError, RecipeFile, RecipeHeader, RecipeReader, RecipeRow, RecipeWriter,
 };
 pub use self::revocation::RevocationRecord;
 pub use self::signer::SignerNote;

@@ -4,11 +4,11 @@
 //! point, and the outputs with their names and digests, or `null` if the point failed. Equal recipes are equal
 //! bytes. There may be a million rows, so they are written and read one by one.
 
-use std::io::{self, BufRead, BufWriter, Write};
+use std::io::{self, BufRead, Write};
 
 use serde::{Deserialize, Serialize};
 
-use crate::digest::{Digest, Hasher, PIECE};
+use crate::digest::Digest;
 
 /// The version of recipes that this program writes and reads.
 const VERSION: u32 = 1;
@@ -52,64 +52,6 @@ pub struct RecipeRow<N = String> {
     /// The outputs, in the order of their numbers; `None` if the point failed.
     #[serde(deserialize_with = "Option::deserialize")]
     pub outputs: Option<Vec<RecipeFile<N>>>,
-}
-
-/// A complete recipe.
-///
-/// Its text is written anew whenever it is needed, and never held in memory: it has a quarter of a kilobyte for each row.
-pub struct Recipe<'a> {
-    write: Box<RecipeText<'a>>,
-    digest: Digest,
-}
-
-/// Writes the text of a recipe: the same bytes each time.
-type RecipeText<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a;
-
-/// Hashes what is written.
-struct HashedText<'a>(&'a mut Hasher);
-
-impl Write for HashedText<'_> {
-    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        self.0.update(piece);
-        Ok(piece.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> Recipe<'a> {
-    /// The recipe with the text that a function writes, which must be the same each time.
-    pub fn of(write: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a) -> Self {
-        let mut hasher = Hasher::default();
-        let mut text = BufWriter::with_capacity(PIECE, HashedText(&mut hasher));
-        let written = write(&mut text).and_then(|()| text.flush());
-        debug_assert!(written.is_ok(), "a recipe is JSON, and hashing it cannot fail");
-        drop(text);
-        let digest = hasher.finish();
-        Self { write: Box::new(write), digest }
-    }
-
-    /// The recipe with this text.
-    pub fn of_bytes(bytes: Vec<u8>) -> Self {
-        let digest = Digest::of(&bytes);
-        Self { write: Box::new(move |out| out.write_all(&bytes)), digest }
-    }
-
-    /// Writes its text.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `out` does.
-    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        (self.write)(out)
-    }
-
-    /// The digest of the text, which decides the name of the table.
-    pub const fn digest(&self) -> &Digest {
-        &self.digest
-    }
 }
 
 /// Writes the text of a recipe, row by row.
@@ -280,12 +222,6 @@ mod tests {
         let text = text.replace("BLAKE3-OF-FILE", &Digest::of(b"17\n").blake3.full());
         let text = text.replace("BLAKE3-OF-NONE", &Digest::of(b"").blake3.full());
         assert_eq!(std::str::from_utf8(&recipe).unwrap(), text);
-        let recipes = [Recipe::of(|out| out.write_all(&recipe)), Recipe::of_bytes(recipe.clone())];
-        for it in recipes {
-            let mut written = Vec::new();
-            it.write(&mut written).unwrap();
-            assert_eq!((*it.digest(), written), (Digest::of(text.as_bytes()), recipe.clone()));
-        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::digest::Digest;
 use crate::storage::disk::Result;
 use crate::storage::layout::{ResultName, is_users_file};
 use crate::storage::records::{
-    CallRecord, ExpectedFile, Format, JobOutput, JobRecord, Origin, Published, Recipe,
+    CallRecord, ExpectedFile, Format, JobOutput, JobRecord, LongText, Origin, Published,
     SharedOrigin, Stamp, TableRecord,
 };
 
@@ -185,14 +185,14 @@ impl Storage {
         table: &[u8],
         recipe: Vec<u8>,
     ) -> Result<Import<()>> {
-        let recipe = Recipe::of_bytes(recipe);
+        let (recipe, table) = (LongText::of_bytes(recipe), LongText::of_bytes(table));
         let is_recorded = *recipe.digest() == record.recipe.digest
-            && record.outputs.iter().map(|it| it.digest).eq([Digest::of(table)]);
+            && record.outputs.iter().map(|it| it.digest).eq([*table.digest()]);
         if !is_recorded {
             return Ok(Import::Damaged);
         }
-        let published = self.tables().publish(&recipe, table, None)?;
-        Ok(match compared(&published, &[Digest::of(table)]) {
+        let published = self.tables().publish(&recipe, &table, None)?;
+        Ok(match compared(&published, &[*table.digest()]) {
             Import::Known => Import::New(()),
             other => other,
         })

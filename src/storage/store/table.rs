@@ -13,7 +13,7 @@ use crate::digest::Digest;
 use crate::storage::disk::{Result, Root, SeenValue, StorageError};
 use crate::storage::layout::{COLLECTED, DIGITS, Digits, Entry, ResultName};
 use crate::storage::records::{
-    Defect, Published, Read, Recipe, RecipeError, RecipeHeader, RecipeReader, RecipeRow, Stamp,
+    Defect, LongText, Published, Read, RecipeError, RecipeHeader, RecipeReader, RecipeRow, Stamp,
     TableRecord,
 };
 
@@ -70,7 +70,7 @@ impl<'a> Tables<'a> {
     /// # Errors
     ///
     /// Fails if the storage cannot be read, or holds a record that only a newer version can.
-    pub fn find(&self, recipe: &Recipe<'_>, with_directory: bool) -> Result<FoundTable> {
+    pub fn find(&self, recipe: &LongText<'_>, with_directory: bool) -> Result<FoundTable> {
         let digest = recipe.digest();
         let names = DIGITS.map(|digits| ResultName::of_recipe(digest, digits));
         self.storage.announce_roots(names.iter().map(ResultName::short));
@@ -99,8 +99,8 @@ impl<'a> Tables<'a> {
     /// have one path.
     pub fn publish(
         &self,
-        recipe: &Recipe<'_>,
-        table: &[u8],
+        recipe: &LongText<'_>,
+        table: &LongText<'_>,
         directory: Option<&TableDirectory>,
     ) -> Result<Outputs> {
         if let FoundTable::Hit(outputs) = self.find(recipe, directory.is_some())? {
@@ -192,22 +192,17 @@ impl<'a> Tables<'a> {
     /// Writes the files of a table into a private directory.
     fn stage(
         &self,
-        recipe: &Recipe<'_>,
-        table: &[u8],
+        recipe: &LongText<'_>,
+        table: &LongText<'_>,
         directory: Option<&TableDirectory>,
     ) -> Result<TableStage<'a>> {
         let root = &self.storage.root;
         let room = root.private_path()?;
-        let digest = *recipe.digest();
-        let recipe_file = Published { digest, stamp: Stamp::Unknown };
+        let recipe_file = Published { digest: *recipe.digest(), stamp: Stamp::Unknown };
         let mut stage = TableStage { root, room, recipe: recipe_file, outputs: Vec::new() };
         root.disk.make_dir(&stage.room)?;
-        let path = stage.path("recipe");
-        root.disk.write_by(&path, |out| recipe.write(out))?;
-        stage.recipe = stage.sealed(&path, digest)?;
-        let path = stage.path("00");
-        root.disk.write(&path, table)?;
-        let table = stage.sealed(&path, Digest::of(table))?;
+        stage.recipe = stage.text("recipe", recipe)?;
+        let table = stage.text("00", table)?;
         stage.outputs.push(table);
         if let Some(directory) = directory {
             stage.outputs.push(self.gather(directory, &stage.path("01"))?);
@@ -336,11 +331,13 @@ impl TableStage<'_> {
         self.room.join(part)
     }
 
-    /// Makes a complete file read-only, and durable.
-    fn sealed(&self, path: &Path, digest: Digest) -> Result<Published> {
-        let stamp = Stamp::Modified(self.root.disk.seal(path)?);
-        self.root.sync(path)?;
-        Ok(Published { digest, stamp })
+    /// Writes a file, and makes it read-only and durable.
+    fn text(&self, part: &str, text: &LongText<'_>) -> Result<Published> {
+        let path = self.path(part);
+        self.root.disk.write_by(&path, |out| text.write(out))?;
+        let stamp = Stamp::Modified(self.root.disk.seal(&path)?);
+        self.root.sync(&path)?;
+        Ok(Published { digest: *text.digest(), stamp })
     }
 }
 

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use compeval::storage::LongText;
+
 use super::{aside, lab, open, stored, sweep};
 
 /// Writes over a file that is read-only, with its old time.
@@ -61,7 +63,7 @@ fn a_record_under_another_name_is_damage() {
     fs::write(&record, text.replace("\"format\": 1", "\"format\": 9")).unwrap();
     let found = storage.tables().find(&sweep.recipe, false).unwrap_err();
     assert!(found.to_string().contains("has format 9"), "{found}");
-    assert!(storage.tables().publish(&sweep.recipe, &sweep.table, None).is_err());
+    assert!(storage.tables().publish(&sweep.recipe, &sweep.text(), None).is_err());
     assert!(fs::read_to_string(&record).unwrap().contains("\"format\": 9"));
 }
 
@@ -112,7 +114,10 @@ fn a_link_in_the_place_of_a_directory_is_not_followed() {
         let ran = lab.run("ce", &["verify", "../storage"]).exit(5);
         ran.shows(&format!("{part}: it is a symbolic link in the place of a directory"));
         let storage = open(&lab);
-        assert!(storage.tables().publish(&sweep.recipe, b"another", None).is_err(), "{part}");
+        assert!(
+            storage.tables().publish(&sweep.recipe, &LongText::of_bytes("another"), None).is_err(),
+            "{part}"
+        );
         drop(storage);
         lab.run("ce", &["gc", "--older=2100-01-01", "--no-keep", "--delete", "../storage"]).exit(5);
         assert_eq!(crate::lab::snapshot(&lab.path("away")), before);

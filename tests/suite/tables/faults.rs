@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use compeval::storage::{Durability, Storage, StorageError, Unrecorded};
+use compeval::storage::{Durability, LongText, Storage, StorageError, Unrecorded};
 
 use super::{Sweep, aside, copy, lab, open, sweep, sweep_in};
 use crate::lab::Lab;
@@ -23,9 +23,9 @@ fn other_process() {
     let publish = || -> Result<(), StorageError> {
         let storage = Storage::open(&place, Unrecorded::Refuse, Durability::Synced)?;
         let Sweep { recipe, table, directory } = sweep_in(&place, &storage)?;
-        storage.tables().publish(&recipe, &table, None)?;
+        storage.tables().publish(&recipe, &LongText::of_bytes(&table), None)?;
         storage.flush()?;
-        storage.tables().publish(&recipe, &table, Some(&directory))?;
+        storage.tables().publish(&recipe, &LongText::of_bytes(&table), Some(&directory))?;
         storage.flush()
     };
     if let Err(error) = publish() {

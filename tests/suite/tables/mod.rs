@@ -12,8 +12,8 @@ use std::process::Command;
 
 use compeval::digest::Digest;
 use compeval::storage::{
-    Durability, FoundTable, Recipe, RecipeHeader, RecipeWriter, ResultName, Storage, StorageError,
-    Stored, TableDirectory, Unrecorded,
+    Durability, FoundTable, LongText, RecipeHeader, RecipeWriter, ResultName, Storage,
+    StorageError, Stored, TableDirectory, Unrecorded,
 };
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ ln -s d/x "$3/link"; [ "$(cat "$1")" = 1 ] || chmod +x "$2" "$3/d/x""#;
 
 /// What a sweep leads to.
 struct Sweep {
-    recipe: Recipe<'static>,
+    recipe: LongText<'static>,
     table: Vec<u8>,
     directory: TableDirectory,
 }
@@ -101,14 +101,19 @@ fn sweep_in(place: &Path, storage: &Storage) -> Result<Sweep, StorageError> {
     recipe.failed_row(["3"]).unwrap();
     table.extend(b"{\"x\":3,\"tenfold\":null,\"status\":\"failed\"}\n");
     let directory = TableDirectory { points, members };
-    Ok(Sweep { recipe: Recipe::of_bytes(recipe.finish()), table, directory })
+    Ok(Sweep { recipe: LongText::of_bytes(recipe.finish()), table, directory })
 }
 
 impl Sweep {
+    /// The text of the table.
+    fn text(&self) -> LongText<'_> {
+        LongText::of_bytes(&self.table)
+    }
+
     /// Publishes the table, and the directory if it is wanted.
     fn publish(&self, storage: &Storage, with_directory: bool) -> ResultName {
         let directory = Some(&self.directory).filter(|_| with_directory);
-        let outputs = storage.tables().publish(&self.recipe, &self.table, directory).unwrap();
+        let outputs = storage.tables().publish(&self.recipe, &self.text(), directory).unwrap();
         storage.flush().unwrap();
         assert_eq!(outputs.files.len(), 1 + usize::from(with_directory));
         let found = storage.tables().find(&self.recipe, with_directory).unwrap();

@@ -5,7 +5,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::thread;
 
 use compeval::manifest::{Manifest, Scan};
-use compeval::storage::{FoundTable, Recipe, RecipeHeader, RecipeWriter, ResultName, StorageError};
+use compeval::storage::{
+    FoundTable, LongText, RecipeHeader, RecipeWriter, ResultName, StorageError,
+};
 
 use super::{aside, lab, open, output, record, stored, sweep};
 
@@ -136,7 +138,7 @@ fn what_was_changed_meanwhile_is_not_gathered() {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
         fs::write(&file, "another").unwrap();
         let published =
-            storage.tables().publish(&sweep.recipe, &sweep.table, Some(&sweep.directory));
+            storage.tables().publish(&sweep.recipe, &sweep.text(), Some(&sweep.directory));
         assert!(matches!(published, Err(StorageError::Changed(_))), "{published:?}");
         assert_eq!(sweep.damage(&storage, false), "");
         // The table itself needs no files.
@@ -155,7 +157,7 @@ fn outputs_that_do_not_fit_into_one_directory_are_refused() {
         let member = output(&lab, &storage, "2", 0);
         sweep.directory.members.push((path.to_owned(), member));
         let published =
-            storage.tables().publish(&sweep.recipe, &sweep.table, Some(&sweep.directory));
+            storage.tables().publish(&sweep.recipe, &sweep.text(), Some(&sweep.directory));
         assert!(matches!(published, Err(StorageError::Gathered(_))), "{path}: {published:?}");
         assert!(storage.tables().directory_digest(&sweep.directory).is_err());
     }
@@ -223,7 +225,7 @@ fn recipes_of_one_short_name_are_two_tables() {
     let recipe = |column: &str| {
         let columns = vec![column.to_owned()];
         let header = RecipeHeader { columns, ..RecipeHeader::default() };
-        Recipe::of_bytes(RecipeWriter::begin(Vec::new(), &header).unwrap().finish())
+        LongText::of_bytes(RecipeWriter::begin(Vec::new(), &header).unwrap().finish())
     };
     let [one, other] = COLLIDING.map(recipe);
     assert_eq!(one.digest().sha1.short(), other.digest().sha1.short());
@@ -231,8 +233,8 @@ fn recipes_of_one_short_name_are_two_tables() {
     // Another run has looked before either was published.
     let beside = open(&lab);
     assert!(matches!(beside.tables().find(&other, false).unwrap(), FoundTable::Absent { .. }));
-    let first = storage.tables().publish(&one, b"one", None).unwrap();
-    let second = beside.tables().publish(&other, b"other", None).unwrap();
+    let first = storage.tables().publish(&one, &LongText::of_bytes(b"one"), None).unwrap();
+    let second = beside.tables().publish(&other, &LongText::of_bytes(b"other"), None).unwrap();
     let digits = other.digest().sha1.full();
     assert_eq!(second.name.short(), format!("tables/{}/{}", &digits[..2], &digits[2..]));
     for (recipe, outputs) in [(&one, &first), (&other, &second)] {
@@ -247,12 +249,18 @@ fn recipes_of_one_short_name_are_two_tables() {
     fs::remove_dir_all(stored(&lab, &first.name.short())).unwrap();
     fs::remove_file(record(&first.name)).unwrap();
     assert_eq!(storage.tables().find(&other, false).unwrap(), FoundTable::Hit(second.clone()));
-    assert_eq!(storage.tables().publish(&one, b"one", None).unwrap().name, first.name);
+    assert_eq!(
+        storage.tables().publish(&one, &LongText::of_bytes(b"one"), None).unwrap().name,
+        first.name
+    );
     // A recipe keeps its name before it has a record.
     fs::remove_file(record(&first.name)).unwrap();
     fs::remove_dir_all(stored(&lab, &second.name.short())).unwrap();
     fs::remove_file(record(&second.name)).unwrap();
-    assert_eq!(storage.tables().publish(&other, b"other", None).unwrap().name, second.name);
+    assert_eq!(
+        storage.tables().publish(&other, &LongText::of_bytes(b"other"), None).unwrap().name,
+        second.name
+    );
     assert_eq!(aside(&lab), [""; 0]);
 }
 

@@ -1,7 +1,7 @@
 //! What `ce show` tells of tables, and of what was made from them.
 
 use compeval::digest::Digest;
-use compeval::storage::{Recipe, RecipeHeader, RecipeWriter};
+use compeval::storage::{LongText, RecipeHeader, RecipeWriter};
 use serde_json::Value;
 
 use super::{lab, open, stored, sweep};
@@ -79,8 +79,8 @@ fn of_many_outputs_the_first_are_listed() {
         recipe.row([], [(&*name, &digest)]).unwrap();
         recipe.row([], [(&*name, &digest)]).unwrap();
     }
-    let recipe = Recipe::of_bytes(recipe.finish());
-    let outputs = storage.tables().publish(&recipe, b"", None).unwrap();
+    let recipe = LongText::of_bytes(recipe.finish());
+    let outputs = storage.tables().publish(&recipe, &LongText::of_bytes(b""), None).unwrap();
     drop(storage);
     let ran = lab.run("ce", &["show", "../storage", &outputs.name.output(0)]).exit(0);
     let ran = ran.shows("(no record of its origin)\n").shows("points       2004\n");
