@@ -48,8 +48,9 @@ pub struct Progress<'a> {
     since: HashMap<CallId, Instant>,
     /// The calls that wait for workers.
     queued: HashSet<CallId>,
-    /// The number of calls that have failed, and the first of them.
-    failed: usize,
+    /// The calls that wait for something but a worker: since when, and for what.
+    held: BTreeMap<CallId, (Instant, String)>,
+    /// The first calls that have failed.
     failures: Vec<FailedTitle>,
     suspended: HashSet<CallId>,
     remaining: Remaining,
@@ -81,7 +82,7 @@ impl<'a> Progress<'a> {
             running: BTreeMap::new(),
             since: HashMap::new(),
             queued: HashSet::new(),
-            failed: 0,
+            held: BTreeMap::new(),
             failures: Vec::new(),
             suspended: HashSet::new(),
             remaining: Remaining::default(),
@@ -124,7 +125,7 @@ impl<'a> Progress<'a> {
         if let Some(reason) =
             outcome.filter(|it| matches!(it, Outcome::Failed { .. })).and_then(what)
         {
-            self.failed += 1;
+            self.state.failed += 1;
             if self.failures.len() < LINES {
                 self.failures.push(FailedTitle { title: self.evaluation.title(call), reason });
             }
@@ -156,6 +157,9 @@ impl<'a> Progress<'a> {
 
     /// Takes note of an event.
     pub fn event(&mut self, event: &Event) {
+        if let Event::Queued(call, _) | Event::Started(call, ..) | Event::Ended(call) = event {
+            self.held.remove(call);
+        }
         match event {
             Event::Queued(call, _) => {
                 self.queued.insert(*call);
@@ -171,8 +175,29 @@ impl<'a> Progress<'a> {
             Event::Ended(call) => self.end(*call),
             Event::Expanded(..) => self.grow(),
             Event::Suspended(call, ..) => self.suspend(*call),
-            Event::Retried(..) | Event::Held(..) | Event::Unsettled(..) => {}
+            Event::Held(call, _, holder) => self.hold(*call, &format!("{holder} computes it")),
+            Event::Unsettled(call, _) => self.hold(*call, "its files may still be written"),
+            Event::Retried(..) => {}
         }
+    }
+
+    /// Notes what a call waits for.
+    fn hold(&mut self, call: CallId, what: &str) {
+        let text = format!("{}: {what}", self.evaluation.title(call));
+        self.held.insert(call, (Instant::now(), text));
+    }
+
+    /// What takes time: running calls, the longest first, calls that wait for something, and the disk.
+    fn lines(&self) -> Vec<String> {
+        let running = self.running.iter().map(|((since, _), title)| (since.elapsed(), &**title));
+        let held = self.held.values().map(|(since, text)| (since.elapsed(), &**text));
+        let flush = self.evaluation.storage.flushing();
+        let flush = flush.map(|since| (since, "waiting for the disk, which keeps the results"));
+        let slow = flush.into_iter().chain(running).chain(held);
+        slow.filter(|(time, _)| *time >= MIN_TIME)
+            .take(LINES)
+            .map(|(time, text)| format!("{:>8}  {text}", words::clock(time)))
+            .collect()
     }
 
     /// How far the run has come, for others.
@@ -195,7 +220,7 @@ impl<'a> Progress<'a> {
             queued: self.queued.len(),
             running: self.running.len(),
             longest: self.running.iter().take(LINES).map(running).collect(),
-            failed: self.failed,
+            failed: self.state.failed,
             failures: self.failures.clone(),
             seconds_left: left.map(|left| left.seconds),
         }
@@ -207,11 +232,7 @@ impl<'a> Progress<'a> {
             return;
         }
         self.shown = Instant::now();
-        let long: Vec<String> = (self.running.iter())
-            .filter(|((since, _), _)| since.elapsed() >= MIN_TIME)
-            .take(LINES)
-            .map(|((since, _), title)| format!("{:>8}  {title}", words::clock(since.elapsed())))
-            .collect();
+        let long = self.lines();
         self.lines.resize_with(long.len().max(self.lines.len()), || {
             let line = ProgressBar::new_spinner();
             let style = ProgressStyle::with_template("{wide_msg}");
@@ -230,6 +251,7 @@ impl<'a> Progress<'a> {
             at_least: self.evaluation.plan.grows(),
             running: self.running.len(),
             queued: self.queued.len(),
+            held: self.held.len(),
             since: self.begun.elapsed(),
             left,
             ..self.state

@@ -30,6 +30,10 @@ pub(super) struct RunProgress {
     pub(super) queued: usize,
     /// The calls that are suspended.
     pub(super) suspended: usize,
+    /// The calls that wait for another run, or until files have settled.
+    pub(super) held: usize,
+    /// The calls that have failed.
+    pub(super) failed: usize,
     /// The time since the run began.
     pub(super) since: Duration,
     /// The time until it ends, if that can be estimated.
@@ -37,40 +41,58 @@ pub(super) struct RunProgress {
 }
 
 impl RunProgress {
-    /// The line, of at most so many columns. On narrow terminals the bar is shorter, and then parts are left out.
+    /// The line, of at most so many columns. On narrow terminals the bar is shorter, then parts are left out, and then words.
     pub(super) fn line(&self, columns: usize) -> String {
-        let Self { done, all, at_least, found, running, queued, suspended, since, left } = *self;
-        let of = if at_least { " of at least " } else { "/" };
-        let mut parts = vec![
-            (0, format!("{done}{of}{all} calls")),
-            (3, format!("{found} found")),
-            (1, format!("{running} running")),
-            (1, format!("{queued} queued")),
-            (2, clock(since)),
-        ];
-        if queued == 0 {
-            parts.remove(3);
-        }
-        if suspended > 0 {
-            parts.push((1, format!("{suspended} suspended")));
-        }
-        parts.extend(left.filter(|_| done < all).map(|TimeLeft { seconds, at_least }| {
-            let time = Duration::try_from_secs_f64(seconds.ceil()).unwrap_or_default();
-            (0, format!("{}{} to go", if at_least { "at least " } else { "" }, clock(time)))
-        }));
-        let text = |parts: &[(u8, String)]| {
-            parts.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(", ")
-        };
-        while let Some((at, (rank, _))) =
-            parts.iter().enumerate().max_by_key(|(_, (rank, _))| *rank)
-            && *rank > 0
-            && text(&parts).len() > columns
-        {
-            parts.remove(at);
-        }
-        let text = text(&parts);
+        let text = self.text(columns, false);
+        let text = if text.len() > columns { self.text(columns, true) } else { text };
         let room = columns.saturating_sub(text.len() + "[] ".len()).min(BAR);
         if room < MIN_BAR { text } else { format!("[{}] {text}", self.bar(room)) }
+    }
+
+    /// The text behind the bar: all parts, or those with the lowest ranks if it has more columns than these.
+    fn text(&self, columns: usize, is_brief: bool) -> String {
+        let Self { done, all, at_least, found, running, queued, suspended, held, failed, .. } =
+            *self;
+        let calls = match at_least {
+            true if is_brief => format!("{done}/{all}+ calls"),
+            true => format!("{done} of at least {all} calls"),
+            false => format!("{done}/{all} calls"),
+        };
+        let mut parts = vec![(0, calls)];
+        let mut count = |rank, number, what| parts.push((rank, format!("{number} {what}")));
+        if failed > 0 {
+            count(0, failed, "failed");
+        }
+        count(3, found, "found");
+        count(1, running, "running");
+        if queued > 0 {
+            count(1, queued, "queued");
+        }
+        if suspended > 0 {
+            count(1, suspended, "suspended");
+        }
+        if held > 0 {
+            count(1, held, "waiting");
+        }
+        parts.push((2, clock(self.since)));
+        if let Some(TimeLeft { seconds, at_least }) = self.left.filter(|_| done < all) {
+            let time = clock(Duration::try_from_secs_f64(seconds.ceil()).unwrap_or_default());
+            let text = match at_least {
+                true if is_brief => format!("{time}+ to go"),
+                true => format!("at least {time} to go"),
+                false => format!("{time} to go"),
+            };
+            parts.push((0, text));
+        }
+        loop {
+            let texts: Vec<&str> = parts.iter().map(|(_, text)| &**text).collect();
+            let text = texts.join(", ");
+            let most = parts.iter().enumerate().max_by_key(|(_, (rank, _))| *rank);
+            match most {
+                Some((at, (1.., _))) if text.len() > columns => drop(parts.remove(at)),
+                _ => return text,
+            }
+        }
     }
 
     fn bar(&self, width: usize) -> String {
@@ -93,6 +115,8 @@ mod tests {
             running: 4,
             queued: 0,
             suspended: 0,
+            held: 0,
+            failed: 0,
             since: Duration::from_secs(12),
             left: Some(TimeLeft { seconds: 199.6, at_least: false }),
         }
@@ -124,15 +148,32 @@ mod tests {
         let line = RunProgress { left, ..progress() }.line(40);
         assert_eq!(line, "120/2000 calls, at least 1:00 to go");
         let some = RunProgress { suspended: 2, ..progress() };
-        assert!(some.line(120).contains(", 4 running, 0:12, 2 suspended, "), "{}", some.line(120));
+        assert!(some.line(120).contains(", 4 running, 2 suspended, 0:12, "), "{}", some.line(120));
         let nothing = RunProgress::default().line(40);
         assert_eq!(nothing, "0/0 calls, 0 found, 0 running, 0:00");
+    }
+
+    #[test]
+    fn words_are_left_out_last() {
+        let left = Some(TimeLeft { seconds: 199.6, at_least: true });
+        let all = RunProgress { at_least: true, failed: 3, left, ..progress() };
+        let line = "120 of at least 2000 calls, 3 failed, at least 3:20 to go";
+        assert_eq!(all.line(60), line);
+        assert_eq!(all.line(40), "120/2000+ calls, 3 failed, 3:20+ to go");
     }
 
     #[test]
     fn what_waits_for_workers_is_told_if_there_is_any() {
         let line = RunProgress { queued: 1800, ..progress() }.line(60);
         assert_eq!(line, "120/2000 calls, 4 running, 1800 queued, 0:12, 3:20 to go");
+    }
+
+    #[test]
+    fn failures_are_told_however_narrow_the_terminal_is() {
+        let line = RunProgress { failed: 3, held: 2, ..progress() }.line(40);
+        assert_eq!(line, "120/2000 calls, 3 failed, 3:20 to go");
+        let line = RunProgress { held: 2, ..progress() }.line(60);
+        assert_eq!(line, "120/2000 calls, 4 running, 2 waiting, 0:12, 3:20 to go");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use super::lock;
 
@@ -23,11 +24,13 @@ pub enum Durability {
 pub(in crate::storage) struct Unsynced {
     sync: Durability,
     paths: Mutex<HashSet<PathBuf>>,
+    /// When the flush began that goes on.
+    flushing: Mutex<Option<Instant>>,
 }
 
 impl Unsynced {
     pub(in crate::storage) fn new(sync: Durability) -> Self {
-        Self { sync, paths: Mutex::default() }
+        Self { sync, paths: Mutex::default(), flushing: Mutex::default() }
     }
 
     /// Notes that a file, or the list of entries of a directory, has changed.
@@ -53,6 +56,16 @@ impl Unsynced {
     /// Whether writes are flushed at all.
     pub(in crate::storage) fn is_synced(&self) -> bool {
         self.sync == Durability::Synced
+    }
+
+    /// Notes that a flush begins now, or is over.
+    pub(super) fn note_flush(&self, began: Option<Instant>) {
+        *lock(&self.flushing) = began;
+    }
+
+    /// How long the flush has lasted that goes on.
+    pub(in crate::storage) fn flushing(&self) -> Option<Duration> {
+        lock(&self.flushing).map(|began| began.elapsed())
     }
 
     /// Returns all noted paths, to be flushed, and forgets them.

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use super::durability::Unsynced;
 use super::{Disk, Durability, FileId, Result, StorageError, lock};
@@ -206,11 +207,15 @@ impl Root {
     /// Fails if the disk does; then none of it may have reached the disk.
     pub(in crate::storage) fn flush(&self) -> Result<()> {
         let paths = self.unsynced.take();
+        if paths.is_empty() {
+            return Ok(());
+        }
+        self.unsynced.note_flush(Some(Instant::now()));
         let flushed = match paths.len() {
-            0 => return Ok(()),
-            1..=MAX_SINGLE_FLUSHES => paths.iter().try_for_each(|path| self.disk.sync(path)),
+            ..=MAX_SINGLE_FLUSHES => paths.iter().try_for_each(|path| self.disk.sync(path)),
             _ => self.disk.sync_all(),
         };
+        self.unsynced.note_flush(None);
         if flushed.is_err() {
             self.unsynced.put_back(paths);
         }

@@ -41,7 +41,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub use self::activity::{Activity, ClaimedCall};
 pub use self::attempt::{Attempts, PriorAttempt};
@@ -253,6 +253,11 @@ impl Storage {
     /// Whether writes are flushed: many calls should share a flush then.
     pub fn flushes(&self) -> bool {
         self.root.unsynced.is_synced()
+    }
+
+    /// How long a flush has lasted that goes on now.
+    pub fn flushing(&self) -> Option<Duration> {
+        self.root.unsynced.flushing()
     }
 
     /// Waits until everything written so far is on the disk.
