@@ -16,9 +16,9 @@ use crate::words::counted;
 
 /// Explain why calls would run: what was changed since the nearest result that is there
 ///
-/// Prints for every call that would run how it differs from the nearest earlier one; then the root
-/// causes, with the commits and files that changed a computation; then how much computing is ahead,
-/// estimated from earlier calls. Computes nothing and writes nothing.
+/// Prints how many calls would run and how much computing that is, estimated from earlier calls; then the root
+/// causes, with the commits and files that changed a computation; then the calls, those of a computation with the same
+/// reasons in a line. A reason says how a call differs from the nearest earlier one. Computes nothing and writes nothing.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -30,6 +30,10 @@ pub struct Explain {
     /// Print causes, calls and the sum as JSON, one object a line
     #[arg(long)]
     json: bool,
+
+    /// Print each call with all its reasons, the name of its result, and the earlier call that it is compared with
+    #[arg(short, long, conflicts_with = "json")]
+    verbose: bool,
 
     #[command(flatten)]
     strict: Strict,
@@ -58,7 +62,7 @@ impl Tool for Explain {
         if self.json {
             report::explanation_json(evaluation, &explanation, &changes, out)
         } else {
-            report::explanation(evaluation, &explanation, &changes, out)
+            report::explanation(evaluation, &explanation, &changes, self.verbose, out)
         }
         .map_err(Error::Output)?;
         Ok(evaluation.exit())

@@ -1,11 +1,11 @@
-//! Why calls would run, for humans: each call with its reasons, then the few causes behind them.
+//! Why calls would run, for humans: how many would, the few causes behind that, and then the calls with their reasons.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::cause::{cause, reason};
 use super::columns::aligned;
-use super::explained_points::{ExplainedGroup, groups, points};
+use super::explained_groups::{ExplainedGroup, SharedReason, groups, groups_in_short, points};
 use super::harmless;
 use crate::evaluate::Evaluation;
 use crate::evaluate::Outcome;
@@ -17,10 +17,14 @@ use crate::words::{counted, duration};
 /// The greatest number of files of a change that are listed.
 const FILES: usize = 20;
 
+/// The greatest number of reasons in a line.
+const REASONS: usize = 2;
+
 /// The greatest width of the bar of a file's lines.
 const BAR: u32 = 30;
 
-/// Prints the calls that would run with their reasons, the causes behind these, and totals.
+/// Prints how many calls would run, the causes behind that, and the calls with their reasons: a line for those of a
+/// computation that have the same, or each call with everything that is known of it.
 ///
 /// `changes` has the Git history of causes, by their indices.
 ///
@@ -31,6 +35,7 @@ pub fn explanation(
     evaluation: &Evaluation,
     explanation: &Explanation,
     changes: &HashMap<usize, Change>,
+    verbose: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let Explanation { calls, causes, .. } = explanation;
@@ -38,8 +43,7 @@ pub fn explanation(
         let there = if evaluation.exit() == Exit::Done { ": all results are there" } else { "" };
         return writeln!(out, "nothing would run{there}");
     }
-    groups(evaluation, explanation).iter().try_for_each(|it| group(evaluation, it, out))?;
-    writeln!(out)?;
+    writeln!(out, "{}\n", ahead(explanation))?;
     for (at, first) in causes.iter().enumerate() {
         let calls = counted(first.calls, "call");
         writeln!(out, "[{}] {}: {calls}", at + 1, cause(evaluation, first))?;
@@ -50,30 +54,60 @@ pub fn explanation(
             writeln!(out, "    the repository does not have the commits between")?;
         }
     }
-    writeln!(out, "\n{}", ahead(explanation))
+    writeln!(out)?;
+    if verbose {
+        return groups(evaluation, explanation)
+            .iter()
+            .try_for_each(|it| group(evaluation, it, out));
+    }
+    let groups = groups_in_short(evaluation, explanation);
+    groups.iter().try_for_each(|it| writeln!(out, "{}", in_short(evaluation, it, numbers)))
 }
 
-/// The reasons of each missing call in a line, or of many at points of a sweep.
+/// Why calls would run: a line for those of a computation that have the same reasons.
 pub fn reasons<'a>(
     evaluation: &'a Evaluation,
     explanation: &'a Explanation,
 ) -> impl Iterator<Item = String> + 'a {
-    groups(evaluation, explanation).into_iter().filter_map(move |group| {
-        let Explained { call, whys, seconds, .. } = group.calls.first()?;
-        if let Some(reason) = group.reasons.first() {
-            let title = evaluation.title_at_any_point(*call);
-            let count = counted(group.calls.len(), "point");
-            return Some(format!(
-                "{count}: {title}: {reason}: {}",
-                points(evaluation, &group.calls)
-            ));
+    let groups = groups_in_short(evaluation, explanation).into_iter();
+    groups.map(|group| in_short(evaluation, &group, |_| String::new()))
+}
+
+/// A group in a line: `align, 12 calls: never computed [1], about 3m`.
+fn in_short(
+    evaluation: &Evaluation,
+    group: &ExplainedGroup<'_>,
+    numbers: impl Fn(&Causes) -> String,
+) -> String {
+    let (first, calls) = (group.calls[0], group.calls.len());
+    let mut titles = group.calls.iter().map(|it| evaluation.title_at_any_point(it.call));
+    let title = evaluation.title_at_any_point(first.call);
+    let title = match evaluation.computation(first.call) {
+        _ if calls == 1 => evaluation.title(first.call),
+        Some(computation) if titles.any(|it| it != title) => {
+            format!("{}, {}", computation.name, counted(calls, "call"))
         }
-        let (why, _) = whys.first()?;
-        // It is known what its execution gives: all that it takes is time.
-        let cost = seconds.filter(|_| matches!(why, Why::Away));
-        let cost = cost.map(|it| format!(", about {}", duration(it))).unwrap_or_default();
-        Some(format!("{}: {}{cost}", evaluation.title(*call), reason(evaluation, *call, why)))
-    })
+        _ => format!("{title}, {}", counted(calls, "point")),
+    };
+    let own = |why| reason(evaluation, first.call, why);
+    let reasons = group.reasons.iter().map(|SharedReason { text, why, causes }| {
+        let text = if calls == 1 { own(why) } else { text.clone() };
+        text + &numbers(causes)
+    });
+    let mut reasons: Vec<String> = reasons.collect();
+    if reasons.len() > REASONS {
+        let more = reasons.split_off(REASONS).len();
+        reasons.push(counted(more, "more reason"));
+    }
+    let points = if calls > 1 { points(evaluation, &group.calls) } else { String::new() };
+    let points = if points.is_empty() { points } else { format!(", at {points}") };
+    format!("{title}: {}{}{points}", reasons.join("; "), cost(group))
+}
+
+/// How long the execution of all calls of a group takes, in words after a comma, if that is known.
+fn cost(group: &ExplainedGroup<'_>) -> String {
+    let seconds: Option<f64> = group.calls.iter().map(|it| it.seconds).sum();
+    seconds.map_or_else(String::new, |it| format!(", about {}", duration(it)))
 }
 
 fn change(change: &Change, out: &mut dyn Write) -> io::Result<()> {
@@ -140,12 +174,10 @@ fn group(
     let [first, _, ..] = &group.calls[..] else {
         return group.calls.iter().try_for_each(|it| call(evaluation, it, out));
     };
-    let seconds: Option<f64> = group.calls.iter().map(|it| it.seconds).sum();
-    let seconds = seconds.map_or_else(String::new, |it| format!(", about {}", duration(it)));
     let title = evaluation.title_at_any_point(first.call);
-    writeln!(out, "{}: {title}{seconds}", counted(group.calls.len(), "point"))?;
-    for (reason, (_, causes)) in group.reasons.iter().zip(&first.whys) {
-        writeln!(out, "    {reason}{}", numbers(causes))?;
+    writeln!(out, "{title}, {}{}", counted(group.calls.len(), "point"), cost(group))?;
+    for SharedReason { text, causes, .. } in &group.reasons {
+        writeln!(out, "    {text}{}", numbers(causes))?;
     }
     writeln!(out, "    at {}", points(evaluation, &group.calls))
 }

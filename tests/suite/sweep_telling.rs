@@ -300,8 +300,11 @@ fn many_points_are_explained_together() {
             .exit(3)
     };
     let ran = explain(&[]);
+    let line = "\nbench (body), 6 points: never computed [2], at threads=";
+    assert!(ran.stdout.contains(line), "{}", ran.stdout);
+    let ran = explain(&["-v"]);
     let text = "\
-6 points: bench (body)
+bench (body), 6 points
     never computed [2]
     input 00 (data) waits for prepare (data) [1]
     at threads=";
@@ -322,7 +325,7 @@ fn many_points_are_explained_together() {
         "{points:?}"
     );
     let dry = lab.ce_run(&["-n"]).exit(3);
-    let lines = said(&dry.stderr, "6 points: bench (body): never computed: threads=");
+    let lines = said(&dry.stderr, "bench (body), 6 points: never computed, at threads=");
     assert!(lines.len() == 1 && lines[0].ends_with(", ..."), "{}", dry.stderr);
 }
 

@@ -25,7 +25,7 @@ fn an_input_that_differs_is_followed_down_to_the_first_cause() {
     let (causes, calls, _) = told(&lab, &[], 3);
     is_what_git_tells(&lab, &causes[0]);
     let was = calls[0]["why"][0]["old"]["sha1"].as_str().unwrap();
-    explain(&lab, &[])
+    explain(&lab, &["-v"])
         .exit(3)
         .shows("\n[1] mul changed: was ")
         .shows(&format!("    input 00 (a) differs: was {}, is ", &was[..12]));
@@ -52,7 +52,7 @@ fn a_workflow_that_changed_is_told() {
     let lab = lab.file("workflow/inputs/00-y/kind", "input\n");
     let lab = lab.file("workflow/inputs/00-y/value", "y\n").commit_again();
     assert_eq!(whys(&lab, &[]), ["add: other_source0 <- other_source:add"]);
-    explain(&lab, &[]).exit(3).shows("    input 00 (a) has another source than before [1]\n");
+    explain(&lab, &["-v"]).exit(3).shows("    input 00 (a) has another source than before [1]\n");
     // With the other input exchanged as well, nothing is as it was.
     let lab = lab.file("workflow/inputs/01-x/kind", "literal\n");
     let lab = lab.file("workflow/inputs/01-x/value", "by hand/number\n").commit_again();
@@ -89,7 +89,7 @@ fn a_failure_is_told_with_its_status_and_log() {
     assert_eq!(calls[0]["why"][0]["failure"]["exit_status"], 3);
     assert_eq!(lab.stored(calls[0]["why"][0]["log"].as_str().unwrap()), "no luck\n");
     let told = "failed last; it ended with exit status 3, at ";
-    explain(&lab, &[]).exit(3).shows(&format!("    {told}")).shows("Z, log: ../storage/c_mul/");
+    explain(&lab, &["-v"]).exit(3).shows(&format!("    {told}")).shows("Z, log: ../storage/c_mul/");
     lab.ce_run(&["-n"]).exit(3).says(&format!("mul (mul): {told}")).says("ce-run: add (TASK): ");
 }
 
@@ -102,7 +102,7 @@ fn what_was_collected_is_told() {
         "add: collected <- collected:add, waits0 <- collected:mul",
     ];
     assert_eq!(whys(&lab, &[]), expected);
-    explain(&lab, &[]).exit(3).shows("    its result was collected at 2");
+    explain(&lab, &["-v"]).exit(3).shows("    its result was collected at 2");
 }
 
 #[test]
@@ -116,9 +116,15 @@ fn outputs_that_are_gone_are_told() {
 #[test]
 fn a_storage_without_results_has_nothing() {
     let lab = Lab::task(TASK).commit().with_storage();
-    let ran = lab.finish(&mut command(&lab, &[])).exit(3);
-    ran.shows("    never computed [1]\n")
-        .shows("2 calls would run: how long that takes is not known\n");
+    explain(&lab, &["-v"]).exit(3).shows("    never computed [1]\n");
+    let ran = explain(&lab, &[]).exit(3);
+    assert_eq!(
+        ran.stdout,
+        "2 calls would run: how long that takes is not known\n\n\
+         [1] mul was never computed: 2 calls\n[2] add was never computed: 1 call\n\n\
+         mul (mul): never computed [1]\n\
+         add (TASK): never computed [2]\n"
+    );
     assert!(lab.storage().is_empty());
 }
 
