@@ -19,7 +19,7 @@ use crate::evaluate::Evaluation;
 use crate::executor::slurm::HANDOVER;
 use crate::executor::{Detach, detach};
 use crate::exit::Exit;
-use crate::git::Trees;
+use crate::git::{Trees, unignored};
 use crate::load;
 use crate::plan::PointSelection;
 use crate::questions::explain::Explanation;
@@ -239,6 +239,12 @@ impl Run {
             let similar = similar.map(|it| format!("; did you mean {}?", it.display()));
             let similar = similar.unwrap_or_default();
             say(PROGRAM, &format_args!("{told} {}{similar}", path.display()));
+            if let Some(exposed) = unignored(path) {
+                let exposed = exposed.display();
+                let line = format!("add the line /{exposed}/ to .gitignore there");
+                let warning = "warning: Git does not ignore the storage, which is in a work tree";
+                say(PROGRAM, &format_args!("{warning}; {line}, or use another place"));
+            }
         }
         Ok(session)
     }
@@ -261,6 +267,9 @@ impl Run {
                 PROGRAM,
                 &format_args!("warning: --force had no effect: no call {name} was executed"),
             );
+        }
+        if self.quiet {
+            report::missing_literals(evaluation).for_each(|line| say(PROGRAM, &line));
         }
         if !self.quiet && !self.json {
             report::left_out(evaluation).for_each(|line| say(PROGRAM, &line));

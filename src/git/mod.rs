@@ -11,6 +11,7 @@ mod editor;
 mod head;
 mod history;
 mod home;
+mod ignored;
 mod log;
 mod mirror;
 mod opening;
@@ -43,6 +44,7 @@ pub use self::editor::{create, editor, private_dir};
 pub use self::head::{Head, HeadError, Heads, around, top};
 pub use self::history::{CommitFilter, CommitHistory, CommitHistoryError};
 pub use self::home::Home;
+pub use self::ignored::unignored;
 pub use self::log::{ChangeLog, LogLine};
 pub use self::mirror::{
     CommitSignature, Mirror, MirrorCommit, MirrorError, RefUpdate, RemoteRef, SignatureKind,

@@ -28,6 +28,15 @@ pub fn paths_of_point(
     Ok(())
 }
 
+/// Says which literals are not in the storage, which the tree would show.
+pub fn missing_literals(evaluation: &Evaluation) -> impl Iterator<Item = String> {
+    let found = evaluation.plan.literals().iter().zip(&evaluation.files.literals);
+    found.filter(|(_, file)| file.is_none()).map(|(name, _)| {
+        let path = evaluation.shown(&name.to_string());
+        format!("the literal {name} is not in the storage; put it at {path}")
+    })
+}
+
 /// Prints the paths of the outputs at the end.
 pub struct Quiet<'a>(pub &'a Evaluation);
 

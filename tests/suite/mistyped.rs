@@ -62,6 +62,18 @@ fn only_a_run_makes_a_storage_and_says_so() {
 }
 
 #[test]
+fn a_storage_that_git_would_add_to_the_task_is_told() {
+    let lab = evaluated();
+    let warning = "ce-run: warning: Git does not ignore the storage, which is in a work tree; \
+                   add the line /some/results/ to .gitignore there, or use another place\n";
+    let quiet = |storage: &str| lab.run("ce-run", &["-q", storage, INPUTS[0], INPUTS[1]]).exit(0);
+    quiet("some/results").says(warning);
+    assert_eq!(quiet("some/results").stderr, "");
+    fs::write(lab.path("task/.gitignore"), "/other/\n").unwrap();
+    assert_eq!(quiet("other").stderr, "ce-run: made a new storage at other\n");
+}
+
+#[test]
 fn a_directory_of_other_things_is_not_taken_for_a_storage() {
     let lab = evaluated();
     for dir in ["other/tmp", "other/c_src/nif"] {

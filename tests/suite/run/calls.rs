@@ -145,6 +145,11 @@ fn a_literal_is_a_file_in_the_storage() {
         .called(vec![])
         .prints("run/no-literal.txt")
         .complains("run/no-literal.err");
+    let quiet = lab.ce_run(&["-q"]).exit(3);
+    assert_eq!(
+        quiet.stderr,
+        "ce-run: the literal by hand/number is not in the storage; put it at ../storage/by hand/number\n"
+    );
     fs::create_dir_all(lab.path("storage/by hand")).unwrap();
     symlink("/etc/hostname", lab.path("storage/by hand/number")).unwrap();
     lab.ce_run(&[]).exit(3).shows("MISSING!!!");
