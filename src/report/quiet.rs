@@ -32,7 +32,7 @@ pub fn paths_of_point(
 pub fn missing_literals(evaluation: &Evaluation) -> impl Iterator<Item = String> {
     let found = evaluation.plan.literals().iter().zip(&evaluation.files.literals);
     found.filter(|(_, file)| file.is_none()).map(|(name, _)| {
-        let path = evaluation.shown(&name.to_string());
+        let path = evaluation.shown(name.as_ref());
         format!("the literal {name} is not in the storage; put it at {path}")
     })
 }
