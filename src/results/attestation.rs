@@ -69,10 +69,45 @@ pub struct Attested {
 }
 
 /// What one attester says of a call.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Stance {
     agrees: bool,
     differs: bool,
+}
+
+/// What each attester says of one call. Who has differed once does not agree, whatever else they say.
+#[derive(Debug, Default)]
+pub(super) struct AttesterStances {
+    of_attester: BTreeMap<Attester, Stance>,
+}
+
+impl AttesterStances {
+    /// Adds an execution of a call with these recorded outputs. One that failed has no outputs.
+    pub(super) fn add(
+        &mut self,
+        attester: Attester,
+        recorded: &[Digest],
+        outputs: Option<&[Digest]>,
+    ) {
+        let stance = self.of_attester.entry(attester).or_default();
+        // One that failed may have done so for lack of something.
+        if let Some(outputs) = outputs {
+            stance.agrees |= outputs == recorded;
+            stance.differs |= outputs != recorded;
+        }
+    }
+}
+
+impl From<AttesterStances> for Attested {
+    fn from(stances: AttesterStances) -> Self {
+        let mut attested = Self::default();
+        for (attester, Stance { agrees, differs }) in stances.of_attester {
+            let list =
+                if agrees && !differs { &mut attested.agreeing } else { &mut attested.differing };
+            list.push(attester);
+        }
+        attested
+    }
 }
 
 impl Attestations {
@@ -113,27 +148,15 @@ impl Attestations {
 
     /// What is said of a call with this record, which counts as said here if it was executed here.
     pub fn of(&self, record: &CallRecord) -> Attested {
-        let mut said: BTreeMap<&Attester, Stance> = BTreeMap::new();
+        let mut said = AttesterStances::default();
+        let recorded: Vec<Digest> = record.outputs.iter().map(|it| it.digest).collect();
         if record.execution().is_some() {
-            said.entry(&Attester::Here).or_default().agrees = true;
+            said.add(Attester::Here, &recorded, Some(&recorded));
         }
         for (attester, outputs) in self.by_call.get(&call_identity(record)).into_iter().flatten() {
-            let said = said.entry(attester).or_default();
-            let recorded = record.outputs.iter().map(|it| it.digest);
-            match outputs {
-                Some(outputs) if recorded.eq(outputs.iter().copied()) => said.agrees = true,
-                Some(_) => said.differs = true,
-                // It may have failed for lack of something.
-                None => {}
-            }
+            said.add(attester.clone(), &recorded, outputs.as_deref());
         }
-        let mut attested = Attested::default();
-        for (attester, Stance { agrees, differs }) in said {
-            let list =
-                if agrees && !differs { &mut attested.agreeing } else { &mut attested.differing };
-            list.push(attester.clone());
-        }
-        attested
+        said.into()
     }
 }
 
@@ -142,9 +165,7 @@ impl Attested {
     pub const fn all(&self) -> usize {
         self.agreeing.len() + self.differing.len()
     }
-}
 
-impl Attested {
     /// Who they are: `alice@lab.org, here; differs: unsigned`.
     pub fn names(&self) -> String {
         let list =

@@ -53,11 +53,11 @@ impl<'a> Beliefs<'a> {
             (Record::Table(_), _) => Err(RefusedFor::Table),
             (Record::Call(call), required) => {
                 let (path, call) = (entry.record(), call_identity(call));
-                let agreement =
-                    self.evidence.agreement(&self.trust, (&call, owner(&path)), &outputs);
-                match agreement.agree >= required {
+                let attested =
+                    self.evidence.attested(&self.trust, (&call, owner(&path)), &outputs);
+                match attested.agreeing.len() >= required {
                     true => Ok(()),
-                    false => Err(RefusedFor::Attested { agreement, required }),
+                    false => Err(RefusedFor::Attested { attested, required }),
                 }
             }
         }

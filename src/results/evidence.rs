@@ -1,9 +1,10 @@
 //! Evidence that is pushed and pulled: files of the ledger, and who vouches for them. They are named by their contents, so nothing of
 //! them can differ.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use super::ResultsError;
+use super::attestation::{Attested, Attester, AttesterStances};
 use super::finder::Finder;
 use super::layout::LEDGER;
 use super::ledger::{LedgerLine, parse};
@@ -22,15 +23,6 @@ struct LedgerFile {
 
 /// The text of a file of the ledger, and what it attests.
 type ReadFile = (Vec<u8>, Vec<LedgerLine>);
-
-/// The executions of a call, by whoever has attested them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Agreement {
-    /// The number of attesters that have had the recorded outputs.
-    pub agree: usize,
-    /// The number of attesters.
-    pub all: usize,
-}
 
 /// Files of the ledger of a repository.
 #[derive(Debug, Default)]
@@ -81,28 +73,28 @@ impl Evidence {
         Ok(evidence)
     }
 
-    /// Counts those who have executed a call. Each signer who is trusted for it counts as one, and all others together as one.
-    pub(super) fn agreement(
+    /// Who has attested a call with these outputs. Each signer who is trusted for it counts as one, and all others together as one.
+    pub(super) fn attested(
         &self,
         trust: &Trust,
         (call, owner): (&Blake3, &str),
         outputs: &[Digest],
-    ) -> Agreement {
-        let (mut agree, mut all) = (BTreeSet::new(), BTreeSet::new());
-        for (number, attested) in self.of_call.get(call).into_iter().flatten() {
+    ) -> Attested {
+        let mut attested = AttesterStances::default();
+        for (number, line) in self.of_call.get(call).into_iter().flatten() {
             let LedgerFile { path, id, .. } = &self.files[*number];
             let signers = trust.signers(path, id).into_iter().map(|it| it.principal);
-            let mut attesters: Vec<Option<&str>> =
-                signers.filter(|it| trust.is_trusted(it, owner)).map(Some).collect();
+            let trusted = signers.filter(|it| trust.is_trusted(it, owner));
+            let mut attesters: Vec<Attester> =
+                trusted.map(|it| Attester::Signer(it.to_owned())).collect();
             if attesters.is_empty() {
-                attesters.push(None);
+                attesters.push(Attester::Unsigned);
             }
-            if attested.outputs.as_deref() == Some(outputs) {
-                agree.extend(attesters.iter().copied());
+            for attester in attesters {
+                attested.add(attester, outputs, line.outputs.as_deref());
             }
-            all.extend(attesters);
         }
-        Agreement { agree: agree.len(), all: all.len() }
+        attested.into()
     }
 
     /// Brings the files that a storage does not have, and notes who vouches for them, unless nothing is to be written.

@@ -39,7 +39,6 @@ use crate::storage::StorageError;
 pub use self::attestation::{Attestations, Attested, Attester};
 pub use self::audits::{AuditCounts, AuditEnds, AuditPlan, NotAudited, PlannedAudit};
 pub use self::crowded::CrowdedDirectory;
-pub use self::evidence::Agreement;
 pub use self::exchange_progress::ExchangeProgress;
 pub use self::ledger::{AuditFinding, call_identity, record_audits};
 pub use self::offer::{LeftOut, Withheld};

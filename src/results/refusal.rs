@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::evidence::Agreement;
+use super::attestation::Attested;
 use super::trust::Distrust;
 use crate::words::{counted, size};
 
@@ -40,7 +40,7 @@ pub enum RefusedFor {
     /// Too few have attested it.
     Attested {
         /// Those who have.
-        agreement: Agreement,
+        attested: Attested,
         /// The number that is required.
         required: usize,
     },
@@ -85,8 +85,9 @@ impl fmt::Display for RefusedFor {
                 write!(f, "its name is not that of its contents, or it cannot be understood")
             }
             Self::Untrusted(distrust) => write!(f, "{distrust}"),
-            Self::Attested { agreement: Agreement { agree, all }, required } => {
-                let attesters = counted(*all, "attester");
+            Self::Attested { attested, required } => {
+                let (agree, attesters) =
+                    (attested.agreeing.len(), counted(attested.all(), "attester"));
                 write!(f, "{agree} of {attesters} had these outputs, and {required} are required")
             }
             Self::Table => write!(f, "nobody attests tables: a run makes it again from the calls"),

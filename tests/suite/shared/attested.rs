@@ -53,6 +53,25 @@ fn a_call_is_taken_if_as_many_as_required_have_attested_it() {
 }
 
 #[test]
+fn who_has_once_had_other_outputs_does_not_count_as_agreeing() {
+    let lab = signed();
+    evaluate(&lab, "bob").exit(0);
+    into_inbox(&lab, "bob", "bob");
+    push(&lab, &["--collect"], "bob", "results.git").exit(0);
+    pull(&lab, &["--require", "2"], "before").exit(0).shows("pulled 2 calls, 1 job");
+    salt(&lab, "salt\n");
+    evaluate(&lab, "differs").exit(0);
+    push_as(&lab, "alice", &[], ["differs", "results.git"]).exit(1);
+    let told = pull(&lab, &["--require", "2"], "mine").exit(1).shows("pulled 1 call ");
+    told.shows("c_twice/").shows("1 of 2 attesters had these outputs, and 2 are required");
+    // The storage counts as the pull did.
+    pull(&lab, &[], "mine").exit(0);
+    let call = file_of(&lab, ["c_twice/", "/00/"]);
+    let shown = lab.run("ce", &["show", "../mine", &format!("../mine/{call}")]).exit(0);
+    shown.shows("1 of 2 (bob@lab; differs: alice@lab)");
+}
+
+#[test]
 fn a_forged_ledger_is_not_taken() {
     let lab = signed();
     let ledger = file_of(&lab, ["ledger/", ""]);
