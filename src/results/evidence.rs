@@ -108,7 +108,7 @@ impl Evidence {
         let ledger = storage.ledger();
         let mut lacking = Vec::new();
         for file in &self.files {
-            if ledger.read(&file.contents)?.is_none() {
+            if !ledger.has(&file.contents)? {
                 lacking.push(file);
             }
         }

@@ -89,6 +89,27 @@ fn a_forged_ledger_is_not_taken() {
 }
 
 #[test]
+fn a_damaged_file_of_the_ledger_is_fetched_again_once_it_was_set_aside() {
+    let lab = signed();
+    pull(&lab, &[], "mine").exit(0);
+    let ledger = lab.path("mine").join(file_of(&lab, ["ledger/", ""]));
+    let text = fs::read(&ledger).unwrap();
+    fs::remove_file(&ledger).unwrap();
+    fs::write(&ledger, "damaged\n").unwrap();
+    // A pull that brings nothing reads no evidence: a damaged file is evidence of nothing, and found by who looks for damage.
+    pull(&lab, &[], "mine").exit(0).shows("nothing is new");
+    let call = format!("../mine/{}", file_of(&lab, ["c_twice/", "/00/"]));
+    let shown = lab.run("ce", &["show", "../mine", &call]).exit(0);
+    assert!(!shown.stdout.contains("alice@lab"), "{}", shown.stdout);
+    let told = lab.run("ce", &["verify", "--repair", "../mine"]).exit(5);
+    told.shows("its name is not that of its contents, so it is no evidence");
+    pull(&lab, &[], "mine").exit(0).shows("pulled 1 ledger file");
+    assert_eq!(fs::read(&ledger).unwrap(), text);
+    lab.run("ce", &["show", "../mine", &call]).exit(0).shows("1 of 1 (alice@lab)");
+    lab.run("ce", &["verify", "../mine"]).exit(0).says("0 wrong");
+}
+
+#[test]
 fn a_revoked_call_is_not_taken_and_named_where_it_is() {
     let lab = signed();
     pull(&lab, &[], "before").exit(0);
