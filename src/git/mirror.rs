@@ -34,6 +34,9 @@ const MAX_PACKS: usize = 200;
 /// The number of packs that can be open: far more than one push adds.
 const SLOTS: Slots = Slots::Given(4096);
 
+/// The number of files that are fetched at once: the time that `git fetch` takes to read their names grows with its square.
+const FETCHED: usize = 16 << 10;
+
 /// What versions of `git` say of a reference that has changed, exists already or does not any more.
 const MOVED: [&str; 6] = [
     "[rejected]",
@@ -176,23 +179,19 @@ impl Mirror {
         self.git("fetch", &[&fixed[..], &[REMOTE], &names].concat(), &[]).map(drop)
     }
 
-    /// Fetches those files that are not here yet, at once.
+    /// Fetches those files that are not here yet, many at once.
     ///
     /// # Errors
     ///
     /// Fails if `git` does, or the other repository does not have one.
     pub fn fetch_files(&self, ids: &[ObjectId]) -> Result<(), MirrorError> {
-        let mut lines = String::new();
-        for id in ids.iter().filter(|id| !self.has(id)) {
-            lines.push_str(id.full());
-            lines.push('\n');
-        }
-        if lines.is_empty() {
-            return Ok(());
-        }
         let fixed = ["-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags"];
         let rest = ["--no-write-fetch-head", "--filter=blob:none", "--stdin", REMOTE];
-        self.git("fetch", &[&fixed[..], &rest].concat(), lines.as_bytes()).map(drop)
+        for ids in self.missing(ids)?.chunks(FETCHED) {
+            let lines: String = ids.iter().map(|id| format!("{id}\n")).collect();
+            self.git("fetch", &[&fixed[..], &rest].concat(), lines.as_bytes())?;
+        }
+        Ok(())
     }
 
     /// Changes references of the other repository, all or none. Returns false if one of them has changed since it was listed.
@@ -231,6 +230,20 @@ impl Mirror {
     /// Whether an object is here.
     pub fn has(&self, id: &ObjectId) -> bool {
         from(id).is_ok_and(|id| self.repository.has_object(id))
+    }
+
+    /// Those of these objects that are not here. Packs that were added meanwhile are looked for once, not for each.
+    fn missing(&self, ids: &[ObjectId]) -> Result<Vec<gix::ObjectId>, MirrorError> {
+        let ids: GitResult<Vec<_>> = ids.iter().map(from).collect();
+        let mut ids = ids.map_err(|source| self.own(source))?;
+        let is_missing = |id: &gix::ObjectId| !self.repository.objects.exists_without_refresh(id);
+        ids.retain(is_missing);
+        if let Some(first) = ids.first() {
+            // This looks for new packs.
+            let _: bool = self.repository.has_object(first);
+            ids.retain(is_missing);
+        }
+        Ok(ids)
     }
 
     /// The id that a file of these contents has.

@@ -152,7 +152,8 @@ impl<'a> PackWriter<'a> {
     fn write(&mut self, kind: Kind, data: &[u8]) -> GitResult<ObjectId> {
         let hash = self.repository.object_hash();
         let id = gix::objs::compute_hash(hash, kind, data)?;
-        if !self.written.contains(&id) && !self.repository.has_object(id) {
+        // A new object is nowhere: looking for packs that others have added meanwhile takes longer than to write it.
+        if !self.written.contains(&id) && !self.repository.objects.exists_without_refresh(&id) {
             let count = output::Count::from_data(id, None);
             let object = Data { kind, object_hash: hash, data };
             let mut entry =
@@ -206,4 +207,24 @@ impl<'a> PackWriter<'a> {
 /// The id that a file of these contents has in a repository.
 pub(super) fn id_of(repository: &gix::Repository, contents: &[u8]) -> GitResult<digest::ObjectId> {
     object_id(gix::objs::compute_hash(repository.object_hash(), Kind::Blob, contents)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_new_objects_looks_for_no_packs_of_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let repository = gix::init_bare(dir.path()).unwrap();
+        let mut writer = PackWriter::new(&repository);
+        let ids: Vec<_> =
+            (0..100).map(|it| writer.file(format!("{it}\n").as_bytes()).unwrap()).collect();
+        writer.finish().unwrap();
+        let looks = repository.objects.store_ref().metrics().num_refreshes;
+        assert!(looks <= 1, "{looks} looks for 100 objects");
+        for id in ids {
+            assert!(repository.has_object(from(&id).unwrap()), "{id:?}");
+        }
+    }
 }
