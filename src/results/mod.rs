@@ -7,6 +7,7 @@
 mod attestation;
 mod audits;
 mod beliefs;
+mod candidates;
 mod crowded;
 mod evidence;
 mod exchange_progress;
@@ -38,12 +39,13 @@ use crate::storage::StorageError;
 
 pub use self::attestation::{Attestations, Attested, Attester};
 pub use self::audits::{AuditCounts, AuditEnds, AuditPlan, NotAudited, PlannedAudit};
+pub use self::candidates::{PullRequest, Pulled};
 pub use self::crowded::CrowdedDirectory;
 pub use self::exchange_progress::ExchangeProgress;
 pub use self::ledger::{AuditFinding, call_identity, record_audits};
 pub use self::offer::{LeftOut, Withheld};
 pub use self::published::copies;
-pub use self::pull::{PullRequest, Pulled, pull};
+pub use self::pull::pull;
 pub use self::push::{push, revoke};
 pub use self::refusal::{RefusedFor, RefusedResult};
 pub use self::revoked::RevokedResult;

@@ -1,0 +1,265 @@
+//! The choice of what is pulled: what a repository has, is not here, and is believed.
+
+use std::sync::Arc;
+
+use super::ResultsError;
+use super::beliefs::Beliefs;
+use super::exchange_progress::ExchangeProgress;
+use super::finder::Finder;
+use super::layout::{MAX_RECORD, place, stored_size};
+use super::refusal::{RefusedFor, RefusedResult};
+use super::revoked::RevokedResult;
+use super::trust::TrustSettings;
+use crate::digest::ObjectId;
+use crate::git::{MirrorError, RemoteRef};
+use crate::storage::{Entry, ExpectedFile, Read, Record, Storage, Survey};
+
+/// What is pulled.
+#[derive(Debug)]
+pub struct PullRequest {
+    /// The greatest size of a file, in bytes.
+    pub limit: u64,
+    /// Who is trusted for what.
+    pub trust: TrustSettings,
+    /// Whether nothing is written.
+    pub dry: bool,
+    /// Learns how far the pull is.
+    pub progress: Arc<ExchangeProgress>,
+}
+
+/// What was pulled, or would be.
+#[derive(Debug, Default)]
+pub struct Pulled {
+    /// The number of calls that were new.
+    pub calls: usize,
+    /// The number of those calls of which the outputs stay there.
+    pub away: usize,
+    /// The number of jobs that were new.
+    pub jobs: usize,
+    /// The number of tables that were new.
+    pub tables: usize,
+    /// The number of files of the ledger that were new.
+    pub ledger: usize,
+    /// The size of their files, in bytes.
+    pub bytes: u64,
+    /// The number of results that were here already.
+    pub known: usize,
+    /// The short names of results that have other outputs here.
+    pub differing: Vec<String>,
+    /// What was not taken.
+    pub refused: Vec<RefusedResult>,
+    /// Results that are here and that somebody has revoked.
+    pub revoked: Vec<RevokedResult>,
+    /// The paths of records and evidence that are not in the repository any more, each with the commit that has taken it away.
+    pub removed: Vec<(String, ObjectId)>,
+    /// Where they are from; none if the repository has no results.
+    pub from: Option<RemoteRef>,
+}
+
+impl Pulled {
+    /// Whether everything that the repository has is here, or was left out by rule.
+    pub fn is_complete(&self) -> bool {
+        self.differing.is_empty()
+            && self.revoked.is_empty()
+            && self.removed.is_empty()
+            && !self.refused.iter().any(|it| it.why.is_wrong())
+    }
+
+    /// Whether anything is new to the storage.
+    pub const fn is_new(&self) -> bool {
+        self.calls + self.jobs + self.tables + self.ledger > 0
+    }
+
+    /// Notes what is not taken.
+    pub(super) fn refuse(&mut self, name: String, why: RefusedFor) {
+        self.refused.push(RefusedResult { name, why });
+    }
+}
+
+/// A result of a repository that may be pulled. Nothing of it was read: there may be a million.
+#[derive(Debug)]
+pub(super) struct PullCandidate {
+    entry: Entry,
+    /// The id of its record in the repository.
+    record: ObjectId,
+    here: HereAs,
+}
+
+/// What is here in the place of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HereAs {
+    /// Nothing.
+    Absent,
+    /// The same, without outputs that the repository has.
+    Away,
+    /// A result with another record.
+    Other,
+}
+
+/// A result of a repository that is not here, or away, with the ids of its files.
+#[derive(Debug)]
+pub(super) struct NewResult {
+    pub(super) entry: Entry,
+    pub(super) record: Record,
+    pub(super) files: Vec<(ExpectedFile, ObjectId)>,
+    /// Whether it becomes known without its outputs.
+    pub(super) is_away: bool,
+}
+
+impl NewResult {
+    /// The size of its files, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.files.iter().map(|(file, _)| stored_size(&file.digest)).sum()
+    }
+}
+
+/// Finds the results that may be pulled: calls, then tables, then jobs, each in the order of their names. A job names tables and calls.
+pub(super) fn candidates(
+    storage: &Storage,
+    finder: &mut Finder<'_>,
+    (request, beliefs): (&PullRequest, &Beliefs<'_>),
+    pulled: &mut Pulled,
+) -> Result<Vec<PullCandidate>, ResultsError> {
+    let marked = Survey::new(storage).marked_away()?;
+    let is_marked = |entry: &Entry| matches!(entry, Entry::Call(name) if marked.contains(name));
+    let mut candidates = Vec::new();
+    let records = finder.records()?;
+    request.progress.begin("reading results", records.len());
+    for (path, record) in records {
+        request.progress.advance(1);
+        let Some(entry) = Entry::of_record(&path) else {
+            pulled.refuse(path, RefusedFor::Record);
+            continue;
+        };
+        let here = match storage.records().read_entry(&entry)? {
+            Read::Record(known) => {
+                let text = known.shared().map(|shared| shared.text()).unwrap_or_default();
+                let is_same = beliefs.mirror.id_of(&text)? == record;
+                let is_brought = is_same
+                    && is_marked(&entry)
+                    && brings(storage, finder, (&entry, &known), request.limit)?;
+                pulled.known += usize::from(!is_brought);
+                match (is_same, is_brought) {
+                    (true, true) => HereAs::Away,
+                    (true, false) => continue,
+                    (false, _) => HereAs::Other,
+                }
+            }
+            Read::Spoiled | Read::Absent => HereAs::Absent,
+        };
+        // Nothing is read of what nobody trusted vouches for.
+        match beliefs.check_signed(&path, &record) {
+            Err(why) if here != HereAs::Away => pulled.refuse(entry.short(), why),
+            _ => candidates.push(PullCandidate { entry, record, here }),
+        }
+    }
+    candidates.sort_by_key(|it| match it.entry {
+        Entry::Call(_) => 0,
+        Entry::Table(_) | Entry::TaskInput(_) => 1,
+        Entry::Job(_) => 2,
+    });
+    Ok(candidates)
+}
+
+/// Reads those candidates that are new.
+pub(super) fn new_results(
+    candidates: Vec<PullCandidate>,
+    storage: &Storage,
+    finder: &mut Finder<'_>,
+    (request, beliefs): (&PullRequest, &Beliefs<'_>),
+    pulled: &mut Pulled,
+) -> Result<Vec<NewResult>, ResultsError> {
+    let mirror = beliefs.mirror;
+    let ids: Vec<ObjectId> = candidates.iter().map(|it| it.record.clone()).collect();
+    mirror.fetch_files(&ids)?;
+    let mut new = Vec::with_capacity(candidates.len());
+    for PullCandidate { entry, record, here } in candidates {
+        let text = mirror.contents(&record, MAX_RECORD)?;
+        let Some(record) = text.and_then(|text| Record::of_shared(&entry, &text)) else {
+            pulled.refuse(entry.short(), RefusedFor::Record);
+            continue;
+        };
+        let files = entry.expected_files(&record);
+        if here == HereAs::Other {
+            if !has_outputs(storage, &entry, &files)? {
+                pulled.differing.push(entry.short());
+            }
+            continue;
+        }
+        if here == HereAs::Absent
+            && let Err(why) = beliefs.check(&entry, &record)
+        {
+            pulled.refuse(entry.short(), why);
+            continue;
+        }
+        // The outputs of a job are those of its calls.
+        let files = if let Record::Job(_) = record { record.literals() } else { files };
+        match in_repository(finder, files, request.limit)? {
+            Ok(files) => new.push(NewResult { entry, record, files, is_away: false }),
+            Err(why) if may_be_away(finder, &entry, &why)? => {
+                new.push(NewResult { entry, record, files: Vec::new(), is_away: true });
+            }
+            Err(why) => pulled.refuse(entry.short(), why),
+        }
+    }
+    Ok(new)
+}
+
+/// Whether a result is here with the outputs of these files.
+fn has_outputs(
+    storage: &Storage,
+    entry: &Entry,
+    files: &[ExpectedFile],
+) -> Result<bool, ResultsError> {
+    let Read::Record(known) = storage.records().read_entry(entry)? else { return Ok(false) };
+    let own = entry.expected_files(&known);
+    Ok(own.iter().map(|it| it.digest).eq(files.iter().map(|it| it.digest)))
+}
+
+/// Whether a call becomes known without its outputs: one is too large, or deliberately not in the repository.
+fn may_be_away(
+    finder: &mut Finder<'_>,
+    entry: &Entry,
+    why: &RefusedFor,
+) -> Result<bool, MirrorError> {
+    let Entry::Call(name) = entry else { return Ok(false) };
+    Ok(match why {
+        RefusedFor::Large { .. } => true,
+        RefusedFor::Absent => finder.file(&name.away())?.is_some(),
+        _ => false,
+    })
+}
+
+/// Whether the repository has all files of a call that is away here, and one of them is lacking.
+fn brings(
+    storage: &Storage,
+    finder: &mut Finder<'_>,
+    (entry, record): (&Entry, &Record),
+    limit: u64,
+) -> Result<bool, ResultsError> {
+    let files = record.shared().map(|shared| entry.expected_files(&shared)).unwrap_or_default();
+    for file in &files {
+        if !storage.has(&file.name)? {
+            return Ok(in_repository(finder, files, limit)?.is_ok());
+        }
+    }
+    Ok(false)
+}
+
+/// Finds the files of a result in the repository. Returns why it is not taken, if it is not.
+fn in_repository(
+    finder: &mut Finder<'_>,
+    files: Vec<ExpectedFile>,
+    limit: u64,
+) -> Result<Result<Vec<(ExpectedFile, ObjectId)>, RefusedFor>, MirrorError> {
+    let mut found = Vec::with_capacity(files.len());
+    for file in files {
+        let bytes = stored_size(&file.digest);
+        if bytes > limit {
+            return Ok(Err(RefusedFor::Large { bytes, limit }));
+        }
+        let Some(id) = finder.file(&place(&file))? else { return Ok(Err(RefusedFor::Absent)) };
+        found.push((file, id));
+    }
+    Ok(Ok(found))
+}
