@@ -25,8 +25,8 @@ impl Evaluation {
         away
     }
 
-    /// Whether a value is known and not here, though the call that makes it was demanded.
-    pub(super) fn lacks_outputs(&self, source: Source) -> bool {
+    /// Whether a value is known and not here, since the outputs of the call behind it are away.
+    pub fn lacks_outputs(&self, source: Source) -> bool {
         let call = self.plan.awaited(source);
         call.is_some_and(|call| {
             self.was_away(call) && self.outcome(call).is_none_or(|it| it.outputs().is_none())

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use super::bodies::BodyFrame;
 use super::drawing::{Drawing, Shape, ShapeKind, ShapeState};
-use super::paint::{ARROW, BOLD, FRAME, INK, PAPER, Paint, THIN, meaning, paint, part};
+use super::paint::{ARROW, BOLD, FRAME, INK, PAPER, Paint, THIN, explained, meaning, paint, part};
 use super::text;
 
 /// The fonts: Graphviz knows how wide their characters are.
@@ -28,8 +28,14 @@ impl Drawing {
         writeln!(out, "\trankdir=LR; bgcolor={}; ranksep=0.6; nodesep=0.3;", Quoted(PAPER))?;
         let text = format!("fontname={}, fontcolor={}", Quoted(FONTS), Quoted(INK));
         if self.has_states() {
-            let [there, missing] = [ShapeState::There, ShapeState::Missing].map(meaning);
-            let legend = format!("solid: {there}, dashed: {missing}");
+            let line = |state| match state {
+                ShapeState::There => "solid",
+                ShapeState::Away => "dashed and white",
+                ShapeState::Missing | ShapeState::Partly(_) => "dashed",
+            };
+            let states = explained(&self.shapes);
+            let states = states.map(|state| format!("{}: {}", line(state), meaning(state)));
+            let legend = states.collect::<Vec<_>>().join(", ");
             writeln!(
                 out,
                 "\tgraph [label={}, labeljust=l, {text}, fontsize=11];",

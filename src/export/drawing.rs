@@ -58,6 +58,8 @@ pub enum ShapeKind {
 pub enum ShapeState {
     /// All of them are.
     There,
+    /// They are known, and some of them are deliberately not here.
+    Away,
     /// None is; or of one call, some are not.
     Missing,
     /// Of several calls, so many of a thousand are there.
@@ -228,7 +230,12 @@ impl<'a> Artist<'a> {
             return Shape { kind, label, state: None, files: Vec::new(), many: None };
         };
         let there = |source: &Source| evaluation.is_there(*source);
-        let state = if sources.iter().all(there) { ShapeState::There } else { ShapeState::Missing };
+        let known = |source: &Source| there(source) || evaluation.lacks_outputs(*source);
+        let state = match sources {
+            _ if sources.iter().all(there) => ShapeState::There,
+            _ if sources.iter().all(known) => ShapeState::Away,
+            _ => ShapeState::Missing,
+        };
         let name = |source: &Source| evaluation.name(*source);
         let shown = |name: String| evaluation.storage.shown(&name).display().to_string();
         Shape {

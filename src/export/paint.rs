@@ -3,7 +3,7 @@
 //! What is missing differs from what is there in its border as well as in its tint, so a print
 //! without colours tells as much. Knows no format.
 
-use super::drawing::ShapeState;
+use super::drawing::{Shape, ShapeState};
 
 /// The colour of text.
 pub(super) const INK: &str = "#1a1a1a";
@@ -32,6 +32,7 @@ pub(super) const fn paint(state: Option<ShapeState>) -> Paint {
     match state {
         None => Paint { fill: "#f3f5f7", border: "#3a4652", dashed: false },
         Some(ShapeState::There) => Paint { fill: "#d5e6f5", border: "#1f4e79", dashed: false },
+        Some(ShapeState::Away) => Paint { fill: "#ffffff", border: "#1f4e79", dashed: true },
         Some(ShapeState::Missing | ShapeState::Partly(_)) => {
             Paint { fill: "#fff7e8", border: "#8a5a00", dashed: true }
         }
@@ -56,10 +57,18 @@ pub(super) fn part(state: Option<ShapeState>) -> Option<(f64, &'static str)> {
     }
 }
 
+/// The states that a legend explains: that of what is away only where something is.
+pub(super) fn explained(shapes: &[Shape]) -> impl Iterator<Item = ShapeState> {
+    let is_away = shapes.iter().any(|it| it.state == Some(ShapeState::Away));
+    let away = is_away.then_some(ShapeState::Away);
+    [ShapeState::There, ShapeState::Missing].into_iter().chain(away)
+}
+
 /// The meaning of a state, for a legend.
 pub(super) const fn meaning(state: ShapeState) -> &'static str {
     match state {
         ShapeState::There => "in the storage",
+        ShapeState::Away => "known, away",
         ShapeState::Missing => "not in the storage",
         ShapeState::Partly(_) => "partly in the storage",
     }

@@ -9,18 +9,20 @@ use std::fmt;
 use std::io::{self, Write};
 
 use super::bodies::BodyFrame;
-use super::drawing::{Drawing, Shape, ShapeKind, ShapeState};
+use super::drawing::{Drawing, Shape, ShapeKind};
 use super::layout::{
     BOX_FONT, COLUMN, FramePart, LABEL_FONT, LEADING, LIFT, Layout, MARGIN, Path, Point, ShapeBox,
     TIP, Track,
 };
-use super::paint::{ARROW, BOLD, FRAME, GROUND, INK, PAPER, Paint, THIN, meaning, paint, part};
+use super::paint::{
+    ARROW, BOLD, FRAME, GROUND, INK, PAPER, Paint, THIN, explained, meaning, paint, part,
+};
 use super::text::{is_allowed, wrap};
 
 /// Fonts whose characters are equally wide, so that the width of a text is known.
 const FONTS: &str = "DejaVu Sans Mono, Menlo, Consolas, Liberation Mono, monospace";
-/// The height and the least width of a picture's legend.
-const LEGEND: Point = Point { x: 390.0, y: 34.0 };
+/// The height of a picture's legend, and the width for each state.
+const LEGEND: Point = Point { x: 160.0, y: 34.0 };
 
 impl Drawing {
     /// Writes the drawing as an SVG document, in small pieces: `out` is best buffered.
@@ -32,7 +34,7 @@ impl Drawing {
         let layout = Layout::new(self);
         let Point { x: mut width, y: mut height } = layout.size;
         if self.has_states() {
-            width = width.max(LEGEND.x);
+            width = width.max(LEGEND.x * explained(&self.shapes).count() as f64 + 70.0);
             height += LEGEND.y;
         }
         writeln!(
@@ -60,7 +62,7 @@ impl Drawing {
         }
         writeln!(out, "</g>")?;
         if self.has_states() {
-            legend(out, layout.size.y)?;
+            legend(out, &self.shapes, layout.size.y)?;
         }
         writeln!(out, "</svg>")
     }
@@ -221,10 +223,10 @@ fn shape(out: &mut dyn Write, frame: &ShapeBox, shape: &Shape) -> io::Result<()>
 }
 
 /// Writes what the colours mean.
-fn legend(out: &mut dyn Write, top: f64) -> io::Result<()> {
+fn legend(out: &mut dyn Write, shapes: &[Shape], top: f64) -> io::Result<()> {
     writeln!(out, r#"<g font-size="{LABEL_FONT}">"#)?;
-    for (at, state) in [ShapeState::There, ShapeState::Missing].into_iter().enumerate() {
-        let (x, border) = (MARGIN + at as f64 * 160.0, Border(paint(Some(state))));
+    for (at, state) in explained(shapes).enumerate() {
+        let (x, border) = (MARGIN + at as f64 * LEGEND.x, Border(paint(Some(state))));
         writeln!(
             out,
             r#"<rect x="{x}" y="{top:.1}" width="22" height="14" rx="3" stroke-width="{THIN}" {border}/><text x="{}" y="{:.1}">{}</text>"#,
@@ -271,7 +273,7 @@ impl fmt::Display for Escaped<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::{Arrow, ShapeCount};
+    use crate::export::{Arrow, ShapeCount, ShapeState};
 
     fn svg(drawing: &Drawing) -> String {
         let mut svg = Vec::new();

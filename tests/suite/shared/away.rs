@@ -80,6 +80,23 @@ fn what_is_away_is_known_and_executes_nothing() {
 }
 
 #[test]
+fn what_is_away_is_drawn_as_known() {
+    let lab = executed();
+    let drawn = || {
+        let arguments = ["../storage", "../data/x", "../data/y"];
+        lab.run("ce-viz", &arguments).exit(0).stdout
+    };
+    assert!(!drawn().contains("away"));
+    away(&lab, "storage", "second");
+    let dot = drawn();
+    assert!(dot.contains("known, away"), "{dot}");
+    let of = |name: &str| dot.lines().find(|it| it.contains(&format!("label=\"{name}\""))).unwrap();
+    assert!(of("second").contains("#ffffff") && of("second").contains("dashed"), "{dot}");
+    assert_eq!(dot.matches("fillcolor=\"#ffffff\"").count(), 1, "{dot}");
+    assert!(of("third").contains("#d5e6f5"), "{dot}");
+}
+
+#[test]
 fn a_missing_output_without_a_marker_is_made_again_without_a_word() {
     let lab = executed();
     for file in room(&lab, "storage", "c_second", "00") {
