@@ -73,6 +73,21 @@ fn workers_on_slurm_make_what_a_local_run_makes() {
 }
 
 #[test]
+fn workers_on_slurm_audit_what_a_run_asks_for() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let lab = Lab::task(SUM).with_storage().commit();
+    lab.ce_run(&[]).exit(0).called(vec!["add", "add", "mul"]);
+    let before = lab.results();
+    let mut audit = lab.command("ce");
+    audit.args(["audit", "--no-isolate", "--on", "slurm", "../storage"]);
+    let audit = Running::start(audit.env("SLURM_CONF", &cluster.conf));
+    let ran = Ran::new(&lab, audit.output()).exit(0).called(vec!["add", "add", "mul"]);
+    assert!(ran.stderr.contains("ce: 3 calls audited: 3 agree\n"), "{}", ran.stderr);
+    lab.is_left_alone_by(cluster);
+    assert!(lab.results() == before, "nothing that is published changes");
+}
+
+#[test]
 fn exit_statuses_of_many_calls_are_told() {
     let Some(cluster) = Cluster::shared() else { return };
     // Status 75 is that of a suspended call.
