@@ -1,11 +1,13 @@
 //! The log: calls that succeeded or failed, by time.
 
+use std::collections::HashMap;
+
 use jiff::{SignedDuration, Timestamp};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::Serialize;
 
 use super::texts::{TextsOfCalls, may_be_texts};
-use super::{InputTexts, TakenOver};
+use super::{History, InputTexts, TakenOver};
 use crate::digest::{DIRTY, Digest};
 use crate::storage::records::{CallRecord, FailureRecord, Origin, SuspensionState};
 use crate::storage::{Entry, Read, Record, ResultName, Storage, StorageError, Survey, Suspension};
@@ -174,21 +176,43 @@ impl Past {
 ///
 /// Fails if a record cannot be read, or only a newer version can.
 pub fn log(storage: &Storage, filter: &Filter) -> Result<Vec<Past>, StorageError> {
-    let mut log = Vec::new();
-    for (name, record) in Survey::new(storage).failures()? {
-        log.push(Past::of_failure(&name, record));
-    }
+    let entries = if filter.failed { Vec::new() } else { Survey::new(storage).entries()? };
+    let read = |entry: &Entry| match storage.records().read_entry(entry)? {
+        Read::Record(Record::Call(record)) if entry.fits_call(&record) => Ok(Some(record)),
+        _ => Ok(None),
+    };
+    let mut log = unfinished(storage)?;
+    log.extend(succeeded(storage, &entries.iter().collect::<Vec<_>>(), read)?);
+    log.retain(|past| filter.has(past));
+    // Sorting is stable, and the records are in the order of their names.
+    log.sort_by_key(|past| past.at);
+    let surplus = filter.most.map_or(0, |most| log.len().saturating_sub(most));
+    let mut log = log.split_off(surplus);
+    add_texts(storage, &mut log);
+    Ok(log)
+}
+
+/// Returns the calls that have failed or are suspended, without the texts that they read.
+fn unfinished(storage: &Storage) -> Result<Vec<Past>, StorageError> {
+    let failures = Survey::new(storage).failures()?.into_iter();
+    let mut log: Vec<Past> =
+        failures.map(|(name, record)| Past::of_failure(&name, record)).collect();
     let suspended = storage.suspensions().all()?.into_iter();
     let suspended = suspended.filter(|it| it.record.state != SuspensionState::Failed);
     log.extend(suspended.map(Past::of_suspension));
-    let entries = if filter.failed { Vec::new() } else { Survey::new(storage).entries()? };
+    Ok(log)
+}
+
+/// Returns the calls among these results that have a record, without the texts that they read.
+fn succeeded(
+    storage: &Storage,
+    entries: &[&Entry],
+    read: impl Fn(&Entry) -> Result<Option<CallRecord>, StorageError> + Sync,
+) -> Result<Vec<Past>, StorageError> {
     let marked = Survey::new(storage).marked_away()?;
-    let past = |entry: &Entry| {
+    let past = |entry: &&Entry| {
         let Entry::Call(name) = entry else { return Ok(None) };
-        let record = match storage.records().read_entry(entry)? {
-            Read::Record(Record::Call(record)) if entry.fits_call(&record) => record,
-            _ => return Ok(None),
-        };
+        let Some(record) = read(entry)? else { return Ok(None) };
         let (mut away, outputs) =
             (false, if marked.contains(name) { record.outputs.len() } else { 0 });
         for number in 0..outputs {
@@ -198,15 +222,43 @@ pub fn log(storage: &Storage, filter: &Filter) -> Result<Vec<Past>, StorageError
     };
     let calls: Vec<Option<Past>> =
         entries.par_iter().map(past).collect::<Result<_, StorageError>>()?;
-    log.extend(calls.into_iter().flatten());
-    log.retain(|past| filter.has(past));
-    // Sorting is stable, and the records are in the order of their names.
-    log.sort_by_key(|past| past.at);
-    let surplus = filter.most.map_or(0, |most| log.len().saturating_sub(most));
-    let mut log = log.split_off(surplus);
+    Ok(calls.into_iter().flatten().collect())
+}
+
+/// Adds the texts that calls read.
+fn add_texts(storage: &Storage, log: &mut [Past]) {
     let mut texts = TextsOfCalls::read(storage, log.iter().flat_map(|past| &past.may_be_texts));
-    for past in &mut log {
+    for past in log {
         past.texts = texts.of(storage, &past.name, &past.may_be_texts);
     }
-    Ok(log)
+}
+
+impl History {
+    /// Returns the calls that were read and are wanted, and those that have failed or are suspended, the newest last. Reads
+    /// no record again.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the record of a call that has failed or is suspended cannot be read, or only a newer version can.
+    pub fn log(
+        &self,
+        storage: &Storage,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Result<Vec<Past>, StorageError> {
+        let calls = self.results().iter().filter_map(|(entry, record)| match record {
+            Record::Call(call) if is_wanted(&entry.short()) => Some((entry, call)),
+            _ => None,
+        });
+        let records: HashMap<&Entry, &CallRecord> = calls.collect();
+        let entries = self.results().iter().map(|(entry, _)| entry);
+        let entries: Vec<&Entry> = entries.filter(|it| records.contains_key(it)).collect();
+        let mut log = unfinished(storage)?;
+        log.retain(|past| is_wanted(&past.name));
+        log.extend(succeeded(storage, &entries, |entry| {
+            Ok(records.get(entry).map(|record| (*record).clone()))
+        })?);
+        log.sort_by_key(|past| past.at);
+        add_texts(storage, &mut log);
+        Ok(log)
+    }
 }

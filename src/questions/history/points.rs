@@ -146,7 +146,7 @@ impl History {
     }
 
     /// The task whose newest job has this table.
-    fn task_with(&self, table: &str) -> Option<String> {
+    pub fn task_with(&self, table: &str) -> Option<String> {
         let jobs = self.results.iter().filter_map(|(_, record)| match record {
             Record::Job(job) => Some(job),
             Record::Call(_) | Record::Table(_) | Record::TaskInput(_) => None,

@@ -52,15 +52,7 @@ impl SweepChoiceError {
 ///
 /// Fails if there is none, or more than one.
 pub fn choose_sweep(task: &Task, name: Option<&str>) -> Result<SweepChoice, SweepChoiceError> {
-    let mut sweeps: Vec<SweepChoice> = Vec::new();
-    for (_, node) in task.workflow.nodes() {
-        if let Node::Sweep { sweep, inputs, .. } = node {
-            let choice = SweepChoice { sweep: *sweep, body: inputs[0].node };
-            if !sweeps.contains(&choice) {
-                sweeps.push(choice);
-            }
-        }
-    }
+    let mut sweeps = all_sweeps(task);
     let over_inputs = sweeps.iter().find(|it| !task.sweeps[it.sweep.index()].has_table).copied();
     let Some(name) = name else {
         return match (over_inputs, &sweeps[..]) {
@@ -89,11 +81,37 @@ pub fn choose_sweep(task: &Task, name: Option<&str>) -> Result<SweepChoice, Swee
     }
 }
 
+/// All sweeps of a task, in the order of its workflow.
+pub fn all_sweeps(task: &Task) -> Vec<SweepChoice> {
+    let mut sweeps: Vec<SweepChoice> = Vec::new();
+    for (_, node) in task.workflow.nodes() {
+        if let Node::Sweep { sweep, inputs, .. } = node {
+            let choice = SweepChoice { sweep: *sweep, body: inputs[0].node };
+            if !sweeps.contains(&choice) {
+                sweeps.push(choice);
+            }
+        }
+    }
+    sweeps
+}
+
 fn titles(task: &Task, sweeps: &[SweepChoice]) -> Vec<String> {
     sweeps.iter().map(|it| it.names(task).join(" = ")).collect()
 }
 
 impl SweepChoice {
+    /// Its first name: its label if it has one. That of a task's own inputs may have none, which is an empty text.
+    pub fn title(self, task: &Task) -> String {
+        self.names(task).into_iter().next().unwrap_or_default()
+    }
+
+    /// The short names of its tables in the storage, which need not be there.
+    pub fn tables(self, evaluation: &Evaluation) -> Vec<String> {
+        let outcomes = self.planned(evaluation).into_iter();
+        let outcomes = outcomes.filter_map(|(call, _)| evaluation.outcome(call));
+        outcomes.map(|outcome| outcome.name().short()).collect()
+    }
+
     /// Its label, its directory, and the computation of its body.
     fn names(self, task: &Task) -> Vec<String> {
         let rules = &task.sweeps[self.sweep.index()];

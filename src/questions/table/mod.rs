@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use self::calls::CallNumbers;
-pub use self::choice::{SweepChoice, SweepChoiceError, choose_sweep};
+pub use self::choice::{SweepChoice, SweepChoiceError, all_sweeps, choose_sweep};
 pub use self::compare::{ComparedRow, ComparedSide, TableComparison};
 pub use self::status::RowStatus;
 use crate::evaluate::{CallError, Evaluation};

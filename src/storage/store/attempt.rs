@@ -74,7 +74,7 @@ impl<'a> Attempts<'a> {
     ///
     /// Fails if the storage cannot be read.
     pub fn log(&self, name: &ResultName) -> Result<Option<LogTail>> {
-        self.tail(name.room(LOGS))
+        self.tail(name.room(LOGS), MAX_TAIL)
     }
 
     /// Returns the log of a failed call, unless it printed nothing.
@@ -83,14 +83,32 @@ impl<'a> Attempts<'a> {
     ///
     /// Fails if the storage cannot be read.
     pub fn failed_log(&self, name: &ResultName) -> Result<Option<LogTail>> {
-        self.tail(name.room(FAILED))
+        self.tail(name.room(FAILED), MAX_TAIL)
     }
 
-    fn tail(&self, name: String) -> Result<Option<LogTail>> {
+    /// Returns at most so many bytes of the log of a call that has succeeded or failed, and the size of the whole log in
+    /// bytes; nothing if it printed nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn log_end(
+        &self,
+        name: &ResultName,
+        has_failed: bool,
+        most: u64,
+    ) -> Result<Option<(LogTail, u64)>> {
+        let log = name.room(if has_failed { FAILED } else { LOGS });
+        let size = self.root.disk.metadata(&self.root.path(&log))?.map(|it| it.len());
+        let Some(size) = size else { return Ok(None) };
+        Ok(self.tail(log, most)?.map(|tail| (tail, size)))
+    }
+
+    fn tail(&self, name: String, most: u64) -> Result<Option<LogTail>> {
         let path = self.root.path(&name);
         if self.root.disk.metadata(&path)?.is_none() {
             return Ok(None);
         }
-        Ok(Some(LogTail { name, tail: self.root.disk.tail(&path, MAX_TAIL)? }))
+        Ok(Some(LogTail { name, tail: self.root.disk.tail(&path, most)? }))
     }
 }

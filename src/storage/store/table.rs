@@ -5,6 +5,7 @@
 //! its name, and the record last. What a killed run has left is used by the next one if it is right, and moved
 //! to quarantine if it is not.
 
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use super::call::{Damage, Outputs};
@@ -143,6 +144,22 @@ impl<'a> Tables<'a> {
             Err(RecipeError::Read(source)) => Err(StorageError::Io { doing: "read", path, source }),
             Err(RecipeError::Line { .. } | RecipeError::Version(_)) => Ok(None),
         }
+    }
+
+    /// Reads the rows of a table as they are there, line by line, without comparing them with the record. Returns whether there
+    /// is such a file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read.
+    pub fn read_lines(&self, name: &ResultName, mut each: impl FnMut(&[u8])) -> Result<bool> {
+        let path = self.storage.path(&name.output(0));
+        let Some(text) = self.storage.root.disk.lines(&path)? else { return Ok(false) };
+        for line in text.split(b'\n') {
+            let failed = |source| StorageError::Io { doing: "read", path: path.clone(), source };
+            each(&line.map_err(failed)?);
+        }
+        Ok(true)
     }
 
     fn collision(&self, recipe: &Digest) -> StorageError {
