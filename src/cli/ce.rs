@@ -9,7 +9,7 @@ use clap_complete::Shell;
 use super::{
     AuditCalls, Bisect, Cancel, Check, CiteResult, Diff, Doctor, Edit, Explain, ExportResults,
     Forget, Gc, Init, ListCommits, Log, Pin, PrintManifest, Pull, Push, Run, Serve, Show,
-    ShowStatus, ShowTable, Sym, Tool, Verify, Viz, WriteText, complete,
+    ShowStatus, ShowTable, Sym, Tool, Verify, Viz, WriteReport, WriteText, complete,
 };
 use crate::exit::Exit;
 use crate::session::Error;
@@ -48,6 +48,7 @@ enum Command {
     Manifest(PrintManifest),
     Commits(ListCommits),
     Table(ShowTable),
+    Report(WriteReport),
     Worker(Serve),
     Status(ShowStatus),
     Cancel(Cancel),
@@ -114,6 +115,7 @@ impl Tool for Ce {
             Command::Manifest(manifest) => manifest.run(out),
             Command::Commits(commits) => commits.run(out),
             Command::Table(table) => table.run(out),
+            Command::Report(report) => report.run(out),
             Command::Worker(worker) => worker.run(out),
             Command::Status(status) => status.run(out),
             Command::Cancel(cancel) => cancel.run(out),

@@ -60,6 +60,17 @@ impl PathArgs {
         self.storage.is_none() && self.params.is_empty() && self.repositories.is_empty()
     }
 
+    /// The storage, or else the configured one, and the other arguments as names.
+    pub(super) fn storage_and_names(&self) -> Result<(PathBuf, &[PathBuf]), Error> {
+        match &self.storage {
+            Some(storage) => Ok((storage.clone(), &self.inputs)),
+            None => {
+                let storage = Config::of(Path::new("."))?.storage()?;
+                Ok((storage.ok_or(Error::NoStorage)?, &self.inputs))
+            }
+        }
+    }
+
     /// The first argument, and the others as if they had been typed without it.
     pub(super) fn split_first(&self) -> Option<(&Path, Self)> {
         let mut inputs = self.inputs.clone().into_iter();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::evaluate::Evaluation;
-use crate::plan::{BodySteps, Plan, PlannedSweep, Source, Step};
+use crate::plan::{BodySteps, CallId, Plan, PlannedSweep, Source, Step};
 use crate::task::workflow::{Node, NodeId, Task};
 use crate::words::counted;
 
@@ -36,6 +36,8 @@ pub(super) struct Bodies {
     pub(super) places: HashMap<NodeId, usize>,
     /// The calls that a node is at all points.
     pub(super) counts: HashMap<NodeId, ShapeCount>,
+    /// The same calls.
+    pub(super) calls: HashMap<NodeId, Vec<CallId>>,
 }
 
 impl Bodies {
@@ -64,6 +66,9 @@ impl Bodies {
             plan.visit_body(task, sweep, &mut |node, steps| {
                 let count = ShapeCount { calls: steps.len(), there: there(evaluation, steps) };
                 bodies.counts.entry(node).or_insert(count);
+                if let BodySteps::Calls(calls) = steps {
+                    bodies.calls.entry(node).or_insert_with(|| calls.to_vec());
+                }
             });
         }
         bodies

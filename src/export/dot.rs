@@ -170,6 +170,7 @@ mod tests {
             state,
             files: files.iter().copied().map(str::to_owned).collect(),
             many: None,
+            calls: Vec::new(),
         };
         let drawing = Drawing {
             shapes: vec![
@@ -200,6 +201,7 @@ mod tests {
             state: Some(state),
             files: Vec::new(),
             many,
+            calls: Vec::new(),
         };
         let many = Some(ShapeCount { calls: 4, there: 1 });
         let drawing = Drawing {

@@ -5,11 +5,9 @@
 //! The body of a sweep is drawn once, in a frame.
 //! Knows no format and no positions.
 
-use std::collections::HashMap;
-
 use super::bodies::{Bodies, BodyFrame, ShapeCount};
 use crate::evaluate::Evaluation;
-use crate::plan::{Plan, Source, Step};
+use crate::plan::{CallId, Plan, Source, Step};
 use crate::task::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS};
 use crate::task::workflow::{
     MEMBER_INPUTS, Node, NodeId, SweepId, TREE_INPUTS, TREE_OUTPUTS, Task,
@@ -36,8 +34,10 @@ pub struct Shape {
     pub state: Option<ShapeState>,
     /// The names of its files as the user sees them; none unless they were looked up.
     pub files: Vec<String>,
-    /// The calls that it stands for, if it is in the body of a sweep.
+    /// The number of calls that it stands for, if it is in the body of a sweep.
     pub many: Option<ShapeCount>,
+    /// The calls that it stands for.
+    pub calls: Vec<CallId>,
 }
 
 /// The kind of a shape.
@@ -84,7 +84,7 @@ impl Drawing {
     pub fn new(task: &Task, plan: &Plan, evaluation: Option<&Evaluation>) -> Self {
         let bodies = Bodies::new(task, plan, evaluation);
         let mut drawing = Self::default();
-        let artist = Artist { task, plan, evaluation, counts: &bodies.counts };
+        let artist = Artist { task, plan, evaluation, bodies: &bodies };
         let mut calls: Vec<Option<usize>> = vec![None; plan.calls().len()];
         let mut trees: Vec<Option<usize>> = vec![None; plan.derived().len()];
         // The place of each node's shape.
@@ -137,7 +137,7 @@ struct Artist<'a> {
     plan: &'a Plan,
     evaluation: Option<&'a Evaluation>,
     /// The calls that nodes of bodies are.
-    counts: &'a HashMap<NodeId, ShapeCount>,
+    bodies: &'a Bodies,
 }
 
 impl<'a> Artist<'a> {
@@ -169,20 +169,25 @@ impl<'a> Artist<'a> {
             }
         };
         let count = self.made(id).len() as u8;
+        let mut calls = Vec::new();
         let sources = match self.plan.step(id) {
             Step::Leaf(source) => vec![source],
             Step::PerPoint => return self.many(id, kind, label),
-            Step::Call(call) => (0..count).map(|number| Source::Output { call, number }).collect(),
+            Step::Call(call) => {
+                calls.push(call);
+                (0..count).map(|number| Source::Output { call, number }).collect()
+            }
             Step::Derived(tree) => {
                 (0..count.max(1)).map(|number| Source::Derived { value: tree, number }).collect()
             }
         };
-        self.with_files(kind, label, &sources)
+        Shape { calls, ..self.with_files(kind, label, &sources) }
     }
 
     /// The shape of a node that depends on points.
     fn many(&self, id: NodeId, kind: ShapeKind, label: String) -> Shape {
-        let many = self.counts.get(&id).copied().unwrap_or_default();
+        let many = self.bodies.counts.get(&id).copied().unwrap_or_default();
+        let calls_of_node = self.bodies.calls.get(&id).cloned().unwrap_or_default();
         let ShapeCount { calls, there } = many;
         let state = self.evaluation.map(|_| match there {
             _ if calls > 0 && there == calls => ShapeState::There,
@@ -195,7 +200,8 @@ impl<'a> Artist<'a> {
             // A text of a name is always there.
             Node::Bound(_) => {
                 let state = state.map(|_| ShapeState::There);
-                return Shape { kind, label, state, files: Vec::new(), many: Some(many) };
+                let (files, many, calls) = (Vec::new(), Some(many), Vec::new());
+                return Shape { kind, label, state, files, many, calls };
             }
             _ => "value",
         };
@@ -206,7 +212,8 @@ impl<'a> Artist<'a> {
             }
             _ => format!("{label}: {}", counted(calls, noun)),
         };
-        Shape { kind, label, state, files: Vec::new(), many: Some(many) }
+        let (files, many) = (Vec::new(), Some(many));
+        Shape { kind, label, state, files, many, calls: calls_of_node }
     }
 
     fn sweep_label(&self, word: &str, sweep: SweepId) -> String {
@@ -227,7 +234,8 @@ impl<'a> Artist<'a> {
 
     fn with_files(&self, kind: ShapeKind, label: String, sources: &[Source]) -> Shape {
         let Some(evaluation) = self.evaluation else {
-            return Shape { kind, label, state: None, files: Vec::new(), many: None };
+            let (files, calls) = (Vec::new(), Vec::new());
+            return Shape { kind, label, state: None, files, many: None, calls };
         };
         let there = |source: &Source| evaluation.is_there(*source);
         let known = |source: &Source| there(source) || evaluation.lacks_outputs(*source);
@@ -244,6 +252,7 @@ impl<'a> Artist<'a> {
             state: Some(state),
             files: sources.iter().filter_map(name).map(shown).collect(),
             many: None,
+            calls: Vec::new(),
         }
     }
 

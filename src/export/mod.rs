@@ -8,6 +8,7 @@ mod bodies;
 mod dot;
 mod drawing;
 mod layout;
+mod of_results;
 mod paint;
 mod svg;
 mod text;

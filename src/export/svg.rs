@@ -31,9 +31,23 @@ impl Drawing {
     ///
     /// Fails if `out` cannot be written.
     pub fn svg(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.write(false, out)
+    }
+
+    /// Writes the same for a page: each shape has its number in an attribute `data-shape`, and there is no legend.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `out` cannot be written.
+    pub fn svg_for_page(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.write(true, out)
+    }
+
+    fn write(&self, for_page: bool, out: &mut dyn Write) -> io::Result<()> {
+        let has_legend = self.has_states() && !for_page;
         let layout = Layout::new(self);
         let Point { x: mut width, y: mut height } = layout.size;
-        if self.has_states() {
+        if has_legend {
             width = width.max(LEGEND.x * explained(&self.shapes).count() as f64 + 70.0);
             height += LEGEND.y;
         }
@@ -57,11 +71,15 @@ impl Drawing {
             label(out, track, &arrow.label)?;
         }
         writeln!(out, r#"</g><g font-size="{BOX_FONT}" text-anchor="middle">"#)?;
-        for (frame, of) in layout.boxes.iter().zip(&self.shapes) {
+        for (at, (frame, of)) in layout.boxes.iter().zip(&self.shapes).enumerate() {
+            match for_page {
+                true => write!(out, r#"<g data-shape="{at}">"#)?,
+                false => write!(out, "<g>")?,
+            }
             shape(out, frame, of)?;
         }
         writeln!(out, "</g>")?;
-        if self.has_states() {
+        if has_legend {
             legend(out, &self.shapes, layout.size.y)?;
         }
         writeln!(out, "</svg>")
@@ -170,7 +188,7 @@ fn body_frame(out: &mut dyn Write, parts: &[FramePart], frame: &BodyFrame) -> io
 
 /// Writes a shape; its label and files are told to whoever points at it.
 fn shape(out: &mut dyn Write, frame: &ShapeBox, shape: &Shape) -> io::Result<()> {
-    write!(out, "<g><title>{}", Escaped(&shape.label))?;
+    write!(out, "<title>{}", Escaped(&shape.label))?;
     for file in &shape.files {
         write!(out, "\n{}", Escaped(file))?;
     }
@@ -271,129 +289,4 @@ impl fmt::Display for Escaped<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::export::{Arrow, ShapeCount, ShapeState};
-
-    fn svg(drawing: &Drawing) -> String {
-        let mut svg = Vec::new();
-        drawing.svg(&mut svg).unwrap();
-        String::from_utf8(svg).unwrap()
-    }
-
-    fn shape(kind: ShapeKind, label: &str, state: Option<ShapeState>) -> Shape {
-        Shape {
-            kind,
-            label: label.to_owned(),
-            state,
-            files: state.map(|_| "S/a&b".to_owned()).into_iter().collect(),
-            many: None,
-        }
-    }
-
-    fn arrow(label: &str) -> Arrow {
-        Arrow { from: 0, to: 1, label: label.to_owned() }
-    }
-
-    #[test]
-    fn text_stays_text() {
-        let text = "<b>&amp;\"\u{1}\u{ffff}計";
-        assert_eq!(Escaped(text).to_string(), "&lt;b&gt;&amp;amp;&quot;計");
-        let drawing = Drawing {
-            shapes: vec![
-                shape(ShapeKind::Literal, "FILE <x>", None),
-                shape(ShapeKind::Computation, "c\u{0}", None),
-            ],
-            arrows: vec![arrow("a < b")],
-            frames: Vec::new(),
-        };
-        let svg = svg(&drawing);
-        assert!(svg.contains(">FILE &lt;x&gt;</text>"), "{svg}");
-        assert!(svg.contains(">c</text>"), "{svg}");
-        assert!(svg.contains(">a &lt; b</text>"), "{svg}");
-        assert!(!svg.contains("storage"), "{svg}");
-    }
-
-    #[test]
-    fn what_is_missing_is_dashed_and_files_are_told() {
-        let drawing = Drawing {
-            shapes: vec![
-                shape(ShapeKind::Input, "INPUT x", Some(ShapeState::There)),
-                shape(ShapeKind::Output, "OUTPUT y", Some(ShapeState::Missing)),
-            ],
-            arrows: vec![arrow("")],
-            frames: Vec::new(),
-        };
-        let svg = svg(&drawing);
-        assert!(svg.contains("<title>INPUT x\nS/a&amp;b</title>"), "{svg}");
-        // The shape, and the legend.
-        assert_eq!(svg.matches("stroke-dasharray").count(), 2, "{svg}");
-        assert!(svg.contains(">not in the storage</text>"), "{svg}");
-    }
-
-    #[test]
-    fn a_long_text_is_cut_and_told_in_full() {
-        let label = "word ".repeat(60);
-        let drawing = Drawing {
-            shapes: vec![
-                shape(ShapeKind::Input, "x", None),
-                shape(ShapeKind::Computation, "c", None),
-            ],
-            arrows: vec![arrow(&label)],
-            frames: Vec::new(),
-        };
-        let svg = svg(&drawing);
-        assert!(svg.contains(&format!("<title>{label}</title>")), "{svg}");
-        assert!(svg.contains("word…</text>"), "{svg}");
-    }
-
-    #[test]
-    fn a_path_is_lines_and_curves() {
-        let points = [(0.0, 1.0), (5.0, 1.0), (9.0, 3.0)].map(|(x, y)| Point { x, y });
-        let path = "M0.0 1.0H5.0C7.0 1.0 7.0 3.0 9.0 3.0";
-        assert_eq!(Curve(&points).to_string(), path);
-    }
-
-    #[test]
-    fn the_shape_behind_another_one_has_its_form() {
-        let mut input = shape(ShapeKind::Input, "INPUT x", None);
-        input.many = Some(ShapeCount { calls: 2, there: 0 });
-        let drawing = Drawing { shapes: vec![input], ..Drawing::default() };
-        let svg = svg(&drawing);
-        let input = svg.lines().find(|line| line.contains("<title>INPUT x")).unwrap();
-        assert_eq!(input.matches("rx=\"16.0\"").count(), 2, "{input}");
-    }
-
-    #[test]
-    fn a_part_of_many_calls_is_a_part_of_the_box() {
-        let mut body =
-            shape(ShapeKind::Computation, "bench: 1 of 4 calls", Some(ShapeState::Partly(250)));
-        body.many = Some(ShapeCount { calls: 4, there: 1 });
-        body.files.clear();
-        let drawing = Drawing {
-            shapes: vec![body, shape(ShapeKind::Output, "OUTPUT", Some(ShapeState::Missing))],
-            arrows: vec![arrow("")],
-            frames: vec![BodyFrame {
-                label: "scaling: 4 points".to_owned(),
-                shapes: vec![0],
-                parent: None,
-            }],
-        };
-        let svg = svg(&drawing);
-        assert!(svg.contains(">scaling: 4 points</text>"), "{svg}");
-        // The shape and the one behind it, the output, and the legend.
-        assert_eq!(svg.matches("stroke-dasharray").count(), 4, "{svg}");
-        let width = |after: &str| -> f64 {
-            let rest = svg.split(after).nth(1).unwrap();
-            let rest = rest.split("width=\"").nth(1).unwrap();
-            rest.split('"').next().unwrap().parse().unwrap()
-        };
-        let part: Vec<&str> = svg.lines().filter(|it| it.contains("bench")).collect();
-        let part = part[0].split("<rect").nth(3).unwrap();
-        assert!(part.contains("fill=\"#d5e6f5\"") && !part.contains("stroke"), "{part}");
-        let whole = width("<title>bench: 1 of 4 calls");
-        let own: f64 =
-            part.split("width=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
-        assert!((own / whole - 0.25).abs() < 0.01, "{own} {whole}");
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@
 //! - [`bisect`]: the next commit to judge in a search for the first bad one.
 //! - [`collect`]: choosing and removing results that are not kept.
 //! - [`package`]: the files of results under readable names, for people without the storage.
+//! - [`page`]: the data of a page about a task or a storage.
 //! - [`status`]: what goes on in a storage, or waits.
 //! - [`table`]: the table of a sweep as far as it is there.
 
@@ -14,5 +15,6 @@ pub mod compare;
 pub mod explain;
 pub mod history;
 pub mod package;
+pub mod page;
 pub mod status;
 pub mod table;

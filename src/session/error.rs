@@ -243,6 +243,9 @@ pub enum Error {
     /// Nothing of this kind can be drawn.
     #[error("the name {0} has no extension of a known format")]
     Picture(String),
+    /// A page would replace something else.
+    #[error("{0} is there, and is no page of ce report")]
+    NotAPage(String),
     /// A file could not be written.
     #[error("cannot write {path}")]
     Write {
@@ -345,6 +348,7 @@ impl Error {
             | Self::NoJob(_)
             | Self::NotAudited(..)
             | Self::AuditedTwice(..)
+            | Self::NotAPage(_)
             | Self::Picture(_) => Exit::Malformed,
             Self::Storage(_)
             | Self::Table(SweepTableError::Read(_))

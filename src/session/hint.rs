@@ -75,6 +75,9 @@ impl Error {
                 "give a file in c_NAME/CCID/NN/, or c_NAME/CCID/INPUTS; ce show prints what made a file"
                     .to_owned(),
             ),
+            Self::NotAPage(_) => {
+                Some("name another file with -o; --force replaces a plain file".to_owned())
+            }
             Self::Picture(_) => Some("end the name in .dot, .svg, .png or .pdf".to_owned()),
             Self::Program { program: "dot", source }
                 if source.kind() == io::ErrorKind::NotFound =>

@@ -4,7 +4,7 @@
 pub(crate) const GROUPS: [&str; 2] = ["task", "questions"];
 
 /// The modules from the ground up. A module imports what stands in lines before its own.
-pub(crate) const LAYERS: [&[&str]; 12] = [
+pub(crate) const LAYERS: [&[&str]; 13] = [
     &[
         "task::access",
         "task::ids",
@@ -32,6 +32,7 @@ pub(crate) const LAYERS: [&[&str]; 12] = [
         "questions::table",
         "results",
     ],
+    &["questions::page"],
     &["report", "export", "questions"],
     &["session"],
     &["cli"],

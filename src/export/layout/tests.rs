@@ -11,6 +11,7 @@ fn drawing(shapes: usize, arrows: impl Iterator<Item = (usize, usize)>) -> Drawi
         state: None,
         files: Vec::new(),
         many: None,
+        calls: Vec::new(),
     };
     let arrow = |(at, (from, to)): (usize, (usize, usize))| Arrow {
         from,

@@ -1,0 +1,187 @@
+//! `ce report`: a page about a task, results or a whole storage.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::given::PathArgs;
+use super::options::{Dirty, Strict, TaskDir, task_around, warn_of_links};
+use super::page_file::PageFile;
+use super::{Tool, say};
+use crate::exit::Exit;
+use crate::export::Drawing;
+use crate::questions::history::{History, Subject};
+use crate::questions::package::Packer;
+use crate::questions::page::{PageData, PageLimits, PageScope, TaskScope, TaskTable};
+use crate::questions::table::{SweepTable, all_sweeps};
+use crate::report;
+use crate::session::Error;
+use crate::storage::Storage;
+use crate::words::{counted, parse_number};
+
+/// The greatest number of shapes that are drawn: more cannot be read.
+const SHAPES: usize = 1500;
+
+/// At most so many bytes of all logs are on a page.
+const ALL_LOGS: u64 = 16 << 20;
+
+/// At most so many tables, and so many outputs, are on a page.
+const RESULTS: usize = 500;
+
+/// Write a page about a task, some results or a whole storage: one HTML file for any browser
+///
+/// The page has the graph of the workflow, a time line of the calls by host, what took how long, the tables of sweeps with
+/// plots, failures with their logs, the outputs with all that they were made from, and who has executed what. It needs no
+/// server and no network, and loads nothing. Nothing is computed, and nothing is written but the page.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = AFTER_HELP,
+    mut_arg("inputs", |arg| arg.value_name("RESULT|INPUT").help(NAMES)),
+    mut_arg("params", |arg| arg.requires("task")),
+    mut_arg("repositories", |arg| arg.requires("task")),
+    mut_arg("dirty", |arg| arg.requires("task")),
+    mut_arg("strict", |arg| arg.requires("task")),
+)]
+pub struct WriteReport {
+    /// The file to be written; one that is there is replaced only if it is such a page
+    #[arg(short, long, value_name = "FILE", default_value = "report.html", value_hint = clap::ValueHint::FilePath)]
+    output: PathBuf,
+
+    /// Replace any file
+    #[arg(long)]
+    force: bool,
+
+    /// Print no summary
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Have at most so many calls on the page, the newest
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = |text: &str| parse_number::<usize>(text, 0))]
+    calls: usize,
+
+    /// Have at most so many rows of each table on the page, the first
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = |text: &str| parse_number::<usize>(text, 0))]
+    rows: usize,
+
+    /// Have at most so many KiB of each log on the page, the last
+    #[arg(long, value_name = "KIB", default_value_t = 16, value_parser = |text: &str| parse_number::<u64>(text, 0))]
+    log: u64,
+
+    /// The page is about the task in this directory, or in one around it, with the inputs that are given; calls that are
+    /// missing are on it, too
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    task: Option<PathBuf>,
+
+    /// Take the task as it was at a commit, from the repository's objects: nothing is checked out
+    #[arg(long, value_name = "REV", requires = "task")]
+    at: Option<String>,
+
+    #[command(flatten)]
+    strict: Strict,
+
+    #[command(flatten)]
+    dirty: Dirty,
+
+    #[command(flatten)]
+    typed: PathArgs,
+}
+
+const NAMES: &str = "With --task, a file for each input of the task: NAME=FILE, or the files in the order \
+of the inputs. Without it, results: the path of an output, or the short name of a job, call or table";
+
+const AFTER_HELP: &str = "\
+Examples:
+  ce report ../results
+  ce report ../results ../results/t_arith/66d571cf81ed/00/ad48103e4fc7_5d9474c0309b
+  ce report --task . -o words.html ../results ../text ../stop
+
+Exit codes: 0 written, 2 the arguments or the task are wrong, a result has no record, or a file is there that is no \
+such page, 5 the storage could not be read or the page not be written.";
+
+impl Tool for WriteReport {
+    fn run(&self, _out: &mut dyn std::io::Write) -> Result<Exit, Error> {
+        let file = PageFile::new(&self.output, self.force)?;
+        let (data, drawing) = match &self.task {
+            Some(task) => self.of_task(task)?,
+            None => self.of_storage()?,
+        };
+        let mut svg = Vec::new();
+        let is_drawn = drawing.shapes().len() <= SHAPES;
+        if is_drawn {
+            drawing.svg_for_page(&mut svg).map_err(Error::Output)?;
+        }
+        let mut omissions = data.omissions();
+        if !is_drawn {
+            let shapes = drawing.shapes().len();
+            omissions.push(format!("the workflow has {shapes} shapes, and is not drawn"));
+        }
+        let page = report::page(&data, &svg, &omissions).map_err(Error::Output)?;
+        file.write(&page)?;
+        if !self.quiet {
+            for omission in &omissions {
+                say("ce", &format_args!("warning: {omission}"));
+            }
+            let (calls, tables) =
+                (counted(data.calls.len(), "call"), counted(data.tables.len(), "table"));
+            say("ce", &format_args!("{}: {calls}, {tables}", self.output.display()));
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl WriteReport {
+    const fn limits(&self) -> PageLimits {
+        PageLimits {
+            calls: self.calls,
+            rows: self.rows,
+            log_bytes: self.log.saturating_mul(1024),
+            all_log_bytes: ALL_LOGS,
+            results: RESULTS,
+        }
+    }
+
+    /// The data and the drawing of a task with its inputs.
+    fn of_task(&self, task: &std::path::Path) -> Result<(PageData, Drawing), Error> {
+        let dir = TaskDir { task: task_around(task.to_owned()), at: self.at.clone() };
+        let task = dir.load("ce", self.dirty.uncommitted())?;
+        let evaluation = &self.typed.look_up(&dir, task, &self.strict)?;
+        let storage = &*evaluation.storage;
+        warn_of_links(storage)?;
+        let mut tables = Vec::new();
+        for sweep in all_sweeps(&evaluation.task) {
+            let table = SweepTable::read(evaluation, sweep)?;
+            let (title, names) = (sweep.title(&evaluation.task), sweep.tables(evaluation));
+            tables.push(TaskTable { title, names, table });
+        }
+        let drawing = Drawing::new(&evaluation.task, &evaluation.plan, Some(evaluation));
+        let shapes = drawing.shapes().iter().map(|it| (it.label.clone(), &*it.calls)).collect();
+        let history = History::read(storage)?.with_recipes(storage)?;
+        let mut scope = PageScope::Task(TaskScope { evaluation, shapes, tables });
+        let data = PageData::gather(storage, &history, &mut scope, self.limits())?;
+        Ok((data, drawing))
+    }
+
+    /// The data and the drawing of results, or of a whole storage.
+    fn of_storage(&self) -> Result<(PageData, Drawing), Error> {
+        let (place, names) = self.typed.storage_and_names()?;
+        let storage = &Storage::existing(&place)?;
+        warn_of_links(storage)?;
+        let history = History::read(storage)?.with_recipes(storage)?;
+        let packer = Packer::new(storage, &history);
+        let mut subjects: Vec<Subject<'_>> = Vec::new();
+        for name in names {
+            let subject = packer.find(&name.to_string_lossy())?;
+            if !subjects.iter().any(|it| it.promise.name == subject.promise.name) {
+                subjects.push(subject);
+            }
+        }
+        let mut scope = match subjects.is_empty() {
+            true => PageScope::Storage,
+            false => PageScope::Results(&subjects),
+        };
+        let data = PageData::gather(storage, &history, &mut scope, self.limits())?;
+        let drawing = Drawing::of_results(&data.graph);
+        Ok((data, drawing))
+    }
+}

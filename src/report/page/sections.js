@@ -1,0 +1,172 @@
+// The sections of the page, from the top to the bottom.
+
+const opening = { can: (call) => call !== undefined, open: (call) => open(hrefOf(call)) };
+
+const median = (sorted) => (sorted.length ? sorted[Math.floor((sorted.length - 1) / 2)] : undefined);
+const sum = (list) => list.reduce((all, it) => all + it, 0);
+
+// What took how long, by computation.
+function computationSection() {
+  const groups = new Map(computations.map((name) => [name, { name, calls: 0, failed: 0, missing: 0, seconds: [], cpu: [], peak: [] }]));
+  for (const call of data.calls) {
+    const group = groups.get(call.computation);
+    group.calls += 1;
+    group.failed += call.state === "failed" ? 1 : 0;
+    group.missing += call.state === "missing" ? 1 : 0;
+    if (call.seconds !== undefined) group.seconds.push(call.seconds);
+    if (call.cpu_seconds !== undefined) group.cpu.push(call.cpu_seconds);
+    if (call.peak_bytes !== undefined) group.peak.push(call.peak_bytes);
+  }
+  const rows = [...groups.values()];
+  for (const row of rows) {
+    row.seconds.sort((a, b) => a - b);
+    row.total = row.seconds.length ? sum(row.seconds) : undefined;
+  }
+  const most = Math.max(...rows.map((row) => row.total ?? 0), 1e-9);
+  const time = (name, value) => ({ name, value, text: (row) => duration(value(row)), number: true });
+  const some = (name, value) => (rows.some(value) ? [{ name, value: (row) => value(row) || undefined, number: true }] : []);
+  return grid({
+    label: "computations", rows, sorted: [rows.some((row) => row.total) ? 1 + 1 + some("", (row) => row.failed).length + some("", (row) => row.missing).length : 0, rows.some((row) => row.total) ? -1 : 1],
+    columns: [
+      { name: "computation", value: (row) => row.name },
+      { name: "calls", value: (row) => row.calls, number: true },
+      ...some("failed", (row) => row.failed),
+      ...some("missing", (row) => row.missing),
+      { ...time("total", (row) => row.total), node: (row) => metered(duration(row.total), (row.total ?? 0) / most) },
+      time("median", (row) => median(row.seconds)),
+      time("longest", (row) => row.seconds.at(-1)),
+      time("CPU time", (row) => (row.cpu.length ? sum(row.cpu) : undefined)),
+      { name: "peak memory", value: (row) => (row.peak.length ? row.peak.reduce((a, b) => Math.max(a, b)) : undefined), text: (row) => bytes(row.peak.length ? row.peak.reduce((a, b) => Math.max(a, b)) : undefined), number: true },
+    ],
+  });
+}
+
+function tableSection(table) {
+  const hasStatus = table.rows.some((row) => row.status !== undefined);
+  const isNumber = table.columns.map((_, at) => table.rows.every((row) => row.cells[at] === null || typeof row.cells[at] === "number"));
+  const columns = table.columns.map((name, at) => ({ name, value: (row) => row.cells[at], number: isNumber[at] }));
+  if (hasStatus) columns.push({ name: "state of the row", value: (row) => row.status ?? "ok" });
+  const drawn = plot(table, table.rows);
+  const rows = grid({
+    label: table.title, rows: table.rows, columns, onShown: (shown) => drawn?.show(shown),
+    onRow: { can: (row) => data.calls[row.call] !== undefined, open: (row) => open(hrefOf(data.calls[row.call])) },
+  });
+  const ok = table.rows.filter((row) => row.status === undefined).length;
+  const shown = table.rows.length < table.rows_in_all ? `The first ${count(table.rows.length)} of ${counted(table.rows_in_all, "row")}` : counted(table.rows.length, "row");
+  return [
+    el("h3", {}, table.title || table.names[0] || "Table"),
+    el("p", { class: "hint" }, `${shown}${hasStatus ? `, ${count(ok)} there` : ""}. `, table.names.map((name) => [el("span", { class: "mono" }, name), " "])),
+    drawn?.node, rows,
+  ];
+}
+
+function failureSection() {
+  const one = (call) => el("div", { class: "failure" },
+    el("p", {}, el("a", { href: hrefOf(call) }, el("strong", {}, titleOf(call))), " ", badge(call), " ",
+      el("span", { class: "hint" }, [call.host, moment(call.end), duration(call.seconds)].filter(Boolean).join(", "))),
+    el("p", {}, call.reason), logOf(call.log).flat());
+  return more(failures, 20, one, "failure");
+}
+
+// A list whose further items are there when they are asked for.
+function more(items, most, one, noun) {
+  const list = el("div");
+  let shown = 0;
+  const button = el("button", { type: "button", onclick: () => add() });
+  function add() {
+    list.append(...items.slice(shown, shown + most).map(one));
+    shown = Math.min(shown + most, items.length);
+    button.hidden = shown === items.length;
+    button.textContent = `Show more of ${counted(items.length, noun)}`;
+  }
+  add();
+  return [list, button];
+}
+
+// What a value was made from: a tree that is made as it is opened, so a shared part costs nothing until it is seen.
+function origin(value, label) {
+  const { call: number, table } = value.from ?? {};
+  const call = data.calls[number];
+  if (table !== undefined && data.tables[table]) {
+    const title = data.tables[table].title;
+    return el("div", { class: "leaf" }, el("strong", {}, label), el("span", { class: "what" }, ` table: ${title}`));
+  }
+  if (!call) {
+    return el("div", { class: "leaf" }, el("strong", {}, label), " ", el("span", { class: "what" }, makerOf(value)), " ",
+      el("span", { class: "mono" }, value.file ?? value.sha1));
+  }
+  const tree = el("details", {}, el("summary", {}, el("strong", {}, label), " ", el("a", { href: hrefOf(call) }, titleOf(call)),
+    el("span", { class: "what" }, ` ${[STATES[call.state], duration(call.seconds), call.host, call.commit.slice(0, 12)].filter(Boolean).join(", ")}`)));
+  tree.addEventListener("toggle", () => {
+    if (tree.open && tree.children.length === 1) {
+      tree.append(el("ul", {}, call.inputs.map((input) => el("li", {}, origin(input, input.name)))));
+    }
+  });
+  return tree;
+}
+
+function outputSection() {
+  const one = (output) => {
+    const { value } = output;
+    const title = output.task ? `${output.task}, output ${value.name}` : value.file;
+    const inputs = output.inputs.map(([name, sha1]) => `${name}=${sha1}`).join(", ");
+    return el("div", { class: "output" },
+      el("div", {}, el("strong", {}, title), " ", value.sha1 ? el("span", { class: "hint" }, bytes(value.size)) : el("span", { class: "badge missing" }, "missing")),
+      el("div", { class: "mono" }, value.file),
+      output.commit ? el("div", { class: "hint" }, `commit ${output.commit.slice(0, 12)}${inputs ? `, inputs ${inputs}` : ""}`) : null,
+      value.from || value.sha1 ? el("div", { class: "tree" }, origin(value, "made by")) : null);
+  };
+  return more(data.outputs, 20, one, "output");
+}
+
+function attestationSection(attested) {
+  const attesters = new Map();
+  for (const call of attested) {
+    for (const [list, key] of [[call.attested.agreeing, "agrees"], [call.attested.differing, "differs"]]) {
+      for (const name of list) {
+        if (!attesters.has(name)) attesters.set(name, { name, agrees: 0, differs: 0 });
+        attesters.get(name)[key] += 1;
+      }
+    }
+  }
+  const several = attested.filter((call) => call.attested.agreeing.length > 1).length;
+  const differ = attested.filter((call) => call.attested.differing.length).length;
+  return [
+    el("p", {}, `Of ${counted(data.calls.length, "call")}, ${count(several)} ${several === 1 ? "was" : "were"} executed by several with equal outputs${differ ? `, and ${count(differ)} with different ones` : ""}.`),
+    grid({
+      label: "attesters", rows: [...attesters.values()], sorted: [1, -1],
+      columns: [
+        { name: "who", value: (row) => row.name },
+        { name: "has got the recorded outputs", value: (row) => row.agrees, number: true },
+        { name: "others", value: (row) => row.differs || undefined, number: true },
+      ],
+    }),
+    el("h3", {}, "Calls"),
+    grid({
+      label: "attested calls", rows: attested, onRow: opening, sorted: [1, 1],
+      columns: [
+        { name: "call", value: titleOf },
+        { name: "agree", value: (call) => call.attested.agreeing.length, number: true },
+        { name: "of", value: (call) => call.attested.agreeing.length + call.attested.differing.length, number: true },
+        { name: "who", value: (call) => attestation(call.attested).replace(/^[^:]*: /, "") },
+      ],
+    }),
+  ];
+}
+
+function callSection() {
+  const isKnown = (field) => data.calls.some((call) => call[field] !== undefined);
+  return grid({
+    label: "calls", rows: data.calls, onRow: opening,
+    columns: [
+      { name: "computation", value: (call) => call.computation },
+      ...(data.calls.some((call) => call.words) ? [{ name: "texts", value: (call) => call.words }] : []),
+      { name: "state", value: (call) => STATES[call.state], node: badge },
+      ...(isKnown("end") ? [{ name: "ended", value: (call) => call.end, text: (call) => moment(call.end), number: true }] : []),
+      ...(isKnown("seconds") ? [{ name: "took", value: (call) => call.seconds, text: (call) => duration(call.seconds), number: true }] : []),
+      ...(isKnown("peak_bytes") ? [{ name: "memory", value: (call) => call.peak_bytes, text: (call) => bytes(call.peak_bytes), number: true }] : []),
+      ...(isKnown("host") ? [{ name: "host", value: (call) => call.host }] : []),
+      { name: "commit", value: (call) => call.commit.slice(0, 12), node: (call) => el("span", { class: "mono" }, call.commit.slice(0, 12)) },
+    ],
+  });
+}

@@ -1,0 +1,128 @@
+//! The page in a browser: what is drawn, and what clicks do.
+
+use super::chromium::Chromium;
+use super::{report, sweep};
+use crate::lab::Lab;
+
+const DETAILS: &str = "document.querySelector('#details')";
+
+/// A page of the sweep, with two calls that failed, in a browser.
+fn opened(lab: &Lab, size: [u32; 2], scheme: &str) -> Option<Chromium> {
+    let mut chromium = Chromium::start()?;
+    lab.ce_run(&["--no-sync"]).exit(0);
+    report(lab, &["--task", ".", "../storage"]).exit(0);
+    chromium.open(&lab.path("page.html"), size, scheme);
+    Some(chromium)
+}
+
+/// The number of elements that a selector finds.
+fn count(chromium: &mut Chromium, selector: &str) -> u64 {
+    chromium.value(&format!("document.querySelectorAll({selector:?}).length")).as_u64().unwrap()
+}
+
+#[test]
+fn everything_is_drawn_and_a_click_shows_more() {
+    let lab = sweep();
+    let Some(mut page) = opened(&lab, [1000, 800], "light") else { return };
+    let sections = "[...document.querySelectorAll('main > section')].map((it) => it.id).join()";
+    let all = "workflow,failures,timeline,computations,tables,outputs,calls";
+    assert_eq!(page.value(sections), all);
+    assert_eq!(count(&mut page, ".failure pre"), 2);
+
+    // The drawing: a shape stands for the four calls.
+    page.is("document.querySelector('#graph svg').getBoundingClientRect().height > 100");
+    let shape = "[...document.querySelectorAll('#graph [data-shape]')].find((it) => it.textContent.includes('divmod'))";
+    page.is(&format!("{shape}.classList.contains('failing')"));
+    page.click(shape);
+    page.is(&format!("!{DETAILS}.hidden && {DETAILS}.querySelectorAll('tbody tr').length === 4"));
+    page.click("document.querySelector('#details tbody tr')");
+    page.is(&format!(
+        "/dividend=[78], divisor=[02]/.test({DETAILS}.querySelector('h2')?.textContent)"
+    ));
+    page.is(&format!("{shape}.classList.contains('picked')"));
+    page.press("Escape");
+    page.is(&format!("{DETAILS}.hidden"));
+    let before = page.value("document.querySelector('#graph svg').getAttribute('viewBox')");
+    page.click("document.querySelector('#graph-in')");
+    assert_ne!(page.value("document.querySelector('#graph svg').getAttribute('viewBox')"), before);
+    page.type_into("document.querySelector('#graph-search')", "divmod");
+    page.is("document.querySelector('#graph-found').textContent.startsWith('1 of ')");
+
+    // The time line: all bars are there, and one of them opens its call.
+    let bar = "(() => { const canvas = document.querySelector('canvas'); canvas.scrollIntoView({ block: 'center' }); \
+        const { data, width, height } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height); \
+        const box = canvas.getBoundingClientRect(); \
+        const wanted = colourOf.get('divmod').match(/\\w\\w/g).map((it) => parseInt(it, 16)); \
+        for (let at = 0; at < width * height; at++) \
+          if (wanted.every((it, part) => Math.abs(data[4 * at + part] - it) < 8)) \
+            return [box.x + at % width + 0.5, box.y + Math.floor(at / width) + 2]; \
+        return null; })()";
+    let place = page.value(bar);
+    assert!(place.is_array(), "no bar has the colour of its computation");
+    page.click_at(place[0].as_f64().unwrap(), place[1].as_f64().unwrap());
+    page.is(&format!(
+        "{DETAILS}.textContent.includes('divmod') && location.hash.startsWith('#call/c_divmod')"
+    ));
+
+    // The table, its filter, its plot and its calls.
+    page.press("Escape");
+    let cells = "[...document.querySelectorAll('#tables tbody tr')].map((it) => it.cells[0].textContent + it.cells[1].textContent).join()";
+    assert_eq!(page.value(cells), "72,70,82,80");
+    page.click("document.querySelector('#tables th:nth-child(2) button')");
+    page.click("document.querySelector('#tables th:nth-child(2) button')");
+    assert_eq!(page.value(cells), "70,80,72,82");
+    assert_eq!(count(&mut page, ".plot circle"), 2);
+    page.value(
+        "(() => { const list = document.querySelector('#tables select[aria-label=\"y axis\"]'); \
+        list.value = '3'; list.dispatchEvent(new Event('change')); })()",
+    );
+    page.is("document.querySelector('.plot svg').getAttribute('aria-label').startsWith('remainder by ')");
+    page.click("document.querySelector('#tables tbody tr.clickable')");
+    page.is(&format!("{DETAILS}.textContent.includes('executed')"));
+    page.press("Escape");
+
+    assert_eq!(page.troubles(), Vec::<String>::new());
+}
+
+#[test]
+fn outputs_lead_back_to_inputs_and_nothing_is_cut_off() {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0]");
+    let lab = lab.commit();
+    let Some(mut page) = Chromium::start() else { return };
+    lab.ce_run(&["--no-sync"]).exit(0);
+    report(&lab, &["../storage"]).exit(0);
+    for (size, scheme) in [([400, 800], "dark"), ([1000, 800], "light"), ([2000, 900], "dark")] {
+        page.open(&lab.path("page.html"), size, scheme);
+        page.is("document.documentElement.scrollWidth <= window.innerWidth");
+        let luminance = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g)[0] < 128";
+        assert_eq!(page.value(luminance), scheme == "dark");
+        let fill = "getComputedStyle(document.querySelector('#graph [data-shape] rect')).fill.match(/\\d+/g)[0] < 128";
+        assert_eq!(page.value(fill), scheme == "dark");
+        page.value("document.querySelector('#outputs summary').click()");
+        page.is(
+            "document.querySelectorAll('#outputs .tree .tree, #outputs .tree li').length === 2",
+        );
+        page.is(
+            "document.querySelector('#outputs .tree').textContent.includes(\"the task's input x\")",
+        );
+        page.click("document.querySelector('#outputs li summary a')");
+        page.is(&format!("{DETAILS}.querySelector('h2')?.textContent.startsWith('mul') === true"));
+        page.is(&format!("{DETAILS}.getBoundingClientRect().left >= 0"));
+        page.is("document.documentElement.scrollWidth <= window.innerWidth");
+    }
+    assert_eq!(page.troubles(), Vec::<String>::new());
+}
+
+#[test]
+fn the_policy_keeps_everything_else_out() {
+    let lab = sweep();
+    let Some(mut page) = opened(&lab, [1000, 800], "light") else { return };
+    assert_eq!(page.troubles(), Vec::<String>::new());
+    for way in [
+        "fetch('https://example.org/').then(() => false, () => true)",
+        "new Promise((done) => { const it = new Image(); it.onerror = () => done(true); it.onload = () => done(false); it.src = 'data:image/gif;base64,R0lGODlhAQABAAAAACw='; })",
+        "(() => { const it = document.createElement('script'); it.textContent = 'window.broken = 1'; document.body.append(it); return window.broken === undefined; })()",
+    ] {
+        page.is(way);
+    }
+}

@@ -1,0 +1,43 @@
+//! `ce report`: what is on the page, and how a browser shows it.
+
+mod browser;
+mod chromium;
+mod command;
+mod hostile;
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::lab::Lab;
+use crate::program::Ran;
+
+/// `ce report` of the storage of a laboratory, written beside it.
+fn report<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
+    lab.run("ce", &[&["report", "-o", "../page.html"], arguments].concat())
+}
+
+/// The text of the page.
+fn page(lab: &Lab) -> String {
+    fs::read_to_string(lab.path("page.html")).unwrap()
+}
+
+/// The data on the page.
+fn data(lab: &Lab) -> Value {
+    let page = page(lab);
+    let (_, data) = page.split_once(r#"<script type="application/json" id="data">"#).unwrap();
+    serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap()
+}
+
+/// A sweep of which two points of four fail, with a row for each.
+fn sweep() -> Lab {
+    Lab::task("(divmod INPUT('x') INPUT('y'))[0]")
+        .file("inputs", "")
+        .without("workflow")
+        .node("", "sweep", "SPEED")
+        .file("workflow/factors/00-x", "7\n8\n")
+        .file("workflow/factors/01-y", "2\n0\n")
+        .file("workflow/allow-failed", "")
+        .call("inputs/00-body/", "divmod", &["x", "y"])
+        .commit()
+}
