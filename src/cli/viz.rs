@@ -44,15 +44,18 @@ pub struct Viz {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 drawn, 2 the arguments or the task are wrong, 5 the storage could not be read, the \
-picture not be written, or Graphviz not be used.";
+picture not be written, or rsvg-convert not be used.";
+
+/// The pixels of a PNG for each unit of the SVG, so that text is sharp. The unit is larger in a PDF, too.
+const ZOOM: &str = "2";
 
 /// How a drawing is written.
 #[derive(Clone, Copy)]
 enum Form {
     Dot,
     Svg,
-    /// By Graphviz, in the format of this name.
-    Graphviz(&'static str),
+    /// As SVG that rsvg-convert turns into the format of this name.
+    Converted(&'static str),
 }
 
 impl Tool for Viz {
@@ -69,12 +72,12 @@ impl Tool for Viz {
         };
         let mut text = Vec::new();
         match form {
-            Form::Svg => drawing.svg(&mut text),
-            Form::Dot | Form::Graphviz(_) => drawing.dot(&mut text),
+            Form::Dot => drawing.dot(&mut text),
+            Form::Svg | Form::Converted(_) => drawing.svg(&mut text),
         }
         .map_err(Error::Output)?;
-        if let Form::Graphviz(format) = form {
-            text = graphviz(format, &text)?;
+        if let Form::Converted(format) = form {
+            text = convert(format, &text)?;
         }
         match &self.output {
             None => out.write_all(&text).map_err(Error::Output)?,
@@ -97,24 +100,24 @@ fn form(path: &Path) -> Result<Form, Error> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("dot" | "gv") => Ok(Form::Dot),
         Some("svg") => Ok(Form::Svg),
-        Some("png") => Ok(Form::Graphviz("png")),
-        Some("pdf") => Ok(Form::Graphviz("pdf")),
+        Some("png") => Ok(Form::Converted("png")),
+        Some("pdf") => Ok(Form::Converted("pdf")),
         _ => Err(Error::Picture(path.display().to_string())),
     }
 }
 
-/// Lets Graphviz draw.
-fn graphviz(format: &str, dot: &[u8]) -> Result<Vec<u8>, Error> {
-    let failed = |source| Error::Program { program: "dot", source };
-    let mut child = Command::new("dot")
-        .arg(format!("-T{format}"))
+/// Converts a picture.
+fn convert(format: &str, svg: &[u8]) -> Result<Vec<u8>, Error> {
+    let failed = |source| Error::Program { program: "rsvg-convert", source };
+    let mut child = Command::new("rsvg-convert")
+        .args(["--format", format, "--zoom", ZOOM])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .map_err(failed)?;
     let stdin = child.stdin.take();
     let output = thread::scope(|scope| {
-        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(dot)));
+        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(svg)));
         child.wait_with_output()
     });
     let output = output.map_err(failed)?;

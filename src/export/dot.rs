@@ -31,7 +31,7 @@ impl Drawing {
             let line = |state| match state {
                 ShapeState::There => "solid",
                 ShapeState::Away => "dashed and white",
-                ShapeState::Missing | ShapeState::Partly(_) => "dashed",
+                _ => "dashed",
             };
             let states = explained(&self.shapes);
             let states = states.map(|state| format!("{}: {}", line(state), meaning(state)));

@@ -5,6 +5,7 @@
 //! The body of a sweep is drawn once, in a frame.
 //! Knows no format and no positions.
 
+use super::activity::{activity, in_words, word};
 use super::bodies::{Bodies, BodyFrame, ShapeCount};
 use crate::evaluate::Evaluation;
 use crate::plan::{CallId, Plan, Source, Step};
@@ -62,6 +63,12 @@ pub enum ShapeState {
     Away,
     /// None is; or of one call, some are not.
     Missing,
+    /// They are not, and the last execution of the call failed.
+    Failed,
+    /// They are not, and a run executes the call.
+    Running,
+    /// They are not, and the call is suspended.
+    Suspended,
     /// Of several calls, so many of a thousand are there.
     Partly(u16),
 }
@@ -170,18 +177,25 @@ impl<'a> Artist<'a> {
         };
         let count = self.made(id).len() as u8;
         let mut calls = Vec::new();
+        let mut state = None;
         let sources = match self.plan.step(id) {
             Step::Leaf(source) => vec![source],
             Step::PerPoint => return self.many(id, kind, label),
             Step::Call(call) => {
                 calls.push(call);
+                state = self.evaluation.and_then(|evaluation| activity(evaluation, call));
                 (0..count).map(|number| Source::Output { call, number }).collect()
             }
             Step::Derived(tree) => {
                 (0..count.max(1)).map(|number| Source::Derived { value: tree, number }).collect()
             }
         };
-        Shape { calls, ..self.with_files(kind, label, &sources) }
+        let label = match state.and_then(word) {
+            Some(word) => format!("{label}: {word}"),
+            None => label,
+        };
+        let shape = self.with_files(kind, label, &sources);
+        Shape { calls, state: state.or(shape.state), ..shape }
     }
 
     /// The shape of a node that depends on points.
@@ -205,12 +219,14 @@ impl<'a> Artist<'a> {
             }
             _ => "value",
         };
+        let active = |evaluation| in_words(evaluation, &calls_of_node);
+        let active = self.evaluation.map(active).unwrap_or_default();
         let label = match state {
             _ if calls == 0 => label,
             Some(ShapeState::Partly(_)) => {
-                format!("{label}: {there} of {}", counted(calls, noun))
+                format!("{label}: {there} of {}{active}", counted(calls, noun))
             }
-            _ => format!("{label}: {}", counted(calls, noun)),
+            _ => format!("{label}: {}{active}", counted(calls, noun)),
         };
         let (files, many) = (Vec::new(), Some(many));
         Shape { kind, label, state, files, many, calls: calls_of_node }
@@ -274,6 +290,15 @@ impl<'a> Artist<'a> {
         }
     }
 
+    /// Whether the shape of a node has this name: an input of the task, or of a point.
+    fn is_named(&self, id: NodeId, name: &str) -> bool {
+        match &self.task.workflow[id] {
+            Node::Input(input) => self.task.inputs[input.index()].as_str() == name,
+            Node::Bound(bound) => self.task.bound[bound.index()].as_str() == name,
+            _ => false,
+        }
+    }
+
     /// Adds the arrows to the node's shape, the last of those that have a place.
     fn arrows(&self, node: &Node, places: &[usize], arrows: &mut Vec<Arrow>) {
         let Some(&to) = places.last() else { return };
@@ -289,14 +314,22 @@ impl<'a> Artist<'a> {
         for input in node.inputs() {
             let mut label = String::new();
             list(&mut label, &read, input.first..=input.last);
-            if !input.label.is_empty() {
+            // What the names say already is left out.
+            let is_said = *input.label == *label || self.is_named(input.node, &input.label);
+            if !input.label.is_empty() && !is_said {
                 label.push_str(" : ");
                 label.push_str(&input.label);
             }
+            if self.is_named(input.node, &label) {
+                label.clear();
+            }
             if let Some(outputs) = self.task.workflow[input.node].slice() {
-                label.push_str(" [");
-                list(&mut label, &self.made(input.node), outputs.numbers());
-                label.push(']');
+                let mut names = String::new();
+                list(&mut names, &self.made(input.node), outputs.numbers());
+                let name = names.trim_end_matches('/');
+                if name != label && *name != *input.label {
+                    label = format!("{label} [{names}]");
+                }
             }
             let from = places[input.node.index()];
             arrows.push(Arrow { from, to, label });

@@ -4,6 +4,7 @@
 //! drawing, so they never tell different stories. The same drawing is the same text, byte for
 //! byte. Reads and computes nothing: what is there and what is missing, it is told.
 
+mod activity;
 mod bodies;
 mod dot;
 mod drawing;

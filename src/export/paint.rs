@@ -33,6 +33,9 @@ pub(super) const fn paint(state: Option<ShapeState>) -> Paint {
         None => Paint { fill: "#f3f5f7", border: "#3a4652", dashed: false },
         Some(ShapeState::There) => Paint { fill: "#d5e6f5", border: "#1f4e79", dashed: false },
         Some(ShapeState::Away) => Paint { fill: "#ffffff", border: "#1f4e79", dashed: true },
+        Some(ShapeState::Failed) => Paint { fill: "#fde4e1", border: "#a3241b", dashed: true },
+        Some(ShapeState::Running) => Paint { fill: "#e3f3e4", border: "#1b6e3c", dashed: true },
+        Some(ShapeState::Suspended) => Paint { fill: "#efe7f8", border: "#5d3a8e", dashed: true },
         Some(ShapeState::Missing | ShapeState::Partly(_)) => {
             Paint { fill: "#fff7e8", border: "#8a5a00", dashed: true }
         }
@@ -57,7 +60,8 @@ pub(super) fn part(state: Option<ShapeState>) -> Option<(f64, &'static str)> {
     }
 }
 
-/// The states that a legend explains: that of what is away only where something is.
+/// The states that a legend explains: that of what is away only where something is. What goes on with a call, its shape says
+/// in words.
 pub(super) fn explained(shapes: &[Shape]) -> impl Iterator<Item = ShapeState> {
     let is_away = shapes.iter().any(|it| it.state == Some(ShapeState::Away));
     let away = is_away.then_some(ShapeState::Away);
@@ -69,7 +73,9 @@ pub(super) const fn meaning(state: ShapeState) -> &'static str {
     match state {
         ShapeState::There => "in the storage",
         ShapeState::Away => "known, away",
-        ShapeState::Missing => "not in the storage",
+        ShapeState::Missing | ShapeState::Failed | ShapeState::Running | ShapeState::Suspended => {
+            "not in the storage"
+        }
         ShapeState::Partly(_) => "partly in the storage",
     }
 }

@@ -79,10 +79,10 @@ impl Error {
                 Some("name another file with -o; --force replaces a plain file".to_owned())
             }
             Self::Picture(_) => Some("end the name in .dot, .svg, .png or .pdf".to_owned()),
-            Self::Program { program: "dot", source }
+            Self::Program { program: "rsvg-convert", source }
                 if source.kind() == io::ErrorKind::NotFound =>
             {
-                Some("install Graphviz (the package graphviz), or draw an .svg".to_owned())
+                Some("install rsvg-convert (the package librsvg2-bin), or draw an .svg".to_owned())
             }
             _ => None,
         }

@@ -84,6 +84,16 @@ fn arith_gives_what_is_expected_with_four_calls() {
 }
 
 #[test]
+fn the_picture_in_the_readme_is_what_is_drawn() {
+    let lab = project();
+    let drawn = "../arith.svg";
+    lab.run("ce-viz", &["--task", "tasks-example/arith", "-o", drawn]).exit(0);
+    let picture = Path::new(env!("CARGO_MANIFEST_DIR")).join("doc/pictures/arith.svg");
+    let is_same = fs::read(lab.path("arith.svg")).unwrap() == fs::read(picture).unwrap();
+    assert!(is_same, "ce viz --task tasks-example/arith -o doc/pictures/arith.svg makes it anew");
+}
+
+#[test]
 fn nile_gives_what_is_expected_with_ten_calls() {
     let lab = project();
     let ran = as_the_readme_says(&lab, "nile", "", "");

@@ -381,7 +381,7 @@ fn a_body_is_drawn_once_in_a_frame() {
     }
     lab.ce_run(&[]).exit(1);
     let drawn = lab.run("ce-viz", &["../storage", "../data/machine"]).exit(0).stdout;
-    let bench = drawn.lines().find(|line| line.contains("bench: 3 of 4 calls")).unwrap();
+    let bench = drawn.lines().find(|line| line.contains("bench: 3 of 4 calls, 1 failed")).unwrap();
     assert!(bench.contains(";0.750:"), "{bench}");
     let prepare = drawn.lines().find(|line| line.contains("prepare: 2 calls")).unwrap();
     assert!(!prepare.contains("dashed"), "{prepare}");

@@ -87,7 +87,7 @@ fn a_call_is_drawn_once_whatever_the_slices() {
     assert_eq!(labels(&drawing), shapes);
     let arrows = drawing.arrows.iter().map(|arrow| (arrow.from, arrow.to, arrow.label.as_str()));
     let expected = [
-        (0, 2, "dividend : n"),
+        (0, 2, "dividend"),
         (1, 2, "divisor : d"),
         (2, 3, "a, b : both parts [remainder, quotient]"),
         (2, 3, "c [quotient]"),

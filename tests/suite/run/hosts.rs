@@ -174,6 +174,7 @@ fn runs_on_several_hosts_execute_each_call_once_and_say_for_whom_they_wait() {
     let first = Host::start(&lab, "first", true, None).holds();
     let others = ["second", "third", "here"]
         .map(|name| Host::start(&lab, name, false, None).waits_for("process 1 on first"));
+    lab.run("ce-viz", &["../storage", "../data/x"]).exit(0).shows("[label=\"twins: running\"");
     first.release();
     let printed = first.done(&lab);
     for other in others {

@@ -98,6 +98,14 @@ fn a_failure_outweighs_a_suspended_call_and_that_a_missing_one() {
     lab.ce_run(&[]).exit(1).says("1 suspended").says("1 blocked").says("1 failed");
     // Nothing says of a missing call that it would fail.
     lab.ce_run(&["-n"]).exit(4);
+    // A picture says what goes on with each.
+    let drawn = lab.run("ce-viz", &["../storage", "../data/x"]).exit(0).stdout;
+    for (label, fill) in
+        [("wait: suspended", "#efe7f8"), ("fail: failed", "#fde4e1"), ("both", "#fff7e8")]
+    {
+        let line = drawn.lines().find(|it| it.contains(&format!("[label=\"{label}\""))).unwrap();
+        assert!(line.contains(fill), "{line}");
+    }
 }
 
 #[test]
