@@ -8,8 +8,9 @@ use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
 use super::bodies::BodyFrame;
-use super::drawing::{Drawing, Shape, ShapeKind, ShapeState};
+use super::drawing::{Drawing, Shape, ShapeKind};
 use super::paint::{ARROW, BOLD, FRAME, INK, PAPER, Paint, THIN, explained, meaning, paint, part};
+use super::state::ShapeState;
 use super::text;
 
 /// The fonts: Graphviz knows how wide their characters are.

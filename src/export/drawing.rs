@@ -5,8 +5,8 @@
 //! The body of a sweep is drawn once, in a frame.
 //! Knows no format and no positions.
 
-use super::activity::{activity, in_words, word};
 use super::bodies::{Bodies, BodyFrame, ShapeCount};
+use super::state::{ShapeState, activity, in_words, word};
 use crate::evaluate::Evaluation;
 use crate::plan::{CallId, Plan, Source, Step};
 use crate::task::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS};
@@ -52,25 +52,6 @@ pub enum ShapeKind {
     Computation,
     /// The outputs of the task.
     Output,
-}
-
-/// Whether files are in the storage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShapeState {
-    /// All of them are.
-    There,
-    /// They are known, and some of them are deliberately not here.
-    Away,
-    /// None is; or of one call, some are not.
-    Missing,
-    /// They are not, and the last execution of the call failed.
-    Failed,
-    /// They are not, and a run executes the call.
-    Running,
-    /// They are not, and the call is suspended.
-    Suspended,
-    /// Of several calls, so many of a thousand are there.
-    Partly(u16),
 }
 
 /// A use of a shape's files.

@@ -1,7 +1,8 @@
 //! The drawing of results that were made from each other, without the task.
 
 use super::bodies::ShapeCount;
-use super::drawing::{Arrow, Drawing, Shape, ShapeKind, ShapeState};
+use super::drawing::{Arrow, Drawing, Shape, ShapeKind};
+use super::state::ShapeState;
 use crate::questions::page::{ResultArrow, ResultGraph, ResultShape, ResultShapeKind};
 
 impl Drawing {

@@ -3,7 +3,8 @@
 //! What is missing differs from what is there in its border as well as in its tint, so a print
 //! without colours tells as much. Knows no format.
 
-use super::drawing::{Shape, ShapeState};
+use super::drawing::Shape;
+use super::state::ShapeState;
 
 /// The colour of text.
 pub(super) const INK: &str = "#1a1a1a";

@@ -1,8 +1,26 @@
-//! What goes on with calls whose outputs are not in the storage.
+//! The states of shapes: whether their files are in the storage, and what goes on with calls whose files are not.
 
-use super::drawing::ShapeState;
 use crate::evaluate::{Evaluation, Outcome};
 use crate::plan::CallId;
+
+/// Whether files are in the storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShapeState {
+    /// All of them are.
+    There,
+    /// They are known, and some of them are deliberately not here.
+    Away,
+    /// None is; or of one call, some are not.
+    Missing,
+    /// They are not, and the last execution of the call failed.
+    Failed,
+    /// They are not, and a run executes the call.
+    Running,
+    /// They are not, and the call is suspended.
+    Suspended,
+    /// Of several calls, so many of a thousand are there.
+    Partly(u16),
+}
 
 /// The states that say what goes on with a call, and their words.
 const ACTIVITIES: [(ShapeState, &str); 3] = [
