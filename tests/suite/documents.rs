@@ -229,14 +229,36 @@ $ {command}
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
+/// Returns the anchors of a document's headings, as hosts of repositories and the built pages name them.
+fn anchors(text: &str) -> Vec<String> {
+    let mut in_block = false;
+    let headings = text.lines().filter(|line| {
+        in_block ^= line.starts_with("```");
+        !in_block && line.starts_with('#')
+    });
+    let anchor = |heading: &str| {
+        let title = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        title.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+    };
+    headings.map(anchor).collect()
+}
+
 #[test]
 fn every_link_of_the_documentation_leads_somewhere() {
     let mut wrong = Vec::new();
     for document in documents() {
         let text = fs::read_to_string(root().join(&document)).unwrap();
         for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let file = target.split('#').next().unwrap_or_default();
-            let there = root().join(document.parent().unwrap()).join(file).exists();
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let path = match file {
+                "" => root().join(&document),
+                _ => root().join(document.parent().unwrap()).join(file),
+            };
+            let there = match anchor {
+                "" => path.exists(),
+                _ => fs::read_to_string(path)
+                    .is_ok_and(|text| anchors(&text).contains(&anchor.to_owned())),
+            };
             if !target.contains("://") && !there {
                 wrong.push(format!("{}: {target}", document.display()));
             }
