@@ -9,7 +9,7 @@ use clap_complete::Shell;
 use super::{
     AuditCalls, Bisect, Cancel, Check, CiteResult, Diff, Doctor, Edit, Explain, ExportResults,
     Forget, Gc, Init, ListCommits, Log, Pin, PrintManifest, Pull, Push, Run, Serve, Show,
-    ShowStatus, ShowTable, Sym, Tool, Verify, Viz, WriteReport, WriteText, complete,
+    ShowStatus, ShowTable, Sym, Tool, Verify, Viz, WriteReport, WriteText, complete, manual,
 };
 use crate::exit::Exit;
 use crate::session::Error;
@@ -126,8 +126,9 @@ impl Tool for Ce {
                 Ok(Exit::Done)
             }
             Command::Man { directory } => {
-                clap_mangen::generate_to(Self::command(), directory).map_err(|source| {
-                    Error::Write { path: directory.display().to_string(), source }
+                manual::write_pages(Self::command(), directory).map_err(|source| Error::Write {
+                    path: directory.display().to_string(),
+                    source,
                 })?;
                 Ok(Exit::Done)
             }

@@ -13,6 +13,7 @@ mod complete;
 mod diff;
 mod doctor;
 mod edit;
+mod examples;
 mod explain;
 mod export;
 mod frozen;
@@ -22,6 +23,7 @@ mod init;
 mod job_names;
 mod log;
 mod manifest;
+mod manual;
 mod options;
 mod page_file;
 mod pin;
@@ -102,7 +104,10 @@ pub fn main<T: Tool>() -> ExitCode {
     if let Some(code) = hidden {
         return code;
     }
-    let tool = match T::try_parse() {
+    let parsed = examples::in_help(T::command())
+        .try_get_matches()
+        .and_then(|mut given| T::from_arg_matches_mut(&mut given));
+    let tool = match parsed {
         Ok(tool) => tool,
         Err(error) => {
             // Help goes to standard output, complaints to standard error; if neither can be

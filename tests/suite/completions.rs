@@ -1,6 +1,7 @@
 //! Completions: what a program answers to a shell, and what the script for Bash makes of it.
 
 use std::fs;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -113,6 +114,91 @@ fn other_arguments_are_what_they_can_be() {
     assert!(all.contains(&"bisect".to_owned()) && !all.contains(&"--help".to_owned()), "{all:?}");
     let all = answer(&lab, "task", &["log", "--"]);
     assert!(all.contains(&"--slow".to_owned()) && all.contains(&"-n".to_owned()), "{all:?}");
+}
+
+#[test]
+fn results_are_those_of_the_storage() {
+    let lab = lab();
+    let run = ["-q", "--no-sync", "-px=1", "-pstop words=2", "../storage"];
+    let path = lab.run("ce-run", &run).exit(0).stdout.trim().to_owned();
+    let output = path.strip_prefix("../storage/").unwrap();
+    let call = output.replace("/00/", "/");
+    let version = call.rsplit_once('/').unwrap().0;
+    // One computation at one commit: these parts have no alternative.
+    for words in [
+        &["audit", "../storage", ""][..],
+        &["audit", "../storage", "c_a"],
+        &["audit", "../storage", version],
+        &["run", "../storage", "--force", "c_"],
+        &["push", "../storage", "--revoke", "c_"],
+    ] {
+        assert_eq!(answer(&lab, "task", words), ["files", "", &call], "{words:?}");
+    }
+    assert_eq!(answer(&lab, "task", &["show", "../storage", "c_"]), ["files", "", output]);
+    assert_eq!(answer(&lab, "task", &["cite", "../storage", version]), ["files", "", output]);
+    assert_eq!(answer(&lab, "task", &["pin", "../storage", ""])[2..], ["c_add/", "t_task/"]);
+    let job = &answer(&lab, "task", &["audit", "../storage", "--job", ""])[2];
+    assert!(job.starts_with("t_task/"), "{job}");
+    let both = answer(&lab, "task", &["export", "../storage", ""]);
+    assert_eq!(both[2..], [call.clone(), job.clone()]);
+    for wrong in ["c_add/../", "../", "/etc/", "tinputs/", "d"] {
+        let words = ["show", "../storage", wrong];
+        assert_eq!(answer(&lab, "task", &words), ["files", ""], "{wrong}");
+    }
+    lab.git("task", &["config", "compeval.storage", "../storage"]);
+    assert_eq!(answer(&lab, "task", &["run", "--force", ""]), ["files", "", &call]);
+    assert_eq!(answer(&lab, "task", &["write", ""]), ["files", ""]);
+    assert_eq!(answer(&lab, "task", &["report", "--calls", ""]), ["", ""]);
+    assert_eq!(bash(&lab, "ce pin ../storage c_", "c_"), [output]);
+    assert_eq!(bash(&lab, "ce pin ../storage ", "")[1..3], ["c_add/", "t_task/"]);
+    assert_eq!(bash(&lab, "ce audit ../storage c_nothing", "c_nothing"), [""]);
+}
+
+#[test]
+fn suspended_calls_are_those_that_can_be_cancelled() {
+    let lab = Lab::task("Inputs: 'x'\n(wait INPUT('x'))[0]");
+    let lab = lab.computation("wait", "x", "y", "exit 75").commit();
+    lab.run("ce-run", &["--no-sync", "-px=1", "../storage"]).exit(4);
+    for command in ["cancel", "forget"] {
+        let names = answer(&lab, "task", &[command, "../storage", ""]);
+        assert!(names.len() == 3 && names[2].starts_with("c_wait/"), "{names:?}");
+        lab.run("ce", &[command, "../storage", &names[2]]).exit(0);
+        assert_eq!(answer(&lab, "task", &[command, "../storage", ""]), ["files", ""]);
+        lab.run("ce-run", &["--no-sync", "-px=1", "../storage"]).exit(4);
+    }
+}
+
+/// What fish offers for a line, in the task's directory.
+#[track_caller]
+fn fish(lab: &Lab, line: &str) -> Vec<String> {
+    let bin = command("ce");
+    let bin = Path::new(bin.get_program()).parent().unwrap().to_owned();
+    let path = [bin.into_os_string(), std::env::var_os("PATH").unwrap()].join(":".as_ref());
+    let ce = lab.command("ce");
+    let mut fish = Command::new("fish");
+    let script = "ce completions fish | source; complete --do-complete $argv[1]";
+    fish.args(["--no-config", "-c", script, line]).env_clear();
+    fish.envs(ce.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("PATH", path);
+    fish.current_dir(lab.path("task")).stdin(Stdio::null());
+    fish.stdout(Stdio::piped()).stderr(Stdio::piped());
+    lines(&lab.finish(&mut fish))
+}
+
+#[test]
+fn fish_completes_the_same() {
+    if Command::new("fish").arg("--version").stdout(Stdio::null()).status().is_err() {
+        // Beside what the test harness keeps to itself.
+        drop(writeln!(io::stderr(), "skipped: fish is not installed"));
+        return;
+    }
+    let lab = lab();
+    assert_eq!(fish(&lab, "ce run --at f"), ["feature/one"]);
+    assert_eq!(fish(&lab, "ce log --computation m"), ["mul"]);
+    assert_eq!(fish(&lab, "ce run ../storage x"), ["x="]);
+    let run = ["-q", "--no-sync", "-px=1", "-pstop words=2", "../storage"];
+    let path = lab.run("ce-run", &run).exit(0).stdout.trim().to_owned();
+    let output = path.strip_prefix("../storage/").unwrap();
+    assert_eq!(fish(&lab, "ce show ../storage c_"), [output]);
 }
 
 #[test]

@@ -54,5 +54,11 @@ fn there_are_completions_for_every_shell_and_manual_pages() {
     lab.run("ce", &["man", "../data"]).exit(0);
     let pages: Vec<_> = crate::lab::files(&lab.path("data")).into_keys().collect();
     assert!(pages.contains(&"ce-run.1".to_owned()), "{pages:?}");
+    for page in pages {
+        let text = std::fs::read_to_string(lab.path("data").join(&page)).unwrap();
+        assert_eq!(text.matches("\n.SH \"SEE ALSO\"\n").count(), 1, "{page}");
+        assert_eq!(text.matches("\n.SH EXAMPLES\n").count(), usize::from(page != "ce.1"), "{page}");
+    }
+    lab.run("ce", &["gc", "--help"]).exit(0).shows("Examples:").shows("ce gc ../results\n");
     lab.run("ce", &["man", "../nowhere"]).exit(5).says("cannot write ../nowhere");
 }

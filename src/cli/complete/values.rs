@@ -11,6 +11,7 @@ use super::{Answer, Cursor};
 use crate::cli::options::task_around;
 use crate::git::{Config, references};
 use crate::load::{computation_names, input_names};
+use crate::storage::{Maintenance, NameKind, Storage};
 use crate::task::workflow::LIBRARY;
 
 /// Returns what the last one of the words after the name of a program may become.
@@ -44,6 +45,17 @@ impl Cursor<'_> {
             "inputs" => self.inputs(),
             "params" | "each" => Answer { lead: String::new(), paths: "", ..self.inputs() },
             "computation" => Answer { candidates: self.computations(""), ..Answer::default() },
+            // Those that `ce cancel` and `ce forget` take are suspended.
+            "calls" if argument.is_positional() && !takes("sample") => self.suspended(),
+            "calls" if argument.is_positional() => self.results(NameKind::Call),
+            "force" | "revoke" => self.results(NameKind::Call),
+            "job" => self.results(NameKind::Job),
+            "file" | "files" if takes("storage") => self.results(NameKind::Output),
+            "results" => {
+                let mut answer = self.results(NameKind::Call);
+                answer.candidates.extend(self.results(NameKind::Job).candidates);
+                answer
+            }
             "within" => {
                 let candidates = self.computations(&format!("{LIBRARY}/"));
                 Answer { candidates, paths: "directories", ..Answer::default() }
@@ -90,6 +102,38 @@ impl Cursor<'_> {
         let names = names.into_iter().filter(|name| !is_given(name) && !name.starts_with('-'));
         let candidates = names.map(|name| (name, "input".to_owned())).collect();
         Answer { lead: String::new(), candidates, paths: "files" }
+    }
+
+    /// The names of results in the storage, or a path to one of their files.
+    fn results(&self, kind: NameKind) -> Answer {
+        let description = match kind {
+            NameKind::Call => "call",
+            NameKind::Job => "job",
+            NameKind::Output => "output",
+        };
+        let names = self
+            .opened()
+            .and_then(|storage| Maintenance::new(&storage).names_from(self.text, kind).ok());
+        let names = names.unwrap_or_default().into_iter();
+        let candidates = names.map(|name| (name, description.to_owned())).collect();
+        Answer { lead: String::new(), candidates, paths: "files" }
+    }
+
+    /// The calls of the storage that are suspended.
+    fn suspended(&self) -> Answer {
+        let calls = self.opened().and_then(|storage| storage.suspensions().all().ok());
+        let calls = calls.unwrap_or_default().into_iter();
+        let candidates = calls.map(|call| (call.name.short(), "suspended".to_owned())).collect();
+        Answer { lead: String::new(), candidates, paths: "files" }
+    }
+
+    /// The storage that is given, or else that of Git's configuration.
+    fn opened(&self) -> Option<Storage> {
+        let path = match self.given("storage") {
+            Some(_) => self.dir("storage"),
+            None => Config::of(&self.task()).ok()?.storage().ok()??,
+        };
+        Storage::existing(&path).ok()
     }
 
     fn computations(&self, lead: &str) -> Vec<(String, String)> {

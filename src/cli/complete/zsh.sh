@@ -7,7 +7,7 @@ _PROGRAM() {
     for line in "${(@)answer[3,-1]}"; do
         value=${${${line%%$'\t'*}//\\/\\\\}//:/\\:}
         [[ $line == *$'\t'?* ]] && line=$value:${line#*$'\t'} || line=$value
-        [[ $value == *= ]] && open+=("$line") || whole+=("$line")
+        [[ $value == *[=/] ]] && open+=("$line") || whole+=("$line")
     done
     local found=1
     _describe -V value whole -- open -S '' && found=0

@@ -4,6 +4,7 @@ mod check;
 mod collect;
 mod depart;
 mod moved;
+mod names;
 mod past;
 mod pin;
 mod repositories;
@@ -12,6 +13,7 @@ pub mod verify;
 
 pub use self::collect::Retired;
 pub use self::depart::Departing;
+pub use self::names::NameKind;
 pub use self::past::{PastCall, Trace};
 pub use self::pin::Pins;
 pub use self::repositories::{KnownRepositories, KnownRepository};

@@ -1,0 +1,198 @@
+//! Examples of commands: one table, of which the end of `--help` and the manual pages are made.
+
+use clap::Command;
+
+/// What shows the use of a command.
+pub(super) struct CommandExamples {
+    /// The command, without `ce`.
+    command: &'static str,
+    /// Command lines, each with what it does.
+    pub(super) lines: &'static [(&'static str, &'static str)],
+    /// Commands that are often needed beside it.
+    pub(super) related: &'static [&'static str],
+}
+
+/// Returns the examples of a program or command: `ce gc`, `ce-gc` and `gc` are one. None of `ce` itself.
+pub(super) fn of(name: &str) -> Option<&'static CommandExamples> {
+    let name = name.strip_prefix("ce-").or_else(|| name.strip_prefix("ce ")).unwrap_or(name);
+    EXAMPLES.iter().find(|it| it.command == name)
+}
+
+/// Returns a program whose long help ends with examples, and that of its commands.
+pub(super) fn in_help(program: Command) -> Command {
+    let program = program.mut_subcommands(in_help);
+    let Some(examples) = of(program.get_name()) else { return program };
+    let mut help = program.get_after_help().map(ToString::to_string).unwrap_or_default();
+    help.push_str("\n\nExamples:");
+    let lines = examples.lines.iter().map(|(line, what)| format!("\n  {line}\n      {what}"));
+    help.extend(lines);
+    program.after_long_help(help.trim_start().to_owned())
+}
+
+macro_rules! examples {
+    ($($command:literal: [$($line:literal => $what:literal),+ $(,)?] see [$($related:literal),*];)*) => {
+        const EXAMPLES: &[CommandExamples] = &[$(CommandExamples {
+            command: $command,
+            lines: &[$(($line, $what)),+],
+            related: &[$($related),*],
+        }),*];
+    };
+}
+
+examples! {
+    "run": [
+        "ce run ../results data/x data/y" => "Execute what is missing, and print where each result is.",
+        "ce run -n ../results x=data/x y=data/y" => "Show what would be executed, and why. Nothing is written.",
+        "ce run -q -p size=1000 --each seed=1,2,3 ../results" => "Evaluate the task for three seeds; print the outputs only.",
+        "ce run --on slurm --detach ../results" => "Execute calls as jobs of Slurm, in the background.",
+    ] see ["explain", "status", "show", "worker"];
+    "sym": [
+        "ce sym" => "Print the workflow of the task that you are in.",
+        "ce sym --labels --at v1" => "Print it with its labels, as it was at the tag v1.",
+    ] see ["write", "edit", "viz"];
+    "viz": [
+        "ce viz -o workflow.svg" => "Draw the workflow.",
+        "ce viz -o workflow.svg ../results data/x data/y" => "Draw it, and mark the results that are there.",
+    ] see ["sym", "run"];
+    "check": [
+        "ce check" => "Report every problem of the task that you are in.",
+        "ce check --task ../words --at HEAD~1" => "Report those of another task, as it was a commit ago.",
+    ] see ["run", "write", "init"];
+    "init": [
+        "ce init ../words" => "Make a task in a new directory, which becomes a Git repository.",
+        "ce init --computation count ../words" => "Make it with a first computation.",
+    ] see ["write", "edit", "check"];
+    "edit": [
+        "ce edit" => "Open the workflow as text, and write back what was changed.",
+    ] see ["write", "sym", "check"];
+    "write": [
+        "ce write workflow.lisp" => "Make the workflow of the task from a text.",
+        "ce write --force -" => "Replace the workflow by the text on standard input.",
+    ] see ["sym", "edit", "check"];
+    "diff": [
+        "ce diff v1..v2 ../results data/x data/y" => "Compare the outputs of two versions, and execute what is missing for that.",
+        "ce diff -n HEAD~1 ../results data/x data/y" => "Compare what is there with the task as it is checked out.",
+    ] see ["bisect", "table", "explain"];
+    "bisect": [
+        "ce bisect --good v1 --bad HEAD ../results data/x data/y" => "Find the first commit after which an output differs.",
+        "ce bisect --good v1 --bad HEAD ../results data/x -- grep -q ok" => "Find the first one at which a test of the outputs fails.",
+    ] see ["diff", "commits"];
+    "explain": [
+        "ce explain ../results data/x data/y" => "Say why calls would be executed, and how long that takes.",
+    ] see ["run", "diff", "show"];
+    "doctor": [
+        "ce doctor ../results" => "Check whether the file system and the host can keep all promises.",
+    ] see ["verify"];
+    "verify": [
+        "ce verify ../results" => "Read every file, and compare it with its record.",
+        "ce verify --sample 10 --since 7d ../results" => "Check a tenth of what was recorded in the last week.",
+        "ce verify --repair ../results" => "Quarantine damaged results, so that the next run makes them again.",
+    ] see ["doctor", "audit", "gc"];
+    "show": [
+        "ce show ../results ../results/t_arith/66d571cf81ed/00/ad48_5d94" => "Show what a file was made from.",
+        "ce show ../results 52d8f36b" => "Show it of the file whose SHA-1 begins with these digits.",
+    ] see ["explain", "cite", "log"];
+    "export": [
+        "ce export ../results t_arith/66d571cf81ed/ad48_5d94 ../for-ada" => "Make a directory with the outputs of a job.",
+        "ce export --all --link ../results t_arith/66d571cf81ed/ad48_5d94 ../all" => "Link to all its intermediate results, too.",
+    ] see ["show", "cite", "push"];
+    "cite": [
+        "ce cite ../results 52d8f36b" => "Print a sentence for a paper.",
+        "ce cite --format bibtex ../results 52d8f36b" => "Print an entry for BibTeX.",
+    ] see ["show", "export", "pin"];
+    "log": [
+        "ce log -n 20 ../results" => "List the last twenty calls.",
+        "ce log --failed ../results" => "List the calls that failed.",
+        "ce log --resources --computation align ../results" => "Compare what a computation asks for with what it uses.",
+    ] see ["show", "status", "table"];
+    "gc": [
+        "ce gc ../results" => "List what no recorded repository needs. Nothing is deleted.",
+        "ce gc --older 90d --delete ../results" => "Delete that, unless it was recorded in the last 90 days.",
+        "ce gc --recomputable --delete ../results" => "Remove outputs that can be made again, and keep their records.",
+    ] see ["pin", "verify", "push"];
+    "pin": [
+        "ce pin ../results" => "List all pins.",
+        "ce pin --note figure-3 ../results 52d8f36b" => "Keep a result, and all that it was made from.",
+        "ce pin --remove ../results 52d8f36b" => "Let it go.",
+    ] see ["gc", "cite"];
+    "push": [
+        "ce push ../results git@example.org:results.git" => "Add the results of a storage to a repository.",
+        "ce push --limit 10M -n ../results" => "Say what would be pushed to the configured one, without larger files.",
+    ] see ["pull", "audit", "gc"];
+    "pull": [
+        "ce pull ../results git@example.org:results.git" => "Take the results of a repository into a storage.",
+        "ce pull --require 2 ../results" => "Take only those that two trusted signers have had alike.",
+    ] see ["push", "audit", "run"];
+    "audit": [
+        "ce audit -n --sample 10% ../results" => "Say which tenth of the calls would be executed again.",
+        "ce audit --budget 2h ../results" => "Execute as many calls again as fit into two hours, and compare.",
+        "ce audit ../results c_mul/66d571cf81ed/ad48_5d94" => "Execute one call again.",
+    ] see ["verify", "push", "log"];
+    "manifest": [
+        "ce manifest ../tools-1" => "Print the text that identifies a directory.",
+        "ce manifest --digest ../tools-1" => "Print its hashes only.",
+    ] see ["show"];
+    "commits": [
+        "ce commits -n 50 ../library" => "List the last fifty commits of a repository.",
+        "ce commits --first-parent ../library v1..main -- src" => "List those of a range that have changed src.",
+    ] see ["bisect", "table"];
+    "table": [
+        "ce table ../results" => "Show the rows of the task's sweep that are there.",
+        "ce table --csv ../results" => "Print them for a spreadsheet.",
+        "ce table --at v1 --at HEAD ../results" => "Compare the tables of two versions.",
+    ] see ["run", "status", "log"];
+    "report": [
+        "ce report ../results" => "Write a page about a storage: report.html.",
+        "ce report -o nile.html --task ../nile ../results data/x" => "Write one about a task, with calls that are missing.",
+    ] see ["show", "table", "export"];
+    "worker": [
+        "ce worker ../results" => "Execute what runs with --on workers have queued, until it is interrupted.",
+        "ce worker -j 8 --idle 10min ../results" => "Use eight cpus, and end when there was nothing to do for ten minutes.",
+    ] see ["run", "status"];
+    "status": [
+        "ce status ../results" => "Show runs, workers and suspended calls.",
+        "ce status --watch ../results" => "Go on showing them.",
+    ] see ["run", "worker", "cancel"];
+    "cancel": [
+        "ce cancel ../results c_sum-queued/66d571cf81ed/ad48" => "End what a suspended call has started.",
+        "ce cancel --all ../results" => "End what all of them have started.",
+    ] see ["forget", "status"];
+    "forget": [
+        "ce forget ../results c_sum-queued/66d571cf81ed/ad48" => "Remove the directory of a suspended call.",
+    ] see ["cancel", "status"];
+    "completions": [
+        "ce completions fish" => "Print the completions of ce for fish.",
+        "ce completions bash ce-run" => "Print those of ce-run for Bash.",
+    ] see ["man"];
+    "man": [
+        "ce man /usr/local/share/man/man1" => "Write the manual pages where man finds them.",
+    ] see ["completions"];
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::Ce;
+
+    #[test]
+    fn every_command_has_examples_that_parse_and_is_related_to_others() {
+        let ce = Ce::command();
+        let commands: BTreeSet<&str> = ce.get_subcommands().map(Command::get_name).collect();
+        let known: BTreeSet<&str> = EXAMPLES.iter().map(|it| it.command).collect();
+        assert_eq!(commands, known);
+        for CommandExamples { command, lines, related } in EXAMPLES {
+            for (line, what) in *lines {
+                let words: Vec<&str> = line.split(' ').collect();
+                assert_eq!(words[..2], ["ce", command], "{line}");
+                let parsed = ce.clone().try_get_matches_from(words);
+                assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+                assert!(what.ends_with('.') && line.len() < 90, "{line}: {what}");
+            }
+            assert!(related.iter().all(|it| known.contains(it) && it != command), "{command}");
+        }
+    }
+}
