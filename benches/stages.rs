@@ -100,6 +100,7 @@ impl World {
             limit,
             forced,
             accept: false,
+            fail_fast: false,
             wait: false,
             asks: true,
             queue: None,

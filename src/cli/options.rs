@@ -133,6 +133,14 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "PLACE", default_value = "here")]
     on: PlaceName,
 
+    /// Start no more calls once one has failed. What runs goes on to its end, is kept if it succeeds, and is not retried
+    #[arg(long, overrides_with = "keep_going")]
+    fail_fast: bool,
+
+    /// Evaluate whatever does not depend on a call that fails. This is the default
+    #[arg(long, overrides_with = "fail_fast")]
+    keep_going: bool,
+
     /// Retry a failed call up to N times
     #[arg(long, value_name = "N", value_parser = |text: &str| parse_number::<u32>(text, 0), default_value_t = 0)]
     retry: u32,
@@ -178,6 +186,7 @@ impl RunArgs {
             retries: self.retry,
             retry_failed: self.retry_failed,
             accept: false,
+            fail_fast: self.fail_fast,
             timeout: self.timeout,
             durability: if self.no_sync { Durability::Unsynced } else { Durability::Synced },
             isolate: match (self.isolate, self.no_isolate) {
@@ -199,6 +208,7 @@ impl RunArgs {
         arguments.extend(self.timeout.map(|limit| format!("--timeout={}ms", limit.as_millis())));
         let flags = [
             ("--retry-failed", self.retry_failed),
+            ("--fail-fast", self.fail_fast),
             ("--no-sync", self.no_sync),
             ("--strict", self.unrecorded() == Unrecorded::Refuse),
         ];

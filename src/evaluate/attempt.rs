@@ -99,6 +99,7 @@ impl<'a> Evaluator<'a> {
     /// outcome otherwise.
     fn retry(&self, pending: &mut Pending<'_>, outcome: Outcome) -> Result<(), Outcome> {
         let left = match &outcome {
+            _ if self.has_stopped() => return Err(outcome),
             Outcome::Unfinished(_, Unfinished::Lost(_)) => &mut pending.replacements,
             Outcome::Failed { error, .. } if !error.is_storage() => &mut pending.retries,
             _ => return Err(outcome),

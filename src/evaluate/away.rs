@@ -77,6 +77,7 @@ impl<'a> Evaluator<'a> {
         match self.execution {
             Some(_) if self.awaits_interrupted(sources) => Outcome::Interrupted(name),
             Some(_) if self.evaluation.await_suspended(sources) => Outcome::Waiting(name),
+            Some(_) if self.evaluation.await_not_started(sources) => Outcome::NotStarted(name),
             Some(_) => Outcome::Blocked(name),
             None => Outcome::Missing(name, None),
         }

@@ -75,6 +75,9 @@ impl<'a> Evaluator<'a> {
             Err(holder) if is_within(holder.process, &name.short()) => {
                 return CallStep::Ended(Outcome::failed(name, CallError::Within));
             }
+            Err(holder) if self.has_stopped() && !holder.own => {
+                return CallStep::Ended(Outcome::NotStarted(name));
+            }
             Err(holder) => return CallStep::Held(name, holder),
         };
         match self.recheck_under_lease(id, call, (&name, damage)) {
@@ -91,6 +94,10 @@ impl<'a> Evaluator<'a> {
                 suspension: None,
                 _leases: (lease, None),
             }),
+            Ok(Recheck::Absent(_)) if self.has_stopped() => {
+                let suspended = self.seen_suspended(call, &name);
+                CallStep::Ended(suspended.unwrap_or(Outcome::NotStarted(name)))
+            }
             Ok(Recheck::Absent(_)) if let Some(step) = self.demand(&planned.inputs, &name) => step,
             Ok(Recheck::Absent(prior)) => {
                 let absent = AbsentCall { id, computation, name, inputs, prior, lease };
@@ -209,7 +216,11 @@ impl<'a> Evaluator<'a> {
         end: Option<TicketEnd>,
     ) -> CallStep<'a> {
         let storage = &self.evaluation.storage;
-        let Some(end) = end else { return CallStep::Ended(Outcome::Interrupted(queued.name)) };
+        let Some(end) = end else {
+            let is_asked = self.execution.is_some_and(|it| it.executor.is_cancelled());
+            let outcome = if is_asked { Outcome::Interrupted } else { Outcome::NotStarted };
+            return CallStep::Ended(outcome(queued.name));
+        };
         let is_executed = match &end {
             TicketEnd::Published(call) => call.source == OutputSource::Executed,
             end => matches!(end, TicketEnd::Failed(_) | TicketEnd::OutOfTime(_)),
@@ -227,6 +238,7 @@ impl<'a> Evaluator<'a> {
         if let Outcome::Failed { error, .. } = &outcome
             && !error.is_storage()
             && may_pass
+            && !self.has_stopped()
             && let Some(left) = queued.retries.checked_sub(1)
         {
             queued.retries = left;
@@ -263,6 +275,7 @@ impl<'a> Evaluator<'a> {
     fn await_settled(&self, name: ResultName) -> CallStep<'a> {
         match self.execution {
             Some(it) if it.executor.is_cancelled() => CallStep::Ended(Outcome::Interrupted(name)),
+            Some(_) if self.has_stopped() => CallStep::Ended(Outcome::NotStarted(name)),
             Some(_) => CallStep::Unsettled(name),
             None => CallStep::Ended(Outcome::Missing(name, None)),
         }

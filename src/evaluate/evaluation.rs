@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -61,6 +61,8 @@ pub struct Evaluation {
     pub(super) opened: Mutex<HashMap<String, Arc<OpenedValue>>>,
     /// The suspended calls that are to be continued, as they have said.
     pub(super) continuable: Mutex<HashSet<CallId>>,
+    /// Whether a call has ended so that the evaluation cannot succeed.
+    pub(super) any_failed: AtomicBool,
     outcomes: boxcar::Vec<CallOutcome>,
     /// The first reader of each node; `None` for the root.
     first_uses: OnceLock<Box<[Option<ArgumentPlace>]>>,
@@ -111,6 +113,7 @@ impl Evaluation {
             derived: boxcar::Vec::new(),
             opened: Mutex::default(),
             continuable: Mutex::default(),
+            any_failed: AtomicBool::new(false),
             outcomes: boxcar::Vec::new(),
             plan,
             files,
@@ -154,6 +157,9 @@ impl Evaluation {
 
     /// Records the outcome of a call. Returns true unless it had one, and was not demanded since.
     pub(super) fn set(&self, call: CallId, outcome: Outcome) -> bool {
+        if self.is_failure(call, &outcome) {
+            self.any_failed.store(true, Ordering::Release);
+        }
         let known = &self.outcomes[call.index()];
         match known.first.set(outcome) {
             Ok(()) => true,

@@ -84,6 +84,7 @@ impl<'a> Evaluator<'a> {
             (_, mut errors) => match errors.next() {
                 Some(first) => Outcome::failed(name, CallError::of_points(first, errors.len())),
                 None if evaluation.await_suspended(sources) => Outcome::Waiting(name),
+                None if evaluation.await_not_started(&rows.sources) => Outcome::NotStarted(name),
                 None => Outcome::Blocked(name),
             },
         })

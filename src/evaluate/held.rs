@@ -33,6 +33,13 @@ pub(super) enum HoldReason {
     Suspended(SuspendedCall),
 }
 
+impl HoldReason {
+    /// Whether this run executes the call.
+    const fn is_own(&self) -> bool {
+        matches!(self, Self::Executed(Holder { own: true, .. }))
+    }
+}
+
 impl HeldCall {
     /// A call that was looked at now.
     pub(super) fn new(id: CallId, name: ResultName, reason: HoldReason) -> Self {
@@ -84,11 +91,14 @@ impl HeldCalls {
     pub(super) fn recheck(&mut self, evaluator: &Evaluator<'_>) -> Vec<CallId> {
         let Evaluator { evaluation, execution, .. } = evaluator;
         let cancelled = execution.is_some_and(|it| it.executor.is_cancelled());
+        let stopped = evaluator.has_stopped();
         let pauses = &self.pauses;
         let mut ready = Vec::new();
         self.calls.retain_mut(|call| {
             let wait = match &mut call.reason {
                 _ if cancelled => false,
+                // What this run executes goes on, and ends soon.
+                reason if stopped && !reason.is_own() => false,
                 HoldReason::Unsettled => call.since.elapsed() < SETTLING,
                 HoldReason::Suspended(_) => {
                     pauses.get(&call.id).is_some_and(|pause| call.since.elapsed() < *pause)

@@ -13,6 +13,7 @@ mod call;
 mod derived;
 mod evaluation;
 mod exports;
+mod fail_fast;
 mod footing;
 mod gather;
 mod held;
@@ -91,6 +92,8 @@ pub struct ExecutionSettings<'a> {
     pub forced: &'a HashSet<ResultName>,
     /// Whether outputs that are away are replaced by others, if these differ.
     pub accept: bool,
+    /// Whether no more calls are started once one has failed.
+    pub fail_fast: bool,
     /// Whether suspended calls are waited for.
     pub wait: bool,
     /// Whether suspended calls are asked whether they go on still. A worker leaves that to the run.

@@ -33,6 +33,8 @@ pub enum Outcome {
     Blocked(ResultName),
     /// An input of it is not there yet, since a call is suspended. The name is a guess.
     Waiting(ResultName),
+    /// It was not started, since another call had failed. The name may be a guess.
+    NotStarted(ResultName),
     /// Nobody asked for its outputs: it gathers points of which no table is made, and these are over; or it needs such a
     /// table. The name is a guess.
     LeftOut(ResultName),
@@ -292,6 +294,7 @@ impl Outcome {
             | Self::Foreseen(_)
             | Self::Blocked(_)
             | Self::Waiting(_)
+            | Self::NotStarted(_)
             | Self::LeftOut(_)
             | Self::Failed { .. }
             | Self::Unfinished(..)
@@ -318,6 +321,7 @@ impl Outcome {
             Self::Missing(name, _)
             | Self::Blocked(name)
             | Self::Waiting(name)
+            | Self::NotStarted(name)
             | Self::LeftOut(name)
             | Self::Failed { name, .. }
             | Self::Unfinished(name, _)

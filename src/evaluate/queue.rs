@@ -59,6 +59,8 @@ struct QueueState {
     answered: BTreeMap<Resources, u64>,
     /// What the user should know.
     notices: Notices,
+    /// Tickets that no worker has are withdrawn.
+    stopped: bool,
     closed: bool,
 }
 
@@ -136,6 +138,12 @@ impl WorkerQueue {
         self.shared.give_up(waiting, || Some(TicketEnd::Refused(why.to_owned())));
     }
 
+    /// Withdraws the calls that no worker has begun, and those that come later.
+    pub(super) fn stop(&self) {
+        self.shared.lock().stopped = true;
+        self.shared.changed.notify_all();
+    }
+
     /// Returns what the user should know by now, each thing once.
     pub fn notice(&self) -> Option<String> {
         self.shared.lock().notices.take()
@@ -177,6 +185,8 @@ impl QueueWatch {
             }
             if self.executor.is_cancelled() {
                 self.withdraw(self.executor.is_killed());
+            } else if self.lock().stopped {
+                self.withdraw(false);
             }
             let state = self.lock();
             if !state.closed {

@@ -272,6 +272,7 @@ impl<'a> Scheduler<'_, 'a> {
         let is_away = matches!(outcome, Outcome::Away(_));
         let first = self.evaluator.evaluation.set(id, self.evaluator.blame(outcome));
         debug_assert!(first, "a call ends once, and once more if it is demanded");
+        self.evaluator.stop_workers();
         self.queue.ready(match is_away {
             true => self.pending.end_away(id),
             false => self.pending.end(id),

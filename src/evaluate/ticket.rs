@@ -199,6 +199,7 @@ pub(super) fn answer(outcome: &Outcome) -> Option<TicketEnd> {
         | Outcome::Missing(..)
         | Outcome::Blocked(_)
         | Outcome::Waiting(_)
+        | Outcome::NotStarted(_)
         | Outcome::LeftOut(_) => Some(TicketEnd::Lost("the worker could not do it".to_owned())),
     }
 }

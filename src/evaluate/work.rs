@@ -27,7 +27,7 @@ pub(super) enum Work {
 pub(super) enum ExecutionEnd {
     /// By an executor of this process.
     Here(Result<Ended, ExecuteError>),
-    /// By a worker elsewhere; `None` if none executes it since the user asked to stop.
+    /// By a worker elsewhere; `None` if none executes it, since the user asked to stop or another call failed.
     AtWorker(Option<TicketEnd>),
 }
 

@@ -321,6 +321,7 @@ impl<'a> Worker<'a> {
             limit: ticket.limit,
             forced,
             accept: ticket.accept,
+            fail_fast: false,
             wait: false,
             asks: false,
             queue: None,

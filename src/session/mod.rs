@@ -75,6 +75,7 @@ pub struct Session {
     retries: u32,
     retry_failed: bool,
     accept: bool,
+    fail_fast: bool,
     limit: Option<Duration>,
     /// Whether suspended calls are waited for.
     wait: bool,
@@ -161,6 +162,7 @@ impl Session {
             retries: options.retries,
             retry_failed: options.retry_failed,
             accept: options.accept,
+            fail_fast: options.fail_fast,
             limit: options.timeout,
             wait: options.wait,
             forced: HashSet::new(),
@@ -321,6 +323,7 @@ impl Session {
         let executor = self.executor.as_ref().map(|(executor, _)| &**executor);
         let (trees, forced) = (&self.trees, &self.forced);
         let (jobs, retries, limit, accept) = (self.jobs, self.retries, self.limit, self.accept);
+        let fail_fast = self.fail_fast;
         let (retry_failed, wait, queue) = (self.retry_failed, self.wait, self.queue.as_deref());
         let evaluated = thread::scope(|scope| {
             let evaluating = scope.spawn(move || {
@@ -335,6 +338,7 @@ impl Session {
                     limit,
                     forced,
                     accept,
+                    fail_fast,
                     wait,
                     asks: true,
                     queue,

@@ -22,6 +22,8 @@ pub struct RunOptions {
     pub retry_failed: bool,
     /// Whether outputs that are away are replaced by those that are made now, if these differ.
     pub accept: bool,
+    /// Whether no more calls are started once one has failed.
+    pub fail_fast: bool,
     /// The time limit of a computation.
     pub timeout: Option<Duration>,
     /// Whether results are flushed to the disk before they are published.
@@ -59,6 +61,7 @@ impl Default for RunOptions {
             retries: 0,
             retry_failed: false,
             accept: false,
+            fail_fast: false,
             timeout: None,
             durability: Durability::Synced,
             isolate: true,

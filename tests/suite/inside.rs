@@ -127,6 +127,7 @@ impl World {
             limit,
             forced,
             accept: false,
+            fail_fast: false,
             wait: false,
             asks: true,
             queue: None,

@@ -7,6 +7,7 @@ mod damage;
 mod detach;
 mod escape;
 mod exports;
+mod fail_fast;
 mod failures;
 mod force;
 mod hints;
