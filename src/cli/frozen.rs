@@ -20,6 +20,8 @@ pub(super) struct FrozenRun<'a> {
     pub(super) points: &'a PointArgs,
     /// What `--where` says.
     pub(super) wanted: &'a [Factor],
+    /// What `--only` says.
+    pub(super) only: &'a [String],
     pub(super) paths: &'a PathArgs,
 }
 
@@ -46,6 +48,7 @@ impl FrozenRun<'_> {
         arguments.extend(self.points.frozen().into_iter().map(OsString::from));
         let wanted = self.wanted.iter().map(|factor| format!("--where={}", typed(factor)));
         arguments.extend(wanted.map(OsString::from));
+        arguments.extend(self.only.iter().map(|name| format!("--only={name}").into()));
         for (name, repository) in &self.paths.repositories {
             arguments.push(joined(&format!("--repository={name}="), &absolute(repository)?));
         }

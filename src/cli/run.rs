@@ -101,6 +101,11 @@ pub struct Run {
     #[arg(long = "where", value_name = "NAME=TEXT,...", value_parser = levels)]
     wanted: Vec<Factor>,
 
+    /// Evaluate only these calls, at all points of sweeps, and what they need: the name of a computation, or the labels that lead to
+    /// a call, as titles have them, such as align or left/reads. No job is stored
+    #[arg(long, value_name = "COMPUTATION|LABEL", value_hint = clap::ValueHint::Other)]
+    only: Vec<String>,
+
     #[command(flatten)]
     typed: PathArgs,
 }
@@ -133,7 +138,7 @@ impl Run {
     /// Evaluates the task; leaves the terminal once that can begin, if it is to be left.
     fn evaluate(&self, out: &mut dyn Write, departure: Option<Departure>) -> Result<Exit, Error> {
         let dir = &self.task.task;
-        let short_cut = self.quiet && self.force.is_empty() && self.wanted.is_empty();
+        let short_cut = self.quiet && self.force.is_empty() && self.selection().is_everything();
         if short_cut
             && self.points.is_nothing()
             && let Some(rev) = &self.task.at
@@ -191,7 +196,7 @@ impl Run {
         let mut printer = self.printer(&evaluation, &session, style, out)?;
         session.evaluate(&evaluation, &mut printer)?;
         let jobs = match &ranged {
-            _ if self.dry_run => Vec::new(),
+            _ if self.dry_run || !self.only.is_empty() => Vec::new(),
             Some(ranged) => session.publish_jobs(&evaluation, ranged)?,
             None => vec![session.publish_job(&evaluation)?],
         };
@@ -221,8 +226,9 @@ impl Run {
             ("--wait", self.wait),
             ("--accept", self.accept),
         ];
-        let Self { task: dir, points, wanted, typed: paths, .. } = self;
-        FrozenRun { flags, how: &self.how, dir, points, wanted, paths }.arguments(evaluation, how)
+        let Self { task: dir, points, wanted, only, typed: paths, .. } = self;
+        FrozenRun { flags, how: &self.how, dir, points, wanted, only, paths }
+            .arguments(evaluation, how)
     }
 
     /// Opens the storage, and says if it was not there: then its path may be mistyped.
@@ -252,7 +258,8 @@ impl Run {
     /// The points that are asked for.
     fn selection(&self) -> PointSelection {
         let factors = self.wanted.iter().map(|it| &it.points);
-        PointSelection::new(factors.map(|it| (it.names()[0].clone(), it.levels(0).to_vec())))
+        let levels = factors.map(|it| (it.names()[0].clone(), it.levels(0).to_vec()));
+        PointSelection::new(levels).only(self.only.clone())
     }
 
     /// Says what came of an evaluation that is over.

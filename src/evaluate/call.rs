@@ -36,6 +36,9 @@ impl<'a> Evaluator<'a> {
         let evaluation = self.evaluation;
         let storage = &*evaluation.storage;
         let planned = evaluation.plan.call(id);
+        if !planned.is_needed() {
+            return CallStep::Ended(Outcome::LeftOut(self.guess(planned)));
+        }
         let computation = match planned.operation {
             Operation::Computation(id) => &evaluation.task.computations[id.index()],
             Operation::Sweep(sweep) => return self.gather(id, evaluation.plan.sweep(sweep)),
@@ -43,8 +46,7 @@ impl<'a> Evaluator<'a> {
         if let Some(step) = self.demand_derived(&planned.inputs) {
             return step;
         }
-        let known = || planned.inputs.iter().map(|source| evaluation.digest(*source));
-        let guess = || storage.guess(computation.into(), known());
+        let guess = || self.guess(planned);
         let inputs = match self.inputs(&planned.inputs, guess) {
             Ok(inputs) => inputs,
             Err(outcome) => return CallStep::Ended(outcome),
@@ -246,6 +248,16 @@ impl<'a> Evaluator<'a> {
             return CallStep::Queue(Box::new(queued));
         }
         CallStep::Ended(outcome)
+    }
+
+    /// The name that a call would have, as far as its inputs are known.
+    fn guess(&self, planned: &Planned) -> ResultName {
+        let Operation::Computation(computation) = planned.operation else {
+            return ResultName::unknown_table();
+        };
+        let computation = &self.evaluation.task.computations[computation.index()];
+        let known = planned.inputs.iter().map(|source| self.evaluation.digest(*source));
+        self.evaluation.storage.guess(computation.into(), known)
     }
 
     /// Returns the digests of the inputs of a call, or its outcome if one is not to be had.

@@ -19,7 +19,7 @@ use crate::storage::{
     ComputationVersion, Input, InputSource, OpenedValue, Outputs, Storage, StorageError, Stored,
     TaskVersion,
 };
-use crate::task::workflow::{Computation, Node, NodeId, Task};
+use crate::task::workflow::{Computation, LabelPaths, Task};
 
 /// The leaf files, which exist before any call.
 #[derive(Clone, Debug)]
@@ -64,12 +64,8 @@ pub struct Evaluation {
     /// Whether a call has ended so that the evaluation cannot succeed.
     pub(super) any_failed: AtomicBool,
     outcomes: boxcar::Vec<CallOutcome>,
-    /// The first reader of each node; `None` for the root.
-    first_uses: OnceLock<Box<[Option<ArgumentPlace>]>>,
+    labels: OnceLock<LabelPaths>,
 }
-
-/// The greatest number of labels that tell where in the workflow a call is.
-const LABELS: usize = 4;
 
 /// How a call ended.
 #[derive(Debug, Default)]
@@ -90,9 +86,6 @@ type MadeValue = Result<DerivedValue, Arc<ValueError>>;
 
 /// The contents of small files.
 pub type Texts = HashMap<Digest, Vec<u8>>;
-
-/// A node of the workflow, and the number of one of its arguments.
-type ArgumentPlace = (NodeId, usize);
 
 impl Evaluation {
     /// Returns an evaluation of which no call has ended.
@@ -118,7 +111,7 @@ impl Evaluation {
             plan,
             files,
             storage: storage.into(),
-            first_uses: OnceLock::new(),
+            labels: OnceLock::new(),
         };
         evaluation.grow();
         evaluation
@@ -199,37 +192,12 @@ impl Evaluation {
     /// them: `.../left/lines`. Equal ones of one node have their numbers: `reads[03]`. `None` for the root, which is no
     /// argument.
     pub fn label_path(&self, call: CallId) -> Option<String> {
-        let first_uses = self.first_uses.get_or_init(|| {
-            let mut first: Box<[_]> = self.task.workflow.nodes().map(|_| None).collect();
-            for (id, node) in self.task.workflow.nodes() {
-                for (at, argument) in node.inputs().iter().enumerate() {
-                    first[argument.node.index()].get_or_insert((id, at));
-                }
-            }
-            first
-        });
-        let first = first_uses[self.plan.call(call).node.index()];
-        let is_sweep = |node: NodeId| matches!(self.task.workflow[node], Node::Sweep { .. });
-        // What is within the body of a sweep is told with its point.
-        let above = |(node, _): &ArgumentPlace| match is_sweep(*node) {
-            true => None,
-            false => first_uses[node.index()].filter(|it| !is_sweep(it.0)),
-        };
-        let uses = std::iter::successors(first, above);
-        let label = |(node, at): (NodeId, usize)| {
-            let arguments = self.task.workflow[node].inputs();
-            let label = &arguments[at].label;
-            match arguments.iter().filter(|it| it.label == *label).count() {
-                1 => label.to_string(),
-                _ => format!("{label}[{at:02}]"),
-            }
-        };
-        let mut labels: Vec<String> = uses.take(LABELS + 1).map(label).collect();
-        if labels.len() > LABELS {
-            "...".clone_into(&mut labels[LABELS]);
-        }
-        labels.reverse();
-        (!labels.is_empty()).then(|| labels.join("/"))
+        self.labels().path(&self.task.workflow, self.plan.call(call).node)
+    }
+
+    /// Where the nodes of the workflow are.
+    pub fn labels(&self) -> &LabelPaths {
+        self.labels.get_or_init(|| LabelPaths::new(&self.task.workflow))
     }
 
     /// Returns the digest of a source, if it is known.

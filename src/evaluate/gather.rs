@@ -32,6 +32,9 @@ impl<'a> Evaluator<'a> {
     pub(super) fn gather(&self, id: CallId, sweep: &PlannedSweep) -> CallStep<'a> {
         let Some(rows) = sweep.rows() else { return self.points(id) };
         let rules = &self.evaluation.task.sweeps[sweep.sweep.index()];
+        if !sweep.is_asked {
+            return CallStep::Ended(Outcome::LeftOut(ResultName::unknown_table()));
+        }
         if let Some(step) = self.demand_derived(&rows.sources) {
             return step;
         }

@@ -285,7 +285,7 @@ impl<'a> Scheduler<'_, 'a> {
             let plan = &self.evaluator.evaluation.plan;
             plan.outputs().iter().filter_map(|source| plan.awaited(*source)).collect()
         });
-        wanted.contains(&id)
+        wanted.contains(&id) || self.evaluator.evaluation.plan.call(id).is_target()
     }
 
     /// Lets a call wait for the outputs of others, which are away and are made again. That call is not over, so these

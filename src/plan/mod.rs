@@ -11,6 +11,7 @@ mod points;
 mod precursors;
 mod selection;
 mod sweep;
+mod targets;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,12 +98,26 @@ pub struct Planned {
     pub point: Option<PointOfSweep>,
     /// Whether it occurs elsewhere than in bodies of sweeps that allow failed points.
     is_strict: AtomicBool,
+    /// Whether it is asked for, or needed for what is.
+    is_needed: AtomicBool,
+    /// Whether it is asked for by its name.
+    is_target: AtomicBool,
 }
 
 impl Planned {
     /// Whether its failure makes a row of a table, and nothing else waits for it.
     pub fn may_fail(&self) -> bool {
         !self.is_strict.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is evaluated: all is, unless only some calls are asked for.
+    pub fn is_needed(&self) -> bool {
+        self.is_needed.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is asked for by its name.
+    pub fn is_target(&self) -> bool {
+        self.is_target.load(Ordering::Relaxed)
     }
 }
 
@@ -138,6 +153,8 @@ pub struct Plan {
     literals: Vec<StorageName>,
     steps: Vec<Step>,
     outputs: Vec<Source>,
+    /// The nodes below which all is that is evaluated, if only some calls are asked for.
+    tops: Vec<NodeId>,
     /// The sweep whose points are jobs.
     jobs: Option<PlannedSweepId>,
     free: Arc<FreeNames>,
@@ -163,6 +180,7 @@ impl Plan {
             literals: Vec::new(),
             steps: Vec::new(),
             outputs: Vec::new(),
+            tops: Vec::new(),
             jobs: None,
             free: Arc::new(FreeNames::new(task)),
             resources: Mutex::default(),
@@ -173,7 +191,10 @@ impl Plan {
         planner.sources(&task.workflow, task.workflow.root(), &mut plan.outputs);
         plan.literals = planner.take_literals();
         plan.steps = planner.steps();
-        if let Step::Call(root) = plan.step(task.workflow.root())
+        plan.tops = planner.tops(task);
+        if !plan.tops.is_empty() {
+            plan.outputs.clear();
+        } else if let Step::Call(root) = plan.step(task.workflow.root())
             && let Operation::Sweep(sweep) = plan.call(root).operation
             && let rules = &task.sweeps[plan.sweep(sweep).sweep.index()]
             && !rules.has_table
@@ -223,9 +244,11 @@ impl Plan {
 
     /// Returns what is asked for and no points have; nothing as long as there may be more points.
     pub fn selection_faults(&self) -> Vec<SelectionFault> {
-        match self.grows() {
-            true => Vec::new(),
-            false => self.planner.lock().unwrap_or_else(PoisonError::into_inner).selection_faults(),
+        let planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
+        match planner.unknown_targets() {
+            [] if self.grows() => Vec::new(),
+            [] => planner.selection_faults(),
+            unknown => unknown.to_vec(),
         }
     }
 
@@ -365,7 +388,25 @@ impl Plan {
         self.steps[node.index()]
     }
 
-    /// The sources of the outputs of the workflow: if its points are jobs, of each in their order.
+    /// The nodes below which all is that is evaluated, if only some calls are asked for; else none.
+    pub fn tops(&self) -> &[NodeId] {
+        &self.tops
+    }
+
+    /// The outputs that are asked for: those of the workflow, or those that some calls pass up where only these are asked for.
+    pub fn asked_outputs(&self, task: &Task) -> Vec<Source> {
+        if self.tops.is_empty() {
+            return self.outputs.clone();
+        }
+        let targets = self.calls().filter(|(_, planned)| planned.is_target());
+        let sources = |(call, planned): (CallId, &Planned)| {
+            task.workflow[planned.node].numbers().map(move |number| Source::Output { call, number })
+        };
+        targets.flat_map(sources).collect()
+    }
+
+    /// The sources of the outputs of the workflow: if its points are jobs, of each in their order. None if only some calls are
+    /// asked for.
     pub fn outputs(&self) -> &[Source] {
         &self.outputs
     }

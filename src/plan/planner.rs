@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::selection::{PointSelection, SeenTexts, SelectionFault, factor_names};
+use super::targets::RequestedNodes;
 use super::{
     CallId, Derived, DerivedId, LiteralId, Operation, Plan, Planned, PlannedSweepId, PointOfSweep,
     Source, Step, add_sources,
@@ -63,6 +64,8 @@ pub(super) struct Planner {
     pub(super) free: Arc<FreeNames>,
     /// Whether each node occurs elsewhere than in bodies of sweeps that allow failed points.
     strict: Vec<bool>,
+    /// Which nodes are asked for.
+    pub(super) targets: RequestedNodes,
     /// The texts of the names that are bound at the current point.
     pub(super) texts: Vec<Option<Arc<str>>>,
     pub(super) point: Option<PointOfSweep>,
@@ -87,7 +90,8 @@ impl Planner {
             computations.map(|(at, it)| (it.name.to_string(), ComputationId::at(at)));
         let computations = computations.collect();
         let (strict, seen) = (strict(task), factor_names(task));
-        Self { computations, free, texts, strict, selection, seen, ..Self::default() }
+        let targets = RequestedNodes::new(task, &free, &selection.targets);
+        Self { computations, free, texts, strict, targets, selection, seen, ..Self::default() }
     }
 
     /// Plans all nodes that depend on no name.
@@ -110,6 +114,19 @@ impl Planner {
 
     pub(super) fn selection_faults(&self) -> Vec<SelectionFault> {
         self.selection.faults(&self.seen)
+    }
+
+    /// What is asked for, and is no call.
+    pub(super) fn unknown_targets(&self) -> &[SelectionFault] {
+        &self.targets.unknown
+    }
+
+    /// The nodes below which all is that is evaluated, if only some calls are asked for.
+    pub(super) fn tops(&self, task: &Task) -> Vec<NodeId> {
+        match self.targets.nodes.is_empty() {
+            true => Vec::new(),
+            false => self.targets.tops(task, &self.free),
+        }
     }
 
     pub(super) fn take_literals(&mut self) -> Vec<StorageName> {
@@ -224,10 +241,24 @@ impl Planner {
         if id == next {
             let operation = Operation::Computation(computation);
             self.add_call(plan, operation, sources, node);
-        } else if self.strict[node.index()] {
-            plan.calls[id.index()].is_strict.store(true, Ordering::Relaxed);
+        } else {
+            self.use_again(plan, id, node);
         }
         id
+    }
+
+    /// Notes that a node is a call that is planned already.
+    pub(super) fn use_again(&self, plan: &Plan, id: CallId, node: NodeId) {
+        let Planned { is_strict, is_needed, is_target, .. } = plan.call(id);
+        let targets = &self.targets;
+        let flags = [
+            (is_strict, self.strict[node.index()]),
+            (is_needed, targets.needs(node)),
+            (is_target, targets.contain(node)),
+        ];
+        for (flag, _) in flags.into_iter().filter(|(_, holds)| *holds) {
+            flag.store(true, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn add_call(
@@ -239,7 +270,10 @@ impl Planner {
     ) -> CallId {
         let point = self.point.filter(|_| !self.free.of(node).is_empty());
         let is_strict = self.strict[node.index()].into();
-        CallId::at(plan.calls.push(Planned { operation, inputs, node, point, is_strict }))
+        let is_needed = self.targets.needs(node).into();
+        let is_target = self.targets.contain(node).into();
+        let planned = Planned { operation, inputs, node, point, is_strict, is_needed, is_target };
+        CallId::at(plan.calls.push(planned))
     }
 
     /// A value that is derived from nothing.

@@ -1,4 +1,4 @@
-//! Which points are asked for, where not all are.
+//! What is asked for, where that is not everything: points of sweeps, and calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,11 @@ const MAX_LISTED: usize = 10;
 
 /// The points that are asked for: those that have one of the texts of each name, in all sweeps with a column of that name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PointSelection(BTreeMap<String, Vec<Arc<str>>>);
+pub struct PointSelection {
+    texts: BTreeMap<String, Vec<Arc<str>>>,
+    /// The names of the calls that are asked for, if not all are.
+    pub(super) targets: Vec<String>,
+}
 
 /// Why a selection cannot be met.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,6 +30,16 @@ pub enum SelectionFault {
         /// The most similar name of a column.
         nearest: Option<String>,
         /// The names of all columns.
+        known: Vec<String>,
+    },
+    /// No call has this name.
+    #[error("the task has no call {text:?}")]
+    NoTarget {
+        /// The name.
+        text: String,
+        /// Similar names of calls, the most similar first.
+        near: Vec<String>,
+        /// The names of all calls.
         known: Vec<String>,
     },
     /// No point has this text.
@@ -47,6 +61,10 @@ impl SelectionFault {
             Self::NoName { nearest: Some(name), .. } => format!("did you mean {name}?"),
             Self::NoName { known, .. } if known.is_empty() => "leave out --where".to_owned(),
             Self::NoName { known, .. } => format!("there are {}", listed(known)),
+            Self::NoTarget { near, .. } if !near.is_empty() => {
+                format!("did you mean {}?", listed(near))
+            }
+            Self::NoTarget { known, .. } => format!("there are {}", listed(known)),
             Self::NoText { known, .. } if known.is_empty() => "leave out --where".to_owned(),
             Self::NoText { name, known, .. } => format!("there are {name}={}", listed(known)),
         }
@@ -83,25 +101,31 @@ impl PointSelection {
     pub fn new(wanted: impl IntoIterator<Item = (String, Vec<Arc<str>>)>) -> Self {
         let mut selection = Self::default();
         for (name, texts) in wanted {
-            selection.0.entry(name).or_default().extend(texts);
+            selection.texts.entry(name).or_default().extend(texts);
         }
         selection
     }
 
-    /// Whether all points are asked for.
+    /// The same points of those calls only that have these names, and of all that they need.
+    #[must_use]
+    pub fn only(self, targets: Vec<String>) -> Self {
+        Self { targets, ..self }
+    }
+
+    /// Whether everything is asked for.
     pub fn is_everything(&self) -> bool {
-        self.0.is_empty()
+        self.texts.is_empty() && self.targets.is_empty()
     }
 
     /// Returns the points that are asked for, if that are not all. Notes which texts there are.
     pub(super) fn select(&self, points: &SweepPoints, seen: &mut SeenTexts) -> Option<SweepPoints> {
-        if self.is_everything() {
+        if self.texts.is_empty() {
             return None;
         }
         let mut wanted: Vec<(usize, Vec<bool>)> = Vec::new();
         for (column, name) in points.names().iter().enumerate() {
             let seen = seen.entry(name.clone()).or_default();
-            let Some(texts) = self.0.get(name) else { continue };
+            let Some(texts) = self.texts.get(name) else { continue };
             // Texts of excluded points stay among the levels.
             let mut is_used = vec![false; points.levels(column).len()];
             points.rows().for_each(|row| is_used[row[column] as usize] = true);
@@ -124,13 +148,13 @@ impl PointSelection {
 
     /// Whether a name is asked for that no points have had so far.
     pub(super) fn has_unseen(&self, seen: &SeenTexts) -> bool {
-        self.0.keys().any(|name| !seen.contains_key(name))
+        self.texts.keys().any(|name| !seen.contains_key(name))
     }
 
     /// Returns what is asked for and no points have, when all of them were seen.
     pub(super) fn faults(&self, seen: &SeenTexts) -> Vec<SelectionFault> {
         let mut faults = Vec::new();
-        for (name, texts) in &self.0 {
+        for (name, texts) in &self.texts {
             let Some(there) = seen.get(name) else {
                 let known: Vec<String> = seen.keys().cloned().collect();
                 let (name, nearest) = (name.clone(), nearest(name, &known));

@@ -27,6 +27,8 @@ pub struct PlannedSweep {
     pub outer: Box<[(BoundId, Arc<str>)]>,
     /// The first point of a sweep around it at which it occurs, if it depends on one.
     pub point: Option<PointOfSweep>,
+    /// Whether its table is asked for, and not only what is in its body.
+    pub is_asked: bool,
     /// Whether the directory of all outputs is wanted, too.
     pub with_directory: bool,
     rows: OnceLock<SweepRows>,
@@ -113,12 +115,15 @@ impl Planner {
         let outer: Box<[_]> = self.free.of(node).iter().map(|name| (*name, text(name))).collect();
         let key = (sweep, body, computed, outer.iter().map(|(_, text)| text.clone()).collect());
         if let Some(known) = self.known_sweeps.get(&key) {
-            return *known;
+            let known = *known;
+            self.use_again(plan, known, node);
+            return known;
         }
         let with_directory = wants_directory(task, sweep, inputs);
         let rows = OnceLock::new();
         let point = self.point.filter(|_| !outer.is_empty());
-        let planned = PlannedSweep { sweep, body, outer, point, with_directory, rows };
+        let is_asked = self.targets.needs_outputs(node);
+        let planned = PlannedSweep { sweep, body, outer, point, is_asked, with_directory, rows };
         let id = PlannedSweepId::at(plan.sweeps.push(planned));
         if computed.is_none() {
             let rules = &task.sweeps[sweep.index()].product;

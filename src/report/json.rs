@@ -366,9 +366,9 @@ impl Reporter for Json<'_> {
             };
             rows.iter().enumerate().map(point).collect()
         });
-        let sources = if points.is_some() { &[] } else { plan.outputs() };
+        let sources = if points.is_some() { Vec::new() } else { plan.asked_outputs(&self.0.task) };
         let job = job_outputs(jobs.first().filter(|_| points.is_none()), sources.len());
-        let (outputs, trees) = (self.outputs(sources), self.trees().collect());
+        let (outputs, trees) = (self.outputs(&sources), self.trees().collect());
         let (Totals { calls: tally, tables, at_least }, exit) = (self.0.totals(), exit.code());
         let tables = (tables.calls > 0).then_some(tables);
         print(&EventLine::End { trees, outputs, job, points, tally, tables, at_least, exit }, out)

@@ -79,7 +79,7 @@ use crate::storage::records::CallRecord;
 use crate::storage::{Entry, Read, Record, ResultName};
 use crate::task::expression::written_alone;
 use crate::task::sweep::SWEEP_OUTPUTS;
-use crate::task::workflow::SweepId;
+use crate::task::workflow::{ROOT_LABEL as ROOT, SweepId};
 
 /// Takes the control characters out of a text, which could else command the terminal.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
@@ -105,9 +105,6 @@ struct ShownOutput {
 /// The greatest number of inputs that tell a call from others.
 const GIVEN: usize = 6;
 
-/// The label of the root of every workflow.
-const ROOT: &str = "TASK";
-
 impl Evaluation {
     /// A name in the storage as the user would write it.
     pub fn shown(&self, name: &str) -> String {
@@ -119,15 +116,22 @@ impl Evaluation {
     /// `cp -r` then copies what it leads to.
     fn shown_outputs(&self) -> impl Iterator<Item = ShownOutput> + '_ {
         let rows = self.plan.jobs().and_then(PlannedSweep::rows);
-        self.plan.outputs().iter().enumerate().filter_map(move |(number, source)| {
-            let point = rows.map(|rows| rows.points.at(number / rows.width));
-            let mut path = self.shown(&self.name(*source)?);
-            if self.digest(*source).is_some_and(|digest| digest.is_directory()) {
+        let asked = self.plan.asked_outputs(&self.task).into_iter();
+        asked.enumerate().filter_map(move |(number, source)| {
+            let mut path = self.shown(&self.name(source)?);
+            if self.digest(source).is_some_and(|digest| digest.is_directory()) {
                 path.push('/');
             }
-            let point = point.map(|point| harmless(&point_title(point.values())).into_owned());
-            let is_there = self.is_there(*source);
-            Some(ShownOutput { point, path, is_there, is_left_out: self.are_left_out(&[*source]) })
+            let point = match (rows, source) {
+                (Some(rows), _) => {
+                    let point = rows.points.at(number / rows.width);
+                    Some(harmless(&point_title(point.values())).into_owned())
+                }
+                (None, Source::Output { call, .. }) => self.point_words(call),
+                _ => None,
+            };
+            let is_there = self.is_there(source);
+            Some(ShownOutput { point, path, is_there, is_left_out: self.are_left_out(&[source]) })
         })
     }
 
@@ -233,9 +237,22 @@ impl Evaluation {
             () if self.outcomes().any(|outcome| outcome.suspended().is_some()) => Exit::Suspended,
             // What was made from replaced outputs was not looked up again.
             () if self.has_replaced() => Exit::Missing,
-            () if self.plan.outputs().iter().all(|it| self.is_done(*it)) => Exit::Done,
+            () if self.is_complete() => Exit::Done,
             () => Exit::Missing,
         }
+    }
+
+    /// Whether all is there that is asked for.
+    fn is_complete(&self) -> bool {
+        if self.plan.tops().is_empty() {
+            return self.plan.outputs().iter().all(|it| self.is_done(*it));
+        }
+        let is_over = |(call, outcome): (CallId, &Outcome)| {
+            let is_left_out = matches!(outcome, Outcome::LeftOut(_));
+            is_left_out || outcome.known().is_some() || self.is_allowed(call, outcome)
+        };
+        let mut outcomes = self.plan.calls().map(|(call, _)| Some((call, self.outcome(call)?)));
+        outcomes.all(|outcome| outcome.is_some_and(is_over))
     }
 
     /// Whether an output is there, or nobody asked for it.

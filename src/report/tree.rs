@@ -9,7 +9,7 @@
 mod state;
 mod sweep;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, Write};
 
 pub use self::state::TreeStyle;
@@ -30,6 +30,8 @@ const DEEPEST: usize = 25;
 pub struct TreePrinter<'a> {
     evaluation: &'a Evaluation,
     style: TreeStyle,
+    /// The nodes that are still to be printed with all below them, and their labels.
+    roots: VecDeque<(NodeId, &'a str)>,
     stack: Vec<OpenStep<'a>>,
     printed: HashSet<Step>,
     /// The calls whose end was reported: the evaluation may be ahead of its events.
@@ -61,6 +63,7 @@ impl<'a> TreePrinter<'a> {
         Self {
             evaluation,
             style,
+            roots: roots(evaluation),
             stack: Vec::new(),
             printed: HashSet::new(),
             ended: vec![false; evaluation.plan.calls().len()],
@@ -78,7 +81,6 @@ impl<'a> TreePrinter<'a> {
     ///
     /// Fails if the output cannot be written.
     pub fn begin(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        self.open(self.evaluation.task.workflow.root(), ROOT, out)?;
         self.go_on(out)
     }
 
@@ -125,7 +127,12 @@ impl<'a> TreePrinter<'a> {
     /// Prints as far as outcomes are known.
     fn go_on(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let evaluation = self.evaluation;
-        while let Some(&OpenStep { node, step, next, .. }) = self.stack.last() {
+        loop {
+            let Some(&OpenStep { node, step, next, .. }) = self.stack.last() else {
+                let Some((root, label)) = self.roots.pop_front() else { break };
+                self.open(root, label, out)?;
+                continue;
+            };
             let node = &evaluation.task.workflow[node];
             let is_sweep = matches!(node, Node::Sweep { .. });
             // The points of a sweep come before its body.
@@ -334,7 +341,8 @@ impl Reporter for TreePrinter<'_> {
 
     fn end(&mut self, _: &[Option<ResultName>], _: Exit, out: &mut dyn Write) -> io::Result<()> {
         self.go_on(out)?;
-        writeln!(out, "\nTask outputs are:")?;
+        let whose = if self.evaluation.plan.tops().is_empty() { "Task outputs" } else { "Outputs" };
+        writeln!(out, "\n{whose} are:")?;
         for output in self.evaluation.shown_outputs() {
             let ShownOutput { point, path, is_there, is_left_out } = output;
             let status = match (is_there, is_left_out) {
@@ -346,6 +354,19 @@ impl Reporter for TreePrinter<'_> {
             writeln!(out, "    {point}{path}{status}")?;
         }
         Ok(())
+    }
+}
+
+/// The nodes that are printed with all below them: the root, or those that are asked for.
+fn roots(evaluation: &Evaluation) -> VecDeque<(NodeId, &str)> {
+    let workflow = &evaluation.task.workflow;
+    let label = |node: &NodeId| {
+        let argument = evaluation.labels().argument(workflow, *node);
+        (*node, argument.map_or(ROOT, |argument| &argument.label))
+    };
+    match evaluation.plan.tops() {
+        [] => [(workflow.root(), ROOT)].into(),
+        tops => tops.iter().map(label).collect(),
     }
 }
 

@@ -269,6 +269,9 @@ impl Session {
             .filter(|(_, source)| evaluation.plan.awaited(*source).is_none())
             .partition(|(value, _)| evaluation.plan.tree(*value).is_some());
         let store = self.stores;
+        // What only some calls need, they make.
+        let is_whole = evaluation.plan.tops().is_empty();
+        let (trees, members) = if is_whole { (trees, members) } else { Default::default() };
         for (_, member) in members {
             // The calls that read it have the error.
             let _remembered = evaluation.derive(iter::once(member), store);

@@ -5,6 +5,7 @@
 //! files.
 
 mod free;
+mod labels;
 mod parts;
 mod ranged;
 mod requests;
@@ -16,6 +17,7 @@ use std::ops::Index;
 use serde::{Deserialize, Serialize};
 
 pub use self::free::{FreeNames, TaskParts};
+pub use self::labels::{LabelPaths, ROOT_LABEL};
 pub use self::parts::{
     Computation, FileContents, MEMBER_INPUTS, NamedComputation, RecordedTree, TREE_INPUTS,
     TREE_OUTPUTS, TaskFile, TaskTree, TreeCommit, VALUE,
@@ -184,7 +186,7 @@ impl Workflow {
     }
 
     /// All nodes, each after its inputs.
-    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeId, &Node)> {
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeId, &Node)> + DoubleEndedIterator {
         self.nodes.iter().enumerate().map(|(at, node)| (NodeId::at(at), node))
     }
 }

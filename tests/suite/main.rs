@@ -41,6 +41,7 @@ mod mistakes;
 mod mistyped;
 mod mount;
 mod mutations;
+mod only;
 mod page;
 mod program;
 mod programs;

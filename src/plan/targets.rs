@@ -1,0 +1,142 @@
+//! Which nodes are asked for, where that is not the whole workflow.
+
+use std::collections::HashMap;
+use std::mem;
+
+use super::selection::SelectionFault;
+use crate::task::name::near;
+use crate::task::workflow::{FreeNames, LabelPaths, Node, NodeId, ROOT_LABEL, SweepId, Task};
+
+/// What of a workflow is evaluated.
+#[derive(Debug, Default)]
+pub(super) struct RequestedNodes {
+    /// The nodes that are asked for, in order. None if the whole workflow is.
+    pub(super) nodes: Vec<NodeId>,
+    /// What is asked for, and is no node.
+    pub(super) unknown: Vec<SelectionFault>,
+    /// Whether each node is asked for, or is read by one that is.
+    needed: Vec<bool>,
+    /// Whether each node is a sweep that is expanded because a node in its body is asked for.
+    passed: Vec<bool>,
+}
+
+impl RequestedNodes {
+    /// Finds the calls and sweeps with these names: the name of a computation, the label of a sweep, or the labels that lead to
+    /// one.
+    pub(super) fn new(task: &Task, free: &FreeNames, texts: &[String]) -> Self {
+        let mut targets = Self::default();
+        if texts.is_empty() {
+            return targets;
+        }
+        let named = names(task);
+        for text in texts {
+            let found = named.iter().filter(|(_, names)| names.contains(text));
+            let before = targets.nodes.len();
+            targets.nodes.extend(found.map(|(node, _)| *node));
+            if targets.nodes.len() == before {
+                let mut known: Vec<String> =
+                    named.iter().flat_map(|(_, names)| names.iter().cloned()).collect();
+                known.sort_unstable();
+                known.dedup();
+                let near = near(text, &known).into_iter().cloned().collect();
+                targets.unknown.push(SelectionFault::NoTarget { text: text.clone(), near, known });
+            }
+        }
+        targets.nodes.sort_unstable();
+        targets.nodes.dedup();
+        let count = task.workflow.nodes().len();
+        (targets.needed, targets.passed) = (vec![false; count], vec![false; count]);
+        targets.need(task, targets.nodes.clone());
+        targets.pass(task, free);
+        targets.unite(task);
+        targets
+    }
+
+    /// Whether a node is evaluated.
+    pub(super) fn needs(&self, node: NodeId) -> bool {
+        self.nodes.is_empty() || self.needed[node.index()] || self.passed[node.index()]
+    }
+
+    /// Whether the outputs of a node are needed, and not only what is in its body.
+    pub(super) fn needs_outputs(&self, node: NodeId) -> bool {
+        self.nodes.is_empty() || self.needed[node.index()]
+    }
+
+    /// Whether a node is asked for itself.
+    pub(super) fn contain(&self, node: NodeId) -> bool {
+        self.nodes.binary_search(&node).is_ok()
+    }
+
+    /// Returns the outermost nodes that are asked for, or in whose bodies such nodes are: all that is evaluated is below them.
+    pub(super) fn tops(&self, task: &Task, free: &FreeNames) -> Vec<NodeId> {
+        let is_closed = |node: &NodeId| free.of(*node).is_empty();
+        let all = task.workflow.nodes().map(|(id, _)| id).filter(is_closed);
+        let asked = all.filter(|it| self.contain(*it) || self.passed[it.index()]);
+        let mut below = vec![false; self.needed.len()];
+        for (id, node) in task.workflow.nodes().rev() {
+            let is_below = below[id.index()] || self.needed[id.index()] || self.passed[id.index()];
+            node.inputs().iter().filter(|_| is_below).for_each(|it| below[it.node.index()] = true);
+        }
+        asked.filter(|node| !below[node.index()]).collect()
+    }
+
+    /// Marks nodes, and all that they read.
+    fn need(&mut self, task: &Task, mut waiting: Vec<NodeId>) {
+        while let Some(node) = waiting.pop() {
+            if !mem::replace(&mut self.needed[node.index()], true) {
+                waiting.extend(task.workflow[node].inputs().iter().map(|input| input.node));
+            }
+        }
+    }
+
+    /// Marks the sweeps at whose points nodes are asked for, and what the points are computed from.
+    fn pass(&mut self, task: &Task, free: &FreeNames) {
+        for (id, node) in task.workflow.nodes() {
+            let Node::Sweep { inputs, .. } = node else { continue };
+            let mut seen = vec![false; id.index()];
+            let mut waiting = vec![inputs[0].node];
+            while let Some(node) = waiting.pop() {
+                let is_open = !free.of(node).is_empty();
+                if is_open && !mem::replace(&mut seen[node.index()], true) {
+                    self.passed[id.index()] |= self.contain(node);
+                    waiting.extend(task.workflow[node].inputs().iter().map(|input| input.node));
+                }
+            }
+            if self.passed[id.index()] {
+                self.need(task, inputs[1..].iter().map(|input| input.node).collect());
+            }
+        }
+    }
+
+    /// Marks equal sweeps that pass up different outputs alike: they are one call.
+    fn unite(&mut self, task: &Task) {
+        let mut alike: HashMap<(SweepId, Vec<NodeId>), Vec<NodeId>> = HashMap::new();
+        for (id, node) in task.workflow.nodes() {
+            if let Node::Sweep { sweep, inputs, .. } = node {
+                let inputs = inputs.iter().map(|input| input.node).collect();
+                alike.entry((*sweep, inputs)).or_default().push(id);
+            }
+        }
+        for nodes in alike.into_values() {
+            if nodes.iter().any(|node| self.needed[node.index()]) {
+                nodes.iter().for_each(|node| self.needed[node.index()] = true);
+            }
+        }
+    }
+}
+
+/// The names of each node that is a call or a sweep.
+fn names(task: &Task) -> Vec<(NodeId, Vec<String>)> {
+    let paths = LabelPaths::new(&task.workflow);
+    let names = |(id, node)| {
+        let own = match node {
+            &Node::Computation { ref computation, .. } => computation.written(task).to_owned(),
+            &Node::Sweep { sweep, .. } => task.sweeps[sweep.index()].label.to_string(),
+            _ => return None,
+        };
+        let path = paths.path(&task.workflow, id).unwrap_or_else(|| ROOT_LABEL.to_owned());
+        let names = [own, path].into_iter().filter(|name| !name.is_empty());
+        Some((id, names.collect()))
+    };
+    task.workflow.nodes().filter_map(names).collect()
+}

@@ -1,0 +1,95 @@
+//! `ce run --only`: some calls, and what they need.
+
+use crate::lab::Lab;
+use crate::program::Ran;
+
+/// A sum of a product and of the count of a sweep's table.
+fn lab() -> Lab {
+    Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))[0]")
+        .without("workflow")
+        .computation("count", "table", "rows", "wc -l <\"$1\" >\"$2\"")
+        .node("", "computation", "add")
+        .call("inputs/00-left/", "mul", &["x", "x"])
+        .node("inputs/01-right/", "computation", "count")
+        .node("inputs/01-right/inputs/00-table/", "sweep", "PRODUCTS")
+        .file("workflow/inputs/01-right/inputs/00-table/factors/00-a", "1\n2\n3\n")
+        .file("workflow/inputs/01-right/inputs/00-table/factors/01-b", "5\n")
+        .node("inputs/01-right/inputs/00-table/inputs/00-body/", "computation", "divmod")
+        .file("workflow/inputs/01-right/inputs/00-table/inputs/00-body/outputs", "00\n")
+        .call("inputs/01-right/inputs/00-table/inputs/00-body/inputs/00-p/", "mul", &["a", "b"])
+        .node("inputs/01-right/inputs/00-table/inputs/00-body/inputs/01-b/", "input", "b")
+        .commit()
+}
+
+fn run<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
+    lab.run("ce-run", &[&["--no-sync"], arguments, &["../storage", "../data/x"]].concat())
+}
+
+#[test]
+fn a_call_is_named_by_its_computation_or_by_its_labels() {
+    let lab = lab();
+    run(&lab, &["--only", "left"]).exit(0).called(vec!["mul"]).prints("only/left.txt");
+    assert!(!lab.storage().iter().any(|name| name.starts_with("t_") || name.starts_with("tables")));
+    // The computation is that of two nodes: one is in the body of the sweep.
+    let ran = run(&lab, &["--only", "mul"]).exit(0).called(vec!["mul", "mul", "mul"]);
+    ran.prints("only/mul.txt");
+    run(&lab, &["--only", "right/table"]).exit(0).called(vec!["divmod", "divmod", "divmod"]);
+    run(&lab, &["--only", "right"]).exit(0).called(vec!["count"]);
+    run(&lab, &["--only", "TASK"]).exit(0).called(vec!["add"]);
+    run(&lab, &[]).exit(0).called(vec![]);
+}
+
+#[test]
+fn several_calls_are_asked_for_and_some_points() {
+    let lab = lab();
+    let ran = run(&lab, &["-q", "--only", "PRODUCTS", "--only", "left"]).exit(0);
+    assert_eq!(ran.lines().len(), 2, "{}", ran.stdout);
+    let lab = self::lab();
+    let ran = run(&lab, &["-q", "--only", "divmod", "--where", "a=2"]).exit(0);
+    assert!(ran.stdout.starts_with("a=2 b=5\t") && ran.lines().len() == 1, "{}", ran.stdout);
+    ran.called(vec!["mul", "divmod"]);
+}
+
+#[test]
+fn a_dry_run_says_what_of_it_is_missing() {
+    let lab = lab();
+    let ran = run(&lab, &["-n", "--only", "divmod"]).exit(3).called(vec![]);
+    ran.says("9 calls: 6 missing, 3 not asked for");
+    run(&lab, &["--only", "divmod"]).exit(0);
+    lab.unchanged(|| run(&lab, &["-n", "--only", "divmod"]).exit(0));
+    lab.unchanged(|| run(&lab, &["-n", "--only", "right"]).exit(3));
+}
+
+#[test]
+fn a_name_that_no_call_has_is_an_error_that_names_similar_ones() {
+    let lab = lab();
+    let ran = run(&lab, &["--only", "lefd", "--only", "mul"]).exit(2).called(vec![]);
+    ran.says("the task has no call \"lefd\"\n  try: did you mean left?");
+    let ran = run(&lab, &["--only", "nothing like it"]).exit(2);
+    ran.says("  try: there are PRODUCTS, TASK, add, body, count, divmod, left, mul, p, right and 1 more");
+    assert!(!lab.path("storage").exists(), "no storage is made");
+}
+
+#[test]
+fn a_call_in_the_body_of_a_sweep_with_computed_points() {
+    let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))[0]")
+        .without("workflow")
+        .computation("rows", "x", "points", "printf 'a\\tb\\n1\\t2\\n3\\t4\\n' >\"$2\"")
+        .node("", "sweep", "")
+        .file("workflow/names", "a\nb\n")
+        .call("inputs/00-body/", "add", &["a", "b"])
+        .call("inputs/01-points/", "rows", &["x"])
+        .commit();
+    run(&lab, &["-n", "--only", "add"]).exit(3);
+    let ran = run(&lab, &["-q", "--only", "add"]).exit(0).called(vec!["rows", "add", "add"]);
+    assert_eq!(ran.lines().len(), 2, "{}", ran.stdout);
+    assert!(!lab.storage().iter().any(|name| name.starts_with("tables/")));
+    run(&lab, &["-q", "--only", "points"]).exit(0).called(vec![]);
+}
+
+#[test]
+fn a_call_that_fails_fails_the_run_and_others_are_not_looked_at() {
+    let lab = lab().computation("mul", "a b", "product", "exit 3").commit_again();
+    run(&lab, &["--only", "left"]).exit(1).called(vec!["mul"]);
+    run(&lab, &["--only", "PRODUCTS"]).exit(1).called(vec!["mul", "mul", "mul"]);
+}
