@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::questions::history::{self, History, TakenOver};
 use crate::report::Ancestry;
 use crate::results::Attestations;
-use crate::session::Error;
+use crate::session::{Error, Stop, find_call, print_log};
 use crate::storage::{Defect, Entry, Maintenance, Record, Storage};
 
 /// Show the provenance of a file: what made it, and what that was made from
@@ -26,23 +26,38 @@ pub struct Show {
     #[arg(long)]
     json: bool,
 
+    /// Print what the call that makes the file has printed; of one that is being executed, what it has printed so far
+    #[arg(long, conflicts_with = "json")]
+    log: bool,
+
+    /// Follow that until the call is over, wherever it is executed
+    #[arg(short, long, conflicts_with = "json")]
+    follow: bool,
+
     /// The directory that keeps all results
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: PathBuf,
 
     /// An output or task input: its path, with or without the storage's, or the first four or
-    /// more digits of its SHA-1
+    /// more digits of its SHA-1. With --log or --follow, also a call: its name c_NAME/CCID/INPUTS, a file of it, or the first
+    /// digits of INPUTS
     #[arg(value_hint = clap::ValueHint::FilePath)]
     file: String,
 }
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 shown, 2 the arguments are wrong or the file has no record, 5 the storage could not be \
-read, or the file differs from its record.";
+read, or the file differs from its record, 130 interrupted.";
 
 impl Tool for Show {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let storage = &Storage::existing(&self.storage)?;
+        if self.log || self.follow {
+            let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
+            let name = find_call(storage, &self.file)?;
+            print_log(storage, &name, self.follow, &stop, out)?;
+            return Ok(stop.caught().map_or(Exit::Done, Exit::Interrupted));
+        }
         warn_of_links(storage)?;
         let history = History::read(storage)?;
         let subject = history.find(storage, &self.file)?;

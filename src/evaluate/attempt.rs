@@ -127,6 +127,7 @@ impl<'a> Evaluator<'a> {
         self.evaluation.storage.prepare(pending.published_name(), outputs)?;
         let tree = settings.exports.directory(computation, settings.executor.isolates())?;
         let stage = self.evaluation.storage.stage(outputs)?;
+        stage.announce(&pending.name);
         stage.make_directories(&computation.outputs, settings.executor.isolates())?;
         Ok((self.invocation(settings, tree, &stage, pending)?, stage))
     }

@@ -3,16 +3,20 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::iter;
+use std::path::Path;
+use std::sync::Arc;
 
 use super::Error;
 use crate::digest::Digest;
 use crate::evaluate::{Evaluation, Files, Texts};
-use crate::git::Trees;
+use crate::git::{SourceError, SourceRepositories, Trees};
 use crate::load;
 use crate::storage::{Input, InputSource};
 use crate::task::name::InputName;
 use crate::task::template::MAX_TEXT;
-use crate::task::workflow::{FileContents, InputId, Task, TaskFile};
+use crate::task::workflow::{
+    FileContents, InputId, RecordedTree, Task, TaskFile, TaskTree, TreeCommit,
+};
 
 /// Returns a task without free names, and its given inputs: those whose texts were read have their contents
 /// in place of a file, since a pipe can be read only once.
@@ -191,4 +195,25 @@ pub(super) fn given_to(other: &Evaluation, task: &Task) -> Vec<Option<(InputSour
         Some((other.files.given[at].clone()?, other.files.inputs[at].clone()))
     };
     task.inputs.iter().map(given).collect()
+}
+
+/// Checks that the directories exist that a task reads at recorded commits. What is not cloned is left out, since
+/// the user may name another repository.
+///
+/// # Errors
+///
+/// Fails with the first one that does not exist.
+pub fn check_trees(dir: &Path, task: &Task) -> Result<(), Error> {
+    let sources = SourceRepositories::new(dir, Vec::new());
+    for TaskTree { name, commit } in &task.trees {
+        let TreeCommit::Recorded(RecordedTree { commit, uncommitted: None }) = commit else {
+            continue;
+        };
+        let repository = sources.find(name.written().source(), &task.commit);
+        match repository.and_then(|it| it.tree(commit, name.written().path())) {
+            Ok(_) | Err(SourceError::NotCloned { .. }) => {}
+            Err(error) => return Err(Error::Tree(Arc::new(error.into()))),
+        }
+    }
+    Ok(())
 }

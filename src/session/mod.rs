@@ -7,8 +7,10 @@
 mod access;
 mod audit;
 mod bisect;
+mod calls;
 mod error;
 mod fit;
+mod follow;
 mod hint;
 mod inputs;
 mod interrupt;
@@ -36,8 +38,10 @@ use std::{iter, mem};
 
 pub use self::audit::{AuditChoice, AuditSample, AuditTerms};
 pub use self::bisect::{BisectStep, Criterion, Judge};
+pub use self::calls::find_call;
 pub use self::error::Error;
-pub use self::inputs::{bind, with_defaults};
+pub use self::follow::print_log;
+pub use self::inputs::{bind, check_trees, with_defaults};
 use self::inputs::{bind_like, fill_in, given_to, own_files, texts};
 use self::interrupt::Interrupts;
 pub use self::interrupt::Stop;
@@ -58,12 +62,12 @@ use crate::evaluate::{
 };
 use crate::executor::Executor;
 pub use crate::exit::Exit;
-use crate::git::{SourceError, SourceRepositories, Trees};
+use crate::git::{SourceRepositories, Trees};
 use crate::plan::{Plan, PointSelection, Source};
 use crate::report::{EventPrinter, reading};
 use crate::storage::records::RunState;
 use crate::storage::{Durability, InputSource, ResultName, Storage, StorageError};
-use crate::task::workflow::{RecordedTree, Task, TaskTree, TreeCommit};
+use crate::task::workflow::Task;
 
 /// A storage, and whatever is needed to evaluate tasks of one repository with it.
 pub struct Session {
@@ -263,15 +267,14 @@ impl Session {
     /// Makes all derived values that wait for no call.
     fn with_trees(&self, evaluation: Evaluation, texts: Texts) -> Result<Evaluation, Error> {
         let evaluation = evaluation.reading(Arc::clone(&self.sources), texts);
-        let values = evaluation.plan.derived().map(|(id, _)| id);
+        // Where only some calls are asked for, they make what they need.
+        let is_whole = evaluation.plan.tops().is_empty();
+        let values = evaluation.plan.derived().map(|(id, _)| id).filter(|_| is_whole);
         let values = values.map(|value| (value, Source::Derived { value, number: 0 }));
         let (trees, members): (Vec<_>, Vec<_>) = values
             .filter(|(_, source)| evaluation.plan.awaited(*source).is_none())
             .partition(|(value, _)| evaluation.plan.tree(*value).is_some());
         let store = self.stores;
-        // What only some calls need, they make.
-        let is_whole = evaluation.plan.tops().is_empty();
-        let (trees, members) = if is_whole { (trees, members) } else { Default::default() };
         for (_, member) in members {
             // The calls that read it have the error.
             let _remembered = evaluation.derive(iter::once(member), store);
@@ -326,8 +329,8 @@ impl Session {
         let executor = self.executor.as_ref().map(|(executor, _)| &**executor);
         let (trees, forced) = (&self.trees, &self.forced);
         let (jobs, retries, limit, accept) = (self.jobs, self.retries, self.limit, self.accept);
-        let fail_fast = self.fail_fast;
-        let (retry_failed, wait, queue) = (self.retry_failed, self.wait, self.queue.as_deref());
+        let (retry_failed, fail_fast) = (self.retry_failed, self.fail_fast);
+        let (wait, queue) = (self.wait, self.queue.as_deref());
         let evaluated = thread::scope(|scope| {
             let evaluating = scope.spawn(move || {
                 // The events end when all senders are dropped.
@@ -375,25 +378,4 @@ impl Session {
 /// The error of an input that only the first of two versions takes.
 fn no_input([takes, lacks]: [&str; 2]) -> impl Fn(String) -> Error {
     move |name| Error::NoInput { name, takes: takes.to_owned(), lacks: lacks.to_owned() }
-}
-
-/// Checks that the directories exist that a task reads at recorded commits. What is not cloned is left out, since
-/// the user may name another repository.
-///
-/// # Errors
-///
-/// Fails with the first one that does not exist.
-pub fn check_trees(dir: &Path, task: &Task) -> Result<(), Error> {
-    let sources = SourceRepositories::new(dir, Vec::new());
-    for TaskTree { name, commit } in &task.trees {
-        let TreeCommit::Recorded(RecordedTree { commit, uncommitted: None }) = commit else {
-            continue;
-        };
-        let repository = sources.find(name.written().source(), &task.commit);
-        match repository.and_then(|it| it.tree(commit, name.written().path())) {
-            Ok(_) | Err(SourceError::NotCloned { .. }) => {}
-            Err(error) => return Err(Error::Tree(Arc::new(error.into()))),
-        }
-    }
-    Ok(())
 }

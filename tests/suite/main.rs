@@ -25,6 +25,7 @@ mod export;
 mod faults;
 mod fifo;
 mod figures;
+mod follow;
 mod generator;
 mod git_log;
 mod git_oracle;

@@ -66,7 +66,9 @@ fn a_name_that_no_call_has_is_an_error_that_names_similar_ones() {
     let ran = run(&lab, &["--only", "lefd", "--only", "mul"]).exit(2).called(vec![]);
     ran.says("the task has no call \"lefd\"\n  try: did you mean left?");
     let ran = run(&lab, &["--only", "nothing like it"]).exit(2);
-    ran.says("  try: there are PRODUCTS, TASK, add, body, count, divmod, left, mul, p, right and 1 more");
+    ran.says(
+        "  try: there are PRODUCTS, TASK, add, body, count, divmod, left, mul, p, right and 1 more",
+    );
     assert!(!lab.path("storage").exists(), "no storage is made");
 }
 

@@ -34,7 +34,7 @@ use crate::storage::{
 };
 
 /// The least number of digits that identify a content.
-const MIN_DIGITS: usize = 4;
+pub const MIN_DIGITS: usize = 4;
 
 /// All records of results.
 #[derive(Debug)]
@@ -116,6 +116,17 @@ pub enum HistoryError {
         /// The host that collected it.
         host: String,
     },
+    /// Nothing is known of a call.
+    #[error("{0} is no call that has ended or is executed now")]
+    NoCall(String),
+    /// The inputs of several calls have these digits.
+    #[error("the inputs of {} calls begin with {digits}: {}", found.len(), found.join(", "))]
+    Calls {
+        /// The requested digits.
+        digits: String,
+        /// The short names of those calls.
+        found: Vec<String>,
+    },
     /// Several contents have these digits.
     #[error("the SHA-1 of {} contents begin with {digits}: {}", found.len(), found.join(", "))]
     Ambiguous {
@@ -130,7 +141,10 @@ impl HistoryError {
     /// Advice for the user, unless there is none.
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Ambiguous { .. } => Some("give more digits"),
+            Self::Ambiguous { .. } | Self::Calls { .. } => Some("give more digits"),
+            Self::NoCall(_) => {
+                Some("ce log lists calls, and ce status those that are executed now")
+            }
             Self::Unknown(_) => Some("give the path of an output or task input, or its SHA-1"),
             Self::Suspended { .. } => Some("ce status --ask says how it stands"),
             Self::Collected { .. } => None,

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
+use super::executing::Executing;
 use crate::storage::disk::{Disk, Result, Root, lock};
 use crate::storage::layout::RunName;
 use crate::storage::records::host;
@@ -141,6 +142,8 @@ pub(crate) struct OwnRun {
     heartbeat: OnceLock<(PathBuf, Heartbeat)>,
     /// The last heartbeat of each other run, and the time when it was first seen.
     seen: Mutex<HashMap<RunName, (Vec<u8>, Instant)>>,
+    /// The calls that it executes.
+    pub(super) executing: Arc<Executing>,
     /// The paths of the leases that it holds, on a file system of several hosts.
     pub(super) held: Mutex<HashSet<PathBuf>>,
 }
@@ -156,8 +159,8 @@ impl OwnRun {
     pub(crate) fn new() -> Self {
         let name = own_name();
         let directory = name.directory();
-        let (seen, held) = Default::default();
-        Self { name, directory, heartbeat: OnceLock::new(), seen, held }
+        let (seen, held, executing) = Default::default();
+        Self { name, directory, heartbeat: OnceLock::new(), seen, held, executing }
     }
 
     pub(in crate::storage) const fn name(&self) -> &RunName {
@@ -180,11 +183,15 @@ impl OwnRun {
             // Without the file there are no leases, which is harmless.
             drop(disk.write(&file, format!("{}\n", self.name).as_bytes()));
             write_heartbeat(&disk, &directory, 0);
+            let executing = Arc::clone(&self.executing);
             let thread = thread::spawn(move || {
                 for count in 1_u64.. {
-                    match stop.recv_timeout(lease_timeout() / HEARTBEATS) {
-                        Err(RecvTimeoutError::Timeout) => write_heartbeat(&disk, &directory, count),
+                    match stop.recv_timeout(state_interval()) {
+                        Err(RecvTimeoutError::Timeout) => executing.note(&disk, &directory),
                         _ => break,
+                    }
+                    if count % u64::from(STATES / HEARTBEATS) == 0 {
+                        write_heartbeat(&disk, &directory, count);
                     }
                 }
             });

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::Storage;
 use crate::storage::disk::{Result, lock};
-use crate::storage::layout::{LOG, OUTBOX, RECORD, WORK, waiting};
+use crate::storage::layout::{LOG, OUTBOX, RECORD, ResultName, WORK, waiting};
 use crate::storage::records::{CallRecord, Published};
 use crate::task::name::is_directory;
 
@@ -85,6 +85,11 @@ impl Storage {
 }
 
 impl<'a> Stage<'a> {
+    /// Notes that a call is executed here, so that others find what it prints.
+    pub fn announce(&self, name: &ResultName) {
+        self.storage.run.executing.begin(&self.name, name);
+    }
+
     /// The paths to which the outputs are written, in order.
     pub fn outputs(&self) -> impl Iterator<Item = PathBuf> + '_ {
         (0..self.outputs).map(|number| self.output(number))
@@ -217,6 +222,7 @@ impl Drop for Stage<'_> {
     /// Removes unpublished files, and releases the directory for the next call, unless other
     /// processes may still write there.
     fn drop(&mut self) {
+        self.storage.run.executing.end(&self.name);
         if !self.awaited && self.clean().is_ok() && !self.in_doubt {
             lock(&self.storage.slots).push(std::mem::take(&mut self.slot));
         }

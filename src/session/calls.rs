@@ -1,0 +1,56 @@
+//! Finding a call that need not have a result: it may have failed, or be executed now.
+
+use std::path::Path;
+
+use super::Error;
+use crate::questions::history::{Filter, HistoryError, MIN_DIGITS, log};
+use crate::storage::{ResultName, Storage};
+
+/// The rooms of a version's directory that have a file for a call.
+const ROOMS: [&str; 5] = ["record", "log", "failed", "running", "suspended"];
+
+/// Returns the call that is named by its short name, the path or name of one of its files, or the first digits of its inputs in that
+/// name, if it is known or executed now.
+///
+/// # Errors
+///
+/// Fails if there is none, there are several, or the storage cannot be read.
+pub fn find_call(storage: &Storage, text: &str) -> Result<ResultName, Error> {
+    let plain: std::path::PathBuf = Path::new(text).components().collect();
+    let names = [storage.name_of(Path::new(text)), plain.to_str().map(str::to_owned)];
+    for name in names.iter().flatten().filter_map(|name| of_file(name)) {
+        if storage.is_known(&name)? || storage.leases().holder(&name).is_some() {
+            return Ok(name);
+        }
+    }
+    let unknown = || HistoryError::NoCall(text.to_owned());
+    let digits = text.to_ascii_lowercase();
+    let is_digit = |digit: u8| digit.is_ascii_hexdigit() || digit == b'_';
+    if digits.len() < MIN_DIGITS || !digits.bytes().all(is_digit) {
+        return Err(unknown().into());
+    }
+    let known = log(storage, &Filter::default())?.into_iter().map(|past| past.name);
+    let all = known.chain(storage.executed_calls()?);
+    let has_digits =
+        |name: &String| name.rsplit('/').next().is_some_and(|it| it.starts_with(&digits));
+    let mut found: Vec<String> = all.filter(has_digits).collect();
+    found.sort_unstable();
+    found.dedup();
+    match &found[..] {
+        [name] => ResultName::of_short(name).ok_or_else(|| unknown().into()),
+        [] => Err(unknown().into()),
+        _ => Err(HistoryError::Calls { digits, found }.into()),
+    }
+}
+
+/// The call that a file of the storage belongs to.
+fn of_file(name: &str) -> Option<ResultName> {
+    let [owner, version, room, file] = name.splitn(4, '/').collect::<Vec<_>>()[..] else {
+        return ResultName::of_call(name);
+    };
+    if !owner.starts_with("c_") || !ROOMS.contains(&room) {
+        return ResultName::of_call(name);
+    }
+    let file = file.split('/').next().unwrap_or(file).trim_end_matches(".json");
+    ResultName::of_short(&format!("{owner}/{version}/{file}"))
+}
