@@ -21,6 +21,8 @@ pub enum Exit {
     Suspended,
     /// The storage could not be read or written, or is corrupt.
     Storage,
+    /// A command of the user ended, and the program ends with the same number.
+    Ended(u8),
     /// A signal of this number ended the program: 128 is added, as shells do.
     Interrupted(u8),
 }
@@ -35,6 +37,7 @@ impl Exit {
             Self::Missing => 3,
             Self::Suspended => 4,
             Self::Storage => 5,
+            Self::Ended(code) => code,
             Self::Interrupted(signal) => 128_u8.saturating_add(signal),
         }
     }

@@ -8,8 +8,8 @@ use clap_complete::Shell;
 
 use super::{
     AuditCalls, Bisect, Cancel, Check, CiteResult, Diff, Doctor, Edit, Explain, ExportResults,
-    Forget, Gc, Init, ListCommits, Log, Pin, PrintManifest, Pull, Push, Run, Serve, Show,
-    ShowStatus, ShowTable, Sym, Tool, Verify, Viz, WriteReport, WriteText, complete, manual,
+    Forget, Gc, Init, InspectCall, ListCommits, Log, Pin, PrintManifest, Pull, Push, Run, Serve,
+    Show, ShowStatus, ShowTable, Sym, Tool, Verify, Viz, WriteReport, WriteText, complete, manual,
 };
 use crate::exit::Exit;
 use crate::session::Error;
@@ -37,6 +37,7 @@ enum Command {
     Doctor(Doctor),
     Verify(Verify),
     Show(Show),
+    Shell(InspectCall),
     Export(ExportResults),
     Cite(CiteResult),
     Log(Log),
@@ -104,6 +105,7 @@ impl Tool for Ce {
             Command::Doctor(doctor) => doctor.run(out),
             Command::Verify(verify) => verify.run(out),
             Command::Show(show) => show.run(out),
+            Command::Shell(shell) => shell.run(out),
             Command::Export(export) => export.run(out),
             Command::Cite(cite) => cite.run(out),
             Command::Log(log) => log.run(out),

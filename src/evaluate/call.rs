@@ -13,8 +13,8 @@ use crate::executor::is_within;
 use crate::plan::{CallId, Operation, Planned, Source};
 use crate::storage::records::{OutputSource, TicketEnd};
 use crate::storage::{
-    Call, Damage, Equivalent, Found, Maintenance, Precedence, PriorAttempt, ResultName, Sealed,
-    StorageError, Stored,
+    Call, Damage, Equivalent, Found, Holder, Maintenance, Precedence, PriorAttempt, ResultName,
+    Sealed, StorageError, Stored,
 };
 use crate::task::resources::Resources;
 
@@ -74,13 +74,7 @@ impl<'a> Evaluator<'a> {
         }
         let lease = match storage.leases().acquire(&name) {
             Ok(lease) => lease,
-            Err(holder) if is_within(holder.process, &name.short()) => {
-                return CallStep::Ended(Outcome::failed(name, CallError::Within));
-            }
-            Err(holder) if self.has_stopped() && !holder.own => {
-                return CallStep::Ended(Outcome::NotStarted(name));
-            }
-            Err(holder) => return CallStep::Held(name, holder),
+            Err(holder) => return self.held(name, holder),
         };
         match self.recheck_under_lease(id, call, (&name, damage)) {
             Ok(Recheck::Ended(outcome)) => CallStep::Ended(outcome),
@@ -248,6 +242,17 @@ impl<'a> Evaluator<'a> {
             return CallStep::Queue(Box::new(queued));
         }
         CallStep::Ended(outcome)
+    }
+
+    /// The next step of a call that another run executes, or another call of this one.
+    fn held(&self, name: ResultName, holder: Holder) -> CallStep<'a> {
+        match () {
+            () if is_within(holder.process, &name.short()) => {
+                CallStep::Ended(Outcome::failed(name, CallError::Within))
+            }
+            () if self.has_stopped() && !holder.own => CallStep::Ended(Outcome::NotStarted(name)),
+            () => CallStep::Held(name, holder),
+        }
     }
 
     /// The name that a call would have, as far as its inputs are known.

@@ -2,6 +2,7 @@
 //! The work tree is not used, since it may change at any time.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::CallError;
@@ -65,6 +66,26 @@ impl<'a> Exports<'a> {
         };
         right.insert(key, directory.clone());
         Ok(directory)
+    }
+
+    /// Takes the tree of a computation from a repository or, if that does not have it, what a run has exported.
+    pub fn of_any(storage: &'a Storage, trees: &'a Trees, computation: &Computation) -> Self {
+        let own = Self::new(storage, trees);
+        if own.directory(computation, true).is_ok() {
+            return own;
+        }
+        let exported = Self::of_runs(storage);
+        exported.expect(&computation.tree, computation.tree.clone());
+        exported
+    }
+
+    /// Returns the directory that an isolated computation runs from.
+    ///
+    /// # Errors
+    ///
+    /// Fails if neither has the tree.
+    pub fn exported(&self, computation: &Computation) -> Result<PathBuf, CallError> {
+        self.directory(computation, true).map(|directory| directory.path)
     }
 
     /// Forgets a directory that is not there any more, so that the next look finds another one. Returns

@@ -61,6 +61,7 @@ impl ExecutionRequest<'_> {
             limit: self.resources.time.into_iter().chain(settings.limit).min(),
             visible_gpus: self.gpus.into(),
             exclusive: self.resources.exclusive,
+            inspection: None,
             span,
         })
     }

@@ -59,6 +59,7 @@ pub(super) fn invocation(
         limit: Some(LIMIT),
         visible_gpus: Vec::new(),
         exclusive: false,
+        inspection: None,
         span: None,
     })
 }

@@ -1,5 +1,6 @@
 //! Invocations: requests for executions, with paths that were verified on this host.
 
+use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,8 +48,19 @@ pub struct Invocation {
     pub visible_gpus: Vec<String>,
     /// Whether nothing else may be executed on the host meanwhile.
     pub exclusive: bool,
+    /// A command in place of the program, with which a user looks into the sandbox.
+    pub inspection: Option<Inspection>,
     /// What it asks for of an allocation, which it has to itself. It is not isolated then.
     pub span: Option<Span>,
+}
+
+/// A command with which a user looks into a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspection {
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// The terminal that it has, as a path of the host. Without one it prints to the log, and has no input.
+    pub terminal: Option<PathBuf>,
 }
 
 /// What an execution asks for of an allocation.
@@ -120,7 +132,10 @@ impl Invocation {
 
     /// The file that is executed.
     pub(super) fn executable(&self) -> PathBuf {
-        self.tree.path.join(self.program.file())
+        match self.inspection.as_ref().and_then(|it| it.command.first()) {
+            Some(command) => command.into(),
+            None => self.tree.path.join(self.program.file()),
+        }
     }
 
     /// The variable of the environment that names its directory, and its value.

@@ -13,7 +13,7 @@ mod selection;
 mod sweep;
 mod targets;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,7 +29,7 @@ use crate::task::name::StorageName;
 use crate::task::points::SweepPoints;
 use crate::task::resources::{Resources, WrongAmount};
 use crate::task::workflow::{
-    ComputationId, FreeNames, InputId, NodeId, SweepId, Task, TaskFileId, TaskTreeId, Workflow,
+    ComputationId, FreeNames, InputId, NodeId, Task, TaskFileId, TaskTreeId, Workflow,
 };
 
 ids! {
@@ -242,30 +242,6 @@ impl Plan {
         self.sweeps.iter().any(|(_, sweep)| sweep.rows().is_none())
     }
 
-    /// Returns what is asked for and no points have; nothing as long as there may be more points.
-    pub fn selection_faults(&self) -> Vec<SelectionFault> {
-        let planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
-        match planner.unknown_targets() {
-            [] if self.grows() => Vec::new(),
-            [] => planner.selection_faults(),
-            unknown => unknown.to_vec(),
-        }
-    }
-
-    /// The sweeps of which not all points are asked for: each with the numbers of points that are, and of all.
-    pub fn partial_sweeps(&self) -> BTreeMap<SweepId, [usize; 2]> {
-        let mut partial = BTreeMap::new();
-        for (_, sweep) in &self.sweeps {
-            if let Some(SweepRows { points, left_out: Some(left_out), .. }) = sweep.rows() {
-                let [asked, all] = partial.entry(sweep.sweep).or_insert([0, 0]);
-                *asked += points.len();
-                *all += points.len() + left_out;
-            }
-        }
-        partial.retain(|_, [asked, all]| asked < all);
-        partial
-    }
-
     /// The call with this id.
     pub fn call(&self, id: CallId) -> &Planned {
         &self.calls[id.index()]
@@ -386,23 +362,6 @@ impl Plan {
     /// The step of a node of the workflow.
     pub fn step(&self, node: NodeId) -> Step {
         self.steps[node.index()]
-    }
-
-    /// The nodes below which all is that is evaluated, if only some calls are asked for; else none.
-    pub fn tops(&self) -> &[NodeId] {
-        &self.tops
-    }
-
-    /// The outputs that are asked for: those of the workflow, or those that some calls pass up where only these are asked for.
-    pub fn asked_outputs(&self, task: &Task) -> Vec<Source> {
-        if self.tops.is_empty() {
-            return self.outputs.clone();
-        }
-        let targets = self.calls().filter(|(_, planned)| planned.is_target());
-        let sources = |(call, planned): (CallId, &Planned)| {
-            task.workflow[planned.node].numbers().map(move |number| Source::Output { call, number })
-        };
-        targets.flat_map(sources).collect()
     }
 
     /// The sources of the outputs of the workflow: if its points are jobs, of each in their order. None if only some calls are

@@ -1,9 +1,11 @@
 //! Which nodes are asked for, where that is not the whole workflow.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::mem;
+use std::sync::PoisonError;
 
 use super::selection::SelectionFault;
+use super::{CallId, Plan, Planned, Source, SweepRows};
 use crate::task::name::near;
 use crate::task::workflow::{FreeNames, LabelPaths, Node, NodeId, ROOT_LABEL, SweepId, Task};
 
@@ -125,13 +127,56 @@ impl RequestedNodes {
     }
 }
 
+impl Plan {
+    /// Returns what is asked for and no points have; nothing as long as there may be more points.
+    pub fn selection_faults(&self) -> Vec<SelectionFault> {
+        let planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
+        match planner.unknown_targets() {
+            [] if self.grows() => Vec::new(),
+            [] => planner.selection_faults(),
+            unknown => unknown.to_vec(),
+        }
+    }
+
+    /// The sweeps of which not all points are asked for: each with the numbers of points that are, and of all.
+    pub fn partial_sweeps(&self) -> BTreeMap<SweepId, [usize; 2]> {
+        let mut partial = BTreeMap::new();
+        for (_, sweep) in &self.sweeps {
+            if let Some(SweepRows { points, left_out: Some(left_out), .. }) = sweep.rows() {
+                let [asked, all] = partial.entry(sweep.sweep).or_insert([0, 0]);
+                *asked += points.len();
+                *all += points.len() + left_out;
+            }
+        }
+        partial.retain(|_, [asked, all]| asked < all);
+        partial
+    }
+
+    /// The nodes below which all is that is evaluated, if only some calls are asked for; else none.
+    pub fn tops(&self) -> &[NodeId] {
+        &self.tops
+    }
+
+    /// The outputs that are asked for: those of the workflow, or those that some calls pass up where only these are asked for.
+    pub fn asked_outputs(&self, task: &Task) -> Vec<Source> {
+        if self.tops.is_empty() {
+            return self.outputs.clone();
+        }
+        let targets = self.calls().filter(|(_, planned)| planned.is_target());
+        let sources = |(call, planned): (CallId, &Planned)| {
+            task.workflow[planned.node].numbers().map(move |number| Source::Output { call, number })
+        };
+        targets.flat_map(sources).collect()
+    }
+}
+
 /// The names of each node that is a call or a sweep.
 fn names(task: &Task) -> Vec<(NodeId, Vec<String>)> {
     let paths = LabelPaths::new(&task.workflow);
-    let names = |(id, node)| {
+    let names = |(id, node): (NodeId, &Node)| {
         let own = match node {
-            &Node::Computation { ref computation, .. } => computation.written(task).to_owned(),
-            &Node::Sweep { sweep, .. } => task.sweeps[sweep.index()].label.to_string(),
+            Node::Computation { computation, .. } => computation.written(task).to_owned(),
+            Node::Sweep { sweep, .. } => task.sweeps[sweep.index()].label.to_string(),
             _ => return None,
         };
         let path = paths.path(&task.workflow, id).unwrap_or_else(|| ROOT_LABEL.to_owned());

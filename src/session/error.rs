@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use super::inspection::InspectionError;
 use super::suspended::SuspensionError;
 use super::words::{inputs, sheet_problems};
 use crate::edit::EditError;
@@ -50,6 +51,9 @@ pub enum Error {
     /// There is no file to be shown.
     #[error(transparent)]
     History(#[from] HistoryError),
+    /// A call cannot be looked into.
+    #[error(transparent)]
+    Inspection(#[from] InspectionError),
     /// Results could not be exported.
     #[error(transparent)]
     Package(#[from] PackageError),
@@ -294,6 +298,7 @@ impl Error {
         match self {
             Self::Bisect(error) => error.exit(),
             Self::Suspension(error) => error.exit(),
+            Self::Inspection(error) => error.exit(),
             Self::Interrupted(signal) => Exit::Interrupted(*signal),
             Self::Submit(_) => Exit::Missing,
             Self::Edit(error) if error.is_of_system() => Exit::Storage,

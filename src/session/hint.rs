@@ -37,6 +37,7 @@ impl Error {
             Self::Directory { source, .. } => source.hint().map(str::to_owned),
             Self::Package(error) => error.hint().map(str::to_owned),
             Self::History(error) => error.hint().map(str::to_owned),
+            Self::Inspection(error) => error.hint().map(str::to_owned),
             Self::Bisect(BisectError::Nothing { .. }) => {
                 Some("give a bad commit that comes later in the history".to_owned())
             }

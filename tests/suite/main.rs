@@ -56,6 +56,7 @@ mod run;
 mod selection;
 mod settings;
 mod shared;
+mod shell;
 mod show;
 mod slurm;
 mod storages;

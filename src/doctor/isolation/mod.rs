@@ -173,6 +173,7 @@ impl Trial {
             limit: None,
             visible_gpus: Vec::new(),
             exclusive: false,
+            inspection: None,
             span: None,
         };
         let (sender, ends) = channel();

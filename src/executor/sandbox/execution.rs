@@ -1,10 +1,12 @@
 //! An execution before it is `exec`: a process that the launcher has forked builds its root, gives up
 //! all privileges, and becomes `exec`.
 
+use std::fs::{File, OpenOptions};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use rustix::process::setpgid;
+use rustix::process::{ioctl_tiocsctty, setpgid, setsid};
 use rustix::thread::{CapabilitySet, UnshareFlags};
 
 use super::mounts::{OLD, StepError, VERIFY, at, below};
@@ -24,7 +26,10 @@ pub(super) fn begin(root: &Ready, spec: &SandboxSpec) -> StepError {
 }
 
 fn prepare(root: &Ready, spec: &SandboxSpec) -> Result<Command, StepError> {
-    setpgid(None, None).map_err(at("make a process group", ""))?;
+    let terminal = spec.terminal.as_deref().map(terminal).transpose()?;
+    if terminal.is_none() {
+        setpgid(None, None).map_err(at("make a process group", ""))?;
+    }
     unshare(UnshareFlags::NEWNS | UnshareFlags::NEWIPC)?;
     let stage = open_verified(&below(OLD, &spec.stage.path), spec.stage.id)
         .map_err(at(VERIFY, &spec.stage.path))?;
@@ -41,5 +46,19 @@ fn prepare(root: &Ready, spec: &SandboxSpec) -> Result<Command, StepError> {
         .stdin(Stdio::null())
         .stdout(log)
         .stderr(again);
+    if let Some(terminal) = terminal {
+        let clone = || terminal.try_clone().map_err(at("open", "the terminal"));
+        command.stdin(clone()?).stdout(clone()?).stderr(clone()?);
+    }
     Ok(command)
+}
+
+/// Makes a terminal of the host that of this process, in a session and a process group of its own.
+fn terminal(path: &Path) -> Result<File, StepError> {
+    setsid().map_err(at("make a session", ""))?;
+    let path = below(OLD, path);
+    let terminal =
+        OpenOptions::new().read(true).write(true).open(&path).map_err(at("open", &path))?;
+    ioctl_tiocsctty(&terminal).map_err(at("control", path))?;
+    Ok(terminal)
 }

@@ -116,6 +116,7 @@ mod tests {
             environment: Vec::new(),
             stage: VerifiedPath { path: "/".into(), id: (0, 0) },
             log: "log".into(),
+            terminal: None,
             inputs: vec![false],
             root: None,
             binds: vec![

@@ -6,6 +6,7 @@
 //! - `pool`, `client`: starting launchers and sending requests; `explain` finds paths that an execution may lack.
 //! - `launcher`, with `execution` and `namespace_init`: the launcher's side, with `process` for all its processes.
 //! - `root` with `image`, `system`, `loopback`, `privileges`, `filter`: the environment of an execution.
+//! - `terminal`: the pseudo-terminal of an execution that a user looks into.
 //! - `spec`: the visible files and the environment of an execution, as a value. `mounts`, `error` and `wire` are used by all.
 
 mod client;
@@ -24,6 +25,7 @@ mod process;
 mod root;
 mod spec;
 mod system;
+mod terminal;
 mod wire;
 
 use std::ffi::OsString;
@@ -32,8 +34,9 @@ use std::process::ExitCode;
 pub use self::error::SandboxError;
 pub use self::explain::is_shown;
 pub use self::pool::Sandbox;
-pub(crate) use self::spec::{COMPUTATION, INPUTS};
+pub(crate) use self::spec::{COMPUTATION, INPUTS, OUTPUTS};
 pub(crate) use self::system::{DEVICES, TELLING};
+pub use self::terminal::{TerminalRelay, is_terminal};
 
 /// Does what this program was started for by itself, if a hidden first argument says so.
 ///

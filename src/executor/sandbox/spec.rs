@@ -16,9 +16,11 @@ pub(crate) const COMPUTATION: &str = "/computation";
 /// The directory of the inputs in the sandbox, named by number.
 pub(crate) const INPUTS: &str = "/inputs";
 /// The directory of the outputs in the sandbox, named by number.
-pub(super) const OUTPUTS: &str = "/outputs";
+pub(crate) const OUTPUTS: &str = "/outputs";
 /// The working directory, which is all that can be written else.
 pub(super) const TMP: &str = "/tmp";
+/// The variable that names the kind of a terminal.
+const TERM: &str = "TERM";
 /// An empty directory.
 pub(super) const HOME: &str = "/home/compeval";
 
@@ -66,6 +68,8 @@ pub(in crate::executor) struct SandboxSpec {
     pub(super) stage: VerifiedPath,
     /// The name of the log.
     pub(super) log: OsString,
+    /// The terminal that it has in place of the log, as a path of the host.
+    pub(super) terminal: Option<PathBuf>,
     /// Whether each input is a directory.
     pub(super) inputs: Vec<bool>,
     /// The number of the input that is the root, in place of the host's programs and libraries.
@@ -114,8 +118,9 @@ impl SandboxSpec {
         );
         binds.sort_by(|a, b| a.target.cmp(&b.target));
         let outputs = names(OUTPUTS, outputs.len());
-        let arguments = inside.into_iter().chain(outputs).map(PathBuf::into_os_string).collect();
-        let exec = Path::new(COMPUTATION).join(invocation.program.file());
+        let mut arguments: Vec<OsString> =
+            inside.into_iter().chain(outputs).map(PathBuf::into_os_string).collect();
+        let mut exec = Path::new(COMPUTATION).join(invocation.program.file());
         let mut environment = environment(access, std::env::vars_os());
         environment.retain(|(name, _)| name != DIRECTORY);
         if let Some((name, path)) = invocation.directory_variable() {
@@ -125,12 +130,21 @@ impl SandboxSpec {
             environment.retain(|(other, _)| other != name);
             environment.push((name.into(), value.into()));
         }
+        let mut terminal = None;
+        if let Some(inspection) = &invocation.inspection {
+            let mut words = inspection.command.iter().cloned();
+            exec = words.next().unwrap_or_default().into();
+            arguments = words.collect();
+            terminal.clone_from(&inspection.terminal);
+            environment.extend(std::env::var_os(TERM).map(|name| (TERM.into(), name)));
+        }
         Ok(Self {
             exec,
             arguments,
             environment,
             stage: stage.clone(),
             log: log.into(),
+            terminal,
             inputs: inputs.iter().map(|input| input.digest.is_directory()).collect(),
             root,
             binds,
@@ -163,6 +177,7 @@ impl SandboxSpec {
         frame.put(self.stage.path.as_os_str().as_bytes());
         frame.put(&bytes(Some(self.stage.id)));
         frame.put(self.log.as_bytes());
+        frame.put(self.terminal.iter().next().map_or(&[][..], |it| it.as_os_str().as_bytes()));
         frame.put(&self.inputs.iter().map(|is_dir| u8::from(*is_dir)).collect::<Vec<_>>());
         frame.put(self.root.map(|number| number.to_string()).unwrap_or_default().as_bytes());
         let mode = |bind: &Bind| OsStr::new(if bind.mode == Mode::Read { "r" } else { "w" });
@@ -186,6 +201,7 @@ impl SandboxSpec {
         let id = read_id(&parts.bytes()?)?.ok_or(io::ErrorKind::InvalidData)?;
         let stage = VerifiedPath { path, id };
         let log = parts.name()?;
+        let terminal = Some(parts.name()?).filter(|it| !it.is_empty()).map(PathBuf::from);
         let inputs = parts.bytes()?.iter().map(|is_dir| *is_dir != 0).collect();
         let root = parts.name()?.to_str().and_then(|number| number.parse().ok());
         let modes = parts.names()?.into_iter();
@@ -199,7 +215,7 @@ impl SandboxSpec {
                 target: target.into(),
             });
         }
-        Ok(Some(Self { exec, arguments, environment, stage, log, inputs, root, binds }))
+        Ok(Some(Self { exec, arguments, environment, stage, log, terminal, inputs, root, binds }))
     }
 }
 
@@ -283,6 +299,7 @@ mod tests {
             environment: vec![("A".into(), "b\nc".into())],
             stage: VerifiedPath { path: "/stage".into(), id: (1, u64::MAX) },
             log: "log".into(),
+            terminal: Some("/dev/pts/1".into()),
             inputs: vec![false, true],
             root: Some(1),
             binds: vec![bind(Mode::Read, None), bind(Mode::Write, Some((2, 3)))],

@@ -357,7 +357,7 @@ impl History {
 
     /// The first file with some contents: a task input, or else the output of a call. It is not one
     /// of `reader`.
-    fn maker(&self, digest: &Digest, reader: Option<&Entry>) -> Option<Subject<'_>> {
+    pub fn maker(&self, digest: &Digest, reader: Option<&Entry>) -> Option<Subject<'_>> {
         let files = self.contents.get(digest)?.iter().filter_map(|name| self.subject(name));
         let others = files.filter(|file| Some(file.entry) != reader);
         let rank = |entry: &Entry| match entry {

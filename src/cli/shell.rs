@@ -1,0 +1,66 @@
+//! `ce shell`: a shell in the sandbox of a call.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::Tool;
+use super::options::task_dir;
+use crate::executor::Status;
+use crate::exit::Exit;
+use crate::report::{Sight, say};
+use crate::session::{Error, InspectionSession};
+
+/// Look into the sandbox of a call that has failed or succeeded: with a shell, or with a command
+///
+/// It has what exec has had: the computation in /computation and the inputs in /inputs, read-only, and empty /outputs and /tmp,
+/// the same environment, and what the file access grants. Nothing is published, and what it makes is thrown away. Without a terminal, a
+/// command has no input, and what it prints is printed when it has ended.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "\
+Examples:
+  ce shell ../results ad48103e_
+  ce shell ../results c_align/1f0c2ab34d5e/ad48103e4fc7 -- head /inputs/00
+
+Exit codes: that of the shell or command, 128 and the signal that has killed it, 1 it could not be started, 2 the arguments are wrong or \
+the call is not known, 3 nothing can be isolated on this host, 5 the storage could not be read or written."
+)]
+pub struct InspectCall {
+    /// The directory of the task, from which the computation is taken if the storage has it no more
+    #[arg(long, value_name = "DIR", default_value = ".", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
+    task: PathBuf,
+
+    /// The directory that keeps all results
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: PathBuf,
+
+    /// The call: its name c_NAME/CCID/INPUTS, a file of it, or the first four or more digits of INPUTS
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    call: String,
+
+    /// The command to be executed in place of a shell
+    #[arg(last = true, value_hint = clap::ValueHint::Other)]
+    command: Vec<OsString>,
+}
+
+impl Tool for InspectCall {
+    fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let session = InspectionSession::open(&self.task, &self.storage)?;
+        let call = session.find(&self.call)?;
+        if self.command.is_empty() {
+            say("ce", &Sight(&call));
+        }
+        out.flush().map_err(Error::Output)?;
+        let status = session.execute(&call, &self.command, &mut io::stdout())?;
+        Ok(Exit::Ended(match status {
+            Status::Exited(code) => u8::try_from(code).unwrap_or(u8::MAX),
+            Status::Killed(signal) | Status::TimedOut(signal, _) => {
+                128_u8.saturating_add(u8::try_from(signal).unwrap_or_default())
+            }
+        }))
+    }
+}

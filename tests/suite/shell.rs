@@ -1,0 +1,101 @@
+//! `ce shell`: a look into the sandbox of a call.
+
+use std::io::{Read, Write};
+use std::process::Stdio;
+
+use crate::lab::Lab;
+use crate::program::Ran;
+
+/// A call that has failed, and one that has succeeded.
+fn lab() -> Lab {
+    let task =
+        "Inputs: 'x', 'y'\n(add (bad INPUT('x') INPUT('y'))[0] (mul INPUT('x') INPUT('y'))[0])[0]";
+    let lab = Lab::task(task)
+        .computation("bad", "a b", "none some/", "echo no luck; exit 3")
+        .isolated()
+        .commit();
+    lab.ce_run(&["--no-sync"]).exit(1);
+    lab
+}
+
+/// The short name of the call of a computation.
+fn call(lab: &Lab, computation: &str) -> String {
+    let prefix = format!("c_{computation}/");
+    let name = lab.storage().into_iter().find(|name| name.starts_with(&prefix)).unwrap();
+    format!("{prefix}{}/ad48103e4fc7_5d9474c0309b", name.split('/').nth(1).unwrap())
+}
+
+fn look<'a>(lab: &'a Lab, call: &str, command: &[&str]) -> Ran<'a> {
+    lab.run("ce", &[&["shell", "../storage", call, "--"], command].concat())
+}
+
+#[test]
+fn a_command_sees_what_exec_has_seen_and_leaves_nothing() {
+    let lab = lab();
+    let before = lab.storage();
+    let name = call(&lab, "bad");
+    let script = "pwd; cat /inputs/00; ls /inputs /outputs; echo $HOME; touch /inputs/x || echo read-only; echo 1 >/outputs/00; echo 2 >/tmp/file; exit 9";
+    let ran = look(&lab, &name, &["sh", "-c", script]).exit(9);
+    let lines = ran.lines();
+    assert_eq!(
+        lines[..7],
+        ["/tmp", "17", "/inputs:", "00", "01", "", "/outputs:"],
+        "{}",
+        ran.stdout
+    );
+    assert!(lines.contains(&"01") && lines.contains(&"read-only") && ran.stderr.is_empty());
+    // The program itself does what it did, and a call that has succeeded is looked into like one that has failed.
+    let exec = ["/computation/exec", "/inputs/00", "/inputs/01", "/outputs/00", "/outputs/01"];
+    assert_eq!(look(&lab, &name, &exec).exit(3).stdout, "no luck\n");
+    let script = "/computation/exec /inputs/00 /inputs/01 /outputs/00; cat /outputs/00; kill -9 $$";
+    let ran = look(&lab, &call(&lab, "mul"), &["sh", "-c", script]).exit(137);
+    assert_eq!(ran.stdout, "85\n");
+    assert!(lab.is_tidy() && lab.storage() == before);
+}
+
+#[test]
+fn what_cannot_be_looked_into_is_one_error() {
+    let lab = lab();
+    look(&lab, &call(&lab, "bad"), &["no-such-program"]).exit(1).says("no-such-program");
+    look(&lab, "ad48", &["true"]).exit(2).says("the inputs of 2 calls begin with ad48");
+    look(&lab, "c_bad/000000000000/00", &["true"]).exit(2).says("is no call that has ended");
+    let ran = lab.run("ce", &["shell", "../storage", &call(&lab, "bad")]).exit(2);
+    ran.says("a shell needs a terminal").says("ce shell STORAGE CALL -- ls -l /inputs");
+    std::fs::remove_dir_all(lab.path("storage/tinputs/ad")).unwrap();
+    look(&lab, &call(&lab, "bad"), &["true"]).exit(3).says("input 00 of c_bad/");
+}
+
+#[test]
+fn a_shell_has_a_terminal_and_ctrl_c_goes_to_what_it_runs() {
+    let lab = lab();
+    let program = env!("CARGO_BIN_EXE_ce");
+    // The rest of the arguments is for nobody.
+    let line =
+        format!("exec script -qec '{program} shell ../storage {}' /dev/null", call(&lab, "bad"));
+    let mut command = crate::program::through(&["sh", "-c", &line], &lab.command("ce"));
+    command.stdin(Stdio::piped());
+    let mut script = command.spawn().unwrap();
+    let (mut typed, mut shown) = (script.stdin.take().unwrap(), script.stdout.take().unwrap());
+    let mut text = String::new();
+    let mut await_text = |wanted: &str| {
+        let mut byte = [0];
+        while !text.contains(wanted) {
+            assert_eq!(shown.read(&mut byte).unwrap(), 1, "{wanted:?} in {text:?}");
+            text.push(char::from(byte[0]));
+        }
+        text.clone()
+    };
+    // The shell writes in two parts what is awaited, so that it is not the echo of what is typed.
+    typed
+        .write_all(b"[ -t 0 ] && [ -t 1 ] && echo ter''minal; echo be''gun; sleep 1000\n")
+        .unwrap();
+    let text = await_text("begun");
+    assert!(text.contains("to execute it: /computation/exec /inputs/00 /inputs/01 /outputs/00"));
+    assert!(text.contains("terminal"), "{text}");
+    typed.write_all(b"\x03").unwrap();
+    await_text("^C");
+    typed.write_all(b"echo still he''re; exit 5\n").unwrap();
+    await_text("still here");
+    assert_eq!(script.wait().unwrap().code(), Some(5));
+    assert!(lab.is_tidy());
+}
