@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::options::{PlaceName, slurm, task_dir, warn_of_links};
+use super::place::told_apart;
 use super::{Tool, say};
 use crate::exit::Exit;
 use crate::git::Config;
@@ -81,7 +82,8 @@ pub struct AuditCalls {
     #[arg(long, value_name = "DIR", default_value = ".", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
     task: PathBuf,
 
-    /// The directory that keeps all results [default: what Git's configuration has for compeval.storage]
+    /// The directory that keeps all results [default: the one that the path of the first call leads through, else what Git's
+    /// configuration has for compeval.storage]
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: Option<PathBuf>,
 
@@ -113,7 +115,7 @@ fn sample(text: &str) -> Result<AuditSample, String> {
 impl Tool for AuditCalls {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let config = Config::of(&self.task)?;
-        let (path, calls) = self.places(&config)?;
+        let (path, calls) = told_apart((self.storage.as_deref(), &self.calls), config.storage()?)?;
         let storage = Storage::existing(&path)?;
         warn_of_links(&storage)?;
         let choice = self.choice(&storage, &calls)?;
@@ -181,19 +183,6 @@ impl AuditCalls {
         }
     }
 
-    /// The storage, and the calls. The first path is the storage, unless it is a call of the configured one.
-    fn places(&self, config: &Config) -> Result<(PathBuf, Vec<PathBuf>), Error> {
-        let typed = || self.storage.iter().chain(&self.calls).cloned();
-        match (config.storage()?, &self.storage) {
-            (None, None) => Err(Error::NoStorage),
-            (Some(storage), None) => Ok((storage, Vec::new())),
-            (Some(storage), Some(first)) if is_call(&storage, first) => {
-                Ok((storage, typed().collect()))
-            }
-            (_, Some(first)) => Ok((first.clone(), self.calls.clone())),
-        }
-    }
-
     fn choice(&self, storage: &Storage, calls: &[PathBuf]) -> Result<AuditChoice, Error> {
         let conflicts = [("--sample", self.sample.is_some()), ("--job", self.job.is_some())];
         if let Some((option, _)) = conflicts.into_iter().find(|(_, is_given)| *is_given)
@@ -241,13 +230,6 @@ impl AuditCalls {
             ..default
         })
     }
-}
-
-/// Whether a path, or a text, names a call of a storage.
-fn is_call(storage: &Path, typed: &Path) -> bool {
-    let within = Storage::existing(storage).ok().and_then(|storage| storage.name_of(typed));
-    let name = within.or_else(|| typed.to_str().map(str::to_owned));
-    name.is_some_and(|name| ResultName::of_call(&name).is_some())
 }
 
 fn random() -> u64 {

@@ -1,12 +1,13 @@
 //! `ce cite`: what a paper needs to name a result.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::{Parser, ValueEnum};
 
 use super::Tool;
 use super::options::warn_of_links;
+use super::place::StorageFile;
 use crate::exit::Exit;
 use crate::questions::history::History;
 use crate::questions::package::Citation;
@@ -19,20 +20,14 @@ use crate::storage::Storage;
 /// The task and the output, the full commit and the repository that has it, the inputs and the file with
 /// their hashes, the version of CompEval, and the day of the execution.
 #[derive(Debug, Parser)]
-#[command(version, after_help = EXIT_CODES)]
+#[command(version, allow_missing_positional = true, after_help = EXIT_CODES)]
 pub struct CiteResult {
     /// The form of the citation
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: FormatName,
 
-    /// The directory that keeps all results
-    #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: PathBuf,
-
-    /// An output or task input: its path, with or without the storage's, or the first four or
-    /// more digits of its SHA-1
-    #[arg(value_hint = clap::ValueHint::FilePath)]
-    file: String,
+    #[command(flatten)]
+    place: StorageFile,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -47,10 +42,10 @@ Exit codes: 0 printed, 2 the arguments are wrong or the file has no record, 5 th
 
 impl Tool for CiteResult {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let storage = &Storage::existing(&self.storage)?;
+        let storage = &Storage::existing(&self.place.find()?)?;
         warn_of_links(storage)?;
         let history = History::read(storage)?;
-        let subject = history.find(storage, &self.file)?;
+        let subject = history.find(storage, &self.place.file)?;
         let cited = Citation::of(storage, &history, subject)?.with_repository(Path::new("."))?;
         let format = match self.format {
             FormatName::Text => CitationFormat::Text,

@@ -1,10 +1,10 @@
 //! `ce doctor`: whether a storage can keep its promises here, and a sandbox hold.
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use clap::Parser;
 
+use super::place::StorageDir;
 use super::{Tool, say};
 use crate::doctor;
 use crate::exit::Exit;
@@ -24,9 +24,8 @@ pub struct Doctor {
     #[arg(long)]
     json: bool,
 
-    /// The directory of a storage, existing or planned
-    #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: PathBuf,
+    #[command(flatten)]
+    storage: StorageDir,
 }
 
 const EXIT_CODES: &str = "\
@@ -38,7 +37,7 @@ impl Tool for Doctor {
         let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
         let tell = if self.json { report::diagnosis_json } else { report::diagnosis };
         let mut findings = GradeCounts::default();
-        for diagnosis in doctor::examine(&self.storage) {
+        for diagnosis in doctor::examine(&self.storage.find()?) {
             if let Some(signal) = stop.caught() {
                 say("ce", &"interrupted: the files of the probes are removed");
                 return Ok(Exit::Interrupted(signal));

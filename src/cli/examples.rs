@@ -44,6 +44,7 @@ examples! {
         "ce run ../results data/x data/y" => "Execute what is missing, and print where each result is.",
         "ce run -n ../results x=data/x y=data/y" => "Show what would be executed, and why. Nothing is written.",
         "ce run -q -p size=1000 --each seed=1,2,3 ../results" => "Evaluate the task for three seeds; print the outputs only.",
+        "ce run --only align ../results data/x data/y" => "Execute one computation, and what it needs.",
         "ce run --on slurm --detach ../results" => "Execute calls as jobs of Slurm, in the background.",
     ] see ["explain", "status", "show", "worker"];
     "sym": [
@@ -91,7 +92,12 @@ examples! {
     "show": [
         "ce show ../results ../results/t_arith/66d571cf81ed/00/ad48_5d94" => "Show what a file was made from.",
         "ce show ../results 52d8f36b" => "Show it of the file whose SHA-1 begins with these digits.",
-    ] see ["explain", "cite", "log"];
+        "ce show --log --follow ../results 52d8f36b" => "Follow what a running call prints.",
+    ] see ["explain", "cite", "log", "shell"];
+    "shell": [
+        "ce shell ../results ad48103e" => "Open a shell that has what the call with these inputs has had.",
+        "ce shell ../results c_align/1f0c2ab34d5e/ad48103e4fc7 -- head /inputs/00" => "Execute one command there.",
+    ] see ["show", "log", "run"];
     "export": [
         "ce export ../results t_arith/66d571cf81ed/ad48_5d94 ../for-ada" => "Make a directory with the outputs of a job.",
         "ce export --all --link ../results t_arith/66d571cf81ed/ad48_5d94 ../all" => "Link to all its intermediate results, too.",

@@ -9,6 +9,7 @@ use clap::Parser;
 use jiff::Timestamp;
 
 use super::options::{warn_of_links, writable};
+use super::place::StorageDir;
 use super::times::time;
 use super::{Tool, say};
 use crate::cache::Cache;
@@ -78,9 +79,8 @@ pub struct Gc {
     #[arg(long, value_name = "REPOSITORY", conflicts_with_all = OTHERS, value_hint = clap::ValueHint::DirPath)]
     forget: Vec<String>,
 
-    /// The directory that keeps all results
-    #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: PathBuf,
+    #[command(flatten)]
+    storage: StorageDir,
 }
 
 /// Options that have no meaning where nothing is collected.
@@ -100,9 +100,10 @@ type Collect = fn(
 
 impl Tool for Gc {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        let path = self.storage.find()?;
         let storage = &match self.delete || !self.forget.is_empty() {
-            true => writable(&self.storage)?,
-            false => Storage::existing(&self.storage)?,
+            true => writable(&path)?,
+            false => Storage::existing(&path)?,
         };
         collect::forget(storage, &self.forget)?;
         if self.repositories {

@@ -1,12 +1,12 @@
 //! `ce log`: what was computed, and what failed.
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use clap::Parser;
 
 use super::Tool;
 use super::options::warn_of_links;
+use super::place::StorageDir;
 use crate::exit::Exit;
 use crate::questions::history::{self, Filter, Past};
 use crate::report;
@@ -64,9 +64,8 @@ pub struct Log {
     #[arg(short = 'n', value_name = "N", value_parser = |text: &str| parse_number::<usize>(text, 0))]
     most: Option<usize>,
 
-    /// The directory that keeps all results
-    #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: PathBuf,
+    #[command(flatten)]
+    storage: StorageDir,
 }
 
 impl Tool for Log {
@@ -78,7 +77,7 @@ impl Tool for Log {
             slow: self.slow,
             most: self.most,
         };
-        let storage = Storage::existing(&self.storage)?;
+        let storage = Storage::existing(&self.storage.find()?)?;
         warn_of_links(&storage)?;
         let log = history::log(&storage, &filter)?;
         let attested = match self.attested {

@@ -27,6 +27,7 @@ mod manual;
 mod options;
 mod page_file;
 mod pin;
+mod place;
 mod points;
 mod pull;
 mod push;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use super::options::{warn_of_links, writable};
+use super::place::{setting, told_apart};
 use super::{Tool, say};
 use crate::exit::Exit;
 use crate::questions::history::History;
@@ -25,38 +26,44 @@ read or written."
 )]
 pub struct Pin {
     /// Remove the pins
-    #[arg(long, requires = "files", conflicts_with = "note")]
+    #[arg(long, conflicts_with = "note")]
     remove: bool,
 
     /// Why they are pinned
-    #[arg(long, value_name = "TEXT", requires = "files")]
+    #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 
-    /// The directory that keeps all results
+    /// The directory that keeps all results [default: the one that the path of the first file leads through, else
+    /// what Git's configuration has for compeval.storage]
     #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: PathBuf,
+    storage: Option<PathBuf>,
 
     /// An output or task input: its path, with or without the storage's, or the first four or
     /// more digits of its SHA-1
     #[arg(value_hint = clap::ValueHint::FilePath)]
-    files: Vec<String>,
+    files: Vec<PathBuf>,
 }
 
 impl Tool for Pin {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        if self.files.is_empty() {
-            let storage = Storage::existing(&self.storage)?;
+        let (path, files) = told_apart((self.storage.as_deref(), &self.files), setting()?)?;
+        if let Some(option) = self.changing().filter(|_| files.is_empty()) {
+            return Err(Error::NothingToPin(option));
+        }
+        if files.is_empty() {
+            let storage = Storage::existing(&path)?;
             warn_of_links(&storage)?;
             report::pins(&storage, &Pins::new(&storage).all()?, out).map_err(Error::Output)?;
             return Ok(Exit::Done);
         }
-        let storage = &writable(&self.storage)?;
+        let storage = &writable(&path)?;
         warn_of_links(storage)?;
         let history = History::read(storage)?;
         // All are looked for before any is pinned.
+        let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         let entry = |file: &String| history.find(storage, file).map(|subject| subject.entry);
-        let entries: Vec<&Entry> = self.files.iter().map(entry).collect::<Result<_, _>>()?;
-        for (entry, file) in entries.into_iter().zip(&self.files) {
+        let entries: Vec<&Entry> = files.iter().map(entry).collect::<Result<_, _>>()?;
+        for (entry, file) in entries.into_iter().zip(&files) {
             if !self.remove {
                 Pins::new(storage).add(entry, self.note.clone())?;
             } else if !Pins::new(storage).remove(entry)? {
@@ -64,5 +71,12 @@ impl Tool for Pin {
             }
         }
         Ok(Exit::Done)
+    }
+}
+
+impl Pin {
+    /// The option that needs a file.
+    fn changing(&self) -> Option<&'static str> {
+        if self.remove { Some("--remove") } else { self.note.as_ref().map(|_| "--note") }
     }
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use clap::Parser;
 
-use super::push::{limit, repository};
+use super::place::Ends;
+use super::push::limit;
 use super::{Tool, say};
 use crate::cache::Cache;
 use crate::exit::Exit;
@@ -55,13 +56,8 @@ pub struct Pull {
     #[arg(long)]
     no_sync: bool,
 
-    /// The directory that keeps all results
-    #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: PathBuf,
-
-    /// The repository: a path or a URL [default: compeval.results in Git's configuration]
-    #[arg(value_hint = clap::ValueHint::DirPath)]
-    repository: Option<String>,
+    #[command(flatten)]
+    ends: Ends,
 }
 
 const EXIT_CODES: &str = "\
@@ -92,11 +88,12 @@ impl Pull {
 impl Tool for Pull {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let cache = Cache::of_user();
-        let mirror = mirror(&repository(self.repository.as_deref())?, cache.as_ref())?;
+        let (path, repository) = self.ends.find()?;
+        let mirror = mirror(&repository, cache.as_ref())?;
         let durability = if self.no_sync { Durability::Unsynced } else { Durability::Synced };
         let storage = match self.dry_run {
-            true => Storage::inspect(&self.storage, Unrecorded::Refuse)?,
-            false => Storage::open(&self.storage, Unrecorded::Refuse, durability)?,
+            true => Storage::inspect(&path, Unrecorded::Refuse)?,
+            false => Storage::open(&path, Unrecorded::Refuse, durability)?,
         };
         let storage = storage.with_cache(cache);
         let trust = self.trust(&mirror)?;

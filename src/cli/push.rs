@@ -1,16 +1,17 @@
 //! `ce push`: results go to a repository.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::Parser;
 
 use super::options::writable;
+use super::place::Ends;
 use super::{Tool, say};
 use crate::cache::Cache;
 use crate::exit::Exit;
-use crate::git::{Config, Mirror};
+use crate::git::Mirror;
 use crate::report::{exchanging, pushed, pushed_json};
 use crate::results::{
     CrowdedDirectory, DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, RevokeRequest, mirror, push,
@@ -65,13 +66,8 @@ pub struct Push {
     #[arg(long)]
     json: bool,
 
-    /// The directory that keeps all results
-    #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: PathBuf,
-
-    /// The repository: a path or a URL [default: compeval.results in Git's configuration]
-    #[arg(value_hint = clap::ValueHint::DirPath)]
-    repository: Option<String>,
+    #[command(flatten)]
+    ends: Ends,
 }
 
 const EXIT_CODES: &str = "\
@@ -81,8 +77,9 @@ repository could not be read or written.";
 
 impl Tool for Push {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let storage = self.open()?;
-        let mirror = mirror(&repository(self.repository.as_deref())?, Cache::of_user().as_ref())?;
+        let (path, repository) = self.ends.find()?;
+        let storage = self.open(&path)?;
+        let mirror = mirror(&repository, Cache::of_user().as_ref())?;
         let sign = self.signs(&mirror)?;
         if let Some(reason) = self.because.clone() {
             let calls = self.revoke.iter().map(|call| named_call(&storage, call));
@@ -144,19 +141,11 @@ impl Push {
 
 impl Push {
     /// Opens the storage, for writing if it can be written: what the ledger says of its calls is kept there, too.
-    fn open(&self) -> Result<Storage, Error> {
+    fn open(&self, path: &Path) -> Result<Storage, Error> {
         if self.dry_run {
-            return Ok(Storage::existing(&self.storage)?);
+            return Ok(Storage::existing(path)?);
         }
-        writable(&self.storage).or_else(|_| Ok(Storage::existing(&self.storage)?))
-    }
-}
-
-/// The repository that was named, or else the configured one.
-pub(super) fn repository(named: Option<&str>) -> Result<String, Error> {
-    match named {
-        Some(named) => Ok(named.to_owned()),
-        None => Config::of(Path::new("."))?.results()?.ok_or(Error::NoResults),
+        writable(path).or_else(|_| Ok(Storage::existing(path)?))
     }
 }
 

@@ -22,10 +22,6 @@ use crate::session::{Error, InspectionSession};
 #[command(
     version,
     after_help = "\
-Examples:
-  ce shell ../results ad48103e_
-  ce shell ../results c_align/1f0c2ab34d5e/ad48103e4fc7 -- head /inputs/00
-
 Exit codes: that of the shell or command, 128 and the signal that has killed it, 1 it could not be started, 2 the arguments are wrong or \
 the call is not known, 3 nothing can be isolated on this host, 5 the storage could not be read or written."
 )]

@@ -1,7 +1,7 @@
 //! `ce status`: what goes on in a storage, or waits.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,8 +9,8 @@ use clap::Parser;
 use jiff::Timestamp;
 
 use super::Tool;
+use super::place::StorageDir;
 use crate::exit::Exit;
-use crate::git::Config;
 use crate::questions::status::{SuspendedFact, suspended};
 use crate::report::{self, Said, TICK};
 use crate::session::{Error, Stop, SuspensionSession};
@@ -41,9 +41,8 @@ pub struct ShowStatus {
     #[arg(long, conflicts_with = "json")]
     watch: bool,
 
-    /// The directory of the storage [default: compeval.storage in Git's configuration]
-    #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: Option<PathBuf>,
+    #[command(flatten)]
+    storage: StorageDir,
 }
 
 /// The interval at which it is printed again.
@@ -54,10 +53,7 @@ const CLEAR: &[u8] = b"\x1b[H\x1b[J";
 
 impl Tool for ShowStatus {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let path = match &self.storage {
-            Some(path) => path.clone(),
-            None => Config::of(Path::new("."))?.storage()?.ok_or(Error::NoStorage)?,
-        };
+        let path = self.storage.find()?;
         if self.watch {
             return self.watch(&path, out);
         }

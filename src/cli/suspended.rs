@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+use super::place::{setting, told_apart};
 use super::{Tool, say};
 use crate::exit::Exit;
 use crate::report;
@@ -20,12 +21,13 @@ use crate::words::counted;
 #[command(version, after_help = EXIT_CODES)]
 pub struct Cancel {
     /// All suspended calls of the storage
-    #[arg(long, conflicts_with = "calls", required_unless_present = "calls")]
+    #[arg(long)]
     all: bool,
 
-    /// The directory of the storage
+    /// The directory that keeps all results [default: the one that the path of the first call leads through, else
+    /// what Git's configuration has for compeval.storage]
     #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: PathBuf,
+    storage: Option<PathBuf>,
 
     /// A suspended call: one of its files, its place, or its name c_NAME/CCID/INPUTS
     #[arg(value_name = "CALL|FILE", value_hint = clap::ValueHint::FilePath)]
@@ -38,12 +40,13 @@ pub struct Cancel {
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
 pub struct Forget {
-    /// The directory of the storage
+    /// The directory that keeps all results [default: the one that the path of the first call leads through, else
+    /// what Git's configuration has for compeval.storage]
     #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: PathBuf,
+    storage: Option<PathBuf>,
 
     /// A suspended call: one of its files, its place, or its name c_NAME/CCID/INPUTS
-    #[arg(value_name = "CALL|FILE", required = true, value_hint = clap::ValueHint::FilePath)]
+    #[arg(value_name = "CALL|FILE", value_hint = clap::ValueHint::FilePath)]
     calls: Vec<PathBuf>,
 }
 
@@ -53,10 +56,13 @@ suspended, 5 the storage could not be read or written.";
 
 impl Tool for Cancel {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let session = SuspensionSession::open(&self.storage)?;
-        let calls = match self.all {
-            true => session.storage().suspensions().all()?,
-            false => session.find(&self.calls)?,
+        let (path, calls) = told_apart((self.storage.as_deref(), &self.calls), setting()?)?;
+        let session = SuspensionSession::open(&path)?;
+        let calls = match (self.all, &calls[..]) {
+            (true, []) => session.storage().suspensions().all()?,
+            (true, [call, ..]) => return Err(Error::AllAndOne(call.display().to_string())),
+            (false, []) => return Err(Error::NoCallGiven),
+            (false, calls) => session.find(calls)?,
         };
         for call in calls {
             if let Some(signal) = session.interrupted_by() {
@@ -74,8 +80,12 @@ impl Tool for Cancel {
 
 impl Tool for Forget {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let session = SuspensionSession::open(&self.storage)?;
-        for call in session.find(&self.calls)? {
+        let (path, calls) = told_apart((self.storage.as_deref(), &self.calls), setting()?)?;
+        if calls.is_empty() {
+            return Err(Error::NoCallGiven);
+        }
+        let session = SuspensionSession::open(&path)?;
+        for call in session.find(&calls)? {
             session.forget(&call)?;
             writeln!(out, "forgot {}", call.name.short()).map_err(Error::Output)?;
             say_shared(&call);

@@ -1,12 +1,13 @@
 //! `ce verify`: whether the storage still holds what was put into it.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Parser;
 use jiff::Timestamp;
 
+use super::place::StorageDir;
 use super::times::time;
 use super::{Tool, say};
 use crate::exit::Exit;
@@ -42,9 +43,8 @@ pub struct Verify {
     #[arg(long, value_name = "RECORD", value_hint = clap::ValueHint::FilePath)]
     from: Option<PathBuf>,
 
-    /// The directory that keeps all results
-    #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: PathBuf,
+    #[command(flatten)]
+    storage: StorageDir,
 }
 
 const EXIT_CODES: &str = "\
@@ -54,9 +54,10 @@ quarantined now), or the storage could not be read or written, 130 interrupted (
 impl Tool for Verify {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let begun = Instant::now();
-        let mut storage = Storage::existing(&self.storage)?;
+        let path = self.storage.find()?;
+        let mut storage = Storage::existing(&path)?;
         if self.repair {
-            storage = Storage::open(&self.storage, Unrecorded::Refuse, Durability::Synced)?;
+            storage = Storage::open(&path, Unrecorded::Refuse, Durability::Synced)?;
         }
         let day = Timestamp::now().strftime("%F").to_string();
         let sample = self.sample.map(|percent| Sample { percent, day });
@@ -95,7 +96,7 @@ impl Tool for Verify {
                 (0, _) => "before the first file".to_owned(),
                 (files, promised) => format!("after {files} of {promised} files"),
             };
-            let command = self.command(record);
+            let command = self.command(record, &path);
             say("ce", &format_args!("interrupted {how_far}; to go on:\n  {command}"));
             return Ok(Exit::Interrupted(signal));
         }
@@ -105,14 +106,14 @@ impl Tool for Verify {
 
 impl Verify {
     /// The command that goes on at a record.
-    fn command(&self, record: &str) -> String {
+    fn command(&self, record: &str, storage: &Path) -> String {
         let options = [
             self.repair.then(|| "--repair".to_owned()),
             self.sample.map(|percent| format!("--sample {percent}")),
             // How long ago it was would be another time then.
             self.since.map(|since| format!("--since {since}")),
             Some(format!("--from {}", quoted(record))),
-            Some(quoted(&self.storage.display().to_string())),
+            Some(quoted(&storage.display().to_string())),
         ];
         let words: Vec<String> = options.into_iter().flatten().collect();
         format!("ce verify {}", words.join(" "))

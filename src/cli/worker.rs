@@ -2,12 +2,12 @@
 
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
 
+use super::place::StorageDir;
 use super::{Tool, say};
 use crate::exit::Exit;
 use crate::report::WorkerReport;
@@ -58,9 +58,8 @@ pub struct Serve {
     #[arg(short, long)]
     quiet: bool,
 
-    /// The directory of the storage
-    #[arg(value_name = "STORAGE", value_hint = clap::ValueHint::DirPath)]
-    storage: PathBuf,
+    #[command(flatten)]
+    storage: StorageDir,
 }
 
 const EXIT_CODES: &str = "\
@@ -97,7 +96,7 @@ impl Tool for Serve {
             job: job(),
         };
         let life = options.life;
-        let session = WorkerSession::open(&self.storage, options)?;
+        let session = WorkerSession::open(&self.storage.find()?, options)?;
         let report = WorkerReport::default();
         session.work(&|event| {
             if !self.quiet {

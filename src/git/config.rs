@@ -90,6 +90,18 @@ impl Config {
         read().map_err(|source| ConfigError::Git { dir: dir.to_owned(), source })
     }
 
+    /// Reads the configuration of the repository that a directory is in, or is, unless it is in none.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the configuration cannot be read.
+    pub fn of_any(dir: &Path) -> Result<Option<Self>, ConfigError> {
+        match dir.canonicalize() {
+            Ok(real) if !is_repository(&real) => Ok(None),
+            _ => Self::of(dir).map(Some),
+        }
+    }
+
     /// Reads the configuration of the repository that a directory is in, or is. In a directory that is in none, that is the system's, the
     /// user's, and what the environment adds: as it is for another repository, which says nothing itself.
     ///
@@ -97,7 +109,6 @@ impl Config {
     ///
     /// Fails if the configuration cannot be read.
     pub fn around(dir: &Path, other: &Path) -> Result<Self, ConfigError> {
-        let is_repository = |dir: &Path| top(dir).is_some() || dir.join("HEAD").exists();
         match dir.canonicalize() {
             Ok(real) if !is_repository(&real) => {
                 Ok(Self { top: dir.to_owned(), ..Self::of(other)? })
@@ -296,4 +307,9 @@ impl Config {
 fn file(section: &gix::config::file::SectionRef<'_>) -> String {
     let path = section.meta().path.as_ref().map(|path| path.display().to_string());
     path.unwrap_or_else(|| "the environment".to_owned())
+}
+
+/// Whether a directory is in a work tree, or is a bare repository.
+fn is_repository(dir: &Path) -> bool {
+    top(dir).is_some() || dir.join("HEAD").exists()
 }

@@ -232,6 +232,15 @@ pub enum Error {
     /// A signal of this number came while inputs were read.
     #[error("interrupted while inputs are read")]
     Interrupted(u8),
+    /// No result is named for an option that changes pins.
+    #[error("{0} needs a file")]
+    NothingToPin(&'static str),
+    /// No suspended call is named.
+    #[error("no call is given")]
+    NoCallGiven,
+    /// All suspended calls are meant, and one is named.
+    #[error("--all means all suspended calls, and {0} is given, too")]
+    AllAndOne(String),
     /// A text names no call.
     #[error("{0} is not a call of the storage")]
     NoCall(String),
@@ -349,6 +358,9 @@ impl Error {
             | Self::Test { .. }
             | Self::Input { .. }
             | Self::Directory { .. }
+            | Self::NothingToPin(_)
+            | Self::NoCallGiven
+            | Self::AllAndOne(_)
             | Self::NoCall(_)
             | Self::NoJob(_)
             | Self::NotAudited(..)

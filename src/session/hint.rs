@@ -48,7 +48,7 @@ impl Error {
             Self::Submit(error) => error.advice(),
             Self::NotInJob(what) => Some(without_job(what).to_owned()),
             Self::NoStorage => {
-                Some("give it before the inputs, or git config compeval.storage DIR".to_owned())
+                Some("give it as the first argument, or git config compeval.storage DIR".to_owned())
             }
             Self::Inputs { names, configured, .. } => Some(giving(names, *configured)),
             Self::Tree(error) | Self::Evaluate(EvaluateError::Output(error)) => error.hint(),
@@ -72,6 +72,9 @@ impl Error {
             Self::RevisionOrPath { one, argument } => {
                 Some(format!("write {one}..{argument} for the revision, ./{argument} for the path"))
             }
+            Self::NothingToPin(_) => Some("give a file of each result, after the storage".to_owned()),
+            Self::AllAndOne(_) => Some("leave out one of them".to_owned()),
+            Self::NoCallGiven => Some("give names that ce status lists".to_owned()),
             Self::NoCall(_) => Some(
                 "give a file in c_NAME/CCID/NN/, or c_NAME/CCID/INPUTS; ce show prints what made a file"
                     .to_owned(),

@@ -43,6 +43,7 @@ mod mistyped;
 mod mount;
 mod mutations;
 mod only;
+mod options;
 mod page;
 mod program;
 mod programs;

@@ -12,6 +12,9 @@ use crate::storage::disk::{Disk, NoStorage, Result, StorageError};
 use crate::storage::layout::{ROOMS, TASK_INPUTS};
 use crate::task::name::near;
 
+/// The beginnings of names of results.
+const OWNERS: [&str; 2] = ["c_", "t_"];
+
 /// Files that a new storage may hold: those of Git, and those of a new file system.
 const NOTHING: [&str; 4] = [".git", ".gitattributes", ".gitignore", "lost+found"];
 
@@ -56,7 +59,7 @@ impl Site {
         let mut site = Self::New;
         for entry in disk.list(path)? {
             let name = entry.file_name().and_then(OsStr::to_str).unwrap_or_default();
-            let owns = ["c_", "t_"].iter().any(|prefix| name.starts_with(prefix));
+            let owns = OWNERS.iter().any(|prefix| name.starts_with(*prefix));
             if owns && holds_versions(&disk, &entry)? {
                 return Ok(Self::Storage);
             }
@@ -67,6 +70,23 @@ impl Site {
             }
         }
         Ok(site)
+    }
+
+    /// Whether a path begins as the names of results and their records do, relative to a storage.
+    pub fn is_named_within(path: &Path) -> bool {
+        let first = path.components().next().and_then(|first| first.as_os_str().to_str());
+        first.is_some_and(|name| {
+            ROOMS.contains(&name) || OWNERS.iter().any(|owner| name.starts_with(owner))
+        })
+    }
+
+    /// Returns the storage that a path leads through, to a place in it where results or their records are. The
+    /// file itself need not be there. Unreadable directories are skipped.
+    pub fn around(path: &Path) -> Option<PathBuf> {
+        let is_inside = |dir: &&Path| path.strip_prefix(dir).is_ok_and(Self::is_named_within);
+        let here = |dir: &Path| if dir == Path::new("") { ".".into() } else { dir.to_owned() };
+        let mut dirs = path.ancestors().skip(1).filter(is_inside).map(here);
+        dirs.find(|dir| matches!(Self::of(dir), Ok(Self::Storage)))
     }
 
     /// Checks that there is a storage at this path, or nothing if that is accepted.
@@ -163,6 +183,29 @@ mod tests {
         }
         assert_eq!(Site::of(Path::new("no/such/directory")).unwrap(), Site::Absent);
         assert!(Site::of(Path::new("/dev/null")).is_err());
+    }
+
+    #[test]
+    fn a_path_in_a_storage_tells_it() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["results/tinputs/ad", "results/c_add/5efbc68dc50d/00", "c_src/tinputs/"] {
+            fs::create_dir_all(dir.path().join(name)).unwrap();
+        }
+        let around = |path: &str| {
+            let around = Site::around(&dir.path().join(path))?;
+            Some(around.strip_prefix(dir.path()).unwrap().display().to_string())
+        };
+        let storage = Some("results".to_owned());
+        assert_eq!(around("results/c_add/5efbc68dc50d/00/ad_5d"), storage);
+        assert_eq!(around("results/tinputs/ad/48"), storage);
+        assert_eq!(around("results/t_task/gone/00/ad"), storage);
+        // A storage is in no other one by its name alone.
+        assert_eq!(around("c_src/tinputs/ad"), Some("c_src".to_owned()));
+        assert_eq!(around("c_src"), None);
+        assert_eq!(around("results"), None);
+        assert_eq!(around("results/notes"), None);
+        assert_eq!(Site::around(Path::new("")), None);
+        assert_eq!(Site::around(Path::new("5d94")), None);
     }
 
     #[test]

@@ -1,0 +1,116 @@
+//! The storage of a command, as it is typed, configured, or told by a file in it.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::git::Config;
+use crate::session::Error;
+use crate::storage::Site;
+
+/// The storage of a command that names nothing in it.
+#[derive(Debug, Args)]
+pub(super) struct StorageDir {
+    /// The directory that keeps all results [default: what Git's configuration has for
+    /// compeval.storage]
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: Option<PathBuf>,
+}
+
+impl StorageDir {
+    /// Returns the storage that was named, or else the configured one.
+    pub(super) fn find(&self) -> Result<PathBuf, Error> {
+        self.storage.clone().map_or_else(configured, Ok)
+    }
+}
+
+/// The storage, and one file in it. The command needs `allow_missing_positional`.
+#[derive(Debug, Args)]
+pub(super) struct StorageFile {
+    /// The directory that keeps all results [default: the one that the path of the file leads through, else what
+    /// Git's configuration has for compeval.storage]
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: Option<PathBuf>,
+
+    /// An output or task input: its path, with or without the storage's, or the first four or
+    /// more digits of its SHA-1
+    #[arg(required = true, value_hint = clap::ValueHint::FilePath)]
+    pub(super) file: String,
+}
+
+impl StorageFile {
+    /// Returns the storage that was named, the one that holds the file, or else the configured one.
+    pub(super) fn find(&self) -> Result<PathBuf, Error> {
+        let named = self.storage.clone();
+        named.or_else(|| Site::around(Path::new(&self.file))).map_or_else(configured, Ok)
+    }
+}
+
+/// A storage and a repository of results.
+#[derive(Debug, Args)]
+pub(super) struct Ends {
+    /// The directory that keeps all results [default: what Git's configuration has for
+    /// compeval.storage]
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    storage: Option<PathBuf>,
+
+    /// The repository: a path or a URL [default: compeval.results in Git's configuration]
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    repository: Option<String>,
+}
+
+impl Ends {
+    /// Returns both. A single argument is the storage, unless the configuration has a storage and no repository.
+    pub(super) fn find(&self) -> Result<(PathBuf, String), Error> {
+        let Self { storage, repository } = self;
+        if let (Some(storage), Some(repository)) = (storage, repository) {
+            return Ok((storage.clone(), repository.clone()));
+        }
+        let config = Config::of_any(Path::new("."))?;
+        let results = config.as_ref().map(Config::results).transpose()?.flatten();
+        let configured = config.as_ref().map(Config::storage).transpose()?.flatten();
+        match (storage, configured, results) {
+            (Some(only), Some(storage), None) => Ok((storage, only.display().to_string())),
+            (Some(storage), _, results) => Ok((storage.clone(), results.ok_or(Error::NoResults)?)),
+            (None, storage, results) => {
+                Ok((storage.ok_or(Error::NoStorage)?, results.ok_or(Error::NoResults)?))
+            }
+        }
+    }
+}
+
+/// Tells the storage from the results that a command names after it. The first argument is the storage, unless it
+/// is a path in a storage, or names a result of the configured one: by its name there, or by digits.
+pub(super) fn told_apart(
+    (storage, results): (Option<&Path>, &[PathBuf]),
+    configured: Option<PathBuf>,
+) -> Result<(PathBuf, Vec<PathBuf>), Error> {
+    let Some(first) = storage else {
+        return Ok((configured.ok_or(Error::NoStorage)?, results.to_vec()));
+    };
+    let all = || [first.to_owned()].into_iter().chain(results.iter().cloned()).collect();
+    if let Some(around) = Site::around(first) {
+        return Ok((around, all()));
+    }
+    match configured {
+        Some(configured) if !first.is_dir() && is_name(first) => Ok((configured, all())),
+        _ => Ok((first.to_owned(), results.to_vec())),
+    }
+}
+
+/// Whether a text is the name of a result in its storage, or digits of a SHA-1.
+fn is_name(text: &Path) -> bool {
+    let digits = text.as_os_str().as_encoded_bytes();
+    Site::is_named_within(text) || digits.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// The storage that the setting must name.
+fn configured() -> Result<PathBuf, Error> {
+    setting()?.ok_or(Error::NoStorage)
+}
+
+/// The storage that Git's configuration names, if the current directory is in a repository.
+pub(super) fn setting() -> Result<Option<PathBuf>, Error> {
+    let config = Config::of_any(Path::new("."))?;
+    Ok(config.map(|config| config.storage()).transpose()?.flatten())
+}
