@@ -12,7 +12,7 @@ use super::options::{RunArgs, TaskDir, task_dir};
 use crate::exit::Exit;
 use crate::git::{Commit, Range};
 use crate::questions::bisect::{BisectError, Bisection};
-use crate::report::{harmless, say};
+use crate::report::{self, harmless, say};
 use crate::session::{BisectStep, Criterion, Error, Judge, Session};
 use crate::storage::Storage;
 use crate::words::{counted, parse_number};
@@ -39,6 +39,14 @@ pub struct Bisect {
     /// Search the submodule that holds this, such as computations/NAME; else the task is as at HEAD
     #[arg(long = "in", value_name = "PATH")]
     within: Option<PathBuf>,
+
+    /// Print a JSON object for each commit that may be the first bad one
+    #[arg(long)]
+    json: bool,
+
+    /// Do not print the steps
+    #[arg(short, long)]
+    quiet: bool,
 
     #[command(flatten)]
     how: RunArgs,
@@ -85,11 +93,16 @@ impl Tool for Bisect {
         let session = session.reading(&self.task, &given.repositories);
         let bad = session.prepare(task, &given.inputs, true)?;
         let mut judge = Judge::new(&session, criterion, bad);
-        match judge.search(&range, &mut bisection, &mut print_step) {
+        let mut tell = |step: BisectStep<'_>| {
+            if !self.quiet {
+                print_step(step);
+            }
+        };
+        match judge.search(&range, &mut bisection, &mut tell) {
             _ if let Some(signal) = session.interrupted_by() => Ok(Exit::Interrupted(signal)),
             result => {
                 result?;
-                print_suspects(&bisection.suspects(), out)
+                self.print_suspects(&bisection.suspects(), out)
             }
         }
     }
@@ -108,14 +121,21 @@ fn print_step(step: BisectStep<'_>) {
     }
 }
 
-/// Prints the commits of which one is the first bad one.
-fn print_suspects(suspects: &[&Commit], out: &mut dyn Write) -> Result<Exit, Error> {
-    for Commit { id, subject, .. } in suspects {
-        writeln!(out, "{} {}", id.full(), harmless(subject)).map_err(Error::Output)?;
+impl Bisect {
+    /// Prints the commits of which one is the first bad one.
+    fn print_suspects(&self, suspects: &[&Commit], out: &mut dyn Write) -> Result<Exit, Error> {
+        let certain = suspects.len() == 1;
+        for commit in suspects {
+            let printed = match self.json {
+                true => report::suspect_json(commit, certain, out),
+                false => writeln!(out, "{} {}", commit.id.full(), harmless(&commit.subject)),
+            };
+            printed.map_err(Error::Output)?;
+        }
+        if certain {
+            return Ok(Exit::Done);
+        }
+        say("ce", &"the first bad commit is one of these: all but the last were skipped");
+        Ok(Exit::Failed)
     }
-    if suspects.len() == 1 {
-        return Ok(Exit::Done);
-    }
-    say("ce", &"the first bad commit is one of these: all but the last were skipped");
-    Ok(Exit::Failed)
 }

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::git::Trees;
 use crate::load::Uncommitted;
 use crate::plan::Plan;
-use crate::report::say;
+use crate::report::{self, say};
 use crate::session::{Error, check_trees, expand_own_sheets};
 use crate::task::expression::written_alone;
 use crate::task::name::nearest;
@@ -20,6 +20,10 @@ use crate::words::counted;
 #[derive(Debug, Parser)]
 #[command(version, after_help = "Exit codes: 0 the task is valid, 2 it is wrong.")]
 pub struct Check {
+    /// Print the numbers as one JSON object
+    #[arg(long)]
+    json: bool,
+
     #[command(flatten)]
     task: TaskDir,
 }
@@ -44,6 +48,10 @@ impl Tool for Check {
         }
         let plan = Plan::new(&task);
         expand_own_sheets(&Trees::new(&self.task.task), &task, &plan)?;
+        if self.json {
+            report::checked_json(&task, &plan, out).map_err(Error::Output)?;
+            return Ok(Exit::Done);
+        }
         let (name, commit) = (&task.name, task.commit.short());
         let tables = plan.sweeps().len();
         let at_least = if plan.grows() { "at least " } else { "" };

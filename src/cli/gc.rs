@@ -79,6 +79,10 @@ pub struct Gc {
     #[arg(long, value_name = "REPOSITORY", conflicts_with_all = OTHERS, value_hint = clap::ValueHint::DirPath)]
     forget: Vec<String>,
 
+    /// Print results and their sum, or repositories, as JSON, one object a line
+    #[arg(long)]
+    json: bool,
+
     #[command(flatten)]
     storage: StorageDir,
 }
@@ -107,8 +111,9 @@ impl Tool for Gc {
         };
         collect::forget(storage, &self.forget)?;
         if self.repositories {
-            report::repositories(&KnownRepositories::new(storage).all()?, out)
-                .map_err(Error::Output)?;
+            let known = KnownRepositories::new(storage).all()?;
+            let print = if self.json { report::repositories_json } else { report::repositories };
+            print(&known, out).map_err(Error::Output)?;
         }
         if self.repositories || !self.forget.is_empty() {
             return Ok(Exit::Done);
@@ -124,17 +129,7 @@ impl Tool for Gc {
             true => Self::collect(storage, &history, candidates, collect::collect)?,
             false => candidates,
         };
-        let groups = collect::groups(&history, &candidates);
-        report::candidates(storage, &groups, out).map_err(Error::Output)?;
-        let sum = Sum::of(candidates.iter());
-        match (self.delete, candidates.is_empty()) {
-            (true, _) => say("ce", &format_args!("collected {sum}")),
-            (false, true) => say("ce", &format_args!("would collect {sum}")),
-            (false, false) => {
-                say("ce", &format_args!("would collect {sum}; give --delete to do so"));
-            }
-        }
-        Ok(Exit::Done)
+        self.tell((storage, &history), &candidates, ["collected", "collect"], out)
     }
 }
 
@@ -177,14 +172,29 @@ impl Gc {
         if self.delete {
             candidates = Self::collect(storage, &history, candidates, collect::depart)?;
         }
-        let groups = collect::groups(&history, &candidates);
+        self.tell((storage, &history), &candidates, ["made away", "make away"], out)
+    }
+
+    /// Prints what was done with these results, or would be.
+    fn tell(
+        &self,
+        (storage, history): (&Storage, &History),
+        candidates: &[Candidate<'_>],
+        [done, verb]: [&str; 2],
+        out: &mut dyn Write,
+    ) -> Result<Exit, Error> {
+        let (groups, sum) = (collect::groups(history, candidates), Sum::of(candidates.iter()));
+        if self.json {
+            report::candidates_json(storage, &groups, (sum, self.delete), out)
+                .map_err(Error::Output)?;
+            return Ok(Exit::Done);
+        }
         report::candidates(storage, &groups, out).map_err(Error::Output)?;
-        let sum = Sum::of(candidates.iter());
         match (self.delete, candidates.is_empty()) {
-            (true, _) => say("ce", &format_args!("made away {sum}")),
-            (false, true) => say("ce", &format_args!("would make away {sum}")),
+            (true, _) => say("ce", &format_args!("{done} {sum}")),
+            (false, true) => say("ce", &format_args!("would {verb} {sum}")),
             (false, false) => {
-                say("ce", &format_args!("would make away {sum}; give --delete to do so"));
+                say("ce", &format_args!("would {verb} {sum}; give --delete to do so"));
             }
         }
         Ok(Exit::Done)

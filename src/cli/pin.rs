@@ -33,6 +33,10 @@ pub struct Pin {
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 
+    /// Print what is pinned as JSON, one object a line
+    #[arg(long)]
+    json: bool,
+
     /// The directory that keeps all results [default: the one that the path of the first file leads through, else
     /// what Git's configuration has for compeval.storage]
     #[arg(value_hint = clap::ValueHint::DirPath)]
@@ -53,7 +57,8 @@ impl Tool for Pin {
         if files.is_empty() {
             let storage = Storage::existing(&path)?;
             warn_of_links(&storage)?;
-            report::pins(&storage, &Pins::new(&storage).all()?, out).map_err(Error::Output)?;
+            let print = if self.json { report::pins_json } else { report::pins };
+            print(&storage, &Pins::new(&storage).all()?, out).map_err(Error::Output)?;
             return Ok(Exit::Done);
         }
         let storage = &writable(&path)?;

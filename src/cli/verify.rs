@@ -11,10 +11,10 @@ use super::place::StorageDir;
 use super::times::time;
 use super::{Tool, say};
 use crate::exit::Exit;
-use crate::report::Bar;
+use crate::report::{self, Bar};
 use crate::session::{Error, Stop};
 use crate::storage::maintenance::verify::{self, Request, Sample, Verdict, VerifyEvent};
-use crate::storage::{Durability, Storage, Unrecorded};
+use crate::storage::{Durability, Finding, Storage, Unrecorded};
 use crate::words::{counted, quoted};
 
 const MIB: f64 = (1 << 20) as f64;
@@ -43,6 +43,14 @@ pub struct Verify {
     #[arg(long, value_name = "RECORD", value_hint = clap::ValueHint::FilePath)]
     from: Option<PathBuf>,
 
+    /// Print faults, oddities and the sum as JSON, one object a line
+    #[arg(long)]
+    json: bool,
+
+    /// Print only faults and oddities: neither a sum nor a progress bar
+    #[arg(short, long)]
+    quiet: bool,
+
     #[command(flatten)]
     storage: StorageDir,
 }
@@ -66,23 +74,17 @@ impl Tool for Verify {
         });
         let request = Request { from, sample, since: self.since, repair: self.repair };
         let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
-        let bar = Bar::new(io::stderr().is_terminal());
+        let bar = Bar::new(io::stderr().is_terminal() && !self.quiet);
         let mut told = Ok(());
         let verdict = verify::verify(&storage, &request, &stop.asked, &mut |event| {
-            let shown = |name: &str| storage.shown(name).display().to_string();
-            let line = match event {
+            let found = match event {
                 VerifyEvent::Begun { bytes } => return bar.begin(bytes),
                 VerifyEvent::Checked { bytes } => return bar.advance(bytes),
-                VerifyEvent::Found(finding) => {
-                    format!("{}: {}", shown(&finding.name), finding.defect)
-                }
-                VerifyEvent::SetAside { record, room } => {
-                    format!("{}: quarantined in {}", shown(record), shown(room))
-                }
+                found => found,
             };
             if told.is_ok() {
                 told = bar.aside(|| {
-                    writeln!(out, "{line}")?;
+                    self.print(&storage, &found, out)?;
                     out.flush()
                 });
             }
@@ -90,7 +92,11 @@ impl Tool for Verify {
         bar.clear();
         let verdict = verdict?;
         told.map_err(Error::Output)?;
-        summarise(&verdict, begun);
+        if self.json {
+            report::verdict_json(&verdict, out).map_err(Error::Output)?;
+        } else if !self.quiet {
+            summarise(&verdict, begun);
+        }
         if let (Some(record), Some(signal)) = (&verdict.stopped, stop.caught()) {
             let how_far = match (verdict.files, verdict.promised) {
                 (0, _) => "before the first file".to_owned(),
@@ -105,6 +111,25 @@ impl Tool for Verify {
 }
 
 impl Verify {
+    fn print(
+        &self,
+        storage: &Storage,
+        event: &VerifyEvent<'_>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let shown = |name: &str| storage.shown(name).display().to_string();
+        match event {
+            event if self.json => report::verified_json(storage, event, out),
+            VerifyEvent::Begun { .. } | VerifyEvent::Checked { .. } => Ok(()),
+            VerifyEvent::Found(Finding { name, defect }) => {
+                writeln!(out, "{}: {defect}", shown(name))
+            }
+            VerifyEvent::SetAside { record, room } => {
+                writeln!(out, "{}: quarantined in {}", shown(record), shown(room))
+            }
+        }
+    }
+
     /// The command that goes on at a record.
     fn command(&self, record: &str, storage: &Path) -> String {
         let options = [
@@ -112,6 +137,8 @@ impl Verify {
             self.sample.map(|percent| format!("--sample {percent}")),
             // How long ago it was would be another time then.
             self.since.map(|since| format!("--since {since}")),
+            self.json.then(|| "--json".to_owned()),
+            self.quiet.then(|| "--quiet".to_owned()),
             Some(format!("--from {}", quoted(record))),
             Some(quoted(&storage.display().to_string())),
         ];

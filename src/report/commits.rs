@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::harmless;
-use crate::git::LogLine;
+use crate::git::{Commit, LogLine};
 
 #[derive(Serialize)]
 struct CommitLine<'a> {
@@ -31,5 +31,24 @@ pub fn commit(line: &LogLine, out: &mut dyn Write) -> io::Result<()> {
         subject: &harmless(&line.title).replace('\t', " "),
     };
     serde_json::to_writer(&mut *out, &line)?;
+    out.write_all(b"\n")
+}
+
+#[derive(Serialize)]
+struct SuspectLine<'a> {
+    commit: &'a str,
+    subject: &'a str,
+    certain: bool,
+}
+
+/// Prints a commit that may be the first bad one as a JSON object: its full id, its subject without control
+/// characters, and whether no other one may be.
+///
+/// # Errors
+///
+/// Fails if the output cannot be written.
+pub fn suspect_json(commit: &Commit, certain: bool, out: &mut dyn Write) -> io::Result<()> {
+    let (commit, subject) = (commit.id.full(), &*harmless(&commit.subject));
+    serde_json::to_writer(&mut *out, &SuspectLine { commit, subject, certain })?;
     out.write_all(b"\n")
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use serde::Serialize;
+
 use super::columns::aligned;
 use crate::questions::collect::{Candidate, Group, Presence};
 use crate::storage::{Entry, KnownRepository, PinRecord, RepositoryRecord, Storage};
@@ -102,7 +104,7 @@ fn shown(storage: &Storage, entry: &Entry) -> String {
 }
 
 /// The totals of some results, in words.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Sum {
     results: usize,
     bytes: u64,

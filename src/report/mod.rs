@@ -8,6 +8,7 @@ mod audit;
 mod bar;
 mod body;
 mod cause;
+mod checked_json;
 mod citation;
 mod columns;
 mod commits;
@@ -24,6 +25,7 @@ mod json;
 mod json_call;
 mod json_sweep;
 mod log;
+mod maintenance_json;
 mod package;
 mod page;
 mod point;
@@ -50,8 +52,9 @@ pub use self::audit::{
     audit_end_json, audit_findings, audit_size, audit_summary, audited, not_audited, planned_audits,
 };
 pub use self::bar::{Bar, exchanging, reading};
+pub use self::checked_json::checked_json;
 pub use self::citation::{CitationFormat, citation};
-pub use self::commits::commit;
+pub use self::commits::{commit, suspect_json};
 pub use self::diagnosis::{GradeCounts, diagnosis, diagnosis_json};
 pub use self::diff::DiffReport;
 pub use self::event_printer::EventPrinter;
@@ -61,6 +64,9 @@ pub use self::failures::Failures;
 pub use self::gc::{Sum, candidates, pins, repositories};
 pub use self::json::Json;
 pub use self::log::{log, log_json};
+pub use self::maintenance_json::{
+    candidates_json, pins_json, repositories_json, verdict_json, verified_json,
+};
 pub use self::package::{package_json, package_readme};
 pub use self::page::{PAGE_MARK, page};
 pub use self::progress::{Progress, TICK};

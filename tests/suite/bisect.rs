@@ -263,6 +263,16 @@ fn one_output_can_be_what_counts() {
 }
 
 #[test]
+fn commits_are_printed_as_json_without_steps() {
+    let lab = lab_with(&line(&[Kind::Good, Kind::Good, Kind::Bad]));
+    let ran = bisect(&lab, "c0", "c2", &["--json", "-q"]).exit(0);
+    let commit = lab.git("task", &["rev-parse", "c2"]);
+    let expected =
+        format!("{{\"commit\":\"{commit}\",\"subject\":\"number 2\",\"certain\":true}}\n");
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), (expected.as_str(), ""));
+}
+
+#[test]
 fn where_good_and_bad_part_must_be_good() {
     let (good, bad) = (Kind::Good, Kind::Bad);
     let fork = |base| {

@@ -1,6 +1,9 @@
 //! Options that many commands have mean the same in each.
 
+use std::fs;
 use std::path::Path;
+
+use serde_json::{Value, json};
 
 use crate::lab::Lab;
 use crate::program::Ran;
@@ -95,4 +98,63 @@ fn both_ends_of_an_exchange_may_be_settings() {
     lab.git("task", &["config", "compeval.storage", "../pulled"]);
     ce(&lab, "task/notes", &["pull"]).exit(0);
     ce(&lab, "task/notes", &["log"]).exit(0).shows("  add  ");
+}
+
+/// The lines of standard output, each a JSON object.
+fn objects(ran: &Ran<'_>) -> Vec<Value> {
+    ran.lines().into_iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_verification_prints_json() {
+    let (lab, output) = configured();
+    let lines = objects(&ce(&lab, "task", &["verify", "--json"]).exit(0));
+    let [end] = &lines[..] else { panic!("{lines:?}") };
+    assert_eq!(
+        (&end["event"], &end["wrong"], &end["stopped"]),
+        (&json!("end"), &json!(0), &json!(null))
+    );
+    fs::remove_file(lab.path("storage").join(&output)).unwrap();
+    let lines = objects(&ce(&lab, "task", &["verify", "--repair", "--json"]).exit(5));
+    let found = lines.iter().find(|line| line["name"] == json!(output)).unwrap();
+    assert_eq!(found["event"], "found");
+    assert_eq!(found["file"], json!(format!("../storage/{output}")));
+    assert_eq!((&found["wrong"], &found["defect"]), (&json!(true), &json!("it is missing")));
+    assert!(lines.iter().any(|line| line["event"] == "quarantined"), "{lines:?}");
+    let end = lines.last().unwrap();
+    assert_eq!((&end["event"], &end["quarantined"]), (&json!("end"), &json!(1)), "{end}");
+    let ran = ce(&lab, "task", &["verify", "-q"]).exit(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn collections_and_pins_print_json() {
+    let (lab, output) = configured();
+    let repositories = objects(&ce(&lab, "task", &["gc", "--repositories", "--json"]).exit(0));
+    let [repository] = &repositories[..] else { panic!("{repositories:?}") };
+    assert_eq!((&repository["path"], &repository["here"]), (&json!("LAB/task"), &json!(true)));
+    let ran = ce(&lab, "task", &["gc", "--json", "--no-keep", "--older", "0s"]).exit(0);
+    assert_eq!(ran.stderr, "");
+    let lines = objects(&ran);
+    let call = lines.iter().find(|it| it["file"] == json!(format!("../storage/{output}"))).unwrap();
+    assert_eq!((&call["event"], &call["tasks"]), (&json!("result"), &json!(["task"])));
+    assert_eq!((&call["bytes"], call["at"].is_string()), (&json!(3), true));
+    let end = lines.last().unwrap();
+    assert_eq!((&end["event"], &end["deleted"]), (&json!("end"), &json!(false)));
+    assert_eq!(end["results"], json!(lines.len() - 1));
+    ce(&lab, "task", &["pin", "--note", "figure 3", &output]).exit(0);
+    let pins = objects(&ce(&lab, "task", &["pin", "--json"]).exit(0));
+    assert_eq!((pins.len(), &pins[0]["note"]), (1, &json!("figure 3")));
+}
+
+#[test]
+fn a_check_prints_json() {
+    let (lab, _) = configured();
+    let lines = objects(&ce(&lab, "task/notes", &["check", "--json"]).exit(0));
+    let commit = lab.git("task", &["rev-parse", "HEAD"]);
+    let expected = json!({
+        "task": "task", "commit": commit, "inputs": ["x", "y"], "calls": 1, "at_least": false,
+        "tables": 0, "computations": 1, "outputs": 1,
+    });
+    assert_eq!(lines, [expected]);
 }
