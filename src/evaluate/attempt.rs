@@ -1,13 +1,16 @@
 //! The attempts to execute a call: prepared, submitted, sealed when one has ended, and made again if it
 //! failed and may pass.
 
+use std::sync::mpsc::channel;
+
 use super::hint::{self, Scene};
 use super::invocation::{ExecutionRequest, own};
 use super::step::{CallStep, Executed, Pending, Running};
 use super::{CallError, Evaluator, Event, ExecutionSettings, Outcome, Unfinished};
 use crate::digest::Digest;
 use crate::executor::{
-    CallProgram, Ended, ExecuteError, Invocation, Isolation, Status, Usage, VerifiedPath,
+    CallProgram, Completion, Ended, ExecuteError, Executor, Failed, Invocation, Isolation,
+    SUSPENDED, Status, Usage, VerifiedPath,
 };
 use crate::storage::records::{Execution, NOT_ISOLATED};
 use crate::storage::{
@@ -215,6 +218,29 @@ pub(super) fn check_directories(access: &Access, inputs: &[Digest]) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Executes a program that is not a call's `exec`, and waits for its end. The caller has a turn.
+///
+/// # Errors
+///
+/// Fails if it cannot be executed, or is lost.
+pub(super) fn execute_program(
+    executor: &dyn Executor,
+    invocation: Invocation,
+    stage: &mut Stage<'_>,
+) -> Result<Status, CallError> {
+    let (sender, ends) = channel();
+    executor.submit(invocation, Completion::new(move |end| drop(sender.send(end))));
+    let end = ends.recv().unwrap_or(Err(ExecuteError::Interrupted))?;
+    let (status, usage) = match end {
+        Ended::Done(usage) => (Status::Exited(0), usage),
+        Ended::Suspended(usage) => (Status::Exited(SUSPENDED), usage),
+        Ended::Failed(Failed { status, usage, .. }) => (status, usage),
+        Ended::Lost(how) => return Err(ExecuteError::Refused(how).into()),
+    };
+    limit(stage, &usage);
+    Ok(status)
 }
 
 /// Says where an execution may have left something.

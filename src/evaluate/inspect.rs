@@ -3,14 +3,11 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Write};
-use std::sync::mpsc::channel;
 
-use super::attempt::{check_directories, limit};
+use super::attempt::{check_directories, execute_program};
 use super::invocation::ExecutionRequest;
 use super::{CallError, ExecutionSettings, Exports};
-use crate::executor::{
-    Completion, Ended, ExecuteError, Executor, Failed, Inspection, SUSPENDED, Status,
-};
+use crate::executor::{Executor, Inspection, Status};
 use crate::storage::{ResultName, Storage, Stored};
 use crate::task::resources::Resources;
 use crate::task::workflow::Computation;
@@ -64,16 +61,7 @@ pub fn inspect(
     invocation.isolate = true;
     let has_terminal = inspection.terminal.is_some();
     invocation.inspection = Some(inspection);
-    let (sender, ends) = channel();
-    executor.submit(invocation, Completion::new(move |end| drop(sender.send(end))));
-    let end = ends.recv().unwrap_or(Err(ExecuteError::Interrupted))?;
-    let (status, usage) = match end {
-        Ended::Done(usage) => (Status::Exited(0), usage),
-        Ended::Suspended(usage) => (Status::Exited(SUSPENDED), usage),
-        Ended::Failed(Failed { status, usage, .. }) => (status, usage),
-        Ended::Lost(how) => return Err(ExecuteError::Refused(how).into()),
-    };
-    limit(&mut stage, &usage);
+    let status = execute_program(executor, invocation, &mut stage)?;
     if !has_terminal && let Ok(mut log) = File::open(stage.log()) {
         // Who does not read on wants no more.
         drop(io::copy(&mut log, out));

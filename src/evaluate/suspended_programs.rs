@@ -1,15 +1,11 @@
 //! The programs that a suspended call has beside its `exec`: they say how it stands, and cancel it.
 
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use super::attempt::limit;
+use super::attempt::execute_program;
 use super::invocation::own;
 use super::{CallError, Exports};
-use crate::executor::{
-    CallProgram, Completion, Ended, ExecuteError, Executor, Failed, InputFile, Invocation,
-    SUSPENDED, Status, VerifiedPath,
-};
+use crate::executor::{CallProgram, Executor, InputFile, Invocation, Status, VerifiedPath};
 use crate::storage::records::{Published, SuspensionRecord, TicketValue};
 use crate::storage::{LOG, Stage, Storage, StorageError, Stored, Suspension};
 use crate::task::workflow::Computation;
@@ -86,16 +82,7 @@ pub fn ask_suspended(
     }
     let mut stage = storage.stage(0)?;
     let invocation = invocation(storage, suspension, tree, &stage, program)?;
-    let (sender, ends) = channel();
-    executor.submit(invocation, Completion::new(move |end| drop(sender.send(end))));
-    let end = ends.recv().unwrap_or(Err(ExecuteError::Interrupted))?;
-    let (status, usage) = match end {
-        Ended::Done(usage) => (Status::Exited(0), usage),
-        Ended::Suspended(usage) => (Status::Exited(SUSPENDED), usage),
-        Ended::Failed(Failed { status, usage, .. }) => (status, usage),
-        Ended::Lost(how) => return Err(ExecuteError::Refused(how).into()),
-    };
-    limit(&mut stage, &usage);
+    let status = execute_program(executor, invocation, &mut stage)?;
     Ok(Some(SuspensionAnswer { status, line: stage.first_line()? }))
 }
 
