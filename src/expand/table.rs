@@ -48,12 +48,13 @@ pub(super) enum CellType {
 /// most [`MAX_CELL`] bytes, else hashes. One final newline of a result does not count. `null` fits each type.
 pub(super) fn cell_types<'a>(
     width: usize,
-    rows: impl Iterator<Item = Vec<TableCell<'a>>>,
+    rows: impl Iterator<Item = impl AsRef<[TableCell<'a>]>>,
 ) -> Vec<CellType> {
     let mut types = vec![CellType::Number; width];
     for row in rows {
+        let row = row.as_ref();
         debug_assert_eq!(row.len(), width, "a row has a cell for each column");
-        for (of_column, cell) in types.iter_mut().zip(&row) {
+        for (of_column, cell) in types.iter_mut().zip(row) {
             *of_column = cell.narrowest(*of_column);
         }
     }
@@ -113,7 +114,7 @@ impl CellValue {
 
 /// Returns the values that a table has for these rows.
 pub fn cell_values(width: usize, rows: &[TableRow<'_>]) -> Vec<Vec<CellValue>> {
-    let types = cell_types(width, rows.iter().map(|(_, row)| row.clone()));
+    let types = cell_types(width, rows.iter().map(|(_, row)| row));
     let value = |(cell, of_column): (&TableCell<'_>, &CellType)| match cell.written(*of_column) {
         None => CellValue::Null,
         Some(text) if *of_column == CellType::Number => CellValue::Number(text.into_owned()),
