@@ -2,7 +2,7 @@
 
 use clap::Command;
 
-/// What shows the use of a command.
+/// The examples of a command, and the commands related to it.
 pub(super) struct CommandExamples {
     /// The command, without `ce`.
     command: &'static str,

@@ -20,7 +20,7 @@ pub(super) struct FrozenRun<'a> {
     pub(super) points: &'a PointArgs,
     /// What `--where` says.
     pub(super) wanted: &'a [Factor],
-    /// What `--only` says.
+    /// The values of `--only`.
     pub(super) only: &'a [String],
     pub(super) paths: &'a PathArgs,
 }

@@ -37,7 +37,7 @@ fn write_page(command: &Command, directory: &Path) -> io::Result<()> {
     fs::write(directory.join(manual.get_filename()), page)
 }
 
-/// What is beside the page of all commands.
+/// The pages that the page of all commands refers to.
 const OF_ALL: &str = "\n.SH \"SEE ALSO\"\n\\fBgit\\fR(1)";
 
 /// The sections of examples and of pages beside one.

@@ -62,7 +62,7 @@ impl TerminalRelay {
         let mut raw = saved.clone();
         raw.make_raw();
         tcsetattr(io::stdin(), OptionalActions::Now, &raw)?;
-        // It ends with the process: nobody can wait for what is not typed.
+        // This thread ends with the process: it may wait forever for the next key.
         thread::Builder::new().spawn(move || pass(&mut io::stdin().lock(), &mut typed))?;
         let shows = thread::Builder::new().spawn(move || pass(&mut shown, &mut io::stdout()))?;
         Ok(Self { path, saved, slave: Some(slave), shows: Some(shows), resizes })
