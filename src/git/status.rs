@@ -1,5 +1,6 @@
 //! Uncommitted changes: the difference between a directory and the commit at HEAD.
 
+use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -8,8 +9,8 @@ use gix::dir::entry::Status;
 use gix::dir::walk::EmissionMode;
 use gix::fs::FileSnapshot;
 use gix::index::entry::{Flags, Mode};
+use gix::status::Submodule;
 use gix::status::index_worktree::Item as Change;
-use gix::status::{Item, Submodule, tree_index::TrackRenames};
 use gix::submodule::config::Ignore;
 use gix::worktree::IndexPersistedOrInMemory;
 use gix::{ObjectId, Repository};
@@ -73,6 +74,7 @@ pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes>
         entry.flags.remove(hidden | Flags::FSMONITOR_VALID | Flags::UPTODATE);
     }
     let filtered = filtered(repository, &index, dir)?;
+    let staged = staged(repository, &index, dir)?;
     let submodules: Vec<(PathBuf, ObjectId)> = (index.entries().iter())
         .filter(|entry| entry.mode == Mode::COMMIT)
         .map(|entry| (to_path(entry.path(&index)), entry.id))
@@ -93,21 +95,20 @@ pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes>
             options.dirwalk_options = Some(walk);
             // Each look is small, and there may be many: to begin threads takes longer than it saves.
             options.thread_limit = Some(1);
-        })
-        .tree_index_track_renames(TrackRenames::Disabled);
-    let mut changes = Changes { filtered, ..Changes::default() };
-    for item in status.into_iter(pattern(dir))? {
-        let item = item?;
-        let path = to_path(item.location());
-        match &item {
-            Item::IndexWorktree(Change::DirectoryContents { entry, .. }) => match entry.status {
+        });
+    let mut changes = Changes { filtered, changed: staged, ..Changes::default() };
+    for change in status.into_index_worktree_iter(pattern(dir))? {
+        let change = change?;
+        let path = to_path(change.rela_path());
+        match &change {
+            Change::DirectoryContents { entry, .. } => match entry.status {
                 Status::Ignored(_) => changes.ignored.push(path),
                 Status::Untracked => changes.changed.push(path),
                 Status::Pruned | Status::Tracked => {}
             },
             // Only the index would change.
-            Item::IndexWorktree(change) if change.summary().is_none() => {}
-            Item::IndexWorktree(_) | Item::TreeIndex(_) => changes.changed.push(path),
+            _ if change.summary().is_none() => {}
+            _ => changes.changed.push(path),
         }
     }
     for (path, recorded) in submodules {
@@ -119,6 +120,49 @@ pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes>
     changes.changed.dedup();
     changes.ignored.sort_unstable();
     Ok(changes)
+}
+
+/// Finds the paths in a directory that the index records in another way than HEAD.
+///
+/// It reads the trees of that directory only. gix would read all trees of the commit.
+fn staged(
+    repository: &Repository,
+    index: &gix::index::State,
+    dir: &Path,
+) -> GitResult<Vec<PathBuf>> {
+    let mut committed = committed(repository, dir)?;
+    let mut staged = Vec::new();
+    for entry in index.entries() {
+        let path = to_path(entry.path(index));
+        if path.starts_with(dir) && committed.remove(&path) != Some((entry.mode, entry.id)) {
+            staged.push(path);
+        }
+    }
+    staged.extend(committed.into_keys());
+    Ok(staged)
+}
+
+/// Returns what HEAD records in a directory, or for its path: everything but trees.
+fn committed(repository: &Repository, dir: &Path) -> GitResult<HashMap<PathBuf, (Mode, ObjectId)>> {
+    let root = repository.head_tree_id_or_empty()?.object()?.into_tree();
+    let tree = if dir.as_os_str().is_empty() {
+        root
+    } else {
+        match root.lookup_entry_by_path(dir)? {
+            None => return Ok(HashMap::new()),
+            Some(entry) if entry.mode().is_tree() => entry.object()?.into_tree(),
+            Some(entry) => {
+                let mode = entry.mode().kind().into();
+                return Ok([(dir.to_owned(), (mode, entry.object_id()))].into());
+            }
+        }
+    };
+    let entries = tree.traverse().breadthfirst.files()?;
+    let entries = entries.into_iter().filter(|entry| !entry.mode.is_tree());
+    let place = |path: BString| dir.join(to_path(path.as_ref()));
+    Ok(entries
+        .map(|entry| (place(entry.filepath), (Mode::from(entry.mode.kind()), entry.oid)))
+        .collect())
 }
 
 /// Reads the index into a private copy, which may be large.
