@@ -85,10 +85,10 @@ fn a_shell_has_a_terminal_and_ctrl_c_goes_to_what_it_runs() {
         }
         text.clone()
     };
-    // The shell writes in two parts what is awaited, so that it is not the echo of what is typed.
-    typed
-        .write_all(b"[ -t 0 ] && [ -t 1 ] && echo ter''minal; echo be''gun; sleep 1000\n")
-        .unwrap();
+    // The shell writes in two parts what is awaited, so that it is not the echo of what is typed. Who says that it has
+    // begun is in the foreground, so that Ctrl-C reaches it.
+    let begin = r#"[ -t 0 ] && [ -t 1 ] && echo ter''minal; sh -c "echo be''gun; exec sleep 1000""#;
+    writeln!(typed, "{begin}").unwrap();
     let text = await_text("begun");
     assert!(text.contains("to execute it: /computation/exec /inputs/00 /inputs/01 /outputs/00"));
     assert!(text.contains("terminal"), "{text}");
