@@ -11,6 +11,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rayon::prelude::*;
+
+use crate::lab::place;
+
 /// A command of a console block, and what it prints.
 struct Step {
     command: String,
@@ -185,47 +189,45 @@ fn prepare(dir: &Path) -> (PathBuf, PathBuf) {
     (copy, bin)
 }
 
+/// Executes the blocks of a document; returns what differs.
+fn differences(document: &Path, ci: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut steps = steps(&fs::read_to_string(root().join(document)).unwrap());
+    steps.retain_mut(|step| {
+        if step.command.starts_with("cargo ") && !ci.contains(&step.command) {
+            wrong.push(format!("{document:?}: .ci/run does not have {:?}", step.command));
+        }
+        step.command = step.command.replace("cargo run --release --", "ce");
+        !step.command.starts_with("cargo ")
+    });
+    if steps.is_empty() {
+        return wrong;
+    }
+    if steps.iter().any(|step| step.command.starts_with("ssh-keygen ")) && !has_ssh_keygen() {
+        // Beside what the test harness keeps to itself.
+        drop(writeln!(io::stderr(), "skipped: {document:?} needs ssh-keygen"));
+        return wrong;
+    }
+    let dir = tempfile::tempdir_in(place()).unwrap();
+    let (copy, bin) = prepare(dir.path());
+    let commands: Vec<String> = steps.iter().map(|step| step.command.clone()).collect();
+    for (step, printed) in steps.iter().zip(type_in(&copy, &bin, &commands)) {
+        if !agree(&step.expected, &printed) {
+            let (command, expected) = (&step.command, step.expected.join("\n"));
+            let printed = printed.join("\n");
+            wrong
+                .push(format!("{document:?}\n$ {command}\n{expected}\n-- printed --\n{printed}\n"));
+        }
+    }
+    wrong
+}
+
 #[test]
 fn every_block_prints_what_it_says() {
     let ci = fs::read_to_string(root().join(".ci/run")).unwrap();
-    let mut wrong = Vec::new();
-    for document in documents() {
-        let text = fs::read_to_string(root().join(&document)).unwrap();
-        let mut steps = steps(&text);
-        steps.retain_mut(|step| {
-            if step.command.starts_with("cargo ") && !ci.contains(&step.command) {
-                wrong.push(format!("{document:?}: .ci/run does not have {:?}", step.command));
-            }
-            step.command = step.command.replace("cargo run --release --", "ce");
-            !step.command.starts_with("cargo ")
-        });
-        if steps.is_empty() {
-            continue;
-        }
-        if steps.iter().any(|step| step.command.starts_with("ssh-keygen ")) && !has_ssh_keygen() {
-            // Beside what the test harness keeps to itself.
-            drop(writeln!(io::stderr(), "skipped: {document:?} needs ssh-keygen"));
-            continue;
-        }
-        let dir = tempfile::tempdir().unwrap();
-        let (copy, bin) = prepare(dir.path());
-        let commands: Vec<String> = steps.iter().map(|step| step.command.clone()).collect();
-        for (step, printed) in steps.iter().zip(type_in(&copy, &bin, &commands)) {
-            if !agree(&step.expected, &printed) {
-                let (command, expected) = (&step.command, step.expected.join("\n"));
-                let printed = printed.join("\n");
-                let text = format!(
-                    "
-$ {command}
-{expected}
--- printed --
-{printed}
-"
-                );
-                wrong.push(format!("{document:?}{text}"));
-            }
-        }
-    }
+    let documents = documents();
+    let wrong: Vec<String> =
+        documents.par_iter().flat_map_iter(|document| differences(document, &ci)).collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 

@@ -6,8 +6,10 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
+use super::copy;
 use crate::fifo;
 use crate::lab::{Lab, snapshot};
 
@@ -67,15 +69,14 @@ fn places(lab: &Lab) -> Vec<PathBuf> {
 const NAME: &str = "ad48103e4fc7_5d9474c0309b";
 
 /// Evaluates, looks and collects; each may fail, none may hang, and the decoy stays as it is.
-fn attack(place: &Path, kind: &str, put: fn(&Lab, &Path)) {
-    let lab = furnished();
+fn attack(lab: &Lab, place: &Path, kind: &str, put: fn(&Lab, &Path)) {
     let path = lab.path("storage").join(place);
     match path.symlink_metadata() {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&path).unwrap(),
         Ok(_) => fs::remove_file(&path).unwrap(),
         Err(_) => fs::create_dir_all(path.parent().unwrap()).unwrap(),
     }
-    put(&lab, &path);
+    put(lab, &path);
     let decoy = snapshot(&lab.path("decoy"));
     let what = format!("{kind} at {}", place.display());
     let file = format!("../storage/{}", place.display());
@@ -102,23 +103,29 @@ fn attack(place: &Path, kind: &str, put: fn(&Lab, &Path)) {
     assert_eq!(snapshot(&lab.path("decoy")), decoy, "verify --repair: {what}");
 }
 
-/// Attacks every place, some threads at a time.
+/// Attacks every place, each time in the same storage.
 fn attack_all(kinds: &[Kind]) {
     let places = places(&furnished());
     let attacks: Vec<_> =
         places.iter().flat_map(|place| kinds.iter().map(move |kind| (place, kind))).collect();
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                while let Some((place, (kind, put))) =
-                    attacks.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
-                {
-                    attack(place, kind, *put);
-                }
-            });
-        }
+    attacks.par_iter().for_each_init(stocked, |lab, (place, (kind, put))| {
+        restock(lab);
+        attack(lab, place, kind, *put);
     });
+}
+
+/// A furnished laboratory with a copy of its storage.
+fn stocked() -> Lab {
+    let lab = furnished();
+    copy(&lab.path("storage"), &lab.path("stock"));
+    lab
+}
+
+/// Makes the storage anew from its copy, as for a user who has seen neither.
+fn restock(lab: &Lab) {
+    fs::remove_dir_all(lab.path("storage")).unwrap();
+    drop(fs::remove_dir_all(lab.path("cache")));
+    copy(&lab.path("stock"), &lab.path("storage"));
 }
 
 #[test]
@@ -306,7 +313,7 @@ fn an_export_that_holds_a_fifo_or_is_a_link_is_made_again() {
     for (number, spoil) in spoil.iter().enumerate() {
         fs::write(lab.path("data/x"), format!("{number}\n")).unwrap();
         spoil();
-        lab.ce_run(&["--no-sync"]).exit(0).says("1 executed");
+        lab.ce_run(&["--no-sync"]).exit(0).says("1 computed");
         assert!(tree.symlink_metadata().unwrap().is_dir() && !tree.join("extra").exists());
     }
 }
