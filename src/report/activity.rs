@@ -80,7 +80,7 @@ fn progress(state: &RunState) -> String {
     let RunState { done, all, at_least, found, queued, running, failed, seconds_left, .. } = state;
     let of = if *at_least { "of at least" } else { "of" };
     let mut parts = vec![format!("{done} {of} {all} calls are over")];
-    let counts = [(found, "found"), (failed, "failed"), (running, "running"), (queued, "queued")];
+    let counts = [(found, "reused"), (failed, "failed"), (running, "running"), (queued, "queued")];
     let counts = counts.into_iter().filter(|(count, _)| **count > 0);
     parts.extend(counts.map(|(count, what)| format!("{count} {what}")));
     parts.extend(seconds_left.filter(|_| done < all).map(|seconds| {
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(
             printed(&[worker, run]),
             "run of study at 0123456789ab by ann\u{fffd}: process 7 on node1, for 1:40\n\
-             \x20 12 of at least 70 calls are over, 3 found, 2 failed, 1 running, 30 queued, 3:20 to go\n\
+             \x20 12 of at least 70 calls are over, 3 reused, 2 failed, 1 running, 30 queued, 3:20 to go\n\
              \x20 running     0:12  n=8: bench (run)\n\
              \x20 n=3: bench: failed: 3\n\
              \x20 and 1 further failure\n\

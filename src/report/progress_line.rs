@@ -63,7 +63,7 @@ impl RunProgress {
         if failed > 0 {
             count(0, failed, "failed");
         }
-        count(3, found, "found");
+        count(3, found, "reused");
         count(1, running, "running");
         if queued > 0 {
             count(1, queued, "queued");
@@ -125,9 +125,9 @@ mod tests {
     #[test]
     fn the_bar_shrinks_first() {
         let lines = [80, 70, 60, 50, 40, 30].map(|columns| progress().line(columns));
-        let text = "120/2000 calls, 100 found, 4 running, 0:12, 3:20 to go";
+        let text = "120/2000 calls, 100 reused, 4 running, 0:12, 3:20 to go";
         assert_eq!(lines[0], format!("[=>                  ] {text}"));
-        assert_eq!(lines[1], format!("[>            ] {text}"));
+        assert_eq!(lines[1], format!("[>           ] {text}"));
         assert_eq!(lines[2], text);
         assert_eq!(lines[3], "[>   ] 120/2000 calls, 4 running, 0:12, 3:20 to go");
         assert_eq!(lines[4], "120/2000 calls, 4 running, 3:20 to go");
@@ -141,7 +141,7 @@ mod tests {
     fn what_is_not_known_is_not_told() {
         let line = RunProgress { left: None, at_least: true, ..progress() }.line(80);
         assert!(
-            line.ends_with("] 120 of at least 2000 calls, 100 found, 4 running, 0:12"),
+            line.ends_with("] 120 of at least 2000 calls, 100 reused, 4 running, 0:12"),
             "{line}"
         );
         let left = Some(TimeLeft { seconds: 60.0, at_least: true });
@@ -150,7 +150,7 @@ mod tests {
         let some = RunProgress { suspended: 2, ..progress() };
         assert!(some.line(120).contains(", 4 running, 2 suspended, 0:12, "), "{}", some.line(120));
         let nothing = RunProgress::default().line(40);
-        assert_eq!(nothing, "0/0 calls, 0 found, 0 running, 0:00");
+        assert_eq!(nothing, "0/0 calls, 0 reused, 0 running, 0:00");
     }
 
     #[test]

@@ -123,14 +123,14 @@ impl Tally {
         }
     }
 
-    /// The counts in words, where they are tables: `3 tables: 2 found, 1 made`.
+    /// The counts in words, where they are tables: `3 tables: 2 reused, 1 made`.
     pub(super) fn of_tables(self) -> String {
         self.words("table", "made")
     }
 
     fn words(&self, noun: &str, executed: &str) -> String {
         let parts = [
-            (self.reused, "found"),
+            (self.reused, "reused"),
             (self.taken_over, "taken over"),
             (self.away, "away"),
             (self.executed, executed),
@@ -151,14 +151,14 @@ impl Tally {
     }
 }
 
-/// The counts in words: `3 calls: 2 found, 1 executed`.
+/// The counts in words: `3 calls: 2 reused, 1 computed`.
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words("call", "executed"))
+        f.write_str(&self.words("call", "computed"))
     }
 }
 
-/// The counts in words: `3 calls: 2 found, 1 executed; 1 table: 1 made`.
+/// The counts in words: `3 calls: 2 reused, 1 computed; 1 table: 1 made`.
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { calls, tables, at_least } = self;
@@ -176,8 +176,8 @@ mod tests {
         let calls = Tally { calls: 16, executed: 13, failed: 2, blocked: 1, ..Tally::default() };
         let tables = Tally { calls: 2, executed: 1, blocked: 1, ..Tally::default() };
         let totals = Totals { calls, tables: Tally::default(), at_least: false };
-        assert_eq!(totals.to_string(), "16 calls: 13 executed, 2 failed, 1 blocked");
-        let text = "16 calls: 13 executed, 2 failed, 1 blocked; 2 tables: 1 made, 1 blocked";
+        assert_eq!(totals.to_string(), "16 calls: 13 computed, 2 failed, 1 blocked");
+        let text = "16 calls: 13 computed, 2 failed, 1 blocked; 2 tables: 1 made, 1 blocked";
         assert_eq!(Totals { tables, ..totals }.to_string(), text);
         let unknown = Totals { calls: Tally::default(), at_least: true, ..totals };
         assert_eq!(unknown.to_string(), "at least 0 calls");

@@ -58,10 +58,10 @@ impl WorkerReport {
         let [executed, found, failed, refused, audited] =
             all.map(|counter| counter.load(Ordering::Relaxed));
         let others =
-            [(found, "found"), (failed, "failed"), (refused, "refused"), (audited, "audited")];
+            [(found, "reused"), (failed, "failed"), (refused, "refused"), (audited, "audited")];
         let others = others.into_iter().filter(|(count, _)| *count > 0);
         let others = others.map(|(count, what)| format!(", {count} {what}"));
-        format!("{} executed{}", counted(executed, "call"), others.collect::<String>())
+        format!("{} computed{}", counted(executed, "call"), others.collect::<String>())
     }
 }
 

@@ -217,7 +217,7 @@ fn a_run_that_goes_on_loses_nothing() {
     let collected = gc(&lab, &ALL).exit(0).says("stays: it is in use");
     assert_eq!(listed(&collected), [""; 0], "{}", collected.stderr);
     drop(never);
-    Ran::new(&lab, running.output()).exit(0).says("2 calls: 1 found, 1 executed");
+    Ran::new(&lab, running.output()).exit(0).says("2 calls: 1 reused, 1 computed");
     lab.called();
     lab.ce_run(&[]).exit(0).called(vec![]);
     lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
@@ -288,7 +288,7 @@ fn exports_go_with_the_last_result_of_their_tree() {
         return; // Nothing is exported to be shared.
     }
     let lab = Lab::task(TASK).isolated().commit();
-    lab.ce_run(&["--at", "HEAD"]).exit(0).says("2 calls: 2 executed");
+    lab.ce_run(&["--at", "HEAD"]).exit(0).says("2 calls: 2 computed");
     let left = |room: &str| lab.storage().iter().filter(|name| name.contains(room)).count();
     assert_eq!((left("trees/"), left("/commits/")), (6, 2));
     gc(&lab, &["--keep=."]).exit(0);
@@ -297,7 +297,7 @@ fn exports_go_with_the_last_result_of_their_tree() {
     lab.run("ce", &["pin", "../storage", &quotient]).exit(0);
     gc(&lab, &ALL).exit(0);
     assert_eq!((left("trees/"), left("/commits/")), (3, 1));
-    lab.ce_run(&["--at", "HEAD"]).exit(0).says("1 executed");
+    lab.ce_run(&["--at", "HEAD"]).exit(0).says("1 computed");
     assert!(lab.is_tidy());
 }
 
@@ -313,7 +313,7 @@ fn what_is_retired_is_not_found_and_revived_if_nobody_takes_it_away() {
     // As if the collection had died.
     drop(retired);
     lab.ce_run(&["-n"]).exit(3).says("2 calls: 2 missing");
-    lab.ce_run(&[]).exit(0).says("2 calls: 2 found").called(vec![]);
+    lab.ce_run(&[]).exit(0).says("2 calls: 2 reused").called(vec![]);
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn a_job_that_was_done_meanwhile_keeps_what_it_found() {
     fs::rename(lab.path("task"), lab.path("other")).unwrap();
     let mut command = lab.command("ce-run");
     command.current_dir(lab.path("other")).args(["../storage", "../data/x", "../data/y"]);
-    lab.finish(&mut command).exit(0).says("2 calls: 2 found");
+    lab.finish(&mut command).exit(0).says("2 calls: 2 reused");
     let mut kept = 0;
     let mut tell = |_: &_, fate| kept += usize::from(fate == Fate::Kept);
     collect(&storage, &history, &candidates, &mut tell).unwrap();

@@ -179,7 +179,7 @@ fn strict_computes_again_what_nobody_recorded() {
         let before = fixture.records().len();
         fixture.forget_records();
         let ran =
-            fixture.run(&["--strict"]).exit(0).says(&format!("{before} calls: {before} executed"));
+            fixture.run(&["--strict"]).exit(0).says(&format!("{before} calls: {before} computed"));
         fixture.printed(&ran, "ce-run.txt");
         assert!(fixture.records().iter().all(|record| record["origin"]["executed"].is_object()));
         fixture.printed(&fixture.run(&["--strict"]).exit(0), "ce-run-again.txt");

@@ -54,7 +54,7 @@ fn a_chain_of_ten_thousand_calls_is_loaded_planned_printed_and_evaluated() {
     assert_eq!((evaluated.exit, evaluated.outputs), (Exit::Done, vec![expected]));
     assert_eq!(evaluated.executed.len(), CALLS);
 
-    let ran = lab.ce_run(&["-n"]).exit(0).says("10000 calls: 10000 found");
+    let ran = lab.ce_run(&["-n"]).exit(0).says("10000 calls: 10000 reused");
     assert_eq!(ran.stdout.lines().filter(|line| line.contains("next (")).count(), CALLS);
     lab.run("ce-sym", &["--share"]).exit(0);
 }

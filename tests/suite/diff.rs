@@ -31,7 +31,7 @@ fn it_says_which_output_differs_and_where_that_enters() {
         .prints("diff/computation.txt")
         .called(vec!["add", "add", "divmod", "divmod", "mul", "mul"]);
     let ran = diff(&lab, &["HEAD~1..HEAD"]).exit(0).called(vec![]);
-    let ran = ran.says("ce: HEAD~1: 3 calls: 3 found\nce: HEAD: 3 calls: 3 found\n");
+    let ran = ran.says("ce: HEAD~1: 3 calls: 3 reused\nce: HEAD: 3 calls: 3 reused\n");
     assert_eq!(diff(&lab, &["-n", "HEAD~1.."]).exit(0).stdout, ran.stdout);
     assert!(lab.is_tidy());
 }

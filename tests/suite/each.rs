@@ -46,7 +46,7 @@ fn jobs(lab: &Lab) -> Vec<(String, Value)> {
 fn each_point_is_the_job_of_a_run_with_these_texts() {
     let (together, apart) = (lab(), lab());
     let ran = each(&together, &["--each", "n=3,4", "--each", "m=1,2"]).exit(0);
-    ran.says("4 jobs, one for each point: 4 stored").says("6 calls: 6 executed");
+    ran.says("4 jobs, one for each point: 4 stored").says("6 calls: 6 computed");
     let called = together.called();
     assert_eq!(called.iter().filter(|name| *name == "mul").count(), 2, "{called:?}");
     for (n, m) in [(3, 1), (3, 2), (4, 1), (4, 2)] {
@@ -143,7 +143,7 @@ fn a_dry_run_writes_nothing() {
     each(&lab, &["--each", "n=3", "-p", "m=1"]).exit(0);
     let ran = lab.unchanged(|| each(&lab, &["-n", "--each", "n=3,4", "-p", "m=1"]).exit(3));
     assert!(ran.stdout.contains("    n=3: ../storage/c_add/"), "{}", ran.stdout);
-    ran.says("4 calls: 2 found, 2 missing").called(vec!["mul", "add"]);
+    ran.says("4 calls: 2 reused, 2 missing").called(vec!["mul", "add"]);
     lab.unchanged(|| each(&lab, &["-n", "--each", "n=3", "-p", "m=1"]).exit(0));
 }
 

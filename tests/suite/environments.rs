@@ -83,14 +83,14 @@ fn packages_of_python_are_a_value() {
         run(&lab, "python", &files, &[("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", &wheels)])
     };
     let text = "tasks-example/python/data/text";
-    let ran = run("../data/lock", text).exit(0).says("2 calls: 2 executed");
+    let ran = run("../data/lock", text).exit(0).says("2 calls: 2 computed");
     assert_eq!(lab.stored(outputs(&ran)[0]), "Moo. Computed once, kept forever.\n");
     assert_eq!(access(&lab, "say"), r#"["path packages"]"#);
     fs::write(lab.path("data/text"), "Again.\n").unwrap();
-    run("../data/lock", "../data/text").exit(0).says("1 found, 1 executed");
+    run("../data/lock", "../data/text").exit(0).says("1 reused, 1 computed");
     let lock = String::from_utf8(made.stdout).unwrap();
     fs::write(lab.path("data/lock2"), format!("# the same\n{lock}")).unwrap();
-    run("../data/lock2", text).exit(0).says("1 found, 1 executed");
+    run("../data/lock2", text).exit(0).says("1 reused, 1 computed");
     let wrong = lock.replace("sha256:", "sha256:0").trim_end()[..lock.len() - 1].to_owned();
     fs::write(lab.path("data/wrong"), wrong).unwrap();
     run("../data/wrong", text).exit(1).says("DO NOT MATCH THE HASHES");
@@ -138,7 +138,7 @@ fn a_system_of_debian_is_a_value() {
     let ran = run(&lab, "debian", &[["LOCK", "../data/lock"]], &[]).exit(0);
     let said = "programs: 6\nno python3: the /usr of the host is not there\n\
         no /etc/hostname: nor is its /etc\nnothing can be written in /usr\nHello, world!\n";
-    assert_eq!(lab.stored(outputs(&ran.says("2 calls: 2 executed"))[0]), said);
+    assert_eq!(lab.stored(outputs(&ran.says("2 calls: 2 computed"))[0]), said);
     assert_eq!(access(&lab, "look"), r#"["root root"]"#);
     fs::write(lab.path("data/wrong"), tools.replace("tools.deb", "hello.deb")).unwrap();
     run(&lab, "debian", &[["LOCK", "../data/wrong"]], &[]).exit(1).says("has the SHA-256");

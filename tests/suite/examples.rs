@@ -76,11 +76,11 @@ pub(crate) fn gives_what_is_expected(lab: &Lab, example: &Path, ran: &Ran<'_>) {
 fn arith_gives_what_is_expected_with_four_calls() {
     let lab = project();
     let ran = as_the_readme_says(&lab, "arith", "", "");
-    gives_what_is_expected(&lab, &example(&lab, "arith"), &ran.says("4 calls: 4 executed\n"));
-    as_the_readme_says(&lab, "arith", "", "").says("4 calls: 4 found\n");
+    gives_what_is_expected(&lab, &example(&lab, "arith"), &ran.says("4 calls: 4 computed\n"));
+    as_the_readme_says(&lab, "arith", "", "").says("4 calls: 4 reused\n");
     fs::write(lab.path("data/eighteen"), "18\n").unwrap();
     let x = "tasks-example/arith/data/x";
-    as_the_readme_says(&lab, "arith", x, "../data/eighteen").says("4 calls: 4 executed\n");
+    as_the_readme_says(&lab, "arith", x, "../data/eighteen").says("4 calls: 4 computed\n");
 }
 
 #[test]
@@ -97,14 +97,18 @@ fn the_picture_in_the_readme_is_what_is_drawn() {
 fn nile_gives_what_is_expected_with_ten_calls() {
     let lab = project();
     let ran = as_the_readme_says(&lab, "nile", "", "");
-    gives_what_is_expected(&lab, &example(&lab, "nile"), &ran.says("10 calls: 10 executed\n"));
+    gives_what_is_expected(&lab, &example(&lab, "nile"), &ran.says("10 calls: 10 computed\n"));
     let data = |name: &str| {
         fs::read_to_string(lab.path("task/tasks-example/nile/data").join(name)).unwrap()
     };
     for (name, changed, calls) in [
-        ("labels", data("labels").replacen("title: ", "title: Another ", 1), "8 found, 2 executed"),
-        ("year", "1920\n".to_owned(), "2 found, 8 executed"),
-        ("flow.csv", data("flow.csv") + "# the end\n", "9 found, 1 executed"),
+        (
+            "labels",
+            data("labels").replacen("title: ", "title: Another ", 1),
+            "8 reused, 2 computed",
+        ),
+        ("year", "1920\n".to_owned(), "2 reused, 8 computed"),
+        ("flow.csv", data("flow.csv") + "# the end\n", "9 reused, 1 computed"),
     ] {
         assert_ne!(changed, data(name));
         fs::write(lab.path("data/changed"), changed).unwrap();
@@ -125,7 +129,7 @@ fn results(storage: &Path) -> Vec<PathBuf> {
 #[test]
 fn genomics_finds_the_variants_that_are_there() {
     let lab = project();
-    let ran = as_the_readme_says(&lab, "genomics", "", "").says("12 calls: 12 executed");
+    let ran = as_the_readme_says(&lab, "genomics", "", "").says("12 calls: 12 computed");
     let (expected, outputs) = (example(&lab, "genomics").join("expected/00"), outputs(&ran));
     let expected = fs::read_to_string(expected).unwrap();
     golden::same("the report", &expected, &lab.stored(outputs[0]));
@@ -133,12 +137,12 @@ fn genomics_finds_the_variants_that_are_there() {
 
     let samples = "tasks-example/genomics/data/samples.tsv";
     as_the_readme_says(&lab, "genomics", samples, &format!("-p quality=25 {samples}"))
-        .says("12 calls: 11 found, 1 executed");
+        .says("12 calls: 11 reused, 1 computed");
     let text = fs::read_to_string(lab.path("task").join(samples)).unwrap();
     for (changed, calls) in [
-        (text.replacen("cedar\t103", "cedar\t203", 1), "12 calls: 6 found, 6 executed"),
-        (format!("{text}dogwood\t104\t12\t30\n"), "14 calls: 8 found, 6 executed"),
-        (text.replacen("birch\t102\t15\t30\n", "", 1), "10 calls: 6 found, 4 executed"),
+        (text.replacen("cedar\t103", "cedar\t203", 1), "12 calls: 6 reused, 6 computed"),
+        (format!("{text}dogwood\t104\t12\t30\n"), "14 calls: 8 reused, 6 computed"),
+        (text.replacen("birch\t102\t15\t30\n", "", 1), "10 calls: 6 reused, 4 computed"),
     ] {
         assert_ne!(changed, text);
         fs::write(lab.path("data/changed"), changed).unwrap();
@@ -182,7 +186,7 @@ fn genomics_refuses_a_wrong_row_and_computes_the_others() {
 #[test]
 fn genomics_has_no_paths_in_its_results() {
     let [isolated, plain] = [project().isolated(), project()].map(|lab| {
-        as_the_readme_says(&lab, "genomics", "", "").says("12 calls: 12 executed");
+        as_the_readme_says(&lab, "genomics", "", "").says("12 calls: 12 computed");
         results(&lab.path("storage"))
     });
     assert_eq!(isolated, plain);
@@ -194,7 +198,7 @@ fn primes(range: &str) -> String {
     fs::write(lab.path("data/range"), range).unwrap();
     let ran =
         as_the_readme_says(&lab, "primes", "tasks-example/primes/data/range", "../data/range");
-    let ran = ran.says("16 calls: 16 executed\n");
+    let ran = ran.says("16 calls: 16 computed\n");
     lab.stored(outputs(&ran)[0])
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn recovers(lab: &Lab, after: &str) {
     assert_eq!(output("00"), output("01"), "of one execution after {after}");
     assert!(lab.is_tidy(), "nothing is left behind after {after}: {:?}", lab.storage());
     let again = lab.ce_run(&[]).exit(0);
-    assert!(again.stderr.contains("2 calls: 2 found"), "after {after}\n{}", again.stderr);
+    assert!(again.stderr.contains("2 calls: 2 reused"), "after {after}\n{}", again.stderr);
 }
 
 /// Lets the k-th operation of a run fail, for every k, in one way after the other; returns how many

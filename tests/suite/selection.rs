@@ -26,7 +26,7 @@ fn only_points_that_are_asked_for_are_evaluated() {
     let lab = lab();
     let ran = run(&lab, &["--where", "a=2"]).exit(0).called(vec!["mul", "mul"]);
     let ran = ran.says("2 of 6 points of SWEEP PRODUCTS: 4 were not asked for");
-    ran.says("3 calls: 2 executed, 1 not asked for").shows("not asked for");
+    ran.says("3 calls: 2 computed, 1 not asked for").shows("not asked for");
     assert!(
         !lab.storage().iter().any(|name| name.starts_with("tables/") || name.starts_with("t_"))
     );
@@ -49,7 +49,7 @@ fn a_dry_run_says_what_of_the_points_is_missing() {
     run(&lab, &["--where", "a=2"]).exit(0);
     lab.unchanged(|| run(&lab, &["-n", "--where", "a=2"]).exit(0));
     let ran = lab.unchanged(|| run(&lab, &["-n", "--where", "a=2,3", "--where", "b=5"]).exit(3));
-    ran.says("3 calls: 1 found, 2 missing");
+    ran.says("3 calls: 1 reused, 2 missing");
 }
 
 #[test]

@@ -71,8 +71,8 @@ fn everything_in_a_storage_of_format_1_is_found_and_nothing_executed() {
     let lab = lab("format-1");
     assert!(has_other_time_stamps(&lab));
     let before = results(&lab);
-    lab.unchanged(|| lab.ce_run(&["-n"]).exit(0).says("2 calls: 2 found"));
-    lab.ce_run(&["--strict"]).exit(0).called(vec![]).says("2 calls: 2 found");
+    lab.unchanged(|| lab.ce_run(&["-n"]).exit(0).says("2 calls: 2 reused"));
+    lab.ce_run(&["--strict"]).exit(0).called(vec![]).says("2 calls: 2 reused");
     assert_eq!(lab.output(), "5\n");
     // Not even a record is written again.
     assert_eq!(results(&lab), before);

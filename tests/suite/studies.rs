@@ -33,7 +33,7 @@ fn tables(lab: &Lab) -> Vec<String> {
 fn scaling_measures_each_point_ten_times_and_draws_again_without_that() {
     let lab = project().isolated();
     let machine = &["-p", "machine=ada"];
-    let ran = run(&lab, "scaling", machine).exit(0).says("84 calls: 84 executed");
+    let ran = run(&lab, "scaling", machine).exit(0).says("84 calls: 84 computed");
     assert!(
         lab.stored(outputs(&ran)[0]).contains("<title>time of 10 million updates [s] by threads")
     );
@@ -48,10 +48,10 @@ fn scaling_measures_each_point_ten_times_and_draws_again_without_that() {
         assert!(number("threads") < 4.0 || number("size") > 1000.0, "{row}");
     }
     let lab = change(lab, "scaling", "parameters/y", "time of", "seconds of");
-    run(&lab, "scaling", machine).exit(0).says("84 calls: 83 taken over, 1 executed");
+    run(&lab, "scaling", machine).exit(0).says("84 calls: 83 taken over, 1 computed");
     let replicates = "workflow/inputs/00-summary/inputs/00-table/replicates";
     let lab = change(lab, "scaling", replicates, "10", "12");
-    run(&lab, "scaling", machine).exit(0).says("100 calls: 82 taken over, 18 executed");
+    run(&lab, "scaling", machine).exit(0).says("100 calls: 82 taken over, 18 computed");
     let lab = change(lab, "scaling", "parameters/columns", "size)", "seize)");
     let ran = run(&lab, "scaling", machine).exit(1);
     ran.says("derive-columns: the table has no column \"seize\", which columns, line 1 names");
@@ -63,7 +63,7 @@ fn two_machines_are_one_summary_and_one_figure() {
     let data = "tasks-example/two-machines/data";
     let [one, two] = ["one-core", "two-cores"].map(|name| format!("{data}/{name}.ndjson"));
     let names = ["-p", "name-a=one", "-p", "name-b=two", &one, &two];
-    let ran = run(&lab, "two-machines", &names).exit(0).says("3 calls: 3 executed");
+    let ran = run(&lab, "two-machines", &names).exit(0).says("3 calls: 3 computed");
     let figure = lab.stored(outputs(&ran)[0]);
     assert!(figure.contains("machine two, size 1000000"), "{figure}");
     let summaries = lab.results().into_iter();
@@ -118,7 +118,7 @@ fn history<'a>(lab: &'a Lab, path: &[&str]) -> Ran<'a> {
 fn a_history_executes_the_calls_of_new_commits() {
     let lab = with_program(project().isolated());
     // Two programs are built and measured five times; a commit does not compile, and a later one is as the first.
-    let ran = history(&lab, &["--", "src"]).says("13 executed, 1 failed, 5 blocked");
+    let ran = history(&lab, &["--", "src"]).says("13 computed, 1 failed, 5 blocked");
     assert!(lab.stored(outputs(&ran)[0]).contains("rows failed or have no value"));
     let [table] = tables(&lab).try_into().unwrap();
     assert_eq!(table.lines().count(), 20);
@@ -127,9 +127,9 @@ fn a_history_executes_the_calls_of_new_commits() {
     assert_eq!(failed.count(), 5);
     assert!(table.lines().nth(5).unwrap().contains("\"subject\":\"return 0\",\"replicate\":1,"));
     // A commit that touched the README alone is drawn, and shares its calls.
-    history(&lab, &[]).says(" 1 executed, 1 failed, 5 blocked");
+    history(&lab, &[]).says(" 1 computed, 1 failed, 5 blocked");
     commit_program(&lab, "i % 2", "i % 3");
-    history(&lab, &[]).says(" 7 executed, 1 failed, 5 blocked");
+    history(&lab, &[]).says(" 7 computed, 1 failed, 5 blocked");
     let unknown = "{\"commit\":\"0000000000000000000000000000000000000001\"}\n";
     fs::write(lab.path("data/commits"), unknown).unwrap();
     let given = ["-r", "app=../app", "-p", "machine=ada", "../data/commits"];

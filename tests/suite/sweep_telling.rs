@@ -70,23 +70,23 @@ fn the_body_is_shown_once_with_counts() {
         `* computing...
                 0: INPUT('size')
                 1: INPUT('machine') ok
-            prepare (data): 2 calls: 2 executed
+            prepare (data): 2 calls: 2 computed
             threads: INPUT('threads')
-        bench (body): 6 calls: 6 executed
+        bench (body): 6 calls: 6 computed
     SWEEP scaling (table)
     `> table: ok
 ";
     assert_eq!(tree(&ran.stdout), text);
     assert!(
-        ran.stderr.ends_with("ce-run: 9 calls: 9 executed; 1 table: 1 made\n"),
+        ran.stderr.ends_with("ce-run: 9 calls: 9 computed; 1 table: 1 made\n"),
         "{}",
         ran.stderr
     );
     let again = lab.ce_run(&[]).exit(0);
-    let found = text.replace("executed", "found").replace("        `* computing...\n", "");
+    let found = text.replace("computed", "reused").replace("        `* computing...\n", "");
     assert_eq!(tree(&again.stdout), found);
     assert!(
-        again.stderr.ends_with("ce-run: 9 calls: 9 found; 1 table: 1 found\n"),
+        again.stderr.ends_with("ce-run: 9 calls: 9 reused; 1 table: 1 reused\n"),
         "{}",
         again.stderr
     );
@@ -116,7 +116,7 @@ fn points_of_which_the_labels_differ_are_fewer_calls() {
     let text = tree(&ran.stdout);
     let points = "        points: size (2), threads (2), 1 label: 3 points are 2 calls\n";
     assert!(text.contains(points), "{text}");
-    assert!(text.contains("bench (body): 2 calls: 2 executed\n"), "{text}");
+    assert!(text.contains("bench (body): 2 calls: 2 computed\n"), "{text}");
 }
 
 #[test]
@@ -136,11 +136,11 @@ fn bodies_of_nested_sweeps_are_shown_once() {
                 points: threads (2): 6 points in 3 tables
                         0: INPUT('size')
                         1: INPUT('machine') ok
-                    prepare (data): 3 calls: 3 executed
+                    prepare (data): 3 calls: 3 computed
                     threads: INPUT('threads')
-                bench (body): 6 calls: 4 executed, 2 failed
+                bench (body): 6 calls: 4 computed, 2 failed
             SWEEP (table): 3 tables: 1 made, 2 blocked
-        mean (body): 3 calls: 1 executed, 2 blocked
+        mean (body): 3 calls: 1 computed, 2 blocked
     SWEEP sizes (table)
     `> table: MISSING
     `* not computed: 2 of 3 points have no result
@@ -165,7 +165,7 @@ fn failures_name_the_point_and_are_repeated_last() {
     lines.sort_unstable();
     assert_eq!(lines, [failed(1000), failed(2000)]);
     let last = format!(
-        "ce-run: 10 calls: 7 executed, 2 failed, 1 blocked; 1 table: 1 blocked\n\
+        "ce-run: 10 calls: 7 computed, 2 failed, 1 blocked; 1 table: 1 blocked\n\
          ce-run: failures at points:\n  {}\n  {}\n",
         failed(1000),
         failed(2000)

@@ -246,7 +246,7 @@ fn a_label_is_no_other_point() {
     let lab = with(lab, "x,y,who\n7,2,anna\n8,2,bert\n").commit_with(Library::Submodule);
     lab.ce_run(&["--no-sync"]).exit(0);
     let lab = with(lab, "x,y,who\n7,2,anna\n8,2,carl\n9,2,dora\n").commit_again();
-    lab.ce_run(&["--no-sync"]).exit(0).says("3 calls: 2 found, 1 executed");
+    lab.ce_run(&["--no-sync"]).exit(0).says("3 calls: 2 reused, 1 computed");
     let versions = ["--at", "HEAD~1", "--at", "HEAD"];
     let compared = rows(&lab, &versions, 0);
     assert_eq!(compared.len(), 2, "{compared:#?}");

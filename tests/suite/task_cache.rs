@@ -222,7 +222,7 @@ fn cached_records_are_used_until_they_are_taken_away() {
     let records: Vec<_> = records.map(|name| lab.path("storage").join(name)).collect();
     records.iter().for_each(|record| settle(record));
     settle(records[0].parent().unwrap());
-    let found = || drop(lab.ce_run(&["-n"]).exit(0).says("300 calls: 300 found"));
+    let found = || drop(lab.ce_run(&["-n"]).exit(0).says("300 calls: 300 reused"));
     found();
     assert_eq!(fs::read_dir(lab.path("cache/compeval/records")).unwrap().count(), 1);
 

@@ -39,7 +39,7 @@ fn a_directory_that_has_settled_is_adopted() {
     lab.ce_run(&["-n"]).exit(3);
     age(&dir);
     lab.unchanged(|| lab.ce_run(&["-n", "--strict"]).exit(3));
-    lab.ce_run(&[]).exit(0).called(vec![]).says("1 found");
+    lab.ce_run(&[]).exit(0).called(vec![]).says("1 reused");
     let record = records(&lab, "c_make/").remove(0);
     assert_eq!((&record["origin"], &record["format"]), (&"adopted".into(), &2.into()));
     is_sound(&lab);

@@ -24,7 +24,7 @@ fn taken_over() -> Option<Lab> {
     fs::remove_file(lab.path("data/x")).unwrap();
     fs::create_dir_all(lab.path("data/x/d/empty")).unwrap();
     fs::write(lab.path("data/x/d/f"), "f\n").unwrap();
-    lab.ce_run(&[]).exit(0).says("2 executed");
+    lab.ce_run(&[]).exit(0).says("2 computed");
     let lab = lab.file("README", "").commit_again();
     lab.ce_run(&[]).exit(0).says("2 taken over");
     Some(lab)
@@ -56,7 +56,7 @@ fn a_collection_that_dies_or_fails_harms_nothing() {
         // Both ways on: a run, and another collection.
         copy(&lab, "storage", "left");
         lab.ce_run(&[]).exit(0);
-        lab.ce_run(&[]).exit(0).says("2 found");
+        lab.ce_run(&[]).exit(0).says("2 reused");
         // What had lost its record may be without one still.
         lab.run("ce", &["verify", "../storage"]).exit(0);
         copy(&lab, "left", "storage");
@@ -88,7 +88,7 @@ fn what_a_run_reads_stays_with_its_maker() {
     assert_eq!(fifo.line(), "here");
     lab.run("ce", &ALL).exit(0).says("stays: it is in use");
     never.let_go();
-    Ran::new(&lab, running.output()).exit(0).says("1 taken over, 1 executed");
+    Ran::new(&lab, running.output()).exit(0).says("1 taken over, 1 computed");
     let made = values(&lab, "c_make/");
     assert!(made.iter().any(|name| stored(&lab, name).is_symlink()), "{made:?}");
     is_sound(&lab);

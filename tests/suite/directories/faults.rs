@@ -52,7 +52,7 @@ fn recovers(lab: &Lab, after: &str) {
     assert_eq!(one, output("t_task/", "00"), "after {after}");
     assert!(lab.is_tidy(), "nothing is left behind after {after}: {:?}", lab.storage());
     let again = lab.ce_run(&[]).exit(0);
-    assert!(again.stderr.contains("2 calls: 2 found"), "after {after}\n{}", again.stderr);
+    assert!(again.stderr.contains("2 calls: 2 reused"), "after {after}\n{}", again.stderr);
     let ran = lab.run("ce", &["verify", "../storage"]);
     assert_eq!(ran.status.code(), Some(0), "after {after}\n{}\n{}", ran.stdout, ran.stderr);
 }

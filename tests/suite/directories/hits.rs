@@ -89,11 +89,11 @@ fn other_times_and_modes_cost_a_look_and_no_execution() {
             fs::File::open(entry.path()).unwrap().set_modified(time).unwrap();
         }
     }
-    lab.ce_run(&[]).exit(0).called(vec![]).says("1 found");
+    lab.ce_run(&[]).exit(0).called(vec![]).says("1 reused");
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(dir.join("one"), fs::Permissions::from_mode(0o644)).unwrap();
     lab.ce_run(&["-q"]).exit(0).called(vec![]);
-    lab.ce_run(&[]).exit(0).called(vec![]).says("1 found");
+    lab.ce_run(&[]).exit(0).called(vec![]).says("1 reused");
     is_sound(&lab);
 }
 
@@ -107,7 +107,7 @@ fn a_copy_of_the_storage_has_all_results() {
         fs::rename(lab.path("storage"), lab.path("elsewhere")).unwrap();
         fs::rename(lab.path("copy"), lab.path("storage")).unwrap();
         lab.ce_run(&["-q"]).exit(0).called(vec![]);
-        lab.ce_run(&[]).exit(0).called(vec![]).says("1 found");
+        lab.ce_run(&[]).exit(0).called(vec![]).says("1 reused");
         let job = values(&lab, "t_").remove(0);
         assert!(stored(&lab, &job).is_symlink());
         assert_eq!(entries(&stored(&lab, &format!("{job}/"))), entries(&output(&lab)));

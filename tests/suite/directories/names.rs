@@ -12,25 +12,25 @@ const ALL: [&str; 5] = ["gc", "--delete", "--older=2100-01-01", "--no-keep", "..
 #[track_caller]
 fn is_handled(lab: Lab, content: &str) {
     let lab = if isolation::is_possible() { lab.isolated() } else { lab };
-    lab.ce_run(&[]).exit(0).says("1 executed");
+    lab.ce_run(&[]).exit(0).says("1 computed");
     lab.called();
     let made = output(&lab);
     assert_eq!(entries(&made), [format!("file 444 f {content}")]);
-    lab.ce_run(&[]).exit(0).says("1 found");
+    lab.ce_run(&[]).exit(0).says("1 reused");
     lab.ce_run(&["-q"]).exit(0);
     is_sound(&lab);
     let lab = lab.file("README", "").commit_again();
     if isolation::is_possible() {
         lab.ce_run(&[]).exit(0).says("1 taken over");
-        lab.ce_run(&[]).exit(0).says("1 found");
+        lab.ce_run(&[]).exit(0).says("1 reused");
         assert!(output(&lab).is_symlink());
         is_sound(&lab);
     }
     super::write_over(&made.join("f"), "damaged");
     lab.run("ce", &["verify", "--repair", "../storage"]).exit(5);
     lab.run("ce", &["verify", "../storage"]).exit(0);
-    lab.ce_run(&[]).exit(0).says("1 executed");
-    lab.ce_run(&[]).exit(0).says("1 found");
+    lab.ce_run(&[]).exit(0).says("1 computed");
+    lab.ce_run(&[]).exit(0).says("1 reused");
     is_sound(&lab);
     lab.run("ce", &ALL).exit(0);
     let left = lab.storage().into_iter().filter(|name| {

@@ -18,7 +18,7 @@ fn everything_in_it_is_published_read_only() {
         touch "$(printf 'n\nl')" "$(printf '\377\376')" ' s p ' ./-rf '*' '\' .hidden"#;
     let make = || made_by(script).commit();
     each_way(make, |lab| {
-        lab.ce_run(&[]).exit(0).says("1 executed");
+        lab.ce_run(&[]).exit(0).says("1 computed");
         lab.called();
         let dir = output(&lab);
         let names = entries(&dir);
@@ -48,7 +48,7 @@ fn everything_in_it_is_published_read_only() {
             ]
         );
         assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o7777, 0o555);
-        lab.ce_run(&[]).exit(0).called(vec![]).says("1 found");
+        lab.ce_run(&[]).exit(0).called(vec![]).says("1 reused");
         lab.ce_run(&["-q"]).exit(0).called(vec![]);
         is_sound(&lab);
         let records = records(&lab, "");
@@ -67,7 +67,7 @@ fn an_empty_directory_is_a_value() {
         |lab| {
             lab.ce_run(&[]).exit(0);
             assert!(entries(&output(&lab)).is_empty());
-            lab.ce_run(&[]).exit(0).says("1 found");
+            lab.ce_run(&[]).exit(0).says("1 reused");
             is_sound(&lab);
         },
     );
@@ -90,7 +90,7 @@ fn modes_that_keep_everybody_out_are_no_obstacle() {
                 "file 400 shut/in/f 1\\n"
             ]
         );
-        lab.ce_run(&[]).exit(0).says("1 found");
+        lab.ce_run(&[]).exit(0).says("1 reused");
         is_sound(&lab);
     });
 }
@@ -161,7 +161,7 @@ END"#;
     let make = || made_by(script).commit();
     each_way(make, |lab| {
         lab.ce_run(&[]).exit(0);
-        lab.ce_run(&[]).exit(0).says("1 found");
+        lab.ce_run(&[]).exit(0).says("1 reused");
         is_sound(&lab);
         let all = ["gc", "--delete", "--older=2100-01-01", "--no-keep", "../storage"];
         lab.run("ce", &all).exit(0);
@@ -206,7 +206,7 @@ fn what_may_still_be_written_to_is_copied() {
     let made = values(&lab, "c_leave/").remove(0);
     let all = ["dir 555 d", "file 555 d/f before\\n", "file 555 g before\\n", "link l -> d/f"];
     assert_eq!(entries(&lab.path("storage").join(made)), all);
-    lab.ce_run(&[]).exit(0).says("2 found");
+    lab.ce_run(&[]).exit(0).says("2 reused");
     is_sound(&lab);
 }
 
@@ -220,7 +220,7 @@ fn a_call_that_ends_while_the_run_is_interrupted_has_not_failed() {
         let lab = Lab::task("Inputs: 'x'\n(make INPUT('x'))[0]")
             .computation("make", "a", output, &script)
             .commit();
-        lab.ce_run(&[]).exit(130).says("1 call: 1 executed");
+        lab.ce_run(&[]).exit(130).says("1 call: 1 computed");
         is_sound(&lab);
     }
 }

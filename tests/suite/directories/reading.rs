@@ -52,10 +52,10 @@ open(out + '/done', 'w').write(' '.join(done))"#;
         .computation("attack", "tree", "done/", &try_all)
         .isolated()
         .commit();
-    lab.ce_run(&[]).exit(0).says("2 executed");
+    lab.ce_run(&[]).exit(0).says("2 computed");
     let done = stored(&lab, &values(&lab, "c_attack/")[0]);
     assert_eq!(entries(&done), ["file 444 done "]);
-    lab.ce_run(&[]).exit(0).says("2 found");
+    lab.ce_run(&[]).exit(0).says("2 reused");
     is_sound(&lab);
 }
 
@@ -88,13 +88,13 @@ fn mount_points_change_between_files_and_directories() {
         lab
     };
     super::each_way(make, |lab| {
-        lab.ce_run(&["-j1"]).exit(0).says("8 executed");
+        lab.ce_run(&["-j1"]).exit(0).says("8 computed");
         assert_eq!(lab.output(), "file 3\ndir t\nfile 3\n");
-        lab.ce_run(&["-j4"]).exit(0).says("8 found");
+        lab.ce_run(&["-j4"]).exit(0).says("8 reused");
         lab.called();
         is_sound(&lab);
         fs::rename(lab.path("storage"), lab.path("first")).unwrap();
-        lab.ce_run(&["-j4"]).exit(0).says("8 executed");
+        lab.ce_run(&["-j4"]).exit(0).says("8 computed");
         assert_eq!(lab.output(), "file 3\ndir t\nfile 3\n");
         lab.called();
     });

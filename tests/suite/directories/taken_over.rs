@@ -21,7 +21,7 @@ fn evaluated() -> Option<Lab> {
         .computation("read", "tree", "all", r#"cat "$1/d/f" >"$2""#)
         .isolated()
         .commit();
-    lab.ce_run(&[]).exit(0).says("2 executed");
+    lab.ce_run(&[]).exit(0).says("2 computed");
     Some(next(lab, "one"))
 }
 
@@ -55,7 +55,7 @@ fn all_links_lead_to_the_maker() {
     for text in ["two", "three", "four"] {
         lab.unchanged(|| lab.ce_run(&["-n"]).exit(0).says("2 taken over"));
         lab.ce_run(&[]).exit(0).says("2 taken over");
-        lab.ce_run(&[]).exit(0).says("2 found");
+        lab.ce_run(&[]).exit(0).says("2 reused");
         assert_eq!(lab.output(), "17\n");
         is_sound(&lab);
         lab = next(lab, text);
@@ -67,7 +67,7 @@ fn all_links_lead_to_the_maker() {
     fs::rename(lab.path("storage"), other.join("moved")).unwrap();
     symlink(other.join("moved"), lab.path("storage")).unwrap();
     let lab = lab.file("computations/read/notes", "").commit_again();
-    lab.ce_run(&[]).exit(0).says("1 taken over, 1 executed");
+    lab.ce_run(&[]).exit(0).says("1 taken over, 1 computed");
     is_sound(&lab);
 }
 
@@ -81,8 +81,8 @@ fn a_maker_that_is_damaged_is_made_once_for_all() {
     assert_eq!(verify.stdout.matches("d/f was changed").count(), 2, "{}", verify.stdout);
     lab.run("ce", &["verify", "--repair", "../storage"]).exit(5);
     lab.run("ce", &["verify", "../storage"]).exit(0);
-    lab.ce_run(&[]).exit(0).says("1 found, 1 executed");
-    lab.ce_run(&[]).exit(0).says("2 found");
+    lab.ce_run(&[]).exit(0).says("1 reused, 1 computed");
+    lab.ce_run(&[]).exit(0).says("2 reused");
     assert_eq!(lab.output(), "17\n");
     is_sound(&lab);
 }
@@ -94,12 +94,12 @@ fn a_damaged_maker_is_no_source() {
     lab.ce_run(&[]).exit(0).says("2 taken over");
     let maker = maker(&lab);
     write_over(&stored(&lab, &maker).join("d/f"), "71\n");
-    lab.ce_run(&[]).exit(0).says("1 found, 1 executed");
+    lab.ce_run(&[]).exit(0).says("1 reused, 1 computed");
     assert_eq!(links(&lab), [""; 0]);
-    lab.ce_run(&[]).exit(0).says("2 found");
+    lab.ce_run(&[]).exit(0).says("2 reused");
     // The first commit takes it over from there.
     lab.git("task", &["checkout", "-q", "HEAD^"]);
-    lab.ce_run(&[]).exit(0).says("1 found, 1 taken over");
+    lab.ce_run(&[]).exit(0).says("1 reused, 1 taken over");
     assert_eq!(links(&lab).len(), 1);
     is_sound(&lab);
 }
@@ -119,8 +119,8 @@ fn a_link_to_something_else_is_not_followed() {
         fs::remove_file(stored(&lab, &link)).unwrap();
         symlink(target, stored(&lab, &link)).unwrap();
         lab.run("ce", &["verify", "../storage"]).exit(5).says("1 wrong");
-        lab.ce_run(&["-n"]).exit(0).says("1 found, 1 taken over");
-        lab.ce_run(&[]).exit(0).says("1 found, 1 taken over");
+        lab.ce_run(&["-n"]).exit(0).says("1 reused, 1 taken over");
+        lab.ce_run(&[]).exit(0).says("1 reused, 1 taken over");
         is_sound(&lab);
         assert_eq!(
             fs::read_link(stored(&lab, &link)).unwrap().to_str().unwrap(),
@@ -145,13 +145,13 @@ fn a_collection_keeps_the_maker_of_what_it_keeps() {
     assert!(stored(&lab, &maker).is_dir());
     is_sound(&lab);
     // What it was made from is what its execution has read: the first commit's.
-    lab.ce_run(&[]).exit(0).says("1 found, 1 taken over");
+    lab.ce_run(&[]).exit(0).says("1 reused, 1 taken over");
     assert_eq!(links(&lab), [format!("../../../{maker}")]);
     lab.run("ce", &["pin", "--remove", "../storage", last.to_str().unwrap()]).exit(0);
     gc(&lab, &["--no-keep"]).exit(0);
     assert_eq!(values(&lab, ""), [""; 0]);
     is_sound(&lab);
-    lab.ce_run(&[]).exit(0).says("2 executed");
+    lab.ce_run(&[]).exit(0).says("2 computed");
 }
 
 /// The commit of the maker is forgotten, that of the link is not.
@@ -168,7 +168,7 @@ fn a_collection_keeps_the_maker_of_a_commit_that_is_reached() {
     gc(&lab, &["--keep=."]).exit(0);
     assert!(stored(&lab, &maker).is_dir());
     is_sound(&lab);
-    lab.ce_run(&[]).exit(0).says("2 found");
+    lab.ce_run(&[]).exit(0).says("2 reused");
 }
 
 #[test]
@@ -179,12 +179,12 @@ fn a_source_whose_maker_is_gone_is_none() {
     within(&dir, |dir| within(&dir.join("d"), |inner| fs::remove_file(inner.join("f")).unwrap()));
     fs::remove_dir_all(dir).unwrap();
     let lab = next(lab, "two");
-    lab.ce_run(&[]).exit(0).says("1 taken over, 1 executed");
-    lab.ce_run(&[]).exit(0).says("2 found");
+    lab.ce_run(&[]).exit(0).says("1 taken over, 1 computed");
+    lab.ce_run(&[]).exit(0).says("2 reused");
     // For the commits before it is taken over from there.
     for _ in 0..2 {
         lab.git("task", &["checkout", "-q", "HEAD^"]);
-        lab.ce_run(&[]).exit(0).says("1 found, 1 taken over");
+        lab.ce_run(&[]).exit(0).says("1 reused, 1 taken over");
     }
     assert_eq!(links(&lab).len(), 2);
     is_sound(&lab);

@@ -61,27 +61,27 @@ fn the_owner_publishes_repairs_and_collects_read_only_directories() {
     for isolated in [false, isolation::is_possible()] {
         let Some((lab, user)) = lab(SCRIPT) else { return };
         let lab = if isolated { lab.isolated() } else { lab };
-        evaluate(&lab, user, &[]).exit(0).says("1 executed");
-        evaluate(&lab, user, &[]).exit(0).says("1 found");
+        evaluate(&lab, user, &[]).exit(0).says("1 computed");
+        evaluate(&lab, user, &[]).exit(0).says("1 reused");
         evaluate(&lab, user, &["-q"]).exit(0);
         ce(&lab, user, &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
         // Replaced by a run, and by a repair.
         damage(&lab);
-        evaluate(&lab, user, &[]).exit(0).says("1 executed");
+        evaluate(&lab, user, &[]).exit(0).says("1 computed");
         damage(&lab);
         ce(&lab, user, &["verify", "--repair", "../storage"]).exit(5);
         ce(&lab, user, &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
-        evaluate(&lab, user, &[]).exit(0).says("1 executed");
+        evaluate(&lab, user, &[]).exit(0).says("1 computed");
         let name = values(&lab, "c_make/").remove(0);
         evaluate(&lab, user, &["--force", &format!("../storage/{name}")])
             .exit(0)
-            .says("1 executed");
+            .says("1 computed");
         ce(&lab, user, &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
         let all = ["gc", "--delete", "--older=2100-01-01", "--no-keep", "../storage"];
         ce(&lab, user, &all).exit(0).says("collected 3 results");
         assert_eq!(values(&lab, ""), [""; 0]);
         assert!(!has_entries(&lab.path("storage/tmp")));
-        evaluate(&lab, user, &[]).exit(0).says("1 executed");
+        evaluate(&lab, user, &[]).exit(0).says("1 computed");
     }
 }
 
@@ -139,12 +139,12 @@ fn the_owner_takes_over_and_reads_directories() {
         .commit();
     let Some(user) = lab.plain_user() else { return };
     fs::set_permissions(lab.path(""), fs::Permissions::from_mode(0o777)).unwrap();
-    evaluate(&lab, user, &[]).exit(0).says("2 executed");
+    evaluate(&lab, user, &[]).exit(0).says("2 computed");
     assert_eq!(lab.output(), "17\n2\n17\n");
     let lab = lab.file("README", "").commit_again();
     evaluate(&lab, user, &[]).exit(0).says("2 taken over");
     damage(&lab);
-    evaluate(&lab, user, &[]).exit(0).says("1 found, 1 executed");
+    evaluate(&lab, user, &[]).exit(0).says("1 reused, 1 computed");
     // The first commit's result is damaged still.
     ce(&lab, user, &["verify", "--repair", "../storage"]).exit(5);
     ce(&lab, user, &["gc", "--delete", "--older=2100-01-01", "--no-keep", "../storage"]).exit(0);
@@ -165,17 +165,17 @@ fn a_group_shares_directories() {
         std::os::unix::fs::chown(&dir, None, Some(GROUP)).unwrap();
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o2775)).unwrap();
     }
-    evaluate(&lab, user, &[]).exit(0).says("1 executed");
+    evaluate(&lab, user, &[]).exit(0).says("1 computed");
     is_shared(&lab);
-    evaluate(&lab, other, &[]).exit(0).says("1 found");
+    evaluate(&lab, other, &[]).exit(0).says("1 reused");
     is_shared(&lab);
     ce(&lab, other, &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
     damage(&lab);
-    evaluate(&lab, other, &[]).exit(0).says("1 executed");
+    evaluate(&lab, other, &[]).exit(0).says("1 computed");
     is_shared(&lab);
     damage(&lab);
     ce(&lab, user, &["verify", "--repair", "../storage"]).exit(5);
-    evaluate(&lab, user, &[]).exit(0).says("1 executed");
+    evaluate(&lab, user, &[]).exit(0).says("1 computed");
     let all = ["gc", "--delete", "--older=2100-01-01", "--no-keep", "../storage"];
     ce(&lab, other, &all).exit(0).says("collected 3 results");
     assert_eq!(values(&lab, ""), [""; 0]);

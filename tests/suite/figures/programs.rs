@@ -23,7 +23,7 @@ fn bandwidth() -> String {
 fn a_program_is_compiled_once_and_measured_for_each_replicate() {
     let mut lab = measurement(&bandwidth()).isolated();
     for (replicate, calls) in
-        [("1", "2 calls: 2 executed\n"), ("2", "2 calls: 1 found, 1 executed\n")]
+        [("1", "2 calls: 2 computed\n"), ("2", "2 calls: 1 reused, 1 computed\n")]
     {
         lab = given(lab, &["2", "1000", "10", replicate, "ada"]);
         lab.ce_run(&[]).exit(0).says(calls);
@@ -94,7 +94,7 @@ fn a_program_of_several_files_is_built_and_timed() {
         ("more.c", "int more(int x) { return x; }\n"),
     ];
     let lab = called(timed(&files).isolated(), ["a 0\n", "1", "ada"]);
-    lab.ce_run(&[]).exit(0).says("2 calls: 2 executed");
+    lab.ce_run(&[]).exit(0).says("2 calls: 2 computed");
     let seconds: f64 = lab.output().trim_end().parse().unwrap();
     assert!((0.0..1.0).contains(&seconds), "{seconds}");
     let mut lab = lab;

@@ -55,7 +55,7 @@ fn a_source_that_cannot_be_read_is_none() {
         let computation = lab.path("storage/c_mul");
         spoil(&lab, &computation.join("commits"), &computation.join(source));
         lab.ce_run(&["-n"]).exit(3);
-        lab.ce_run(&["--no-sync"]).exit(0).called(vec!["mul"]).says("1 call: 1 executed");
+        lab.ce_run(&["--no-sync"]).exit(0).called(vec!["mul"]).says("1 call: 1 computed");
         assert_eq!(lab.output(), "85\n", "{what}");
         lab.ce_run(&["--no-sync"]).exit(0).called(vec![]);
     }

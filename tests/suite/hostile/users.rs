@@ -71,10 +71,10 @@ pub(crate) fn is_shared(lab: &Lab) {
 fn what_one_makes_the_other_one_can_use_and_add_to() {
     let Some((lab, user)) = shared(0o2775) else { return };
     lab.ce_run(&[]).exit(0).called(vec!["add", "mul"]);
-    as_other(&lab, user, &[]).exit(0).says("2 calls: 2 found");
+    as_other(&lab, user, &[]).exit(0).says("2 calls: 2 reused");
     let lab = lab.data("x", "3\n");
-    as_other(&lab, user, &[]).exit(0).says("2 calls: 2 executed");
-    lab.ce_run(&[]).exit(0).called(vec![]).says("2 calls: 2 found");
+    as_other(&lab, user, &[]).exit(0).says("2 calls: 2 computed");
+    lab.ce_run(&[]).exit(0).called(vec![]).says("2 calls: 2 reused");
     is_shared(&lab);
     assert!(lab.is_tidy());
 }
@@ -83,7 +83,7 @@ fn what_one_makes_the_other_one_can_use_and_add_to() {
 fn what_is_there_is_served_where_nothing_can_be_written() {
     let Some((lab, user)) = shared(0o755) else { return };
     lab.ce_run(&[]).exit(0).called(vec!["add", "mul"]);
-    as_other(&lab, user, &[]).exit(0).says("2 calls: 2 found");
+    as_other(&lab, user, &[]).exit(0).says("2 calls: 2 reused");
     as_other(&lab, user, &["-q"]).exit(0);
     let lab = lab.data("x", "3\n");
     let ran = as_other(&lab, user, &[]).exit(5);
@@ -94,13 +94,13 @@ fn what_is_there_is_served_where_nothing_can_be_written() {
 fn who_is_not_of_the_group_is_served_what_others_may_read() {
     let Some((lab, _)) = shared(0o2775) else { return };
     let [member, stranger] = USERS;
-    evaluate(&lab, member).exit(0).says("2 calls: 2 executed");
+    evaluate(&lab, member).exit(0).says("2 calls: 2 computed");
     let strange = |lab: &Lab| {
         let ran = in_private(lab, stranger, stranger, &lab.evaluation(&[]));
         (ran.status.code(), ran.stderr)
     };
     let (code, text) = strange(&lab);
-    assert!(code == Some(0) && text.contains("2 calls: 2 found"), "{text}");
+    assert!(code == Some(0) && text.contains("2 calls: 2 reused"), "{text}");
     let lab = lab.data("x", "3\n");
     let (code, text) = strange(&lab);
     assert!(code == Some(5) && text.contains("storage/"), "it says which file: {text}");
@@ -112,7 +112,7 @@ fn who_is_not_of_the_group_is_served_what_others_may_read() {
 #[test]
 fn what_is_damaged_is_replaced_by_whoever_meets_it() {
     let Some((lab, _)) = shared(0o2775) else { return };
-    evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 executed");
+    evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 computed");
     let results: Vec<String> = lab.results().into_keys().collect();
     for (turn, name) in results.iter().filter(|name| !name.starts_with("t_")).enumerate() {
         // As its owner can, and root.
@@ -124,7 +124,7 @@ fn what_is_damaged_is_replaced_by_whoever_meets_it() {
     let kept = lab.storage().into_iter().filter(|name| name.contains("/aside/"));
     let kept: Vec<String> = kept.filter(|name| lab.stored(name) == "damaged\n").collect();
     assert!(kept.len() >= 2, "what was in the way is kept: {kept:?}");
-    evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 found");
+    evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 reused");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn what_one_has_printed_the_other_one_can_read_and_take_over() {
     let script = r#"echo "told of $(cat "$1")"; echo $(($(cat "$1") * $(cat "$2"))) >"$3""#;
     let lab = Lab::task(TASK).isolated().computation("mul", "a b", "product", script);
     let Some((lab, _)) = shared_by(lab, 0o2775) else { return };
-    evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 executed");
+    evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 computed");
     is_shared(&lab);
     lab.git("task", &["commit", "--quiet", "--allow-empty", "--message", "more"]);
     // Where nothing can be isolated, it is executed.
@@ -165,15 +165,15 @@ fn what_a_dead_run_has_left_is_cleared_away_by_another_user() {
     assert!(!evaluate(&lab, USERS[0]).status.success());
     assert!(!lab.is_tidy());
     let lab = lab.data("x", "3\n");
-    evaluate(&lab, USERS[1]).exit(0).says("2 calls: 2 executed");
+    evaluate(&lab, USERS[1]).exit(0).says("2 calls: 2 computed");
     assert!(lab.is_tidy());
     // What exec has made for nobody else stays until its owner comes, and harms nobody.
     let lab = lab.data("x", "8\n");
     assert!(!evaluate(&lab, USERS[0]).status.success());
     let lab = lab.data("x", "4\n");
-    evaluate(&lab, USERS[1]).exit(0).says("2 calls: 2 executed");
+    evaluate(&lab, USERS[1]).exit(0).says("2 calls: 2 computed");
     let lab = lab.data("x", "5\n");
-    evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 executed");
+    evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 computed");
     assert!(lab.is_tidy());
 }
 
@@ -186,9 +186,9 @@ fn what_one_has_made_the_other_one_can_verify_pin_and_collect() {
         is_shared(lab);
         ran.stdout
     };
-    evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 executed");
+    evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 computed");
     let lab = lab.data("x", "3\n");
-    evaluate(&lab, USERS[1]).exit(0).says("2 calls: 2 executed");
+    evaluate(&lab, USERS[1]).exit(0).says("2 calls: 2 computed");
     for user in USERS {
         ce(&lab, user, &["verify", "../storage"]);
         assert!(!ce(&lab, user, &["log", "../storage"]).is_empty());

@@ -210,7 +210,7 @@ fn a_root_may_come_from_the_same_workflow() {
         .commit();
     lab.ce_run(&[]).exit(0);
     assert_eq!(lab.output(), "/usr/bin\n/usr/lib\n/usr/lib64\n");
-    lab.ce_run(&[]).exit(0).says("2 calls: 2 found");
+    lab.ce_run(&[]).exit(0).says("2 calls: 2 reused");
 }
 
 #[test]

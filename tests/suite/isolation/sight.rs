@@ -168,7 +168,7 @@ fn a_host_that_cannot_isolate_is_told_of_once() {
 #[test]
 fn a_commit_that_changes_nothing_else_costs_no_execution() {
     let Some(lab) = lab("", r#"cp "$1" "$2""#) else { return };
-    lab.ce_run(&[]).exit(0).says("1 call: 1 executed");
+    lab.ce_run(&[]).exit(0).says("1 call: 1 computed");
     let lab = lab.file("README", "").commit_again();
     lab.ce_run(&["-n"]).exit(0).says("1 call: 1 taken over");
     lab.ce_run(&[]).exit(0).says("1 call: 1 taken over");

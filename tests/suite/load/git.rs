@@ -38,7 +38,10 @@ fn git(dir: &Path, arguments: &[&str]) {
 #[track_caller]
 fn finds_everything(lab: &Lab, task: &str) {
     let mut command = lab.evaluation(&[]);
-    lab.finish(command.current_dir(lab.path(task))).exit(0).says("2 calls: 2 found").called(vec![]);
+    lab.finish(command.current_dir(lab.path(task)))
+        .exit(0)
+        .says("2 calls: 2 reused")
+        .called(vec![]);
 }
 
 fn evaluated(library: Library) -> Lab {

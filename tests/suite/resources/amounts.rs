@@ -59,7 +59,7 @@ fn no_more_cpus_are_taken_than_there_are() {
     let cpus = [1, 2, 3, 4, 1, 2, 3, 1];
     let lines = cpus.map(|cpus| format!("cpus {cpus}\n"));
     let lab = calls(&lines.each_ref().map(String::as_str));
-    lab.finish(&mut lab.noted(&["-j4"])).exit(0).says("9 calls: 9 executed");
+    lab.finish(&mut lab.noted(&["-j4"])).exit(0).says("9 calls: 9 computed");
     assert!(most(&lab.notes(), |number| cpus[number]) <= 4);
 }
 

@@ -41,7 +41,7 @@ fn many(count: usize) -> Lab {
 #[test]
 fn an_exclusive_call_is_alone_in_its_run() {
     let lab = many(18);
-    lab.finish(&mut lab.noted(&["-j6"])).exit(0).says("19 calls: 19 executed");
+    lab.finish(&mut lab.noted(&["-j6"])).exit(0).says("19 calls: 19 computed");
     let beside = beside(&lab.notes());
     for number in 0..18 {
         let others = &beside[&format!("c{number}")];
@@ -102,13 +102,13 @@ fn whatever_the_order_is_all_calls_are_executed_and_exclusive_ones_are_alone() {
 #[test]
 fn other_resources_execute_nothing() {
     let lab = many(3);
-    lab.ce_run(&[]).exit(0).says("4 calls: 4 executed");
+    lab.ce_run(&[]).exit(0).says("4 calls: 4 computed");
     lab.called();
     let lab = lab.file("resources", "c1 exclusive\n").file("workflow/resources", "time 1h\n");
     // What is not committed of them is no part of the task.
-    lab.ce_run(&[]).exit(0).says("4 calls: 4 found").called(vec![]);
+    lab.ce_run(&[]).exit(0).says("4 calls: 4 reused").called(vec![]);
     let lab = lab.commit_again();
-    lab.ce_run(&[]).exit(0).says("4 calls: 4 found").called(vec![]);
+    lab.ce_run(&[]).exit(0).says("4 calls: 4 reused").called(vec![]);
 }
 
 #[test]
@@ -121,5 +121,5 @@ fn a_wrong_amount_is_an_error_of_the_call_that_is_executed() {
     let lab = lab.data("x", "more\n");
     let ran = lab.ce_run(&[]).exit(1);
     let ran = ran.says("resources:1: \"more\" is not a number of cpus").says("cpus 4");
-    ran.says("4 calls: 2 executed, 1 failed, 1 blocked").called(vec!["c0", "c2"]);
+    ran.says("4 calls: 2 computed, 1 failed, 1 blocked").called(vec!["c0", "c2"]);
 }

@@ -21,7 +21,7 @@ fn sweep(files: &[(&str, &str)], reads: &str, asks: &str) -> Lab {
 fn a_factor_is_the_number_of_cpus() {
     let lab = sweep(&[("workflow/factors/00-threads", "1\n2\n4\n")], "threads", "cpus {threads}\n");
     lab.ce_run(&["-j2"]).exit(2).says("run (body): it asks for 4 cpus, and only 2").called(vec![]);
-    lab.ce_run(&["-j4"]).exit(0).says("3 calls: 3 executed");
+    lab.ce_run(&["-j4"]).exit(0).says("3 calls: 3 computed");
     assert_eq!(asked(&lab)["run"], ["cpus 1", "cpus 2", "cpus 4"]);
 }
 
@@ -66,7 +66,7 @@ fn a_column_that_only_resources_name_is_in_no_call() {
         &[("sheet.tsv", sheet), computed, ("workflow/inputs/01-points/value", "sheet.tsv\n")],
     ] {
         let lab = sweep(files, "n", "cpus {cpus}\n");
-        lab.ce_run(&["-j4"]).exit(0).says("2 calls: 2 executed");
+        lab.ce_run(&["-j4"]).exit(0).says("2 calls: 2 computed");
         // Two points are one call, which gets the maximum.
         assert_eq!(asked(&lab)["run"], ["cpus 1", "cpus 3"]);
         lab.called();

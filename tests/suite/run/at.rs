@@ -39,7 +39,7 @@ fn a_commit_gives_what_a_checkout_of_it_gives() {
         let ran = lab.ce_run(&["--at", "HEAD"]).exit(0).called(vec!["add", "mul"]);
         assert_eq!(ran.stdout, checked_out);
         assert_eq!(lab.results(), names);
-        lab.ce_run(&["--at", "HEAD"]).exit(0).called(vec![]).says("2 calls: 2 found");
+        lab.ce_run(&["--at", "HEAD"]).exit(0).called(vec![]).says("2 calls: 2 reused");
         lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
         assert!(lab.is_tidy());
         lab.run("ce-sym", &["--at", "HEAD"]).exit(0).shows("(add (mul INPUT('x')");
@@ -80,7 +80,7 @@ fn a_bare_repository_needs_no_checkout() {
     let mut command = lab.command("ce-run");
     let inside = ["--at", "HEAD", "../../storage", "../../data/x", "../../data/y"];
     command.current_dir(lab.path("bare/task.git"));
-    lab.finish(command.args(inside)).exit(0).called(vec![]).says("2 calls: 2 found");
+    lab.finish(command.args(inside)).exit(0).called(vec![]).says("2 calls: 2 reused");
     let mut command = lab.command("ce-run");
     let bare = ["--task", "../bare/task.git", "--at", "HEAD", "../other", "../data/x", "../data/y"];
     lab.finish(command.args(bare)).exit(0).called(vec!["add", "mul"]).says("../other/t_task/");
@@ -135,7 +135,7 @@ fn an_export_that_was_changed_is_set_aside_and_made_again() {
     for name in lab.results().into_keys().filter(|name| name.starts_with("c_")) {
         fs::remove_file(lab.path("storage").join(name)).unwrap();
     }
-    lab.ce_run(&["--at", "HEAD"]).exit(0).says("2 calls: 2 executed");
+    lab.ce_run(&["--at", "HEAD"]).exit(0).says("2 calls: 2 computed");
     assert_eq!(fs::read(&path).unwrap(), right);
     assert!(lab.storage().iter().any(|name| name.starts_with("trees/aside/")));
 }

@@ -37,7 +37,7 @@ fn a_detached_run_goes_on_with_the_commit_and_the_inputs_that_it_was_given() {
         std::thread::yield_now();
     }
     let log = lab.run_log();
-    assert!(log.contains("Task outputs are:") && log.contains("2 calls: 2 executed"), "{log}");
+    assert!(log.contains("Task outputs are:") && log.contains("2 calls: 2 computed"), "{log}");
     let output = log.lines().skip_while(|line| *line != "Task outputs are:").nth(1).unwrap().trim();
     let sum = 2 * input.trim().parse::<u32>().unwrap();
     assert_eq!(lab.stored(output), format!("{sum}\n"));

@@ -143,7 +143,7 @@ fn what_is_dirty_is_exported_as_its_name_says() {
             // Once more, from what is there by now.
             let results = lab.results().into_keys().filter(|name| name.starts_with("c_"));
             results.for_each(|name| fs::remove_file(lab.path("storage").join(name)).unwrap());
-            lab.ce_run(options).exit(0).says("1 executed");
+            lab.ce_run(options).exit(0).says("1 computed");
             lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
         }
     }

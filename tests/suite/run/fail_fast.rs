@@ -42,9 +42,9 @@ fn nothing_is_started_after_a_failure() {
     // What is there is found all the same, and the last one of both options counts.
     lab.ce_run(&["-j1", "--fail-fast", "--keep-going"]).exit(1).called(vec!["bad", "mul"]);
     let ran = lab.ce_run(&["-j1", "--keep-going", "--fail-fast"]).exit(1).called(vec!["bad"]);
-    ran.says("3 calls: 1 found, 1 failed, 1 blocked");
+    ran.says("3 calls: 1 reused, 1 failed, 1 blocked");
     // Nothing fails in a dry run.
-    lab.ce_run(&["-n", "--fail-fast"]).exit(3).says("3 calls: 1 found, 2 missing");
+    lab.ce_run(&["-n", "--fail-fast"]).exit(3).says("3 calls: 1 reused, 2 missing");
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn what_runs_goes_on_to_its_end() {
     ran.exit(1).called(vec!["bad", "mul"]);
     let tally = r#""executed":1,"missing":0,"blocked":1,"failed":1,"not_started":1,"#;
     assert!(events.contains(tally) && events.contains(r#""outcome":"not_started""#), "{events}");
-    lab.ce_run(&["-n"]).exit(3).says("4 calls: 1 found, 3 missing");
+    lab.ce_run(&["-n"]).exit(3).says("4 calls: 1 reused, 3 missing");
 }
 
 #[test]

@@ -32,13 +32,13 @@ fn goes_on(ran: Ran<'_>, cause: &str, advice: &str) {
         ran.exit(5).says(&format!("\n  because: {cause}")).says(&format!("\n  try: {advice}"));
     assert_eq!(ran.stderr.matches("because:").count(), 1, "told once\n{}", ran.stderr);
     assert_eq!(ran.stderr.matches("for the same reason:").count(), 1, "\n{}", ran.stderr);
-    let executed = counted(&ran, "executed");
+    let executed = counted(&ran, "computed");
     assert!((1..10).contains(&executed), "some are finished\n{}", ran.stderr);
     assert!(lab.is_tidy(), "{:?}", lab.storage());
     let verified = lab.run("ce", &["verify", "../storage"]).exit(0);
     assert_eq!(verified.stdout, "", "nothing is half published");
     let again = lab.ce_run(&["--no-sync"]).exit(0);
-    assert_eq!((counted(&again, "found"), counted(&again, "executed")), (executed, 11 - executed));
+    assert_eq!((counted(&again, "reused"), counted(&again, "computed")), (executed, 11 - executed));
     assert_eq!(lab.output(), "17\npart0\n");
 }
 
@@ -64,7 +64,7 @@ fn has_vanished(ran: Ran<'_>) -> Ran<'_> {
     let ran = ran.says("\n  try: check whether it was moved, removed or unmounted");
     let ran = ran.says(" failed for the same reason: the storage ../storage has vanished\n");
     assert_eq!(ran.stderr.matches("has vanished\n").count(), 2, "{}", ran.stderr);
-    assert_eq!(counted(&ran, "executed") + counted(&ran, "failed"), 10, "{}", ran.stderr);
+    assert_eq!(counted(&ran, "computed") + counted(&ran, "failed"), 10, "{}", ran.stderr);
     ran
 }
 
@@ -101,7 +101,7 @@ fn a_read_only_storage_serves_what_it_has_and_tells_what_it_has_not() {
                      mount -o remount,bind,ro ../storage ../storage";
     let run = |options: &[&str]| mount::with(&lab, read_only, &lab.evaluation(options));
     let Some(ran) = run(&[]) else { return };
-    ran.exit(0).says("job output 00: ../storage/t_task/").says("11 calls: 11 found");
+    ran.exit(0).says("job output 00: ../storage/t_task/").says("11 calls: 11 reused");
     run(&["-n"]).unwrap().exit(0);
     let storage = lab.path("storage");
     fs::remove_dir_all(storage.join("t_task")).unwrap();
@@ -112,9 +112,9 @@ fn a_read_only_storage_serves_what_it_has_and_tells_what_it_has_not() {
     let ran = run(&[]).unwrap().exit(5).says("\n  because: Read-only file system");
     let ran = ran.says("\n  try: mount it for writing; ce-run -n writes nothing\n");
     let ran = ran.says("1 more call failed for the same reason: Read-only file system");
-    ran.says("11 calls: 8 found, 2 failed, 1 blocked\n");
-    run(&["-n"]).unwrap().exit(3).says("11 calls: 8 found, 3 missing\n");
-    lab.ce_run(&["--no-sync"]).exit(0).says("8 found, 3 executed");
+    ran.says("11 calls: 8 reused, 2 failed, 1 blocked\n");
+    run(&["-n"]).unwrap().exit(3).says("11 calls: 8 reused, 3 missing\n");
+    lab.ce_run(&["--no-sync"]).exit(0).says("8 reused, 3 computed");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_part_of_the_storage_that_may_not_be_written_holds_nothing_else_up() {
     ["c_part3", "c_part4"].iter().for_each(|call| mode(&lab, "a-w", &format!("storage/{call}")));
     let ran = lab.finish(lab.evaluation(&["--no-sync"]).uid(user));
     mode(&lab, "a+rwX", "");
-    assert_eq!(counted(&ran, "executed"), 8, "{}", ran.stderr);
+    assert_eq!(counted(&ran, "computed"), 8, "{}", ran.stderr);
     goes_on(ran, "Permission denied", "check who may write there; ce-run -n writes nothing\n");
 }
 
@@ -194,7 +194,7 @@ fn a_record_that_may_not_be_read_holds_nothing_else_up() {
         let ran = lab.finish(lab.evaluation(options).uid(user)).exit(5);
         let ran = ran.says(" failed: cannot read LAB/").says("Permission denied");
         let ran = ran.says("\n  try: check who may read it").says("1 more call failed");
-        assert_eq!((counted(&ran, "found"), counted(&ran, "failed")), (8, 2), "{}", ran.stderr);
+        assert_eq!((counted(&ran, "reused"), counted(&ran, "failed")), (8, 2), "{}", ran.stderr);
     }
 }
 
@@ -219,8 +219,8 @@ fn run_deep(lab: &Lab, length: usize) -> Ran<'_> {
 fn a_storage_whose_path_is_too_long_is_told_of_and_shorter_ones_are_used() {
     let lab = lab();
     // What is below a storage is reached from there, however long its own path is.
-    run_deep(&lab, 3950).exit(0).says("11 calls: 11 executed\n");
-    run_deep(&lab, 3950).exit(0).says("11 calls: 11 found\n");
+    run_deep(&lab, 3950).exit(0).says("11 calls: 11 computed\n");
+    run_deep(&lab, 3950).exit(0).says("11 calls: 11 reused\n");
     for length in [4080, 5000] {
         let ran = run_deep(&lab, length).exit(5);
         ran.says("\n  because: File name too long").says("try: give the storage a shorter");
@@ -233,8 +233,8 @@ fn a_call_of_a_hundred_inputs_is_at_home_in_a_deep_storage() {
     let task = format!("Inputs: 'x'\n(many{})[0]", " INPUT('x')".repeat(100));
     let script = r#"shift 99; cat "$1" >"$2""#;
     let lab = Lab::task(&task).computation("many", &inputs, "one", script).commit();
-    run_deep(&lab, 2500).exit(0).says("1 call: 1 executed\n");
-    run_deep(&lab, 2500).exit(0).says("1 call: 1 found\n");
+    run_deep(&lab, 2500).exit(0).says("1 call: 1 computed\n");
+    run_deep(&lab, 2500).exit(0).says("1 call: 1 reused\n");
     // Paths below the storage count from there.
-    run_deep(&lab, 3500).exit(0).says("1 call: 1 executed\n");
+    run_deep(&lab, 3500).exit(0).says("1 call: 1 computed\n");
 }

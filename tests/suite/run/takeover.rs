@@ -39,7 +39,7 @@ fn a_commit_that_changes_no_computation_costs_no_execution() {
     lab.unchanged(|| lab.ce_run(&["-n"]).exit(0).says("2 calls: 2 taken over"));
     let ran = lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("2 calls: 2 taken over");
     assert!(!ran.stdout.contains("computing..."), "{}", ran.stdout);
-    lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("2 calls: 2 found");
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("2 calls: 2 reused");
     lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
     assert!(lab.is_tidy());
     // Each new output is an old one, and its record says which.
@@ -76,7 +76,7 @@ fn what_was_taken_over_can_be_taken_over_again() {
 #[test]
 fn a_computation_that_changed_is_executed() {
     let lab = evaluated().file("computations/mul/notes", "").commit_again();
-    lab.ce_run(&["--no-sync"]).exit(0).called(vec!["mul"]).says("1 taken over, 1 executed");
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec!["mul"]).says("1 taken over, 1 computed");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_source_that_is_damaged_or_gone_is_none() {
         let lab = evaluated();
         let sum = lab.results().into_keys().find(|name| name.starts_with("c_add/")).unwrap();
         damage(&lab.path("storage").join(sum));
-        lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add"]).says("1 taken over, 1 executed");
+        lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add"]).says("1 taken over, 1 computed");
         assert_eq!(lab.output(), "102\n");
     }
 }

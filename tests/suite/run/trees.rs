@@ -43,7 +43,7 @@ fn a_submodule_is_at_its_recorded_commit() {
     let lab = lab(RECORDED);
     let head = lab.git("task/lib", &["rev-parse", "HEAD"]);
     assert_eq!(output(&lab, &[]), format!("{head}\n./file:two\n"));
-    lab.run("ce-run", &["../storage"]).exit(0).says("job output 00").says("1 call: 1 found");
+    lab.run("ce-run", &["../storage"]).exit(0).says("job output 00").says("1 call: 1 reused");
     lab.run("ce-run", &["-n", "../storage"]).exit(0).prints("run/trees/recorded.txt");
     lab.run("ce-sym", &[]).exit(0).shows("(list TREE('lib:src')[00, 01])[00]");
     lab.run("ce-viz", &["../storage"]).exit(0).shows("TREE lib:src");
@@ -87,7 +87,7 @@ fn a_revision_is_any_expression_and_a_job_is_kept_only_for_a_full_commit_id() {
         assert_eq!(output(&lab, &[&format!("-prev={revision}")]), expected, "{revision}");
         let again = lab.run("ce-run", &["../storage", "-p", &format!("rev={revision}")]).exit(0);
         let why = format!("the job's outputs were not stored: the revision {revision} of lib may");
-        again.says(&why).says("1 call: 1 found");
+        again.says(&why).says("1 call: 1 reused");
     }
     assert!(!lab.path("storage/t_task").exists());
     let full = format!("-prev={v1}");
@@ -112,10 +112,10 @@ fn a_revision_may_be_computed() {
     let missing = lab.run("ce-run", &["-n", "../storage", "-prev=v1"]).exit(3);
     missing.prints("run/trees/computed-missing.txt");
     let ran = lab.run("ce-run", &["../storage", "-prev=v1"]).exit(0);
-    ran.says("2 calls: 2 executed").prints("run/trees/computed.txt");
+    ran.says("2 calls: 2 computed").prints("run/trees/computed.txt");
     let json = lab.run("ce-run", &["--json", "-n", "../storage", "-prev=v1"]).exit(0);
     json.shows(r#""trees":[{"name":"lib","revision":"v1","version":""#);
-    lab.run("ce-run", &["../storage", "-prev=v1"]).exit(0).says("2 calls: 2 found");
+    lab.run("ce-run", &["../storage", "-prev=v1"]).exit(0).says("2 calls: 2 reused");
     let wrong = lab.run("ce-run", &["../storage", "-prev=v9"]).exit(1);
     wrong.says("has no commit v9").says("git -C ./lib fetch --tags").shows("MISSING!!!");
     let wrong = lab.run("ce-run", &["../storage", "-prev=two\nlines"]).exit(1);
@@ -129,7 +129,7 @@ fn texts_of_inputs_are_parts_of_names() {
     let head = lab.git("task/lib", &["rev-parse", "HEAD"]);
     let expected = format!("{head}\n./file:two\n");
     assert_eq!(output(&lab, &["-prepo=lib", "-pdir=src"]), expected);
-    lab.run("ce-run", &["../storage", "-prepo=lib", "-pdir=src"]).exit(0).says("1 found");
+    lab.run("ce-run", &["../storage", "-prepo=lib", "-pdir=src"]).exit(0).says("1 reused");
     let own = lab.git("task", &["rev-parse", "HEAD"]);
     assert_eq!(output(&lab, &["-prepo=.", "-pdir=lib/src"]), format!("{own}\n./file:two\n"));
     lab.run("ce-run", &["../storage", "-prepo=lib", "-pdir=none"]).exit(2).says("none does not");
@@ -159,7 +159,7 @@ fn a_commit_may_be_a_revision_and_a_tree_an_output() {
     let text = "Inputs: 'rev'\nTREE('lib' (copy INPUT('rev'))[00])[00]";
     let lab = self::lab(text);
     lab.run("ce-run", &["../storage", "-prev=none"]).exit(1).says("has no commit none");
-    lab.run("ce-run", &["../storage", "-prev=v1"]).exit(0).shows("ok").says("1 call: 1 executed");
+    lab.run("ce-run", &["../storage", "-prev=v1"]).exit(0).shows("ok").says("1 call: 1 computed");
 }
 
 #[test]

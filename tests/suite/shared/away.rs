@@ -72,8 +72,8 @@ fn what_is_away_is_known_and_executes_nothing() {
         away(&lab, "storage", owner);
     }
     let told = lab.unchanged(|| lab.ce_run(&["-n"]).exit(0).called(vec![]));
-    told.says("4 calls: 1 found, 3 away").shows("AWAY");
-    lab.ce_run(&[]).exit(0).called(vec![]).says("4 calls: 1 found, 3 away").says("job output");
+    told.says("4 calls: 1 reused, 3 away").shows("AWAY");
+    lab.ce_run(&[]).exit(0).called(vec![]).says("4 calls: 1 reused, 3 away").says("job output");
     lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd and harmless, 3 away");
     let json = lab.ce_run(&["--json"]).exit(0);
     json.shows(r#""outcome":"away""#).shows(r#""away":3"#);
@@ -116,7 +116,7 @@ fn a_marker_beside_outputs_means_nothing_and_one_without_a_record_is_odd() {
         fs::write(marker.clone() + "_0123456789ab", "").unwrap();
     }
     let told = lab.ce_run(&[]).exit(0).called(vec![]);
-    told.says("4 calls: 4 found");
+    told.says("4 calls: 4 reused");
     let told = lab.run("ce", &["verify", "../storage"]).exit(0);
     let told = told.says("0 wrong, 1 odd").shows("marks outputs without a record as away");
     assert!(!told.stderr.contains(" away"), "{}", told.stderr);
@@ -132,13 +132,13 @@ fn a_call_that_needs_what_is_away_demands_it_and_what_that_needs() {
     let told = lab.unchanged(|| with_z(&lab, &["-n"]).exit(3).called(vec![]));
     told.says("4 calls: 4 missing").says("its outputs are away, and needed");
     let told = with_z(&lab, &[]).exit(0).called(vec!["first", "mix", "second", "third"]);
-    told.says("4 calls: 4 executed").says("its outputs are away, and needed; they must be");
+    told.says("4 calls: 4 computed").says("its outputs are away, and needed; they must be");
     let after = lab.results();
     let same = before.iter().filter(|(name, _)| !name.starts_with("tmp/"));
     same.for_each(|(name, contents)| assert!(after.get(name) == Some(contents), "{name}"));
     assert!(room(&lab, "storage", "c_first", "away").is_empty(), "no marker is left");
     assert!(lab.is_tidy());
-    with_z(&lab, &[]).exit(0).called(vec![]).says("4 calls: 4 found");
+    with_z(&lab, &[]).exit(0).called(vec![]).says("4 calls: 4 reused");
     lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd and harmless\n");
 }
 
@@ -148,9 +148,9 @@ fn only_what_is_needed_is_demanded() {
     away(&lab, "storage", "first");
     away(&lab, "storage", "third");
     let told = with_z(&lab, &["-n"]).exit(3).called(vec![]);
-    told.says("4 calls: 1 found, 1 away, 2 missing");
+    told.says("4 calls: 1 reused, 1 away, 2 missing");
     let told = with_z(&lab, &[]).exit(0).called(vec!["mix", "third"]);
-    told.says("4 calls: 1 found, 1 away, 2 executed");
+    told.says("4 calls: 1 reused, 1 away, 2 computed");
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn outputs_of_the_job_are_needed_in_any_case() {
     let lab = executed();
     away(&lab, "storage", "mix");
     away(&lab, "storage", "third");
-    lab.ce_run(&["-n"]).exit(3).says("4 calls: 2 found, 2 missing");
+    lab.ce_run(&["-n"]).exit(3).says("4 calls: 2 reused, 2 missing");
     lab.ce_run(&["-q"]).exit(0).called(vec!["mix", "third"]);
     assert_eq!(lab.output(), "x\n".repeat(8) + "y\n");
 }
@@ -177,12 +177,12 @@ fn what_comes_out_different_is_told_and_set_aside() {
     told.says(&format!("output 00 was {was}, is {is}"))
         .says("; 1 recorded call was made from what is recorded; the new outputs are in c_second/")
         .says("try: compare both; ce run --accept")
-        .says("4 calls: 1 found, 1 failed, 2 blocked");
+        .says("4 calls: 1 reused, 1 failed, 2 blocked");
     assert_eq!(record(), before, "the record stands");
     assert_eq!(lab.stored(&find(&lab, "c_second", "/aside/")), "x\nx\nx\nx\nsalt\n");
     assert!(room(&lab, "storage", "c_second", "00").is_empty());
     // Nothing that was found is lost.
-    lab.ce_run(&[]).exit(0).called(vec![]).says("4 calls: 2 found, 2 away");
+    lab.ce_run(&[]).exit(0).called(vec![]).says("4 calls: 2 reused, 2 away");
     lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd and harmless, 2 away");
 }
 

@@ -52,9 +52,9 @@ fn a_member_of_what_is_away_demands_it() {
     let lab = members();
     // What the member is, only the directory says.
     lab.ce_run(&["-n"]).exit(3).says("make").says("its outputs are away, and needed");
-    lab.ce_run(&[]).exit(0).called(vec!["make"]).says("4 calls: 3 found, 1 executed");
+    lab.ce_run(&[]).exit(0).called(vec!["make"]).says("4 calls: 3 reused, 1 computed");
     assert_eq!(trees(&lab).len(), 1);
-    lab.ce_run(&["-n"]).exit(0).says("4 calls: 4 found");
+    lab.ce_run(&["-n"]).exit(0).says("4 calls: 4 reused");
     lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd and harmless\n");
 }
 
@@ -87,13 +87,13 @@ fn points() -> Lab {
 fn a_table_that_is_there_needs_no_outputs_and_one_that_is_made_demands_them() {
     let lab = points();
     away(&lab, "storage", "copy");
-    lab.ce_run(&[]).exit(0).called(vec![]).says("4 calls: 1 found, 3 away; 1 table: 1 found");
+    lab.ce_run(&[]).exit(0).called(vec![]).says("4 calls: 1 reused, 3 away; 1 table: 1 reused");
     let table = fs::read_to_string(table(&lab)).unwrap();
     fs::remove_dir_all(lab.path("storage/tables")).unwrap();
     let told = lab.ce_run(&["-n"]).exit(3).called(vec![]);
-    told.says("4 calls: 1 found, 3 missing; 1 table: 1 missing");
+    told.says("4 calls: 1 reused, 3 missing; 1 table: 1 missing");
     let told = lab.ce_run(&[]).exit(0).called(vec!["copy", "copy", "copy"]);
-    told.says("4 calls: 1 found, 3 executed; 1 table: 1 made");
+    told.says("4 calls: 1 reused, 3 computed; 1 table: 1 made");
     assert_eq!(fs::read_to_string(self::table(&lab)).unwrap(), table);
 }
 
@@ -111,5 +111,5 @@ fn points_that_are_away_are_demanded() {
     away(&lab, "storage", "copy");
     lab.ce_run(&["-n"]).exit(3).called(vec![]).says("at least 1 call: 1 missing");
     let told = lab.ce_run(&[]).exit(0).called(vec!["derive"]);
-    told.says("4 calls: 3 away, 1 executed; 1 table: 1 found");
+    told.says("4 calls: 3 away, 1 computed; 1 table: 1 reused");
 }

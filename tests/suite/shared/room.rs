@@ -44,14 +44,14 @@ fn what_is_too_large_stays_here_and_is_known_there() {
     lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd and harmless, 3 away");
     lab.run("ce", &["log", "../clone"]).exit(0);
     let told = evaluate(&lab, "clone").exit(0).called(vec!["mix", "third"]);
-    told.says("4 calls: 2 found, 2 executed");
+    told.says("4 calls: 2 reused, 2 computed");
     lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd and harmless\n");
     // What was made again is brought there, and the marks mean nothing from now on.
     let told = push(&lab, &[], "clone", "results.git").exit(0);
     told.shows("pushed 2 calls, 1 job (4.7 KiB)");
     pull(&lab, &[], "other", "results.git").exit(0).shows("pulled 4 calls, 1 job");
     assert!(room(&lab, "other", "c_third", "away").is_empty());
-    evaluate(&lab, "other").exit(0).called(vec![]).says("4 calls: 4 found");
+    evaluate(&lab, "other").exit(0).called(vec![]).says("4 calls: 4 reused");
 }
 
 #[test]
@@ -68,10 +68,10 @@ fn what_is_not_pulled_is_known_and_comes_later() {
     pull(&lab, LIMIT, "other", "results.git").exit(0).shows("nothing is new in ");
     let mut other = lab.command("ce-run");
     let told = lab.finish(other.args(["-n", "../other", "../data/x", "../data/y"])).exit(3);
-    told.says("4 calls: 2 found, 2 missing");
+    told.says("4 calls: 2 reused, 2 missing");
     let json = pull(&lab, &["--json"], "other", "results.git").exit(0);
     json.shows(r#""calls":2,"away":0,"#);
-    evaluate(&lab, "other").exit(0).called(vec![]).says("4 calls: 4 found");
+    evaluate(&lab, "other").exit(0).called(vec![]).says("4 calls: 4 reused");
     lab.run("ce", &["verify", "../other"]).exit(0).says("0 wrong, 0 odd and harmless\n");
     // What is away is pushed like that.
     pull(&lab, LIMIT, "third", "results.git").exit(0);
@@ -127,14 +127,14 @@ fn what_a_repository_has_need_not_be_here() {
     assert_eq!(room(&lab, "storage", "c_mix", "00").len(), 1, "that of z was not pushed");
     let told = lab.run("ce", &["verify", "../storage"]).exit(0);
     told.says("0 wrong, 0 odd and harmless, 5 away");
-    with_z(&lab, &[]).exit(0).called(vec![]).says("4 calls: 1 found, 3 away");
+    with_z(&lab, &[]).exit(0).called(vec![]).says("4 calls: 1 reused, 3 away");
     gc(&lab, PUBLISHED).exit(0).says("would make away 0 results");
     // It comes back from there, or by an execution.
     pull(&lab, &["-n"], "storage", "results.git").exit(3).shows("would pull 4 calls (");
     lab.ce_run(&[]).exit(0).called(vec!["first", "mix", "second", "third"]);
     gc(&lab, &[PUBLISHED, &["--delete"]].concat()).exit(0).says("made away 4 results: ");
     pull(&lab, &[], "storage", "results.git").exit(0).shows("pulled 4 calls (");
-    lab.ce_run(&[]).exit(0).called(vec![]).says("4 calls: 4 found");
+    lab.ce_run(&[]).exit(0).called(vec![]).says("4 calls: 4 reused");
     lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd and harmless\n");
 }
 
@@ -185,13 +185,13 @@ fn what_can_be_made_again_need_not_be_here() {
         return;
     }
     let lab = chain().isolated();
-    lab.ce_run(&[]).exit(0).says("4 calls: 4 executed");
+    lab.ce_run(&[]).exit(0).says("4 calls: 4 computed");
     let told = lab.unchanged(|| gc(&lab, &["--recomputable"]).exit(0));
     told.says("would make away 4 results: ").says(" of computing; give --delete");
     gc(&lab, &["--recomputable", "--delete"]).exit(0).says("made away 4 results: ");
     lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd and harmless, 5 away");
     lab.ce_run(&["-n"]).exit(3).says("4 calls: 4 missing").says("are away, and needed, about ");
-    lab.ce_run(&[]).exit(0).says("4 calls: 4 executed");
+    lab.ce_run(&[]).exit(0).says("4 calls: 4 computed");
     // Without the input, the first call cannot be made again, and stays.
     for file in room(&lab, "storage", "tinputs", "record") {
         fs::remove_file(file).unwrap();
@@ -204,7 +204,7 @@ fn what_can_be_made_again_need_not_be_here() {
     lab.ce_run(&["-n"]).exit(0).says("2 away");
     let lab = lab.computation("mix", "a\nb", "c", r#"cat "$2" "$1" >"$3""#).commit_again();
     lab.ce_run(&["-n"]).exit(3).says("4 calls: 1 taken over, 3 missing");
-    lab.ce_run(&[]).exit(0).says("4 calls: 1 taken over, 3 executed");
+    lab.ce_run(&[]).exit(0).says("4 calls: 1 taken over, 3 computed");
     assert_eq!(lab.output(), "y\n".to_owned() + &"x\n".repeat(8));
 }
 
@@ -232,7 +232,7 @@ cat "$1" "$2" >"$3""#;
     told.says("stays: it is in use").says("made away 0 results");
     assert!(room(&lab, "storage", "c_first", "away").is_empty(), "it is not marked");
     never.let_go();
-    Ran::new(&lab, running.output()).exit(0).says("2 calls: 1 found, 1 executed");
+    Ran::new(&lab, running.output()).exit(0).says("2 calls: 1 reused, 1 computed");
     fs::remove_file(lab.path("called.meet")).unwrap();
     gc(&lab, &[PUBLISHED, &["--delete"]].concat()).exit(0).says("made away 2 results");
 }

@@ -76,7 +76,7 @@ fn a_run_hands_over_before_its_time_is_over_and_keeps_its_commit_and_its_inputs(
     let log = log(&lab);
     assert!(log.contains("the time of this job is over soon"), "{log}");
     let output = log.lines().skip_while(|line| *line != "Task outputs are:").last().unwrap();
-    assert!(output.contains("1 call: 1 found") || output.contains("1 executed"), "{log}");
+    assert!(output.contains("1 call: 1 reused") || output.contains("1 computed"), "{log}");
     let made: Vec<_> = lab.results().into_iter().filter(|it| it.0.starts_with("c_call/")).collect();
     assert_eq!(made.len(), 1);
     assert_eq!(made[0].1, before.as_bytes());

@@ -16,7 +16,7 @@ fn another_commit_continues_an_isolated_call_and_takes_it_over() {
     assert_eq!(place, same, "it stays where it was begun");
     assert_eq!(state["jobs"].as_array().unwrap().len(), 2, "{state}");
     lab.finish_job();
-    lab.ce_run(&[]).exit(0).says("2 calls: 1 taken over, 1 executed");
+    lab.ce_run(&[]).exit(0).says("2 calls: 1 taken over, 1 computed");
     assert_eq!((lab.output(), lab.submitted()), ("21\n".to_owned(), 1));
     lab.is_over();
     let records = lab.storage().into_iter().filter(|it| it.starts_with("c_submit/"));

@@ -30,7 +30,7 @@ fn a_suspended_call_is_continued_until_it_is_over() {
         let log = fs::read_to_string(place.join("log")).unwrap();
         assert_eq!(log, "submitted\nnot done\n");
         lab.finish_job();
-        lab.ce_run(&[]).exit(0).says("2 calls: 2 executed");
+        lab.ce_run(&[]).exit(0).says("2 calls: 2 computed");
         assert_eq!((lab.output(), lab.submitted()), ("21\n".to_owned(), 1));
         lab.is_over();
         let log = lab
@@ -38,7 +38,7 @@ fn a_suspended_call_is_continued_until_it_is_over() {
             .into_iter()
             .find(|it| it.starts_with("c_submit/") && it.contains("/log/"));
         assert_eq!(lab.stored(&log.unwrap()), "submitted\nnot done\ndone\n");
-        lab.ce_run(&[]).exit(0).says("2 calls: 2 found");
+        lab.ce_run(&[]).exit(0).says("2 calls: 2 reused");
         lab.run("ce", &["verify", "../storage"]).exit(0);
     }
 }
@@ -63,7 +63,7 @@ fn a_call_with_a_status_is_asked_before_it_is_continued() {
         fs::remove_file(lab.path("spool/lost")).unwrap();
 
         lab.finish_job();
-        lab.ce_run(&[]).exit(0).says("2 calls: 2 executed");
+        lab.ce_run(&[]).exit(0).says("2 calls: 2 computed");
         assert_eq!((lab.output(), lab.submitted()), ("21\n".to_owned(), 1));
         lab.is_over();
     }
@@ -153,8 +153,8 @@ cat "$1" >"$2""#;
     let each = ["--each", "x=1,2,3"];
     let mut command = lab.command("ce-run");
     let ran = lab.finish(command.args(["../storage"]).args(each));
-    ran.exit(4).says("6 calls: 4 executed, 1 suspended, 1 waiting");
+    ran.exit(4).says("6 calls: 4 computed, 1 suspended, 1 waiting");
     lab.finish_job();
     let ran = lab.finish(lab.command("ce-run").args(["../storage"]).args(each));
-    ran.exit(0).says("6 calls: 4 found, 2 executed");
+    ran.exit(0).says("6 calls: 4 reused, 2 computed");
 }

@@ -22,7 +22,7 @@ fn a_run_waits_for_a_suspended_call_until_it_is_over() {
         let run = Running::start(&mut lab.evaluation(&["--wait"]));
         until(|| lab.submitted() == 1 && !lab.suspended().is_empty());
         lab.finish_job();
-        let ran = Ran::new(&lab, run.output()).exit(0).says("2 calls: 2 executed");
+        let ran = Ran::new(&lab, run.output()).exit(0).says("2 calls: 2 computed");
         assert_eq!(ran.stderr.matches("waiting until it goes on").count(), 1, "{}", ran.stderr);
         assert_eq!((lab.output(), lab.submitted()), ("21\n".to_owned(), 1));
         lab.is_over();

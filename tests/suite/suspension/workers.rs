@@ -28,10 +28,10 @@ fn a_worker_suspends_a_call_and_another_one_continues_it() {
         // The run asks, and no worker has anything to do.
         let (ran, worker) = run(4);
         assert!(ran.contains("one job ahead"), "{ran}");
-        assert!(worker.contains("0 calls executed"), "{worker}");
+        assert!(worker.contains("0 calls computed"), "{worker}");
         lab.finish_job();
         let (ran, _) = run(0);
-        assert!(ran.contains("2 calls: 2 executed"), "{ran}");
+        assert!(ran.contains("2 calls: 2 computed"), "{ran}");
         assert_eq!((lab.output(), lab.submitted()), ("21\n".to_owned(), 1));
         lab.is_over();
     }

@@ -20,7 +20,7 @@ fn failing(files: &[(&str, &str)]) -> Lab {
 #[test]
 fn a_failed_point_blocks_its_table_and_nothing_else() {
     let lab = failing(&[]).commit();
-    lab.ce_run(&[]).exit(1).says("6 calls: 4 executed, 1 failed, 1 blocked");
+    lab.ce_run(&[]).exit(1).says("6 calls: 4 computed, 1 failed, 1 blocked");
     lab.called();
     lab.ce_run(&[]).exit(1).called(vec!["fail"]);
     assert!(lab.results().keys().all(|name| !name.starts_with("tables/")));

@@ -33,7 +33,7 @@ fn a_new_row_executes_its_calls() {
     let lab = sheet("x,y\n1,2\n");
     lab.ce_run(&[]).exit(0).called(vec!["add"]);
     let lab = lab.data("sheet", "x,y\n5,6\n1,2\n");
-    lab.ce_run(&["-n"]).exit(3).says("2 calls: 1 found, 1 missing");
+    lab.ce_run(&["-n"]).exit(3).says("2 calls: 1 reused, 1 missing");
     lab.ce_run(&[]).exit(0).called(vec!["add"]);
     assert_eq!(lab.table().lines().count(), 2);
 }
@@ -53,10 +53,10 @@ fn computed_points_are_known_when_their_calls_have_ended() {
     let lab = derived(r#"for n in 1 2 3 4 5; do echo "{\"n\":$n}"; done >"$1""#).commit();
     lab.run("ce", &["check"]).exit(0).shows(": 0 inputs, at least 1 call, 1 table, ");
     lab.ce_run(&["-n"]).exit(3).called(vec![]);
-    lab.ce_run(&[]).exit(0).says("11 calls: 11 executed");
+    lab.ce_run(&[]).exit(0).says("11 calls: 11 computed");
     assert!(lab.table().ends_with("{\"n\":5,\"sum\":30}\n"));
     lab.called();
-    lab.ce_run(&["-n"]).exit(0).says("11 calls: 11 found").called(vec![]);
+    lab.ce_run(&["-n"]).exit(0).says("11 calls: 11 reused").called(vec![]);
 }
 
 #[test]

@@ -74,5 +74,5 @@ fn what_does_not_depend_on_a_factor_is_one_call() {
         .node("inputs/00-body/inputs/01-r/inputs/01-b/", "input", "b")
         .commit_with(Library::Submodule);
     // Six points: a product for each a, one for x alone, a sum for each b, and one for each point.
-    lab.ce_run(&[]).exit(0).says("12 calls: 12 executed");
+    lab.ce_run(&[]).exit(0).says("12 calls: 12 computed");
 }

@@ -147,7 +147,7 @@ fn of_tables_with_the_same_points_the_newest_is_named() {
     let lab = squares();
     lab.ce_run(&["--no-sync"]).exit(0);
     let lab = lab.file("workflow/factors/01-b", "3\n5\n7\n9\n11\n13\n").commit_again();
-    lab.ce_run(&["--no-sync"]).exit(0).says("2 executed");
+    lab.ce_run(&["--no-sync"]).exit(0).says("2 computed");
     export(&lab);
     let mul = output_of(&lab, "mul", &json!({"a": "2", "b": "2"}));
     let ran = lab.run("ce", &["show", "--json", "../storage", &mul]).exit(0);

@@ -47,7 +47,7 @@ fn each_level_calls_its_computation() {
 fn the_node_is_printed_once_with_the_name_as_it_is_written() {
     let lab = over(BOTH).commit();
     let tree = lab.ce_run(&[]).exit(0).stdout;
-    assert!(tree.contains("    {op} (body): 2 calls: 2 executed\n"), "{tree}");
+    assert!(tree.contains("    {op} (body): 2 calls: 2 computed\n"), "{tree}");
     let text = lab.run("ce-sym", &[]).exit(0).stdout;
     assert!(text.contains(":body ({op} INPUT('x')"), "{text}");
     let drawing = lab.run("ce-viz", &[]).exit(0).stdout;
@@ -124,7 +124,7 @@ fn what_depends_on_no_level_is_shared() {
            :body (add ({op} (add INPUT('x') INPUT('x'))[00] INPUT('y'))[00] INPUT('y'))[00])",
     );
     let lab = lab.commit();
-    lab.ce_run(&[]).exit(0).says("5 calls: 5 executed");
+    lab.ce_run(&[]).exit(0).says("5 calls: 5 computed");
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn nested_sweeps_with_computed_points_list_their_names() {
     };
     is_refused(nested(), "not clear which one binds a name", "file names");
     let lab = nested().file("workflow/inputs/00-body/names", "y\n").commit();
-    lab.ce_run(&[]).exit(0).says("4 calls: 4 executed");
+    lab.ce_run(&[]).exit(0).says("4 calls: 4 computed");
 }
 
 #[test]

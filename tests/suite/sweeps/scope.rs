@@ -12,7 +12,7 @@ fn nested_sweeps_see_the_names_around_them() {
         .file("workflow/inputs/00-body/inputs/00-t/factors/00-b", "3\n4")
         .call("inputs/00-body/inputs/00-t/inputs/00-body/", "mul", &["a", "b"])
         .commit();
-    lab.ce_run(&[]).exit(0).says("6 calls: 6 executed");
+    lab.ce_run(&[]).exit(0).says("6 calls: 6 computed");
     assert_eq!(
         lab.table(),
         "{\"a\":1,\"lines\":\"{\\\"b\\\":3,\\\"product\\\":3}\\n{\\\"b\\\":4,\\\"product\\\":4}\"}\n\
@@ -33,7 +33,7 @@ fn a_directory_that_two_sweeps_share_has_the_names_of_both() {
         .file("workflow/inputs/01-other/factors/00-n", "2\n3")
         .link("workflow/inputs/01-other/inputs/00-body", "../../00-one/inputs/00-body")
         .commit();
-    lab.ce_run(&[]).exit(0).says("4 calls: 4 executed");
+    lab.ce_run(&[]).exit(0).says("4 calls: 4 computed");
     assert_eq!(
         lab.output(),
         "{\"n\":1,\"product\":1}\n{\"n\":2,\"product\":4}\n{\"n\":2,\"product\":4}\n{\"n\":3,\"product\":9}\n"

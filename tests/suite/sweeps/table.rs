@@ -6,11 +6,11 @@ use crate::lab::{Lab, Library};
 #[test]
 fn a_table_has_points_and_outputs_in_the_order_of_the_points() {
     let lab = product(&FACTORS).commit();
-    lab.ce_run(&[]).exit(0).says("6 calls: 6 executed").called(vec!["mul"; 6]);
+    lab.ce_run(&[]).exit(0).says("6 calls: 6 computed").called(vec!["mul"; 6]);
     let rows = [(1, 3, 3), (1, 5, 5), (1, 7, 7), (2, 3, 6), (2, 5, 10), (2, 7, 14)];
     let row = |(a, b, product)| format!("{{\"a\":{a},\"b\":{b},\"product\":{product}}}\n");
     assert_eq!(lab.table(), rows.map(row).concat());
-    lab.ce_run(&[]).exit(0).says("6 calls: 6 found").called(vec![]);
+    lab.ce_run(&[]).exit(0).says("6 calls: 6 reused").called(vec![]);
     lab.ce_run(&["-q"]).exit(0).called(vec![]);
 }
 
@@ -161,7 +161,7 @@ fn a_figure_is_a_call_that_reads_a_table() {
     // Drawing again runs nothing again.
     let lab = lab.isolated();
     std::fs::remove_dir_all(lab.path("storage")).unwrap();
-    lab.ce_run(&[]).exit(0).says("4 executed");
+    lab.ce_run(&[]).exit(0).says("4 computed");
     let lab = lab.computation("count", "table", "lines", r#"echo more >"$2""#).commit_again();
-    lab.ce_run(&[]).exit(0).says("4 calls: 3 taken over, 1 executed");
+    lab.ce_run(&[]).exit(0).says("4 calls: 3 taken over, 1 computed");
 }

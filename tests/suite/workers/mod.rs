@@ -67,7 +67,7 @@ fn a_worker_makes_what_a_run_makes() {
         assert_eq!(ran.stdout, expected.stdout, "isolated: {isolated}");
         let ended = there.dismiss(worker);
         assert!(
-            ended.stderr.contains("the worker ends (interrupted): 3 calls executed"),
+            ended.stderr.contains("the worker ends (interrupted): 3 calls computed"),
             "{}",
             ended.stderr
         );
