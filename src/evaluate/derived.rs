@@ -52,7 +52,7 @@ impl Evaluation {
         &self,
         value: DerivedId,
     ) -> Option<Result<&DerivedValue, &ValueError>> {
-        Some(self.derived[value.index()].get()?.as_ref().map_err(|error| &**error))
+        Some(self.derived.get(value.index())?.get()?.as_ref().map_err(|error| &**error))
     }
 
     /// The file or directory of a derived source.
@@ -65,7 +65,7 @@ impl Evaluation {
 
     /// Whether a derived value is known, or why it will never be.
     pub fn is_derived(&self, value: DerivedId) -> bool {
-        self.derived[value.index()].get().is_some()
+        self.derived.get(value.index()).is_some_and(|value| value.get().is_some())
     }
 
     fn derive_one(&self, id: DerivedId, store: bool) -> Result<(), Arc<ValueError>> {

@@ -160,9 +160,9 @@ impl Evaluation {
         }
     }
 
-    /// Returns how a call ended, if it did.
+    /// Returns how a call ended, if it did. A thread that only looks may know a call before [`Self::grow`] has taken it in.
     pub fn outcome(&self, call: CallId) -> Option<&Outcome> {
-        self.outcomes[call.index()].last()
+        self.outcomes.get(call.index())?.last()
     }
 
     /// Returns how the calls ended that did, in the order of the plan.
@@ -172,7 +172,7 @@ impl Evaluation {
 
     /// Returns the outputs of a call that were away when it was found, whether or not they are now.
     pub(super) fn away_outputs(&self, call: CallId) -> Option<&Outputs> {
-        match self.outcomes[call.index()].first.get() {
+        match self.outcomes.get(call.index())?.first.get() {
             Some(Outcome::Away(outputs)) => Some(outputs),
             _ => None,
         }
@@ -312,4 +312,48 @@ fn announce(task: &Task, plan: &Plan, storage: &Storage) {
     let literals = plan.literals().iter().map(ToString::to_string);
     let jobs = TaskVersion::from(task).directories();
     storage.announce_roots(calls.chain(literals).chain(jobs));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::DerivedId;
+    use crate::storage::Unrecorded;
+    use crate::task::workflow::{Builder, InputId, LoadedFrom, Node};
+
+    #[test]
+    fn what_the_plan_has_and_the_evaluation_not_yet_has_no_outcome() {
+        let mut builder = Builder::default();
+        let root = builder.intern(Node::Input(InputId::at(0)));
+        let task = Task {
+            name: "t".parse().unwrap(),
+            place: String::new(),
+            commit: "ab".repeat(20).parse().unwrap(),
+            loaded_from: LoadedFrom::Commit(None),
+            changed: vec![],
+            inputs: vec!["n".parse().unwrap()],
+            defaults: vec![None],
+            files: vec![],
+            trees: vec![],
+            bound: vec![],
+            sweeps: vec![],
+            resources: Default::default(),
+            computations: vec![],
+            workflow: builder.finish(root),
+        };
+        let plan = Plan::new(&task);
+        let files = Files {
+            inputs: vec![],
+            literals: vec![],
+            own: vec![],
+            own_sources: vec![],
+            given: vec![None],
+        };
+        let storage = Storage::inspect(Path::new("no/such/storage"), Unrecorded::Adopt).unwrap();
+        let evaluation = Evaluation::new(task, plan, files, storage);
+        let (call, value) = (CallId::at(0), DerivedId::at(0));
+        assert!(evaluation.outcome(call).is_none() && evaluation.away_outputs(call).is_none());
+        assert!(!evaluation.is_there(Source::Output { call, number: 0 }));
+        assert!(!evaluation.is_derived(value) && evaluation.derived_value(value).is_none());
+    }
 }
