@@ -157,8 +157,17 @@ fn fits(expected: &str, printed: &str) -> bool {
     }
 }
 
-fn has_ssh_keygen() -> bool {
-    Command::new("ssh-keygen").arg("-?").stderr(Stdio::null()).status().is_ok()
+/// Returns the program that the commands need and this machine lacks.
+fn lacks(commands: &[String]) -> Option<&'static str> {
+    let tries = [
+        ("ssh-keygen ", "ssh-keygen", "ssh-keygen -? 2>&1 | grep -q usage"),
+        ("Rscript ", "R with jsonlite", "Rscript -e 'library(jsonlite)' 2> /dev/null"),
+    ];
+    let fails = |script| !Command::new("sh").args(["-c", script]).status().unwrap().success();
+    tries.into_iter().find_map(|(used, program, script)| {
+        let uses = commands.iter().any(|command| command.contains(used));
+        (uses && fails(script)).then_some(program)
+    })
 }
 
 /// Makes a repository of what the documents use, and a directory with the programs.
@@ -203,14 +212,14 @@ fn differences(document: &Path, ci: &str) -> Vec<String> {
     if steps.is_empty() {
         return wrong;
     }
-    if steps.iter().any(|step| step.command.starts_with("ssh-keygen ")) && !has_ssh_keygen() {
+    let commands: Vec<String> = steps.iter().map(|step| step.command.clone()).collect();
+    if let Some(program) = lacks(&commands) {
         // Beside what the test harness keeps to itself.
-        drop(writeln!(io::stderr(), "skipped: {document:?} needs ssh-keygen"));
+        drop(writeln!(io::stderr(), "skipped: {document:?} needs {program}"));
         return wrong;
     }
     let dir = tempfile::tempdir_in(place()).unwrap();
     let (copy, bin) = prepare(dir.path());
-    let commands: Vec<String> = steps.iter().map(|step| step.command.clone()).collect();
     for (step, printed) in steps.iter().zip(type_in(&copy, &bin, &commands)) {
         if !agree(&step.expected, &printed) {
             let (command, expected) = (&step.command, step.expected.join("\n"));
