@@ -1,6 +1,6 @@
 //! Planning an audit: the recorded calls that can be executed again, and what each of them needs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,6 +82,11 @@ impl Session {
         }
         plan.calls
             .sort_by_cached_key(|it| (it.attested.agreeing.len(), it.call.recorded.name.short()));
+        // What another commit took over is the same call, unless other outputs are recorded there.
+        if !matches!(choice, AuditChoice::Calls(_)) {
+            let mut seen = HashSet::new();
+            plan.calls.retain(|it| seen.insert((it.id, it.call.recorded.digests())));
+        }
         if let AuditChoice::Sample(sample) = choice {
             let names: Vec<String> =
                 plan.calls.iter().map(|it| it.call.recorded.name.short()).collect();

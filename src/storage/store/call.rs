@@ -30,10 +30,14 @@ pub struct Outputs {
 }
 
 impl Outputs {
+    /// Returns the digests of the files, in their order.
+    pub fn digests(&self) -> Vec<Digest> {
+        self.files.iter().map(|file| file.digest).collect()
+    }
+
     /// Whether others have the same contents.
     pub fn has_same(&self, others: &Self) -> bool {
-        let digests = |it: &Self| it.files.iter().map(|file| file.digest).collect::<Vec<_>>();
-        digests(self) == digests(others)
+        self.digests() == others.digests()
     }
 }
 

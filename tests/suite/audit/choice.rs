@@ -131,3 +131,17 @@ fn a_dry_run_executes_and_writes_nothing() {
     }
     assert_eq!(snapshot(&lab.path("storage")), before);
 }
+
+#[test]
+fn a_call_that_was_taken_over_is_audited_once() {
+    let lab = Lab::task("Inputs: 'x'\n(copy INPUT('x'))[0]")
+        .computation("copy", "a", "b", r#"cat "$1" "$1" >"$2""#)
+        .isolated()
+        .commit();
+    lab.ce_run(&[]).exit(0).says("1 computed");
+    fs::write(lab.path("task/notes"), "another commit\n").unwrap();
+    lab.git("task", &["add", "notes"]);
+    lab.git("task", &["commit", "-qm", "notes"]);
+    lab.ce_run(&[]).exit(0).says("1 taken over");
+    audit(&lab, &[]).exit(0).says("1 call audited: 1 agree");
+}
