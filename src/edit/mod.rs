@@ -152,7 +152,8 @@ fn unknown(task: &Path, parsed: &Parsed<'_>, inputs: &[InputName]) -> Vec<Mistak
     let is_known = |path: &&str| !Template::new(path, number, Path::new("")).is_open();
     let is_here = |path: &&str| task.join(path).is_file();
     for path in files.into_iter().filter(is_known).filter(|path| !is_here(path)) {
-        note(NodeKind::File, path, Fault::NoFile(path.to_owned()));
+        let fault = if task.join(path).is_dir() { Fault::OwnDirectory } else { Fault::NoFile };
+        note(NodeKind::File, path, fault(path.to_owned()));
     }
     unknown.sort_by_key(|mistake| mistake.position);
     unknown

@@ -2,6 +2,7 @@
 
 use super::problems::LoadFault;
 use crate::task::access::RuleError;
+use crate::task::expression::OWN_DIRECTORY_HINT;
 use crate::task::name::NameError;
 use crate::task::text::TextError;
 
@@ -38,6 +39,7 @@ impl LoadFault {
             Self::NoFile(path) if path.contains('{') => {
                 "in braces, only names of inputs of the task and of sweeps around the node stand for texts"
             }
+            Self::OwnDirectory => OWN_DIRECTORY_HINT,
             Self::Bound { fault, .. } => return fault.bound_hint(),
             Self::OtherSignature { what, .. } => {
                 return Some(format!(

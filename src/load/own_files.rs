@@ -115,6 +115,7 @@ fn contents(source: &mut impl TaskSource, path: &str) -> Result<FileContents, Lo
     }
     match source.find(&dir, name)? {
         Located::File { plain: true, .. } => source.contents(&dir, name),
-        _ => Err(LoadFault::NotAFile),
+        Located::Directory { .. } => Err(LoadFault::OwnDirectory),
+        Located::File { .. } => Err(LoadFault::NotAFile),
     }
 }

@@ -158,6 +158,9 @@ pub enum LoadFault {
     /// A file of the task has uncommitted changes.
     #[error("has uncommitted changes")]
     UncommittedFile,
+    /// A directory of the task stands where a file of it is expected.
+    #[error("is a directory, and no file of the task")]
+    OwnDirectory,
     /// The task has no file with this path.
     #[error("the task has no file {0:?}")]
     NoFile(String),

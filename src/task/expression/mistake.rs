@@ -9,6 +9,10 @@ use crate::task::name::NameError;
 use crate::task::slice::{MAX_ARITY, SliceError};
 use crate::words::counted;
 
+/// What to try where a directory is given as a file of the task.
+pub const OWN_DIRECTORY_HINT: &str =
+    "read it as a tree: TREE('.:PATH'), with its path from the top of the repository";
+
 /// A place in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
@@ -173,6 +177,9 @@ pub enum Fault {
         /// The name in the library that is most like it.
         nearest: Option<String>,
     },
+    /// The task has a directory with this path.
+    #[error("{0:?} is a directory, and no file of the task")]
+    OwnDirectory(String),
     /// No file with this path in the task.
     #[error("the task has no file {0:?}")]
     NoFile(String),
@@ -246,6 +253,7 @@ impl Fault {
             | Self::NoInput { nearest: Some(name), .. } => {
                 return Some(format!("did you mean {name:?}?"));
             }
+            Self::OwnDirectory(_) => OWN_DIRECTORY_HINT,
             Self::Word { .. } => {
                 "write (COMPUTATION ...), INPUT('NAME') for an input of the task, FILE('NAME') for a file in \
                  the storage, OWN('PATH') for a file of the task, TREE('SOURCE') for a Git repository, or SWEEP(...)"

@@ -129,7 +129,7 @@ fn what_is_wrong_with_a_file_is_told() {
         ("none", "value: the task has no file \"none\""),
         ("../data/x", "is not a plain relative path"),
         ("/etc/passwd", "is not a plain relative path"),
-        ("data", "data: is not a file"),
+        ("data", "data: is a directory, and no file of the task\n    try: read it as a tree"),
         ("sheet.tsv/x", "the task has no file \"sheet.tsv/x\""),
         ("out", "leads out of the repository"),
         ("untracked", "has uncommitted changes"),
