@@ -3,7 +3,7 @@
 const data = JSON.parse(byId("data").textContent);
 
 const STATES = {
-  executed: "executed", taken_over: "taken over", adopted: "adopted", shared: "executed elsewhere", away: "away",
+  executed: "computed", taken_over: "taken over", adopted: "adopted", shared: "executed elsewhere", away: "away",
   failed: "failed", suspended: "suspended", missing: "missing",
 };
 

@@ -3,7 +3,6 @@
 function setUpGraph() {
   const frame = byId("graph");
   const svg = frame.querySelector("svg");
-  if (!svg) return;
   byId("workflow").hidden = false;
   const [width, height] = [svg.viewBox.baseVal.width, svg.viewBox.baseVal.height];
   const shapes = [...svg.querySelectorAll("[data-shape]")];

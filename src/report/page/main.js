@@ -32,8 +32,9 @@ function setUp() {
     entries.push([id, title, number, kind]);
   };
   setUpHead();
-  if (!byId("graph").querySelector("svg")) byId("workflow").remove();
-  else entries.push(["workflow", "Workflow", ""]);
+  const isDrawn = byId("graph").querySelector("svg");
+  if (isDrawn) entries.push(["workflow", "Workflow", ""]);
+  else byId("workflow").remove();
   const attested = data.calls.filter((call) => call.attested);
   if (failures.length) section("failures", "Failures", failures.length, failureSection(), "bad");
   if (timed.length) section("timeline", "Time line", "", timeline());
@@ -45,7 +46,7 @@ function setUp() {
   else main.append(el("p", { class: "hint" }, "There is no call."));
   byId("nav").append(el("div", {}, entries.map(([id, title, number, kind]) =>
     el("a", { href: `#${id}`, class: kind }, title, number === "" ? null : [" ", el("small", {}, count(number))]))));
-  setUpGraph();
+  if (isDrawn) setUpGraph();
   window.addEventListener("hashchange", showDetails);
   document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !byId("details").hidden) closeDetails(); });
   showDetails();

@@ -78,7 +78,7 @@ fn everything_is_drawn_and_a_click_shows_more() {
     );
     page.is("document.querySelector('.plot svg').getAttribute('aria-label').startsWith('remainder by ')");
     page.click("document.querySelector('#tables tbody tr.clickable')");
-    page.is(&format!("{DETAILS}.textContent.includes('executed')"));
+    page.is(&format!("{DETAILS}.textContent.includes('computed')"));
     page.press("Escape");
 
     assert_eq!(page.troubles(), Vec::<String>::new());

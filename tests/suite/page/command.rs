@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use super::chromium::Chromium;
 use super::{data, page, report, sweep};
 use crate::lab::Lab;
 use crate::shared;
@@ -174,4 +175,31 @@ fn a_clone_of_a_results_repository_has_a_page_with_who_has_executed_what() {
     assert!(of_clone["calls"][0].get("end").is_none());
     report(&lab, &["../storage"]).exit(0);
     assert!(data(&lab)["calls"][0].get("attested").is_none(), "only this storage says so");
+}
+
+#[test]
+fn a_workflow_that_nobody_could_read_is_not_drawn() {
+    let inputs: String = (0..100).map(|number| format!("i{number}\n")).collect();
+    let joined = |names: &mut dyn Iterator<Item = String>| {
+        format!("(join {})[0]", names.collect::<Vec<_>>().join(" "))
+    };
+    let leaf = |number: usize| format!("FILE('large/{number}')");
+    let of = |at: usize| joined(&mut (0..100).map(|number| leaf(100 * (at % 15) + number)));
+    let text = format!("Inputs:\n{}", joined(&mut (0..100).map(of)));
+    let lab =
+        Lab::task(&text).computation("join", &inputs, "all", "exit 1").commit().with_storage();
+    // 1500 literals, 16 calls and an output.
+    let ran = report(&lab, &["--task", ".", "../storage"]).exit(0);
+    ran.says("warning: the workflow has 1517 shapes, and is not drawn\n")
+        .says("16 calls, 0 tables");
+    let data = data(&lab);
+    assert_eq!(data["omissions"][0], "the workflow has 1517 shapes, and is not drawn");
+    let Some(mut chromium) = Chromium::start() else { return };
+    chromium.open(&lab.path("page.html"), [1000, 800], "light");
+    chromium.is("document.querySelectorAll('#graph svg').length === 0");
+    chromium.is("document.querySelectorAll('#calls tbody tr').length === 16");
+    chromium.is("document.body.textContent.includes('1517 shapes')");
+    chromium.click("document.querySelector('#calls tbody tr')");
+    chromium.is("!document.querySelector('#details').hidden");
+    assert_eq!(chromium.troubles(), Vec::<String>::new());
 }
