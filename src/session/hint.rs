@@ -93,9 +93,12 @@ impl Error {
     }
 }
 
+/// Where to give another storage than the configured one.
+const CONFIGURED: &str = "if not compeval.storage";
+
 /// How to give a storage and these inputs.
 fn giving(names: &[String], has_storage: bool) -> String {
-    let storage = if has_storage { "if not compeval.storage" } else { "first" };
+    let storage = if has_storage { CONFIGURED } else { "first" };
     match names {
         [] => "give the storage and nothing more".to_owned(),
         [name] => format!("give the storage {storage}, and a file or -p {name}=TEXT for it"),

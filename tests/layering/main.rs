@@ -4,8 +4,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod advice;
 mod circles;
 mod house;
+mod messages;
+mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

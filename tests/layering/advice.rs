@@ -1,0 +1,205 @@
+//! What errors say to try: the texts in the functions `hint` and `advice` of their types.
+
+use std::collections::BTreeMap;
+
+use proc_macro2::{Delimiter, TokenTree};
+
+use super::tokens::{Texts, group, ident, is, within};
+
+/// What each variant of each type says to try; `None` says that there is nothing.
+pub(crate) struct Hints {
+    /// By type and variant.
+    of_variants: BTreeMap<(String, String), Option<Vec<String>>>,
+    /// What all others of a type say.
+    of_others: BTreeMap<String, Vec<String>>,
+}
+
+impl Hints {
+    /// What a variant says to try.
+    pub(crate) fn of(&self, owner: &str, variant: &str) -> Option<Vec<String>> {
+        let others = || self.of_others.get(owner).cloned();
+        match self.of_variants.get(&(owner.to_owned(), variant.to_owned())) {
+            Some(hint) => hint.clone(),
+            None => others(),
+        }
+    }
+
+    fn add(
+        &mut self,
+        owner: &str,
+        function: &[TokenTree],
+        others: &BTreeMap<String, Vec<TokenTree>>,
+    ) {
+        let texts = |tokens: &[TokenTree]| {
+            let called = calls(tokens).into_iter().filter_map(|name| others.get(&name));
+            let own = Texts::of(tokens).sentences();
+            own.into_iter()
+                .chain(called.flat_map(|body| Texts::of(body).sentences()))
+                .collect::<Vec<_>>()
+        };
+        let (arms, rest) = arms(function);
+        let rest = texts(&rest);
+        for (pattern, body) in arms {
+            let mut said = texts(&body);
+            if said.is_empty() {
+                said.clone_from(&rest);
+            }
+            let is_none = ["None", "return None"].contains(&words(&body).as_str());
+            let found = variants(&pattern, owner);
+            if found.is_empty() && !is_none {
+                self.of_others.insert(owner.to_owned(), said.clone());
+            }
+            for variant in found {
+                let hint = self.of_variants.entry(variant).or_default();
+                if !is_none {
+                    let hint = hint.get_or_insert_default();
+                    let new = said.iter().filter(|text| !hint.contains(text)).cloned();
+                    let new = new.collect::<Vec<_>>();
+                    hint.extend(new);
+                }
+            }
+        }
+    }
+}
+
+/// The words of some tokens, also of those in braces.
+fn words(tokens: &[TokenTree]) -> String {
+    let words = tokens.iter().filter_map(|token| match token {
+        TokenTree::Group(group) => Some(words(&within(group))),
+        TokenTree::Punct(_) => None,
+        token => Some(token.to_string()),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Reads what errors say to try from the tokens of all files.
+pub(crate) fn advice<'a>(files: impl Iterator<Item = &'a Vec<TokenTree>> + Clone) -> Hints {
+    let free = files.clone().flat_map(|tokens| functions(tokens)).collect();
+    let mut hints = Hints { of_variants: BTreeMap::new(), of_others: BTreeMap::new() };
+    for tokens in files {
+        for (at, _) in
+            tokens.iter().enumerate().filter(|(_, it)| ident(Some(it)).as_deref() == Some("impl"))
+        {
+            let Some(length) =
+                tokens[at..].iter().position(|it| group(Some(it), Delimiter::Brace).is_some())
+            else {
+                continue;
+            };
+            let Some(owner) = tokens[at..at + length].iter().rev().find_map(|it| ident(Some(it)))
+            else {
+                continue;
+            };
+            let body =
+                group(tokens.get(at + length), Delimiter::Brace).map(within).unwrap_or_default();
+            for (name, function) in functions(&body) {
+                if name.contains("hint") || name == "advice" {
+                    hints.add(&owner, &function, &free);
+                }
+            }
+        }
+    }
+    hints
+}
+
+/// The functions among the items of a file or block, with their bodies.
+fn functions(tokens: &[TokenTree]) -> Vec<(String, Vec<TokenTree>)> {
+    let is_function = |at: &usize| ident(tokens.get(*at)).as_deref() == Some("fn");
+    let functions = (0..tokens.len()).filter(is_function).filter_map(|at| {
+        let body = tokens[at..].iter().find_map(|it| group(Some(it), Delimiter::Brace))?;
+        Some((ident(tokens.get(at + 1))?, within(body)))
+    });
+    functions.collect()
+}
+
+/// The functions that are called by their names alone.
+fn calls(tokens: &[TokenTree]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let TokenTree::Group(group) = token else { continue };
+        let before = at.checked_sub(2).and_then(|at| tokens.get(at));
+        if let Some(name) = at.checked_sub(1).and_then(|at| ident(tokens.get(at)))
+            && group.delimiter() == Delimiter::Parenthesis
+            && !is(before, '.')
+            && !is(before, ':')
+        {
+            found.push(name);
+        }
+        found.append(&mut calls(&within(group)));
+    }
+    found
+}
+
+type Arm = (Vec<TokenTree>, Vec<TokenTree>);
+
+/// The arms of `match self` in a function, and all other tokens of it.
+fn arms(tokens: &[TokenTree]) -> (Vec<Arm>, Vec<TokenTree>) {
+    let (mut found, mut rest) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let next = [at, at + 1].map(|at| ident(tokens.get(at)).unwrap_or_default());
+        if next == ["match", "self"]
+            && let Some(body) = group(tokens.get(at + 2), Delimiter::Brace)
+        {
+            found.append(&mut arms_of_match(&within(body)));
+            at += 2;
+        } else if next == ["let", "Self"] {
+            let end = tokens[at..].iter().position(|it| is(Some(it), '=')).unwrap_or_default();
+            found.push((tokens[at..at + end].to_vec(), Vec::new()));
+            at += end;
+        } else if let TokenTree::Group(group) = token {
+            let (mut inner, outer) = arms(&within(group));
+            match inner.is_empty() {
+                true => rest.push(token.clone()),
+                false => rest.extend(outer),
+            }
+            found.append(&mut inner);
+        } else {
+            rest.push(token.clone());
+        }
+        at += 1;
+    }
+    (found, rest)
+}
+
+/// The arms between the braces of a `match`.
+fn arms_of_match(tokens: &[TokenTree]) -> Vec<Arm> {
+    let mut found = Vec::new();
+    let mut rest = tokens;
+    while let Some(arrow) = rest.windows(2).position(|it| is(it.first(), '=') && is(it.get(1), '>'))
+    {
+        let (pattern, after) = (&rest[..arrow], &rest[arrow + 2..]);
+        let comma = after.iter().position(|it| is(Some(it), ',')).unwrap_or(after.len());
+        // A body in braces needs no comma.
+        let end = match group(after.first(), Delimiter::Brace) {
+            Some(_) => 1,
+            None => comma,
+        };
+        found.push((pattern.to_vec(), after[..end].to_vec()));
+        rest = &after[end..];
+        rest = if is(rest.first(), ',') { &rest[1..] } else { rest };
+    }
+    found
+}
+
+/// The variants that a pattern names, by type and name; of one around others, these.
+fn variants(pattern: &[TokenTree], own: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (at, token) in pattern.iter().enumerate() {
+        if ident(Some(token)).as_deref() == Some("if") {
+            break;
+        }
+        let (Some(owner), Some(variant)) = (ident(Some(token)), ident(pattern.get(at + 3))) else {
+            continue;
+        };
+        if !is(pattern.get(at + 1), ':') || !variant.starts_with(char::is_uppercase) {
+            continue;
+        }
+        let inner = match group(pattern.get(at + 4), Delimiter::Parenthesis) {
+            Some(group) => variants(&within(group), own),
+            None => Vec::new(),
+        };
+        let owner = if owner == "Self" { own.to_owned() } else { owner };
+        found.extend(if inner.is_empty() { vec![(owner, variant)] } else { inner });
+    }
+    found
+}
