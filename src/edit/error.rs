@@ -117,6 +117,7 @@ impl EditError {
             }
             Self::Changed => "look at git diff, and edit again",
             Self::Exists(_) => "use another directory; ce write changes a workflow",
+            Self::Name { .. } => "give another directory",
             Self::NoEditor => "set GIT_EDITOR, or git config --global core.editor EDITOR",
             Self::Head(error) => return error.hint(),
             _ => return None,

@@ -71,7 +71,7 @@ impl HeadError {
                 let trust = "git config --global --add safe.directory";
                 return Some(format!("if you trust it: {trust} {}", top.display()));
             }
-            Self::Git { .. } => return None,
+            Self::Git { .. } => "git fsck says whether it is damaged",
         };
         Some(hint.to_owned())
     }

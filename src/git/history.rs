@@ -84,7 +84,8 @@ impl CommitHistoryError {
             Self::Revision { repository, .. } => {
                 format!("git -C {} fetch --tags", repository.display())
             }
-            Self::Directory { .. } | Self::Git { .. } => return None,
+            Self::Git { .. } => "git fsck says whether it is damaged".to_owned(),
+            Self::Directory { .. } => return None,
         })
     }
 }

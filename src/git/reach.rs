@@ -64,7 +64,7 @@ impl ReachError {
             Self::NotCloned { .. } => {
                 Some("git submodule update --init --recursive, or git fetch in the submodule")
             }
-            Self::Git { .. } => None,
+            Self::Git { .. } => Some("git fsck says whether it is damaged"),
         }
     }
 }

@@ -61,6 +61,7 @@ impl SnapshotError {
             Self::NotCloned { .. } => {
                 Some("git submodule update --init --recursive, or git fetch in the submodule")
             }
+            Self::Git(_) => Some("git fsck says whether it is damaged"),
             _ => None,
         }
     }

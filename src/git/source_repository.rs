@@ -140,7 +140,8 @@ impl SourceError {
             }
             Self::Revision { path, .. } => format!("git -C {} fetch --tags", path.display()),
             Self::Path { fault: A_FILE, .. } => "name the directory that holds it".to_owned(),
-            Self::Directory { .. } | Self::Path { .. } | Self::Git { .. } => return None,
+            Self::Git { .. } => "git fsck says whether it is damaged".to_owned(),
+            Self::Directory { .. } | Self::Path { .. } => return None,
         })
     }
 }

@@ -27,6 +27,11 @@ impl LoadFault {
             Self::NoInput { nearest: None, .. } => {
                 "name it in the file inputs of the task, or bind it in a sweep around the node"
             }
+            Self::Duplicate { .. } => "give each input a name of its own",
+            Self::TooMany(_) => "put them into a directory, which is one value",
+            Self::Backwards => "write the smaller number first, as in 01_02-both",
+            Self::OutOfSlice { .. } => "the first output is 00",
+            Self::Cycle(_) => "remove the link",
             Self::NotExecutable => "chmod +x, and commit the change of mode",
             Self::Place => "call it nn-text or nn_mm-text, as in 00-left or 01_02-both",
             Self::Width { .. } => {
@@ -40,6 +45,9 @@ impl LoadFault {
                 "in braces, only names of inputs of the task and of sweeps around the node stand for texts"
             }
             Self::OwnDirectory => OWN_DIRECTORY_HINT,
+            Self::NoFile(_) => {
+                "correct the path, which is relative to the task, or commit the file"
+            }
             Self::Bound { fault, .. } => return fault.bound_hint(),
             Self::OtherSignature { what, .. } => {
                 return Some(format!(
@@ -63,6 +71,8 @@ impl LoadFault {
                 "write a name, as in env OMP_NUM_THREADS or env OMP_*"
             }
             Self::NoLabel { nearest: None, .. } => "name a line of the computation's file inputs",
+            Self::Rule(RuleError::NoInput(_)) => "name a line of the computation's file inputs",
+            Self::Rule(RuleError::NotInDev(_)) => "write a path such as device /dev/fuse",
             Self::Rule(RuleError::Ambiguous { .. }) => "give these inputs different names",
             Self::Rule(RuleError::TwoRoots(_)) => {
                 "keep one root line; more than one path line is fine"

@@ -120,6 +120,8 @@ impl ResultsError {
             Self::Rewritten { .. } => {
                 Some("ask those who may write there, and give --rewritten if it is right")
             }
+            Self::NoCache(_) => Some("set XDG_CACHE_HOME to a directory"),
+            Self::Signers { .. } => Some("correct compeval.signers, or give --signers FILE"),
             Self::NoSigners => Some("set compeval.signers, or give --signers FILE"),
             Self::NoCall(_) => Some("name it as ce log does: c_NAME/CCID/INPUTS"),
             _ => None,

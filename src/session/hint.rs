@@ -22,6 +22,9 @@ impl Error {
             Self::Load(LoadError::NoTask(_)) => {
                 Some("run this at the root of a task, or name it with --task".to_owned())
             }
+            Self::Load(LoadError::NoTaskAt { .. }) => {
+                Some("give a revision at which it has workflow/, or name another task with --task".to_owned())
+            }
             Self::Storage(StorageError::NoStorage { path, source }) => Some(source.hint(path)),
             Self::Storage(error)
             | Self::Evaluate(EvaluateError::Storage(error))
@@ -73,7 +76,14 @@ impl Error {
                 Some(format!("write {one}..{argument} for the revision, ./{argument} for the path"))
             }
             Self::NothingToPin(_) => Some("give a file of each result, after the storage".to_owned()),
-            Self::AllAndOne(_) => Some("leave out one of them".to_owned()),
+            Self::InputTwice(_) | Self::RepositoryTwice(_) => Some("give it once".to_owned()),
+            Self::Versions(_) => Some("give --at once or twice".to_owned()),
+            Self::Test { .. } => Some(
+                "give a program on PATH, or its path as in ./test; chmod +x makes it executable"
+                    .to_owned(),
+            ),
+            Self::NoJob(_) => Some("give one of its files in t_NAME/CCID/NN/, or t_NAME/CCID/INPUTS".to_owned()),
+            Self::AllAndOne(_) | Self::AuditedTwice(..) => Some("leave out one of them".to_owned()),
             Self::NoCallGiven => Some("give names that ce status lists".to_owned()),
             Self::NoCall(_) => Some(
                 "give a file in c_NAME/CCID/NN/, or c_NAME/CCID/INPUTS; ce show prints what made a file"

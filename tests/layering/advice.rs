@@ -111,7 +111,12 @@ fn functions(tokens: &[TokenTree]) -> Vec<(String, Vec<TokenTree>)> {
     functions.collect()
 }
 
-/// The functions that are called by their names alone.
+/// Whether a token is the name of a type.
+fn is_type(token: Option<&TokenTree>) -> bool {
+    ident(token).is_some_and(|name| name.starts_with(char::is_uppercase))
+}
+
+/// The functions that are called, but for those of types.
 fn calls(tokens: &[TokenTree]) -> Vec<String> {
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
@@ -120,7 +125,7 @@ fn calls(tokens: &[TokenTree]) -> Vec<String> {
         if let Some(name) = at.checked_sub(1).and_then(|at| ident(tokens.get(at)))
             && group.delimiter() == Delimiter::Parenthesis
             && !is(before, '.')
-            && !is(before, ':')
+            && !(is(before, ':') && is_type(at.checked_sub(4).and_then(|at| tokens.get(at))))
         {
             found.push(name);
         }

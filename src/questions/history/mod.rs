@@ -147,7 +147,7 @@ impl HistoryError {
             }
             Self::Unknown(_) => Some("give the path of an output or task input, or its SHA-1"),
             Self::Suspended { .. } => Some("ce status --ask says how it stands"),
-            Self::Collected { .. } => None,
+            Self::Collected { .. } => Some("run its task again, which makes it again"),
         }
     }
 }

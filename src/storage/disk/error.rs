@@ -158,10 +158,10 @@ impl StorageError {
                 Some("find out what changes files of the storage, then run this again")
             }
             Self::Format { .. } => Some("use the newer version that wrote it"),
+            Self::Unsteady(_) => Some("wait until nothing writes to it, then run this again"),
+            Self::Collected(_) => Some("run its task again, which makes it again"),
             Self::NoStorage { .. }
             | Self::Record { .. }
-            | Self::Unsteady(_)
-            | Self::Collected(_)
             | Self::Interrupted
             | Self::Gathered(_)
             | Self::Collision(_) => None,

@@ -266,6 +266,13 @@ impl Fault {
             Self::Name(NameError::Absolute(_) | NameError::Climbs(_)) => {
                 "give the name of a file in the storage, such as tinputs/ad/48103e4fc7"
             }
+            Self::Duplicate(_) => "give each input a name of its own",
+            Self::TooMany(_) => "put them into a directory, which is one value",
+            Self::OutOfSlice { .. } => "the first output is 00",
+            Self::Number(_) => "write a smaller number",
+            Self::NoFile(_) => "correct the path, which is relative to the task, or make the file",
+            Self::FileName(_) | Self::Label(_) => "write another name",
+            Self::LongLabel => "write a shorter label",
             Self::Escape => "write \\\\ for a backslash",
             Self::Unknown(_) => "write #N=(...) where the expression stands for the first time",
             Self::Twice(_) => "give each shared expression a number of its own",
