@@ -57,6 +57,8 @@ impl<'a> Evaluator<'a> {
             Ok(Found::Hit(outputs)) => return CallStep::Ended(Outcome::Reused(outputs)),
             Ok(Found::Away(outputs)) if self.is_needed(id, &outputs.name) => (outputs.name, None),
             Ok(Found::Away(outputs)) => return CallStep::Ended(Outcome::Away(outputs)),
+            Ok(Found::Archived(outputs)) if self.execution.is_some() => (outputs.name, None),
+            Ok(Found::Archived(outputs)) => return CallStep::Ended(Outcome::Archived(outputs)),
             Ok(Found::Absent { name, damage }) => (name, damage),
             Ok(Found::Unsettled(name)) => return self.await_settled(name),
             Err(error) => return CallStep::Ended(Outcome::failed(guess(), error)),
@@ -307,9 +309,8 @@ impl<'a> Evaluator<'a> {
     ) -> CallStep<'a> {
         let away = self.evaluation.away_outputs(id);
         let outcome = match self.evaluation.storage.find_equivalent(call) {
-            Ok(Some(source)) if source.is_away && away.is_none() => Outcome::Away(source.outputs),
-            Ok(Some(source)) if !source.is_away && is_same(away, &source.outputs) => {
-                Outcome::TakenOver(source.outputs)
+            Ok(Some(it)) if away.is_none() || !it.is_away() && is_same(away, &it.outputs) => {
+                Outcome::of_equivalent(it)
             }
             Ok(_) if let Some(outcome) = self.seen_suspended(call, &name) => outcome,
             Ok(_) => {
@@ -348,10 +349,10 @@ impl<'a> Evaluator<'a> {
             Found::Absent { name: other, .. } | Found::Unsettled(other) if other != *name => {
                 return Ok(Recheck::Taken);
             }
-            Found::Absent { .. } | Found::Unsettled(_) => {}
+            Found::Absent { .. } | Found::Archived(_) | Found::Unsettled(_) => {}
         }
         let source = self.evaluation.storage.find_equivalent(call)?;
-        if let Some(source) = source.as_ref().filter(|it| it.is_away && away.is_none()) {
+        if let Some(source) = source.as_ref().filter(|it| it.is_away() && away.is_none()) {
             return Ok(Recheck::Ended(Outcome::Away(source.outputs.clone())));
         }
         let is_away = away.is_some();
@@ -363,7 +364,7 @@ impl<'a> Evaluator<'a> {
             }
             Recheck::Absent(prior)
         };
-        let may_serve = |it: &Equivalent| !it.is_away && is_same(away.as_ref(), &it.outputs);
+        let may_serve = |it: &Equivalent| it.is_here() && is_same(away.as_ref(), &it.outputs);
         let Some(source) = source.filter(may_serve) else { return Ok(absent()) };
         match self.evaluation.storage.take_over(call, &source) {
             Ok(taken) => Ok(taken.map_or_else(absent, Recheck::Sealed)),

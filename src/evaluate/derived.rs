@@ -153,7 +153,7 @@ impl Evaluation {
         let directory = match from {
             // In a dry run, an input is not stored.
             Source::Input(id) => self.files.inputs[id.index()].file.clone(),
-            _ => self.stored(from)?,
+            _ => self.stored(from).or_else(|| self.archived(from))?,
         };
         let find = || {
             let opened = self.opened(from, directory)?;
@@ -178,6 +178,7 @@ impl Evaluation {
                 let manifest = source.map(|it| self.storage.inputs().manifest(it)).transpose()?;
                 self.storage.open_future(directory, manifest.unwrap_or_default())
             }
+            _ if self.is_archived(from) => self.storage.open_archived(directory)?,
             _ => self.storage.open_value(&directory)?,
         };
         let value = Arc::new(value);

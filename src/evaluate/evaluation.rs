@@ -14,7 +14,7 @@ use crate::digest::Digest;
 use crate::git::SourceRepositories;
 use crate::load::LaterFiles;
 use crate::plan::{CallId, Plan, Source};
-use crate::storage::records::Published;
+use crate::storage::records::{Published, Stamp};
 use crate::storage::{
     ComputationVersion, Input, InputSource, OpenedValue, Outputs, Storage, StorageError, Stored,
     TaskVersion,
@@ -236,6 +236,23 @@ impl Evaluation {
                 self.outcome(call).is_some_and(|outcome| outcome.outputs().is_some())
             }
         }
+    }
+
+    /// Whether a source's file is in the storage in an archive, which a run that needs it unpacks.
+    pub fn is_archived(&self, source: Source) -> bool {
+        let outcome = self.plan.awaited(source).and_then(|call| self.outcome(call));
+        matches!(outcome, Some(Outcome::Archived(_)))
+    }
+
+    /// Whether a source's file is in the storage, if only in an archive.
+    pub fn is_kept(&self, source: Source) -> bool {
+        self.is_there(source) || self.is_archived(source)
+    }
+
+    /// Returns a source's directory, if that is in the storage in an archive.
+    pub(super) fn archived(&self, source: Source) -> Option<Stored> {
+        let (name, digest) = (self.name(source)?, self.digest(source)?);
+        self.is_archived(source).then_some(Stored { name, digest, stamp: Stamp::Unknown })
     }
 
     /// Returns a source's file, if it is in the storage.

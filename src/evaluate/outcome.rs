@@ -10,7 +10,8 @@ use crate::git::SourceError;
 use crate::plan::CallId;
 use crate::storage::records::{FailedCall, FailureRecord};
 use crate::storage::{
-    self, Holder, LogTail, Outputs, PriorAttempt, PublishError, ResultName, StorageError,
+    self, Equivalent, Holder, LogTail, Outputs, PriorAttempt, PublishError, ResultName,
+    StorageError, Whereabouts,
 };
 use crate::task::resources::WrongAmount;
 
@@ -25,6 +26,8 @@ pub enum Outcome {
     Executed(Outputs),
     /// Its outputs are known, and deliberately not here. Nothing has needed them.
     Away(Outputs),
+    /// Its outputs are there, some of them as archives, and nothing was to be unpacked: a run that needs them does so.
+    Archived(Outputs),
     /// It is a table that is not there, and nothing was to be computed. But what it would be is known.
     Foreseen(Outputs),
     /// Its outputs are not there, and nothing was to be computed. The name may be a guess.
@@ -270,6 +273,15 @@ impl Outcome {
         Self::Failed { name, error, log: None, hint }
     }
 
+    /// A call of which another commit has the outputs, where nothing is computed.
+    pub(super) fn of_equivalent(Equivalent { outputs, whereabouts, .. }: Equivalent) -> Self {
+        match whereabouts {
+            Whereabouts::Here => Self::TakenOver(outputs),
+            Whereabouts::Archived => Self::Archived(outputs),
+            Whereabouts::Away => Self::Away(outputs),
+        }
+    }
+
     /// Whether it failed before, and was not executed again.
     pub fn is_remembered(&self) -> bool {
         matches!(self, Self::Failed { error, .. } if matches!(**error, CallError::Remembered(_)))
@@ -291,6 +303,7 @@ impl Outcome {
             }
             Self::Missing(..)
             | Self::Away(_)
+            | Self::Archived(_)
             | Self::Foreseen(_)
             | Self::Blocked(_)
             | Self::Waiting(_)
@@ -305,7 +318,9 @@ impl Outcome {
     /// The call's outputs, if it is known what they are.
     pub const fn known(&self) -> Option<&Outputs> {
         match self {
-            Self::Foreseen(outputs) | Self::Away(outputs) => Some(outputs),
+            Self::Foreseen(outputs) | Self::Away(outputs) | Self::Archived(outputs) => {
+                Some(outputs)
+            }
             other => other.outputs(),
         }
     }
@@ -317,6 +332,7 @@ impl Outcome {
             | Self::TakenOver(outputs)
             | Self::Executed(outputs)
             | Self::Away(outputs)
+            | Self::Archived(outputs)
             | Self::Foreseen(outputs) => &outputs.name,
             Self::Missing(name, _)
             | Self::Blocked(name)

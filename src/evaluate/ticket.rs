@@ -196,6 +196,7 @@ pub(super) fn answer(outcome: &Outcome) -> Option<TicketEnd> {
         }
         Outcome::Foreseen(_)
         | Outcome::Away(_)
+        | Outcome::Archived(_)
         | Outcome::Missing(..)
         | Outcome::Blocked(_)
         | Outcome::Waiting(_)

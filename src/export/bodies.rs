@@ -100,7 +100,7 @@ impl Bodies {
 /// How many of these are in the storage.
 fn there(evaluation: Option<&Evaluation>, steps: BodySteps<'_>) -> usize {
     let Some(evaluation) = evaluation else { return 0 };
-    let is_there = |source: Source| evaluation.is_there(source);
+    let is_there = |source: Source| evaluation.is_kept(source);
     match steps {
         BodySteps::Calls(calls) => {
             calls.iter().filter(|it| is_there(Source::Output { call: **it, number: 0 })).count()

@@ -234,7 +234,7 @@ impl<'a> Artist<'a> {
             let (files, calls) = (Vec::new(), Vec::new());
             return Shape { kind, label, state: None, files, many: None, calls };
         };
-        let there = |source: &Source| evaluation.is_there(*source);
+        let there = |source: &Source| evaluation.is_kept(*source);
         let known = |source: &Source| there(source) || evaluation.lacks_outputs(*source);
         let state = match sources {
             _ if sources.iter().all(there) => ShapeState::There,

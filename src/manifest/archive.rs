@@ -58,6 +58,11 @@ impl<'a> DirectoryArchive<'a> {
         is_whole.then_some(archive)
     }
 
+    /// The manifest of the directory.
+    pub fn into_manifest(self) -> Manifest {
+        self.manifest
+    }
+
     /// The entries in the order of the manifest, each with the contents of the file that it is; none of links and empty
     /// directories.
     pub fn entries(&self) -> impl Iterator<Item = (&ManifestEntry<Digest>, &'a [u8])> {

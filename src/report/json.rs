@@ -280,6 +280,7 @@ impl<'a> Json<'a> {
             Outcome::TakenOver(_) => ("taken_over", None, None),
             Outcome::Executed(_) => ("executed", None, None),
             Outcome::Away(_) => ("away", None, None),
+            Outcome::Archived(_) => ("archived", None, None),
             Outcome::Missing(..) | Outcome::Foreseen(_) => ("missing", None, None),
             Outcome::Blocked(_) => ("blocked", None, None),
             Outcome::NotStarted(_) => ("not_started", None, None),

@@ -107,6 +107,8 @@ struct ShownOutput {
     point: Option<String>,
     path: String,
     is_there: bool,
+    /// Whether it is in an archive, and not in its place.
+    is_archived: bool,
     is_left_out: bool,
 }
 
@@ -138,8 +140,13 @@ impl Evaluation {
                 (None, Source::Output { call, .. }) => self.point_words(call),
                 _ => None,
             };
-            let is_there = self.is_there(source);
-            Some(ShownOutput { point, path, is_there, is_left_out: self.are_left_out(&[source]) })
+            Some(ShownOutput {
+                point,
+                path,
+                is_there: self.is_there(source),
+                is_archived: self.is_archived(source),
+                is_left_out: self.are_left_out(&[source]),
+            })
         })
     }
 
@@ -263,9 +270,9 @@ impl Evaluation {
         outcomes.all(|outcome| outcome.is_some_and(is_over))
     }
 
-    /// Whether an output is there, or nobody asked for it.
+    /// Whether an output is there, if only in an archive, or nobody asked for it.
     fn is_done(&self, output: Source) -> bool {
-        self.is_there(output) || self.are_left_out(&[output])
+        self.is_kept(output) || self.are_left_out(&[output])
     }
 
     /// The record of a call that was executed, if it can be read.

@@ -19,6 +19,9 @@ pub struct Tally {
     /// Calls of which the outputs are away, and were not needed; left out if there are none.
     #[serde(skip_serializing_if = "is_zero")]
     pub away: usize,
+    /// Calls of which the outputs are archives, and nothing was to be unpacked; left out if there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub archived: usize,
     /// Calls that were executed, or tables that were made.
     pub executed: usize,
     /// Calls of which outputs are missing, when nothing was to be computed.
@@ -109,6 +112,7 @@ impl Tally {
             Some(Outcome::TakenOver(_)) => self.taken_over += 1,
             Some(Outcome::Executed(_)) => self.executed += 1,
             Some(Outcome::Away(_)) => self.away += 1,
+            Some(Outcome::Archived(_)) => self.archived += 1,
             Some(Outcome::Missing(..) | Outcome::Foreseen(_)) => self.missing += 1,
             Some(Outcome::Blocked(_)) => self.blocked += 1,
             Some(Outcome::Unfinished(_, Unfinished::Suspended(_))) => self.suspended += 1,
@@ -133,6 +137,7 @@ impl Tally {
             (self.reused, "reused"),
             (self.taken_over, "taken over"),
             (self.away, "away"),
+            (self.archived, "archived"),
             (self.executed, executed),
             (self.missing, "missing"),
             (self.failed, "failed"),

@@ -119,7 +119,7 @@ impl<'a> TreePrinter<'a> {
     ) -> io::Result<()> {
         let name = self.evaluation.name(source);
         let path = name.map_or_else(|| "???".to_owned(), |name| self.evaluation.shown(&name));
-        let status = self.style.of_file(source, self.evaluation.is_there(source));
+        let status = self.style.of_file(source, self.evaluation.is_kept(source));
         indent(depth, out)?;
         writeln!(out, "{}: {text} {path}{status}", harmless(label))
     }
@@ -183,8 +183,9 @@ impl<'a> TreePrinter<'a> {
         let awaited = plan.awaited(Source::Derived { value, number: 0 });
         let ended =
             |call: CallId| self.evaluation.outcome(call).filter(|_| self.ended[call.index()]);
+        let lacks = |it: &Outcome| it.outputs().is_none() && !matches!(it, Outcome::Archived(_));
         self.evaluation.is_derived(value)
-            || awaited.is_none_or(|call| ended(call).is_some_and(|it| it.outputs().is_none()))
+            || awaited.is_none_or(|call| ended(call).is_some_and(lacks))
     }
 
     /// Prints the derived values at the top of the stack that are passed up.
@@ -293,6 +294,7 @@ impl<'a> TreePrinter<'a> {
             | Outcome::TakenOver(_)
             | Outcome::Executed(_)
             | Outcome::Away(_)
+            | Outcome::Archived(_)
             | Outcome::Foreseen(_)
             | Outcome::Missing(..) => return Ok(()),
         };
@@ -344,11 +346,11 @@ impl Reporter for TreePrinter<'_> {
         let whose = if self.evaluation.plan.tops().is_empty() { "Task outputs" } else { "Outputs" };
         writeln!(out, "\n{whose} are:")?;
         for output in self.evaluation.shown_outputs() {
-            let ShownOutput { point, path, is_there, is_left_out } = output;
-            let status = match (is_there, is_left_out) {
-                (true, _) => String::new(),
-                (_, true) => " not asked for".to_owned(),
-                _ => self.style.of_missing_output(),
+            let ShownOutput { point, path, is_there, is_archived, is_left_out } = output;
+            let status = match () {
+                () if is_there => String::new(),
+                () if is_left_out => " not asked for".to_owned(),
+                () => self.style.of_absent_output(is_archived),
             };
             let point = point.map(|point| format!("{point}: ")).unwrap_or_default();
             writeln!(out, "    {point}{path}{status}")?;
@@ -374,6 +376,7 @@ fn roots(evaluation: &Evaluation) -> VecDeque<(NodeId, &str)> {
 const fn status(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Away(_) => " AWAY",
+        Outcome::Archived(_) => " ARCHIVED",
         outcome if outcome.outputs().is_some() => " ok",
         _ => " MISSING",
     }

@@ -51,6 +51,7 @@ impl TreeStyle {
             Outcome::Reused(_) => (OLD, "reused".to_owned()),
             Outcome::TakenOver(_) => (OLD, "reused from another commit".to_owned()),
             Outcome::Away(_) => (OLD, "away".to_owned()),
+            Outcome::Archived(_) => (OLD, "archived".to_owned()),
             Outcome::Executed(_) => (GOOD, format!("{made}{}", time_of(evaluation, outcome))),
             Outcome::Missing(..) | Outcome::Foreseen(_) => (NEW, to_make.to_owned()),
             _ => return String::new(),
@@ -68,11 +69,13 @@ impl TreeStyle {
         self.painted(style, text)
     }
 
-    /// What comes after an output of the task that is not there.
-    pub(super) fn of_missing_output(self) -> String {
-        match self {
-            Self::Original => " MISSING".to_owned(),
-            Self::Words { .. } => self.painted(BAD, "  missing"),
+    /// What comes after an output of the task that is not in its place.
+    pub(super) fn of_absent_output(self, is_archived: bool) -> String {
+        match (self, is_archived) {
+            (Self::Original, true) => " ARCHIVED".to_owned(),
+            (Self::Original, false) => " MISSING".to_owned(),
+            (Self::Words { .. }, true) => self.painted(OLD, "  archived"),
+            (Self::Words { .. }, false) => self.painted(BAD, "  missing"),
         }
     }
 

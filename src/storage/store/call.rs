@@ -48,6 +48,8 @@ pub enum Found {
     Hit(Outputs),
     /// The call is known, and some of its outputs are deliberately not here.
     Away(Outputs),
+    /// The call is complete, and some of its outputs are archives, which cannot be unpacked into a storage that is only read.
+    Archived(Outputs),
     /// The call is missing or incomplete.
     Absent {
         /// The name under which it is published if it is executed.
@@ -74,6 +76,8 @@ pub(in crate::storage) enum CallState {
     Hit(Outputs),
     /// The requested call, of which some outputs are deliberately not here, with the inode of the record.
     Away(FileId, Outputs),
+    /// The requested call, of which some outputs are archives, in a storage that is only read.
+    Archived(Outputs),
     /// Another call, whose name has the same shortened digits.
     Collision,
     /// Unusable parts of the call, with the inode of the record if there is one.

@@ -19,29 +19,54 @@ use crate::storage::records::{CallRecord, Execution, FailureRecord, Origin, Publ
 pub struct Equivalent {
     /// Its outputs.
     pub outputs: Outputs,
-    /// Whether these are deliberately not here. Then it cannot be taken over, but its outputs are known.
-    pub is_away: bool,
+    /// Where these are. Only those that are here can be taken over; of the others, the digests are known.
+    pub whereabouts: Whereabouts,
     record: CallRecord,
 }
 
+impl Equivalent {
+    /// Whether it can be taken over.
+    pub fn is_here(&self) -> bool {
+        self.whereabouts == Whereabouts::Here
+    }
+
+    /// Whether outputs of it are deliberately not here.
+    pub fn is_away(&self) -> bool {
+        self.whereabouts == Whereabouts::Away
+    }
+}
+
+/// Where the outputs of a call are that has a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+pub enum Whereabouts {
+    /// All of them are here.
+    Here,
+    /// Some are archives, in a storage that is only read.
+    Archived,
+    /// Some are deliberately not here.
+    Away,
+}
+
 impl Storage {
-    /// Looks for a result of the same call under another version of the same tree: one that is here, or else one that is
-    /// away. An unreadable result is skipped, since the call can be executed.
+    /// Looks for a result of the same call under another version of the same tree: one that is here, or else archived,
+    /// or else away. An unreadable result is skipped, since the call can be executed.
     ///
     /// # Errors
     ///
     /// Fails if the directory of the call's own version cannot be read.
     pub fn find_equivalent(&self, call: Call<'_>) -> Result<Option<Equivalent>> {
-        let mut away = None;
+        let mut other: Option<Equivalent> = None;
         let here = self.find_elsewhere(call, |name| {
             let found = self.source(name, call).ok().flatten()?;
-            if found.is_away {
-                away.get_or_insert(found);
-                return None;
+            if found.whereabouts == Whereabouts::Here {
+                return Some(found);
             }
-            Some(found)
+            if other.as_ref().is_none_or(|it| found.whereabouts < it.whereabouts) {
+                other = Some(found);
+            }
+            None
         });
-        Ok(here?.or(away))
+        Ok(here?.or(other))
     }
 
     /// Looks for a failure of the same call under another version of the same tree. Like a result it counts only if the
@@ -94,11 +119,13 @@ impl Storage {
         if !serves(&record, call) || !theirs.version.may_be_in(name.directory()) {
             return Ok(None);
         }
-        Ok(match self.state(name, theirs)? {
-            CallState::Hit(outputs) => Some(Equivalent { outputs, is_away: false, record }),
-            CallState::Away(_, outputs) => Some(Equivalent { outputs, is_away: true, record }),
-            _ => None,
-        })
+        let (outputs, whereabouts) = match self.state(name, theirs)? {
+            CallState::Hit(outputs) => (outputs, Whereabouts::Here),
+            CallState::Archived(outputs) => (outputs, Whereabouts::Archived),
+            CallState::Away(_, outputs) => (outputs, Whereabouts::Away),
+            _ => return Ok(None),
+        };
+        Ok(Some(Equivalent { outputs, whereabouts, record }))
     }
 
     /// Lists the version of a result under its tree. A failure only costs executions.

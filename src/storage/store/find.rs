@@ -31,6 +31,10 @@ impl Storage {
                     self.claims.release(&outputs.name);
                     return Ok(Found::Away(outputs));
                 }
+                CallState::Archived(outputs) => {
+                    self.claims.release(&outputs.name);
+                    return Ok(Found::Archived(outputs));
+                }
                 CallState::Unsettled => return Ok(Found::Unsettled(name)),
                 CallState::Collision => continue,
                 CallState::Incomplete(_, damage) => damage,
@@ -126,7 +130,7 @@ impl Storage {
     }
 
     fn recorded(&self, name: &ResultName, record: &CallRecord, id: FileId) -> Result<CallState> {
-        let mut is_missing = false;
+        let (mut is_missing, mut is_archived) = (false, false);
         for (number, output) in record.outputs.iter().enumerate() {
             let file = name.output(number);
             if !self.is_published(&file, output)? {
@@ -137,23 +141,24 @@ impl Storage {
                     let stop = AtomicBool::new(false);
                     let defect = Defect::of_value(&self.root, &file, &output.digest, &stop)?
                         .unwrap_or(Defect::Contents);
-                    is_missing = true;
-                    if matches!(defect, Defect::Missing) {
-                        continue;
+                    match defect {
+                        Defect::Missing => is_missing = true,
+                        Defect::Archived => is_archived = true,
+                        defect => {
+                            let damage = Damage { file, what: defect.to_string() };
+                            return Ok(CallState::Incomplete(Some(id), Some(damage)));
+                        }
                     }
-                    // What is in an archive is here.
-                    let damage = (!matches!(defect, Defect::Archived))
-                        .then(|| Damage { file, what: defect.to_string() });
-                    return Ok(CallState::Incomplete(Some(id), damage));
                 }
             }
         }
         let outputs = Outputs { name: name.clone(), files: record.outputs.as_slice().into() };
         Ok(match is_missing {
-            false => CallState::Hit(outputs),
+            false if !is_archived => CallState::Hit(outputs),
+            false if !self.root.writable => CallState::Archived(outputs),
             true if self.is_marked_away(name)? => CallState::Away(id, outputs),
-            // A deleted output is no damage: the user wants it computed again.
-            true => CallState::Incomplete(Some(id), None),
+            // A deleted output is no damage: the user wants it computed again. Nor is an archive that cannot be unpacked.
+            _ => CallState::Incomplete(Some(id), None),
         })
     }
 

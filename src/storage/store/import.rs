@@ -53,7 +53,9 @@ impl Storage {
         let names = names(&digests);
         let call = Call { version: record.version(), inputs: &record.inputs, outputs: &names };
         let name = match self.find(call)? {
-            Found::Hit(found) | Found::Away(found) => return Ok(compared(&found, &digests)),
+            Found::Hit(found) | Found::Away(found) | Found::Archived(found) => {
+                return Ok(compared(&found, &digests));
+            }
             Found::Unsettled(_) => return Ok(Import::Differs),
             Found::Absent { name, .. } => name,
         };
@@ -90,7 +92,7 @@ impl Storage {
         let names = names(&digests);
         let call = Call { version: record.version(), inputs: &record.inputs, outputs: &names };
         let name = match self.find(call)? {
-            Found::Hit(found) => return Ok(compared(&found, &digests)),
+            Found::Hit(found) | Found::Archived(found) => return Ok(compared(&found, &digests)),
             // What is away is brought back, if it is the same.
             Found::Away(found) if has(&found, &digests) => found.name,
             Found::Away(_) | Found::Unsettled(_) => return Ok(Import::Differs),

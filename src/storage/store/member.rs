@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Storage, Stored};
-use crate::manifest::{Manifest, ManifestError, ManifestMember, Scan};
+use crate::manifest::{DirectoryArchive, Manifest, ManifestError, ManifestMember, Scan};
 use crate::storage::disk::{Result, SeenValue, StorageError};
 use crate::storage::records::{Published, Stamp};
 use crate::task::name::{MemberPath, nearest};
@@ -105,6 +105,19 @@ impl Storage {
     /// Opens a directory that is not stored yet, but has this manifest.
     pub const fn open_future(&self, directory: Stored, manifest: Manifest) -> OpenedValue {
         OpenedValue { directory, manifest, scan: None }
+    }
+
+    /// Opens a directory that is in its archive only, and is not unpacked.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the archive was changed meanwhile, or the storage cannot be read.
+    pub fn open_archived(&self, directory: Stored) -> Result<OpenedValue> {
+        let archive = self.root.archive(&directory.digest)?.unwrap_or_default();
+        match DirectoryArchive::parse(&archive, &directory.digest) {
+            Some(archive) => Ok(self.open_future(directory, archive.into_manifest())),
+            None => Err(StorageError::Changed(self.root.path(&directory.name))),
+        }
     }
 
     /// Returns a member of a value. Symbolic links on the way are followed within it. The name of the member

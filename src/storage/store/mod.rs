@@ -50,7 +50,7 @@ pub use self::attempt::{Attempts, PriorAttempt};
 pub use self::away::{DeviatingOutput, Deviation, Precedence};
 use self::call::Claims;
 pub use self::call::{Call, Damage, Found, Outputs};
-pub use self::equivalent::Equivalent;
+pub use self::equivalent::{Equivalent, Whereabouts};
 pub use self::failure::{Failure, LogTail};
 pub use self::import::{AwayCall, Import, ImportedCall};
 use self::ingest::Ingest;

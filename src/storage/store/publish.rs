@@ -74,7 +74,7 @@ impl Sealed<'_> {
                         return Ok(published);
                     }
                 }
-                CallState::Hit(theirs) => return Ok(theirs),
+                CallState::Hit(theirs) | CallState::Archived(theirs) => return Ok(theirs),
                 CallState::Incomplete(Some(record), _) => {
                     if self.replace(&name, record)? {
                         return Ok(self.reveal(name)?);
@@ -82,7 +82,7 @@ impl Sealed<'_> {
                 }
                 CallState::Incomplete(None, _) | CallState::Vacant | CallState::Unsettled => {}
                 CallState::Collision => match storage.find(call)? {
-                    Found::Hit(theirs) => return Ok(theirs),
+                    Found::Hit(theirs) | Found::Archived(theirs) => return Ok(theirs),
                     Found::Away(Outputs { name: other, .. })
                     | Found::Absent { name: other, .. }
                     | Found::Unsettled(other) => name = other,

@@ -10,7 +10,7 @@ use super::{cloned, evaluate, lab, listed, pull, push, repository};
 use crate::lab::Lab;
 
 /// Makes a directory with everything that a value can have.
-const MAKE: &str = r#"set -e; cp "$1" "$2/top"; cd "$2"
+pub(crate) const MAKE: &str = r#"set -e; cp "$1" "$2/top"; cd "$2"
     mkdir -p a/b none/deep; echo 1 >a/b/one; printf 'no\n\nend' >a.b; : >a/empty
     printf '#!/bin/sh\n' >run; chmod 755 run
     ln -s ../a.b a/up; ln -s nowhere dangling
@@ -19,7 +19,7 @@ const MAKE: &str = r#"set -e; cp "$1" "$2/top"; cd "$2"
 const TASK: &str = "Inputs: 'x'\n(both (make INPUT('x'))[0] (again INPUT('x'))[0])[0, 1]";
 
 /// Two calls make equal directories, and a third one reads both and makes another.
-fn directories() -> Lab {
+pub(crate) fn directories() -> Lab {
     let mut lab = Lab::task(TASK)
         .computation("make", "a", "tree/", MAKE)
         .computation("again", "a", "tree/", MAKE)
@@ -41,13 +41,13 @@ fn archives(lab: &Lab, repository: &str) -> Vec<String> {
 }
 
 /// The manifest of the directory that a call has made.
-fn manifest(lab: &Lab, storage: &str, owner: &str) -> String {
+pub(crate) fn manifest(lab: &Lab, storage: &str, owner: &str) -> String {
     let value = value(lab, storage, owner).unwrap();
     lab.run("ce", &["manifest", value.to_str().unwrap()]).exit(0).stdout
 }
 
 /// The path of the first output of a call, if that is there.
-fn value(lab: &Lab, storage: &str, owner: &str) -> Option<PathBuf> {
+pub(crate) fn value(lab: &Lab, storage: &str, owner: &str) -> Option<PathBuf> {
     let versions = fs::read_dir(lab.path(storage).join(owner)).ok()?;
     let rooms = versions.map(|version| version.unwrap().path().join("00"));
     let room = rooms.into_iter().find(|room| room.is_dir())?;
@@ -324,77 +324,4 @@ fn directories_in(lab: &Lab) -> String {
         ],
     );
     copy.to_str().unwrap().to_owned()
-}
-
-/// The names of what `ce verify` finds harmlessly odd.
-fn odd(lab: &Lab, storage: &str) -> usize {
-    let told = lab.run("ce", &["verify", &format!("../{storage}")]).exit(0);
-    [told.stdout.as_str(), &told.stderr]
-        .map(|it| it.matches("it is in its archive only").count())
-        .iter()
-        .sum()
-}
-
-#[test]
-fn a_clone_unpacks_directories_when_they_are_needed() {
-    let lab = directories();
-    lab.ce_run(&[]).exit(0);
-    lab.called();
-    push(&lab, &[], "storage", "results.git").exit(0);
-    cloned(&lab, "results.git", "clone", &[]);
-    // What only reads makes nothing, and takes nothing for damaged.
-    assert_eq!(odd(&lab, "clone"), 4, "three calls and the job");
-    lab.run("ce", &["verify", "--repair", "../clone"]).exit(0).says("0 wrong, 4 odd");
-    lab.run("ce", &["log", "../clone"]).exit(0).shows("  shared  ");
-    let made = value(&lab, "storage", "c_make").unwrap();
-    let made = made.strip_prefix(lab.path("storage")).unwrap().to_str().unwrap().to_owned();
-    let shown = lab.run("ce", &["show", "../clone", &format!("../clone/{made}")]);
-    shown.exit(0).shows("it is in its archive only");
-    let mut dry = lab.command("ce-run");
-    lab.finish(dry.args(["-n", "../clone", "../data/x"])).exit(3).says("3 calls: 3 missing");
-    assert!(value(&lab, "clone", "c_make").is_none());
-    // A clone is pushed as it is.
-    repository(&lab, "others.git");
-    push(&lab, &[], "clone", "others.git").exit(0).shows("pushed 3 calls, 1 job");
-    assert_eq!(listed(&lab, "results.git"), listed(&lab, "others.git"));
-    // Two runs at once unpack each directory once.
-    std::thread::scope(|scope| {
-        let runs = [(); 2].map(|()| scope.spawn(|| evaluate(&lab, "clone").status));
-        assert_eq!(runs.map(|run| run.join().unwrap().code()), [Some(0); 2]);
-    });
-    assert_eq!(lab.called(), [""; 0]);
-    for owner in ["c_make", "c_again", "c_both"] {
-        assert_eq!(manifest(&lab, "clone", owner), manifest(&lab, "storage", owner));
-    }
-    lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd");
-    assert!(lab.path("clone/tmp").read_dir().unwrap().next().is_none(), "nothing is left");
-}
-
-#[test]
-fn a_clone_with_a_forged_archive_executes_the_call() {
-    let lab = directories();
-    lab.ce_run(&[]).exit(0);
-    lab.called();
-    push(&lab, &[], "storage", "results.git").exit(0);
-    cloned(&lab, "results.git", "clone", &[]);
-    for entry in walkdir::WalkDir::new(lab.path("clone/directories")) {
-        let path = entry.unwrap().path().to_owned();
-        if path.is_file() {
-            let mut archive = fs::read(&path).unwrap();
-            *archive.last_mut().unwrap() ^= 1;
-            fs::write(path, archive).unwrap();
-        }
-    }
-    assert_eq!(odd_or_wrong(&lab), "4 wrong, 0 odd");
-    evaluate(&lab, "clone").exit(0).called(vec!["again", "both", "make"]);
-    for owner in ["c_make", "c_again", "c_both"] {
-        assert_eq!(manifest(&lab, "clone", owner), manifest(&lab, "storage", owner));
-    }
-    lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd");
-}
-
-/// What `ce verify` counts in a clone.
-fn odd_or_wrong(lab: &Lab) -> String {
-    let told = lab.run("ce", &["verify", "../clone"]).stderr;
-    told.lines().last().unwrap().replace("ce: ", "").replace(" and harmless", "")
 }

@@ -3,6 +3,7 @@
 mod attested;
 mod away;
 mod away_values;
+mod clones;
 mod deaths;
 mod directories;
 mod join;

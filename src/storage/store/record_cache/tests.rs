@@ -52,7 +52,7 @@ impl CachedResults {
 
     fn name(&self, at: usize) -> ResultName {
         match self.open(false).find(self.call(at)).unwrap() {
-            Found::Hit(outputs) | Found::Away(outputs) => outputs.name,
+            Found::Hit(outputs) | Found::Away(outputs) | Found::Archived(outputs) => outputs.name,
             Found::Absent { name, .. } | Found::Unsettled(name) => name,
         }
     }
