@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use clap::Parser;
 
 use super::options::warn_of_links;
+use super::place::{setting, told_apart};
 use super::{Tool, say};
 use crate::exit::Exit;
 use crate::questions::history::History;
@@ -23,7 +24,7 @@ use crate::words::counted;
 /// The outputs of a job have the names that they have in the computation that made them; a sweep has a
 /// directory for each of its points. README.md says of each file what made it. Nothing is computed.
 #[derive(Debug, Parser)]
-#[command(version, after_help = EXIT_CODES)]
+#[command(version, allow_missing_positional = true, override_usage = USAGE, after_help = EXIT_CODES)]
 pub struct ExportResults {
     /// Export the outputs of all calls of a job, too: in intermediate/COMPUTATION/INPUTS/
     #[arg(long)]
@@ -37,18 +38,21 @@ pub struct ExportResults {
     #[arg(long)]
     json: bool,
 
-    /// The directory that keeps all results
+    /// The directory that keeps all results [default: the one that the path of the first result leads through, else
+    /// what Git's configuration has for compeval.storage]
     #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: PathBuf,
+    storage: Option<PathBuf>,
 
     /// A job, call or table: the path of any output of it, or its short name, such as t_NAME/TCID/INPUTS
-    #[arg(required = true, value_name = "RESULT", value_hint = clap::ValueHint::FilePath)]
-    results: Vec<String>,
+    #[arg(value_name = "RESULT", value_hint = clap::ValueHint::FilePath)]
+    results: Vec<PathBuf>,
 
     /// The directory to be made; it may exist if it is empty
     #[arg(required = true, value_hint = clap::ValueHint::DirPath)]
     dir: PathBuf,
 }
+
+const USAGE: &str = "ce export [OPTIONS] [STORAGE] <RESULT>... <DIR>";
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 exported, 2 the arguments are wrong, or a result has no record, 5 files are away or damaged, \
@@ -56,11 +60,15 @@ or the storage could not be read or the directory not be written, 130 interrupte
 
 impl Tool for ExportResults {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let storage = &Storage::existing(&self.storage)?;
+        let (path, results) = told_apart((self.storage.as_deref(), &self.results), setting()?)?;
+        let storage = &Storage::existing(&path)?;
+        if results.is_empty() {
+            return Err(Error::NothingNamed(path));
+        }
         vacant(storage, &self.dir)?;
         warn_of_links(storage)?;
         let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
-        let package = match self.export(storage, &stop.asked) {
+        let package = match self.export(storage, &results, &stop.asked) {
             Err(Error::Package(PackageError::Stopped)) if let Some(signal) = stop.caught() => {
                 say("ce", &PackageError::Stopped);
                 return Ok(Exit::Interrupted(signal));
@@ -85,15 +93,20 @@ impl Tool for ExportResults {
 }
 
 impl ExportResults {
-    fn export(&self, storage: &Storage, stop: &AtomicBool) -> Result<Package, Error> {
+    fn export(
+        &self,
+        storage: &Storage,
+        results: &[PathBuf],
+        stop: &AtomicBool,
+    ) -> Result<Package, Error> {
         let history = History::read(storage)?;
         let mut packer = Packer::new(storage, &history);
         let mut added = Vec::new();
-        for result in &self.results {
-            let subject = packer.find(result)?;
+        for result in results {
+            let subject = packer.find(&result.display().to_string())?;
             if !added.contains(&subject.entry) {
                 added.push(subject.entry);
-                let dir = match self.results.len() {
+                let dir = match results.len() {
                     1 => String::new(),
                     _ => own_directory(subject.entry),
                 };

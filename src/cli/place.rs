@@ -39,10 +39,17 @@ pub(super) struct StorageFile {
 }
 
 impl StorageFile {
-    /// Returns the storage that was named, the one that holds the file, or else the configured one.
+    /// Returns the storage that was named, the one that holds the file, or else the configured one. A single
+    /// argument that is a storage itself is refused: it names no file.
     pub(super) fn find(&self) -> Result<PathBuf, Error> {
-        let named = self.storage.clone();
-        named.or_else(|| Site::around(Path::new(&self.file))).map_or_else(configured, Ok)
+        let file = Path::new(&self.file);
+        if let Some(storage) = self.storage.clone().or_else(|| Site::around(file)) {
+            return Ok(storage);
+        }
+        match Site::of(file) {
+            Ok(Site::Storage) => Err(Error::NothingNamed(file.to_owned())),
+            _ => configured(),
+        }
     }
 }
 
@@ -94,6 +101,7 @@ pub(super) fn told_apart(
     }
     match configured {
         Some(configured) if !first.is_dir() && is_name(first) => Ok((configured, all())),
+        None if results.is_empty() && !first.is_dir() && is_name(first) => Err(Error::NoStorage),
         _ => Ok((first.to_owned(), results.to_vec())),
     }
 }

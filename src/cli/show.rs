@@ -1,12 +1,12 @@
 //! `ce show`: what made a file.
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use clap::Parser;
 
 use super::Tool;
 use super::options::warn_of_links;
+use super::place::StorageFile;
 use crate::exit::Exit;
 use crate::questions::history::{self, History, TakenOver};
 use crate::report::Ancestry;
@@ -20,13 +20,14 @@ use crate::storage::{Defect, Entry, Maintenance, Record, Storage};
 /// made; whether its contents are still the recorded ones; and the tree of all that it was made
 /// from.
 #[derive(Debug, Parser)]
-#[command(version, after_help = EXIT_CODES)]
+#[command(version, allow_missing_positional = true, after_help = EXIT_CODES)]
 pub struct Show {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
 
-    /// Print what the call that makes the file has printed; of one that is being executed, what it has printed so far
+    /// Print what the call that makes the file has printed; of one that is being executed, what it has printed so far. The
+    /// file may also be a call: its name c_NAME/CCID/INPUTS, a file of it, or the first digits of INPUTS
     #[arg(long, conflicts_with = "json")]
     log: bool,
 
@@ -34,15 +35,8 @@ pub struct Show {
     #[arg(short, long, conflicts_with = "json")]
     follow: bool,
 
-    /// The directory that keeps all results
-    #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: PathBuf,
-
-    /// An output or task input: its path, with or without the storage's, or the first four or
-    /// more digits of its SHA-1. With --log or --follow, also a call: its name c_NAME/CCID/INPUTS, a file of it, or the first
-    /// digits of INPUTS
-    #[arg(value_hint = clap::ValueHint::FilePath)]
-    file: String,
+    #[command(flatten)]
+    place: StorageFile,
 }
 
 const EXIT_CODES: &str = "\
@@ -51,16 +45,16 @@ read, or the file differs from its record, 130 interrupted.";
 
 impl Tool for Show {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let storage = &Storage::existing(&self.storage)?;
+        let storage = &Storage::existing(&self.place.find()?)?;
         if self.log || self.follow {
             let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
-            let name = find_call(storage, &self.file)?;
+            let name = find_call(storage, &self.place.file)?;
             print_log(storage, &name, self.follow, &stop, out)?;
             return Ok(stop.caught().map_or(Exit::Done, Exit::Interrupted));
         }
         warn_of_links(storage)?;
         let history = History::read(storage)?;
-        let subject = history.find(storage, &self.file)?;
+        let subject = history.find(storage, &self.place.file)?;
         let fault = Maintenance::new(storage).check(subject.promise);
         let log = match subject.entry {
             Entry::Call(name) => storage.attempts().log(name)?,

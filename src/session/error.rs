@@ -1,6 +1,7 @@
 //! Why a program ends early: one variant for each stage, each with its exit code and what to try.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::inspection::InspectionError;
@@ -235,6 +236,9 @@ pub enum Error {
     /// No result is named for an option that changes pins.
     #[error("{0} needs a file")]
     NothingToPin(&'static str),
+    /// A storage is named, and no result in it.
+    #[error("no result in the storage {} is given", .0.display())]
+    NothingNamed(PathBuf),
     /// No suspended call is named.
     #[error("no call is given")]
     NoCallGiven,
@@ -359,6 +363,7 @@ impl Error {
             | Self::Input { .. }
             | Self::Directory { .. }
             | Self::NothingToPin(_)
+            | Self::NothingNamed(_)
             | Self::NoCallGiven
             | Self::AllAndOne(_)
             | Self::NoCall(_)

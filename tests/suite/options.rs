@@ -39,6 +39,10 @@ fn the_configured_storage_is_found_from_a_subdirectory() {
         (&["pin", "--note", "figure 3", &output], ""),
         (&["pin"], "figure 3"),
         (&["cite", &output], "of task task, version"),
+        (&["show", &output], "computation  add, output 00"),
+        (&["show", "--log", &call], ""),
+        (&["export", &output, "../../one"], "../../one/sum"),
+        (&["export", "--json", &call, &output, "../../two"], "\"directory\": \"../../two\""),
         (&["cancel", "--all"], ""),
         (&["audit", "-n", "--task", ".", &call], "c_add/"),
     ] {
@@ -61,6 +65,9 @@ fn the_path_of_a_file_tells_the_storage() {
     let path = format!("../storage/{output}");
     for dir in ["task", "data"] {
         ce(&lab, dir, &["cite", &path]).exit(0).shows("of task task, version");
+        ce(&lab, dir, &["show", &path]).exit(0).shows("computation  add, output 00");
+        let made = format!("../from-{dir}");
+        ce(&lab, dir, &["export", &path, &made]).exit(0).shows(&format!("{made}/"));
         ce(&lab, dir, &["pin", &path]).exit(0);
         ce(&lab, dir, &["forget", &path]).exit(2).says("is not suspended");
     }
@@ -73,14 +80,45 @@ fn the_path_of_a_file_tells_the_storage() {
 #[test]
 fn without_a_setting_a_storage_must_be_named() {
     let (lab, _) = configured();
-    for arguments in [&["log"][..], &["verify"], &["gc"], &["pin"], &["doctor"], &["cite", "5d94"]]
-    {
+    for arguments in [
+        &["log"][..],
+        &["verify"],
+        &["gc"],
+        &["pin"],
+        &["pin", "5d94"],
+        &["pin", "--note", "figure 3", "c_add/5efbc68dc50d/00/ad48_5d94"],
+        &["doctor"],
+        &["cite", "5d94"],
+        &["show", "5d94"],
+        &["export", "5d94", "../out"],
+    ] {
         let ran = ce(&lab, "data", arguments).exit(2);
         ran.says("no storage is given").says("try: give it as the first argument");
     }
     for arguments in [&["log", "../storag"][..], &["pin", "../storag"], &["verify", "../storag"]] {
         ce(&lab, "data", arguments).exit(5).says("did you mean ../storage?");
     }
+}
+
+#[test]
+fn a_storage_alone_names_no_result() {
+    let (lab, _) = configured();
+    for dir in ["task", "data"] {
+        for arguments in [
+            &["cite", "../storage"][..],
+            &["show", "../storage"],
+            &["export", "../storage", "../out"],
+        ] {
+            let ran = ce(&lab, dir, arguments).exit(2);
+            ran.says("no result in the storage ../storage is given")
+                .says("try: after the storage,");
+        }
+        let pinned = ce(&lab, dir, &["pin", "--note", "figure 3", "../storage"]).exit(2);
+        pinned
+            .says("--note needs a file")
+            .says("try: give a file of each result, after the storage");
+    }
+    assert!(!lab.path("out").exists());
 }
 
 #[test]
