@@ -75,10 +75,7 @@ impl Error {
             Self::RevisionOrPath { one, argument } => {
                 Some(format!("write {one}..{argument} for the revision, ./{argument} for the path"))
             }
-            Self::NothingToPin(_) => Some("give a file of each result, after the storage".to_owned()),
-            Self::NothingNamed(_) => {
-                Some("after the storage, give a file of the result, or the first digits of its SHA-1".to_owned())
-            }
+            Self::NothingToPin(_) | Self::NothingNamed(_) => Some("give a file of each result, after the storage".to_owned()),
             Self::InputTwice(_) | Self::RepositoryTwice(_) => Some("give it once".to_owned()),
             Self::Versions(_) => Some("give --at once or twice".to_owned()),
             Self::Test { .. } => Some(

@@ -103,6 +103,7 @@ fn without_a_setting_a_storage_must_be_named() {
 #[test]
 fn a_storage_alone_names_no_result() {
     let (lab, _) = configured();
+    let hint = "try: give a file of each result, after the storage";
     for dir in ["task", "data"] {
         for arguments in [
             &["cite", "../storage"][..],
@@ -110,13 +111,10 @@ fn a_storage_alone_names_no_result() {
             &["export", "../storage", "../out"],
         ] {
             let ran = ce(&lab, dir, arguments).exit(2);
-            ran.says("no result in the storage ../storage is given")
-                .says("try: after the storage,");
+            ran.says("no result in the storage ../storage is given").says(hint);
         }
         let pinned = ce(&lab, dir, &["pin", "--note", "figure 3", "../storage"]).exit(2);
-        pinned
-            .says("--note needs a file")
-            .says("try: give a file of each result, after the storage");
+        pinned.says("--note needs a file").says(hint);
     }
     assert!(!lab.path("out").exists());
 }
