@@ -28,6 +28,10 @@ pub struct Diff {
     #[arg(short = 'n', long)]
     dry_run: bool,
 
+    /// Print the comparison as JSON, one object a line
+    #[arg(long)]
+    json: bool,
+
     #[command(flatten)]
     how: RunArgs,
 
@@ -99,10 +103,13 @@ impl Tool for Diff {
             return Ok(Exit::Interrupted(signal));
         }
         let sides = [&older, &newer];
-        DiffReport { sides, titles }.print(out).map_err(Error::Output)?;
         let exits = sides.map(Evaluation::exit);
         let worst = [Exit::Storage, Exit::Failed, Exit::Suspended, Exit::Missing];
-        Ok(worst.into_iter().find(|exit| exits.contains(exit)).unwrap_or(Exit::Done))
+        let exit = worst.into_iter().find(|exit| exits.contains(exit)).unwrap_or(Exit::Done);
+        let report = DiffReport { sides, titles };
+        let printed = if self.json { report.print_json(exit, out) } else { report.print(out) };
+        printed.map_err(Error::Output)?;
+        Ok(exit)
     }
 }
 

@@ -73,6 +73,7 @@ examples! {
     "diff": [
         "ce diff v1..v2 ../results data/x data/y" => "Compare the outputs of two versions, and execute what is missing for that.",
         "ce diff -n HEAD~1 ../results data/x data/y" => "Compare what is there with the task as it is checked out.",
+        "ce diff -n --json v1..v2 ../results data/x data/y" => "Print the comparison as JSON.",
     ] see ["bisect", "table", "explain"];
     "bisect": [
         "ce bisect --good v1 --bad HEAD ../results data/x data/y" => "Find the first commit after which an output differs.",

@@ -63,15 +63,32 @@ impl DiffReport<'_> {
         outputs.try_for_each(|(at, output)| self.text(&self.name(at, output), output, out))
     }
 
-    /// The number and the symbolic name of an output, the newer one if there are two.
+    /// The number and the symbolic name of an output.
     fn name(&self, number: usize, output: &ComparedOutput) -> String {
+        format!("{number:02} {}", harmless(&self.symbol(output.sources)))
+    }
+
+    /// The symbolic name of an output, the newer one if there are two.
+    pub(super) fn symbol(&self, sources: [Option<Source>; 2]) -> String {
         let [one, other] = self.sides;
-        let name = match output.sources {
+        match sources {
             [_, Some(source)] => other.symbol(source),
             [Some(source), None] => one.symbol(source),
             [None, None] => String::new(),
-        };
-        format!("{number:02} {name}")
+        }
+    }
+
+    /// The manifests of an output that is a directory on both sides and differs.
+    pub(super) fn manifests(&self, output: &ComparedOutput) -> Option<[Manifest; 2]> {
+        let [one, other] = differing(output)?;
+        Some([self.sides[0].manifest(one)?, self.sides[1].manifest(other)?])
+    }
+
+    /// The difference of the texts of an output that both sides have.
+    pub(super) fn difference(&self, output: &ComparedOutput) -> Option<io::Result<Difference>> {
+        let [one, other] = differing(output)?;
+        let [one, other] = [self.sides[0].path(one)?, self.sides[1].path(other)?];
+        Some(compare::difference(&one, &other))
     }
 
     /// Prints a line for each side: its file, size and SHA-1.
@@ -156,7 +173,7 @@ impl DiffReport<'_> {
                 let sources = calls.map(|call| Source::Output { call, number: number as u8 });
                 let title = self.sides[1].title(calls[1]);
                 let name = self.sides[1].symbol(sources[1]);
-                writeln!(out, "  {title}, output {number:02} {name}")?;
+                writeln!(out, "  {title}, output {number:02} {}", harmless(&name))?;
                 self.files(sources.map(Some), out)?;
             }
         }
@@ -194,33 +211,33 @@ impl DiffReport<'_> {
     }
 
     fn text(&self, name: &str, output: &ComparedOutput, out: &mut dyn Write) -> io::Result<()> {
-        let (OutputVerdict::Differs, [Some(one), Some(other)]) = (output.verdict, output.sources)
-        else {
-            return Ok(());
-        };
-        let sources = [(0, one), (1, other)];
-        let manifests = sources.map(|(at, source)| self.sides[at].manifest(source));
-        if let [Some(one), Some(other)] = &manifests {
-            return entries(name, &one.differences(other), out);
+        if let Some([one, other]) = self.manifests(output) {
+            return entries(name, &one.differences(&other), out);
         }
-        let [one, other] = sources.map(|(at, source)| self.sides[at].path(source));
-        let difference = one.zip(other).map(|(one, other)| compare::difference(&one, &other));
+        let Some(difference) = self.difference(output) else { return Ok(()) };
         writeln!(out)?;
         match difference {
-            Some(Ok(Difference::Lines(lines))) => {
+            Ok(Difference::Lines(lines)) => {
                 let titles = self.titles.map(harmless);
                 writeln!(out, "--- {} {name}\n+++ {} {name}", titles[0], titles[1])?;
                 lines
                     .split_terminator('\n')
                     .try_for_each(|line| writeln!(out, "{}", harmless(line)))
             }
-            Some(Ok(Difference::Large(most))) => {
+            Ok(Difference::Large(most)) => {
                 writeln!(out, "output {name}: larger than {}, and not shown", size(most))
             }
-            Some(Ok(Difference::Binary)) => writeln!(out, "output {name}: no text, and not shown"),
-            Some(Err(error)) => writeln!(out, "output {name}: cannot be read: {error}"),
-            None => Ok(()),
+            Ok(Difference::Binary) => writeln!(out, "output {name}: no text, and not shown"),
+            Err(error) => writeln!(out, "output {name}: cannot be read: {error}"),
         }
+    }
+}
+
+/// The sources of an output that both sides have, if it differs.
+const fn differing(output: &ComparedOutput) -> Option<[Source; 2]> {
+    match (output.verdict, output.sources) {
+        (OutputVerdict::Differs, [Some(one), Some(other)]) => Some([one, other]),
+        _ => None,
     }
 }
 
@@ -243,7 +260,7 @@ impl Evaluation {
 
     /// The symbolic name of a file in the task or computation.
     fn symbol(&self, source: Source) -> String {
-        let name = match source {
+        match source {
             Source::Input(id) => self.task.inputs[id.index()].to_string(),
             Source::Literal(id) => self.plan.literals()[id.index()].to_string(),
             Source::File(id) => self.task.files[id.index()].path.to_string(),
@@ -251,8 +268,7 @@ impl Evaluation {
             Source::Output { call, number } => {
                 self.output_names(call).nth(number.into()).unwrap_or_default().to_owned()
             }
-        };
-        harmless(&name).into_owned()
+        }
     }
 
     /// The path, size and SHA-1 of a file, or the reason why it is missing.
@@ -273,7 +289,7 @@ impl Evaluation {
     }
 
     /// A node of the workflow, in words.
-    fn node(&self, node: NodeId) -> String {
+    pub(super) fn node(&self, node: NodeId) -> String {
         match &self.task.workflow[node] {
             Node::Computation { computation, outputs, .. } => {
                 let name = computation.written(&self.task);

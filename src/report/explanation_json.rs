@@ -155,13 +155,14 @@ fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
     }
 }
 
+/// The commits between two versions; null if they are not known.
+pub(super) fn change_log(log: Option<&ChangeLog>) -> Value {
+    let Some(ChangeLog { commits, more }) = log else { return Value::Null };
+    let commit = |it: &LogLine| json!({ "commit": it.id, "title": it.title });
+    json!({ "commits": commits.iter().map(commit).collect::<Vec<_>>(), "more": more })
+}
+
 fn change(change: &Change) -> Value {
-    let log = |log: &Option<ChangeLog>| {
-        log.as_ref().map(|ChangeLog { commits, more }| {
-            let commit = |it: &LogLine| json!({ "commit": it.id, "title": it.title });
-            json!({ "commits": commits.iter().map(commit).collect::<Vec<_>>(), "more": more })
-        })
-    };
     let file = |it: &FileChange| {
         let lines = it.lines;
         json!({
@@ -173,8 +174,8 @@ fn change(change: &Change) -> Value {
     let files = change.files.as_ref().map(|files| files.iter().map(file).collect::<Vec<_>>());
     let uncommitted = change.uncommitted.iter().map(|path| path.to_string_lossy());
     json!({
-        "came": log(&change.came),
-        "went": log(&change.went),
+        "came": change_log(change.came.as_ref()),
+        "went": change_log(change.went.as_ref()),
         "files": files,
         "uncommitted": uncommitted.collect::<Vec<_>>(),
     })

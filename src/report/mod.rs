@@ -14,6 +14,7 @@ mod columns;
 mod commits;
 mod diagnosis;
 mod diff;
+mod diff_json;
 mod event_printer;
 mod explained_groups;
 mod explanation;

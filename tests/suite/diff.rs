@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::{Value, json};
+
 use crate::lab::Lab;
 use crate::program::Ran;
 
@@ -175,4 +177,110 @@ fn entries_of_directories_and_files_of_the_task_that_differ_are_listed() {
         .file("n", "22\n")
         .commit_again();
     diff(&lab, &["HEAD~1..HEAD"]).exit(0).prints("diff/directories.txt");
+}
+
+/// The lines of `ce diff --json`, which begin with the versions and end with the exit code.
+fn objects(lab: &Lab, arguments: &[&str], exit: i32) -> Vec<Value> {
+    let ran = diff(lab, &[&["--json", "--no-isolate"], arguments].concat()).exit(exit);
+    let mut lines: Vec<Value> =
+        ran.lines().into_iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.remove(0)["event"], "versions");
+    assert_eq!(lines.pop(), Some(json!({ "event": "end", "exit": exit })));
+    lines
+}
+
+#[test]
+fn a_comparison_prints_json() {
+    let lab = lab();
+    let ran = diff(&lab, &["--json", "--no-isolate", "HEAD~1..HEAD"]).exit(0);
+    let versions: Value = serde_json::from_str(ran.lines()[0]).unwrap();
+    assert_eq!((&versions["event"], &versions["task"]), (&json!("versions"), &json!("task")));
+    assert_eq!(versions["old"]["version"], "HEAD~1");
+    assert_eq!(versions["new"]["commit"], lab.git("task", &["rev-parse", "HEAD"]));
+    assert_eq!(versions["new"]["tally"]["executed"], 3);
+    let lines = objects(&lab, &["HEAD~1..HEAD"], 0);
+    let [output, call] = &lines[..] else { panic!("{lines:?}") };
+    assert_eq!((&output["event"], &output["verdict"]), (&json!("output"), &json!("differs")));
+    assert_eq!((&output["number"], &output["name"]), (&json!(0), &json!("sum")));
+    assert!(output["old"]["file"].as_str().unwrap().starts_with("c_add/"), "{output}");
+    assert_eq!(output["new"]["contents"]["size"], 3);
+    assert_eq!(output["lines"], "@@ -1 +1 @@\n-87\n+88\n");
+    assert_eq!((&call["event"], &call["computation"]), (&json!("call"), &json!("mul")));
+    assert_eq!((&call["label"], &call["point"]), (&json!("mul"), &json!({})));
+    assert_eq!(
+        (&call["outputs"][0]["name"], &call["outputs"][0]["number"]),
+        (&json!("product"), &json!(0))
+    );
+    assert_ne!(call["outputs"][0]["old"], call["outputs"][0]["new"]);
+    let [same] = &objects(&lab, &["HEAD..HEAD"], 0)[..] else { panic!("one output") };
+    assert_eq!((&same["verdict"], same.get("lines")), (&json!("same"), None));
+}
+
+#[test]
+fn json_has_what_is_missing_and_where_workflows_part() {
+    let lab = lab().file("workflow/inputs/00-mul/inputs/01-y/value", "x\n").commit_again();
+    let [unknown, parted] = &objects(&lab, &["-n", "HEAD~1..HEAD"], 3)[..] else {
+        panic!("two lines")
+    };
+    assert_eq!(
+        (&unknown["verdict"], &unknown["old"]["contents"]),
+        (&json!("unknown"), &json!(null))
+    );
+    let at = json!({
+        "event": "workflow", "path": ["mul", "y"], "old": "INPUT('y')", "new": "INPUT('x')",
+    });
+    assert_eq!(*parted, at);
+}
+
+#[test]
+fn json_has_entries_of_directories_and_files_of_the_task() {
+    let lab = Lab::task("Inputs: 'x'\n(copy OWN('n') INPUT('x'))")
+        .computation("copy", "n x", "copy/", r#"cp "$1" "$3/n"; echo >"$3/same""#)
+        .file("n", "1\n")
+        .commit()
+        .file("n", "22\n")
+        .commit_again();
+    let [output, file] = &objects(&lab, &["HEAD~1..HEAD"], 0)[..] else { panic!("two lines") };
+    assert_eq!(output["entries"], json!([{ "path": "n", "change": "changed" }]));
+    assert_eq!((&file["event"], &file["file"]), (&json!("file"), &json!("n")));
+    assert_eq!((&file["old"]["size"], &file["new"]["size"]), (&json!(2), &json!(3)));
+}
+
+#[test]
+fn json_has_the_points_of_sweeps() {
+    let lab = Lab::task("(twice INPUT('n'))[0]")
+        .file("inputs", "")
+        .without("workflow")
+        .computation("twice", "n", "double", r#"echo $(($(cat "$1") * 2)) >"$2""#)
+        .node("", "sweep", "DOUBLES")
+        .file("workflow/factors/00-n", "0\n1\n2\n")
+        .call("inputs/00-body/", "twice", &["n"])
+        .commit()
+        .computation("twice", "n", "double", r#"echo $(($(cat "$1") * 3)) >"$2""#)
+        .file("workflow/factors/00-n", "0\n1\n2\n3\n")
+        .commit_again();
+    let lines = objects(&lab, &["HEAD~1..HEAD"], 0);
+    let sweep = lines.iter().find(|line| line["event"] == "sweep").unwrap();
+    for (field, value) in [
+        ("label", json!("TASK")),
+        ("points", json!(3)),
+        ("differing", json!(2)),
+        ("only_old", json!(0)),
+        ("only_new", json!(1)),
+        ("unknown", json!(0)),
+        ("relabelled", json!(0)),
+        ("other_columns", json!(false)),
+    ] {
+        assert_eq!(sweep[field], value, "{field}");
+    }
+    let points: Vec<&Value> =
+        sweep["first"].as_array().unwrap().iter().map(|it| &it["point"]).collect();
+    assert_eq!(points, [&json!({ "n": "1" }), &json!({ "n": "2" })]);
+    assert_eq!(sweep["first"][0]["output"], "double");
+    assert!(sweep["first"][0]["old"]["file"].as_str().unwrap().starts_with("c_twice/"));
+    let calls = lines.iter().filter(|it| it["event"] == "call").map(|it| &it["point"]);
+    assert!(
+        calls.clone().count() == 2 && calls.clone().all(|it| points.contains(&it)),
+        "{lines:?}"
+    );
 }
