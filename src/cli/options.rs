@@ -87,7 +87,7 @@ impl TaskDir {
 /// The treatment of outputs without a record.
 #[derive(Debug, Args)]
 pub(super) struct Strict {
-    /// Use neither results without a record nor adopted ones
+    /// Use neither results without a record nor adopted ones, nor those taken over because a tree was trusted
     ///
     /// By default, results of the first CompEval implementation and files put in place by hand are
     /// adopted: used, and recorded as adopted.
@@ -194,6 +194,7 @@ impl RunArgs {
                 (isolate, _) => isolate,
             },
             unrecorded: self.unrecorded(),
+            takeover: RunOptions::takeover(config)?,
             place: self.on.place(),
             slurm: slurm(config)?,
             is_job: false,

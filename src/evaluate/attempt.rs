@@ -329,5 +329,6 @@ pub(super) fn execution(usage: &Usage, computation: &Computation, argv: Vec<Stri
         exit_status: 0,
         tasks: usage.tasks.0.clone(),
         taken_over: None,
+        trusted_tree: false,
     }
 }

@@ -187,6 +187,20 @@ impl Config {
         }
     }
 
+    /// Whether results that were not isolated are taken over by commits with the same tree: `compeval.takeover` is `tree`, and not `isolated`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is neither.
+    pub fn trusts_trees(&self) -> Result<Option<bool>, ConfigError> {
+        let Some(value) = self.value("takeover") else { return Ok(None) };
+        match value.text.as_ref().map(|text| text.as_slice()) {
+            Some(b"tree") => Ok(Some(true)),
+            Some(b"isolated") => Ok(Some(false)),
+            _ => Err(value.wrong("takeover", "rule: write isolated or tree")),
+        }
+    }
+
     /// Whether the tree tells states in words: `compeval.style` is `words`, and else `original`.
     ///
     /// # Errors

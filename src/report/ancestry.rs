@@ -103,8 +103,9 @@ impl Ancestry<'_> {
             field(out, "texts", &point::words(&self.texts.iter().collect::<Vec<_>>()))?;
         }
         self.points(out)?;
-        if let Some(TakenOver { from, host, .. }) = &self.taken_over {
-            field(out, "taken over", &format!("from {from}; when that was executed:"))?;
+        if let Some(TakenOver { from, host, trusted_tree, .. }) = &self.taken_over {
+            let trusted = if *trusted_tree { ", not isolated: its tree was trusted" } else { "" };
+            field(out, "taken over", &format!("from {from}{trusted}; when that was executed:"))?;
             let unknown = "not known: its record is gone";
             field(out, "where", host.as_deref().unwrap_or(unknown))?;
         }

@@ -102,10 +102,12 @@ fn row(past: &Past) -> [String; COLUMNS] {
 fn remarks(past: &Past) -> Vec<String> {
     let failed = past.failed.as_ref().map(|reason| format!("FAILED: {reason}"));
     let suspended = past.suspended.map(|since| format!("since {since:.0}"));
-    let taken_over = past.taken_over.as_ref().map(|TakenOver { from, executed, host }| {
-        let host = host.as_ref().map(|host| format!(" on {host}")).unwrap_or_default();
-        format!("from {from}, executed at {executed:.0}{host}")
-    });
+    let taken_over =
+        past.taken_over.as_ref().map(|TakenOver { from, executed, host, trusted_tree }| {
+            let host = host.as_ref().map(|host| format!(" on {host}")).unwrap_or_default();
+            let trusted = if *trusted_tree { ", not isolated: its tree was trusted" } else { "" };
+            format!("from {from}, executed at {executed:.0}{host}{trusted}")
+        });
     let commit = past.commit.get(..SHORT).unwrap_or(&past.commit);
     let away = past.away.then(|| "away: outputs of it are not here".to_owned());
     let dirty = past.dirty.then(|| format!("uncommitted changes on top of {commit}"));

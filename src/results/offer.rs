@@ -51,6 +51,8 @@ pub enum Withheld {
     Adopted,
     /// No commit has its computation.
     Dirty,
+    /// It was taken over because its tree was trusted.
+    TrustedTree,
     /// A file is larger than the limit.
     Large {
         /// Its size in bytes.
@@ -84,6 +86,9 @@ impl fmt::Display for Withheld {
         match self {
             Self::Adopted => write!(f, "it was adopted, and nobody knows how it was made"),
             Self::Dirty => write!(f, "no commit has its computation: it had uncommitted changes"),
+            Self::TrustedTree => {
+                write!(f, "it was taken over from another commit, and was not isolated")
+            }
             Self::Large { bytes, limit } => {
                 write!(f, "a file has {}, and the limit is {}", size(*bytes), size(*limit))
             }
@@ -118,8 +123,11 @@ fn offer(
     limit: u64,
 ) -> Result<Offered, Withheld> {
     let Some(shared) = record.shared() else {
-        let is_adopted = matches!(record, Record::Call(call) if call.origin == Origin::Adopted);
-        return Err(if is_adopted { Withheld::Adopted } else { Withheld::Dirty });
+        return Err(match record {
+            Record::Call(call) if call.origin == Origin::Adopted => Withheld::Adopted,
+            Record::Call(call) if call.has_trusted_tree() => Withheld::TrustedTree,
+            _ => Withheld::Dirty,
+        });
     };
     let literals = shared.literals();
     let is_elsewhere = |file: &ExpectedFile| {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{Error, Given, RunOptions, Session};
 use crate::evaluate::{EvaluateError, Evaluation, Evaluator};
+use crate::git::Config;
 use crate::storage::{Storage, Unrecorded};
 use crate::task::workflow::Task;
 
@@ -52,7 +53,8 @@ pub fn look_up_versions(
 fn inspect(dir: &Path, given: &Given, unrecorded: Unrecorded) -> Result<Session, Error> {
     let Given { storage, repositories, .. } = given;
     Storage::existing(storage)?;
-    let options = RunOptions { unrecorded, ..RunOptions::default() };
+    let takeover = RunOptions::takeover(&Config::of(dir)?)?;
+    let options = RunOptions { unrecorded, takeover, ..RunOptions::default() };
     Ok(Session::inspect(dir, storage, &options)?.reading(dir, repositories))
 }
 

@@ -114,6 +114,7 @@ impl Session {
         let interrupts = Interrupts::of_run(&executor, options.is_job)
             .map_err(|error| Error::Begin(error.into()))?;
         let storage = storage.with_cache(Cache::of_user()).until(interrupts.asked());
+        let storage = storage.taking_over(options.takeover);
         job::record_use(&storage, dir)?;
         let mut session =
             Self::with(storage, dir, options, Some((Arc::clone(&executor), interrupts)));
@@ -151,7 +152,8 @@ impl Session {
     /// Fails if the path is something other than a storage.
     pub fn inspect(dir: &Path, storage: &Path, options: &RunOptions) -> Result<Self, Error> {
         let storage = Storage::inspect(storage, options.unrecorded)?;
-        Ok(Self::with(storage.with_cache(Cache::of_user()), dir, options, None))
+        let storage = storage.with_cache(Cache::of_user()).taking_over(options.takeover);
+        Ok(Self::with(storage, dir, options, None))
     }
 
     fn with(

@@ -9,7 +9,8 @@ use std::time::Duration;
 use crate::cache::Cache;
 use crate::executor::slurm::{Allocation, SlurmSettings};
 use crate::executor::{Executor, Local, Sandbox};
-use crate::storage::{Durability, InputSource, Unrecorded};
+use crate::git::{Config, ConfigError};
+use crate::storage::{Durability, InputSource, Takeover, Unrecorded};
 
 /// Options for the execution and publication of missing calls.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct RunOptions {
     pub isolate: bool,
     /// The treatment of outputs without a record.
     pub unrecorded: Unrecorded,
+    /// Which results of other commits are taken over.
+    pub takeover: Takeover,
     /// Where calls are executed.
     pub place: Place,
     /// How workers are submitted to Slurm.
@@ -66,11 +69,26 @@ impl Default for RunOptions {
             durability: Durability::Synced,
             isolate: true,
             unrecorded: Unrecorded::Adopt,
+            takeover: Takeover::Isolated,
             place: Place::Here,
             slurm: SlurmSettings::default(),
             wait: false,
             is_job: false,
         }
+    }
+}
+
+impl RunOptions {
+    /// Which results of other commits are taken over, as Git's configuration has it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a setting is wrong.
+    pub fn takeover(config: &Config) -> Result<Takeover, ConfigError> {
+        Ok(match config.trusts_trees()? {
+            Some(true) => Takeover::Tree,
+            Some(false) | None => Takeover::Isolated,
+        })
     }
 }
 

@@ -40,6 +40,6 @@ pub use self::store::{
     GcRoots, Holder, Import, ImportedCall, Input, InputSource, Inputs, Job, Jobs, Lease, Leases,
     Ledger, LogTail, MemberError, NewTree, OpenTree, OpenedValue, Outputs, Precedence,
     PriorAttempt, PublishError, Queue, Revocations, Sealed, ServedQueue, Site, Stage, Storage,
-    Stored, StoredTrees, Suspension, Suspensions, TableDirectory, Tables, Unrecorded, Whereabouts,
-    WorkerName, WritableArea, lease_timeout, state_interval,
+    Stored, StoredTrees, Suspension, Suspensions, TableDirectory, Tables, Takeover, Unrecorded,
+    Whereabouts, WorkerName, WritableArea, lease_timeout, state_interval,
 };

@@ -117,6 +117,7 @@ fn a_wrong_value_is_told_with_its_file() {
     let lab = lab();
     for (key, value, kind) in [
         ("jobs", "many", "number from 1"),
+        ("takeover", "all", "rule: write isolated or tree"),
         ("jobs", "0", "number from 1"),
         ("jobs", "-2", "number from 1"),
         ("storage", "", "path of a directory"),

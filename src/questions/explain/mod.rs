@@ -11,7 +11,7 @@ mod change;
 mod nearest;
 
 use self::cause::Tracing;
-use self::nearest::{Archive, Ingredient, is_same_version};
+use self::nearest::{Archive, Ingredient};
 use crate::digest::{Digest, ObjectId, shown_version};
 use crate::evaluate::{Evaluation, Outcome};
 use crate::plan::{CallId, DerivedId, LiteralId, Source};
@@ -316,7 +316,7 @@ impl Comparison<'_> {
         let Some(computation) = self.evaluation.computation(id) else { return Vec::new() };
         let call = &self.archive.calls[earlier];
         let mut whys = Vec::new();
-        if !is_same_version(call, computation) {
+        if !self.archive.is_same_version(call, computation) {
             let old = CodeVersion::of_earlier(call);
             whys.push(match computation.dirty {
                 true => Why::Uncommitted(Some(old)),

@@ -98,7 +98,7 @@ impl<'a> Archive<'a> {
             collected: earlier.collected.is_some(),
             age: at,
         };
-        if is_same_version(earlier, computation) {
+        if self.is_same_version(earlier, computation) {
             distance.version = 0;
         } else if earlier.record.tree == computation.tree {
             distance.version = 1;
@@ -160,15 +160,16 @@ impl<'a> Archive<'a> {
         seconds.sort_unstable_by(f64::total_cmp);
         seconds.get(seconds.len() / 2).copied()
     }
-}
 
-/// Whether an earlier call was of the current version of a computation, or of the same tree and
-/// isolated, so that the commit does not matter.
-pub(super) fn is_same_version(
-    PastCall { record, .. }: &PastCall,
-    computation: &Computation,
-) -> bool {
-    record.tree == computation.tree
-        && (record.origin.is_isolated()
-            || shown_version(&record.commit, &record.tree, record.dirty) == computation.version())
+    /// Whether an earlier call was of the current version of a computation, or serves all of the same tree, so that the
+    /// commit does not matter.
+    pub(super) fn is_same_version(
+        &self,
+        PastCall { record, .. }: &PastCall,
+        computation: &Computation,
+    ) -> bool {
+        let shown = || shown_version(&record.commit, &record.tree, record.dirty);
+        record.tree == computation.tree
+            && (self.evaluation.storage.serves_tree(record) || shown() == computation.version())
+    }
 }

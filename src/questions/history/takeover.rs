@@ -18,13 +18,15 @@ pub struct TakenOver {
     pub executed: Timestamp,
     /// The host of the execution, if it still has a record.
     pub host: Option<String>,
+    /// Whether it was not isolated, and taken over because its tree was trusted.
+    pub trusted_tree: bool,
 }
 
 impl TakenOver {
     /// Finds the execution of a call's outputs; `None` unless they were taken over.
     pub fn of(storage: &Storage, record: &CallRecord) -> Option<Self> {
         let execution = record.execution()?;
-        let from = execution.taken_over.clone()?;
+        let (from, trusted_tree) = (execution.taken_over.clone()?, execution.trusted_tree);
         let mut host = None;
         let mut source = Some(from.clone());
         for _ in 0..MAX_STEPS {
@@ -37,6 +39,6 @@ impl TakenOver {
                 host = earlier.recorded.map(|it| it.host);
             }
         }
-        Some(Self { from, executed: execution.end, host })
+        Some(Self { from, executed: execution.end, host, trusted_tree })
     }
 }

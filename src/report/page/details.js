@@ -53,7 +53,7 @@ function callDetails(call) {
       ["user", call.user],
       ["isolation", call.isolation],
       ["asked for", call.resources?.join(", ")],
-      ["taken over from", source && `${source.from}, computed ${source.executed.slice(0, 19).replace("T", " ")}${source.host ? ` on ${source.host}` : ""}`],
+      ["taken over from", source && `${source.from}, computed ${source.executed.slice(0, 19).replace("T", " ")}${source.host ? ` on ${source.host}` : ""}${source.trusted_tree ? ", not isolated: its tree was trusted" : ""}`],
       ["attested", attestation(call.attested)],
       ...call.texts.map(([name, text]) => [`text of ${name}`, text.trim()]),
     ]),

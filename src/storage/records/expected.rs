@@ -45,6 +45,9 @@ pub enum Defect {
     /// Outputs were adopted, and `--strict` refuses those.
     #[error("it was adopted, and not executed")]
     Adopted,
+    /// A tree was trusted, and `--strict` does not.
+    #[error("it was taken over from another commit without isolation, and not executed")]
+    TrustedTree,
     /// A symbolic link stands in the place of a directory. It is never followed.
     #[error("it is a symbolic link in the place of a directory")]
     Link,

@@ -144,6 +144,11 @@ impl CallRecord {
         }
     }
 
+    /// Whether it was taken over only because its tree was trusted.
+    pub fn has_trusted_tree(&self) -> bool {
+        self.execution().is_some_and(|execution| execution.trusted_tree)
+    }
+
     /// The result that its directories are links to, if they were taken over. It is kept with this one.
     pub fn linked(&self) -> Option<Entry> {
         let linked = self.outputs.iter().any(|output| output.digest.is_directory());

@@ -37,6 +37,9 @@ pub struct Execution {
     /// taken over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_over: Option<String>,
+    /// It was taken over although it was not isolated: the user trusted its tree.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trusted_tree: bool,
 }
 
 /// The `isolation` of an execution without any.

@@ -11,9 +11,10 @@ use crate::storage::layout::Entry;
 
 impl CallRecord {
     /// The record for a results repository. `None` for what has no place there: adopted outputs, whose making nobody
-    /// knows, and those of uncommitted changes.
+    /// knows, those of uncommitted changes, and those taken over because a tree was trusted.
     pub fn shared(&self) -> Option<Self> {
-        let isolation = self.origin.isolation().filter(|_| !self.dirty)?.to_owned();
+        let stays = self.dirty || self.has_trusted_tree();
+        let isolation = self.origin.isolation().filter(|_| !stays)?.to_owned();
         let access = self.origin.access().to_vec();
         Some(Self {
             format: Format::SHARED,

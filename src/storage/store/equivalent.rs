@@ -2,17 +2,28 @@
 //!
 //! A commit that does not touch a computation costs nothing. Each version of a computation is
 //! listed under the tree of its directory, so equivalents are found without a search of the
-//! storage. Only isolated executions are taken over, since they could read nothing else.
+//! storage. Isolated executions are taken over, since they could read nothing else; others if the
+//! user trusts the tree.
 
 use std::path::Path;
 
 use super::call::{Call, CallState, Outputs};
-use super::{Sealed, Storage};
+use super::{Sealed, Storage, Unrecorded};
 use crate::storage::disk::Result;
 use crate::storage::layout::{
     ComputationVersion, DIGITS, FAILED, LOGS, RECORDS, ResultName, link_to, note, waiting,
 };
 use crate::storage::records::{CallRecord, Execution, FailureRecord, Origin, Published, Stamp};
+
+/// Which results of other versions of the same tree are taken over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Takeover {
+    /// Those of isolated executions, which depend on the tree and the inputs alone.
+    #[default]
+    Isolated,
+    /// Also those that were executed in this storage without isolation: that they depend on nothing else is trusted.
+    Tree,
+}
 
 /// A result of the same call under another version.
 #[derive(Debug)]
@@ -116,11 +127,13 @@ impl Storage {
             return Ok(None);
         };
         let theirs = Call { version: record.version(), ..call };
-        if !serves(&record, call) || !theirs.version.may_be_in(name.directory()) {
+        if !self.serves(&record, call) || !theirs.version.may_be_in(name.directory()) {
             return Ok(None);
         }
         let (outputs, whereabouts) = match self.state(name, theirs)? {
             CallState::Hit(outputs) => (outputs, Whereabouts::Here),
+            // Nothing would record that a tree was trusted.
+            _ if !record.origin.is_isolated() => return Ok(None),
             CallState::Archived(outputs) => (outputs, Whereabouts::Archived),
             CallState::Away(_, outputs) => (outputs, Whereabouts::Away),
             _ => return Ok(None),
@@ -205,7 +218,8 @@ impl Storage {
             }
         }
         let taken_over = Some(source.outputs.name.short());
-        let execution = Execution { taken_over, ..execution.clone() };
+        let trusted_tree = !source.record.origin.is_isolated();
+        let execution = Execution { taken_over, trusted_tree, ..execution.clone() };
         let origin = Origin::Executed { stage: stage.name.clone(), execution };
         stage.write_record(&call.record(outputs.clone(), origin))?;
         Ok(Some(Sealed { stage, files: outputs.into() }))
@@ -213,6 +227,21 @@ impl Storage {
 }
 
 impl Storage {
+    /// Whether a result serves all versions of the same tree: its execution could not depend on anything else, or is trusted
+    /// not to.
+    pub fn serves_tree(&self, record: &CallRecord) -> bool {
+        let is_trusted = self.takeover == Takeover::Tree && self.unrecorded == Unrecorded::Adopt;
+        record.origin.is_isolated() || is_trusted && record.execution().is_some()
+    }
+
+    /// Whether a record is of this call, and serves its version.
+    fn serves(&self, record: &CallRecord, call: Call<'_>) -> bool {
+        self.serves_tree(record)
+            && record.computation == *call.version.computation
+            && record.tree == *call.version.tree
+            && record.inputs == call.inputs
+    }
+
     /// Announces the makers of directories, which become links to them. Returns whether they have
     /// records still: then no collection removes them.
     fn keeps(&self, source: &Equivalent) -> Result<bool> {
@@ -231,14 +260,6 @@ impl Storage {
         }
         Ok(true)
     }
-}
-
-/// Whether a record is of this call, and the execution could not depend on anything else.
-fn serves(record: &CallRecord, call: Call<'_>) -> bool {
-    record.origin.is_isolated()
-        && record.computation == *call.version.computation
-        && record.tree == *call.version.tree
-        && record.inputs == call.inputs
 }
 
 /// Gives a published value another name. Returns `None` if it is not the published one any more.

@@ -107,8 +107,13 @@ impl Storage {
         if !call.has(&record.outputs) {
             return incomplete(Defect::Spoiled);
         }
-        if self.unrecorded == Unrecorded::Refuse && record.origin == Origin::Adopted {
-            return incomplete(Defect::Adopted);
+        if self.unrecorded == Unrecorded::Refuse {
+            if record.origin == Origin::Adopted {
+                return incomplete(Defect::Adopted);
+            }
+            if record.has_trusted_tree() {
+                return incomplete(Defect::TrustedTree);
+            }
         }
         self.cache_record(&record_name, stat, taken, &record);
         self.recorded(name, &record, stat.id())

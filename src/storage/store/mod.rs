@@ -50,7 +50,7 @@ pub use self::attempt::{Attempts, PriorAttempt};
 pub use self::away::{DeviatingOutput, Deviation, Precedence};
 use self::call::Claims;
 pub use self::call::{Call, Damage, Found, Outputs};
-pub use self::equivalent::{Equivalent, Whereabouts};
+pub use self::equivalent::{Equivalent, Takeover, Whereabouts};
 pub use self::failure::{Failure, LogTail};
 pub use self::import::{AwayCall, Import, ImportedCall};
 use self::ingest::Ingest;
@@ -107,6 +107,7 @@ pub struct Storage {
     pub(super) root: Root,
     pub(super) run: OwnRun,
     unrecorded: Unrecorded,
+    takeover: Takeover,
     ingest: Ingest,
     record_cache: RwLock<Option<RecordCache>>,
     versions: Versions,
@@ -136,6 +137,7 @@ impl Storage {
             root: Root::new(path, disk, run.directory().to_owned()),
             run,
             unrecorded,
+            takeover: Takeover::default(),
             ingest: Ingest::default(),
             record_cache: RwLock::default(),
             versions: Versions::default(),
@@ -177,6 +179,13 @@ impl Storage {
     #[must_use]
     pub fn with_cache(mut self, cache: Option<Cache>) -> Self {
         self.ingest.cache = cache;
+        self
+    }
+
+    /// Takes over these results of other versions.
+    #[must_use]
+    pub const fn taking_over(mut self, takeover: Takeover) -> Self {
+        self.takeover = takeover;
         self
     }
 

@@ -239,6 +239,7 @@ mod tests {
             exit_status: 0,
             tasks: Box::default(),
             taken_over: None,
+            trusted_tree: false,
         };
         let sealed = stage.seal(call, execution).map_err(|(_, error)| error).unwrap();
         sealed.publish(call, name, Precedence::Recorded).unwrap();

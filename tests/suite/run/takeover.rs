@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use serde_json::Value;
 
 use crate::lab::{Lab, files};
+use crate::records::schema;
 
 const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0]";
 
@@ -117,4 +118,90 @@ fn what_was_dirty_is_not_computed_again_when_it_is_committed() {
     isolate(&lab);
     let lab = lab.commit_again();
     lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("2 calls: 2 taken over");
+}
+
+/// A laboratory whose user trusts trees, with a task that was evaluated without isolation, and one more commit.
+fn trusting() -> Lab {
+    let lab = Lab::task(TASK).commit();
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add", "mul"]);
+    let lab = lab.file("README", "").commit_again();
+    lab.git("task", &["config", "compeval.takeover", "tree"]);
+    lab
+}
+
+/// The executions in the records of this commit.
+fn executions(lab: &Lab, revision: &str) -> Vec<Value> {
+    let commit = lab.git("task", &["rev-parse", revision])[..12].to_owned();
+    let is_of = |name: &String| name.starts_with("c_") && name.contains(&commit);
+    let records = lab.storage().into_iter().filter(|it| is_of(it) && it.contains("/record/"));
+    let record = |name: String| serde_json::from_str::<Value>(&lab.stored(&name)).unwrap();
+    records.map(|name| record(name)["origin"]["executed"].take()).collect()
+}
+
+#[test]
+fn who_trusts_trees_takes_over_what_did_not_run_isolated() {
+    let lab = trusting();
+    lab.unchanged(|| lab.ce_run(&["-n"]).exit(0).says("2 calls: 2 taken over"));
+    lab.unchanged(|| lab.run("ce", &["explain", "../storage", "../data/x", "../data/y"]).exit(0));
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("2 calls: 2 taken over");
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("2 calls: 2 reused");
+    // Records say so, and so does what is printed of them.
+    assert!(executions(&lab, "HEAD~").iter().all(|it| it.get("trusted_tree").is_none()));
+    let trusted = executions(&lab, "HEAD");
+    assert_eq!(trusted.len(), 2);
+    for execution in &trusted {
+        assert_eq!(
+            (&execution["trusted_tree"], &execution["isolation"]),
+            (&true.into(), &"none".into())
+        );
+    }
+    let schema = schema(Some("call"));
+    for name in lab.storage().iter().filter(|it| it.starts_with("c_") && it.contains("/record/")) {
+        assert!(schema.is_valid(&serde_json::from_str(&lab.stored(name)).unwrap()), "{name}");
+    }
+    let log = lab.run("ce", &["log", "../storage"]).exit(0);
+    assert_eq!(log.stdout.matches(", not isolated: its tree was trusted\n").count(), 2);
+    let output = lab.ce_run(&["-q"]).exit(0).stdout;
+    let shown = lab.run("ce", &["show", "../storage", output.trim()]).exit(0);
+    shown.shows(", not isolated: its tree was trusted; when that was executed:\n");
+    let json = lab.run("ce", &["show", "--json", "../storage", output.trim()]).exit(0).stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["taken_over"]["trusted_tree"], true);
+}
+
+#[test]
+fn who_trusts_trees_executes_a_computation_that_changed() {
+    let lab = trusting().file("computations/mul/notes", "").commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec!["mul"]).says("1 taken over, 1 computed");
+}
+
+#[test]
+fn what_was_isolated_needs_no_trust() {
+    let lab = trusting();
+    isolate(&lab);
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("2 taken over");
+    assert!(executions(&lab, "HEAD").iter().all(|it| it.get("trusted_tree").is_none()));
+}
+
+#[test]
+fn trust_in_a_tree_is_not_passed_on() {
+    let lab = trusting();
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec![]);
+    let lab = lab.file("README", "more").commit_again();
+    lab.git("task", &["config", "compeval.takeover", "isolated"]);
+    let explained = lab.run("ce", &["explain", "../storage", "../data/x", "../data/y"]).exit(3);
+    explained.shows("mul is at another commit, and did not run isolated");
+    lab.ce_run(&["-n"]).exit(3);
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add", "mul"]);
+}
+
+#[test]
+fn a_trusted_tree_is_not_believed_strictly() {
+    let lab = trusting();
+    lab.ce_run(&["-n", "--strict"]).exit(3);
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec![]);
+    lab.ce_run(&["-n", "--strict"]).exit(3);
+    let ran = lab.ce_run(&["--no-sync", "--strict"]).exit(0).called(vec!["add", "mul"]);
+    ran.says("it was taken over from another commit without isolation, and not executed");
+    lab.ce_run(&["--no-sync", "--strict"]).exit(0).called(vec![]).says("2 reused");
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use super::{cloned, evaluate, holds, lab, listed, push, repository, salt};
+use super::{cloned, evaluate, holds, lab, listed, pull, push, repository, salt};
 use crate::lab::Lab;
 
 const ONCE: &str = "c_once";
@@ -176,4 +176,25 @@ fn what_the_repository_has_with_other_outputs_stays_there() {
     told.shows("nothing is new").shows("it has other outputs there");
     assert_eq!(listed(&lab, "results.git"), after, "once is enough");
     assert_eq!(lab.git("results.git", &["rev-list", "--count", "results"]), "2");
+}
+
+#[test]
+fn who_trusts_a_tree_neither_pushes_nor_pulls_what_that_leads_to() {
+    let lab = lab();
+    lab.ce_run(&[]).exit(0).called(vec!["once", "twice"]);
+    push(&lab, &[], "storage", "results.git").exit(0);
+    pull(&lab, &[], "other", "results.git").exit(0);
+    let lab = lab.file("README", "").commit_again();
+    let calls = || {
+        let all = listed(&lab, "results.git").into_iter();
+        all.filter(|it| it.contains("\tc_")).collect::<Vec<_>>()
+    };
+    let before = calls();
+    lab.git("task", &["config", "compeval.takeover", "tree"]);
+    lab.ce_run(&[]).exit(0).called(vec![]).says("2 taken over");
+    let pushed = push(&lab, &[], "storage", "results.git");
+    pushed.shows("it was taken over from another commit, and was not isolated");
+    assert_eq!(calls(), before);
+    // Of others' executions nobody here knows what they have read.
+    evaluate(&lab, "other").exit(0).called(vec!["once", "twice"]);
 }
