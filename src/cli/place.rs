@@ -39,17 +39,21 @@ pub(super) struct StorageFile {
 }
 
 impl StorageFile {
-    /// Returns the storage that was named, the one that holds the file, or else the configured one. A single
-    /// argument that is a storage itself is refused: it names no file.
+    /// Returns the storage that was named, the one that holds the file, or else the configured one.
     pub(super) fn find(&self) -> Result<PathBuf, Error> {
-        let file = Path::new(&self.file);
-        if let Some(storage) = self.storage.clone().or_else(|| Site::around(file)) {
-            return Ok(storage);
+        self.storage.clone().map_or_else(|| around(Path::new(&self.file)), Ok)
+    }
+}
+
+/// The storage that a path leads through, or else the configured one. A path that is a storage itself is refused: it
+/// names nothing in it.
+pub(super) fn around(path: &Path) -> Result<PathBuf, Error> {
+    match Site::around(path) {
+        Some(storage) => Ok(storage),
+        None if matches!(Site::of(path), Ok(Site::Storage)) => {
+            Err(Error::NothingNamed(path.to_owned()))
         }
-        match Site::of(file) {
-            Ok(Site::Storage) => Err(Error::NothingNamed(file.to_owned())),
-            _ => configured(),
-        }
+        None => configured(),
     }
 }
 

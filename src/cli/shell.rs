@@ -8,10 +8,11 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::task_dir;
+use super::place::around;
 use crate::executor::Status;
 use crate::exit::Exit;
 use crate::report::{Sight, say};
-use crate::session::{Error, InspectionSession};
+use crate::session::{Error, InspectionError, InspectionSession};
 
 /// Look into the sandbox of a call that has failed or succeeded: with a shell, or with a command
 ///
@@ -30,13 +31,15 @@ pub struct InspectCall {
     #[arg(long, value_name = "DIR", default_value = ".", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
     task: PathBuf,
 
-    /// The directory that keeps all results
+    /// The directory that keeps all results [default: the one that the path of the call leads through, else what Git's
+    /// configuration has for compeval.storage]
     #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: PathBuf,
+    storage: Option<PathBuf>,
 
-    /// The call: its name c_NAME/CCID/INPUTS, a file of it, or the first four or more digits of INPUTS
+    /// The call: its name c_NAME/CCID/INPUTS or a file of it, with or without the storage's path, or the first four or more
+    /// digits of INPUTS
     #[arg(value_hint = clap::ValueHint::FilePath)]
-    call: String,
+    call: Option<PathBuf>,
 
     /// The command to be executed in place of a shell
     #[arg(last = true, value_hint = clap::ValueHint::Other)]
@@ -45,8 +48,14 @@ pub struct InspectCall {
 
 impl Tool for InspectCall {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let session = InspectionSession::open(&self.task, &self.storage)?;
-        let call = session.find(&self.call)?;
+        InspectionSession::check_terminal(&self.command)?;
+        let (storage, call) = match (&self.storage, &self.call) {
+            (Some(storage), Some(call)) => (storage.clone(), call),
+            (Some(call), None) => (around(call)?, call),
+            (None, _) => return Err(InspectionError::NoCallGiven.into()),
+        };
+        let session = InspectionSession::open(&self.task, &storage)?;
+        let call = session.find(&call.to_string_lossy())?;
         if self.command.is_empty() {
             say("ce", &Sight(&call));
         }

@@ -24,6 +24,9 @@ use crate::task::workflow::Computation;
 /// Why a call cannot be looked into.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectionError {
+    /// No call is named.
+    #[error("no call is given")]
+    NoCallGiven,
     /// It has neither a result nor a failure.
     #[error("the call {0} has neither succeeded nor failed yet")]
     NoRecord(String),
@@ -58,7 +61,9 @@ impl InspectionError {
     /// The exit code for it.
     pub const fn exit(&self) -> Exit {
         match self {
-            Self::NoRecord(_) | Self::NoTree(_) | Self::NoTerminal => Exit::Malformed,
+            Self::NoCallGiven | Self::NoRecord(_) | Self::NoTree(_) | Self::NoTerminal => {
+                Exit::Malformed
+            }
             Self::NotIsolated | Self::NoInput { .. } | Self::Computation(..) => Exit::Missing,
             Self::Execute(..) => Exit::Failed,
         }
@@ -67,10 +72,11 @@ impl InspectionError {
     /// Advice for the user, unless there is none.
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
+            Self::NoCallGiven => Some("ce log lists calls"),
             Self::NoRecord(_) | Self::NoTree(_) => Some("run it first; ce show --log follows it"),
             Self::NoInput { .. } => Some("run the task again, which makes what is missing"),
             Self::Computation(..) => Some("give the repository of the task by --task"),
-            Self::NoTerminal => Some("give a command: ce shell STORAGE CALL -- ls -l /inputs"),
+            Self::NoTerminal => Some("give a command: ce shell CALL -- ls -l /inputs"),
             Self::NotIsolated => Some("ce doctor says why"),
             Self::Execute(..) => None,
         }
@@ -124,11 +130,23 @@ impl InspectionSession {
         Ok(InspectedCall { name, computation, sources })
     }
 
-    /// Executes a command in the sandbox of a call, or the user's shell on a terminal.
+    /// Checks that there is a command, or a terminal for a shell.
     ///
     /// # Errors
     ///
-    /// Fails if it cannot be executed, or there is neither a command nor a terminal.
+    /// Fails if there is neither.
+    pub fn check_terminal(command: &[OsString]) -> Result<(), InspectionError> {
+        match command.is_empty() && !is_terminal() {
+            true => Err(InspectionError::NoTerminal),
+            false => Ok(()),
+        }
+    }
+
+    /// Executes a command in the sandbox of a call, or the user's shell if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be executed.
     pub fn execute(
         &self,
         call: &InspectedCall,
@@ -137,10 +155,9 @@ impl InspectionSession {
     ) -> Result<Status, Error> {
         let begin = |error: std::io::Error| Error::Begin(error.into());
         let relay = is_terminal().then(TerminalRelay::start).transpose().map_err(begin)?;
-        let command = match (command, &relay) {
-            ([], None) => return Err(InspectionError::NoTerminal.into()),
-            ([], Some(_)) => vec![shell(call)],
-            (command, _) => command.to_vec(),
+        let command = match command {
+            [] => vec![shell(call)],
+            command => command.to_vec(),
         };
         let program = command[0].clone();
         let terminal = relay.as_ref().map(|relay| relay.path.clone());

@@ -60,9 +60,29 @@ fn what_cannot_be_looked_into_is_one_error() {
     look(&lab, "ad48", &["true"]).exit(2).says("the inputs of 2 calls begin with ad48");
     look(&lab, "c_bad/000000000000/00", &["true"]).exit(2).says("is no call that has ended");
     let ran = lab.run("ce", &["shell", "../storage", &call(&lab, "bad")]).exit(2);
-    ran.says("a shell needs a terminal").says("ce shell STORAGE CALL -- ls -l /inputs");
+    let ran = ran.says("a shell needs a terminal").says("ce shell CALL -- ls -l /inputs");
+    assert!(!ran.stderr.contains("in the sandbox of"), "{}", ran.stderr);
     std::fs::remove_dir_all(lab.path("storage/tinputs/ad")).unwrap();
     look(&lab, &call(&lab, "bad"), &["true"]).exit(3).says("input 00 of c_bad/");
+}
+
+#[test]
+fn the_storage_is_that_of_the_path_or_the_configured_one() {
+    let lab = lab();
+    let name = call(&lab, "mul");
+    let script = ["--", "cat", "/inputs/01"];
+    let run = |arguments: &[&str]| lab.run("ce", &[&["shell"], arguments, &script].concat());
+    for path in
+        [format!("../storage/{name}"), format!("../storage/{}", name.replace("/ad", "/00/ad"))]
+    {
+        assert_eq!(run(&[&path]).exit(0).stdout, "5\n", "{path}");
+    }
+    run(&[&name]).exit(2).says("no storage is given");
+    lab.git("task", &["config", "compeval.storage", "../storage"]);
+    assert_eq!(run(&[&name]).exit(0).stdout, "5\n");
+    assert_eq!(run(&["ad48103e4fc7_5d9474c0309b"]).exit(2).stdout, "");
+    run(&["../storage"]).exit(2).says("../storage is no call");
+    run(&[]).exit(2).says("no call is given");
 }
 
 #[test]

@@ -70,7 +70,8 @@ impl Root {
         &self.shown
     }
 
-    /// The name of the file at a path, which may be relative or go through links.
+    /// The name of the file at a path, which may be relative or go through links. It need not exist if the path begins as the
+    /// user named the storage.
     pub(in crate::storage) fn name_of(&self, path: &Path) -> Option<String> {
         let inside = |path: &Path, root: &Path| {
             path.strip_prefix(root).ok().and_then(Path::to_str).map(str::to_owned)
@@ -80,6 +81,9 @@ impl Root {
             .ok()
             .and_then(|path| inside(&path, root))
             .or_else(|| inside(&path.canonicalize().ok()?, &root.canonicalize().ok()?))
+            .or_else(|| {
+                inside(path, &self.shown).filter(|name| !name.split('/').any(|it| it == ".."))
+            })
     }
 
     /// Creates the directory for a file of this name. Returns the file's path.
