@@ -2,7 +2,6 @@
 
 use super::problems::LoadFault;
 use crate::task::access::RuleError;
-use crate::task::expression::OWN_DIRECTORY_HINT;
 use crate::task::name::NameError;
 use crate::task::text::TextError;
 
@@ -30,7 +29,7 @@ impl LoadFault {
             Self::Duplicate { .. } => "give each input a name of its own",
             Self::TooMany(_) => "put them into a directory, which is one value",
             Self::Backwards => "write the smaller number first, as in 01_02-both",
-            Self::OutOfSlice { .. } => "the first output is 00",
+            Self::OutOfSlice { .. } => "outputs are numbered from 00",
             Self::Cycle(_) => "remove the link",
             Self::NotExecutable => "chmod +x, and commit the change of mode",
             Self::Place => "call it nn-text or nn_mm-text, as in 00-left or 01_02-both",
@@ -44,7 +43,9 @@ impl LoadFault {
             Self::NoFile(path) if path.contains('{') => {
                 "in braces, only names of inputs of the task and of sweeps around the node stand for texts"
             }
-            Self::OwnDirectory => OWN_DIRECTORY_HINT,
+            Self::OwnDirectory => {
+                "read it as a tree: TREE('.:PATH'), with its path from the top of the repository"
+            }
             Self::NoFile(_) => {
                 "correct the path, which is relative to the task, or commit the file"
             }
@@ -67,16 +68,8 @@ impl LoadFault {
             }
             Self::Converted { .. } => "remove the filter of the file from .gitattributes",
             Self::Snapshot(error) => error.hint()?,
-            Self::Rule(RuleError::Variable(_)) => {
-                "write a name, as in env OMP_NUM_THREADS or env OMP_*"
-            }
+            Self::Rule(error) => error.hint()?,
             Self::NoLabel { nearest: None, .. } => "name a line of the computation's file inputs",
-            Self::Rule(RuleError::NoInput(_)) => "name a line of the computation's file inputs",
-            Self::Rule(RuleError::NotInDev(_)) => "write a path such as device /dev/fuse",
-            Self::Rule(RuleError::Ambiguous { .. }) => "give these inputs different names",
-            Self::Rule(RuleError::TwoRoots(_)) => {
-                "keep one root line; more than one path line is fine"
-            }
             Self::NotHere(_) => "install it where the line says, or commit another line",
             Self::Text(TextError::NotText) => "save the file as UTF-8",
             Self::Head(error) => return error.hint(),
@@ -97,5 +90,19 @@ impl LoadFault {
             }
             _ => self.hint(),
         }
+    }
+}
+
+impl RuleError {
+    /// A hint for the user, if there is any.
+    const fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Variable(_) => "write a name, as in env OMP_NUM_THREADS or env OMP_*",
+            Self::NoInput(_) => "name a line of the computation's file inputs",
+            Self::NotInDev(_) => "write a path such as device /dev/fuse",
+            Self::Ambiguous { .. } => "give these inputs different names",
+            Self::TwoRoots(_) => "keep one root line; more than one path line is fine",
+            _ => return None,
+        })
     }
 }

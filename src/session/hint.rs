@@ -19,19 +19,10 @@ impl Error {
             Self::Load(LoadError::Snapshot(error)) | Self::Commits(error) => {
                 error.hint().map(str::to_owned)
             }
-            Self::Load(LoadError::NoTask(_)) => {
-                Some("run this at the root of a task, or name it with --task".to_owned())
-            }
-            Self::Load(LoadError::NoTaskAt { .. }) => {
-                Some("give a revision at which it has workflow/, or name another task with --task".to_owned())
-            }
             Self::Storage(StorageError::NoStorage { path, source }) => Some(source.hint(path)),
             Self::Storage(error)
             | Self::Evaluate(EvaluateError::Storage(error))
             | Self::Verify(VerifyError::Storage(error)) => error.hint().map(str::to_owned),
-            Self::Verify(VerifyError::NoRecord(_)) => {
-                Some("give the name that the interrupted check printed, or leave out --from".to_owned())
-            }
             Self::Edit(error) => error.hint(),
             Self::Suspension(error) => Some(error.hint().to_owned()),
             Self::Repository(error) => error.hint().map(str::to_owned),
@@ -41,18 +32,11 @@ impl Error {
             Self::Package(error) => error.hint().map(str::to_owned),
             Self::History(error) => error.hint().map(str::to_owned),
             Self::Inspection(error) => error.hint().map(str::to_owned),
-            Self::Bisect(BisectError::Nothing { .. }) => {
-                Some("give a bad commit that comes later in the history".to_owned())
-            }
             Self::Misfits { hint, .. } => Some(hint.clone()),
             Self::Slurm(errors) => errors.first().map(|error| error.advice.clone()),
             Self::Results(error) => error.advice().map(str::to_owned),
-            Self::NoResults => Some("give its path or URL, or git config compeval.results REPOSITORY".to_owned()),
             Self::Submit(error) => error.advice(),
             Self::NotInJob(what) => Some(without_job(what).to_owned()),
-            Self::NoStorage => {
-                Some("give it as the first argument, or git config compeval.storage DIR".to_owned())
-            }
             Self::Inputs { names, configured, .. } => Some(giving(names, *configured)),
             Self::Tree(error) | Self::Evaluate(EvaluateError::Output(error)) => error.hint(),
             Self::UnknownInput { nearest, .. } | Self::UnknownRepository { nearest, .. } => {
@@ -62,44 +46,63 @@ impl Error {
             Self::GivenAndRanged(name) => {
                 Some(format!("leave out one of them, or give {name} a value in --each only"))
             }
-            Self::RangedTwice(_) => {
-                Some("give it once: --each has all values of an input, --points one a row".to_owned())
-            }
             Self::Sweep(error) => Some(error.hint()),
             Self::Sheet(error) => error.hint(),
             Self::Selection(faults) => faults.first().map(SelectionFault::hint),
             Self::Table(SweepTableError::Columns(fault)) => Some(fault.hint().to_owned()),
             Self::Product(faults) => faults.first().map(ProductFault::hint),
             Self::Points { problems, .. } => problems.first()?.fault.hint().map(str::to_owned),
-            Self::NoPoints(_) => Some("write the names of inputs, and a row for each point".to_owned()),
             Self::RevisionOrPath { one, argument } => {
                 Some(format!("write {one}..{argument} for the revision, ./{argument} for the path"))
             }
-            Self::NothingToPin(_) | Self::NothingNamed(_) => Some("give a file of each result, after the storage".to_owned()),
-            Self::InputTwice(_) | Self::RepositoryTwice(_) => Some("give it once".to_owned()),
-            Self::Versions(_) => Some("give --at once or twice".to_owned()),
-            Self::Test { .. } => Some(
-                "give a program on PATH, or its path as in ./test; chmod +x makes it executable"
-                    .to_owned(),
-            ),
-            Self::NoJob(_) => Some("give one of its files in t_NAME/CCID/NN/, or t_NAME/CCID/INPUTS".to_owned()),
-            Self::AllAndOne(_) | Self::AuditedTwice(..) => Some("leave out one of them".to_owned()),
-            Self::NoCallGiven => Some("give names that ce status lists".to_owned()),
-            Self::NoCall(_) => Some(
-                "give a file in c_NAME/CCID/NN/, or c_NAME/CCID/INPUTS; ce show prints what made a file"
-                    .to_owned(),
-            ),
-            Self::NotAPage(_) => {
-                Some("name another file with -o; --force replaces a plain file".to_owned())
+            _ => self.plain_hint().map(str::to_owned),
+        }
+    }
+
+    /// A hint that names nothing of the error.
+    fn plain_hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Load(LoadError::NoTask(_)) => {
+                "run this at the root of a task, or name it with --task"
             }
-            Self::Picture(_) => Some("end the name in .dot, .svg, .png or .pdf".to_owned()),
+            Self::Load(LoadError::NoTaskAt { .. }) => {
+                "give a revision at which it has workflow/, or name another task with --task"
+            }
+            Self::Verify(VerifyError::NoRecord(_)) => {
+                "give the name that the interrupted check printed, or leave out --from"
+            }
+            Self::Bisect(BisectError::Nothing { .. }) => {
+                "give a bad commit that comes later in the history"
+            }
+            Self::NoResults => "give its path or URL, or git config compeval.results REPOSITORY",
+            Self::NoStorage => "give it as the first argument, or git config compeval.storage DIR",
+            Self::RangedTwice(_) => {
+                "give it once: --each has all values of an input, --points one a row"
+            }
+            Self::NoPoints(_) => "write the names of inputs, and a row for each point",
+            Self::NothingToPin(_) | Self::NothingNamed(_) => {
+                "give a file of each result, after the storage"
+            }
+            Self::InputTwice(_) | Self::RepositoryTwice(_) => "give it once",
+            Self::Versions(_) => "give --at once or twice",
+            Self::Test { .. } => {
+                "give a program on PATH, or its path as in ./test; chmod +x makes it executable"
+            }
+            Self::NoJob(_) => "give one of its files in t_NAME/CCID/NN/, or t_NAME/CCID/INPUTS",
+            Self::AllAndOne(_) | Self::AuditedTwice(..) => "leave out one of them",
+            Self::NoCallGiven => "give names that ce status lists",
+            Self::NoCall(_) => {
+                "give a file in c_NAME/CCID/NN/, or c_NAME/CCID/INPUTS; ce show prints what made a file"
+            }
+            Self::NotAPage(_) => "name another file with -o; --force replaces a plain file",
+            Self::Picture(_) => "end the name in .dot, .svg, .png or .pdf",
             Self::Program { program: "rsvg-convert", source }
                 if source.kind() == io::ErrorKind::NotFound =>
             {
-                Some("install rsvg-convert (the package librsvg2-bin), or draw an .svg".to_owned())
+                "install rsvg-convert (the package librsvg2-bin), or draw an .svg"
             }
-            _ => None,
-        }
+            _ => return None,
+        })
     }
 }
 

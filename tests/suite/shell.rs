@@ -81,7 +81,7 @@ fn the_storage_is_that_of_the_path_or_the_configured_one() {
     lab.git("task", &["config", "compeval.storage", "../storage"]);
     assert_eq!(run(&[&name]).exit(0).stdout, "5\n");
     assert_eq!(run(&["ad48103e4fc7_5d9474c0309b"]).exit(2).stdout, "");
-    run(&["../storage"]).exit(2).says("../storage is no call");
+    run(&["../storage"]).exit(2).says("no result in the storage ../storage is given");
     run(&[]).exit(2).says("no call is given");
 }
 

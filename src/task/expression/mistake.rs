@@ -9,10 +9,6 @@ use crate::task::name::NameError;
 use crate::task::slice::{MAX_ARITY, SliceError};
 use crate::words::counted;
 
-/// What to try where a directory is given as a file of the task.
-pub const OWN_DIRECTORY_HINT: &str =
-    "read it as a tree: TREE('.:PATH'), with its path from the top of the repository";
-
 /// A place in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
@@ -253,7 +249,9 @@ impl Fault {
             | Self::NoInput { nearest: Some(name), .. } => {
                 return Some(format!("did you mean {name:?}?"));
             }
-            Self::OwnDirectory(_) => OWN_DIRECTORY_HINT,
+            Self::OwnDirectory(_) => {
+                "read it as a tree: TREE('.:PATH'), with its path from the top of the repository"
+            }
             Self::Word { .. } => {
                 "write (COMPUTATION ...), INPUT('NAME') for an input of the task, FILE('NAME') for a file in \
                  the storage, OWN('PATH') for a file of the task, TREE('SOURCE') for a Git repository, or SWEEP(...)"
@@ -268,7 +266,7 @@ impl Fault {
             }
             Self::Duplicate(_) => "give each input a name of its own",
             Self::TooMany(_) => "put them into a directory, which is one value",
-            Self::OutOfSlice { .. } => "the first output is 00",
+            Self::OutOfSlice { .. } => "outputs are numbered from 00",
             Self::Number(_) => "write a smaller number",
             Self::NoFile(_) => "correct the path, which is relative to the task, or make the file",
             Self::FileName(_) | Self::Label(_) => "write another name",

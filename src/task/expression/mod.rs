@@ -21,7 +21,7 @@ use std::ops::Index;
 pub use self::grammar::NodeKind;
 use self::grammar::{BareName, QuotedName};
 pub use self::layout::{LayoutEntry, LayoutEntryKind, WorkflowLayout};
-pub use self::mistake::{Fault, Mistake, OWN_DIRECTORY_HINT, Position};
+pub use self::mistake::{Fault, Mistake, Position};
 pub use self::parser::{Parsed, parse};
 pub use self::printer::{Labels, Sharing, Style};
 pub use self::reads::BoundNames;
