@@ -126,6 +126,7 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
     assert!(all.remove("Exposed"));
     assert!(all.remove("Filtered"));
     assert!(all.remove("Converted"));
+    assert!(all.remove("OwnDirectory"));
     assert!(all.remove("UncommittedFile"));
     assert!(all.remove("Bound"));
     assert!(all.remove("OtherSignature"));
