@@ -112,7 +112,10 @@ impl Ancestry<'_> {
         match &call.origin {
             Origin::Executed { execution, .. } => executed(execution, out)?,
             Origin::Adopted => field(out, "adopted", "found without a record, and trusted")?,
-            Origin::Shared(_) => {
+            Origin::Shared(shared) => {
+                if let Some(from) = &shared.taken_over {
+                    field(out, "taken over", &format!("from {}", harmless(from)))?;
+                }
                 let how = if call.origin.is_isolated() { "isolated" } else { "not isolated" };
                 field(out, "executed", &format!("in another storage, {how}"))?;
             }

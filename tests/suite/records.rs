@@ -347,7 +347,7 @@ fn the_schema_refuses_what_no_program_writes() {
     let spoiled = [
         ("call", "/commit", json!("567526d1f10f")),
         ("call", "/computation", json!("..")),
-        ("call", "/format", json!(3)),
+        ("call", "/format", json!(4)),
         ("call", "/inputs/0/sha1", json!("AD48103E4FC71796E9708CAFC43ADEED0D1076B7")),
         ("call", "/inputs/0/size", json!(-1)),
         ("call", "/inputs/0/size", json!(1.5)),

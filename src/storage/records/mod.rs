@@ -152,8 +152,7 @@ impl CallRecord {
     /// The result that its directories are links to, if they were taken over. It is kept with this one.
     pub fn linked(&self) -> Option<Entry> {
         let linked = self.outputs.iter().any(|output| output.digest.is_directory());
-        let source = self.execution().filter(|_| linked)?.taken_over.as_ref()?;
-        Entry::of_short(source)
+        Entry::of_short(self.origin.taken_over().filter(|_| linked)?)
     }
 
     /// The duration of the execution, in seconds, if it is known.

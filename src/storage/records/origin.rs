@@ -75,6 +75,10 @@ pub struct SharedOrigin {
     /// The grants of access: as of an [`Execution`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<String>,
+    /// The short name of the result of another commit, if the outputs were taken over here; a record in a results
+    /// repository has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_over: Option<String>,
 }
 
 impl Origin {
@@ -101,6 +105,33 @@ impl Origin {
         match self {
             Self::Executed { stage, .. } => Some(stage),
             Self::Shared(sharing) => sharing.stage.as_deref(),
+            Self::Adopted => None,
+        }
+    }
+
+    /// The short name of the result that the outputs were taken over from, if they were.
+    pub fn taken_over(&self) -> Option<&str> {
+        match self {
+            Self::Executed { execution, .. } => execution.taken_over.as_deref(),
+            Self::Shared(sharing) => sharing.taken_over.as_deref(),
+            Self::Adopted => None,
+        }
+    }
+
+    /// The origin of outputs in another stage that are taken over from the result of this short name. `None` of adopted
+    /// outputs: nobody knows how they were made.
+    pub(in crate::storage) fn of_take_over(&self, stage: &str, from: String) -> Option<Self> {
+        let (stage, taken_over) = (stage.to_owned(), Some(from));
+        match self {
+            Self::Executed { execution, .. } => {
+                let trusted_tree = !self.is_isolated();
+                let execution = Execution { taken_over, trusted_tree, ..execution.clone() };
+                Some(Self::Executed { stage, execution })
+            }
+            Self::Shared(sharing) => {
+                let stage = Some(stage);
+                Some(Self::Shared(SharedOrigin { stage, taken_over, ..sharing.clone() }))
+            }
             Self::Adopted => None,
         }
     }

@@ -19,7 +19,12 @@ impl CallRecord {
         Some(Self {
             format: Format::SHARED,
             outputs: self.outputs.iter().map(unstamped).collect(),
-            origin: Origin::Shared(SharedOrigin { stage: None, isolation, access }),
+            origin: Origin::Shared(SharedOrigin {
+                stage: None,
+                isolation,
+                access,
+                taken_over: None,
+            }),
             recorded: None,
             ..self.clone()
         })
@@ -28,7 +33,10 @@ impl CallRecord {
     /// Reads the record of a call in a results repository. `None` if the text is none.
     pub fn of_shared(text: &[u8]) -> Option<Self> {
         let record: Self = serde_json::from_slice(text).ok()?;
-        let is_shared = matches!(record.origin, Origin::Shared(SharedOrigin { stage: None, .. }));
+        let is_shared = matches!(
+            record.origin,
+            Origin::Shared(SharedOrigin { stage: None, taken_over: None, .. })
+        );
         (is_shared && !record.dirty).then_some(record)
     }
 }

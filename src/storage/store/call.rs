@@ -138,8 +138,13 @@ impl Call<'_> {
     /// The record of the call, made now.
     pub(super) fn record(&self, outputs: Vec<Published>, origin: Origin) -> CallRecord {
         let ComputationVersion { computation, commit, tree, dirty } = self.version;
+        let digests = self.inputs.iter().chain(outputs.iter().map(|it| &it.digest));
+        let format = match origin {
+            Origin::Shared(_) => Format::SHARED,
+            Origin::Executed { .. } | Origin::Adopted => Format::of(digests),
+        };
         CallRecord {
-            format: Format::of(self.inputs.iter().chain(outputs.iter().map(|it| &it.digest))),
+            format,
             computation: computation.clone(),
             commit: commit.clone(),
             tree: tree.clone(),

@@ -13,7 +13,7 @@ use crate::storage::disk::Result;
 use crate::storage::layout::{
     ComputationVersion, DIGITS, FAILED, LOGS, RECORDS, ResultName, link_to, note, waiting,
 };
-use crate::storage::records::{CallRecord, Execution, FailureRecord, Origin, Published, Stamp};
+use crate::storage::records::{CallRecord, FailureRecord, Published, Stamp};
 
 /// Which results of other versions of the same tree are taken over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -190,11 +190,14 @@ impl Storage {
     }
 
     fn link_source(&self, call: Call<'_>, source: &Equivalent) -> Result<Option<Sealed<'_>>> {
-        let Origin::Executed { execution, .. } = &source.record.origin else { return Ok(None) };
         if !self.keeps(source)? {
             return Ok(None);
         }
         let stage = self.stage(source.record.outputs.len())?;
+        let from = source.outputs.name.short();
+        let Some(origin) = source.record.origin.of_take_over(&stage.name, from) else {
+            return Ok(None);
+        };
         let mut outputs = Vec::with_capacity(source.record.outputs.len());
         for (number, output) in source.record.outputs.iter().enumerate() {
             let from = source.outputs.name.output(number);
@@ -217,10 +220,6 @@ impl Storage {
                 linked => drop(linked?),
             }
         }
-        let taken_over = Some(source.outputs.name.short());
-        let trusted_tree = !source.record.origin.is_isolated();
-        let execution = Execution { taken_over, trusted_tree, ..execution.clone() };
-        let origin = Origin::Executed { stage: stage.name.clone(), execution };
         stage.write_record(&call.record(outputs.clone(), origin))?;
         Ok(Some(Sealed { stage, files: outputs.into() }))
     }

@@ -7,8 +7,8 @@ use crate::digest::Digest;
 use crate::storage::disk::Result;
 use crate::storage::layout::{ResultName, is_users_file};
 use crate::storage::records::{
-    CallRecord, ExpectedFile, Format, JobOutput, JobRecord, LongText, Origin, Published,
-    SharedOrigin, Stamp, TableRecord,
+    CallRecord, ExpectedFile, JobOutput, JobRecord, LongText, Origin, Published, SharedOrigin,
+    Stamp, TableRecord,
 };
 
 /// What becomes of a result from elsewhere.
@@ -63,10 +63,7 @@ impl Storage {
         self.mark_away(&name)?;
         let unknown = |digest: &Digest| Published { digest: *digest, stamp: Stamp::Unknown };
         let origin = Origin::Shared(SharedOrigin { stage: None, ..shared.clone() });
-        let record = CallRecord {
-            format: Format::SHARED,
-            ..call.record(digests.iter().map(unknown).collect(), origin)
-        };
+        let record = call.record(digests.iter().map(unknown).collect(), origin);
         Ok(Import::New(AwayCall { storage: self, record, name }))
     }
 
@@ -109,10 +106,7 @@ impl Storage {
             files.push(file);
         }
         let shared = SharedOrigin { stage: Some(stage.name.clone()), ..shared.clone() };
-        let own = CallRecord {
-            format: Format::SHARED,
-            ..call.record(files.clone(), Origin::Shared(shared))
-        };
+        let own = call.record(files.clone(), Origin::Shared(shared));
         stage.write_record(&own)?;
         let sealed = Sealed { stage, files: files.into() };
         Ok(Import::New(ImportedCall { record: own, name, sealed }))

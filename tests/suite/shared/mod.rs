@@ -4,6 +4,7 @@ mod attested;
 mod away;
 mod away_values;
 mod clones;
+mod commits;
 mod deaths;
 mod directories;
 mod join;
