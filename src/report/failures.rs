@@ -14,7 +14,7 @@ use crate::expand::ExclusionFault;
 use crate::plan::CallId;
 use crate::storage::records::{FailureRecord, Provenance};
 use crate::storage::{Damage, PriorAttempt, StorageError};
-use crate::words::counted;
+use crate::words::{counted, quoted};
 
 /// How many lines of a log are shown.
 const LINES: usize = 12;
@@ -29,6 +29,8 @@ pub struct Failures {
     untold: BTreeMap<String, usize>,
     /// What happened at points of sweeps.
     at_points: BTreeMap<PointEvent, SharedPoints>,
+    /// Whether `ce shell` was named.
+    has_named_shell: bool,
 }
 
 /// What happens to calls at several points: the same computation, and the same reason.
@@ -86,9 +88,31 @@ impl Failures {
                 {
                     None
                 }
-                outcome => failure(evaluation, *call, outcome),
+                outcome => {
+                    let text = failure(evaluation, *call, outcome)?;
+                    Some(text + &self.shell(evaluation, outcome).unwrap_or_default())
+                }
             },
         }
+    }
+
+    /// The line that names the command to look into a failed call with a log, of the first that was executed in a sandbox.
+    fn shell(&mut self, evaluation: &Evaluation, outcome: &Outcome) -> Option<String> {
+        let Outcome::Failed { name, log: Some(_), .. } = outcome else { return None };
+        if self.has_named_shell {
+            return None;
+        }
+        evaluation
+            .storage
+            .attempts()
+            .prior(name, None)?
+            .failure
+            .filter(FailureRecord::is_isolated)?;
+        self.has_named_shell = true;
+        let mut text = String::new();
+        let call = quoted(&evaluation.shown(&name.short()));
+        line(&mut text, "to look inside", &format!("ce shell {call}"));
+        Some(text)
     }
 
     /// Counts what happens at a point of a sweep. Returns whether the same was told of a few other points.

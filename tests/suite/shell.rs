@@ -86,6 +86,21 @@ fn the_storage_is_that_of_the_path_or_the_configured_one() {
 }
 
 #[test]
+fn a_run_names_the_command_to_look_into_its_first_failure() {
+    let task =
+        "Inputs: 'x', 'y'\n(add (bad INPUT('x') INPUT('y'))[0] (bad INPUT('y') INPUT('x'))[0])[0]";
+    let lab = Lab::task(task).computation("bad", "a b", "c", "echo no luck; exit 3").commit();
+    const LINE: &str = "  to look inside: ce shell ";
+    let run = |options: &[&str]| lab.ce_run(&[&["--no-sync"], options].concat()).exit(1).stderr;
+    assert!(!run(&[]).contains(LINE), "it was not executed in a sandbox");
+    let told = run(&["--isolate"]);
+    let lines: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix(LINE)).collect();
+    let [path] = lines[..] else { panic!("once, for the first: {told}") };
+    let ran = lab.run("ce", &["shell", path, "--", "cat", "/inputs/00"]).exit(0);
+    assert!(["17\n", "5\n"].contains(&&*ran.stdout), "{}", ran.stdout);
+}
+
+#[test]
 fn a_shell_has_a_terminal_and_ctrl_c_goes_to_what_it_runs() {
     let lab = lab();
     let program = env!("CARGO_BIN_EXE_ce");
