@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::options::{warn_of_links, writable};
 use super::place::StorageDir;
-use super::times::time;
+use super::times::{PastTime, time};
 use super::{Tool, say};
 use crate::cache::Cache;
 use crate::exit::Exit;
@@ -45,9 +45,9 @@ pub struct Gc {
     #[arg(long, conflicts_with = "keep", requires = "older")]
     no_keep: bool,
 
-    /// Keep what was recorded since: 1y, 90d, 2026-07-31
-    #[arg(long, value_name = "AGE", value_parser = time)]
-    older: Option<Timestamp>,
+    /// Keep what was recorded since: 90d, 36h, 2026-07-31, 2026-07-31T12:00:00Z; 0s keeps nothing
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    older: Option<PastTime>,
 
     /// Delete, instead of listing only
     #[arg(long)]
@@ -122,7 +122,7 @@ impl Tool for Gc {
         if self.recomputable || !self.published.is_empty() {
             return self.make_away(storage, out);
         }
-        let request = CollectRequest { reach: self.reach(storage)?, since: self.older };
+        let request = CollectRequest { reach: self.reach(storage)?, since: self.since() };
         let history = History::read(storage)?.with_recipes(storage)?;
         let candidates = collect::candidates(storage, &history, &request)?;
         let candidates = match self.delete {
@@ -134,6 +134,11 @@ impl Tool for Gc {
 }
 
 impl Gc {
+    /// The time since which results are kept.
+    fn since(&self) -> Option<Timestamp> {
+        self.older.and_then(PastTime::limit)
+    }
+
     /// Everything that the repositories to be kept for reach.
     fn reach(&self, storage: &Storage) -> Result<Option<ReachableSet>, Error> {
         if self.no_keep {
@@ -156,7 +161,7 @@ impl Gc {
     /// Makes outputs away, or lists those that would be.
     fn make_away(&self, storage: &Storage, out: &mut dyn Write) -> Result<Exit, Error> {
         let history = History::read(storage)?.with_recipes(storage)?;
-        let mut candidates = collect::departing(storage, &history, self.older)?;
+        let mut candidates = collect::departing(storage, &history, self.since())?;
         if self.recomputable {
             candidates = collect::recomputable(storage, &history, candidates)?;
         }

@@ -1,24 +1,45 @@
-//! Durations and times as users write them.
+//! Times in the past as users write them: of all options that take a time or an age.
 
-use jiff::civil::Date;
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 
-/// Reads a time in the past: a date, which begins at midnight UTC, a time with its zone, or how
-/// long ago it was.
-pub(super) fn time(text: &str) -> Result<Timestamp, String> {
-    if let Ok(time) = text.parse::<Timestamp>() {
-        return Ok(time);
+/// A time in the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PastTime {
+    pub(super) time: Timestamp,
+    /// It is an age of zero.
+    is_now: bool,
+}
+
+impl PastTime {
+    /// The time before which something is old; `None` if all is, even what a clock that is ahead has recorded.
+    pub(super) fn limit(self) -> Option<Timestamp> {
+        (!self.is_now).then_some(self.time)
     }
-    if let Ok(date) = text.parse::<Date>() {
-        let midnight = date.to_zoned(TimeZone::UTC).map_err(|error| error.to_string())?;
-        return Ok(midnight.timestamp());
+}
+
+/// Reads a time in the past: a date, which begins at midnight UTC, a date with a time, which is in UTC unless it has
+/// a zone, or an age.
+///
+/// # Errors
+///
+/// Says how times are written, or that it is in the future.
+pub(super) fn time(text: &str) -> Result<PastTime, String> {
+    let now = Timestamp::now();
+    let utc = |time: DateTime| Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp());
+    let age = |age: Span| Some(now.to_zoned(TimeZone::UTC).checked_sub(age).ok()?.timestamp());
+    let time = text.parse().ok();
+    let time = time.or_else(|| utc(text.parse().ok()?)).or_else(|| age(text.parse().ok()?));
+    match time {
+        Some(time) if time <= now => Ok(PastTime { time, is_now: time == now }),
+        Some(_) => Err(format!("it is in the future; write a time before {now:.0}")),
+        None => {
+            Err("write a date, a time such as 2026-07-31T12:00:00Z, or an age such as 90m, 36h, \
+                     3d or 2w"
+                .to_owned())
+        }
     }
-    let span = text.parse::<Span>().and_then(|span| {
-        let now = Timestamp::now().to_zoned(TimeZone::UTC);
-        Ok(now.checked_sub(span)?.timestamp())
-    });
-    span.map_err(|_| "write a date, a time such as 2026-07-31T12:00:00Z, or 7d, 12h".to_owned())
 }
 
 #[cfg(test)]
@@ -26,11 +47,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_a_date_a_time_or_a_span() {
+    fn a_time_is_a_date_a_time_or_an_age() {
         assert_eq!(time("2026-07-31"), time("2026-07-31T00:00:00Z"));
-        assert_eq!(time("2026-07-31T02:00:00+02:00"), time("2026-07-31T00:00:00Z"));
-        assert!(time("7d").unwrap() < time("12h").unwrap());
-        assert!(time("yesterday").is_err());
-        assert!(time("1y").unwrap() < time("11mo").unwrap());
+        assert_eq!(time("2026-07-31T02:00:00+02:00"), time("2026-07-31 00:00"));
+        let ages =
+            ["1y", "11mo", "3w", "20d", "36h", "90m", "60s", "0s"].map(|age| time(age).unwrap());
+        assert!(ages.is_sorted(), "{ages:?}");
+        assert!(ages.iter().all(|age| age.limit().is_some() == (age.time < ages[7].time)));
+        assert!(time("yesterday").unwrap_err().contains("an age such as 90m"));
+        for future in ["2100-01-01", "2100-01-01T00:00:00Z", "-1d"] {
+            assert!(
+                time(future).unwrap_err().starts_with("it is in the future; write a time before 2"),
+                "{future}"
+            );
+        }
     }
 }

@@ -8,7 +8,7 @@ use clap::Parser;
 use jiff::Timestamp;
 
 use super::place::StorageDir;
-use super::times::time;
+use super::times::{PastTime, time};
 use super::{Tool, say};
 use crate::exit::Exit;
 use crate::report::{self, Bar};
@@ -35,9 +35,9 @@ pub struct Verify {
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     sample: Option<f64>,
 
-    /// Check only what was recorded since: 2026-07-31, 2026-07-31T12:00:00Z, 7d, 12h
+    /// Check only what was recorded since: 7d, 36h, 2026-07-31, 2026-07-31T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = time)]
-    since: Option<Timestamp>,
+    since: Option<PastTime>,
 
     /// Begin at this record: continue an interrupted check
     #[arg(long, value_name = "RECORD", value_hint = clap::ValueHint::FilePath)]
@@ -72,7 +72,8 @@ impl Tool for Verify {
         let from = self.from.as_deref().map(|from| {
             storage.name_of(from).unwrap_or_else(|| from.to_string_lossy().into_owned())
         });
-        let request = Request { from, sample, since: self.since, repair: self.repair };
+        let request =
+            Request { from, sample, since: self.since.map(|it| it.time), repair: self.repair };
         let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
         let bar = Bar::new(io::stderr().is_terminal() && !self.quiet);
         let mut told = Ok(());
@@ -136,7 +137,7 @@ impl Verify {
             self.repair.then(|| "--repair".to_owned()),
             self.sample.map(|percent| format!("--sample {percent}")),
             // How long ago it was would be another time then.
-            self.since.map(|since| format!("--since {since}")),
+            self.since.map(|since| format!("--since {}", since.time)),
             self.json.then(|| "--json".to_owned()),
             self.quiet.then(|| "--quiet".to_owned()),
             Some(format!("--from {}", quoted(record))),

@@ -47,7 +47,7 @@ impl Message {
             None => (text, None),
         };
         // `write NAME=TEXT` is both.
-        let says = || text.starts_with("write ").then(Vec::new);
+        let says = || format!("; {text}").contains("; write ").then(Vec::new);
         Self { text: text.to_owned(), advice: advice.map(|it| vec![it.to_owned()]).or_else(says) }
     }
 

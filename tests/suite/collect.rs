@@ -16,8 +16,8 @@ use crate::repository::{self, LAB};
 const TASK: &str = "Inputs: 'x', 'y'
 (add (divmod INPUT('x') INPUT('y'))[1, 0])[0]";
 
-/// A time before which everything was recorded.
-const OLDER: &str = "--older=2100-01-01";
+/// Keeps nothing for its age.
+const OLDER: &str = "--older=0s";
 
 /// Keeps nothing.
 const ALL: [&str; 2] = [OLDER, "--no-keep"];
@@ -104,10 +104,25 @@ fn what_is_older_goes_and_what_is_younger_stays() {
     gc(&lab, &["--older=1h"]).exit(0).says("collected 0 results");
     // Both must let it go.
     gc(&lab, &[OLDER, "--keep=."]).exit(0).says("collected 0 results");
-    gc(&lab, &["--older=0s", "--keep=."]).exit(0).says("collected 0 results");
     let lab = abandon(lab, "README");
     gc(&lab, &["--older=1h", "--keep=."]).exit(0).says("collected 0 results");
     gc(&lab, &[OLDER, "--keep=."]).exit(0).says("collected 5 results");
+}
+
+#[test]
+fn an_age_of_zero_keeps_nothing_even_if_a_clock_was_ahead() {
+    let lab = evaluated();
+    for name in lab.storage().into_iter().filter(|name| name.contains("/record/")) {
+        let record = lab.path("storage").join(name);
+        let text = fs::read_to_string(&record).unwrap();
+        fs::remove_file(&record).unwrap();
+        fs::write(&record, text.replace("\"at\": \"20", "\"at\": \"21")).unwrap();
+    }
+    gc(&lab, &["--no-keep", "--older=1s"]).exit(0).says("collected 0 results");
+    gc(&lab, &ALL).exit(0).says("collected 5 results");
+    for future in ["--older=2100-01-01", "--older=-1d"] {
+        gc(&lab, &["--no-keep", future]).exit(2).says("it is in the future; write a time before 2");
+    }
 }
 
 #[test]
@@ -187,7 +202,7 @@ fn what_cannot_be_told_is_not_collected() {
     fs::write(lab.path("task/.git/shallow"), repository::head(&lab.path("task")) + "\n").unwrap();
     gc(&lab, &["--keep=."]).exit(2).says("is a shallow clone").says("git fetch --unshallow");
     gc(&lab, &["--keep=../data"]).exit(2).says("the repository at ../data cannot be read");
-    gc(&lab, &["--no-keep"]).exit(2).says("--older <AGE>");
+    gc(&lab, &["--no-keep"]).exit(2).says("--older <TIME>");
     lab.run("ce", &["gc", OLDER, "nowhere"]).exit(5).says("cannot open the storage nowhere");
     lab.run("ce", &["pin", "nowhere", "abcd"]).exit(5).says("cannot open the storage nowhere");
     assert!(!lab.path("task/nowhere").exists());

@@ -73,14 +73,14 @@ fn a_collection_keeps_what_any_recorded_repository_reaches() {
 #[test]
 fn results_are_listed_by_task_with_what_they_cost() {
     let lab = two();
-    let ran = lab.unchanged(|| gc(&lab, &["--older=2100-01-01", "--no-keep"]).exit(0));
+    let ran = lab.unchanged(|| gc(&lab, &["--older=0s", "--no-keep"]).exit(0));
     let heads: Vec<&str> = ran.stdout.lines().filter(|line| !line.starts_with(' ')).collect();
     let names: Vec<&str> = heads.iter().filter_map(|line| line.split(": ").next()).collect();
     assert_eq!(names, ["task other", "tasks other, task", "task task"], "{}", ran.stdout);
     assert!(heads.iter().all(|line| line.ends_with(" of computing")), "{}", ran.stdout);
     fs::remove_dir_all(lab.path("storage/t_other")).unwrap();
     fs::remove_dir_all(lab.path("storage/t_task")).unwrap();
-    let ran = gc(&lab, &["--older=2100-01-01", "--no-keep"]).exit(0);
+    let ran = gc(&lab, &["--older=0s", "--no-keep"]).exit(0);
     ran.shows("no recorded job: ");
 }
 
@@ -98,7 +98,7 @@ fn what_a_repository_reaches_that_is_not_there_is_not_known() {
     let lab = two();
     let all = lab.results();
     fs::rename(lab.path("other"), lab.path("moved")).unwrap();
-    for options in [&["--delete"][..], &[], &["--delete", "--older=2100-01-01"]] {
+    for options in [&["--delete"][..], &[], &["--delete", "--older=0s"]] {
         let ran = gc(&lab, options).exit(2);
         let ran = ran.says("ce: cannot read these recorded repositories:\n  ");
         ran.says(": LAB/other of the host ").says("is not there\n  try: ce gc --forget ID STORAGE");
@@ -148,7 +148,7 @@ fn what_cannot_be_understood_or_is_not_recorded_is_refused() {
     gc(&lab, &["--delete"]).exit(2).says(&format!("  {id}: its record cannot be understood\n"));
     gc(&lab, &["--repositories"]).exit(0).shows(&format!("{id}  ?"));
     gc(&lab, &["--forget", &id, "--forget=."]).exit(0);
-    for options in [&[][..], &["--older=2100-01-01"]] {
+    for options in [&[][..], &["--older=0s"]] {
         gc(&lab, options).exit(2).says("ce: no repository is recorded to use the storage\n");
     }
     gc(&lab, &["--repositories", "--delete"]).exit(2).says("cannot be used with");

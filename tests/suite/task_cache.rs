@@ -230,6 +230,6 @@ fn cached_records_are_used_until_they_are_taken_away() {
     fs::set_permissions(&records[0], Permissions::from_mode(0o644)).unwrap();
     fs::write(&records[0], "").unwrap();
     found();
-    lab.run("ce", &["gc", "--delete", "--no-keep", "--older=2100-01-01", "../storage"]).exit(0);
+    lab.run("ce", &["gc", "--delete", "--no-keep", "--older=0s", "../storage"]).exit(0);
     lab.ce_run(&["-n"]).exit(3);
 }

@@ -35,7 +35,7 @@ impl RepositoryError {
             Self::Storage(error) => error.hint(),
             Self::Reach(error) => error.hint(),
             Self::None => Some(
-                "name all that use it with --keep REPOSITORY, or give --no-keep with --older AGE",
+                "name all that use it with --keep REPOSITORY, or give --no-keep with --older TIME",
             ),
             Self::Lost(_) => Some(
                 "ce gc --forget ID STORAGE for one that is gone; or collect on a host that has all of \

@@ -9,7 +9,7 @@ use crate::isolation;
 use crate::lab::Lab;
 use crate::program::{Ran, Running};
 
-const ALL: [&str; 5] = ["gc", "--delete", "--older=2100-01-01", "--no-keep", "../storage"];
+const ALL: [&str; 5] = ["gc", "--delete", "--older=0s", "--no-keep", "../storage"];
 
 /// A laboratory with a task that was evaluated at two commits. `None` where nothing can be isolated.
 fn taken_over() -> Option<Lab> {

@@ -6,7 +6,7 @@ use super::{entries, is_sound, output, stored, values};
 use crate::isolation;
 use crate::lab::Lab;
 
-const ALL: [&str; 5] = ["gc", "--delete", "--older=2100-01-01", "--no-keep", "../storage"];
+const ALL: [&str; 5] = ["gc", "--delete", "--older=0s", "--no-keep", "../storage"];
 
 /// Evaluates at two commits, damages, verifies and collects.
 #[track_caller]

@@ -163,7 +163,7 @@ END"#;
         lab.ce_run(&[]).exit(0);
         lab.ce_run(&[]).exit(0).says("1 reused");
         is_sound(&lab);
-        let all = ["gc", "--delete", "--older=2100-01-01", "--no-keep", "../storage"];
+        let all = ["gc", "--delete", "--older=0s", "--no-keep", "../storage"];
         lab.run("ce", &all).exit(0);
         assert_eq!(values(&lab, ""), [""; 0]);
     });

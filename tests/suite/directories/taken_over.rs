@@ -45,7 +45,7 @@ fn maker(lab: &Lab) -> String {
 }
 
 fn gc<'a>(lab: &'a Lab, options: &[&str]) -> Ran<'a> {
-    lab.run("ce", &[&["gc", "--delete", "--older=2100-01-01"], options, &["../storage"]].concat())
+    lab.run("ce", &[&["gc", "--delete", "--older=0s"], options, &["../storage"]].concat())
 }
 
 #[test]

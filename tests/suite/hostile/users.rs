@@ -200,10 +200,10 @@ fn what_one_has_made_the_other_one_can_verify_pin_and_collect() {
     let all = products();
     let pinned = all.iter().find(|name| lab.stored(name) == "85\n").unwrap();
     ce(&lab, USERS[1], &["pin", "../storage", pinned]);
-    ce(&lab, USERS[0], &["gc", "--delete", "--no-keep", "--older", "0d", "../storage"]);
+    ce(&lab, USERS[0], &["gc", "--delete", "--no-keep", "--older", "0s", "../storage"]);
     assert_eq!(products(), std::slice::from_ref(pinned));
     ce(&lab, USERS[0], &["pin", "--remove", "../storage", pinned]);
-    ce(&lab, USERS[1], &["gc", "--delete", "--no-keep", "--older", "0d", "../storage"]);
+    ce(&lab, USERS[1], &["gc", "--delete", "--no-keep", "--older", "0s", "../storage"]);
     assert_eq!(products(), Vec::<String>::new());
 }
 

@@ -8,7 +8,7 @@ use super::{copy, lab, open, stored, sweep};
 use crate::lab::Lab;
 use crate::lisp;
 
-const ALL: [&str; 5] = ["gc", "--delete", "--older=2100-01-01", "--no-keep", "../storage"];
+const ALL: [&str; 5] = ["gc", "--delete", "--older=0s", "--no-keep", "../storage"];
 
 /// Publishes the table with its directory. Returns its short name.
 fn published(lab: &Lab) -> String {
@@ -36,7 +36,7 @@ fn is_sound(lab: &Lab) {
 fn a_table_of_nothing_that_is_kept_is_collected() {
     let lab = lab();
     let name = published(&lab);
-    let list = ["gc", "--older=2100-01-01", "--no-keep", "../storage"];
+    let list = ["gc", "--older=0s", "--no-keep", "../storage"];
     lab.unchanged(|| lab.run("ce", &list).exit(0).shows(&format!("{name}/00")));
     lab.run("ce", &ALL).exit(0);
     assert_eq!(left(&lab), [0, 0]);
