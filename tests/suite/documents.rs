@@ -297,3 +297,18 @@ fn messages_that_are_explained_are_those_of_the_program() {
         }
     }
 }
+
+/// Their numbers are counted from one, and each is in the table of tests.
+#[test]
+fn every_promise_has_a_number_of_its_own_and_tests() {
+    let page = fs::read_to_string(root().join("doc/guarantees.md")).unwrap();
+    let (promises, rest) = page.split_once("## Assumptions").unwrap();
+    let numbers = promises.lines().filter_map(|line| line.split_once(". **")?.0.parse().ok());
+    let numbers: Vec<usize> = numbers.collect();
+    assert_eq!(numbers, (1..=numbers.len()).collect::<Vec<_>>());
+    let rows = rest.lines().filter_map(|line| line.strip_prefix("| ")?.split('|').next());
+    let tested: Vec<usize> =
+        rows.flat_map(|row| row.split(',')).filter_map(|it| it.trim().parse().ok()).collect();
+    let untested = numbers.iter().filter(|number| !tested.contains(number));
+    assert_eq!(untested.collect::<Vec<_>>(), [&0; 0]);
+}
