@@ -1,7 +1,7 @@
 //! `ce diff`: two versions of a task, side by side.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use clap::Parser;
 
@@ -63,8 +63,11 @@ missing, 5 the storage could not be read or written, 130 interrupted (143: by SI
 #[derive(Clone, Debug)]
 pub(super) struct RevisionRange(pub(super) String, pub(super) Option<String>);
 
-/// Parses `REV1..REV2`, of which each may be left out for HEAD, or `REV1`.
+/// Parses `REV1..REV2`, of which each may be left out for HEAD, or `REV1`. A path is neither, even one with `..` in it.
 pub(super) fn versions(text: &str) -> Result<RevisionRange, String> {
+    if Path::new(text).components().any(|part| !matches!(part, Component::Normal(_))) {
+        return Err("it is a path; write a revision or REV1..REV2 here".to_owned());
+    }
     if text.contains("...") {
         return Err("expected two dots: REV1..REV2".to_owned());
     }

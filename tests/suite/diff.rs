@@ -159,6 +159,11 @@ fn wrong_versions_are_refused() {
     diff(&lab, &["nonsense"]).exit(2).says("there is no commit nonsense in");
     diff(&lab, &["HEAD..nonsense"]).exit(2).says("there is no commit nonsense in");
     lab.run("ce", &["diff", "HEAD"]).exit(2).says("no storage is given");
+    for path in ["../storage", "sub/../storage", "./storage", "/storage", "HEAD../../storage"] {
+        lab.run("ce", &["diff", path]).exit(2).says("it is a path; write a revision");
+    }
+    lab.run("ce", &["commits", ".", "../storage"]).exit(2).says("it is a path");
+    lab.run("ce", &["commits", ".", "HEAD..no/such"]).exit(2).says("no commit no/such");
     assert!(lab.storage().is_empty());
 }
 
