@@ -21,7 +21,8 @@ pub enum Exit {
     Suspended,
     /// The storage could not be read or written, or is corrupt.
     Storage,
-    /// A command of the user ended, and the program ends with the same number.
+    /// Another process ended, a command of the user or the run that should go on in the background, and the program
+    /// ends with the same number.
     Ended(u8),
     /// A signal of this number ended the program: 128 is added, as shells do.
     Interrupted(u8),
@@ -40,14 +41,6 @@ impl Exit {
             Self::Ended(code) => code,
             Self::Interrupted(signal) => 128_u8.saturating_add(signal),
         }
-    }
-
-    /// How a program of this family ended that the shell saw end with a number.
-    pub fn of_code(code: u8) -> Self {
-        let known = [Self::Done, Self::Failed, Self::Malformed, Self::Missing, Self::Suspended];
-        let known = known.into_iter().find(|exit| exit.code() == code);
-        let signal = code.checked_sub(128).map(Self::Interrupted);
-        known.or(signal).unwrap_or(Self::Storage)
     }
 }
 
@@ -72,9 +65,9 @@ mod tests {
             Exit::Storage,
             Exit::Interrupted(2),
             Exit::Interrupted(15),
+            Exit::Ended(101),
         ]
         .map(Exit::code);
-        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 130, 143]);
-        assert_eq!(codes.map(|code| Exit::of_code(code).code()), codes);
+        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 130, 143, 101]);
     }
 }

@@ -129,7 +129,7 @@ impl Tool for Run {
         }
         match detach().map_err(|error| Error::Begin(error.into()))? {
             Detach::Child(leaving) => self.evaluate(out, Some(Departure::Process(leaving))),
-            Detach::Parent(code) => Ok(Exit::of_code(code)),
+            Detach::Parent(code) => Ok(Exit::Ended(code)),
         }
     }
 }
