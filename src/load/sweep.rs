@@ -137,16 +137,18 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
     /// The columns of a sweep that writes none: one for each output of the body.
     fn default_columns(&self, body: &Argument) -> Vec<TableColumn> {
         let node = &self.builder[body.node];
-        let name = |number: u8| match node {
+        let names: Vec<&str> = match node {
             Node::Computation { computation, .. } => {
-                let name = &self.library.get(computation.first).outputs[usize::from(number)];
-                name.trim_end_matches('/').to_owned()
+                let names = &self.library.get(computation.first).outputs;
+                names.iter().map(|name| name.trim_end_matches('/')).collect()
             }
-            Node::Sweep { .. } => SWEEP_OUTPUTS[usize::from(number)].to_owned(),
-            Node::Tree { .. } => TREE_OUTPUTS[usize::from(number)].to_owned(),
-            _ => VALUE.to_owned(),
+            Node::Sweep { .. } => SWEEP_OUTPUTS.into(),
+            Node::Tree { .. } => TREE_OUTPUTS.into(),
+            _ => vec![VALUE],
         };
-        expand::default_columns(node.numbers().map(name))
+        // A number of a wrong slice may be that of no output.
+        let name = |number: u8| names.get(usize::from(number)).map(|name| (*name).to_owned());
+        expand::default_columns(node.numbers().filter_map(name))
     }
 
     fn add_sweep(&mut self, sweep: Sweep, inputs: &[Argument]) -> SweepId {

@@ -129,6 +129,14 @@ fn nested_sweeps_with_computed_points_list_their_names() {
 }
 
 #[test]
+fn a_body_that_passes_up_an_output_that_there_is_not_is_told() {
+    let lab = |slice: &str| product(&FACTORS).file("workflow/inputs/00-body/outputs", slice);
+    is_refused(lab("07\n"), "workflow/inputs/00-body/outputs:1: mul has 1 output, so", "");
+    let none = lab("00\n").file("computations/mul/outputs", "");
+    is_refused(none, "workflow/inputs/00-body/outputs:1: mul has 0 outputs, so", "");
+}
+
+#[test]
 fn a_cycle_through_a_sweep_is_told() {
     let lab = product(&FACTORS)
         .link("workflow/inputs/00-body/inputs/01-1/inputs/00-up", "../../../../..");
