@@ -7,6 +7,7 @@ use super::problems::{LoadFault, Problems};
 use super::resources::WrittenLine;
 use super::source::{DirectoryVersion, Located, TaskSource};
 use super::{access, nearest, resources, text};
+use crate::task::access::Access;
 use crate::task::name::ComputationName;
 use crate::task::slice::MAX_ARITY;
 use crate::task::workflow::{Computation, ComputationId, LIBRARY};
@@ -104,14 +105,8 @@ impl<'a, S: TaskSource> Library<'a, S> {
         findings: &mut Problems,
     ) -> Option<(Computation, Vec<WrittenLine>)> {
         let place = place(&name);
-        let mut list = |file: &str| {
-            let lines = text::lines(self.source.read(dir, file));
-            list_of(&place.join(file), lines, findings)
-        };
-        let inputs = list("inputs");
-        let outputs = list("outputs");
+        let (inputs, outputs, access) = signature(self.source, dir, &place, findings);
         let executable = findings.note(&place.join(EXEC), executable(self.source, dir));
-        let access = access::read(self.source, dir, &place, inputs.as_deref(), findings);
         let resources = match self.source.find(dir, resources::FILE) {
             Err(LoadFault::Missing) => Vec::new(),
             _ => resources::read(self.source, dir, findings),
@@ -131,6 +126,22 @@ impl<'a, S: TaskSource> Library<'a, S> {
         };
         Some((computation, resources))
     }
+}
+
+/// Reads the names of the inputs and outputs of a computation, and what it may access; `None` of what has a problem.
+pub(super) fn signature<S: TaskSource>(
+    source: &mut S,
+    dir: &S::Dir,
+    place: &Path,
+    findings: &mut Problems,
+) -> (Option<Vec<String>>, Option<Vec<String>>, Option<Access>) {
+    let mut list = |file: &str| {
+        let lines = text::lines(source.read(dir, file));
+        list_of(&place.join(file), lines, findings)
+    };
+    let (inputs, outputs) = (list("inputs"), list("outputs"));
+    let access = access::read(source, dir, place, inputs.as_deref(), findings);
+    (inputs, outputs, access)
 }
 
 /// The names of all computations, as far as they can be read.

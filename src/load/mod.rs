@@ -11,6 +11,7 @@ mod commit;
 mod computations;
 mod dir_handle;
 mod entries;
+mod exported;
 mod hints;
 mod later_files;
 mod leaf;
@@ -43,6 +44,7 @@ use std::thread;
 use std::time::SystemTime;
 
 pub use self::bind::bind;
+pub use self::exported::exported;
 pub use self::later_files::LaterFiles;
 use self::library::Library;
 pub use self::names::{computation_names, input_names};

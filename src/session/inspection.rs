@@ -1,7 +1,6 @@
 //! A session in which a user looks into a call: its record says what it reads, and its computation's directory what it is.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::Write;
 use std::panic::resume_unwind;
 use std::path::Path;
@@ -15,9 +14,9 @@ use crate::evaluate::{Exports, InspectedCall, inspect};
 use crate::executor::{Executor, Inspection, Status, TerminalRelay, TurnRequest, is_terminal};
 use crate::exit::Exit;
 use crate::git::Trees;
+use crate::load;
 use crate::questions::history::History;
 use crate::storage::{Entry, Read, Record, ResultName, Storage, Stored};
-use crate::task::access::{Access, Rule};
 use crate::task::name::ComputationName;
 use crate::task::workflow::Computation;
 
@@ -208,24 +207,13 @@ impl InspectionSession {
         let wrong = |why: String| InspectionError::Computation(call.short(), why);
         let (inputs, outputs, access) = Default::default();
         let checked_out = None;
-        let mut computation =
+        let computation =
             Computation { name, commit, tree, dirty, inputs, outputs, access, checked_out };
         let exports = Exports::of_any(&self.storage, &self.trees, &computation);
         let path = exports.exported(&computation).map_err(|error| wrong(error.in_full()))?;
-        let lines = |file: &str| -> Result<Vec<String>, InspectionError> {
-            match fs::read_to_string(path.join(file)) {
-                Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-                Err(error) => Err(wrong(format!("{file}: {error}"))),
-            }
-        };
-        computation.inputs = lines("inputs")?;
-        computation.outputs = lines("outputs")?;
-        let rules = lines("access")?.into_iter().filter(|line| !line.starts_with('#'));
-        let rules = rules.map(|line| Rule::parse(&line, &computation.inputs));
-        let rules = rules.collect::<Result<_, _>>().map_err(|error| wrong(error.to_string()))?;
-        computation.access = Access { rules };
-        Ok(computation)
+        let (inputs, outputs, access) =
+            load::exported(&path).map_err(|problem| wrong(problem.to_string()))?;
+        Ok(Computation { inputs, outputs, access, ..computation })
     }
 }
 
