@@ -98,6 +98,7 @@ examples! {
     "shell": [
         "ce shell ../results ad48103e" => "Open a shell that has what the call with these inputs has had.",
         "ce shell ../results/c_align/1f0c2ab34d5e/ad48103e4fc7 -- head /inputs/00" => "Execute one command there.",
+        "ce shell --keep ../results ad48103e" => "Keep what is made there.",
     ] see ["show", "log", "run"];
     "export": [
         "ce export ../results t_arith/66d571cf81ed/ad48_5d94 ../for-ada" => "Make a directory with the outputs of a job.",

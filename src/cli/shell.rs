@@ -14,20 +14,24 @@ use crate::exit::Exit;
 use crate::report::{Sight, say};
 use crate::session::{Error, InspectionError, InspectionSession};
 
-/// Look into the sandbox of a call that has failed or succeeded: with a shell, or with a command
+/// Look into the sandbox of a call, executed or not: with a shell, or with a command
 ///
 /// It has what exec has had: the computation in /computation and the inputs in /inputs, read-only, and empty /outputs and /tmp,
-/// the same environment, and what the file access grants. Nothing is published, and what it makes is thrown away. Without a terminal, a
+/// the same environment, and what the file access grants. Nothing is published, and what it makes is thrown away unless it is to be kept. Without a terminal, a
 /// command has no input, and what it prints is printed when it has ended.
 #[derive(Debug, Parser)]
 #[command(
     version,
     after_help = "\
 Exit codes: that of the shell or command, 128 and the signal that has killed it, 1 it could not be started, 2 the arguments are wrong or \
-the call is not known, 3 nothing can be isolated on this host, 5 the storage could not be read or written."
+the call is not known, 3 nothing can be isolated on this host, 5 the storage could not be read or written, 130 interrupted."
 )]
 pub struct InspectCall {
-    /// The directory of the task, from which the computation is taken if the storage has it no more
+    /// Keep what is made in /outputs and /tmp, in a directory among your temporary files, and say where
+    #[arg(long)]
+    keep: bool,
+
+    /// The directory of the task, from which the computation is taken if the storage does not have it
     #[arg(long, value_name = "DIR", default_value = ".", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
     task: PathBuf,
 
@@ -48,19 +52,26 @@ pub struct InspectCall {
 
 impl Tool for InspectCall {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        InspectionSession::check_terminal(&self.command)?;
         let (storage, call) = match (&self.storage, &self.call) {
             (Some(storage), Some(call)) => (storage.clone(), call),
             (Some(call), None) => (around(call)?, call),
             (None, _) => return Err(InspectionError::NoCallGiven.into()),
         };
+        InspectionSession::check_terminal(&self.command)?;
         let session = InspectionSession::open(&self.task, &storage)?;
-        let call = session.find(&call.to_string_lossy())?;
+        let call = session.find(&call.to_string_lossy(), self.keep)?;
         if self.command.is_empty() {
             say("ce", &Sight(&call));
         }
         out.flush().map_err(Error::Output)?;
-        let status = session.execute(&call, &self.command, &mut io::stdout())?;
+        let ended = session.execute(&call, &self.command, &mut io::stdout());
+        if let Some(kept) = &call.kept {
+            say("ce", &format_args!("kept: {}", kept.path.display()));
+        }
+        if let Some(signal) = session.interrupted_by() {
+            return Ok(Exit::Interrupted(signal));
+        }
+        let status = ended?;
         Ok(Exit::Ended(match status {
             Status::Exited(code) => u8::try_from(code).unwrap_or(u8::MAX),
             Status::Killed(signal) | Status::TimedOut(signal, _) => {

@@ -1,14 +1,17 @@
 //! Looking into a call: a shell, or another command, in the sandbox that its `exec` would have.
 
 use std::collections::HashSet;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
 
 use super::attempt::{check_directories, execute_program};
 use super::invocation::ExecutionRequest;
 use super::{CallError, ExecutionSettings, Exports};
-use crate::executor::{Executor, Inspection, Status};
+use crate::executor::{Executor, Inspection, Status, VerifiedPath};
 use crate::storage::{ResultName, Storage, Stored};
+use crate::task::name::is_directory;
 use crate::task::resources::Resources;
 use crate::task::workflow::Computation;
 
@@ -20,9 +23,45 @@ pub struct InspectedCall {
     pub computation: Computation,
     /// The values that it reads, in order.
     pub sources: Vec<Stored>,
+    /// The directory that keeps what is made; without one, that is thrown away.
+    pub kept: Option<KeptDirectory>,
 }
 
-/// Executes a command in place of a call's `exec`, and waits for its end. What it makes is thrown away. Without a terminal, what it
+/// A directory outside of the storage that has what a sandbox shows as `/outputs` and `/tmp`.
+pub struct KeptDirectory {
+    /// Its path.
+    pub path: PathBuf,
+    outputs: VerifiedPath,
+    tmp: VerifiedPath,
+}
+
+impl KeptDirectory {
+    /// Makes one among the user's temporary files, and in it those outputs of a computation that are directories.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be made.
+    pub fn new(computation: &Computation) -> io::Result<Self> {
+        let place = std::env::temp_dir().canonicalize()?;
+        let make = |path: PathBuf| DirBuilder::new().mode(0o700).create(&path).map(|()| path);
+        let mut number = 0;
+        let path = loop {
+            let path = place.join(format!("ce-shell-{}-{number}", std::process::id()));
+            match make(path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                made => break made?,
+            }
+        };
+        let (outputs, tmp) = (make(path.join("outputs"))?, make(path.join("tmp"))?);
+        for (number, _) in computation.outputs.iter().enumerate().filter(|(_, it)| is_directory(it))
+        {
+            make(outputs.join(format!("{number:02}")))?;
+        }
+        Ok(Self { path, outputs: VerifiedPath::of(outputs)?, tmp: VerifiedPath::of(tmp)? })
+    }
+}
+
+/// Executes a command in place of a call's `exec`, and waits for its end. Nothing is published. Without a terminal, what it
 /// has printed is written to `out` when it has ended. The caller has a turn.
 ///
 /// # Errors
@@ -35,7 +74,7 @@ pub fn inspect(
     inspection: Inspection,
     out: &mut (dyn Write + Send),
 ) -> Result<Status, CallError> {
-    let InspectedCall { name, computation, sources } = call;
+    let InspectedCall { name, computation, sources, kept } = call;
     let inputs: Vec<_> = sources.iter().map(|it| it.digest).collect();
     check_directories(&computation.access, &inputs)?;
     let forced = &HashSet::new();
@@ -59,6 +98,9 @@ pub fn inspect(
     let request = ExecutionRequest { name, computation, sources, resources, gpus, directory };
     let mut invocation = request.invocation(storage, &settings, tree, &stage)?;
     invocation.isolate = true;
+    if let Some(KeptDirectory { outputs, tmp, .. }) = kept {
+        (invocation.outbox, invocation.work) = (outputs.clone(), tmp.clone());
+    }
     let has_terminal = inspection.terminal.is_some();
     invocation.inspection = Some(inspection);
     let status = execute_program(executor, invocation, &mut stage)?;

@@ -52,7 +52,7 @@ use std::time::Duration;
 pub use self::audit::{Audit, AuditBudget, AuditedCall, AuditedEnd};
 pub use self::evaluation::{Evaluation, Files, Texts};
 pub use self::exports::Exports;
-pub use self::inspect::{InspectedCall, inspect};
+pub use self::inspect::{InspectedCall, KeptDirectory, inspect};
 pub use self::misfit::Misfit;
 pub use self::open_ticket::TicketCounts;
 pub use self::outcome::{CallError, EvaluateError, Event, Outcome, SuspendedCall, Unfinished};

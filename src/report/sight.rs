@@ -11,7 +11,7 @@ pub struct Sight<'a>(pub &'a InspectedCall);
 
 impl fmt::Display for Sight<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let InspectedCall { name, computation, sources } = self.0;
+        let InspectedCall { name, computation, sources, .. } = self.0;
         writeln!(f, "in the sandbox of {}; nothing is published", name.short())?;
         let mut words = vec![format!("{COMPUTATION}/exec")];
         for (number, source) in sources.iter().enumerate() {

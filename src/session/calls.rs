@@ -1,6 +1,6 @@
 //! Finding a call that need not have a result: it may have failed, or be executed now.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Error;
 use crate::questions::history::{Filter, HistoryError, MIN_DIGITS, log};
@@ -16,9 +16,7 @@ const ROOMS: [&str; 5] = ["record", "log", "failed", "running", "suspended"];
 ///
 /// Fails if there is none, there are several, or the storage cannot be read.
 pub fn find_call(storage: &Storage, text: &str) -> Result<ResultName, Error> {
-    let plain: std::path::PathBuf = Path::new(text).components().collect();
-    let names = [storage.name_of(Path::new(text)), plain.to_str().map(str::to_owned)];
-    for name in names.iter().flatten().filter_map(|name| of_file(name)) {
+    for name in named(storage, text) {
         if storage.is_known(&name)? || storage.leases().holder(&name).is_some() {
             return Ok(name);
         }
@@ -41,6 +39,13 @@ pub fn find_call(storage: &Storage, text: &str) -> Result<ResultName, Error> {
         [] => Err(unknown().into()),
         _ => Err(HistoryError::Calls { digits, found }.into()),
     }
+}
+
+/// The calls that a text may be the name of, or the path or name of a file of.
+pub(super) fn named(storage: &Storage, text: &str) -> impl Iterator<Item = ResultName> {
+    let plain: PathBuf = Path::new(text).components().collect();
+    let names = [storage.name_of(Path::new(text)), plain.to_str().map(str::to_owned)];
+    names.into_iter().flatten().filter_map(|name| of_file(&name))
 }
 
 /// The call that a file of the storage belongs to.

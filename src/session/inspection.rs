@@ -3,14 +3,15 @@
 use std::ffi::OsString;
 use std::io::Write;
 use std::panic::resume_unwind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use super::calls::named;
 use super::interrupt::Interrupts;
 use super::{Error, RunOptions, find_call, local};
 use crate::digest::{Digest, ObjectId};
-use crate::evaluate::{Exports, InspectedCall, inspect};
+use crate::evaluate::{Exports, InspectedCall, KeptDirectory, inspect};
 use crate::executor::{Executor, Inspection, Status, TerminalRelay, TurnRequest, is_terminal};
 use crate::exit::Exit;
 use crate::git::Trees;
@@ -18,7 +19,7 @@ use crate::load;
 use crate::questions::history::History;
 use crate::storage::{Entry, Read, Record, ResultName, Storage, Stored};
 use crate::task::name::ComputationName;
-use crate::task::workflow::Computation;
+use crate::task::workflow::{Computation, Uncommitted};
 
 /// Why a call cannot be looked into.
 #[derive(Debug, thiserror::Error)]
@@ -26,8 +27,10 @@ pub enum InspectionError {
     /// No call is named.
     #[error("no call is given")]
     NoCallGiven,
-    /// It has neither a result nor a failure.
-    #[error("the call {0} has neither succeeded nor failed yet")]
+    /// It has neither a result nor a failure, and its computation is not known.
+    #[error(
+        "the call {0} has neither succeeded nor failed yet, and the task does not have its computation"
+    )]
     NoRecord(String),
     /// Its record is that of an earlier version.
     #[error("the record of the failure of {0} does not say which tree its computation has")]
@@ -42,6 +45,9 @@ pub enum InspectionError {
         /// The digits of the SHA-1 of its contents.
         digest: String,
     },
+    /// What is made cannot be kept.
+    #[error("no directory can be made to keep what is made")]
+    Keep(#[source] std::io::Error),
     /// Its computation's directory cannot be read.
     #[error("the computation of {0} cannot be used: {1}")]
     Computation(String, String),
@@ -64,7 +70,7 @@ impl InspectionError {
                 Exit::Malformed
             }
             Self::NotIsolated | Self::NoInput { .. } | Self::Computation(..) => Exit::Missing,
-            Self::Execute(..) => Exit::Failed,
+            Self::Keep(_) | Self::Execute(..) => Exit::Failed,
         }
     }
 
@@ -72,11 +78,13 @@ impl InspectionError {
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoCallGiven => Some("ce log lists calls"),
-            Self::NoRecord(_) | Self::NoTree(_) => Some("run it first; ce show --log follows it"),
+            Self::NoRecord(_) => Some("give the task by --task, or wait until it has ended"),
+            Self::NoTree(_) => Some("run it again"),
             Self::NoInput { .. } => Some("run the task again, which makes what is missing"),
             Self::Computation(..) => Some("give the repository of the task by --task"),
             Self::NoTerminal => Some("give a command: ce shell CALL -- ls -l /inputs"),
             Self::NotIsolated => Some("ce doctor says why"),
+            Self::Keep(_) => Some("set TMPDIR to a directory that can be written"),
             Self::Execute(..) => None,
         }
     }
@@ -84,10 +92,12 @@ impl InspectionError {
 
 /// A storage, and what executes commands in the sandboxes of its calls.
 pub struct InspectionSession {
+    /// The directory of the task.
+    dir: PathBuf,
     storage: Arc<Storage>,
     trees: Trees,
     executor: Arc<dyn Executor>,
-    _interrupts: Interrupts,
+    interrupts: Interrupts,
 }
 
 impl InspectionSession {
@@ -107,26 +117,51 @@ impl InspectionSession {
             return Err(InspectionError::NotIsolated.into());
         }
         let (storage, trees) = (Arc::new(storage), Trees::new(dir));
-        Ok(Self { storage, trees, executor, _interrupts: interrupts })
+        Ok(Self { dir: dir.to_owned(), storage, trees, executor, interrupts })
     }
 
-    /// Finds a call that has succeeded or failed.
+    /// The signal that interrupted it, if any.
+    pub fn interrupted_by(&self) -> Option<u8> {
+        self.interrupts.caught()
+    }
+
+    /// Finds a call: one that has succeeded or failed, or one of a computation of the task, by its whole name. What it makes is
+    /// kept, if it is to be.
     ///
     /// # Errors
     ///
-    /// Fails if there is none, or its inputs or its computation are not there.
-    pub fn find(&self, text: &str) -> Result<InspectedCall, Error> {
-        let name = find_call(&self.storage, text)?;
-        let (computation, commit, tree, dirty, inputs) = self.recorded(&name)?;
-        let computation = self.computation(&name, (computation, commit, tree, dirty))?;
+    /// Fails if there is none, its inputs or its computation are not there, or no directory for what it makes can be made.
+    pub fn find(&self, text: &str, keeps: bool) -> Result<InspectedCall, Error> {
+        let (name, unknown) =
+            match (find_call(&self.storage, text), named(&self.storage, text).next()) {
+                (Ok(name), _) => {
+                    let unknown = InspectionError::NoRecord(name.short()).into();
+                    (name, unknown)
+                }
+                (Err(unknown), Some(name)) => (name, unknown),
+                (Err(unknown), None) => return Err(unknown),
+            };
         let history = History::read(&self.storage)?;
-        let mut sources = Vec::with_capacity(inputs.len());
-        for (number, digest) in inputs.iter().enumerate() {
-            let found = self.value(&history, digest)?;
-            let (call, digits) = (name.short(), digest.sha1.full());
-            sources.push(found.ok_or(InspectionError::NoInput { call, number, digest: digits })?);
-        }
-        Ok(InspectedCall { name, computation, sources })
+        let (computation, digests) = match self.recorded(&name)? {
+            Some((computation, inputs)) => {
+                (self.computation(&name, computation)?, inputs.into_iter().map(Ok).collect())
+            }
+            None => match self.in_task(&name) {
+                Some(computation) => (computation, digests(&history, &name)),
+                None => return Err(unknown),
+            },
+        };
+        let sources = digests.into_iter().enumerate().map(|(number, digest)| {
+            let found = digest.as_ref().ok().map(|it| self.value(&history, it)).transpose()?;
+            let call = name.short();
+            let digest = digest.map_or_else(|digits| digits, |digest| digest.sha1.full());
+            let missing = InspectionError::NoInput { call, number, digest };
+            found.flatten().ok_or_else(|| missing.into())
+        });
+        let sources = sources.collect::<Result<Vec<Stored>, Error>>()?;
+        let kept = keeps.then(|| KeptDirectory::new(&computation)).transpose();
+        let kept = kept.map_err(InspectionError::Keep)?;
+        Ok(InspectedCall { name, computation, sources, kept })
     }
 
     /// Checks that there is a command, or a terminal for a shell.
@@ -179,15 +214,27 @@ impl InspectionSession {
     fn recorded(
         &self,
         name: &ResultName,
-    ) -> Result<(ComputationName, ObjectId, ObjectId, bool, Vec<Digest>), Error> {
+    ) -> Result<Option<(RecordedComputation, Vec<Digest>)>, Error> {
         let entry = Entry::Call(name.clone());
         if let Read::Record(Record::Call(call)) = self.storage.records().read_entry(&entry)? {
-            return Ok((call.computation, call.commit, call.tree, call.dirty, call.inputs));
+            let computation = (call.computation, call.commit, call.tree, call.dirty);
+            return Ok(Some((computation, call.inputs)));
         }
         let prior = self.storage.attempts().prior(name, None).and_then(|prior| prior.failure);
-        let failed = prior.ok_or_else(|| InspectionError::NoRecord(name.short()))?;
+        let Some(failed) = prior else { return Ok(None) };
         let tree = failed.tree.ok_or_else(|| InspectionError::NoTree(name.short()))?;
-        Ok((failed.computation, failed.commit, tree, false, failed.inputs))
+        Ok(Some(((failed.computation, failed.commit, tree, false), failed.inputs)))
+    }
+
+    /// The computation of a call, if the task has it in this version.
+    fn in_task(&self, name: &ResultName) -> Option<Computation> {
+        let task = load::task(&self.dir, Uncommitted::Evaluate, None).ok()?.task;
+        let call = name.short();
+        let mut computations = task.computations.into_iter();
+        computations.find(|it| {
+            let directory = format!("c_{}/{}/", it.name, it.version());
+            call.starts_with(&directory) && name.inputs().count() == it.inputs.len()
+        })
     }
 
     /// A file or directory of the storage with these contents, if there is one.
@@ -202,7 +249,7 @@ impl InspectionSession {
     fn computation(
         &self,
         call: &ResultName,
-        (name, commit, tree, dirty): (ComputationName, ObjectId, ObjectId, bool),
+        (name, commit, tree, dirty): RecordedComputation,
     ) -> Result<Computation, Error> {
         let wrong = |why: String| InspectionError::Computation(call.short(), why);
         let (inputs, outputs, access) = Default::default();
@@ -215,6 +262,22 @@ impl InspectionSession {
             load::exported(&path).map_err(|problem| wrong(problem.to_string()))?;
         Ok(Computation { inputs, outputs, access, ..computation })
     }
+}
+
+/// The computation of a record: its name, its commit, its tree, and whether it had uncommitted changes.
+type RecordedComputation = (ComputationName, ObjectId, ObjectId, bool);
+
+/// The recorded contents with the digits in the name of a call; the digits themselves if there are none, or several.
+fn digests(history: &History, name: &ResultName) -> Vec<Result<Digest, String>> {
+    let one = |digits: &str| {
+        // A directory has a `d` after all digits.
+        let known = history.with_digits(digits.get(..40).unwrap_or(digits));
+        match known[..] {
+            [digest] => Ok(*digest),
+            _ => Err(digits.to_owned()),
+        }
+    };
+    name.inputs().map(one).collect()
 }
 
 /// The user's shell, if it is among the programs that the sandbox shows.

@@ -3,8 +3,10 @@
 use std::io::{Read, Write};
 use std::process::Stdio;
 
+use rustix::process::Signal;
+
 use crate::lab::Lab;
-use crate::program::Ran;
+use crate::program::{Ran, Running};
 
 /// A call that has failed, and one that has succeeded.
 fn lab() -> Lab {
@@ -83,6 +85,59 @@ fn the_storage_is_that_of_the_path_or_the_configured_one() {
     assert_eq!(run(&["ad48103e4fc7_5d9474c0309b"]).exit(2).stdout, "");
     run(&["../storage"]).exit(2).says("no result in the storage ../storage is given");
     run(&[]).exit(2).says("no call is given");
+}
+
+#[test]
+fn a_call_that_is_missing_is_opened_before_it_is_executed() {
+    let lab = lab().file("computations/mul/notes", "new\n").commit_again();
+    let commit = lab.git("task", &["rev-parse", "HEAD"])[..12].to_owned();
+    let name = format!("c_mul/{commit}/ad48103e4fc7_5d9474c0309b");
+    lab.ce_run(&["-n"]).shows(&name.replace("/ad", "/00/ad"));
+    let before = lab.storage();
+    let script = "cat /computation/notes /inputs/*; /computation/exec /inputs/00 /inputs/01 /outputs/00; cat /outputs/00";
+    assert_eq!(look(&lab, &name, &["sh", "-c", script]).exit(0).stdout, "new\n17\n5\n85\n");
+    let trees = |it: &String| !it.starts_with("trees/");
+    assert!(lab.storage().into_iter().filter(trees).eq(before.into_iter().filter(trees)));
+    // What is to be made first is not there, and nor is what nobody has given.
+    let waits = format!("c_add/{commit}/???_85");
+    look(&lab, &waits, &["true"]).exit(3).says("input 00 of c_add/").says("run the task again");
+    let other = format!("c_mul/{commit}/000000000000_5d9474c0309b");
+    look(&lab, &other, &["true"]).exit(3).says("no file has SHA-1 000000000000");
+    look(&lab, &format!("c_mul/{commit}/5d9474c0309b"), &["true"]).exit(2).says("is no call");
+}
+
+#[test]
+fn what_is_made_is_kept_if_that_is_asked_for() {
+    let lab = lab();
+    std::fs::create_dir(lab.path("kept")).unwrap();
+    let before = lab.storage();
+    let script = "echo 1 >/outputs/01/file; echo 2 >/tmp/file; exit 9";
+    let mut command = lab.command("ce");
+    command.env("TMPDIR", lab.path("kept")).args(["shell", "--keep", "../storage"]);
+    command.args([&call(&lab, "bad"), "--", "sh", "-c", script]);
+    let ran = lab.finish(&mut command).exit(9);
+    let kept = ran.stderr.trim_end().strip_prefix("ce: kept: ").unwrap();
+    for (file, text) in [("outputs/01/file", "1\n"), ("tmp/file", "2\n")] {
+        let path = kept.replacen("LAB", lab.path("").to_str().unwrap().trim_end_matches('/'), 1);
+        assert_eq!(std::fs::read_to_string(format!("{path}/{file}")).unwrap(), text);
+    }
+    assert!(lab.is_tidy() && lab.storage() == before);
+    let mut command = lab.command("ce");
+    command.env("TMPDIR", lab.path("nowhere")).args(["shell", "--keep", "../storage"]);
+    command.args([&call(&lab, "bad"), "--", "true"]);
+    lab.finish(&mut command).exit(1).says("no directory can be made").says("set TMPDIR");
+}
+
+#[test]
+fn an_interrupt_ends_a_command_without_a_complaint() {
+    let lab = lab();
+    let mut command = lab.command("ce");
+    command.args(["shell", "../storage", &call(&lab, "bad"), "--", "sleep", "1000"]);
+    let running = Running::start(&mut command);
+    running.wait_until_it_catches(Signal::INT);
+    running.signal(Signal::INT);
+    assert_eq!(Ran::new(&lab, running.output()).exit(130).stderr, "");
+    assert!(lab.is_tidy());
 }
 
 #[test]

@@ -222,9 +222,7 @@ impl History {
         if digits.len() < MIN_DIGITS || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return Err(unknown());
         }
-        let mut contents: Vec<&Digest> =
-            self.contents.keys().filter(|it| it.sha1.full().starts_with(&digits)).collect();
-        contents.sort_unstable_by_key(|digest| digest.sha1);
+        let contents = self.with_digits(&digits);
         match contents[..] {
             [digest] => self.maker(digest, None).ok_or_else(unknown),
             [] => Err(unknown()),
@@ -233,6 +231,14 @@ impl History {
                 Err(HistoryError::Ambiguous { digits, found })
             }
         }
+    }
+
+    /// The recorded contents whose SHA-1 begins with these digits.
+    pub fn with_digits(&self, digits: &str) -> Vec<&Digest> {
+        let mut contents: Vec<&Digest> =
+            self.contents.keys().filter(|it| it.sha1.full().starts_with(digits)).collect();
+        contents.sort_unstable_by_key(|digest| digest.sha1);
+        contents
     }
 
     /// Returns everything that a file was made from, each result before its inputs.

@@ -177,6 +177,11 @@ impl ResultName {
         self.room(QUARANTINE)
     }
 
+    /// The digits of the inputs, in order, as far as the name shows them.
+    pub fn inputs(&self) -> impl Iterator<Item = &str> {
+        self.file.split(['_', '/']).filter(|digits| !digits.is_empty())
+    }
+
     /// The short name, which has no room. It identifies the call.
     pub fn short(&self) -> String {
         [&*self.directory, "/", &self.file].concat()
@@ -310,6 +315,9 @@ mod tests {
         assert_eq!(name.version(), "567526d1f10f");
         assert_eq!(ResultName::of_record_in(RECORDS, &name.record()), Some(name.clone()));
         assert_eq!(task_input(&x, Digits::Short), "tinputs/ad/48103e4fc7");
+        assert_eq!(name.inputs().collect::<Vec<_>>(), ["ad48103e4fc7", "5d9474c0309b"]);
+        assert_eq!(ResultName::new(DIRECTORY, &[], Digits::Short).inputs().count(), 0);
+        assert_eq!(ResultName::new(DIRECTORY, &digests(50), Digits::Full).inputs().count(), 50);
         let guess = ResultName::guess(DIRECTORY, [Some(x), None].into_iter());
         assert_eq!(guess.output(0), "c_add/567526d1f10f/00/ad48103e4fc7_???");
     }
