@@ -1,6 +1,6 @@
 //! What is asked for, where that is not everything: points of sweeps, and calls.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::expand::REPLICATE;
@@ -94,6 +94,18 @@ pub(super) fn factor_names(task: &Task) -> SeenTexts {
         seen.extend(product.replicates.map(|_| (REPLICATE.to_owned(), Vec::new())));
     }
     seen
+}
+
+/// Returns the texts of each name that points have, as far as they are not computed.
+pub fn factor_texts(task: &Task) -> BTreeMap<String, BTreeSet<Arc<str>>> {
+    let mut texts = BTreeMap::<_, BTreeSet<_>>::new();
+    let factors = task.sweeps.iter().flat_map(|sweep| &sweep.product.factors);
+    for points in factors.map(|factor| &factor.points) {
+        for (column, name) in points.names().iter().enumerate() {
+            texts.entry(name.clone()).or_default().extend(points.levels(column).iter().cloned());
+        }
+    }
+    texts
 }
 
 impl PointSelection {

@@ -36,10 +36,7 @@ impl RequestedNodes {
             let before = targets.nodes.len();
             targets.nodes.extend(found.map(|(node, _)| *node));
             if targets.nodes.len() == before {
-                let mut known: Vec<String> =
-                    named.iter().flat_map(|(_, names)| names.iter().cloned()).collect();
-                known.sort_unstable();
-                known.dedup();
+                let known = call_names(task);
                 let near = near(text, &known).into_iter().cloned().collect();
                 targets.unknown.push(SelectionFault::NoTarget { text: text.clone(), near, known });
             }
@@ -168,6 +165,14 @@ impl Plan {
         };
         targets.flat_map(sources).collect()
     }
+}
+
+/// Returns the names of all calls and sweeps of a task, sorted: one of them asks for some.
+pub fn call_names(task: &Task) -> Vec<String> {
+    let mut names: Vec<String> = names(task).into_iter().flat_map(|(_, names)| names).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// The names of each node that is a call or a sweep.

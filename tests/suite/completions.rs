@@ -117,6 +117,38 @@ fn other_arguments_are_what_they_can_be() {
 }
 
 #[test]
+fn calls_sweeps_and_points_are_those_of_the_task() {
+    let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))[0]")
+        .without("workflow")
+        .computation("count", "table", "rows", "wc -l <\"$1\" >\"$2\"")
+        .node("", "computation", "add")
+        .call("inputs/00-left/", "mul", &["x", "x"])
+        .node("inputs/01-right/", "computation", "count")
+        .node("inputs/01-right/inputs/00-table/", "sweep", "PRODUCTS")
+        .file("workflow/inputs/01-right/inputs/00-table/factors/00-a", "1\n20\nb c\n")
+        .file("workflow/inputs/01-right/inputs/00-table/factors/01-alpha", "1,5\n")
+        .call("inputs/01-right/inputs/00-table/inputs/00-body/", "mul", &["a", "alpha"])
+        .commit();
+    let calls = ["PRODUCTS", "TASK", "add", "body", "count", "left", "mul", "right", "right/table"];
+    assert_eq!(answer(&lab, "task/workflow", &["run", "--only", ""])[2..], calls);
+    assert_eq!(answer(&lab, "task", &["run", "--only=ri"])[1..3], ["--only=", "--only=PRODUCTS"]);
+    let points = |text: &str| answer(&lab, "task", &["run", "--where", text]);
+    assert_eq!(points(""), ["", "", "a=", "alpha="]);
+    assert_eq!(points("a="), ["", "a=", "a=1", "a=20", "a=b c"]);
+    assert_eq!(points("a=20,"), ["", "a=20,", "a=20,1", "a=20,b c"]);
+    // A text with a comma cannot be typed.
+    assert_eq!(points("alpha="), ["", "alpha="]);
+    assert_eq!(points("no="), ["", "no="]);
+    let sweeps = answer(&lab, "task", &["table", "--sweep", ""]);
+    let directory = "workflow/inputs/01-right/inputs/00-table";
+    assert_eq!(sweeps, ["", "", "PRODUCTS", directory, "mul"]);
+    let lab = lab.without("workflow/inputs").call("", "mul", &["x", "x"]).commit_again();
+    assert_eq!(answer(&lab, "task", &["run", "--only", ""])[2..], ["TASK", "mul"]);
+    let before = answer(&lab, "task", &["run", "--at", "HEAD~1", "--only", ""]);
+    assert!(before.contains(&"PRODUCTS".to_owned()), "{before:?}");
+}
+
+#[test]
 fn results_are_those_of_the_storage() {
     let lab = lab();
     let run = ["-q", "--no-sync", "-px=1", "-pstop words=2", "../storage"];
@@ -131,6 +163,7 @@ fn results_are_those_of_the_storage() {
         &["audit", "../storage", version],
         &["run", "../storage", "--force", "c_"],
         &["push", "../storage", "--revoke", "c_"],
+        &["shell", "../storage", "c_"],
     ] {
         assert_eq!(answer(&lab, "task", words), ["files", "", &call], "{words:?}");
     }
@@ -203,7 +236,10 @@ fn fish_completes_the_same() {
 
 #[test]
 fn what_goes_wrong_completes_to_nothing_and_leaves_nothing() {
-    let questions: [&[&str]; 4] = [
+    let questions: [&[&str]; 7] = [
+        &["run", "--only", ""],
+        &["run", "--where", ""],
+        &["table", "--sweep", ""],
         &["run", "--at", ""],
         &["run", "-p", ""],
         &["log", "--computation", ""],
@@ -216,7 +252,7 @@ fn what_goes_wrong_completes_to_nothing_and_leaves_nothing() {
     for (lab, dir, questions) in [
         (&before, "task", &questions[..]),
         (&broken, "task", &questions[..]),
-        (&committed, "task", &questions[3..]),
+        (&committed, "task", &questions[6..]),
     ] {
         let seen = files(&lab.path(""));
         for words in questions {

@@ -8,11 +8,17 @@ use clap::builder::StyledStr;
 use clap::{Arg, Command, ValueHint};
 
 use super::{Answer, Cursor};
+use crate::cache::Cache;
 use crate::cli::options::task_around;
 use crate::git::{Config, references};
-use crate::load::{computation_names, input_names};
+use crate::load::{self, Uncommitted, computation_names, input_names};
+use crate::plan::{call_names, factor_texts};
+use crate::questions::table::all_sweeps;
 use crate::storage::{Maintenance, NameKind, Storage};
-use crate::task::workflow::LIBRARY;
+use crate::task::workflow::{LIBRARY, Task};
+
+/// The greatest number of texts that a shell is offered.
+const MOST: usize = 1000;
 
 /// Returns what the last one of the words after the name of a program may become.
 pub(super) fn answer(command: &Command, words: &[OsString]) -> Answer {
@@ -44,11 +50,17 @@ impl Cursor<'_> {
             "storage" if takes("inputs") => self.storage(),
             "inputs" => self.inputs(),
             "params" | "each" => Answer { lead: String::new(), paths: "", ..self.inputs() },
+            "only" => self.loaded(|task| described(call_names(task), "call")),
+            "sweep" => self.loaded(|task| {
+                let names = all_sweeps(task).into_iter().flat_map(|sweep| sweep.names(task));
+                described(names, "sweep")
+            }),
+            "wanted" => self.points(),
             "computation" => Answer { candidates: self.computations(""), ..Answer::default() },
             // Those that `ce cancel` and `ce forget` take are suspended.
             "calls" if argument.is_positional() && !takes("sample") => self.suspended(),
             "calls" if argument.is_positional() => self.results(NameKind::Call),
-            "force" | "revoke" => self.results(NameKind::Call),
+            "call" | "force" | "revoke" => self.results(NameKind::Call),
             "job" => self.results(NameKind::Job),
             "file" | "files" if takes("storage") => self.results(NameKind::Output),
             "results" => {
@@ -102,6 +114,39 @@ impl Cursor<'_> {
         let names = names.into_iter().filter(|name| !is_given(name) && !name.starts_with('-'));
         let candidates = names.map(|name| (name, "input".to_owned())).collect();
         Answer { lead: String::new(), candidates, paths: "files" }
+    }
+
+    /// The names of factors, or the texts of one of them that are not given yet.
+    fn points(&self) -> Answer {
+        let Some((name, typed)) = self.text.split_once('=') else {
+            return self.loaded(|task| {
+                let names = factor_texts(task).into_keys().map(|name| name + "=");
+                described(names, "name of points")
+            });
+        };
+        let (given, begun) = typed.split_at(typed.rfind(',').map_or(0, |comma| comma + 1));
+        // A text with a comma cannot be typed, and one with a tab or a line end not be shown.
+        let can_follow = |text: &String| {
+            let is_plain = !text.contains(|c: char| c == ',' || c.is_control());
+            is_plain && text.starts_with(begun) && !given.split(',').any(|it| it == text)
+        };
+        let answer = self.loaded(|task| {
+            let texts = factor_texts(task).remove(name).unwrap_or_default().into_iter();
+            let texts = texts.map(|text| text.to_string()).filter(can_follow).take(MOST);
+            described(texts, "points")
+        });
+        Answer { lead: format!("{name}={given}"), ..answer }
+    }
+
+    /// What the task has, as it is checked out or at the revision that is given.
+    fn loaded(&self, candidates: impl FnOnce(&Task) -> Vec<(String, String)>) -> Answer {
+        let cache = Cache::of_user();
+        let loaded = match self.given("at") {
+            Some(rev) => load::task_at(&self.task(), &rev.to_string_lossy(), cache.as_ref()),
+            None => load::task(&self.task(), Uncommitted::Ignore, cache.as_ref()),
+        };
+        let candidates = loaded.map(|loaded| candidates(&loaded.task)).unwrap_or_default();
+        Answer { candidates, ..Answer::default() }
     }
 
     /// The names of results in the storage, or a path to one of their files.
@@ -158,6 +203,11 @@ impl Cursor<'_> {
             Err(_) => dir.into(),
         }
     }
+}
+
+/// Candidates that have the same description.
+fn described(names: impl IntoIterator<Item = String>, description: &str) -> Vec<(String, String)> {
+    names.into_iter().map(|name| (name, description.to_owned())).collect()
 }
 
 /// The revisions that have names, in the repository that a directory is in.

@@ -113,7 +113,7 @@ impl SweepChoice {
     }
 
     /// Its label, its directory, and the computation of its body.
-    fn names(self, task: &Task) -> Vec<String> {
+    pub fn names(self, task: &Task) -> Vec<String> {
         let rules = &task.sweeps[self.sweep.index()];
         let body = match &task.workflow[self.body] {
             Node::Computation { computation, .. } => computation.written(task).to_owned(),
