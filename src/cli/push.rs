@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
 use super::options::writable;
 use super::place::Ends;
@@ -14,8 +14,8 @@ use crate::exit::Exit;
 use crate::git::Mirror;
 use crate::report::{exchanging, pushed, pushed_json};
 use crate::results::{
-    CrowdedDirectory, DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, RevokeRequest, mirror, push,
-    revoke,
+    CrowdedDirectory, DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, PushedLogs, RevokeRequest,
+    mirror, push, revoke,
 };
 use crate::session::Error;
 use crate::storage::{Entry, ResultName, Storage};
@@ -45,6 +45,10 @@ pub struct Push {
     #[arg(long)]
     allow_secrets: bool,
 
+    /// Push the logs of isolated calls, too; with `all`, those of all calls. What has a secret, or names a host or a user, stays here
+    #[arg(long, value_name = "WHICH", require_equals = true, num_args = 0..=1, default_missing_value = "isolated")]
+    logs: Option<LogChoice>,
+
     /// Take the results of inboxes into those of the repository, too: what others have pushed who may not write there, or were
     /// always overtaken
     #[arg(long)]
@@ -70,6 +74,22 @@ pub struct Push {
     ends: Ends,
 }
 
+/// Which logs are pushed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LogChoice {
+    Isolated,
+    All,
+}
+
+impl LogChoice {
+    const fn logs(self) -> PushedLogs {
+        match self {
+            Self::Isolated => PushedLogs::Isolated,
+            Self::All => PushedLogs::All,
+        }
+    }
+}
+
 const EXIT_CODES: &str = "\
 Exit codes: 0 the repository has everything that can be pushed, 1 something was not pushed, differs from what is \
 there, or is in an inbox, 2 the arguments are wrong, 3 something would be pushed (-n), 5 the storage or the \
@@ -91,6 +111,7 @@ impl Tool for Push {
             limit: self.limit,
             by: self.by.clone(),
             allow_secrets: self.allow_secrets,
+            logs: self.logs.map_or(PushedLogs::None, LogChoice::logs),
             collect: self.collect,
             sign,
             dry: self.dry_run,

@@ -132,7 +132,7 @@ impl Ancestry<'_> {
             return field(out, "log", "nothing was printed");
         };
         field(out, "log", &self.shown(&log.name))?;
-        log.tail.lines().try_for_each(|line| writeln!(out, "     | {line}"))
+        log.tail.lines().try_for_each(|line| writeln!(out, "     | {}", harmless(line)))
     }
 
     /// Prints the points of tables at which the call is. Of tables that would say the same, only the newest is named.

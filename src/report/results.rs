@@ -21,7 +21,7 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
     let Pushed { calls, jobs, tables, ledger, bytes, known, left_out, .. } = pushed;
     let Pushed { differing, now, inbox, .. } = pushed;
     let url = harmless(url);
-    match of_each(*calls, *jobs, *tables, *ledger) {
+    match of_each([*calls, *jobs, *tables, pushed.logs], *ledger) {
         None if pushed.revoked > 0 => {
             let (would, calls) =
                 (if dry { "would revoke" } else { "revoked" }, counted(pushed.revoked, "call"));
@@ -73,7 +73,7 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
 pub fn pulled(pulled: &Pulled, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
     let Pulled { calls, jobs, tables, ledger, bytes, known, differing, refused, from, .. } = pulled;
     let url = harmless(url);
-    match (of_each(*calls, *jobs, *tables, *ledger), from) {
+    match (of_each([*calls, *jobs, *tables, 0], *ledger), from) {
         (_, None) => writeln!(out, "{url} has no results")?,
         (None, _) => {
             writeln!(out, "nothing is new in {url}: {} of it are here", counted(*known, "result"))?;
@@ -145,13 +145,12 @@ fn in_words(inboxes: usize) -> String {
 }
 
 /// The numbers of results, in words; `None` if there are none.
-fn of_each(calls: usize, jobs: usize, tables: usize, ledger: usize) -> Option<String> {
-    let counts = [(calls, "call"), (jobs, "job"), (tables, "table")];
+fn of_each(results: [usize; 4], ledger: usize) -> Option<String> {
     // Files of the ledger come with results.
-    let is_alone = calls + jobs + tables == 0;
-    let ledger = (ledger, "ledger file");
-    let counts = counts.iter().chain(is_alone.then_some(&ledger)).filter(|(count, _)| *count > 0);
-    let counts: Vec<String> = counts.map(|(count, what)| counted(*count, what)).collect();
+    let ledger = if results == [0; 4] { ledger } else { 0 };
+    let counts = results.into_iter().zip(["call", "job", "table", "log"]);
+    let counts = counts.chain([(ledger, "ledger file")]).filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, what)| counted(count, what)).collect();
     (!counts.is_empty()).then(|| counts.join(", "))
 }
 
@@ -173,6 +172,7 @@ struct JsonPushed<'a> {
     away: usize,
     jobs: usize,
     tables: usize,
+    logs: usize,
     revoked: usize,
     ledger: usize,
     bytes: u64,
@@ -206,6 +206,7 @@ pub fn pushed_json(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
         away: pushed.away,
         jobs: *jobs,
         tables: *tables,
+        logs: pushed.logs,
         revoked: pushed.revoked,
         ledger: *ledger,
         bytes: *bytes,

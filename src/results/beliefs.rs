@@ -37,9 +37,9 @@ impl<'a> Beliefs<'a> {
         Ok(Self { mirror, trust, evidence, revoked, required })
     }
 
-    /// Checks that somebody who is trusted for a result has signed its record.
-    pub(super) fn check_signed(&self, path: &str, record: &ObjectId) -> Result<(), RefusedFor> {
-        self.trust.check(path, record, owner(path)).map_err(RefusedFor::Untrusted)
+    /// Checks that somebody who is trusted for a result has signed a file of it that no record vouches for: its record, or its log.
+    pub(super) fn check_signed(&self, path: &str, file: &ObjectId) -> Result<(), RefusedFor> {
+        self.trust.check(path, file, owner(path)).map_err(RefusedFor::Untrusted)
     }
 
     /// Checks that a result is attested by as many as required, and not revoked.

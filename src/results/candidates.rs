@@ -102,6 +102,8 @@ pub(super) struct NewResult {
     pub(super) entry: Entry,
     pub(super) record: Record,
     pub(super) files: Vec<(ExpectedFile, ObjectId)>,
+    /// What the call has printed, if the repository has that.
+    pub(super) log: Option<ObjectId>,
     /// Whether it becomes known without its outputs.
     pub(super) is_away: bool,
 }
@@ -195,14 +197,36 @@ pub(super) fn new_results(
         // The outputs of a job are those of its calls.
         let files = if let Record::Job(_) = record { record.literals() } else { files };
         match in_repository(finder, files, request.limit)? {
-            Ok(files) => new.push(NewResult { entry, record, files, is_away: false }),
+            Ok(files) => {
+                let log = log(finder, beliefs, &entry, pulled)?;
+                new.push(NewResult { entry, record, files, log, is_away: false });
+            }
             Err(why) if may_be_away(finder, &entry, &why)? => {
-                new.push(NewResult { entry, record, files: Vec::new(), is_away: true });
+                let files = Vec::new();
+                new.push(NewResult { entry, record, files, log: None, is_away: true });
             }
             Err(why) => pulled.refuse(entry.short(), why),
         }
     }
     Ok(new)
+}
+
+/// The log of a call in the repository, if somebody who is trusted vouches for it.
+fn log(
+    finder: &mut Finder<'_>,
+    beliefs: &Beliefs<'_>,
+    entry: &Entry,
+    pulled: &mut Pulled,
+) -> Result<Option<ObjectId>, MirrorError> {
+    let Entry::Call(name) = entry else { return Ok(None) };
+    let Some(log) = finder.file(&name.log())? else { return Ok(None) };
+    match beliefs.check_signed(&name.log(), &log) {
+        Ok(()) => Ok(Some(log)),
+        Err(why) => {
+            pulled.refuse(name.log(), why);
+            Ok(None)
+        }
+    }
 }
 
 /// Whether a result is here with the outputs of these files.

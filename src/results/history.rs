@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::join::{RecordComparison, compare, join};
-use super::layout::{LEDGER, MAX_PATH, REVOKED, is_record, may_hold_records};
+use super::layout::{LEDGER, MAX_PATH, REVOKED, is_log, is_record, may_hold_records};
 use super::signers::Signers;
 use crate::digest::{Blake3, ObjectId};
 use crate::git::{
@@ -19,7 +19,7 @@ use crate::git::{
 const NOTE: &str = "history";
 
 /// The version of the rules: what was judged by others is judged again.
-const RULES: u32 = 1;
+const RULES: u32 = 2;
 
 /// A commit, and what it adds to the join of its parents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub(super) struct JudgedCommit {
     pub(super) commit: ObjectId,
     pub(super) signature: CommitSignature,
     parents: Vec<ObjectId>,
-    /// The records, files of the ledger and revocations that it adds, with the ids of their contents.
+    /// The records, logs, files of the ledger and revocations that it adds, with the ids of their contents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     added: Vec<(String, ObjectId)>,
     /// Those that it puts in place of others.
@@ -289,11 +289,12 @@ fn changes(
 
 /// Whether somebody vouches for a file of this name.
 fn is_vouched_for(path: &str) -> bool {
-    is_record(path) || is_evidence(path)
+    is_record(path) || is_log(path) || is_evidence(path)
 }
 
 fn may_hold(directory: &str) -> bool {
-    directory.len() <= MAX_PATH && (may_hold_records(directory) || is_evidence(directory))
+    directory.len() <= MAX_PATH
+        && (may_hold_records(directory) || is_log(directory) || is_evidence(directory))
 }
 
 /// Whether a path is that of a file or a directory of the ledger or of revocations.

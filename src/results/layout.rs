@@ -114,6 +114,12 @@ pub(super) fn is_record(path: &str) -> bool {
     has_room && path.ends_with(".json")
 }
 
+/// Whether a path in a results repository is that of what a call has printed, or of a directory with such files.
+pub(super) fn is_log(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    matches!(parts[..], [owner, _, "log", ..] if owner.starts_with("c_"))
+}
+
 /// Whether a directory of a results repository may have records in it.
 pub(super) fn may_hold_records(path: &str) -> bool {
     match path.split('/').collect::<Vec<_>>()[..] {

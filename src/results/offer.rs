@@ -65,6 +65,8 @@ pub enum Withheld {
         /// Its name.
         file: String,
     },
+    /// It is the log of an execution that was not isolated.
+    Log,
     /// A file seems to hold a secret.
     Secret {
         /// Its name.
@@ -93,6 +95,12 @@ impl fmt::Display for Withheld {
                 write!(f, "a file has {}, and the limit is {}", size(*bytes), size(*limit))
             }
             Self::Damaged { file } => write!(f, "{file} is not as recorded: ce verify says more"),
+            Self::Log => {
+                write!(
+                    f,
+                    "it was not isolated, so it may have printed anything; --logs=all pushes it"
+                )
+            }
             Self::Secret { file, what } => {
                 write!(f, "{file} seems to hold {what}; --allow-secrets pushes it all the same")
             }

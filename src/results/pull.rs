@@ -7,7 +7,6 @@ use super::ResultsError;
 use super::beliefs::Beliefs;
 use super::candidates::{NewResult, PullCandidate, PullRequest, Pulled, candidates, new_results};
 use super::evidence::TakenEvidence;
-use super::exchange_progress::ExchangeProgress;
 use super::finder::Finder;
 use super::layout::{ResultsBranch, stored_size};
 use super::refusal::RefusedFor;
@@ -64,7 +63,7 @@ pub fn pull(
         progress.advance(wanted - new.len());
         match request.dry {
             true => new.iter().for_each(|result| pulled.count(result)),
-            false => publish(storage, mirror, new, (progress, &mut pulled))?,
+            false => publish(storage, mirror, new, (request, &mut pulled))?,
         }
     }
     pulled.refused.extend(beliefs.refused());
@@ -80,9 +79,10 @@ fn publish(
     storage: &Storage,
     mirror: &Mirror,
     new: Vec<NewResult>,
-    (progress, pulled): (&ExchangeProgress, &mut Pulled),
+    (request, pulled): (&PullRequest, &mut Pulled),
 ) -> Result<(), ResultsError> {
-    let files = new.iter().flat_map(|it| it.files.iter().map(|(_, id)| id.clone()));
+    let progress = &request.progress;
+    let files = new.iter().flat_map(|it| it.files.iter().map(|(_, id)| id).chain(&it.log).cloned());
     mirror.fetch_files(&files.collect::<Vec<_>>())?;
     let (calls, others): (Vec<_>, Vec<_>) =
         new.into_iter().partition(|it| matches!(it.record, Record::Call(_)));
@@ -92,7 +92,7 @@ fn publish(
     let mut rest = &calls[..];
     while !rest.is_empty() {
         let (batch, later) = rest.split_at(batch(rest));
-        publish_calls(storage, mirror, batch, pulled)?;
+        publish_calls(storage, mirror, batch, (request.limit, pulled))?;
         progress.advance(batch.len());
         rest = later;
     }
@@ -191,12 +191,15 @@ fn publish_calls(
     storage: &Storage,
     mirror: &Mirror,
     calls: &[NewResult],
-    pulled: &mut Pulled,
+    (limit, pulled): (u64, &mut Pulled),
 ) -> Result<(), ResultsError> {
     let mut staged: Vec<(&NewResult, ImportedCall<'_>)> = Vec::with_capacity(calls.len());
     for result in calls {
         let Record::Call(call) = &result.record else { continue };
-        match storage.stage_import(call, &contents(mirror, result)?)? {
+        // A log that is too large stays there.
+        let log = result.log.as_ref().map(|log| mirror.contents(log, limit)).transpose()?;
+        let log = log.flatten().unwrap_or_default();
+        match storage.stage_import(call, (&contents(mirror, result)?, &log))? {
             Import::New(import) => staged.push((result, import)),
             other => pulled.note(result, &other),
         }

@@ -85,8 +85,16 @@ fn places<'a>(contents: &'a [u8], text: &'a [u8]) -> impl Iterator<Item = usize>
     candidates.map(|(at, _)| at).filter(move |at| contents[*at..].starts_with(text))
 }
 
-fn has(contents: &[u8], text: &[u8]) -> bool {
+pub(super) fn has(contents: &[u8], text: &[u8]) -> bool {
     places(contents, text).next().is_some()
+}
+
+/// Whether a word is there, and not only as a part of a longer one. A text without any letter or digit is none.
+pub(super) fn has_word(contents: &[u8], word: &str) -> bool {
+    let is_part = |at: usize| contents.get(at).is_some_and(u8::is_ascii_alphanumeric);
+    word.contains(char::is_alphanumeric)
+        && places(contents, word.as_bytes())
+            .any(|at| (at == 0 || !is_part(at - 1)) && !is_part(at + word.len()))
 }
 
 /// Whether there is a token that begins so. A longer word that ends so is none.
@@ -116,6 +124,17 @@ mod tests {
         let token = format!("url: https://{}{}@host", "ghp_", "a1".repeat(18));
         assert_eq!(found(&token).unwrap(), "a token of GitHub");
         assert_eq!(found("login hunter2hunter2\n").unwrap(), "the value of the variable MY_TOKEN");
+    }
+
+    #[test]
+    fn a_word_is_no_part_of_another_one() {
+        for text in ["ada", "by ada, on lab", "/home/ada/x", "adage, ada"] {
+            assert!(has_word(text.as_bytes(), "ada"), "{text}");
+        }
+        for text in ["", "adage", "canada", "ad a"] {
+            assert!(!has_word(text.as_bytes(), "ada"), "{text}");
+        }
+        assert!(!has_word(b"nobody", ""));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::exchange_progress::ExchangeProgress;
 use super::finder::Finder;
 use super::layout::stored_size;
 use super::ledger::{LedgerReason, LedgerWriter, line};
+use super::logs::{self, PushedLogs};
 use super::offer::{LeftOut, SharedFile, SharedResult, Withheld, shared_result};
 use super::secrets::Secrets;
 use crate::digest::{Blake3, ObjectId};
@@ -34,6 +35,8 @@ pub struct PushRequest {
     pub by: Option<String>,
     /// Whether files that seem to hold secrets are pushed.
     pub allow_secrets: bool,
+    /// The logs that are pushed, too.
+    pub logs: PushedLogs,
     /// Whether results in inboxes become results of the repository.
     pub collect: bool,
     /// Whether commits are signed, as the user's `git` signs.
@@ -70,6 +73,8 @@ pub struct Pushed {
     pub revoked: usize,
     /// The number of files of the ledger that were new, beside those of the calls.
     pub ledger: usize,
+    /// The number of logs that were new.
+    pub logs: usize,
     /// The size of their files, in bytes.
     pub bytes: u64,
     /// The number of results that were there already.
@@ -103,7 +108,7 @@ impl Pushed {
 
     /// Whether anything is new to the repository.
     pub const fn is_new(&self) -> bool {
-        self.calls + self.jobs + self.tables + self.ledger + self.revoked > 0
+        self.calls + self.jobs + self.tables + self.logs + self.ledger + self.revoked > 0
     }
 }
 
@@ -111,6 +116,10 @@ impl Pushed {
 pub(super) struct Selection<'a> {
     storage: &'a Storage,
     mirror: &'a Mirror,
+    /// The greatest size of a file, in bytes.
+    limit: u64,
+    /// The logs that are pushed.
+    logs: PushedLogs,
     /// What is looked for in files, unless it may be pushed.
     secrets: Option<Secrets>,
     /// Writes files, unless nothing is to be written.
@@ -138,6 +147,8 @@ impl<'a> Selection<'a> {
         let mut selection = Self {
             storage,
             mirror,
+            limit: request.limit,
+            logs: request.logs,
             secrets: (!request.allow_secrets).then(|| Secrets::new(std::env::vars())),
             writer: (!request.dry).then(|| mirror.writer()),
             files: UnwrittenTree::new(),
@@ -156,7 +167,10 @@ impl<'a> Selection<'a> {
             let results = batch.len();
             for (entry, record) in read(storage, batch)? {
                 match shared_result(storage, entry, record, request.limit) {
-                    Ok(result) => selection.choose(there, &result)?,
+                    Ok(result) if selection.choose(there, &result)? => {
+                        selection.add_log(there, &result)?;
+                    }
+                    Ok(_) => {}
                     Err(left_out) => selection.pushed.left_out.push(left_out),
                 }
             }
@@ -167,23 +181,24 @@ impl<'a> Selection<'a> {
         Ok(selection)
     }
 
-    /// Writes the files of a result, if the repository does not have it and nothing keeps it here.
+    /// Writes the files of a result, if the repository does not have it and nothing keeps it here. Whether the repository has it
+    /// then.
     fn choose(
         &mut self,
         there: &mut Finder<'_>,
         result: &SharedResult,
-    ) -> Result<(), ResultsError> {
+    ) -> Result<bool, ResultsError> {
         let record = self.mirror.id_of(&result.text)?;
         let is_known = there.find(&result.entry.record())?.is_some_and(|it| it.id == record);
         if is_known && !self.brings(there, result)? {
             self.pushed.known += 1;
-            return Ok(());
+            return Ok(true);
         }
         let added = match self.add(result)? {
             Ok(added) => added,
             Err(why) => {
-                self.pushed.left_out.push(LeftOut { name: result.entry.short(), why });
-                return Ok(());
+                self.leave_out(result.entry.short(), why);
+                return Ok(false);
             }
         };
         match &result.record {
@@ -200,7 +215,47 @@ impl<'a> Selection<'a> {
         }
         self.pushed.bytes += added.bytes;
         let full = line(result).and_then(|line| self.lines.add(&line));
-        self.add_ledger(full)
+        self.add_ledger(full)?;
+        Ok(true)
+    }
+
+    /// Writes the log of a call, if it is wanted and the repository has none.
+    fn add_log(
+        &mut self,
+        there: &mut Finder<'_>,
+        result: &SharedResult,
+    ) -> Result<(), ResultsError> {
+        let (Entry::Call(name), Record::Call(call)) = (&result.entry, &result.record) else {
+            return Ok(());
+        };
+        if self.logs == PushedLogs::None || there.find(&name.log())?.is_some() {
+            return Ok(());
+        }
+        let limits = (self.logs, self.limit);
+        match logs::offer(self.storage, (name, call), limits, self.secrets.as_ref())? {
+            None => Ok(()),
+            Some(Err(why)) => {
+                self.leave_out(name.log(), why);
+                Ok(())
+            }
+            Some(Ok(contents)) => {
+                self.pushed.logs += 1;
+                self.pushed.bytes += contents.len() as u64;
+                self.write(&name.log(), &contents)
+            }
+        }
+    }
+
+    /// Notes what is not pushed.
+    fn leave_out(&mut self, name: String, why: Withheld) {
+        self.pushed.left_out.push(LeftOut { name, why });
+    }
+
+    /// Writes a file, unless nothing is to be written.
+    fn write(&mut self, path: &str, contents: &[u8]) -> Result<(), ResultsError> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        let written = writer.file(contents).and_then(|id| self.files.insert(path, &id));
+        Ok(written.map_err(|error| self.mirror.own(error))?)
     }
 
     /// Writes a file of the ledger.
@@ -264,10 +319,8 @@ impl<'a> Selection<'a> {
         files.extend(marker.map(|marker| (marker.clone(), Vec::new())));
         files.extend(result.note.iter().map(|note| (note.clone(), Vec::new())));
         files.push((result.entry.record(), result.text.clone()));
-        let Some(writer) = &mut self.writer else { return Ok(Ok(added)) };
         for (path, contents) in files {
-            let written = writer.file(&contents).and_then(|id| self.files.insert(&path, &id));
-            written.map_err(|error| self.mirror.own(error))?;
+            self.write(&path, &contents)?;
         }
         Ok(Ok(added))
     }

@@ -14,7 +14,7 @@ use crate::digest::{Digest, SHORT};
 use crate::task::name::StorageName;
 use crate::task::slice::MAX_ARITY;
 
-use super::{AWAY, DIRECTORIES, MANIFESTS, QUARANTINE, RECORDS, TABLES};
+use super::{AWAY, DIRECTORIES, LOGS, MANIFESTS, QUARANTINE, RECORDS, TABLES};
 
 /// The greatest length of a file name that every file system takes, in bytes.
 pub(crate) const LONGEST_FILE: usize = 255;
@@ -170,6 +170,11 @@ impl ResultName {
     /// The name of the empty file that says that its outputs are deliberately not here.
     pub fn away(&self) -> String {
         self.room(AWAY)
+    }
+
+    /// The name of what the call has printed.
+    pub fn log(&self) -> String {
+        self.room(LOGS)
     }
 
     /// The directory of its quarantined files.

@@ -16,7 +16,7 @@ use super::{Maintenance, Pins, Survey};
 use crate::digest::Digest;
 use crate::storage::disk::Result;
 use crate::storage::layout::{
-    COLLECTED, Entry, LOGS, MANIFESTS, QUARANTINE, ResultName, TREES, manifest,
+    COLLECTED, Entry, MANIFESTS, QUARANTINE, ResultName, TREES, manifest,
 };
 use crate::storage::records::{CallRecord, Provenance, Published, Record, Tombstone};
 use crate::storage::store::{GcRoots, Lease, Storage};
@@ -201,7 +201,7 @@ impl Retired<'_> {
             Record::Table(_) | Record::TaskInput(_) => Vec::new(),
         };
         if let Entry::Call(name) = entry {
-            paths.push(storage.path(&name.room(LOGS)));
+            paths.push(storage.path(&name.log()));
         }
         for path in paths {
             storage.root.disk.remove_tree(&path)?;

@@ -74,7 +74,7 @@ impl<'a> Attempts<'a> {
     ///
     /// Fails if the storage cannot be read.
     pub fn log(&self, name: &ResultName) -> Result<Option<LogTail>> {
-        self.tail(name.room(LOGS), MAX_TAIL)
+        self.tail(name.log(), MAX_TAIL)
     }
 
     /// Returns the log of a failed call, unless it printed nothing.

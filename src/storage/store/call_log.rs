@@ -3,8 +3,8 @@
 use super::Storage;
 use super::executing::EXECUTING;
 use super::queue::runs;
-use crate::storage::disk::Result;
-use crate::storage::layout::{FAILED, LEASES, LOG, LOGS, RUNS, ResultName, RunName, SUSPENDED};
+use crate::storage::disk::{Metadata, Result};
+use crate::storage::layout::{FAILED, LEASES, LOG, RUNS, ResultName, RunName, SUSPENDED};
 
 /// The most that is read of a log at once, in bytes.
 const PIECE: u64 = 1 << 16;
@@ -49,12 +49,31 @@ impl Storage {
     ///
     /// Fails if the storage cannot be read.
     pub fn kept_log(&self, name: &ResultName) -> Result<Option<String>> {
-        for log in [name.room(FAILED), name.room(LOGS), name.suspended_log()] {
+        for log in [name.room(FAILED), name.log(), name.suspended_log()] {
             if self.has(&log)? {
                 return Ok(Some(log));
             }
         }
         Ok(None)
+    }
+
+    /// Returns the size of what a call has printed that has succeeded, in bytes; `None` without a plain file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn log_size(&self, name: &ResultName) -> Result<Option<u64>> {
+        let log = self.root.disk.metadata(&self.root.path(&name.log()))?;
+        Ok(log.filter(Metadata::is_file).map(|log| log.len()))
+    }
+
+    /// Returns all that a call has printed that has succeeded.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read, or is larger than a record may be.
+    pub fn log_contents(&self, name: &ResultName) -> Result<Vec<u8>> {
+        Ok(self.root.disk.read(&self.root.path(&name.log()))?.unwrap_or_default())
     }
 
     /// Whether there is a record of a call, or of its last failure; or it is suspended.

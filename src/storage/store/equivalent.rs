@@ -11,7 +11,7 @@ use super::call::{Call, CallState, Outputs};
 use super::{Sealed, Storage, Unrecorded};
 use crate::storage::disk::Result;
 use crate::storage::layout::{
-    ComputationVersion, DIGITS, FAILED, LOGS, RECORDS, ResultName, link_to, note, waiting,
+    ComputationVersion, DIGITS, FAILED, RECORDS, ResultName, link_to, note, waiting,
 };
 use crate::storage::records::{CallRecord, FailureRecord, Published, Stamp};
 
@@ -210,7 +210,7 @@ impl Storage {
             outputs.push(output);
         }
         // The log is not necessary.
-        let log = self.path(&source.outputs.name.room(LOGS));
+        let log = self.path(&source.outputs.name.log());
         if self.root.disk.exists(&log).unwrap_or(false) {
             self.root.disk.remove(&stage.log())?;
             match self.root.disk.link_or_copy(&log, &stage.log()) {

@@ -67,7 +67,7 @@ impl Storage {
         Ok(Import::New(AwayCall { storage: self, record, name }))
     }
 
-    /// Writes the outputs of a call from elsewhere into a stage: of a directory, its archive is given. They are durable after the next [`flush`](Self::flush), and
+    /// Writes the outputs of a call from elsewhere into a stage, and what it has printed: of a directory, its archive is given. They are durable after the next [`flush`](Self::flush), and
     /// may be published then.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl Storage {
     pub fn stage_import(
         &self,
         record: &CallRecord,
-        outputs: &[Vec<u8>],
+        (outputs, log): (&[Vec<u8>], &[u8]),
     ) -> Result<Import<ImportedCall<'_>>> {
         let Origin::Shared(shared) = &record.origin else { return Ok(Import::Damaged) };
         let digests: Vec<Digest> = record.outputs.iter().map(|it| it.digest).collect();
@@ -105,6 +105,8 @@ impl Storage {
             self.root.unsynced.note(&path);
             files.push(file);
         }
+        self.root.disk.remove(&stage.log())?;
+        self.root.disk.write(&stage.log(), log)?;
         let shared = SharedOrigin { stage: Some(stage.name.clone()), ..shared.clone() };
         let own = call.record(files.clone(), Origin::Shared(shared));
         stage.write_record(&own)?;

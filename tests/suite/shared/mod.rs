@@ -8,6 +8,7 @@ mod commits;
 mod deaths;
 mod directories;
 mod join;
+mod logs;
 mod pull;
 mod push;
 mod room;
