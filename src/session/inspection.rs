@@ -16,7 +16,7 @@ use crate::executor::{Executor, Inspection, Status, TerminalRelay, TurnRequest, 
 use crate::exit::Exit;
 use crate::git::Trees;
 use crate::load;
-use crate::questions::history::History;
+use crate::questions::history::{History, Subject};
 use crate::storage::{Entry, Read, Record, ResultName, Storage, Stored};
 use crate::task::name::ComputationName;
 use crate::task::workflow::{Computation, Uncommitted};
@@ -237,11 +237,21 @@ impl InspectionSession {
         })
     }
 
-    /// A file or directory of the storage with these contents, if there is one.
+    /// A file or directory of the storage with these contents, if there is one: a result, or a member of one.
     fn value(&self, history: &History, digest: &Digest) -> Result<Option<Stored>, Error> {
-        let Some(subject) = history.maker(digest, None) else { return Ok(None) };
-        let stored = self.storage.inputs().literal(&subject.promise.name)?;
-        Ok(stored.filter(|stored| stored.digest == *digest))
+        let stored = |subject: Subject<'_>| self.storage.inputs().literal(&subject.promise.name);
+        if let Some(subject) = history.maker(digest, None) {
+            return Ok(stored(subject)?.filter(|stored| stored.digest == *digest));
+        }
+        for directory in history.directories() {
+            if let Some(directory) = stored(directory)?
+                && let Some(member) =
+                    self.storage.member_with(&self.storage.open_value(&directory)?, digest)
+            {
+                return Ok(Some(member));
+            }
+        }
+        Ok(None)
     }
 
     /// The computation of a call: its directory is exported, and says what its inputs and outputs are called, and what it may

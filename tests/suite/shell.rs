@@ -107,6 +107,24 @@ fn a_call_that_is_missing_is_opened_before_it_is_executed() {
 }
 
 #[test]
+fn members_of_directories_are_found_by_their_contents() {
+    let task = "Inputs: 'd'\n(look MEMBER('sub/deep/f' INPUT('d')) MEMBER('sub' INPUT('d')))";
+    let mut lab =
+        Lab::task(task).computation("look", "a b", "c", "echo no luck; exit 3").isolated();
+    std::fs::remove_file(lab.path("data/d")).unwrap();
+    std::fs::create_dir_all(lab.path("data/d/sub/deep")).unwrap();
+    std::fs::write(lab.path("data/d/sub/deep/f"), "inner\n").unwrap();
+    std::fs::write(lab.path("data/d/sub/g"), "other\n").unwrap();
+    lab.inputs = vec!["d".to_owned()];
+    let lab = lab.commit();
+    let told = lab.ce_run(&["--no-sync"]).exit(1).stderr;
+    let path = told.lines().find_map(|line| line.strip_prefix("  to look inside: ce shell "));
+    let script = ["--", "cat", "/inputs/00", "/inputs/01/g", "/inputs/01/deep/f"];
+    let ran = lab.run("ce", &[&["shell", path.unwrap()][..], &script].concat()).exit(0);
+    assert_eq!(ran.stdout, "inner\nother\ninner\n");
+}
+
+#[test]
 fn what_is_made_is_kept_if_that_is_asked_for() {
     let lab = lab();
     std::fs::create_dir(lab.path("kept")).unwrap();

@@ -233,6 +233,12 @@ impl History {
         }
     }
 
+    /// A directory with each recorded contents of one.
+    pub fn directories(&self) -> impl Iterator<Item = Subject<'_>> {
+        let directories = self.contents.keys().filter(|digest| digest.is_directory());
+        directories.filter_map(|digest| self.maker(digest, None))
+    }
+
     /// The recorded contents whose SHA-1 begins with these digits.
     pub fn with_digits(&self, digits: &str) -> Vec<&Digest> {
         let mut contents: Vec<&Digest> =

@@ -1,9 +1,10 @@
 //! Members: files and directories within a directory that is a value.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Storage, Stored};
-use crate::manifest::{DirectoryArchive, Manifest, ManifestError, ManifestMember, Scan};
+use crate::digest::Digest;
+use crate::manifest::{DirectoryArchive, EntryKind, Manifest, ManifestError, ManifestMember, Scan};
 use crate::storage::disk::{Result, SeenValue, StorageError};
 use crate::storage::records::{Published, Stamp};
 use crate::task::name::{MemberPath, nearest};
@@ -152,5 +153,24 @@ impl Storage {
             (Some(_), None) => Err(StorageError::Changed(self.root.path(name)).into()),
             (None, _) => Err(MemberError::Name { path: path.clone(), directory: shown }),
         }
+    }
+
+    /// Returns a member of a value with these contents, if there is one.
+    pub fn member_with(&self, value: &OpenedValue, digest: &Digest) -> Option<Stored> {
+        let entries = value.manifest.entries().iter();
+        let mut paths = entries.flat_map(|entry| {
+            let path = Path::new(str::from_utf8(&entry.path).unwrap_or_default());
+            let may_be = match &entry.kind {
+                EntryKind::File { contents, .. } => contents == digest,
+                EntryKind::Empty => digest.is_directory(),
+                EntryKind::Link { .. } => false,
+            };
+            let around = path.ancestors().skip(1).filter(|_| digest.is_directory());
+            may_be.then_some(path).into_iter().chain(around).filter_map(Path::to_str)
+        });
+        paths.find_map(|path| {
+            let member = self.member(value, &path.parse().ok()?).ok()?;
+            (member.digest == *digest).then_some(member)
+        })
     }
 }
