@@ -15,7 +15,7 @@ use crate::questions::bisect::{BisectError, Bisection};
 use crate::report::{self, harmless, say};
 use crate::session::{BisectStep, Criterion, Error, Judge, Session};
 use crate::storage::Storage;
-use crate::words::{counted, parse_number};
+use crate::words::counted;
 
 /// Find the first commit after which an output differs, or a test of it fails
 ///
@@ -32,9 +32,9 @@ pub struct Bisect {
     #[arg(long, value_name = "REV")]
     bad: String,
 
-    /// Only this output of the task counts, numbered from 0 [default: all]
-    #[arg(long, value_name = "NN", value_parser = |text: &str| parse_number::<usize>(text, 0))]
-    output: Option<usize>,
+    /// Only this output of the task counts: its name, or its number from 0 [default: all]
+    #[arg(long, value_name = "NAME|NN", value_hint = clap::ValueHint::Other)]
+    output: Option<String>,
 
     /// Search the submodule that holds this, such as computations/NAME; else the task is as at HEAD
     #[arg(long = "in", value_name = "PATH")]
@@ -82,7 +82,7 @@ impl Tool for Bisect {
             dir: &self.task,
             submodule: range.submodule.as_deref(),
             ends: [&self.good, &self.bad],
-            output: self.output,
+            output: self.output.as_deref(),
             test: &self.test,
             options: &options,
         };

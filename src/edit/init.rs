@@ -12,7 +12,7 @@ use crate::task::expression::{
     Expression, ExpressionInput, ExpressionNode, NodeKind, Signature, WorkflowLayout,
 };
 use crate::task::name::{ComputationName, InputName, TaskName};
-use crate::task::slice::Slice;
+use crate::task::slice::WrittenSlice;
 use crate::task::workflow::LIBRARY;
 
 /// The parts of a new task.
@@ -118,7 +118,7 @@ fn expression(
     if let Some(name) = computation {
         let (kind, value) = (NodeKind::Computation, name.as_str().into());
         let outputs = signature.outputs.as_ref().map(Vec::len).filter(|makes| *makes > 0);
-        let outputs = outputs.map(Slice::all);
+        let outputs = outputs.map(WrittenSlice::all);
         expression.push(ExpressionNode { kind, value, files: Vec::new(), inputs, outputs });
     }
     Some((expression, names))

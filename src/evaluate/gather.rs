@@ -225,9 +225,7 @@ impl<'a> Evaluator<'a> {
 impl Evaluation {
     /// The names of the outputs that the body of a sweep passes up.
     pub fn body_outputs(&self, sweep: &PlannedSweep) -> Vec<String> {
-        let node = &self.task.workflow[sweep.body];
-        let names = node.made(&self.task);
-        node.numbers().map(|number| names[usize::from(number)].clone()).collect()
+        self.task.passed_names(sweep.body)
     }
 
     /// Reads those outputs of a point that become columns; `None` if it is not known what one of them is.

@@ -57,6 +57,7 @@ impl LoadFault {
                 ));
             }
             Self::Exposed { exposed, .. } => return exposed.hint.clone(),
+            Self::Slice(error) => return error.hint(),
             Self::NoOutput => "remove the file to pass up all outputs",
             Self::Outside(_) => "link only to what is committed with the task",
             Self::Elsewhere => "commit a file there that does the same, instead of the link",

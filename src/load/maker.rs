@@ -8,7 +8,7 @@ use crate::task::slice::Slice;
 use crate::task::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS};
 use crate::task::template::Template;
 use crate::task::workflow::{
-    ComputationId, MEMBER_INPUTS, NamedComputation, TREE_INPUTS, TREE_OUTPUTS,
+    ComputationId, MEMBER_INPUTS, NamedComputation, TREE_INPUTS, TREE_OUTPUTS, VALUE,
 };
 
 /// The computations of a node: one, or those of all points of the sweeps around it.
@@ -39,20 +39,20 @@ impl Maker {
         }
     }
 
-    /// The number of its outputs.
-    pub(super) fn outputs<S: TaskSource>(&self, library: &Library<'_, S>) -> usize {
+    /// The names of its outputs.
+    pub(super) fn outputs<S: TaskSource>(&self, library: &Library<'_, S>) -> Vec<String> {
         match self {
-            Self::Computation(it) => library.get(it.named.first).outputs.len(),
-            Self::Tree(_) => TREE_OUTPUTS.len(),
-            Self::Member(_) => 1,
-            Self::Sweep(_) => SWEEP_OUTPUTS.len(),
+            Self::Computation(it) => library.get(it.named.first).outputs.clone(),
+            Self::Tree(_) => TREE_OUTPUTS.map(str::to_owned).into(),
+            Self::Member(_) => vec![VALUE.to_owned()],
+            Self::Sweep(_) => SWEEP_OUTPUTS.map(str::to_owned).into(),
         }
     }
 
     /// Returns the slice of a node that says none.
     pub(super) fn slice<S: TaskSource>(&self, library: &Library<'_, S>) -> Slice {
         match self {
-            Self::Computation(_) => Slice::all(self.outputs(library)),
+            Self::Computation(_) => Slice::all(self.outputs(library).len()),
             Self::Tree(_) | Self::Member(_) | Self::Sweep(_) => Slice::all(1),
         }
     }

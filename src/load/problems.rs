@@ -130,7 +130,7 @@ pub enum LoadFault {
         /// The number of given inputs.
         given: usize,
     },
-    /// A line of `outputs` is not a number.
+    /// A line of `outputs` chooses no output.
     #[error("{0}")]
     Slice(#[source] SliceError),
     /// A slice is empty.

@@ -17,7 +17,7 @@ use super::text;
 use crate::expand::ScopeId;
 use crate::task::expression::NodeKind;
 use crate::task::name::InputName;
-use crate::task::slice::{MAX_ARITY, Slice};
+use crate::task::slice::{MAX_ARITY, Slice, WrittenSlice};
 use crate::task::sweep::Sweep;
 use crate::task::workflow::{Argument, Node, NodeId, TaskResources, Workflow};
 
@@ -243,14 +243,17 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
         } else if lines.len() > MAX_ARITY {
             self.nodes.findings.problem(path, LoadFault::TooMany(lines.len()));
         }
-        let (slice, wrong) = Slice::parse(lines.iter().map(String::as_str));
+        let written = WrittenSlice::parse(lines.iter().map(String::as_str));
+        let names = maker.map(|maker| maker.outputs(self.nodes.library));
+        let (slice, wrong) = match &names {
+            Some(names) => written.resolve(names),
+            None => (Slice::all(lines.len()), written.wrong().collect()),
+        };
         for (at, error) in wrong {
             self.nodes.findings.problem_in_line(path, at + 1, LoadFault::Slice(error));
         }
-        let maker = maker?;
-        let count = maker.outputs(self.nodes.library);
-        for (at, line) in lines.iter().enumerate() {
-            let number = line.parse::<usize>().unwrap_or_default();
+        let (maker, count) = (maker?, names?.len());
+        for (at, number) in slice.numbers().map(usize::from).enumerate() {
             if (count..MAX_ARITY).contains(&number) {
                 let computation = maker.title(self.nodes.library);
                 let fault = LoadFault::OutOfSlice { computation, count, number };

@@ -18,7 +18,7 @@ use crate::expand::FACTORS;
 use crate::task::expression::{
     Expression, ExpressionInput, ExpressionNode, NodeKind, RuleFile, Text, rule_files,
 };
-use crate::task::slice::Slice;
+use crate::task::slice::WrittenSlice;
 use crate::task::workflow::NodeId;
 
 /// A workflow as somebody wrote it.
@@ -258,12 +258,12 @@ impl<S: TaskSource> Reader<'_, S> {
         Some(line)
     }
 
-    fn slice(&mut self, dir: &S::Dir) -> Option<Slice> {
+    fn slice(&mut self, dir: &S::Dir) -> Option<WrittenSlice> {
         let path = self.source.place(dir).join("outputs");
         let lines = text::lines(self.source.read(dir, "outputs"));
         let lines = self.findings.note_lines(&path, lines)?;
-        let (slice, wrong) = Slice::parse(lines.iter().map(String::as_str));
-        for (at, error) in wrong {
+        let slice = WrittenSlice::parse(lines.iter().map(String::as_str));
+        for (at, error) in slice.wrong() {
             self.findings.problem_in_line(&path, at + 1, LoadFault::Slice(error));
         }
         if lines.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::task::name::TreeName;
-use crate::task::slice::Slice;
+use crate::task::slice::WrittenSlice;
 use crate::task::workflow::{Argument, Builder, LoadedFrom, Node, TaskTree, TreeCommit};
 
 fn call(builder: &mut Builder, computation: usize, inputs: &[NodeId], slice: &[&str]) -> NodeId {
@@ -13,7 +13,7 @@ fn call(builder: &mut Builder, computation: usize, inputs: &[NodeId], slice: &[&
         Argument { label: "".into(), first, last: next - 1, node: *node }
     };
     let inputs = inputs.iter().map(argument).collect();
-    let outputs = Slice::parse(slice.iter().copied()).0;
+    let outputs = WrittenSlice::parse(slice.iter().copied()).resolve(&[]).0;
     let computation = ComputationId::at(computation).into();
     builder.intern(Node::Computation { computation, inputs, outputs })
 }
@@ -54,7 +54,7 @@ fn a_call_waits_for_the_revisions_of_its_trees() {
     let revision = call(&mut builder, 0, &[x], &["0"]);
     let mut tree = |revision: NodeId, slice| {
         let inputs = [Argument { label: "".into(), first: 0, last: 0, node: revision }].into();
-        let outputs = Slice::parse([slice]).0;
+        let outputs = WrittenSlice::parse([slice]).resolve(&[]).0;
         builder.intern(Node::Tree { tree: TaskTreeId::at(0), inputs, outputs })
     };
     let commit = tree(revision, "01");

@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::git::{Commit, Range};
 use crate::load::{self, LoadError};
 use crate::questions::bisect::{BisectError, Bisection, Judgement};
+use crate::task::slice::WrittenSlice;
 use crate::task::workflow::Task;
 
 /// The criterion by which commits are judged.
@@ -25,8 +26,8 @@ pub struct Criterion<'a> {
     pub submodule: Option<&'a Path>,
     /// The revisions that the user calls good and bad.
     pub ends: [&'a str; 2],
-    /// The only output that counts; else all do.
-    pub output: Option<usize>,
+    /// The only output that counts, by its number or its name; else all do.
+    pub output: Option<&'a str>,
     /// A command that gets the paths of the outputs; without it, outputs like the good commit's are
     /// good.
     pub test: &'a [OsString],
@@ -173,7 +174,13 @@ impl<'a> Judge<'a> {
             _ => return skipped("a file is missing"),
         }
         let Some(mut outputs) = evaluation.outputs() else { return skipped("a file is missing") };
-        if let Some(number) = self.criterion.output {
+        if let Some(output) = self.criterion.output {
+            let names = evaluation.task.passed_names(evaluation.task.workflow.root());
+            let (slice, wrong) = WrittenSlice::parse([output]).resolve(&names);
+            if let Some((_, error)) = wrong.first() {
+                return skipped(&error.to_string());
+            }
+            let number = slice.numbers().next().unwrap_or_default().into();
             if number >= outputs.len() {
                 return skipped(&format!("it has no output {number:02}"));
             }

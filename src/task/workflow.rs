@@ -264,12 +264,13 @@ impl Index<NodeId> for Builder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::task::slice::WrittenSlice;
 
     fn call(label: &str, node: NodeId, slice: &str) -> Node {
         Node::Computation {
             computation: ComputationId::at(0).into(),
             inputs: [Argument { label: label.into(), first: 0, last: 0, node }].into(),
-            outputs: Slice::parse([slice]).0,
+            outputs: WrittenSlice::parse([slice]).resolve(&[]).0,
         }
     }
 

@@ -255,11 +255,15 @@ fn one_output_can_be_what_counts() {
     let id = |rev| lab.git("task", &["rev-parse", rev]) + " task\n";
     assert_eq!(first(&["--output", "0"]), id("HEAD"));
     assert_eq!(first(&["--output", "01"]), id("HEAD~1"));
+    assert_eq!(first(&["--output", "q"]), id("HEAD"));
+    assert_eq!(first(&["--output", "r"]), id("HEAD~1"));
     assert_eq!(first(&[]), id("HEAD~1"));
     let test = ["--output", "1", "--", "sh", "-c", "[ $# = 1 ] && grep -q 1 $1", "test"];
     assert_eq!(first(&test), id("HEAD~1"));
     let ran = bisect(&lab, "HEAD~2", "HEAD", &["--output", "2"]).exit(1);
     ran.says("ce: HEAD~2 cannot be judged: it has no output 02\n");
+    let ran = bisect(&lab, "HEAD~2", "HEAD", &["--output", "p"]).exit(1);
+    ran.says("ce: HEAD~2 cannot be judged: \"p\" is no output: there are q, r\n");
 }
 
 #[test]

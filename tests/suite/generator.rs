@@ -6,7 +6,7 @@ use std::ops::Range;
 use compeval::task::expression::{
     Expression, ExpressionInput, ExpressionNode, Labels, NodeKind, Sharing, Style, Text,
 };
-use compeval::task::slice::Slice;
+use compeval::task::slice::WrittenSlice;
 use compeval::task::workflow::NodeId;
 
 use crate::lab::Lab;
@@ -53,11 +53,16 @@ const INPUTS: [&str; 3] = ["x", "y", "stop words"];
 
 pub(crate) const LITERALS: [&str; 2] = ["tinputs/00/0000000000", "by hand/one"];
 
+/// The name of an output, by its number.
+pub(crate) fn output_name(number: usize) -> String {
+    format!("name-{number}")
+}
+
 /// A laboratory with the library, the inputs and the literals, and no workflow yet.
 pub(crate) fn lab() -> Lab {
     let mut lab = Lab::empty();
     for (number, (inputs, outputs)) in LIBRARY.into_iter().enumerate() {
-        let names = |count| (0..count).map(|n| format!("name-{n} ")).collect::<String>();
+        let names = |count| (0..count).map(output_name).collect::<Vec<String>>().join(" ");
         lab = lab.computation(&format!("c{number}"), &names(inputs), &names(outputs), "exit 1");
     }
     for name in INPUTS {
@@ -129,7 +134,7 @@ impl Generator<'_> {
             filled += width;
         }
         let outputs = self.slice(makes, most);
-        let width = outputs.as_ref().map_or(1, Slice::len);
+        let width = outputs.as_ref().map_or(1, WrittenSlice::len);
         let value = format!("c{at}").into();
         (
             self.expression.push(ExpressionNode {
@@ -144,17 +149,17 @@ impl Generator<'_> {
     }
 
     /// A choice among outputs, in any order and with repetitions; none sometimes, if there is one.
-    fn slice(&mut self, outputs: usize, most: usize) -> Option<Slice> {
+    fn slice(&mut self, outputs: usize, most: usize) -> Option<WrittenSlice> {
         if outputs == 1 && self.random.below(4) == 0 {
             return None;
         }
         let count = 1 + self.random.below(most.min(4));
-        let number = |_| {
-            let (number, digits) = (self.random.below(outputs), 1 + self.random.below(2));
-            format!("{number:0digits$}")
+        let output = |_| match (self.random.below(outputs), self.random.below(3)) {
+            (number, 0) => output_name(number),
+            (number, digits) => format!("{number:0digits$}"),
         };
-        let numbers: Vec<String> = (0..count).map(number).collect();
-        Some(Slice::parse(numbers.iter().map(String::as_str)).0)
+        let outputs: Vec<String> = (0..count).map(output).collect();
+        Some(WrittenSlice::parse(outputs.iter().map(String::as_str)))
     }
 }
 
@@ -178,7 +183,7 @@ pub(crate) fn printed(expression: &Expression, sharing: Sharing) -> String {
     let mut expression = expression.clone();
     for node in expression.nodes_mut().iter_mut().filter(|node| node.kind == NodeKind::Computation)
     {
-        node.outputs.get_or_insert_with(|| Slice::all(1));
+        node.outputs.get_or_insert_with(|| WrittenSlice::all(1));
     }
     let inputs = Some(INPUTS.iter().map(|name| name.parse().unwrap()).collect());
     shown(&Text { inputs, expression }, Style { sharing, labels: Labels::Hide })

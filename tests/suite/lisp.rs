@@ -15,6 +15,8 @@ use compeval::task::expression::{
 };
 use compeval::task::workflow::{NodeId, Task};
 
+use crate::generator::output_name;
+
 /// Reads what `ce-sym` prints, which must be right.
 #[track_caller]
 pub(crate) fn text(text: &str) -> Text {
@@ -53,7 +55,7 @@ pub(crate) fn write(task: &Path, text: &Text) {
     }
     let calls = nodes.iter().filter(|node| node.kind == NodeKind::Computation);
     let one = |name: &str| {
-        (name.to_owned(), Signature { inputs: None, outputs: Some(vec!["out".to_owned()]) })
+        (name.to_owned(), Signature { inputs: None, outputs: Some(vec![output_name(0)]) })
     };
     let computations: Signatures =
         calls.filter(|node| node.outputs.is_none()).map(|node| one(&node.value)).collect();

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use compeval::session::Exit;
 use compeval::task::expression::{Expression, Sharing, Text};
-use compeval::task::slice::Slice;
+use compeval::task::slice::WrittenSlice;
 
-use crate::generator::{self, LITERALS, Random, relabel};
+use crate::generator::{self, LITERALS, Random, output_name, relabel};
 use crate::inside::{World, value};
 use crate::lab::{Lab, files, settle};
 use crate::lisp;
@@ -66,14 +66,15 @@ fn world(lab: &Lab) -> World {
 
 /// What a workflow's outputs contain: nothing is kept, nothing is parallel.
 fn reference(expression: &Expression) -> Vec<String> {
+    let names: Vec<String> = (0..4).map(output_name).collect();
     let mut values: Vec<Vec<String>> = Vec::new();
     for node in expression.nodes() {
         let inputs = node.inputs.iter().flat_map(|it| values[it.node.index()].clone());
         let inputs: Vec<String> = inputs.collect();
-        let slice = node.outputs.clone().unwrap_or_else(|| Slice::all(1));
+        let slice = node.outputs.clone().unwrap_or_else(|| WrittenSlice::all(1));
         let output = |number: u8| value(&node.value, number.into(), &inputs);
         values.push(match node.kind.has_inputs() {
-            true => slice.numbers().map(output).collect(),
+            true => slice.resolve(&names).0.numbers().map(output).collect(),
             false => vec![node.value.to_string()],
         });
     }

@@ -9,7 +9,7 @@ use crate::evaluate::{Evaluator, Files};
 use crate::storage::records::Stamp;
 use crate::storage::{Input, Storage, Stored, Unrecorded};
 use crate::task::name::StorageName;
-use crate::task::slice::Slice;
+use crate::task::slice::WrittenSlice;
 use crate::task::workflow::{
     Argument, Builder, Computation, ComputationId, InputId, LoadedFrom, Workflow,
 };
@@ -58,7 +58,7 @@ fn call(builder: &mut Builder, at: usize, inputs: &[(&str, NodeId)], slice: &[&s
     builder.intern(Node::Computation {
         computation: ComputationId::at(at).into(),
         inputs,
-        outputs: Slice::parse(slice.iter().copied()).0,
+        outputs: WrittenSlice::parse(slice.iter().copied()).resolve(&[]).0,
     })
 }
 

@@ -7,7 +7,8 @@
 //!            | WORD "(" [ string ] { argument } ")" [ slice ]
 //! argument   = [ ":" name ] expression
 //!            | ":" name { string | "(" string { string } ")" }
-//! slice      = "[" number { "," number } "]"
+//! slice      = "[" output { "," output } "]"
+//! output     = number | name
 //! string     = "'" any characters "'" | bars
 //! name       = plain characters | bars
 //! bars       = "|" any characters, or \| or \\ or \xHH; "|"
@@ -23,6 +24,7 @@ use crate::expand::{ALLOW_FAILED, FACTORS, PRODUCT_FILES, REPLICATES, SWEEP_FILE
 use crate::task::name::{
     ComputationName, InputName, MemberPath, NameError, StorageName, TaskPath, TreeName,
 };
+use crate::task::slice::WrittenSlice;
 use crate::task::sweep::SWEEP_INPUTS;
 
 /// The word that begins the line with the names of the task's inputs.
@@ -227,6 +229,26 @@ impl fmt::Display for BareName<'_> {
         let is_plain = !self.0.starts_with([':', '#']) && self.0.chars().all(is_plain);
         if is_plain && !self.0.is_empty() { f.write_str(self.0) } else { in_bars(self.0, f) }
     }
+}
+
+/// A slice as it is written: `[00, sum]`. A name is in bars only if it could not be read back otherwise.
+pub(super) struct SliceText<'a>(pub(super) &'a WrittenSlice);
+
+impl fmt::Display for SliceText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('[')?;
+        for (at, text) in self.0.texts().enumerate() {
+            f.write_str(if at == 0 { "" } else { ", " })?;
+            let is_plain = !text.is_empty() && text.chars().all(is_plain_in_slice);
+            if is_plain { f.write_str(&text)? } else { in_bars(&text, f)? }
+        }
+        f.write_char(']')
+    }
+}
+
+/// Whether a character may stand in a slice without bars.
+pub(super) fn is_plain_in_slice(c: char) -> bool {
+    is_plain(c) && !matches!(c, ',' | ']')
 }
 
 /// A string as it is written: in bars only if it could not be read back otherwise.

@@ -4,7 +4,7 @@ use super::signature::{Signature, Signatures, default_label, places, signature};
 use super::sweeps::check_scopes;
 use super::{Expression, ExpressionNode, Fault, Mistake, NodeKind, Parsed, RuleFile, TextPlace};
 use crate::task::name::InputName;
-use crate::task::slice::{MAX_ARITY, Slice};
+use crate::task::slice::{MAX_ARITY, WrittenSlice};
 use crate::task::text;
 use crate::task::workflow::NodeId;
 
@@ -37,7 +37,7 @@ pub enum LayoutEntryKind {
         /// The files that are its rules.
         files: Vec<RuleFile>,
         /// The contents of the file `outputs`, if there is one.
-        outputs: Option<Slice>,
+        outputs: Option<WrittenSlice>,
         /// Whether there is a directory `inputs`.
         inputs: bool,
     },
@@ -199,15 +199,21 @@ impl<'a> LayoutWalk<'a> {
     /// Tells what is wrong with a node itself.
     fn check(&mut self, id: NodeId, node: &ExpressionNode) {
         let signature = signature(node, self.signatures);
-        let count = signature.and_then(|signature| Some(signature.outputs.as_ref()?.len()));
         let has_value = !node.kind.has_files() || !node.value.is_empty();
-        if has_value
-            && text::line(format!("{}\n", node.value).as_bytes()) != Ok((&node.value, false))
-        {
+        if has_value && !is_line(&node.value) {
             self.wrong(id, Fault::Line(node.value.to_string()));
         }
-        if let (Some(count), Some(outputs)) = (count, &node.outputs)
-            && let Some(number) = outputs.numbers().find(|number| usize::from(*number) >= count)
+        let Some(outputs) = &node.outputs else { return };
+        if let Some(text) = outputs.texts().find(|text| !is_line(text)) {
+            self.wrong(id, Fault::Line(text.into_owned()));
+        }
+        let names = signature.as_ref().and_then(|signature| signature.outputs.as_ref());
+        let Some(names) = names else { return };
+        let (outputs, wrong) = outputs.resolve(names);
+        wrong.into_iter().for_each(|(_, error)| self.wrong(id, Fault::Slice(error)));
+        let count = names.len();
+        if let Some(number) =
+            outputs.numbers().find(|it| (count..MAX_ARITY).contains(&(*it).into()))
         {
             let computation = match node.kind {
                 NodeKind::Sweep => "a sweep".to_owned(),
@@ -239,6 +245,11 @@ impl<'a> LayoutWalk<'a> {
             self.wrong(id, Fault::Arity { computation, takes, given: filled });
         }
     }
+}
+
+/// Whether a text is the same if it is read as the only line of a file.
+fn is_line(text: &str) -> bool {
+    text::line(format!("{text}\n").as_bytes()) == Ok((text, false))
 }
 
 /// The target of a link at a path that leads to another path.

@@ -133,7 +133,7 @@ pub enum Fault {
     /// A number too large to be one of a shared expression.
     #[error("{0} is too large")]
     Number(String),
-    /// A slice has something other than the number of an output.
+    /// A slice has something other than the number or the name of an output.
     #[error("{0}")]
     Slice(SliceError),
     /// A slice that passes nothing up.
@@ -274,6 +274,7 @@ impl Fault {
             Self::Escape => "write \\\\ for a backslash",
             Self::Unknown(_) => "write #N=(...) where the expression stands for the first time",
             Self::Twice(_) => "give each shared expression a number of its own",
+            Self::Slice(error) => return error.hint(),
             Self::NoOutput => "leave out the brackets to pass up all outputs",
             Self::Arity { takes, .. } if !takes.is_empty() => {
                 return Some(format!("its inputs are {}", takes.join(", ")));

@@ -19,7 +19,7 @@ mod sweeps;
 use std::ops::Index;
 
 pub use self::grammar::NodeKind;
-use self::grammar::{BareName, QuotedName};
+use self::grammar::{BareName, QuotedName, SliceText};
 pub use self::layout::{LayoutEntry, LayoutEntryKind, WorkflowLayout};
 pub use self::mistake::{Fault, Mistake, Position};
 pub use self::parser::{Parsed, parse};
@@ -30,7 +30,7 @@ pub use self::signature::{Signature, Signatures, drop_default_labels};
 pub use self::sweeps::computation_names;
 use crate::expand::SweepRules;
 use crate::task::name::InputName;
-use crate::task::slice::Slice;
+use crate::task::slice::{Slice, WrittenSlice};
 use crate::task::workflow::{Node, NodeId, Task};
 
 /// A text: an expression, and the task's inputs if it names them.
@@ -61,7 +61,7 @@ pub struct ExpressionNode {
     /// The nodes that it reads, in order.
     pub inputs: Vec<ExpressionInput>,
     /// Which outputs are passed up, if that is written.
-    pub outputs: Option<Slice>,
+    pub outputs: Option<WrittenSlice>,
 }
 
 /// A sub-expression among what a node reads.
@@ -171,7 +171,7 @@ pub fn written_alone(task: &Task, id: NodeId) -> String {
         _ if kind.has_files() && value.is_empty() => format!("{}()", kind.word()),
         _ => format!("{}({})", kind.word(), QuotedName(&value)),
     };
-    format!("{value}{}", outputs.map(|outputs| outputs.to_string()).unwrap_or_default())
+    format!("{value}{}", outputs.map(|it| SliceText(&it).to_string()).unwrap_or_default())
 }
 
 /// A node of a task, without what it reads.
@@ -199,6 +199,6 @@ fn without_inputs(task: &Task, id: NodeId) -> ExpressionNode {
         }
         _ => Vec::new(),
     };
-    let (value, outputs) = (value.into(), outputs.cloned());
+    let (value, outputs) = (value.into(), outputs.map(Slice::written));
     ExpressionNode { kind, value, files, inputs: Vec::new(), outputs }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::grammar::{BareName, INPUTS, QuotedName, SWEEP_ROLES, SweepLabel};
+use super::grammar::{BareName, INPUTS, QuotedName, SWEEP_ROLES, SliceText, SweepLabel};
 use super::{Expression, ExpressionNode, NodeKind, RuleFile, Text};
 use crate::expand::is_sheet;
 use crate::task::workflow::NodeId;
@@ -205,7 +205,7 @@ impl Printer<'_> {
             }
             self.out.write_all(b")")?;
             if let Some(outputs) = &node.outputs {
-                write!(self.out, "{outputs}")?;
+                write!(self.out, "{}", SliceText(outputs))?;
             }
             return Ok(true);
         };

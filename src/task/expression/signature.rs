@@ -48,7 +48,7 @@ pub(super) fn passed_names(node: &ExpressionNode, signatures: &Signatures) -> Op
         _ => names(&[VALUE])?,
     };
     let numbers = match (&node.outputs, node.kind) {
-        (Some(slice), _) => slice.numbers().map(usize::from).collect(),
+        (Some(slice), _) => slice.resolve(&made).0.numbers().map(usize::from).collect(),
         (None, NodeKind::Computation) => Vec::from_iter(0..made.len()),
         (None, _) => vec![0],
     };

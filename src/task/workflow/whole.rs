@@ -67,6 +67,13 @@ pub enum Uncommitted {
 }
 
 impl Task {
+    /// The names of the outputs that a node passes up, in order.
+    pub fn passed_names(&self, node: NodeId) -> Vec<String> {
+        let node = &self.workflow[node];
+        let made = node.made(self);
+        node.numbers().map(|number| made[usize::from(number)].clone()).collect()
+    }
+
     /// Returns the inputs whose texts values or resources of nodes depend on, as often as they do.
     pub fn free_names(&self) -> impl Iterator<Item = InputId> {
         let nodes = self.workflow.nodes().flat_map(|(_, node)| match node {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::lab::Lab;
+use crate::lab::{Lab, Library};
 
 const TASK: &str = "Inputs: 'x', 'stop words'
 (add (divmod INPUT('x') INPUT('stop words'))[0, 1])[0]";
@@ -64,7 +64,7 @@ fn labels_of_any_characters() {
         )
         .rename("workflow/inputs/00_01-divmod/inputs/01-stop words", "01-")
         .rename("workflow/inputs/00_01-divmod", "00_01---");
-    lab.commit_now(crate::lab::Library::Plain);
+    lab.commit_now(Library::Plain);
     lab.ce_run(&[]).exit(0).prints("load/labels.txt");
     assert_eq!(lab.output(), "5\n");
 }
@@ -90,6 +90,42 @@ fn names_of_any_characters() {
     lab.run("ce-sym", &[]).exit(0).prints("load/names-sym.txt");
     lab.ce_run(&[]).exit(0).prints("load/names.txt");
     assert_eq!(lab.output(), "22\n");
+}
+
+#[test]
+fn outputs_are_chosen_by_their_names() {
+    let text = "Inputs: 'x', 'y'\n(add (divmod INPUT('x') INPUT('y'))[remainder, 0])[sum]\n";
+    let lab = Lab::task(text).commit_with(Library::Submodule);
+    let sym = lab.run("ce-sym", &[]).exit(0);
+    assert!(sym.stdout.ends_with("[remainder, 0])[sum]\n"), "{}", sym.stdout);
+    lab.ce_run(&["-q"]).exit(0).called(vec!["add", "divmod"]);
+    assert_eq!(lab.output(), "5\n");
+    // Names and numbers are the same results.
+    let lab = lab.file("workflow/inputs/00_01-divmod/outputs", "1\nquotient\n").commit_again();
+    lab.ce_run(&["-q"]).exit(0).called(vec![]);
+}
+
+#[test]
+fn outputs_of_trees_sweeps_and_directories_have_names_too() {
+    let lab = Lab::task("Inputs: 'x'\n(first TREE('.')[directory] INPUT('x'))[|the list|]")
+        .computation("first", "tree x", "parts/ the_list", r#"ls "$1" >"$4""#)
+        .file("computations/first/outputs", "parts/\nthe list\n")
+        .commit();
+    lab.ce_run(&["-q"]).exit(0);
+    assert!(lab.run("ce-sym", &[]).exit(0).stdout.ends_with(")[|the list|]\n"));
+    let lab = lab.file("workflow/outputs", "parts\nparts/\nthe list\n").commit_again();
+    assert_eq!(lab.run("ce-run", &["-q", "../storage", "../data/x"]).exit(0).lines().len(), 3);
+    let lab = Lab::task("(add INPUT('a') INPUT('a'))[sum]")
+        .file("inputs", "")
+        .without("workflow")
+        .node("", "sweep", "")
+        .file("workflow/outputs", "directory\ntable\n")
+        .file("workflow/factors/00-a", "1\n2\n")
+        .call("inputs/00-body/", "add", &["a", "a"])
+        .file("workflow/inputs/00-body/outputs", "sum\n")
+        .commit();
+    let ran = lab.run("ce-run", &["-q", "../storage"]).exit(0);
+    assert!(ran.lines()[0].contains("/01") && ran.lines()[1].contains("/00"), "{}", ran.stdout);
 }
 
 #[test]

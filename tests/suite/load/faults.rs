@@ -29,9 +29,32 @@ fn a_wrong_kind_hides_nothing_of_what_is_wrong_below() {
 
 #[test]
 fn a_wrong_line_of_a_slice_hides_nothing_of_what_is_wrong_in_others() {
-    let lab = right("(take1 INPUT('x'))[0]").file("workflow/outputs", "one\n02\n").commit();
-    let ran = lab.run("ce", &["check"]).exit(2).says("workflow/outputs:1: \"one\"");
+    let lab = right("(take1 INPUT('x'))[0]").file("workflow/outputs", "uno\n02\n").commit();
+    let ran = lab.run("ce", &["check"]).exit(2).says("workflow/outputs:1: \"uno\"");
     ran.says("workflow/outputs:2: take1 has 2 outputs");
+}
+
+#[test]
+fn a_name_that_no_output_has_is_an_error_that_lists_the_names() {
+    let lab = right("(divmod INPUT('x') INPUT('stop words'))[quotent]").commit();
+    let ran = lab.run("ce", &["check"]).exit(2);
+    ran.says("workflow/outputs:1: \"quotent\" is no output: there are quotient, remainder\n")
+        .says("  try: did you mean quotient?\n");
+    // One mistake is told once, also below a sweep.
+    let lab = right("(divmod INPUT('x') INPUT('x'))[0]")
+        .node("", "sweep", "")
+        .file("workflow/outputs", "rows\n")
+        .file("workflow/factors/00-a", "1\n")
+        .call("inputs/00-body/", "divmod", &["a", "a"])
+        .file("workflow/inputs/00-body/outputs", "rest\nnone\n")
+        .without("workflow/inputs/00-x")
+        .without("workflow/inputs/01-x")
+        .commit();
+    let ran = lab.run("ce", &["check"]).exit(2).says("the task at . has 3 problems");
+    ran.says("workflow/outputs:1: \"rows\" is no output: there are table, directory\n");
+    let lab = right("(twins INPUT('x'))[a]").computation("twins", "x", "a a", "exit 1").commit();
+    let ran = lab.run("ce", &["check"]).exit(2);
+    ran.says("\"a\" is the name of several outputs").says("try: write its number");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::golden;
 use crate::lab::Lab;
 
 /// Texts that cannot be parsed, and texts that do not fit the task.
-const TEXTS: [&str; 46] = [
+const TEXTS: [&str; 48] = [
     "",
     "Inputs: 'x'",
     "Inputs: 'x', \nINPUT('x')",
@@ -42,6 +42,8 @@ const TEXTS: [&str; 46] = [
     "(add INPUT('x') INPUT('y'))[0 1]",
     "(add INPUT('x') INPUT('y'))[one]",
     "(add INPUT('x') INPUT('y'))[100]",
+    "(divmod INPUT('x') INPUT('y'))[01, quotent]",
+    "(add INPUT('x') INPUT('y'))[| sum|]",
     "(add INPUT('x') INPUT('y'))[0,]",
     "(add INPUT('x') INPUT('y'))[0]]",
     "(add #1# INPUT('x'))",

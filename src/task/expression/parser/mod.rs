@@ -5,13 +5,13 @@ mod tokens;
 
 use std::collections::{HashMap, HashSet};
 
-use crate::task::expression::grammar::{INPUTS, is_plain};
+use crate::task::expression::grammar::{INPUTS, is_plain_in_slice};
 use crate::task::expression::{
     Expression, ExpressionInput, ExpressionNode, Fault, Mistake, NodeKind, Position, RuleFile,
     Text, TextPlace,
 };
 use crate::task::name::{InputName, nearest};
-use crate::task::slice::{MAX_ARITY, Slice};
+use crate::task::slice::{MAX_ARITY, WrittenSlice};
 use crate::task::workflow::NodeId;
 
 /// A text, and where its nodes stand.
@@ -280,7 +280,7 @@ impl<'a> Parser<'a> {
         Ok(Some(node))
     }
 
-    fn slice(&mut self) -> Result<Option<Slice>, Wrong> {
+    fn slice(&mut self) -> Result<Option<WrittenSlice>, Wrong> {
         let end = self.at;
         self.skip();
         let start = self.at;
@@ -288,22 +288,25 @@ impl<'a> Parser<'a> {
             self.at = end;
             return Ok(None);
         }
-        let mut numbers = Vec::new();
+        let mut outputs: Vec<String> = Vec::new();
         loop {
             self.skip();
             let at = self.at;
-            let number = self.take(|c| !matches!(c, ',' | ']' | '(' | ')' | ';') && is_plain(c));
-            if number.is_empty() && numbers.is_empty() && self.eat("]") {
+            let output = match self.rest().starts_with('|') {
+                true => self.bars()?,
+                false => self.take(is_plain_in_slice).to_owned(),
+            };
+            if self.at == at && outputs.is_empty() && self.eat("]") {
                 return Err((start, Fault::NoOutput));
             }
-            if number.is_empty() {
-                return Err(self.expected("the number of an output"));
+            if output.is_empty() {
+                self.at = at;
+                return Err(self.expected("the number or name of an output"));
             }
-            let (_, wrong) = Slice::parse([number]);
-            if let Some((_, error)) = wrong.into_iter().next() {
+            if let Some((_, error)) = WrittenSlice::parse([&*output]).wrong().next() {
                 return Err((at, Fault::Slice(error)));
             }
-            numbers.push(number);
+            outputs.push(output);
             self.skip();
             if self.eat("]") {
                 break;
@@ -312,10 +315,10 @@ impl<'a> Parser<'a> {
                 return Err(self.expected("`,` or `]`"));
             }
         }
-        if numbers.len() > MAX_ARITY {
-            return Err((start, Fault::TooMany(numbers.len())));
+        if outputs.len() > MAX_ARITY {
+            return Err((start, Fault::TooMany(outputs.len())));
         }
-        Ok(Some(Slice::parse(numbers).0))
+        Ok(Some(WrittenSlice::parse(outputs.iter().map(String::as_str))))
     }
 
     /// Tells that the text ends within an expression.

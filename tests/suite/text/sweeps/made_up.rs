@@ -3,7 +3,7 @@
 use compeval::task::expression::{
     Expression, ExpressionInput, ExpressionNode, NodeKind, RuleFile, Text,
 };
-use compeval::task::slice::Slice;
+use compeval::task::slice::WrittenSlice;
 use compeval::task::workflow::NodeId;
 
 use super::ALL;
@@ -44,7 +44,7 @@ impl Generator<'_> {
         let label = |node: &NodeId| (Some(self.random.one_of(&LABELS).into()), *node);
         let inputs = inputs.iter().map(label).map(|(label, node)| ExpressionInput { label, node });
         let (value, inputs, files) = (value.into(), inputs.collect(), Vec::new());
-        let outputs = (kind == NodeKind::Computation).then(|| Slice::all(1));
+        let outputs = (kind == NodeKind::Computation).then(|| WrittenSlice::all(1));
         self.expression.push(ExpressionNode { kind, value, files, inputs, outputs })
     }
 
@@ -168,7 +168,7 @@ impl Generator<'_> {
         let node = &mut self.expression.nodes_mut()[sweep.index()];
         node.files = files;
         node.value = self.random.one_of(&["", "scaling", "it's (a) |sweep|"]).into();
-        node.outputs = Some(Slice::all(1));
+        node.outputs = Some(WrittenSlice::all(1));
         sweep
     }
 }
