@@ -46,7 +46,7 @@ impl Hints {
             }
             let is_none = ["None", "return None"].contains(&words(&body).as_str());
             let found = variants(&pattern, owner);
-            if found.is_empty() && !is_none {
+            if found.is_empty() && !is_none && !said.is_empty() {
                 self.of_others.insert(owner.to_owned(), said.clone());
             }
             for variant in found {
