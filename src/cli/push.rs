@@ -49,6 +49,10 @@ pub struct Push {
     #[arg(long, value_name = "WHICH", require_equals = true, num_args = 0..=1, default_missing_value = "isolated")]
     logs: Option<LogChoice>,
 
+    /// Push the inputs of jobs, too: the files that they were given
+    #[arg(long)]
+    inputs: bool,
+
     /// Take the results of inboxes into those of the repository, too: what others have pushed who may not write there, or were
     /// always overtaken
     #[arg(long)]
@@ -112,6 +116,7 @@ impl Tool for Push {
             by: self.by.clone(),
             allow_secrets: self.allow_secrets,
             logs: self.logs.map_or(PushedLogs::None, LogChoice::logs),
+            inputs: self.inputs,
             collect: self.collect,
             sign,
             dry: self.dry_run,

@@ -21,7 +21,7 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
     let Pushed { calls, jobs, tables, ledger, bytes, known, left_out, .. } = pushed;
     let Pushed { differing, now, inbox, .. } = pushed;
     let url = harmless(url);
-    match of_each([*calls, *jobs, *tables, pushed.logs], *ledger) {
+    match of_each([*calls, *jobs, *tables, pushed.logs, pushed.inputs], *ledger) {
         None if pushed.revoked > 0 => {
             let (would, calls) =
                 (if dry { "would revoke" } else { "revoked" }, counted(pushed.revoked, "call"));
@@ -73,7 +73,7 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
 pub fn pulled(pulled: &Pulled, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
     let Pulled { calls, jobs, tables, ledger, bytes, known, differing, refused, from, .. } = pulled;
     let url = harmless(url);
-    match (of_each([*calls, *jobs, *tables, 0], *ledger), from) {
+    match (of_each([*calls, *jobs, *tables, 0, 0], *ledger), from) {
         (_, None) => writeln!(out, "{url} has no results")?,
         (None, _) => {
             writeln!(out, "nothing is new in {url}: {} of it are here", counted(*known, "result"))?;
@@ -145,10 +145,10 @@ fn in_words(inboxes: usize) -> String {
 }
 
 /// The numbers of results, in words; `None` if there are none.
-fn of_each(results: [usize; 4], ledger: usize) -> Option<String> {
+fn of_each(results: [usize; 5], ledger: usize) -> Option<String> {
     // Files of the ledger come with results.
-    let ledger = if results == [0; 4] { ledger } else { 0 };
-    let counts = results.into_iter().zip(["call", "job", "table", "log"]);
+    let ledger = if results == [0; 5] { ledger } else { 0 };
+    let counts = results.into_iter().zip(["call", "job", "table", "log", "input"]);
     let counts = counts.chain([(ledger, "ledger file")]).filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, what)| counted(count, what)).collect();
     (!counts.is_empty()).then(|| counts.join(", "))
@@ -173,6 +173,7 @@ struct JsonPushed<'a> {
     jobs: usize,
     tables: usize,
     logs: usize,
+    inputs: usize,
     revoked: usize,
     ledger: usize,
     bytes: u64,
@@ -207,6 +208,7 @@ pub fn pushed_json(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
         jobs: *jobs,
         tables: *tables,
         logs: pushed.logs,
+        inputs: pushed.inputs,
         revoked: pushed.revoked,
         ledger: *ledger,
         bytes: *bytes,

@@ -38,7 +38,7 @@ pub(super) fn strange_name(
 fn is_expected(path: &str) -> bool {
     let top = path.split('/').next().unwrap_or_default();
     let is_result = ["c_", "t_"].iter().any(|prefix| top.starts_with(prefix))
-        || ["tables", "directories", "ledger", "differs", "revoked"].contains(&top);
+        || ["tables", "directories", "ledger", "differs", "revoked", "tinputs"].contains(&top);
     let is_hidden = path.split('/').any(|component| component.starts_with('.'));
     let is_deep = path.contains('/');
     is_result && is_deep && !is_hidden

@@ -14,6 +14,7 @@ mod exchange_progress;
 mod finder;
 mod history;
 mod inbox;
+mod inputs;
 mod join;
 mod layout;
 mod ledger;

@@ -192,7 +192,8 @@ impl Union {
                 // What differs is in differs/ already.
                 pushed.known += pushed.calls + pushed.jobs + pushed.tables;
                 (pushed.calls, pushed.jobs, pushed.tables) = (0, 0, 0);
-                (pushed.logs, pushed.ledger, pushed.revoked) = (0, 0, 0);
+                (pushed.logs, pushed.inputs) = (0, 0);
+                (pushed.ledger, pushed.revoked) = (0, 0);
             } else {
                 let parents: Vec<ObjectId> = head.into_iter().collect();
                 head = Some(self.write(mirror, &own, &parents, &self.message)?);
@@ -286,11 +287,12 @@ fn message(pushed: &Pushed, jobs: &[(String, String)]) -> String {
     let tasks: BTreeSet<&String> = jobs.iter().map(|(task, _)| task).collect();
     let named = jobs.iter().take(JOBS).map(|(_, name)| format!("Ce-Job: {name}\n"));
     let trailers: String = named.collect();
-    let Pushed { calls, jobs, tables, logs, ledger, .. } = pushed;
+    let Pushed { calls, jobs, tables, logs, inputs, ledger, .. } = pushed;
     // Files of the ledger come with results.
     let ledger = if calls + jobs + tables == 0 { *ledger } else { 0 };
     let results = [(*calls, "call"), (*jobs, "job"), (*tables, "table")];
-    let counts = results.into_iter().chain([(*logs, "log"), (ledger, "ledger file")]);
+    let counts =
+        results.into_iter().chain([(*logs, "log"), (*inputs, "input"), (ledger, "ledger file")]);
     let counts = counts.filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, what)| counted(count, what)).collect();
     let of = match tasks.iter().collect::<Vec<_>>()[..] {

@@ -1,5 +1,6 @@
 //! The choice of what is pushed: what a storage offers, and a repository does not have.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -8,6 +9,7 @@ use super::ResultsError;
 use super::crowded::CrowdedDirectory;
 use super::exchange_progress::ExchangeProgress;
 use super::finder::Finder;
+use super::inputs;
 use super::layout::stored_size;
 use super::ledger::{LedgerReason, LedgerWriter, line};
 use super::logs::{self, PushedLogs};
@@ -37,6 +39,8 @@ pub struct PushRequest {
     pub allow_secrets: bool,
     /// The logs that are pushed, too.
     pub logs: PushedLogs,
+    /// Whether the inputs of jobs are pushed, too.
+    pub inputs: bool,
     /// Whether results in inboxes become results of the repository.
     pub collect: bool,
     /// Whether commits are signed, as the user's `git` signs.
@@ -75,6 +79,8 @@ pub struct Pushed {
     pub ledger: usize,
     /// The number of logs that were new.
     pub logs: usize,
+    /// The number of task inputs that were new.
+    pub inputs: usize,
     /// The size of their files, in bytes.
     pub bytes: u64,
     /// The number of results that were there already.
@@ -108,7 +114,8 @@ impl Pushed {
 
     /// Whether anything is new to the repository.
     pub const fn is_new(&self) -> bool {
-        self.calls + self.jobs + self.tables + self.logs + self.ledger + self.revoked > 0
+        let extras = self.logs + self.inputs + self.ledger + self.revoked;
+        self.calls + self.jobs + self.tables + extras > 0
     }
 }
 
@@ -120,6 +127,8 @@ pub(super) struct Selection<'a> {
     limit: u64,
     /// The logs that are pushed.
     logs: PushedLogs,
+    /// The task inputs that were looked at; `None` if none are pushed.
+    inputs: Option<HashSet<String>>,
     /// What is looked for in files, unless it may be pushed.
     secrets: Option<Secrets>,
     /// Writes files, unless nothing is to be written.
@@ -149,6 +158,7 @@ impl<'a> Selection<'a> {
             mirror,
             limit: request.limit,
             logs: request.logs,
+            inputs: request.inputs.then(HashSet::new),
             secrets: (!request.allow_secrets).then(|| Secrets::new(std::env::vars())),
             writer: (!request.dry).then(|| mirror.writer()),
             files: UnwrittenTree::new(),
@@ -169,6 +179,7 @@ impl<'a> Selection<'a> {
                 match shared_result(storage, entry, record, request.limit) {
                     Ok(result) if selection.choose(there, &result)? => {
                         selection.add_log(there, &result)?;
+                        selection.add_inputs(there, &result)?;
                     }
                     Ok(_) => {}
                     Err(left_out) => selection.pushed.left_out.push(left_out),
@@ -244,6 +255,31 @@ impl<'a> Selection<'a> {
                 self.write(&name.log(), &contents)
             }
         }
+    }
+
+    /// Writes the inputs of a job, if they are wanted and the repository does not have them.
+    fn add_inputs(
+        &mut self,
+        there: &mut Finder<'_>,
+        result: &SharedResult,
+    ) -> Result<(), ResultsError> {
+        let Record::Job(job) = &result.record else { return Ok(()) };
+        let Some(mut seen) = self.inputs.take() else { return Ok(()) };
+        for input in &job.inputs {
+            let Some(file) = self.storage.inputs().expected(input.digest)? else { continue };
+            if seen.insert(file.name.clone()) && there.find(&file.name)?.is_none() {
+                match inputs::offer(self.storage, &file, self.limit, self.secrets.as_ref())? {
+                    Ok(contents) => {
+                        self.pushed.inputs += 1;
+                        self.pushed.bytes += contents.len() as u64;
+                        self.write(&file.name, &contents)?;
+                    }
+                    Err(why) => self.leave_out(file.name, why),
+                }
+            }
+        }
+        self.inputs = Some(seen);
+        Ok(())
     }
 
     /// Notes what is not pushed.

@@ -10,7 +10,9 @@ use crate::storage::disk::{FileId, Result, SeenValue, StorageError};
 use crate::storage::layout::{
     DIGITS, Digits, Entry, QUARANTINE, TASK_INPUTS, task_input, task_input_record,
 };
-use crate::storage::records::{Format, InputRecord, Provenance, Published, Read, Stamp};
+use crate::storage::records::{
+    ExpectedFile, Format, InputRecord, Provenance, Published, Read, Stamp,
+};
 
 /// The source of the contents of a task input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,6 +193,16 @@ impl<'a> Inputs<'a> {
             }
         }
         Err(StorageError::Collision(self.storage.path(&task_input(digest, Digits::Full))))
+    }
+
+    /// The file of an input with these contents, if the storage has it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn expected(&self, digest: Digest) -> Result<Option<ExpectedFile>> {
+        let Input { file: Stored { name, digest, .. }, there } = self.known(digest)?;
+        Ok(there.then_some(ExpectedFile { name, digest, waiting: None }))
     }
 
     pub(super) fn input_state(&self, digest: &Digest, digits: Digits) -> Result<InputState> {

@@ -7,6 +7,7 @@ mod clones;
 mod commits;
 mod deaths;
 mod directories;
+mod inputs;
 mod join;
 mod logs;
 mod pull;

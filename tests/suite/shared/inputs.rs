@@ -1,0 +1,64 @@
+//! Inputs of jobs: they stay here unless the user says otherwise.
+
+use std::fs;
+
+use super::{cloned, lab, listed, pull, push, repository};
+use crate::lab::Lab;
+
+/// The task inputs that a repository has.
+fn inputs(lab: &Lab, repository: &str) -> Vec<String> {
+    let lines = listed(lab, repository).into_iter();
+    let names = lines.filter_map(|line| Some(line.split_once('\t')?.1.to_owned()));
+    names.filter(|name| name.starts_with("tinputs/")).collect()
+}
+
+#[test]
+fn inputs_go_along_if_the_user_says_so() {
+    let lab = lab();
+    lab.ce_run(&[]).exit(0);
+    push(&lab, &[], "storage", "results.git").exit(0).shows("pushed 2 calls, 1 job (20 B)");
+    assert_eq!(inputs(&lab, "results.git"), [""; 0]);
+    push(&lab, &["-n", "--inputs"], "storage", "results.git").exit(3).shows("push 1 input (2 B)");
+    let told = push(&lab, &["--inputs", "--json"], "storage", "results.git").exit(0);
+    told.shows(r#""calls":0,"#).shows(r#""inputs":1,"#);
+    push(&lab, &["--inputs"], "storage", "results.git").exit(0).shows("nothing is new to ");
+    repository(&lab, "others.git");
+    push(&lab, &["--inputs"], "storage", "others.git")
+        .exit(0)
+        .shows("2 calls, 1 job, 1 input (22 B)");
+    assert_eq!(listed(&lab, "results.git"), listed(&lab, "others.git"));
+    // A clone has all that an execution needs.
+    cloned(&lab, "results.git", "clone", &[]);
+    let [name] = &inputs(&lab, "results.git")[..] else { panic!("one input") };
+    assert_eq!(fs::read_to_string(lab.path("clone").join(name)).unwrap(), "x\n");
+    fs::remove_file(lab.path("data/x")).unwrap();
+    let given = format!("../clone/{name}");
+    let mut run = lab.command("ce-run");
+    lab.finish(run.args(["../clone", &given])).exit(0).says("2 calls: 2 reused");
+    lab.run("ce", &["audit", "../clone"]).exit(0).says("2 calls audited: 2 agree");
+    lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd");
+    assert_eq!(lab.git("clone", &["status", "--porcelain", "tinputs"]), "");
+    pull(&lab, &[], "other", "results.git").exit(0).shows("pulled 2 calls, 1 job");
+    assert!(!lab.path("other").join(name).exists(), "a pull leaves it there");
+}
+
+#[test]
+fn what_is_secret_or_too_large_or_a_directory_stays_here() {
+    let token = format!("{}{}\n", "ghp_", "a".repeat(36));
+    let mut lab =
+        Lab::task("Inputs: 'x', 'y', 'tree'\n(count INPUT('x') INPUT('y') INPUT('tree'))[0]")
+            .computation("count", "a\nb\nc", "d", r#"ls "$3" | cat "$1" "$2" - | wc -l >"$4""#)
+            .data("x", token)
+            .data("y", "y\n".repeat(600))
+            .data("many/file", "z\n");
+    lab.inputs = ["x", "y", "many"].map(str::to_owned).to_vec();
+    let lab = lab.commit();
+    repository(&lab, "results.git");
+    lab.ce_run(&[]).exit(0);
+    let told = push(&lab, &["--inputs", "--limit", "1K"], "storage", "results.git").exit(1);
+    told.shows("pushed 1 call, 1 job (8 B)")
+        .shows("seems to hold a token of GitHub")
+        .shows("a file has 1.2 KiB, and the limit is 1.0 KiB")
+        .shows("it is a task input that is a directory");
+    assert_eq!(inputs(&lab, "results.git"), [""; 0]);
+}
