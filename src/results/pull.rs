@@ -3,6 +3,9 @@
 //! Nothing that comes from there is believed but for its record: names have to belong to their records, and files to be what these
 //! say. What is here never changes.
 
+use std::env;
+use std::num::NonZeroUsize;
+
 use super::ResultsError;
 use super::beliefs::Beliefs;
 use super::candidates::{NewResult, PullCandidate, PullRequest, Pulled, candidates, new_results};
@@ -21,8 +24,16 @@ const BATCH: usize = 256;
 /// The size of the outputs that are published at once, in bytes.
 const BATCH_BYTES: u64 = 64 << 20;
 
-/// The number of results whose records and files are fetched at once: only their records are in memory.
-const PART: usize = 8 << 10;
+/// The number of results whose records and files are fetched at once: only their records are in memory. A build with debug
+/// assertions obeys `CE_PART`.
+fn part() -> usize {
+    const PART: usize = 8 << 10;
+    if !cfg!(debug_assertions) {
+        return PART;
+    }
+    let given = env::var("CE_PART").ok().and_then(|it| it.parse().ok());
+    given.map_or(PART, NonZeroUsize::get)
+}
 
 /// Pulls the results of a repository into a storage.
 ///
@@ -54,7 +65,7 @@ pub fn pull(
     progress.begin("pulling results", candidates.len());
     let mut candidates = candidates.into_iter();
     loop {
-        let part: Vec<PullCandidate> = candidates.by_ref().take(PART).collect();
+        let part: Vec<PullCandidate> = candidates.by_ref().take(part()).collect();
         if part.is_empty() {
             break;
         }

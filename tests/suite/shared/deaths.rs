@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use super::away::room;
 use super::{evaluate, lab, listed, pull, push, repository};
 use crate::lab::Lab;
 use crate::program::Ran;
@@ -99,4 +100,34 @@ fn a_pull_that_dies_at_any_step_is_ended_by_the_next() {
             break;
         }
     }
+}
+
+#[test]
+fn a_pull_in_parts_that_dies_between_them_is_ended_by_the_next() {
+    let lab = lab();
+    evaluate(&lab, "storage").exit(0);
+    push(&lab, &[], "storage", "results.git").exit(0);
+    fs::remove_file(lab.path("called")).unwrap();
+    let in_parts = |of: &str| {
+        let mut command = lab.command("ce");
+        command.args(["pull", "../other", "../results.git"]).env("CE_PART", of);
+        command
+    };
+    let mut partly = 0;
+    for at in 1.. {
+        drop(fs::remove_dir_all(lab.path("cache")));
+        fs::create_dir_all(lab.path("other")).unwrap();
+        let ran = lab.finish(in_parts("1").env("PATH", deadly(&lab, at, false)));
+        let died = ran.status.code().is_none();
+        let here = ["c_once", "c_twice"].map(|owner| room(&lab, "other", owner, "00").len());
+        partly += usize::from(died && here.iter().sum::<usize>() == 1);
+        lab.run("ce", &["verify", "../other"]).exit(0).says("0 wrong");
+        lab.finish(&mut in_parts("2")).exit(0);
+        evaluate(&lab, "other").exit(0).called(vec![]);
+        fs::remove_dir_all(lab.path("other")).unwrap();
+        if !died {
+            break;
+        }
+    }
+    assert!(partly > 0, "it died when one of two calls was there");
 }
