@@ -54,6 +54,7 @@ impl FrozenRun<'_> {
         }
         arguments.extend(["--".into(), storage.path("").into()]);
         for (name, input) in task.inputs.iter().zip(&evaluation.files.inputs) {
+            let Some(input) = input else { continue };
             arguments.push(joined(&format!("{name}="), &storage.path(&input.file.name)));
         }
         Ok(arguments)

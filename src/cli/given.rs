@@ -132,6 +132,16 @@ impl PathArgs {
     ///
     /// An input with a default is given by name only.
     pub(super) fn resolve(&self, task: &Task, config: &Config) -> Result<Given, Error> {
+        self.resolve_read(task, config, &vec![true; task.inputs.len()])
+    }
+
+    /// The same if not all inputs are read: those that are not may be left out, all of them.
+    pub(super) fn resolve_read(
+        &self,
+        task: &Task,
+        config: &Config,
+        is_read: &[bool],
+    ) -> Result<Given, Error> {
         let mut named: Vec<Option<InputSource>> = vec![None; task.inputs.len()];
         let mut name = |at: usize, source| match named[at].replace(source) {
             None => Ok(()),
@@ -156,25 +166,34 @@ impl PathArgs {
         let open: Vec<usize> = (0..named.len())
             .filter(|at| named[*at].is_none() && task.defaults[*at].is_none())
             .collect();
-        let (storage, files) = match (config.storage()?, rest.split_first()) {
-            (Some(storage), _) if rest.len() == open.len() => (storage, rest.as_slice()),
+        let read: Vec<usize> = open.iter().copied().filter(|at| is_read[*at]).collect();
+        let configured = config.storage()?;
+        let told = |open: &[usize]| match (&configured, rest.split_first()) {
+            (Some(storage), _) if rest.len() == open.len() => {
+                Some((storage.clone(), rest.as_slice()))
+            }
             (_, Some((storage, files))) if files.len() == open.len() => {
-                ((*storage).to_owned(), files)
+                Some(((*storage).to_owned(), files))
             }
-            (None, None) => return Err(Error::NoStorage),
-            (configured, _) => {
-                return Err(Error::Inputs {
-                    task: task.name.to_string(),
-                    names: open.iter().map(|at| task.inputs[*at].to_string()).collect(),
-                    given: rest.len() - usize::from(configured.is_none()),
-                    named: is_named,
-                    configured: configured.is_some(),
-                });
+            _ => None,
+        };
+        let ways = [&open, &read].into_iter();
+        let Some(((storage, files), open)) = ways.filter_map(|it| Some((told(it)?, it))).next()
+        else {
+            if configured.is_none() && rest.is_empty() {
+                return Err(Error::NoStorage);
             }
+            return Err(Error::Inputs {
+                task: task.name.to_string(),
+                names: read.iter().map(|at| task.inputs[*at].to_string()).collect(),
+                given: rest.len() - usize::from(configured.is_none()),
+                named: is_named,
+                configured: configured.is_some(),
+            });
         };
         let mut inputs = named;
-        for (at, file) in open.into_iter().zip(files) {
-            inputs[at] = Some(InputSource::from(*file));
+        for (at, file) in open.iter().zip(files) {
+            inputs[*at] = Some(InputSource::from(*file));
         }
         check_inputs(task, &inputs, &storage)?;
         check_repositories(task, &self.repositories)?;

@@ -156,7 +156,9 @@ impl Run {
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
         let config = self.task.config()?;
         let (task, ranged) = ranged(task, self.points.factors(PROGRAM)?, &self.typed)?;
-        let Given { storage, inputs, repositories } = self.typed.resolve(&task, &config)?;
+        let is_read = self.selection().inputs_read(&task).map_err(Error::Selection)?;
+        let Given { storage, inputs, repositories } =
+            self.typed.resolve_read(&task, &config, &is_read)?;
         let trees = Trees::new(dir);
         let (task, inputs) = bind(&trees, task, &inputs)?;
         if short_cut

@@ -152,7 +152,7 @@ impl Evaluation {
     fn member(&self, from: Source, path: &MemberPath) -> Option<Result<Input, ValueError>> {
         let directory = match from {
             // In a dry run, an input is not stored.
-            Source::Input(id) => self.files.inputs[id.index()].file.clone(),
+            Source::Input(id) => self.files.inputs[id.index()].as_ref()?.file.clone(),
             _ => self.stored(from).or_else(|| self.archived(from))?,
         };
         let find = || {

@@ -24,8 +24,8 @@ use crate::task::workflow::{Computation, LabelPaths, Task};
 /// The leaf files, which exist before any call.
 #[derive(Clone, Debug)]
 pub struct Files {
-    /// The task's inputs, in order.
-    pub inputs: Vec<Input>,
+    /// The task's inputs, in order; `None` for one that was not given, since no call that is asked for reads it.
+    pub inputs: Vec<Option<Input>>,
     /// The plan's literals, in order; `None` for a missing one.
     pub literals: Vec<Option<Stored>>,
     /// The task's own files, in order; `None` for one whose path depends on names that a sweep binds.
@@ -274,7 +274,7 @@ impl Evaluation {
     /// The task input, file of the task, or value of a tree that a source is.
     fn input(&self, source: Source) -> Option<&Input> {
         match source {
-            Source::Input(id) => self.files.inputs.get(id.index()),
+            Source::Input(id) => self.files.inputs.get(id.index())?.as_ref(),
             Source::File(id) => self.files.own.get(id.index())?.as_ref(),
             Source::Derived { value, number } => self.derived_input(value, number),
             Source::Literal(_) | Source::Output { .. } => None,
@@ -314,6 +314,7 @@ impl Files {
             sources.iter().map(input).collect::<Result<_, _>>()?
         };
         let mut found_own = found.split_off(inputs.len()).into_iter();
+        let found = found.into_iter().map(Some).collect();
         let own_files = own.iter().map(|source| source.as_ref().and_then(|_| found_own.next()));
         let literals = plan.literals().iter().map(|name| storage.inputs().literal(name.as_str()));
         let literals = literals.collect::<Result<_, _>>()?;

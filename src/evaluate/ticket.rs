@@ -95,7 +95,7 @@ pub(super) fn evaluation(ticket: &Ticket, storage: &Arc<Storage>) -> Result<Eval
     let task = task(ticket)?;
     let inputs = sources(ticket).into_iter().map(|file| Input { file, there: true });
     let files = Files {
-        inputs: inputs.collect(),
+        inputs: inputs.map(Some).collect(),
         literals: Vec::new(),
         own: Vec::new(),
         own_sources: Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::mem;
 use std::sync::PoisonError;
 
-use super::selection::SelectionFault;
+use super::selection::{PointSelection, SelectionFault};
 use super::{CallId, Plan, Planned, Source, SweepRows};
 use crate::task::name::near;
 use crate::task::workflow::{FreeNames, LabelPaths, Node, NodeId, ROOT_LABEL, SweepId, Task};
@@ -121,6 +121,29 @@ impl RequestedNodes {
                 nodes.iter().for_each(|node| self.needed[node.index()] = true);
             }
         }
+    }
+}
+
+impl PointSelection {
+    /// Returns whether each input of a task is read by the calls that are asked for, or by what they need. An input whose
+    /// text is part of a value always counts.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a name is that of no call.
+    pub fn inputs_read(&self, task: &Task) -> Result<Vec<bool>, Vec<SelectionFault>> {
+        let requested = RequestedNodes::new(task, &FreeNames::new(task), &self.targets);
+        if !requested.unknown.is_empty() {
+            return Err(requested.unknown);
+        }
+        let mut is_read = vec![self.targets.is_empty(); task.inputs.len()];
+        for (_, node) in task.workflow.nodes().filter(|it| requested.needs(it.0)) {
+            if let Node::Input(input) = node {
+                is_read[input.index()] = true;
+            }
+        }
+        task.free_names().for_each(|input| is_read[input.index()] = true);
+        Ok(is_read)
     }
 }
 

@@ -59,12 +59,9 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
         Cause::Computation(id, old) => changed(evaluation, *id, old),
         Cause::Uncommitted(id, old) => uncommitted(evaluation, *id, old.as_ref()),
         Cause::Input(id, old) => {
-            let new = &evaluation.files.inputs[id.index()].file.digest;
-            format!(
-                "the task input {} differs: {}",
-                evaluation.task.inputs[id.index()],
-                from(old, new)
-            )
+            let new = evaluation.digest(Source::Input(*id));
+            let digests = new.map_or_else(String::new, |new| format!(": {}", from(old, &new)));
+            format!("the task input {} differs{digests}", evaluation.task.inputs[id.index()])
         }
         Cause::File(id, old) => {
             let path = harmless(evaluation.task.files[id.index()].path.as_str());

@@ -105,7 +105,7 @@ fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
             json!({ "cause": "uncommitted", "computation": computation, "old": old, "new": new })
         }
         Cause::Input(id, old) => {
-            let new = &evaluation.files.inputs[id.index()].file.digest;
+            let new = evaluation.digest(Source::Input(*id));
             let input = evaluation.task.inputs[id.index()].as_str();
             json!({ "cause": "input", "input": input, "old": old, "new": new })
         }

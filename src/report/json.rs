@@ -207,6 +207,7 @@ impl<'a> Json<'a> {
             JsonFile::new(Some(name), file.clone(), Some(*digest), input.there)
         };
         let inputs = task.inputs.iter().map(InputName::as_str).zip(&files.inputs);
+        let inputs = inputs.filter_map(|(name, input)| Some((name, input.as_ref()?)));
         let own = task.files.iter().map(|file| file.path.as_str()).zip(&files.own);
         let own = own.filter_map(|(path, input)| Some((path, input.as_ref()?)));
         let literals = plan.literals().iter().zip(&files.literals).map(|(name, file)| {

@@ -169,9 +169,9 @@ pub(super) fn texts<'a>(sources: impl Iterator<Item = &'a InputSource>) -> Texts
 ///
 /// # Errors
 ///
-/// Fails with what `missing` returns for an input that was not given and has no default.
+/// Fails with what `missing` returns for an input that is read, was not given and has no default.
 pub(super) fn fill_in(
-    task: &Task,
+    (task, is_read): (&Task, &[bool]),
     files: Files,
     given: Vec<Option<(InputSource, Input)>>,
     missing: impl Fn(String) -> Error,
@@ -179,10 +179,14 @@ pub(super) fn fill_in(
     let mut inputs = Vec::with_capacity(task.inputs.len());
     let mut sources = Vec::with_capacity(task.inputs.len());
     let given = given.into_iter().chain(iter::repeat(None));
-    for ((name, default), given) in task.inputs.iter().zip(&task.defaults).zip(given) {
+    for ((at, name), given) in task.inputs.iter().enumerate().zip(given) {
         let (source, input) = given.unzip();
-        let default = || files.own[(*default)?.index()].clone();
-        inputs.push(input.or_else(default).ok_or_else(|| missing(name.to_string()))?);
+        let default = || files.own[task.defaults[at]?.index()].clone();
+        let input = input.or_else(default);
+        if input.is_none() && is_read[at] {
+            return Err(missing(name.to_string()));
+        }
+        inputs.push(input);
         sources.push(source);
     }
     Ok(Files { inputs, given: sources, ..files })
@@ -192,7 +196,7 @@ pub(super) fn fill_in(
 pub(super) fn given_to(other: &Evaluation, task: &Task) -> Vec<Option<(InputSource, Input)>> {
     let given = |name| {
         let at = other.task.inputs.iter().position(|known| known == name)?;
-        Some((other.files.given[at].clone()?, other.files.inputs[at].clone()))
+        Some((other.files.given[at].clone()?, other.files.inputs[at].clone()?))
     };
     task.inputs.iter().map(given).collect()
 }

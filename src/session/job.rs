@@ -42,7 +42,9 @@ impl Session {
     /// Fails if the storage cannot be written.
     pub fn publish_job(&self, evaluation: &Evaluation) -> Result<Kept, Error> {
         let Evaluation { task, plan, files, .. } = evaluation;
-        let inputs = task.inputs.iter().cloned().zip(files.inputs.iter().cloned()).collect();
+        let inputs = task.inputs.iter().zip(&files.inputs);
+        let inputs = inputs.map(|(name, input)| Some((name.clone(), input.clone()?)));
+        let Some(inputs) = inputs.collect() else { return Ok(Kept::Incomplete) };
         let precursors = plan.everything();
         let kept = self.publish(&FinishedPart {
             evaluation,

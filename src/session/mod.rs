@@ -234,9 +234,10 @@ impl Session {
         let read = || Files::new(&task, &plan, (inputs, own), storage, store);
         let mut files =
             self.unless_interrupted(reading(visible, || storage.inputs().taken_in(), read))?;
-        let mut found = mem::take(&mut files.inputs).into_iter();
+        let mut found = mem::take(&mut files.inputs).into_iter().flatten();
         let given = given.into_iter().map(|source| Some((source?, found.next()?))).collect();
-        let files = fill_in(&task, files, given, Error::NotGiven)?;
+        let is_read = self.selection.inputs_read(&task).map_err(Error::Selection)?;
+        let files = fill_in((&task, &is_read), files, given, Error::NotGiven)?;
         let texts = if task.trees.is_empty() {
             Texts::new()
         } else {
@@ -262,7 +263,8 @@ impl Session {
         let own = own_files(&self.trees, &task)?;
         let files = Files::new(&task, &plan, (&[], &own), &self.storage, self.stores);
         let files = self.unless_interrupted(files)?;
-        let files = fill_in(&task, files, given_to(other, &task), no_input(titles))?;
+        let all = vec![true; task.inputs.len()];
+        let files = fill_in((&task, &all), files, given_to(other, &task), no_input(titles))?;
         let mut texts = texts(own.iter().flatten());
         texts.extend(other.texts().clone());
         self.with_trees(Evaluation::new(task, plan, files, Arc::clone(&self.storage)), texts)

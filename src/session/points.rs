@@ -104,13 +104,13 @@ impl Session {
         evaluation: &Evaluation,
         ranged: &RangedInputs,
     ) -> Result<Vec<Kept>, Error> {
-        let Some(rows) = evaluation.plan.jobs().and_then(PlannedSweep::rows) else {
-            return Ok(Vec::new());
-        };
+        let rows = evaluation.plan.jobs().and_then(PlannedSweep::rows);
+        let given: Option<Vec<Input>> = evaluation.files.inputs.iter().cloned().collect();
+        let (Some(rows), Some(given)) = (rows, given) else { return Ok(Vec::new()) };
         let mut texts: HashMap<Arc<str>, Input> = HashMap::new();
         let mut kept = Vec::with_capacity(rows.points.len());
         for (point, sources) in rows.iter() {
-            let inputs = job_inputs(ranged, point, &evaluation.files.inputs, |text| {
+            let inputs = job_inputs(ranged, point, &given, |text| {
                 if let Some(known) = texts.get(text) {
                     return Ok(known.clone());
                 }

@@ -40,6 +40,42 @@ fn a_call_is_named_by_its_computation_or_by_its_labels() {
 }
 
 #[test]
+fn only_inputs_that_the_calls_read_are_needed() {
+    let text =
+        "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('x')) (divmod INPUT('y') INPUT('y'))[1])";
+    let lab = Lab::task(text).commit();
+    let run = |arguments: &[&str]| lab.run("ce-run", &[&["--only"], arguments].concat());
+    run(&["mul", "-n", "../storage", "../data/x"]).exit(3).called(vec![]);
+    let ran = run(&["mul", "--json", "../storage", "../data/x"]).exit(0).called(vec!["mul"]);
+    let begin: serde_json::Value = serde_json::from_str(ran.lines()[0]).unwrap();
+    assert_eq!(begin["inputs"].as_array().unwrap().len(), 1);
+    assert_eq!(begin["inputs"][0]["name"], "x");
+    run(&["divmod", "../storage", "../data/y"]).exit(0).called(vec!["divmod"]);
+    run(&["divmod", "../storage", "y=../data/y"]).exit(0).called(vec![]);
+    // Those that are given are files all the same.
+    run(&["divmod", "../storage", "../data/x", "../data/y"]).exit(0).called(vec![]);
+    run(&["divmod", "../storage", "../data/none", "../data/y"]).exit(2).says("cannot read the");
+    let few = run(&["divmod", "--only", "mul", "../storage", "../data/x"]).exit(2);
+    few.says("takes 2 inputs (x, y), and 1 is given");
+    run(&["mul", "../storage", "y=../data/y"]).exit(2).says("takes 1 input (x) beside those");
+    run(&["add", "../storage", "../data/x"]).exit(2).says("takes 2 inputs (x, y)");
+    run(&["mull", "../storage", "../data/x"]).exit(2).says("the task has no call \"mull\"");
+    lab.git("task", &["config", "compeval.storage", "../storage"]);
+    run(&["mul", "../data/x"]).exit(0).called(vec![]);
+    run(&["divmod", "-p", "y=3"]).exit(0).called(vec!["divmod"]);
+}
+
+#[test]
+fn inputs_whose_texts_are_in_values_are_needed_with_any_call() {
+    let lab = Lab::task("Inputs: 'x', 'name'\n(add (mul INPUT('x') INPUT('x')) OWN('{name}'))")
+        .file("nine", "9\n")
+        .commit();
+    let run = |more: &[&str]| lab.run("ce-run", &[&["--only", "mul", "../storage"], more].concat());
+    run(&["../data/x"]).exit(2).says("takes 2 inputs (x, name)");
+    run(&["../data/x", "-p", "name=nine"]).exit(0).called(vec!["mul"]);
+}
+
+#[test]
 fn several_calls_are_asked_for_and_some_points() {
     let lab = lab();
     let ran = run(&lab, &["-q", "--only", "PRODUCTS", "--only", "left"]).exit(0);

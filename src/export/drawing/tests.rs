@@ -116,7 +116,7 @@ fn files_have_the_names_that_the_user_sees() {
     let (name, digest) = (name.to_string(), Digest::of(b"17"));
     let file = Stored { name, digest, stamp: Stamp::Unknown };
     let files = Files {
-        inputs: vec![Input { file, there: true }],
+        inputs: vec![Some(Input { file, there: true })],
         literals: vec![None],
         own: Vec::new(),
         own_sources: Vec::new(),

@@ -36,7 +36,7 @@ pub(super) fn of(
             let evaluation = task.evaluation;
             let inputs = evaluation.task.inputs.iter().enumerate();
             let inputs = inputs.filter_map(|(at, name)| {
-                let digest = evaluation.files.inputs.get(at)?.file.digest;
+                let digest = evaluation.files.inputs.get(at)?.as_ref()?.file.digest;
                 Some((name.to_string(), digest.sha1.short()))
             });
             let inputs: Vec<(String, String)> = inputs.collect();
