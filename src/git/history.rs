@@ -57,6 +57,8 @@ pub enum CommitHistoryError {
         rev: String,
         /// The repository.
         repository: PathBuf,
+        /// Whether it begins at HEAD, and HEAD leads to no commit.
+        is_head_broken: bool,
         /// The error of Git.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -80,6 +82,9 @@ impl CommitHistoryError {
             Self::Untrusted(path) => {
                 let trust = "git config --global --add safe.directory";
                 format!("if you trust it: {trust} {}", path.display())
+            }
+            Self::Revision { is_head_broken: true, .. } => {
+                "name a branch, tag or commit in place of HEAD".to_owned()
             }
             Self::Revision { repository, .. } => {
                 format!("git -C {} fetch --tags", repository.display())
@@ -146,9 +151,12 @@ impl CommitHistory {
     }
 
     fn commit(&self, rev: &str) -> Result<ObjectId, CommitHistoryError> {
+        let begins_at_head = rev.split(['~', '^']).next() == Some("HEAD");
         let unknown = |source| CommitHistoryError::Revision {
             rev: rev.to_owned(),
             repository: self.place.clone(),
+            is_head_broken: begins_at_head
+                && revision::commit(&self.repository, &self.place, "HEAD").is_err(),
             source,
         };
         revision::commit(&self.repository, &self.place, rev).map_err(unknown)

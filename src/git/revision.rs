@@ -35,11 +35,28 @@ pub(super) fn commit(repository: &Repository, dir: &Path, rev: &str) -> GitResul
 /// Says why no commit is meant by a revision.
 fn why_none(repository: &Repository, rev: &str) -> String {
     let base = rev.split(['~', '^']).next().unwrap_or(rev);
+    if base == "HEAD"
+        && let Some(reason) = why_no_head(repository)
+    {
+        return reason;
+    }
     let is_digits = base.len() >= 4 && base.bytes().all(|byte| byte.is_ascii_hexdigit());
     match parsed(repository, base) {
         Ok(_) if base != rev => format!("{base} is there, and has no such ancestor"),
         _ if is_digits => format!("{base} is the beginning of no commit, or of several"),
         _ => format!("no branch, tag or commit is called {base}"),
+    }
+}
+
+/// Says why HEAD leads to no commit, unless it leads to one.
+fn why_no_head(repository: &Repository) -> Option<String> {
+    match repository.head() {
+        Ok(head) if head.is_unborn() => {
+            let branch = head.referent_name().map(|name| name.as_bstr().to_string());
+            Some(format!("HEAD is {}, which has no commit", branch.unwrap_or_default()))
+        }
+        Ok(head) => Some(repository.find_commit(head.id()?).err()?.to_string()),
+        Err(error) => Some(format!("HEAD cannot be read: {error}")),
     }
 }
 

@@ -233,9 +233,9 @@ fn a_wrong_repository_revision_or_path_is_told() {
     );
     assert!(told(&["nothing"]).starts_with("ce: cannot read the repository nothing\n  because: "));
     for (arguments, rev) in [
-        (&["lib"][..], "HEAD"),
-        (&["lib", "v1"], "v1"),
+        (&["lib", "v1"][..], "v1"),
         (&["lib", "v2..main"], "v2"),
+        (&["lib", "main~2"], "main~2"),
         (&["lib", "main^{tree}"], "main^{tree}"),
     ] {
         let text = told(arguments);
@@ -258,6 +258,38 @@ fn a_wrong_repository_revision_or_path_is_told() {
     fs::remove_dir_all(lab.path("data/lib/.git/objects")).unwrap();
     fs::create_dir(lab.path("data/lib/.git/objects")).unwrap();
     assert!(told(&["lib", "main"]).starts_with("ce: the repository lib has no commit main\n"));
+}
+
+#[test]
+fn a_head_that_leads_to_no_commit_is_told_and_nothing_is_to_be_fetched() {
+    let lab = lab(&line(&[("one", "1000000000 +0000")]));
+    let head = |contents: &str| fs::write(lab.path("data/lib/.git/HEAD"), contents).unwrap();
+    let missing = "1".repeat(40);
+    for (contents, because) in [
+        ("ref: refs/heads/trunk\n", "HEAD is refs/heads/trunk, which has no commit"),
+        (
+            &*missing,
+            "An object with id 1111111111111111111111111111111111111111 could not be found",
+        ),
+        ("nonsense\n", "HEAD cannot be read: "),
+    ] {
+        head(contents);
+        for range in [&[][..], &["HEAD~1"], &["main.."]] {
+            let mut ce = lab.command("ce");
+            ce.current_dir(lab.path("data")).args(["commits", "lib"]).args(range);
+            let ran = lab.finish(&mut ce).exit(2).says("the repository lib has no commit HEAD");
+            let ran = ran.says(&format!("  because: {because}"));
+            assert!(
+                ran.stderr.ends_with("  try: name a branch, tag or commit in place of HEAD\n"),
+                "{}",
+                ran.stderr
+            );
+        }
+        printed(&lab, "lib", &["main"]);
+    }
+    head("ref: refs/heads/main\n");
+    let ran = lab.run("ce", &["commits", "../data/lib", "HEAD~1"]).exit(2);
+    ran.says("HEAD is there, and has no such ancestor\n  try: git -C ../data/lib fetch --tags");
 }
 
 #[test]
