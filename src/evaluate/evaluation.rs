@@ -160,7 +160,7 @@ impl Evaluation {
         }
     }
 
-    /// Returns how a call ended, if it did. A thread that only looks may know a call before [`Self::grow`] has taken it in.
+    /// Returns how a call ended, if it did. A thread that only looks may know a call of the plan before the evaluation has it.
     pub fn outcome(&self, call: CallId) -> Option<&Outcome> {
         self.outcomes.get(call.index())?.last()
     }
