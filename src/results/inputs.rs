@@ -1,4 +1,4 @@
-//! Inputs of jobs in results repositories. Whoever has the files needs them not, so they go there only if the user says so.
+//! Inputs of jobs in results repositories. Results need no inputs to be served, so inputs go there only if the user says so.
 
 use super::offer::Withheld;
 use super::secrets::Secrets;
