@@ -51,6 +51,10 @@ pub struct AuditCalls {
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
 
+    /// Print only which calls do not agree, and how
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+
     /// Print a JSON object for each call, and one at the end
     #[arg(long)]
     json: bool,
@@ -132,7 +136,7 @@ impl Tool for AuditCalls {
         }
         if self.dry_run {
             report::planned_audits(&plan, self.json, out).map_err(Error::Output)?;
-            conclude(&plan, &report::audit_size(&plan));
+            self.conclude(&plan, &report::audit_size(&plan));
             return Ok(Exit::Done);
         }
         self.audit(&session, &plan, seed, out)
@@ -148,12 +152,12 @@ impl AuditCalls {
         out: &mut dyn Write,
     ) -> Result<Exit, Error> {
         let terms = AuditTerms { budget: self.budget, by: self.by.clone() };
-        let bar = Bar::of_calls(io::stderr().is_terminal(), plan.calls.len());
+        let bar = Bar::of_calls(io::stderr().is_terminal() && !self.quiet, plan.calls.len());
         let mut ends = AuditEnds::new(plan);
         let mut told = Ok(());
         let audited = session.audit(plan, &terms, &mut |at, end| {
             bar.advance(1);
-            if told.is_ok() {
+            if told.is_ok() && !(self.quiet && end.agrees()) {
                 told = bar.aside(|| {
                     report::audited(&plan.calls[at], &end, self.json, out)?;
                     out.flush()
@@ -170,7 +174,7 @@ impl AuditCalls {
             };
         }
         let counts = ends.counts();
-        conclude(plan, &report::audit_summary(&counts));
+        self.conclude(plan, &report::audit_summary(&counts));
         match told {
             // The reader has closed the pipe; the audit went on all the same.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
@@ -181,6 +185,17 @@ impl AuditCalls {
                 None => Exit::Done,
             }),
         }
+    }
+
+    /// Says what cannot be audited, and what came of the rest.
+    fn conclude(&self, plan: &AuditPlan, summary: &str) {
+        if self.quiet {
+            return;
+        }
+        for line in report::not_audited(plan) {
+            say("ce", &line);
+        }
+        say("ce", &summary);
     }
 
     fn choice(&self, storage: &Storage, calls: &[PathBuf]) -> Result<AuditChoice, Error> {
@@ -235,12 +250,4 @@ impl AuditCalls {
 fn random() -> u64 {
     // Short enough to be typed.
     RandomState::new().build_hasher().finish() % 1_000_000
-}
-
-/// Says what cannot be audited, and what came of the rest.
-fn conclude(plan: &AuditPlan, summary: &str) {
-    for line in report::not_audited(plan) {
-        say("ce", &line);
-    }
-    say("ce", &summary);
 }

@@ -20,6 +20,10 @@ use crate::words::counted;
 #[derive(Debug, Parser)]
 #[command(version, after_help = "Exit codes: 0 the task is valid, 2 it is wrong.")]
 pub struct Check {
+    /// Print only what is wrong or odd
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+
     /// Print the numbers as one JSON object
     #[arg(long)]
     json: bool,
@@ -50,6 +54,9 @@ impl Tool for Check {
         expand_own_sheets(&Trees::new(&self.task.task), &task, &plan)?;
         if self.json {
             report::checked_json(&task, &plan, out).map_err(Error::Output)?;
+            return Ok(Exit::Done);
+        }
+        if self.quiet {
             return Ok(Exit::Done);
         }
         let (name, commit) = (&task.name, task.commit.short());

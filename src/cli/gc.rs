@@ -79,6 +79,10 @@ pub struct Gc {
     #[arg(long, value_name = "REPOSITORY", conflicts_with_all = OTHERS, value_hint = clap::ValueHint::DirPath)]
     forget: Vec<String>,
 
+    /// Print only what stays since it is in use
+    #[arg(short, long, requires = "delete", conflicts_with = "json")]
+    quiet: bool,
+
     /// Print results and their sum, or repositories, as JSON, one object a line
     #[arg(long)]
     json: bool,
@@ -192,6 +196,9 @@ impl Gc {
         if self.json {
             report::candidates_json(storage, &groups, (sum, self.delete), out)
                 .map_err(Error::Output)?;
+            return Ok(Exit::Done);
+        }
+        if self.quiet {
             return Ok(Exit::Done);
         }
         report::candidates(storage, &groups, out).map_err(Error::Output)?;

@@ -13,7 +13,7 @@ use super::{Tool, say};
 use crate::cache::Cache;
 use crate::exit::Exit;
 use crate::git::Mirror;
-use crate::report::{exchanging, pulled, pulled_json};
+use crate::report::{exchanging, not_pulled, pulled, pulled_json};
 use crate::results::{
     DEFAULT_LIMIT, PullRequest, ResultsError, TrustRule, TrustSettings, mirror, pull,
 };
@@ -47,6 +47,10 @@ pub struct Pull {
     /// Take results also if their history is not that of the last time
     #[arg(long)]
     rewritten: bool,
+
+    /// Print only what was not pulled, and why
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
 
     /// Print one JSON object
     #[arg(long)]
@@ -101,13 +105,16 @@ impl Tool for Pull {
         let progress = Arc::default();
         let request = PullRequest { limit: self.limit, trust, dry: self.dry_run, progress };
         let all = || pull(&storage, &mirror, &request);
-        let outcome = if self.json { all() } else { exchanging(&request.progress, all) }?;
+        let is_silent = self.json || self.quiet;
+        let outcome = if is_silent { all() } else { exchanging(&request.progress, all) }?;
         let told = match self.json {
             true => pulled_json(&outcome, out),
-            false => pulled(&outcome, mirror.url(), self.dry_run, out),
+            false if self.quiet => not_pulled(&outcome, out),
+            false => pulled(&outcome, mirror.url(), self.dry_run, out)
+                .and_then(|()| not_pulled(&outcome, out)),
         };
         told.map_err(Error::Output)?;
-        if outcome.is_new() && !is_signed && !self.dry_run && !self.json {
+        if outcome.is_new() && !is_signed && !self.dry_run && !is_silent {
             say(
                 "ce",
                 &"nobody has signed them: they are believed because you named the repository",

@@ -12,7 +12,7 @@ use super::{Tool, say};
 use crate::cache::Cache;
 use crate::exit::Exit;
 use crate::git::Mirror;
-use crate::report::{exchanging, pushed, pushed_json};
+use crate::report::{exchanging, not_pushed, pushed, pushed_json};
 use crate::results::{
     CrowdedDirectory, DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, PushedLogs, RevokeRequest,
     mirror, push, revoke,
@@ -70,6 +70,10 @@ pub struct Push {
     #[arg(long, value_name = "TEXT", requires = "revoke")]
     because: Option<String>,
 
+    /// Print only what was not pushed, and why
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -123,7 +127,8 @@ impl Tool for Push {
             progress: Arc::default(),
         };
         let all = || push(&storage, &mirror, &request);
-        let outcome = if self.json { all() } else { exchanging(&request.progress, all) };
+        let is_silent = self.json || self.quiet;
+        let outcome = if is_silent { all() } else { exchanging(&request.progress, all) };
         self.tell(&outcome?, mirror.url(), out)
     }
 }
@@ -140,7 +145,10 @@ impl Push {
     fn tell(&self, outcome: &Pushed, url: &str, out: &mut dyn Write) -> Result<Exit, Error> {
         let told = match self.json {
             true => pushed_json(outcome, out),
-            false => pushed(outcome, url, self.dry_run, out),
+            false if self.quiet => not_pushed(outcome, out),
+            false => {
+                pushed(outcome, url, self.dry_run, out).and_then(|()| not_pushed(outcome, out))
+            }
         };
         told.map_err(Error::Output)?;
         if let Some(CrowdedDirectory { path, entries }) = &outcome.crowded {

@@ -16,7 +16,7 @@ use super::reservations::{Reservation, Reservations};
 use super::ticket::TicketCall;
 use super::{EvaluateError, ExecutionSettings};
 use crate::plan::CallId;
-use crate::storage::records::{AuditReport, TicketEnd};
+use crate::storage::records::{AuditReport, AuditVerdict, TicketEnd};
 use crate::storage::{Outputs, Storage, Stored};
 use crate::task::resources::Resources;
 use crate::task::workflow::{Computation, ComputationId, Task};
@@ -59,6 +59,13 @@ pub enum AuditedEnd {
     Broken(String),
     /// It would take longer than there is time.
     OverBudget,
+}
+
+impl AuditedEnd {
+    /// Whether it was executed, and made what is recorded.
+    pub fn agrees(&self) -> bool {
+        matches!(self, Self::Report(report) if report.verdict() == AuditVerdict::Agrees)
+    }
 }
 
 /// Calls that are executed again.

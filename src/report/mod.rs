@@ -73,7 +73,7 @@ pub use self::page::{PAGE_MARK, page};
 pub use self::progress::{Progress, TICK};
 pub use self::quiet::{Quiet, Silent, missing_literals, paths_of_point};
 pub use self::resources::{resource_usage, resource_usage_json};
-pub use self::results::{pulled, pulled_json, pushed, pushed_json};
+pub use self::results::{not_pulled, not_pushed, pulled, pulled_json, pushed, pushed_json};
 pub use self::sight::Sight;
 pub use self::status::{Said, status_json, suspended_calls, waiting_jobs};
 pub use self::table::{TableFormat, sweep_table, table_comparison, table_counts, why_unknown};

@@ -12,14 +12,13 @@ use crate::words::{counted, size};
 /// The greatest number of results that are named for one reason.
 const NAMED: usize = 20;
 
-/// Prints what was pushed to a repository, or would be, and what was not.
+/// Prints what was pushed to a repository, or would be.
 ///
 /// # Errors
 ///
 /// Returns the error of `out`.
 pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
-    let Pushed { calls, jobs, tables, ledger, bytes, known, left_out, .. } = pushed;
-    let Pushed { differing, now, inbox, .. } = pushed;
+    let Pushed { calls, jobs, tables, ledger, bytes, known, now, inbox, .. } = pushed;
     let url = harmless(url);
     match of_each([*calls, *jobs, *tables, pushed.logs, pushed.inputs], *ledger) {
         None if pushed.revoked > 0 => {
@@ -46,7 +45,17 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
         }
         (waiting, emptied) => writeln!(out, "took {emptied} of {}", in_words(waiting))?,
     }
-    for (inbox, path) in &pushed.strange {
+    Ok(())
+}
+
+/// Prints what was not pushed to a repository, or would not be, and why.
+///
+/// # Errors
+///
+/// Returns the error of `out`.
+pub fn not_pushed(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
+    let Pushed { strange, differing, left_out, .. } = pushed;
+    for (inbox, path) in strange {
         let (inbox, path) = (harmless(inbox), harmless(path));
         writeln!(out, "{inbox} stays: it has {path}, which no results have")?;
     }
@@ -65,13 +74,13 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
     more(ruled.len(), out)
 }
 
-/// Prints what was pulled from a repository, or would be, and what was not.
+/// Prints what was pulled from a repository, or would be.
 ///
 /// # Errors
 ///
 /// Returns the error of `out`.
 pub fn pulled(pulled: &Pulled, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
-    let Pulled { calls, jobs, tables, ledger, bytes, known, differing, refused, from, .. } = pulled;
+    let Pulled { calls, jobs, tables, ledger, bytes, known, from, .. } = pulled;
     let url = harmless(url);
     match (of_each([*calls, *jobs, *tables, 0, 0], *ledger), from) {
         (_, None) => writeln!(out, "{url} has no results")?,
@@ -83,7 +92,16 @@ pub fn pulled(pulled: &Pulled, url: &str, dry: bool, out: &mut dyn Write) -> io:
             writeln!(out, "{would} {counts}{} from {url} at {at}", sized(*bytes))?;
         }
     }
-    away(pulled.away, "stay there", out)?;
+    away(pulled.away, "stay there", out)
+}
+
+/// Prints what was not pulled from a repository, or would not be, what is revoked, and why.
+///
+/// # Errors
+///
+/// Returns the error of `out`.
+pub fn not_pulled(pulled: &Pulled, out: &mut dyn Write) -> io::Result<()> {
+    let Pulled { differing, refused, .. } = pulled;
     for name in differing.iter().take(NAMED) {
         writeln!(out, "{}: it has other outputs here, and they stay", harmless(name))?;
     }

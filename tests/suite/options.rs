@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::lab::Lab;
 use crate::program::Ran;
+use crate::shared;
 
 const SUM: &str = "Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]";
 
@@ -193,4 +194,31 @@ fn a_check_prints_json() {
         "tables": 0, "computations": 1, "outputs": 1,
     });
     assert_eq!(lines, [expected]);
+}
+
+#[test]
+fn quiet_commands_print_only_what_is_wrong() {
+    let lab = shared::lab();
+    shared::evaluate(&lab, "storage").exit(0);
+    let silent = |ran: Ran<'_>| {
+        let ran = ran.exit(0);
+        assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    };
+    let run = |arguments: &[&str]| lab.run("ce", arguments);
+    silent(run(&["check", "-q"]));
+    silent(run(&["audit", "-q", "--no-isolate", "../storage"]));
+    shared::salt(&lab, "salt\n");
+    let ran = run(&["audit", "-q", "--no-isolate", "../storage"]).exit(1).shows("differs");
+    assert!(!ran.stdout.contains("agrees") && ran.stderr.is_empty(), "{}", ran.stdout);
+    silent(shared::push(&lab, &["-q"], "storage", "results.git"));
+    shared::evaluate(&lab, "salted").exit(0);
+    let ran = shared::push(&lab, &["-q"], "salted", "results.git").exit(1);
+    assert!(ran.stdout.starts_with("c_twice/") && ran.stderr.is_empty(), "{}", ran.stdout);
+    silent(shared::pull(&lab, &["-q"], "other", "results.git"));
+    silent(run(&["gc", "--delete", "-q", "--no-keep", "--older=0s", "../other"]));
+    run(&["gc", "--no-keep", "--older=0s", "../other"]).exit(0).says("would collect 0 results");
+    run(&["gc", "-q", "../other"]).exit(2);
+    for command in ["push", "pull", "audit", "check"] {
+        run(&[command, "-q", "--json"]).exit(2);
+    }
 }
