@@ -3,6 +3,8 @@
 //! Twelve hexadecimal digits of a SHA-1 make a file name; the whole [`Digest`] decides whether two
 //! contents are the same. Knows nothing of files.
 
+mod digits;
+
 use std::fmt;
 use std::panic::resume_unwind;
 use std::str::FromStr;
@@ -11,6 +13,8 @@ use std::thread;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha1::Digest as _;
+
+use self::digits::from_digits;
 
 /// The number of hexadecimal digits of a digest or commit id in a file name.
 pub const SHORT: usize = 12;
@@ -73,32 +77,6 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// Serialises a hash: as hexadecimal digits in text formats, as bytes in others.
-mod digits {
-    use hex::FromHex;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer, T: AsRef<[u8]> + Serialize>(
-        bytes: &T,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        match serializer.is_human_readable() {
-            true => hex::serde::serialize(bytes, serializer),
-            false => bytes.serialize(serializer),
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>, T>(deserializer: D) -> Result<T, D::Error>
-    where
-        T: FromHex<Error: std::fmt::Display> + Deserialize<'de>,
-    {
-        match deserializer.is_human_readable() {
-            true => hex::serde::deserialize(deserializer),
-            false => T::deserialize(deserializer),
-        }
-    }
-}
-
 impl Sha1 {
     /// Its bytes.
     pub const fn bytes(&self) -> &[u8; 20] {
@@ -107,17 +85,17 @@ impl Sha1 {
 
     /// All forty digits.
     pub fn full(&self) -> String {
-        hex::encode(self.0)
+        faster_hex::hex_string(&self.0)
     }
 
     /// The first twelve digits, as storage names show them.
     pub fn short(&self) -> String {
-        hex::encode(&self.0[..SHORT / 2])
+        faster_hex::hex_string(&self.0[..SHORT / 2])
     }
 
     /// Reads all forty digits, in either case. Returns `None` if they are not that.
     pub fn from_digits(digits: &[u8]) -> Option<Self> {
-        hex::FromHex::from_hex(digits).ok().map(Self)
+        from_digits(digits).map(Self)
     }
 }
 
@@ -137,12 +115,12 @@ impl Blake3 {
 
     /// All sixty-four digits.
     pub fn full(&self) -> String {
-        hex::encode(self.0)
+        faster_hex::hex_string(&self.0)
     }
 
     /// Reads all sixty-four digits, in either case. Returns `None` if they are not that.
     pub fn from_digits(digits: &[u8]) -> Option<Self> {
-        hex::FromHex::from_hex(digits).ok().map(Self)
+        from_digits(digits).map(Self)
     }
 }
 

@@ -188,7 +188,11 @@ fn a_wrong_import_would_be_seen() {
             "session/mod.rs imports crate::storage::disk",
         ),
         ("load/mod.rs", "let it = gix::open(dir);", "load/mod.rs names gix"),
-        ("storage/file.rs", "#[serde(with = \"hex::serde\")]", "storage/file.rs names hex"),
+        (
+            "storage/file.rs",
+            "let it = faster_hex::hex_string(b);",
+            "storage/file.rs names faster_hex",
+        ),
         ("plan.rs", "#[derive(clap::Parser)]", "plan.rs names clap"),
         ("somewhere.rs", "", "somewhere.rs is in no layer"),
     ] {
