@@ -15,7 +15,7 @@ use gix::odb::store::init::Slots;
 use gix::open::Options;
 
 pub use self::signature::{CommitSignature, MirrorCommit, SignatureKind};
-use super::pack::{MirrorEntry, MirrorKind, PackWriter};
+use super::pack::{BlobHash, MirrorEntry, MirrorKind, PackWriter};
 use super::url::shown;
 use super::{Config, ConfigError, GitResult, from, object_id};
 use crate::digest::ObjectId;
@@ -246,13 +246,9 @@ impl Mirror {
         Ok(ids)
     }
 
-    /// The id that a file of these contents has.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the contents are made to collide with others.
-    pub fn id_of(&self, contents: &[u8]) -> Result<ObjectId, MirrorError> {
-        super::pack::id_of(&self.repository, contents).map_err(|source| self.own(source))
+    /// How it names files by their contents.
+    pub fn blob_hash(&self) -> BlobHash {
+        BlobHash(self.repository.object_hash())
     }
 
     /// The tree of a commit.

@@ -50,7 +50,7 @@ pub use self::mirror::{
     CommitSignature, Mirror, MirrorCommit, MirrorError, RefUpdate, RemoteRef, SignatureKind,
 };
 use self::opening::open;
-pub use self::pack::{MirrorEntry, MirrorKind, NewCommit, PackWriter};
+pub use self::pack::{BlobHash, MirrorEntry, MirrorKind, NewCommit, PackWriter};
 pub use self::range::{Commit, Range};
 pub use self::reach::{ReachError, ReachableSet};
 pub use self::references::references;

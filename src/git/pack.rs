@@ -17,6 +17,9 @@ use crate::digest;
 /// The size of a pack, compressed, in bytes. It is in memory before it is written.
 const PACK: usize = 8 << 20;
 
+/// The space in a pack for what comes before each object, in bytes.
+const HEADER: usize = 12;
+
 /// The number of objects that are moved into a pack at once.
 const PART: usize = 256;
 
@@ -170,8 +173,10 @@ impl<'a> PackWriter<'a> {
     }
 
     fn flush(&mut self) -> GitResult<()> {
-        self.bytes = 0;
         let entries = std::mem::take(&mut self.entries);
+        // A buffer that grows is in memory twice.
+        let size = std::mem::take(&mut self.bytes) + HEADER * (entries.len() + 4);
+        let buffer = Vec::with_capacity(size);
         if entries.is_empty() {
             return Ok(());
         }
@@ -183,8 +188,7 @@ impl<'a> PackWriter<'a> {
             let part: Vec<output::Entry> = entries.by_ref().take(PART).collect();
             (!part.is_empty()).then_some(Ok::<_, gix::Error>(part))
         });
-        let mut writer =
-            output::bytes::FromEntriesIter::new(parts, Vec::new(), count, version, hash);
+        let mut writer = output::bytes::FromEntriesIter::new(parts, buffer, count, version, hash);
         for written in writer.by_ref() {
             written?;
         }
@@ -204,9 +208,15 @@ impl<'a> PackWriter<'a> {
     }
 }
 
-/// The id that a file of these contents has in a repository.
-pub(super) fn id_of(repository: &gix::Repository, contents: &[u8]) -> GitResult<digest::ObjectId> {
-    object_id(gix::objs::compute_hash(repository.object_hash(), Kind::Blob, contents)?)
+/// How a repository names files by their contents. Threads can share it.
+#[derive(Clone, Copy, Debug)]
+pub struct BlobHash(pub(super) gix::hash::Kind);
+
+impl BlobHash {
+    /// The id that a file of these contents has. `None` if they are made to collide with others.
+    pub fn of(self, contents: &[u8]) -> Option<digest::ObjectId> {
+        object_id(gix::objs::compute_hash(self.0, Kind::Blob, contents).ok()?).ok()
+    }
 }
 
 #[cfg(test)]

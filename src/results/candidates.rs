@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::ResultsError;
 use super::beliefs::Beliefs;
 use super::exchange_progress::ExchangeProgress;
@@ -11,8 +13,8 @@ use super::refusal::{RefusedFor, RefusedResult};
 use super::revoked::RevokedResult;
 use super::trust::TrustSettings;
 use crate::digest::ObjectId;
-use crate::git::{MirrorError, RemoteRef};
-use crate::storage::{Entry, ExpectedFile, Read, Record, Storage, Survey};
+use crate::git::{BlobHash, MirrorError, RemoteRef};
+use crate::storage::{Entry, ExpectedFile, Read, Record, Storage, StorageError, Survey};
 
 /// What is pulled.
 #[derive(Debug)]
@@ -127,27 +129,29 @@ pub(super) fn candidates(
     let mut candidates = Vec::new();
     let records = finder.records()?;
     request.progress.begin("reading results", records.len());
-    for (path, record) in records {
+    let hash = beliefs.mirror.blob_hash();
+    let is_here = records.par_iter().map(|(path, record)| {
         request.progress.advance(1);
+        is_here(storage, path, (hash, record))
+    });
+    let is_here: Vec<Option<bool>> = is_here.collect::<Result<_, _>>()?;
+    for ((path, record), is_same) in records.into_iter().zip(is_here) {
         let Some(entry) = Entry::of_record(&path) else {
             pulled.refuse(path, RefusedFor::Record);
             continue;
         };
-        let here = match storage.records().read_entry(&entry)? {
-            Read::Record(known) => {
-                let text = known.shared().map(|shared| shared.text()).unwrap_or_default();
-                let is_same = beliefs.mirror.id_of(&text)? == record;
-                let is_brought = is_same
-                    && is_marked(&entry)
-                    && brings(storage, finder, (&entry, &known), request.limit)?;
-                pulled.known += usize::from(!is_brought);
-                match (is_same, is_brought) {
-                    (true, true) => HereAs::Away,
-                    (true, false) => continue,
-                    (false, _) => HereAs::Other,
-                }
+        let here = match is_same {
+            None => HereAs::Absent,
+            Some(true) if is_marked(&entry) && brings(storage, finder, &entry, request.limit)? => {
+                HereAs::Away
             }
-            Read::Spoiled | Read::Absent => HereAs::Absent,
+            Some(is_same) => {
+                pulled.known += 1;
+                if is_same {
+                    continue;
+                }
+                HereAs::Other
+            }
         };
         // Nothing is read of what nobody trusted vouches for.
         match beliefs.check_signed(&path, &record) {
@@ -161,6 +165,18 @@ pub(super) fn candidates(
         Entry::Job(_) => 2,
     });
     Ok(candidates)
+}
+
+/// Whether the record of this name that is here is this one of the repository. `None` if none is here.
+fn is_here(
+    storage: &Storage,
+    path: &str,
+    (hash, record): (BlobHash, &ObjectId),
+) -> Result<Option<bool>, StorageError> {
+    let Some(entry) = Entry::of_record(path) else { return Ok(None) };
+    let Read::Record(known) = storage.records().read_entry(&entry)? else { return Ok(None) };
+    let id = known.shared().and_then(|shared| hash.of(&shared.text()));
+    Ok(Some(id.as_ref() == Some(record)))
 }
 
 /// Reads those candidates that are new.
@@ -258,9 +274,10 @@ fn may_be_away(
 fn brings(
     storage: &Storage,
     finder: &mut Finder<'_>,
-    (entry, record): (&Entry, &Record),
+    entry: &Entry,
     limit: u64,
 ) -> Result<bool, ResultsError> {
+    let Read::Record(record) = storage.records().read_entry(entry)? else { return Ok(false) };
     let files = record.shared().map(|shared| entry.expected_files(&shared)).unwrap_or_default();
     for file in &files {
         if !storage.has(&file.name)? {

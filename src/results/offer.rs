@@ -3,6 +3,8 @@
 use std::fmt;
 
 use super::layout::{place, stored_size};
+use crate::digest::ObjectId;
+use crate::git::BlobHash;
 use crate::storage::records::Origin;
 use crate::storage::{Entry, ExpectedFile, Record, Storage};
 use crate::words::size;
@@ -16,6 +18,8 @@ pub(super) struct SharedResult {
     pub(super) record: Record,
     /// The text of its record in a results repository.
     pub(super) text: Vec<u8>,
+    /// The id of that text there.
+    pub(super) id: Option<ObjectId>,
     /// The values that this promises.
     pub(super) files: Vec<SharedFile>,
     /// An empty file that lists it under its tree, for other commits.
@@ -114,14 +118,14 @@ impl fmt::Display for Withheld {
 /// Returns what a storage offers of a result, or why it keeps it to itself.
 pub(super) fn shared_result(
     storage: &Storage,
-    entry: Entry,
-    record: Record,
+    (entry, record): (Entry, Record),
     limit: u64,
+    hash: BlobHash,
 ) -> Result<SharedResult, LeftOut> {
     let parts = offer(storage, &entry, &record, limit);
     let (text, files, note) = parts.map_err(|why| LeftOut { name: entry.short(), why })?;
-    let marker = marker(&entry);
-    Ok(SharedResult { entry, record, text, files, note, marker })
+    let (id, marker) = (hash.of(&text), marker(&entry));
+    Ok(SharedResult { entry, record, text, id, files, note, marker })
 }
 
 /// The text of the record, the values, and the note.

@@ -38,8 +38,8 @@ pub fn copies<'a>(
         }
         let mut having: Vec<usize> = Vec::new();
         for (at, (mirror, finder)) in finders.iter_mut().enumerate() {
-            let id = mirror.id_of(&shared.text())?;
-            if finder.file(&entry.record())? == Some(id) {
+            let id = mirror.blob_hash().of(&shared.text());
+            if id.is_some() && finder.file(&entry.record())? == id {
                 having.push(at);
             }
         }
@@ -52,7 +52,7 @@ pub fn copies<'a>(
             let mut still = Vec::with_capacity(having.len());
             for at in having {
                 let (mirror, finder) = &mut finders[at];
-                let id = contents.as_ref().map(|it| mirror.id_of(it)).transpose()?;
+                let id = contents.as_ref().and_then(|it| mirror.blob_hash().of(it));
                 if id.is_some() && finder.file(&place(file))? == id {
                     still.push(at);
                 }

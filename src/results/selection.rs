@@ -16,7 +16,7 @@ use super::logs::{self, PushedLogs};
 use super::offer::{LeftOut, SharedFile, SharedResult, Withheld, shared_result};
 use super::secrets::Secrets;
 use crate::digest::{Blake3, ObjectId};
-use crate::git::{Mirror, PackWriter, RemoteRef, UnwrittenTree};
+use crate::git::{BlobHash, Mirror, PackWriter, RemoteRef, UnwrittenTree};
 use crate::storage::{Entry, Read, Record, Storage, StorageError, Survey, ledger_file};
 
 /// The number of records that are read at once, by all cores.
@@ -175,8 +175,8 @@ impl<'a> Selection<'a> {
                 break;
             }
             let results = batch.len();
-            for (entry, record) in read(storage, batch)? {
-                match shared_result(storage, entry, record, request.limit) {
+            for result in offered(storage, batch, request.limit, mirror.blob_hash())? {
+                match result {
                     Ok(result) if selection.choose(there, &result)? => {
                         selection.add_log(there, &result)?;
                         selection.add_inputs(there, &result)?;
@@ -199,9 +199,8 @@ impl<'a> Selection<'a> {
         there: &mut Finder<'_>,
         result: &SharedResult,
     ) -> Result<bool, ResultsError> {
-        let record = self.mirror.id_of(&result.text)?;
-        let is_known = there.find(&result.entry.record())?.is_some_and(|it| it.id == record);
-        if is_known && !self.brings(there, result)? {
+        let known = there.find(&result.entry.record())?.map(|it| it.id);
+        if known.is_some() && known == result.id && !self.brings(there, result)? {
             self.pushed.known += 1;
             return Ok(true);
         }
@@ -371,12 +370,19 @@ struct Added {
     is_away: bool,
 }
 
-/// Reads the records of results, but not those of task inputs. Spoiled ones are left out: `ce verify` reports them.
-fn read(storage: &Storage, entries: Vec<Entry>) -> Result<Vec<(Entry, Record)>, StorageError> {
+/// Reads what a storage offers of results, but not of task inputs. Spoiled records are left out: `ce verify` reports them.
+fn offered(
+    storage: &Storage,
+    entries: Vec<Entry>,
+    limit: u64,
+    hash: BlobHash,
+) -> Result<Vec<Result<SharedResult, LeftOut>>, StorageError> {
     let results = entries.into_par_iter().filter(|it| !matches!(it, Entry::TaskInput(_)));
     let read = results.map(|entry| {
         Ok(match storage.records().read_entry(&entry)? {
-            Read::Record(record) if entry.fits(&record) => Some((entry, record)),
+            Read::Record(record) if entry.fits(&record) => {
+                Some(shared_result(storage, (entry, record), limit, hash))
+            }
             Read::Record(_) | Read::Spoiled | Read::Absent => None,
         })
     });
