@@ -15,8 +15,8 @@ use crate::session::{Error, Stop};
 ///
 /// Tries the operations of a storage in a private directory below its tmp/, which is removed at the
 /// end. A missing storage is made, and removed as well. Explains what would break, and why small
-/// calls are slow. Then a computation tries to break out of its sandbox. Existing files of the
-/// storage are not touched.
+/// calls are slow. Then a computation tries to break out of its sandbox: without a storage, that is
+/// all. Existing files of the storage are not touched.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
 pub struct Doctor {
@@ -29,7 +29,7 @@ pub struct Doctor {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 the storage can keep all promises, 2 the arguments are wrong, 5 a promise cannot be \
+Exit codes: 0 all promises can be kept, 2 the arguments are wrong, 5 a promise cannot be \
 kept, 130/143 interrupted.";
 
 impl Tool for Doctor {
@@ -37,7 +37,8 @@ impl Tool for Doctor {
         let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
         let tell = if self.json { report::diagnosis_json } else { report::diagnosis };
         let mut findings = GradeCounts::default();
-        for diagnosis in doctor::examine(&self.storage.find()?) {
+        let storage = self.storage.if_any()?;
+        for diagnosis in doctor::examine(storage.as_deref()) {
             if let Some(signal) = stop.caught() {
                 say("ce", &"interrupted: the files of the probes are removed");
                 return Ok(Exit::Interrupted(signal));
@@ -47,9 +48,11 @@ impl Tool for Doctor {
             tell(&diagnosis, out).and_then(|()| out.flush()).map_err(Error::Output)?;
         }
         say("ce", &findings);
-        let promises = match findings.broken {
-            0 => "a storage can keep all its promises here",
-            _ => "a storage cannot keep all its promises here",
+        let promises = match (&storage, findings.broken) {
+            (Some(_), 0) => "a storage can keep all its promises here",
+            (Some(_), _) => "a storage cannot keep all its promises here",
+            (None, 0) => "no file system was probed: ce doctor STORAGE does that, too",
+            (None, _) => "isolation does not hold here",
         };
         say("ce", &promises);
         Ok(if findings.broken > 0 { Exit::Storage } else { Exit::Done })

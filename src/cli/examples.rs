@@ -83,6 +83,7 @@ examples! {
         "ce explain ../results data/x data/y" => "Say why calls would be executed, and how long that takes.",
     ] see ["run", "diff", "show"];
     "doctor": [
+        "ce doctor" => "Check whether computations can be isolated on this host.",
         "ce doctor ../results" => "Check whether the file system and the host can keep all promises.",
     ] see ["verify"];
     "verify": [

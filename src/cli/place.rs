@@ -20,7 +20,12 @@ pub(super) struct StorageDir {
 impl StorageDir {
     /// Returns the storage that was named, or else the configured one.
     pub(super) fn find(&self) -> Result<PathBuf, Error> {
-        self.storage.clone().map_or_else(configured, Ok)
+        self.if_any()?.ok_or(Error::NoStorage)
+    }
+
+    /// Returns the storage that was named, or else the configured one; `None` if there is neither.
+    pub(super) fn if_any(&self) -> Result<Option<PathBuf>, Error> {
+        self.storage.clone().map_or_else(setting, |named| Ok(Some(named)))
     }
 }
 

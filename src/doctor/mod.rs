@@ -14,9 +14,9 @@ use std::process::ExitCode;
 pub use self::diagnosis::{Diagnosis, Grade, Trouble};
 use self::storage::Probes;
 
-/// Returns an iterator that performs all probes for a storage, one at a time.
-pub fn examine(storage: &Path) -> impl Iterator<Item = Diagnosis> {
-    Probes::new(storage).chain(isolation::break_outs())
+/// Returns an iterator that performs all probes, one at a time: of a storage, if one is given, and of isolation.
+pub fn examine(storage: Option<&Path>) -> impl Iterator<Item = Diagnosis> {
+    storage.map(Probes::new).into_iter().flatten().chain(isolation::break_outs())
 }
 
 /// Tries to break out of a sandbox, if the first argument is the hidden one.

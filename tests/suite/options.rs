@@ -88,7 +88,6 @@ fn without_a_setting_a_storage_must_be_named() {
         &["pin"],
         &["pin", "5d94"],
         &["pin", "--note", "figure 3", "c_add/5efbc68dc50d/00/ad48_5d94"],
-        &["doctor"],
         &["cite", "5d94"],
         &["show", "5d94"],
         &["export", "5d94", "../out"],
