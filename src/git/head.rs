@@ -71,7 +71,7 @@ impl HeadError {
                 let trust = "git config --global --add safe.directory";
                 return Some(format!("if you trust it: {trust} {}", top.display()));
             }
-            Self::Git { .. } => "git fsck says whether it is damaged",
+            Self::Git { .. } => "git status says what is wrong, or git fsck whether it is damaged",
         };
         Some(hint.to_owned())
     }

@@ -89,7 +89,9 @@ impl CommitHistoryError {
             Self::Revision { repository, .. } => {
                 format!("git -C {} fetch --tags", repository.display())
             }
-            Self::Git { .. } => "git fsck says whether it is damaged".to_owned(),
+            Self::Git { .. } => {
+                "git status says what is wrong, or git fsck whether it is damaged".to_owned()
+            }
             Self::Directory { .. } => return None,
         })
     }

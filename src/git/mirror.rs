@@ -85,6 +85,24 @@ pub enum MirrorError {
     },
 }
 
+impl MirrorError {
+    /// What to try.
+    pub fn advice(&self) -> Option<String> {
+        match self {
+            Self::Own { dir, .. } => Some(format!(
+                "if it is damaged, remove it: it is made anew; rm -rf {}",
+                dir.display()
+            )),
+            Self::Git { what: "ls-remote" | "fetch", .. } => Some(
+                "make git ls-remote work with it: access, proxies and addresses are those of git"
+                    .to_owned(),
+            ),
+            Self::Git { what: "push", .. } => Some("check whether you may write there".to_owned()),
+            Self::Git { .. } => None,
+        }
+    }
+}
+
 /// A reference of another repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteRef {
@@ -123,7 +141,15 @@ impl Mirror {
                 make(dir)?;
             }
             configure(dir)?;
-            Ok((gix::open_opts(dir, Options::default().object_store_slots(SLOTS))?, lock))
+            let open = || gix::open_opts(dir, Options::default().object_store_slots(SLOTS));
+            let repository = open().or_else(|_| {
+                // It is damaged, and has nothing that the other one has not.
+                fs::remove_dir_all(dir)?;
+                make(dir)?;
+                configure(dir)?;
+                GitResult::Ok(open()?)
+            })?;
+            Ok((repository, lock))
         };
         let (repository, lock) = opened().map_err(|source| {
             let (dir, url) = (dir.to_owned(), shown(url));

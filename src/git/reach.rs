@@ -64,7 +64,9 @@ impl ReachError {
             Self::NotCloned { .. } => {
                 Some("git submodule update --init --recursive, or git fetch in the submodule")
             }
-            Self::Git { .. } => Some("git fsck says whether it is damaged"),
+            Self::Git { .. } => {
+                Some("git status says what is wrong, or git fsck whether it is damaged")
+            }
         }
     }
 }

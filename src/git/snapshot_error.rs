@@ -61,7 +61,9 @@ impl SnapshotError {
             Self::NotCloned { .. } => {
                 Some("git submodule update --init --recursive, or git fetch in the submodule")
             }
-            Self::Git(_) => Some("git fsck says whether it is damaged"),
+            Self::Git(_) => {
+                Some("git status says what is wrong, or git fsck whether it is damaged")
+            }
             _ => None,
         }
     }

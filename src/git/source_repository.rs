@@ -140,7 +140,9 @@ impl SourceError {
             }
             Self::Revision { path, .. } => format!("git -C {} fetch --tags", path.display()),
             Self::Path { fault: A_FILE, .. } => "name the directory that holds it".to_owned(),
-            Self::Git { .. } => "git fsck says whether it is damaged".to_owned(),
+            Self::Git { .. } => {
+                "git status says what is wrong, or git fsck whether it is damaged".to_owned()
+            }
             Self::Directory { .. } | Self::Path { .. } => return None,
         })
     }

@@ -21,7 +21,7 @@ impl LoadFault {
                 "in braces, only a factor of a sweep around the node stands for its levels"
             }
             Self::NoComputation { nearest: None, .. } => {
-                "if computations/ is a submodule: git submodule update --init --recursive"
+                "if computations/ is a submodule: git submodule update --init --recursive; if a link, check where it leads"
             }
             Self::NoInput { nearest: None, .. } => {
                 "name it in the file inputs of the task, or bind it in a sweep around the node"

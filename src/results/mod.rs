@@ -117,18 +117,21 @@ impl ResultsError {
     }
 
     /// What to try.
-    pub const fn advice(&self) -> Option<&'static str> {
-        match self {
-            Self::None(_) => Some("git init --bare PATH makes an empty one"),
+    pub fn advice(&self) -> Option<String> {
+        let advice = match self {
+            Self::None(_) => "git init --bare PATH makes an empty one",
             Self::Rewritten { .. } => {
-                Some("ask those who may write there, and give --rewritten if it is right")
+                "ask those who may write there, and give --rewritten if it is right"
             }
-            Self::NoCache(_) => Some("set XDG_CACHE_HOME to a directory"),
-            Self::Signers { .. } => Some("correct compeval.signers, or give --signers FILE"),
-            Self::NoSigners => Some("set compeval.signers, or give --signers FILE"),
-            Self::NoCall(_) => Some("name it as ce log does: c_NAME/CCID/INPUTS"),
-            _ => None,
-        }
+            Self::NoCache(_) => "set XDG_CACHE_HOME to a directory",
+            Self::Signers { .. } => "correct compeval.signers, or give --signers FILE",
+            Self::NoSigners => "set compeval.signers, or give --signers FILE",
+            Self::NoCall(_) => "name it as ce log does: c_NAME/CCID/INPUTS",
+            Self::Mirror(error) => return error.advice(),
+            Self::Storage(error) => return error.hint().map(str::to_owned),
+            Self::Busy(_) => return None,
+        };
+        Some(advice.to_owned())
     }
 }
 

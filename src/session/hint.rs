@@ -34,7 +34,7 @@ impl Error {
             Self::Inspection(error) => error.hint().map(str::to_owned),
             Self::Misfits { hint, .. } => Some(hint.clone()),
             Self::Slurm(errors) => errors.first().map(|error| error.advice.clone()),
-            Self::Results(error) => error.advice().map(str::to_owned),
+            Self::Results(error) => error.advice(),
             Self::Submit(error) => error.advice(),
             Self::NotInJob(what) => Some(without_job(what).to_owned()),
             Self::Inputs { names, configured, .. } => Some(giving(names, *configured)),

@@ -184,7 +184,8 @@ fn a_repository_that_is_not_there_or_refuses_is_told() {
     lab.ce_run(&[]).exit(0);
     push(&lab, &[], "storage", "nowhere").exit(2).says("there is no repository");
     fs::create_dir(lab.path("empty")).unwrap();
-    push(&lab, &[], "storage", "empty").exit(5).says("git ls-remote of ");
+    let told = push(&lab, &[], "storage", "empty").exit(5);
+    told.says("git ls-remote of ").says("try: make git ls-remote work with it");
     hook_always(&lab, "results.git", "echo no results today >&2; exit 1");
     push(&lab, &[], "storage", "results.git").exit(5).says("no results today");
     lab.run("ce", &["push", "../storage"]).exit(2).says("compeval.results");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use super::{evaluate, lab, listed};
+use super::{evaluate, lab, listed, pull, push};
 use crate::lab::Lab;
 use crate::program::Ran;
 
@@ -75,6 +75,26 @@ fn results_go_over_http_and_no_password_is_shown() {
         let text = fs::read(&file).unwrap();
         assert!(!text.windows(7).any(|it| it == b"hunter2"), "{} has it", file.display());
     }
+}
+
+#[test]
+fn a_damaged_mirror_is_made_anew() {
+    let lab = lab();
+    lab.ce_run(&[]).exit(0);
+    push(&lab, &[], "storage", "results.git").exit(0);
+    let mirrors = fs::read_dir(lab.path("cache/compeval/mirrors")).unwrap();
+    let mirror = mirrors.map(|it| it.unwrap().path()).find(|it| it.is_dir()).unwrap();
+    for damaged in ["objects", "HEAD", "refs"] {
+        let damaged = mirror.join(damaged);
+        if damaged.is_dir() { fs::remove_dir_all(damaged) } else { fs::remove_file(damaged) }
+            .unwrap();
+        pull(&lab, &["--no-sync"], "other", "results.git").exit(0);
+    }
+    fs::write(lab.path("cache/file"), "").unwrap();
+    let mut command = lab.command("ce");
+    command.args(["push", "../storage", "../results.git"]);
+    let ran = lab.finish(command.env("XDG_CACHE_HOME", lab.path("cache/file")));
+    ran.exit(5).says("the mirror of ").says("try: if it is damaged, remove it");
 }
 
 /// All files below a directory.
