@@ -151,13 +151,16 @@ impl PathArgs {
         for path in self.typed() {
             match split_name(task, path) {
                 Some((at, file)) => name(at, file.into())?,
-                None => rest.push(path),
+                None => match missing_name(path) {
+                    Some(name) => return Err(Error::unknown_input(task, name)),
+                    None => rest.push(path),
+                },
             }
         }
         for (input, text) in &self.params {
             let at = task.inputs.iter().position(|it| it.as_str() == input);
             name(
-                at.ok_or_else(|| unknown_input(task, input))?,
+                at.ok_or_else(|| Error::unknown_input(task, input))?,
                 InputSource::Bytes(format!("{text}\n").into_bytes()),
             )?;
         }
@@ -210,10 +213,10 @@ fn split_name<'a>(task: &Task, argument: &'a Path) -> Option<(usize, &'a Path)> 
     })
 }
 
-fn unknown_input(task: &Task, name: &str) -> Error {
-    let names: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
-    let (task, nearest) = (task.name.to_string(), nearest(name, &names));
-    Error::UnknownInput { task, name: name.to_owned(), nearest }
+/// The name before the `=` of an argument that is no input's, unless the whole of it is a file.
+fn missing_name(argument: &Path) -> Option<&str> {
+    let (name, _) = argument.to_str()?.split_once('=')?;
+    (!name.is_empty() && !name.contains('/') && !argument.exists()).then_some(name)
 }
 
 /// Sees to it that the task reads each repository that is named, and that none is named twice.

@@ -26,6 +26,8 @@ use crate::questions::table::{SweepChoiceError, SweepTableError};
 use crate::results::{NotAudited, ResultsError};
 use crate::storage::StorageError;
 use crate::storage::maintenance::verify::VerifyError;
+use crate::task::name::nearest;
+use crate::task::workflow::Task;
 
 /// Why a program ends early.
 #[derive(Debug, thiserror::Error)]
@@ -135,6 +137,8 @@ pub enum Error {
         name: String,
         /// The name of an input that the task takes and may be meant.
         nearest: Option<String>,
+        /// The names of all inputs that it takes.
+        inputs: Vec<String>,
     },
     /// An input is both given and ranged over.
     #[error("the input {0} is given, and --each or --points has values for it, too")]
@@ -306,6 +310,13 @@ pub enum Error {
 }
 
 impl Error {
+    /// That a task has no input of a name.
+    pub(crate) fn unknown_input(task: &Task, name: &str) -> Self {
+        let inputs: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
+        let (task, nearest) = (task.name.to_string(), nearest(name, &inputs));
+        Self::UnknownInput { task, name: name.to_owned(), nearest, inputs }
+    }
+
     /// The exit code for it.
     pub fn exit(&self) -> Exit {
         match self {

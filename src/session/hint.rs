@@ -39,6 +39,9 @@ impl Error {
             Self::NotInJob(what) => Some(without_job(what).to_owned()),
             Self::Inputs { names, configured, .. } => Some(giving(names, *configured)),
             Self::Tree(error) | Self::Evaluate(EvaluateError::Output(error)) => error.hint(),
+            Self::UnknownInput { nearest: None, inputs, .. } if !inputs.is_empty() => {
+                Some(format!("its inputs are {}", inputs.join(", ")))
+            }
             Self::UnknownInput { nearest, .. } | Self::UnknownRepository { nearest, .. } => {
                 nearest.as_ref().map(|name| format!("did you mean {name}?"))
             }

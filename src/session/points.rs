@@ -14,7 +14,7 @@ use crate::evaluate::Evaluation;
 use crate::expand::{self, MAX_SHEET, SheetFormat};
 use crate::plan::{Plan, PlannedSweep};
 use crate::storage::{Input, InputSource, Storage, TaskVersion, Unrecorded};
-use crate::task::name::{InputName, nearest};
+use crate::task::name::InputName;
 use crate::task::points::{SweepPoint, SweepPoints};
 use crate::task::sweep::{Factor, Product};
 use crate::task::workflow::{Node, RangedInput, RangedInputs, Task};
@@ -51,9 +51,7 @@ pub fn for_each(task: Task, factors: Vec<Factor>) -> Result<(Task, RangedInputs)
     let names: Vec<&String> = factors.iter().flat_map(|it| it.points.names()).collect();
     for (at, name) in names.iter().enumerate() {
         if !task.inputs.iter().any(|input| input.as_str() == *name) {
-            let known: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
-            let (name, nearest) = ((*name).clone(), nearest(name, &known));
-            return Err(Error::UnknownInput { task: task.name.to_string(), name, nearest });
+            return Err(Error::unknown_input(&task, name));
         }
         if names[..at].contains(name) {
             return Err(Error::RangedTwice((*name).clone()));

@@ -86,8 +86,11 @@ fn what_is_wrong_with_named_inputs_is_told() {
     run(&["../storage", "x=../data/none", "../data/y"])
         .exit(2)
         .says("cannot read the input x, ../data/none");
-    // What names no input is a path.
-    run(&["../storage", "z=../data/x", "../data/y"])
+    run(&["../storage", "number=../data/x", "../data/y"])
         .exit(2)
-        .says("cannot read the input x, z=../data/x");
+        .says("the task task takes no input number\n  try: its inputs are x, y");
+    run(&["xx=../data/x", "../storage", "../data/y"]).exit(2).says("takes no input xx");
+    // A file with = in its name is a path.
+    fs::write(lab.path("task/z=1"), "1\n").unwrap();
+    run(&["-n", "../storage", "z=1", "../data/y"]).exit(3);
 }
