@@ -172,9 +172,9 @@ impl Gc {
         if !self.published.is_empty() {
             let cache = Cache::of_user();
             let mirrors = self.published.iter().map(|it| mirror(it, cache.as_ref()));
-            let mirrors = mirrors.collect::<Result<Vec<_>, _>>()?;
+            let mut mirrors = mirrors.collect::<Result<Vec<_>, _>>()?;
             let results = candidates.iter().map(|it| (it.entry, it.record));
-            let copies = copies(storage, &mirrors, results)?;
+            let copies = copies(storage, &mut mirrors, results)?;
             let wanted = self.copies.map_or(1, NonZeroUsize::get);
             candidates.retain(|it| copies.get(it.entry).is_some_and(|copies| *copies >= wanted));
         }

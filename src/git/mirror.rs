@@ -140,15 +140,8 @@ impl Mirror {
             if !dir.exists() {
                 make(dir)?;
             }
-            configure(dir)?;
-            let open = || gix::open_opts(dir, Options::default().object_store_slots(SLOTS));
-            let repository = open().or_else(|_| {
-                // It is damaged, and has nothing that the other one has not.
-                fs::remove_dir_all(dir)?;
-                make(dir)?;
-                configure(dir)?;
-                GitResult::Ok(open()?)
-            })?;
+            // One that is damaged has nothing that the other repository has not.
+            let repository = configured(dir).or_else(|_| renewed(dir))?;
             Ok((repository, lock))
         };
         let (repository, lock) = opened().map_err(|source| {
@@ -157,6 +150,16 @@ impl Mirror {
         })?;
         let (dir, secret, url) = (dir.to_owned(), url.to_owned(), shown(url));
         Ok(Self { dir, secret, url, repository, _lock: lock })
+    }
+
+    /// Forgets everything that was fetched or pushed: what is here then, the other repository has.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the mirror cannot be made anew.
+    pub fn renew(&mut self) -> Result<(), MirrorError> {
+        self.repository = renewed(&self.dir).map_err(|source| self.own(source))?;
+        Ok(())
     }
 
     /// Git's configuration for a directory; in one that is in no repository, that of the user.
@@ -373,6 +376,19 @@ fn packs(dir: &Path) -> usize {
     let Ok(entries) = fs::read_dir(dir.join("objects/pack")) else { return 0 };
     let names = entries.flatten().map(|entry| entry.file_name());
     names.filter(|name| name.as_encoded_bytes().ends_with(b".pack")).count()
+}
+
+/// Opens a mirror with the configuration of one.
+fn configured(dir: &Path) -> GitResult<gix::Repository> {
+    configure(dir)?;
+    Ok(gix::open_opts(dir, Options::default().object_store_slots(SLOTS))?)
+}
+
+/// Makes an empty mirror in place of one.
+fn renewed(dir: &Path) -> GitResult<gix::Repository> {
+    fs::remove_dir_all(dir)?;
+    make(dir)?;
+    configured(dir)
 }
 
 /// Makes an empty mirror, which appears whole.

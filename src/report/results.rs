@@ -108,7 +108,7 @@ pub fn not_pulled(pulled: &Pulled, out: &mut dyn Write) -> io::Result<()> {
     more(differing.len(), out)?;
     for RevokedResult { name, reason } in &pulled.revoked {
         let (name, reason) = (harmless(name), harmless(reason));
-        writeln!(out, "{name} is here, and revoked: {reason}; ce gc can collect it")?;
+        writeln!(out, "{name} is here, and revoked: {reason}; ce run --force executes it again")?;
     }
     for (path, commit) in pulled.removed.iter().take(NAMED) {
         let (path, commit) = (harmless(path), commit.short());

@@ -48,6 +48,12 @@ impl<'a> Beliefs<'a> {
         if let Some(reason) = self.revoked.reason(entry, &outputs) {
             return Err(RefusedFor::Revoked { reason: reason.to_owned() });
         }
+        if let Record::Job(job) = record
+            && let Some((call, reason)) = self.revoked.call_of(&job.calls)
+        {
+            let (call, reason) = (call.to_owned(), reason.to_owned());
+            return Err(RefusedFor::RevokedCall { call, reason });
+        }
         match (record, self.required) {
             (_, 0) | (Record::Job(_) | Record::TaskInput(_), _) => Ok(()),
             (Record::Table(_), _) => Err(RefusedFor::Table),

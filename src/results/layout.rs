@@ -1,7 +1,9 @@
 //! The names in a results repository that a storage has not.
 
+use super::ResultsError;
 use crate::digest::Digest;
-use crate::git::RemoteRef;
+use crate::digest::ObjectId;
+use crate::git::{Mirror, MirrorKind, RemoteRef};
 use crate::manifest::DirectoryArchive;
 use crate::storage::{ExpectedFile, archive_name};
 
@@ -43,8 +45,14 @@ pub(super) const TOP: [(&str, &str); 4] = [
          `ce run CLONE INPUT...` finds everything that is here, and executes nothing. `ce show CLONE FILE` says what a\n\
          file was made from.\n\nOnly `ce push` writes here. It adds, and changes nothing that is there.\n",
     ),
-    ("format", "compeval results 1\n"),
+    (FORMAT, VERSION),
 ];
+
+/// The file that says that a repository has results, and in which format.
+pub(super) const FORMAT: &str = "format";
+
+/// What it says.
+const VERSION: &str = "compeval results 1\n";
 
 /// The references of a repository that has results, or will have them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +79,27 @@ impl ResultsBranch {
         // Results that were pushed beside something else stay there.
         let name = if tip(BRANCH).is_none() && tip(BESIDE).is_some() { BESIDE } else { name };
         Self { name, tip: tip(name) }
+    }
+
+    /// The tree of the results, which must have been fetched; `None` if there are none.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the reference has something else, or results in a format that this program does not know.
+    pub(super) fn tree(&self, mirror: &Mirror) -> Result<Option<ObjectId>, ResultsError> {
+        let Some(tip) = &self.tip else { return Ok(None) };
+        let tree = mirror.tree_of(&tip.id)?;
+        let entries = mirror.entries(&tree)?;
+        let format = entries.iter().find(|it| it.name == FORMAT && it.kind == MirrorKind::Blob);
+        let known = mirror.blob_hash().of(VERSION.as_bytes());
+        if entries.is_empty() || format.is_some_and(|it| Some(&it.id) == known.as_ref()) {
+            return Ok(Some(tree));
+        }
+        let (url, name) = (mirror.url().to_owned(), self.name);
+        Err(match format {
+            None => ResultsError::NoResults { url, name },
+            Some(_) => ResultsError::Format { url, name },
+        })
     }
 
     /// What the names of its inboxes begin with: references that each one push makes for itself.
@@ -143,7 +172,7 @@ mod tests {
     use super::*;
 
     fn at(names: &[&str]) -> ResultsBranch {
-        let id: crate::digest::ObjectId = "0".repeat(40).parse().unwrap();
+        let id: ObjectId = "0".repeat(40).parse().unwrap();
         let refs = names.iter().map(|name| RemoteRef { name: (*name).to_owned(), id: id.clone() });
         ResultsBranch::of(&refs.collect::<Vec<_>>())
     }

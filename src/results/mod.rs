@@ -33,6 +33,7 @@ mod trust;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use self::layout::FORMAT;
 use crate::cache::Cache;
 use crate::digest::ObjectId;
 use crate::exit::Exit;
@@ -68,6 +69,22 @@ pub enum ResultsError {
     /// There is no such repository.
     #[error("there is no repository {0}")]
     None(String),
+    /// A reference has something else than results.
+    #[error("{name} of {url} has no results: it has no file {FORMAT}")]
+    NoResults {
+        /// The repository.
+        url: String,
+        /// The reference.
+        name: &'static str,
+    },
+    /// The results are in a format of a later version of this program.
+    #[error("{name} of {url} has results in a format that this program does not know")]
+    Format {
+        /// The repository.
+        url: String,
+        /// The reference.
+        name: &'static str,
+    },
     /// There is no place for a mirror.
     #[error(
         "there is no place for a mirror of {0}: neither HOME nor XDG_CACHE_HOME is a directory"
@@ -129,6 +146,10 @@ impl ResultsError {
             Self::NoCall(_) => "name it as ce log does: c_NAME/CCID/INPUTS",
             Self::Mirror(error) => return error.advice(),
             Self::Storage(error) => return error.hint().map(str::to_owned),
+            Self::NoResults { .. } => {
+                "give another repository, or give that branch another name: results are in a branch results"
+            }
+            Self::Format { .. } => "take a later version of this program",
             Self::Busy(_) => return None,
         };
         Some(advice.to_owned())

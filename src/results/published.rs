@@ -6,29 +6,30 @@ use super::ResultsError;
 use super::finder::Finder;
 use super::layout::{ResultsBranch, place, stored_size};
 use super::selection::MAX_LIMIT;
+use crate::digest::ObjectId;
 use crate::git::Mirror;
 use crate::storage::{Entry, ExpectedFile, Record, Storage};
 
 /// The number of repositories that have each of these results whole. Each file here is read and compared with its record, and
-/// the one there has to have the id of these contents.
+/// fetched from there anew: what a mirror has of earlier times says nothing about the repository of today.
 ///
 /// # Errors
 ///
 /// Fails if a repository or the storage cannot be read.
 pub fn copies<'a>(
     storage: &Storage,
-    mirrors: &[Mirror],
+    mirrors: &mut [Mirror],
     results: impl Iterator<Item = (&'a Entry, &'a Record)>,
 ) -> Result<HashMap<&'a Entry, usize>, ResultsError> {
     let mut finders = Vec::with_capacity(mirrors.len());
     for mirror in mirrors {
+        mirror.renew()?;
+        let mirror = &*mirror;
         let branch = ResultsBranch::of(&mirror.list(&ResultsBranch::PATTERNS)?);
-        if let Some(tip) = &branch.tip {
-            mirror.fetch(std::slice::from_ref(tip))?;
-            finders.push((mirror, Finder::new(mirror, Some(mirror.tree_of(&tip.id)?))));
-        }
+        mirror.fetch(branch.tip.as_slice())?;
+        finders.push((mirror, Finder::new(mirror, branch.tree(mirror)?)));
     }
-    let mut copies = HashMap::new();
+    let mut promised = HashMap::new();
     for (entry, record) in results {
         let Some(shared) = record.shared() else { continue };
         let files = entry.expected_files(&shared);
@@ -36,12 +37,11 @@ pub fn copies<'a>(
         if files.iter().any(is_large) {
             continue;
         }
-        let mut having: Vec<usize> = Vec::new();
+        // The number of each repository that lists it, and the ids of all its files.
+        let mut having: Vec<(usize, Vec<ObjectId>)> = Vec::new();
         for (at, (mirror, finder)) in finders.iter_mut().enumerate() {
             let id = mirror.blob_hash().of(&shared.text());
-            if id.is_some() && finder.file(&entry.record())? == id {
-                having.push(at);
-            }
+            having.extend(same(finder.file(&entry.record())?, id).map(|id| (at, vec![id])));
         }
         for file in &files {
             if having.is_empty() {
@@ -50,16 +50,31 @@ pub fn copies<'a>(
             // What is not as recorded may be nowhere else.
             let contents = storage.shared_contents(file)?;
             let mut still = Vec::with_capacity(having.len());
-            for at in having {
+            for (at, mut ids) in having {
                 let (mirror, finder) = &mut finders[at];
                 let id = contents.as_ref().and_then(|it| mirror.blob_hash().of(it));
-                if id.is_some() && finder.file(&place(file))? == id {
-                    still.push(at);
+                if let Some(id) = same(finder.file(&place(file))?, id) {
+                    ids.push(id);
+                    still.push((at, ids));
                 }
             }
             having = still;
         }
-        copies.insert(entry, having.len());
+        promised.insert(entry, having);
     }
-    Ok(copies)
+    for (at, (mirror, _)) in finders.iter().enumerate() {
+        let of_it = promised.values().flatten().filter(|(it, _)| *it == at);
+        mirror.fetch_files(&of_it.flat_map(|(_, ids)| ids.clone()).collect::<Vec<_>>())?;
+    }
+    let is_there =
+        |(at, ids): &&(usize, Vec<ObjectId>)| ids.iter().all(|id| finders[*at].0.has(id));
+    Ok(promised
+        .into_iter()
+        .map(|(it, having)| (it, having.iter().filter(is_there).count()))
+        .collect())
+}
+
+/// The id that a repository has for a file, if that is the one of the contents here.
+fn same(there: Option<ObjectId>, here: Option<ObjectId>) -> Option<ObjectId> {
+    there.filter(|there| Some(there) == here.as_ref())
 }

@@ -48,11 +48,10 @@ pub fn pull(
     let progress = &request.progress;
     progress.begin("fetching", 0);
     let branch = ResultsBranch::of(&mirror.list(&ResultsBranch::PATTERNS)?);
-    let mut pulled = Pulled { from: branch.tip, ..Pulled::default() };
+    let mut pulled = Pulled { from: branch.tip.clone(), ..Pulled::default() };
     mirror.fetch(pulled.from.as_slice())?;
     check_history(mirror, pulled.from.as_ref(), &request.trust)?;
-    let Some(tip) = pulled.from.clone() else { return Ok(pulled) };
-    let tree = mirror.tree_of(&tip.id)?;
+    let Some((tip, tree)) = branch.tip.clone().zip(branch.tree(mirror)?) else { return Ok(pulled) };
     // What one has read is forgotten with it.
     let finder = || Finder::new(mirror, Some(tree.clone()));
     let beliefs = Beliefs::of(mirror, &mut finder(), &tip.id, &request.trust)?;

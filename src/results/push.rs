@@ -40,7 +40,7 @@ pub fn push(
     let refs = mirror.list(&ResultsBranch::PATTERNS)?;
     let branch = ResultsBranch::of(&refs);
     let inboxes = branch.inboxes(&refs);
-    let mut there = Finder::new(mirror, fetched(mirror, branch.tip.as_ref())?);
+    let mut there = Finder::new(mirror, fetched(mirror, &branch)?);
     let mut selection = Selection::of(storage, mirror, &mut there, request)?;
     let written = (&mut selection.writer, &mut selection.files);
     selection.pushed.ledger = evidence::offer(storage, mirror, &mut there, written)?;
@@ -77,7 +77,7 @@ pub fn revoke(
     request: &RevokeRequest,
 ) -> Result<Pushed, ResultsError> {
     let branch = ResultsBranch::of(&mirror.list(&ResultsBranch::PATTERNS)?);
-    let tree = fetched(mirror, branch.tip.as_ref())?;
+    let tree = fetched(mirror, &branch)?;
     let mut there = Finder::new(mirror, tree);
     let (mut writer, mut files) = (mirror.writer(), UnwrittenTree::new());
     let mut pushed = Pushed::default();
@@ -109,10 +109,9 @@ fn written_tree(mut writer: PackWriter<'_>, mut files: UnwrittenTree) -> GitResu
 }
 
 /// Fetches the results that are there; returns their tree.
-fn fetched(mirror: &Mirror, tip: Option<&RemoteRef>) -> Result<Option<ObjectId>, MirrorError> {
-    let Some(tip) = tip else { return Ok(None) };
-    mirror.fetch(std::slice::from_ref(tip))?;
-    mirror.tree_of(&tip.id).map(Some)
+fn fetched(mirror: &Mirror, branch: &ResultsBranch) -> Result<Option<ObjectId>, ResultsError> {
+    mirror.fetch(branch.tip.as_slice())?;
+    branch.tree(mirror)
 }
 
 /// Makes a commit of what is there and what is new the results of the repository. If others push all the time, it goes to an
@@ -125,7 +124,7 @@ fn publish(
 ) -> Result<(), ResultsError> {
     for attempt in 1.. {
         pushed.inbox = attempt > ATTEMPTS;
-        let Some(commit) = union.commit(mirror, branch.tip.as_ref(), pushed)? else {
+        let Some(commit) = union.commit(mirror, &branch, pushed)? else {
             pushed.inbox = false;
             return Ok(());
         };
@@ -179,11 +178,12 @@ impl Union {
     fn commit(
         &mut self,
         mirror: &Mirror,
-        tip: Option<&RemoteRef>,
+        branch: &ResultsBranch,
         pushed: &mut Pushed,
     ) -> Result<Option<ObjectId>, ResultsError> {
         pushed.differing.clear();
-        let base = fetched(mirror, tip)?;
+        let base = fetched(mirror, branch)?;
+        let tip = branch.tip.as_ref();
         let mut head = tip.map(|tip| tip.id.clone());
         let mut tree = base.clone();
         if let Some(ours) = &self.ours {

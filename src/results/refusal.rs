@@ -51,6 +51,13 @@ pub enum RefusedFor {
         /// The reason.
         reason: String,
     },
+    /// Somebody has revoked a call of the job.
+    RevokedCall {
+        /// Its short name.
+        call: String,
+        /// The reason.
+        reason: String,
+    },
 }
 
 impl RefusedFor {
@@ -92,6 +99,9 @@ impl fmt::Display for RefusedFor {
             }
             Self::Table => write!(f, "nobody attests tables: a run makes it again from the calls"),
             Self::Revoked { reason } => write!(f, "it is revoked: {reason}"),
+            Self::RevokedCall { call, reason } => {
+                write!(f, "its call {call} is revoked: {reason}")
+            }
         }
     }
 }

@@ -27,6 +27,8 @@ pub struct RevokedResult {
 #[derive(Debug, Default)]
 pub(super) struct RevokedResults {
     of_record: HashMap<String, Vec<(Entry, RevocationRecord, Vec<u8>)>>,
+    /// The revoked calls that the repository has, by their short names, with the reasons.
+    there: HashMap<String, String>,
     /// Those that do not, by their paths.
     pub(super) refused: Vec<(String, Distrust)>,
 }
@@ -55,7 +57,35 @@ impl RevokedResults {
             let Some(record) = RevocationRecord::of_text(&text) else { continue };
             revoked.of_record.entry(entry.record()).or_default().push((entry, record, text));
         }
+        revoked.find_calls(mirror, finder)?;
         Ok(revoked)
+    }
+
+    /// Finds which of the calls in the repository are revoked with the outputs that they have there.
+    fn find_calls(&mut self, mirror: &Mirror, finder: &mut Finder<'_>) -> Result<(), ResultsError> {
+        let mut there = Vec::new();
+        for (path, revocations) in &self.of_record {
+            let Some((entry, ..)) = revocations.first() else { continue };
+            there.extend(finder.file(path)?.map(|id| (entry, id)));
+        }
+        mirror.fetch_files(&there.iter().map(|(_, id)| id.clone()).collect::<Vec<_>>())?;
+        let mut found = HashMap::new();
+        for (entry, id) in there {
+            let text = mirror.contents(&id, MAX_RECORD)?;
+            let Some(record) = text.and_then(|text| Record::of_shared(entry, &text)) else {
+                continue;
+            };
+            if let Some(reason) = self.reason(entry, &outputs(entry, &record)) {
+                found.insert(entry.short(), reason.to_owned());
+            }
+        }
+        self.there = found;
+        Ok(())
+    }
+
+    /// The first of these calls, by their short names, that is revoked in the repository, and why.
+    pub(super) fn call_of<'c>(&self, calls: &'c [String]) -> Option<(&'c str, &str)> {
+        calls.iter().find_map(|call| Some((call.as_str(), self.there.get(call)?.as_str())))
     }
 
     /// Why a result with these outputs is revoked, if it is.

@@ -306,12 +306,8 @@ impl<'a> Selection<'a> {
         Ok(())
     }
 
-    /// Whether the repository has a result without a file that is here.
+    /// Whether the repository has a result without a file that is here: one that was away, or was lost there.
     fn brings(&self, there: &mut Finder<'_>, result: &SharedResult) -> Result<bool, ResultsError> {
-        let Some(marker) = &result.marker else { return Ok(false) };
-        if there.find(marker)?.is_none() {
-            return Ok(false);
-        }
         for SharedFile { file, path, stays } in &result.files {
             if let Some(path) = path
                 && !stays

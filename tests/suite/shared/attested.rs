@@ -110,6 +110,16 @@ fn a_damaged_file_of_the_ledger_is_fetched_again_once_it_was_set_aside() {
 }
 
 #[test]
+fn a_job_is_not_taken_if_any_of_its_calls_is_revoked() {
+    let lab = signed();
+    let call = file_of(&lab, ["c_once/", "/00/"]);
+    let revoke = ["--revoke", &call.replace("/00/", "/"), "--because", "a disk was full"];
+    push_as(&lab, "alice", &revoke, ["alice", "results.git"]).exit(0);
+    let told = pull(&lab, &[], "after").exit(0).shows("pulled 1 call ");
+    told.shows("t_task/").shows(" was not taken: its call c_once/");
+}
+
+#[test]
 fn a_revoked_call_is_not_taken_and_named_where_it_is() {
     let lab = signed();
     pull(&lab, &[], "before").exit(0);
@@ -130,10 +140,11 @@ fn a_revoked_call_is_not_taken_and_named_where_it_is() {
     push_as(&lab, "alice", &again, ["alice", "results.git"]).exit(0);
     push_as(&lab, "alice", &again, ["alice", "results.git"]).exit(0).shows("nothing is new");
     let told = pull(&lab, &[], "after").exit(1).shows("pulled 1 call ");
-    told.shows(&format!("{name} was not taken: it is revoked: a disk was full"));
+    let told = told.shows(&format!("{name} was not taken: it is revoked: a disk was full"));
+    told.shows(&format!("its call {name} is revoked: a disk was full"));
     evaluate(&lab, "after").exit(0).called(vec!["twice"]);
     let told = pull(&lab, &[], "before").exit(1);
-    told.shows(&format!("{name} is here, and revoked: a disk was full; ce gc can collect it"));
+    told.shows(&format!("{name} is here, and revoked: a disk was full; ce run --force executes it again"));
     let shown = lab.run("ce", &["show", "../before", &format!("../before/{call}")]).exit(0);
     shown.shows("  revoked      a disk was full\n");
     // Another result under that name is none of what is revoked.

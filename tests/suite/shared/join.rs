@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use super::{evaluate, lab, listed, push, repository, salt};
+use super::{evaluate, lab, listed, pull, push, repository, salt};
 use crate::lab::Lab;
 
 /// Storages with results of three inputs; the second has another output for the first one.
@@ -176,6 +176,29 @@ fn a_repository_of_something_else_keeps_its_branches() {
     push(&lab, &[], "storage", "task").exit(0).shows("refs/compeval/results: results at ");
     assert_eq!(lab.git("task", &["for-each-ref", "refs/heads"]), before);
     push(&lab, &[], "storage", "task").exit(0).shows("nothing is new");
+}
+
+#[test]
+fn a_branch_with_something_else_is_no_results() {
+    let lab = lab();
+    lab.ce_run(&[]).exit(0);
+    repository(&lab, "source.git");
+    lab.git("task", &["push", "--quiet", "../source.git", "HEAD:refs/heads/results"]);
+    let before = lab.git("source.git", &["rev-parse", "results"]);
+    let wrong = "refs/heads/results of ";
+    for ran in [push(&lab, &[], "storage", "source.git"), pull(&lab, &[], "other", "source.git")] {
+        ran.exit(5).says(wrong).says("has no results: it has no file format").says("  try: ");
+    }
+    let published = ["gc", "--published", "../source.git", "../storage"];
+    lab.run("ce", &published).exit(5).says(wrong);
+    assert_eq!(lab.git("source.git", &["rev-parse", "results"]), before);
+    push(&lab, &[], "storage", "results.git").exit(0);
+    lab.git(".", &["clone", "--quiet", "--branch", "results", "results.git", "clone"]);
+    fs::write(lab.path("clone/format"), "compeval results 2\n").unwrap();
+    lab.git("clone", &["commit", "--quiet", "--all", "--message", "later"]);
+    lab.git("clone", &["push", "--quiet"]);
+    let later = pull(&lab, &[], "other", "results.git").exit(5);
+    later.says("in a format that this program does not know");
 }
 
 #[test]

@@ -44,7 +44,9 @@ fn a_directory_with_very_many_entries_is_named() {
         repository(&lab, name);
         let files = (0..files).map(|file| format!("M 100644 :1 {directory}/{file}\n"));
         let commit = "commit refs/heads/results\ncommitter x <x> 0 +0000\ndata 0\n";
-        let stream = format!("blob\nmark :1\ndata 0\n{commit}{}", files.collect::<String>());
+        let format = "M 100644 inline format\ndata 19\ncompeval results 1\n";
+        let files = files.collect::<String>();
+        let stream = format!("blob\nmark :1\ndata 0\n{commit}{format}{files}");
         fs::write(lab.path("stream"), stream).unwrap();
         let load = ["-c", "alias.load=!git fast-import --quiet <../stream", "load"];
         lab.git(name, &load);
@@ -155,6 +157,24 @@ fn what_is_too_large_damaged_or_uncommitted_stays_here() {
     lab.ce_run(&["--dirty"]).exit(0);
     let dirty = push(&lab, &[], "storage", "results.git").exit(0);
     dirty.shows("no commit has its computation");
+}
+
+#[test]
+fn a_file_that_the_repository_has_lost_is_pushed_again() {
+    let lab = lab();
+    lab.ce_run(&[]).exit(0);
+    push(&lab, &[], "storage", "results.git").exit(0);
+    let before = lab.git("results.git", &["rev-parse", "results^{tree}"]);
+    lab.git(".", &["clone", "--quiet", "--branch", "results", "results.git", "clone"]);
+    lab.git("clone", &["rm", "-r", "--quiet", "c_twice/*/00/*"]);
+    lab.git("clone", &["commit", "--quiet", "--message", "lost"]);
+    lab.git("clone", &["push", "--quiet"]);
+    push(&lab, &[], "storage", "results.git").exit(0).shows("pushed 1 call ");
+    let after = lab.git("results.git", &["rev-parse", "results^{tree}"]);
+    // The ledger says once more who has executed it.
+    let differing = lab.git("results.git", &["diff", "--name-only", &before, &after]);
+    assert!(differing.lines().all(|it| it.starts_with("ledger/")), "{differing}");
+    pull(&lab, &[], "other", "results.git").exit(0).shows("pulled 2 calls, 1 job");
 }
 
 #[test]

@@ -154,6 +154,20 @@ fn what_is_pinned_or_damaged_or_differs_there_stays() {
 }
 
 #[test]
+fn what_a_damaged_repository_has_lost_stays() {
+    let lab = executed();
+    push(&lab, &[], "storage", "results.git").exit(0);
+    gc(&lab, PUBLISHED).exit(0).says("would make away 4 results");
+    // The program that pushed has everything in its cache.
+    let id = format!("results:{}", find(&lab, "c_third", "/00/"));
+    let id = lab.git("results.git", &["rev-parse", &id]);
+    let object = lab.path("results.git/objects").join(&id[..2]).join(&id[2..]);
+    fs::remove_file(object).unwrap();
+    gc(&lab, &[PUBLISHED, &["--delete"]].concat()).exit(5).says("git fetch of ");
+    assert!(!room(&lab, "storage", "c_third", "00").is_empty());
+}
+
+#[test]
 fn a_collection_that_dies_at_any_operation_loses_nothing() {
     let lab = super::lab();
     lab.ce_run(&[]).exit(0);
