@@ -21,6 +21,7 @@ use crate::report::{self, Sum};
 use crate::results::{copies, mirror};
 use crate::session::Error;
 use crate::storage::{Entry, KnownRepositories, RepositoryRecord, Storage, StorageError};
+use crate::words::parse_count;
 
 /// List unused results, by task; with --delete, collect them
 ///
@@ -63,7 +64,7 @@ pub struct Gc {
     published: Vec<String>,
 
     /// How many of the repositories of --published must have an output [default: 1]
-    #[arg(long, value_name = "N", requires = "published")]
+    #[arg(long, value_name = "N", requires = "published", value_parser = parse_count)]
     copies: Option<NonZeroUsize>,
 
     /// Make outputs away that can be made again: their executions were isolated, and all that they read is here or can be made

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::git::Config;
+use super::say;
+use crate::git::{Config, unignored};
 use crate::session::Error;
 use crate::storage::Site;
 
@@ -59,6 +60,36 @@ pub(super) fn around(path: &Path) -> Result<PathBuf, Error> {
             Err(Error::NothingNamed(path.to_owned()))
         }
         None => configured(),
+    }
+}
+
+/// A path where there is no storage yet.
+#[derive(Debug)]
+pub(super) struct AbsentStorage<'a> {
+    path: &'a Path,
+    /// A storage with a similar path.
+    similar: Option<PathBuf>,
+}
+
+impl<'a> AbsentStorage<'a> {
+    /// Looks whether a path is one.
+    pub(super) fn at(path: &'a Path) -> Result<Option<Self>, Error> {
+        let is_absent = Site::of(path)? == Site::Absent;
+        Ok(is_absent.then(|| Self { path, similar: Site::similar(path) }))
+    }
+
+    /// Says what became of it: it may be mistyped, or at a place where Git would add it.
+    pub(super) fn tell(self, program: &str, told: &str) {
+        let Self { path, similar } = self;
+        let similar = similar.map(|it| format!("; did you mean {}?", it.display()));
+        let similar = similar.unwrap_or_default();
+        say(program, &format_args!("{told} {}{similar}", path.display()));
+        if let Some(exposed) = unignored(path) {
+            let exposed = exposed.display();
+            let line = format!("add the line /{exposed}/ to .gitignore there");
+            let warning = "warning: Git does not ignore the storage, which is in a work tree";
+            say(program, &format_args!("{warning}; {line}, or use another place"));
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 
-use super::place::Ends;
+use super::place::{AbsentStorage, Ends};
 use super::push::limit;
 use super::{Tool, say};
 use crate::cache::Cache;
@@ -19,6 +19,7 @@ use crate::results::{
 };
 use crate::session::Error;
 use crate::storage::{Durability, Storage, Unrecorded};
+use crate::words::parse_count;
 
 /// Take the results of a Git repository into a storage
 ///
@@ -41,7 +42,7 @@ pub struct Pull {
     signers: Option<PathBuf>,
 
     /// Take only calls of which so many have had the same outputs [default: compeval.require in Git's configuration]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = parse_count)]
     require: Option<NonZeroUsize>,
 
     /// Take results also if their history is not that of the last time
@@ -85,7 +86,16 @@ impl Pull {
         if signers.is_none() && !rules.is_empty() {
             return Err(ResultsError::NoSigners.into());
         }
-        Ok(TrustSettings { signers, rules, require, rewritten: self.rewritten })
+        let trust = TrustSettings { signers, rules, require, rewritten: self.rewritten };
+        for name in trust.strangers() {
+            say(
+                "ce",
+                &format_args!(
+                    "warning: compeval.trust names {name}, who is not in the file of signers, so it limits nobody; try: correct one of them"
+                ),
+            );
+        }
+        Ok(trust)
     }
 }
 
@@ -94,13 +104,21 @@ impl Tool for Pull {
         let cache = Cache::of_user();
         let (path, repository) = self.ends.find()?;
         let mirror = mirror(&repository, cache.as_ref())?;
+        let trust = self.trust(&mirror)?;
         let durability = if self.no_sync { Durability::Unsynced } else { Durability::Synced };
+        let absent = AbsentStorage::at(&path)?;
+        if absent.is_some() {
+            // No storage is made for what cannot be reached.
+            mirror.list(&["refs/heads/*"]).map_err(ResultsError::from)?;
+        }
         let storage = match self.dry_run {
             true => Storage::inspect(&path, Unrecorded::Refuse)?,
             false => Storage::open(&path, Unrecorded::Refuse, durability)?,
         };
         let storage = storage.with_cache(cache);
-        let trust = self.trust(&mirror)?;
+        if let Some(absent) = absent.filter(|_| !self.dry_run) {
+            absent.tell("ce", "made a new storage at");
+        }
         let is_signed = trust.signers.is_some();
         let progress = Arc::default();
         let request = PullRequest { limit: self.limit, trust, dry: self.dry_run, progress };
@@ -117,7 +135,7 @@ impl Tool for Pull {
         if outcome.is_new() && !is_signed && !self.dry_run && !is_silent {
             say(
                 "ce",
-                &"nobody has signed them: they are believed because you named the repository",
+                &"no signatures were checked, since no signers are set: you named the repository, and that counts",
             );
         }
         Ok(match outcome.is_complete() {

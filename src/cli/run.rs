@@ -13,13 +13,14 @@ use super::frozen::FrozenRun;
 use super::given::PathArgs;
 use super::job_names::JobNames;
 use super::options::{Dirty, RunArgs, TaskDir};
+use super::place::AbsentStorage;
 use super::points::{PointArgs, levels, ranged};
 use super::style::StyleName;
 use crate::evaluate::Evaluation;
 use crate::executor::slurm::HANDOVER;
 use crate::executor::{Detach, detach};
 use crate::exit::Exit;
-use crate::git::{Trees, unignored};
+use crate::git::Trees;
 use crate::load;
 use crate::plan::PointSelection;
 use crate::questions::explain::Explanation;
@@ -30,7 +31,7 @@ use crate::session::{
     Error, Given, RunOptions, Session, bind, check_selection, check_wanted, find_job, find_jobs,
     with_defaults,
 };
-use crate::storage::{InputSource, ResultName, Site, Storage, TaskVersion};
+use crate::storage::{InputSource, ResultName, Storage, TaskVersion};
 use crate::task::sweep::Factor;
 use crate::task::workflow::{RangedInputs, Task};
 
@@ -235,24 +236,15 @@ impl Run {
 
     /// Opens the storage, and says if it was not there: then its path may be mistyped.
     fn session(&self, options: &RunOptions, path: &Path) -> Result<Session, Error> {
-        let is_absent = Site::of(path)? == Site::Absent;
-        let similar = if is_absent { Site::similar(path) } else { None };
+        let absent = AbsentStorage::at(path)?;
         let session = match self.dry_run {
             true => Session::inspect(&self.task.task, path, options)?,
             false => Session::open(&self.task.task, path, options)?,
         };
-        if is_absent {
+        if let Some(absent) = absent {
             let told =
                 if self.dry_run { "there is no storage at" } else { "made a new storage at" };
-            let similar = similar.map(|it| format!("; did you mean {}?", it.display()));
-            let similar = similar.unwrap_or_default();
-            say(PROGRAM, &format_args!("{told} {}{similar}", path.display()));
-            if let Some(exposed) = unignored(path) {
-                let exposed = exposed.display();
-                let line = format!("add the line /{exposed}/ to .gitignore there");
-                let warning = "warning: Git does not ignore the storage, which is in a work tree";
-                say(PROGRAM, &format_args!("{warning}; {line}, or use another place"));
-            }
+            absent.tell(PROGRAM, told);
         }
         Ok(session)
     }

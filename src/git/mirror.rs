@@ -3,6 +3,7 @@
 //! Objects are read and written by gix. The user's own `git` moves them, so that its credentials, proxies and ssh settings
 //! hold. Files are not fetched unless they are asked for: a mirror of a large repository is small.
 
+mod error;
 mod note;
 mod process;
 mod signature;
@@ -14,6 +15,7 @@ use gix::objs::tree::EntryKind;
 use gix::odb::store::init::Slots;
 use gix::open::Options;
 
+pub use self::error::MirrorError;
 pub use self::signature::{CommitSignature, MirrorCommit, SignatureKind};
 use super::pack::{BlobHash, MirrorEntry, MirrorKind, PackWriter};
 use super::url::shown;
@@ -57,50 +59,6 @@ pub struct Mirror {
     url: String,
     repository: gix::Repository,
     _lock: File,
-}
-
-/// The reason why another repository is not to be had.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MirrorError {
-    /// The mirror itself cannot be read or written.
-    #[error("the mirror of {url} in {} cannot be used", dir.display())]
-    Own {
-        /// The directory of the mirror.
-        dir: PathBuf,
-        /// The other repository.
-        url: String,
-        /// The cause.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// `git` has failed.
-    #[error("git {what} of {url} failed: {why}")]
-    Git {
-        /// The command of `git`.
-        what: &'static str,
-        /// The other repository.
-        url: String,
-        /// What `git` says.
-        why: String,
-    },
-}
-
-impl MirrorError {
-    /// What to try.
-    pub fn advice(&self) -> Option<String> {
-        match self {
-            Self::Own { dir, .. } => Some(format!(
-                "if it is damaged, remove it: it is made anew; rm -rf {}",
-                dir.display()
-            )),
-            Self::Git { what: "ls-remote" | "fetch", .. } => Some(
-                "make git ls-remote work with it: access, proxies and addresses are those of git"
-                    .to_owned(),
-            ),
-            Self::Git { what: "push", .. } => Some("check whether you may write there".to_owned()),
-            Self::Git { .. } => None,
-        }
-    }
 }
 
 /// A reference of another repository.
@@ -252,7 +210,11 @@ impl Mirror {
         let has_moved = |line: &&str| MOVED.iter().any(|it| line.contains(it));
         match !rejected.is_empty() && rejected.iter().all(has_moved) {
             true => Ok(false),
-            false => Err(self.failed("push", &output, &rejected.join("; "))),
+            false => {
+                let whys: Vec<&str> =
+                    rejected.iter().filter_map(|line| line.rsplit('\t').next()).collect();
+                Err(self.failed("push", &output, &whys.join("; ")))
+            }
         }
     }
 

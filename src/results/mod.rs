@@ -108,6 +108,14 @@ pub enum ResultsError {
         /// The cause.
         source: io::Error,
     },
+    /// Nobody knows whose keys were revoked.
+    #[error("the file of revoked keys {} cannot be read", path.display())]
+    RevokedKeys {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// Somebody is trusted for something, and nobody signs.
     #[error("compeval.trust says who is trusted for what, and there is no file of allowed signers")]
     NoSigners,
@@ -125,9 +133,11 @@ impl ResultsError {
     /// The exit code for it.
     pub const fn exit(&self) -> Exit {
         match self {
-            Self::None(_) | Self::Signers { .. } | Self::NoSigners | Self::NoCall(_) => {
-                Exit::Malformed
-            }
+            Self::None(_)
+            | Self::Signers { .. }
+            | Self::RevokedKeys { .. }
+            | Self::NoSigners
+            | Self::NoCall(_) => Exit::Malformed,
             Self::Rewritten { .. } => Exit::Failed,
             _ => Exit::Storage,
         }
@@ -142,6 +152,7 @@ impl ResultsError {
             }
             Self::NoCache(_) => "set XDG_CACHE_HOME to a directory",
             Self::Signers { .. } => "correct compeval.signers, or give --signers FILE",
+            Self::RevokedKeys { .. } => "correct gpg.ssh.revocationFile in Git's configuration",
             Self::NoSigners => "set compeval.signers, or give --signers FILE",
             Self::NoCall(_) => "name it as ce log does: c_NAME/CCID/INPUTS",
             Self::Mirror(error) => return error.advice(),

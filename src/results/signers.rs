@@ -23,10 +23,11 @@ impl Signers {
     /// Reads the file of allowed signers, and that of revoked keys, if `git` has one.
     pub(super) fn read(mirror: &Mirror, file: &Path) -> Result<Self, ResultsError> {
         let read = |path: &Path| Ok((path.canonicalize()?, fs::read(path)?));
-        let error = |path: &Path, source| ResultsError::Signers { path: path.to_owned(), source };
-        let (real, mut keys) = read(file).map_err(|source| error(file, source))?;
+        let signers = |source| ResultsError::Signers { path: file.to_owned(), source };
+        let (real, mut keys) = read(file).map_err(signers)?;
         if let Some(revoked) = mirror.users_path(REVOCATIONS)?.map(PathBuf::from) {
-            let (place, revoked) = read(&revoked).map_err(|source| error(&revoked, source))?;
+            let (place, revoked) = read(&revoked)
+                .map_err(|source| ResultsError::RevokedKeys { path: revoked.clone(), source })?;
             keys.push(0);
             keys.extend(place.as_os_str().as_encoded_bytes());
             keys.push(0);

@@ -1,6 +1,7 @@
 //! Trust: whether a result is taken, by who has signed the commit that added it.
 
 use std::fmt;
+use std::fs;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -24,6 +25,28 @@ pub struct TrustSettings {
     pub require: Option<NonZeroUsize>,
     /// Whether results may have another history than before.
     pub rewritten: bool,
+}
+
+impl TrustSettings {
+    /// Those whom a rule names and the file of allowed signers does not: probably mistyped, so that somebody else is trusted for
+    /// everything. A file that cannot be read names nobody.
+    pub fn strangers(&self) -> impl Iterator<Item = &str> {
+        let text = self.signers.as_ref().and_then(|file| fs::read_to_string(file).ok());
+        let text = text.unwrap_or_default();
+        let principals: Vec<String> = text.lines().flat_map(principals).collect();
+        let names = self.rules.iter().map(|rule| rule.principal.as_str());
+        names.filter(move |name| !principals.iter().any(|it| matches(it, name)))
+    }
+}
+
+/// The names or patterns of names that a line of a file of allowed signers begins with.
+fn principals(line: &str) -> impl Iterator<Item = String> {
+    let names = line.trim_start();
+    let names = match names.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next(),
+        None => names.split_whitespace().next(),
+    };
+    names.unwrap_or_default().split(',').map(str::to_owned)
 }
 
 /// A signer, and the computations and tasks that he is trusted for.
@@ -80,7 +103,7 @@ impl fmt::Display for Distrust {
                 write!(f, "it is signed by {principal}, who is not trusted for it")
             }
             Self::Unknown { key } => {
-                write!(f, "it is signed with the key {key}, which was none of an allowed signer")
+                write!(f, "it is signed with the key {key}, which belonged to no allowed signer")
             }
             Self::Bad => write!(f, "its signature is wrong, or its key revoked"),
             Self::Other => write!(f, "it is signed, but not with an ssh key"),

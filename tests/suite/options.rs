@@ -213,6 +213,8 @@ fn quiet_commands_print_only_what_is_wrong() {
     shared::evaluate(&lab, "salted").exit(0);
     let ran = shared::push(&lab, &["-q"], "salted", "results.git").exit(1);
     assert!(ran.stdout.starts_with("c_twice/") && ran.stderr.is_empty(), "{}", ran.stdout);
+    let ran = shared::pull(&lab, &["-q"], "other", "results.git").exit(0);
+    assert_eq!((&*ran.stdout, &*ran.stderr), ("", "ce: made a new storage at ../other\n"));
     silent(shared::pull(&lab, &["-q"], "other", "results.git"));
     silent(run(&["gc", "--delete", "-q", "--no-keep", "--older=0s", "../other"]));
     run(&["gc", "--no-keep", "--older=0s", "../other"]).exit(0).says("would collect 0 results");

@@ -23,6 +23,16 @@ const SETTINGS: [&str; 9] = [
     "remote.origin.partialCloneFilter=blob:none",
 ];
 
+/// How lines begin that `git` prints beside causes: warnings, advice, and that the whole has failed.
+const BESIDE_CAUSES: [&str; 6] = [
+    "warning: ",
+    "To add an exception for this directory",
+    "git config --global --add safe.directory",
+    "Please make sure you have the correct access rights",
+    "and the repository exists.",
+    "error: failed to push some refs",
+];
+
 /// Variables that lead `git` to another repository.
 const VARIABLES: [&str; 7] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -51,8 +61,9 @@ impl Mirror {
     pub(super) fn failed(&self, what: &'static str, output: &Output, why: &str) -> MirrorError {
         let said = String::from_utf8_lossy(&output.stderr);
         let said = said.lines().map(|line| line.trim_start_matches("fatal: ").trim());
-        let lines: Vec<&str> = said.filter(|line| !line.is_empty()).chain([why]).collect();
-        let why = lines.join("; ").trim_end_matches("; ").to_owned();
+        let is_cause = |line: &&str| !BESIDE_CAUSES.iter().any(|it| line.starts_with(it));
+        let lines = said.filter(is_cause).chain([why]).filter(|line| !line.is_empty());
+        let why = lines.collect::<Vec<_>>().join("; ");
         let why = if why.is_empty() { output.status.to_string() } else { why };
         MirrorError::Git { what, url: self.url.clone(), why }
     }

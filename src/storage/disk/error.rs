@@ -101,7 +101,8 @@ impl NoStorage {
                 format!("did you mean {}?", similar.display())
             }
             Self::Absent { similar: None } => {
-                "check whether it was moved or unmounted; only ce run makes a storage".to_owned()
+                "check whether it was moved or unmounted; only ce run and ce pull make a storage"
+                    .to_owned()
             }
             Self::Other => {
                 let make = path.join("tinputs");

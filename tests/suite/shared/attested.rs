@@ -144,7 +144,9 @@ fn a_revoked_call_is_not_taken_and_named_where_it_is() {
     told.shows(&format!("its call {name} is revoked: a disk was full"));
     evaluate(&lab, "after").exit(0).called(vec!["twice"]);
     let told = pull(&lab, &[], "before").exit(1);
-    told.shows(&format!("{name} is here, and revoked: a disk was full; ce run --force executes it again"));
+    told.shows(&format!(
+        "{name} is here, and revoked: a disk was full; ce run --force executes it again"
+    ));
     let shown = lab.run("ce", &["show", "../before", &format!("../before/{call}")]).exit(0);
     shown.shows("  revoked      a disk was full\n");
     // Another result under that name is none of what is revoked.

@@ -210,7 +210,11 @@ fn a_repository_that_is_not_there_or_refuses_is_told() {
     let told = push(&lab, &[], "storage", "empty").exit(5);
     told.says("git ls-remote of ").says("try: make git ls-remote work with it");
     hook_always(&lab, "results.git", "echo no results today >&2; exit 1");
-    push(&lab, &[], "storage", "results.git").exit(5).says("no results today");
+    let told = push(&lab, &[], "storage", "results.git").exit(5);
+    told.says("no results today; [remote rejected] (pre-receive hook declined)\n  try: check ");
+    pull(&lab, &[], "new", "empty").exit(5);
+    assert!(!lab.path("new").exists(), "a storage was made for nothing");
+    pull(&lab, &["--require", "0"], "new", "results.git").exit(2).says("a whole number from 1");
     lab.run("ce", &["push", "../storage"]).exit(2).says("compeval.results");
     lab.git("task", &["config", "compeval.results", "../results.git"]);
     fs::remove_file(lab.path("results.git/hooks/pre-receive")).unwrap();

@@ -100,7 +100,7 @@ fn what_an_allowed_signer_has_signed_is_taken_and_nothing_else() {
     let commit = lab.git("results.git", &["log", "-1", "--format=%an <%ae>", "results"]);
     assert_eq!(commit, "alice <alice@lab>");
     let told = pull(&lab, &[], "mine").exit(0).shows("pulled 2 calls, 1 job");
-    assert!(!told.stderr.contains("nobody has signed them"), "{}", told.stderr);
+    assert!(!told.stderr.contains("no signatures were checked"), "{}", told.stderr);
     evaluate_with(&lab, "other", "y");
     push(&lab, &[], "other", "results.git").exit(0);
     let told = pull(&lab, &[], "mine").exit(1);
@@ -120,7 +120,7 @@ fn what_an_allowed_signer_has_signed_is_taken_and_nothing_else() {
     allow(&lab, &["bob"], "");
     pull(&lab, &[], "of-bob").exit(1).shows("pulled 2 calls, 1 job").shows("3 results were not");
     // Without signers, the word of the user counts.
-    super::pull(&lab, &[], "all", "results.git").exit(0).says("nobody has signed them");
+    super::pull(&lab, &[], "all", "results.git").exit(0).says("no signatures were checked");
 }
 
 #[test]
@@ -133,6 +133,10 @@ fn a_signer_is_trusted_for_what_the_configuration_says() {
         "compeval.trust says who is trusted for what, and there is no file of allowed signers",
     );
     lab.git("task", &["config", "compeval.signers", "signers"]);
+    lab.git("task", &["config", "--add", "compeval.trust", "alice@lba c_*"]);
+    let told = super::pull(&lab, &["-n"], "mistyped", "results.git");
+    told.says("warning: compeval.trust names alice@lba, who is not in the file of signers");
+    lab.git("task", &["config", "--unset", "compeval.trust", "alice@lba"]);
     lab.git("task", &["config", "--add", "compeval.trust", "alice@lab c_none"]);
     let told = super::pull(&lab, &[], "mine", "results.git").exit(1);
     told.shows("pulled 1 call ")
