@@ -41,6 +41,7 @@ mod suspended;
 mod sym;
 mod table;
 mod times;
+mod tips;
 mod verify;
 mod viz;
 mod worker;
@@ -112,7 +113,9 @@ pub fn main<T: Tool>() -> ExitCode {
         .and_then(|mut given| T::from_arg_matches_mut(&mut given));
     let tool = match parsed {
         Ok(tool) => tool,
-        Err(error) => {
+        Err(mut error) => {
+            let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+            tips::put_right(&mut error, T::command().get_name(), &words.collect::<Vec<_>>());
             // Help goes to standard output, complaints to standard error; if neither can be
             // written there is nobody to tell.
             drop(error.print());

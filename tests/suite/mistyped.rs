@@ -1,4 +1,4 @@
-//! A storage whose path is mistyped: only `ce run` makes one, and what is none is not taken for one.
+//! A storage whose path is mistyped: only `ce run` makes one, and what is none is not taken for one. And options that are none.
 
 use std::fs;
 
@@ -92,4 +92,34 @@ fn a_directory_of_other_things_is_not_taken_for_a_storage() {
     ce(&lab, PROGRAMS[0], "../other").exit(0);
     fs::remove_dir_all(lab.path("other/tinputs")).unwrap();
     ce(&lab, PROGRAMS[8], "../other").exit(0);
+}
+
+#[test]
+fn what_looks_like_an_option_is_not_to_be_passed_as_a_value() {
+    let lab = Lab::empty();
+    let tips = |arguments: &str| -> Vec<String> {
+        let words: Vec<&str> = arguments.split(' ').collect();
+        let ran = lab.run("ce", &words).exit(2).says("error: unexpected argument ");
+        let lines = ran.stderr.lines().filter(|line| line.contains("tip: "));
+        lines.map(|line| line.trim().to_owned()).collect()
+    };
+    for arguments in
+        ["log --since 1d R", "table --format csv", "run --retry -1", "audit -v", "shell -l c_a/b/c"]
+    {
+        assert_eq!(tips(arguments), [""; 0], "{arguments}");
+    }
+    // What is similar is told as ever.
+    for arguments in ["shell --kep c_a/b/c", "shell c_a/b/c --kep"] {
+        assert_eq!(tips(arguments), ["tip: a similar argument exists: '--keep'"]);
+    }
+    assert_eq!(
+        tips("-- run"),
+        ["tip: subcommand 'run' exists; to use it, remove the '--' before it"]
+    );
+    for arguments in
+        ["c_a/b/c ls -l", "R c_a/b/c ls -l", "--keep c_a/b/c ls -la", "c_a/b/c ls --all"]
+    {
+        let tips = tips(&format!("shell {arguments}"));
+        assert_eq!(tips, ["tip: write -- before the command"], "{arguments}");
+    }
 }
