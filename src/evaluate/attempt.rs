@@ -78,6 +78,8 @@ impl<'a> Evaluator<'a> {
                 let Pending { id, computation, name, inputs, remembered, .. } = pending;
                 let (suspension, _leases) = (pending.suspension, pending.leases);
                 let precedence = self.precedence(&name);
+                // Before its slot is given back, and another call begins.
+                (self.observe)(Event::Sealed(id));
                 CallStep::Executed(Executed {
                     id,
                     computation,

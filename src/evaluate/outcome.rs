@@ -353,6 +353,8 @@ pub enum Event {
     Queued(CallId, ResultName),
     /// A call is about to be executed; its outputs will have this name. A worker may have begun it some time ago.
     Started(CallId, ResultName, Option<Box<PriorAttempt>>),
+    /// What a call has made is complete, and is being published: it does not run any more.
+    Sealed(CallId),
     /// An execution of a call has failed or was lost like this; it is tried again.
     Retried(CallId, Box<Outcome>),
     /// Another run computes a call; its outputs will have this name.

@@ -78,7 +78,7 @@ impl Failures {
                     "{title} waits a minute: {file} has no record, and may still be written"
                 ))
             }
-            Event::Queued(..) | Event::Demanded(_) => None,
+            Event::Queued(..) | Event::Demanded(_) | Event::Sealed(_) => None,
             Event::Expanded(call, unmatched) => points_warning(evaluation, *call, unmatched),
             Event::Ended(call) => match evaluation.outcome(*call)? {
                 outcome if self.was_told(outcome) => None,
@@ -180,7 +180,9 @@ fn point_event(evaluation: &Evaluation, event: &Event) -> Option<(CallId, String
         Event::Suspended(call, ..) => (call, "is suspended, and is waited for".to_owned()),
         Event::Unsettled(call, _) => (call, "waits a minute: it has no record".to_owned()),
         Event::Ended(call) => (call, failed_points::what(evaluation.outcome(*call)?)?),
-        Event::Expanded(..) | Event::Queued(..) | Event::Demanded(_) => return None,
+        Event::Expanded(..) | Event::Queued(..) | Event::Demanded(_) | Event::Sealed(_) => {
+            return None;
+        }
     };
     evaluation.plan.call(*call).point.map(|_| (*call, what))
 }

@@ -348,6 +348,7 @@ impl Reporter for Json<'_> {
                 let points = rows.map_or(0, |rows| rows.points.len());
                 print(&EventLine::Expanded { of: self.of(*call), points, calls, tables }, out)
             }
+            Event::Sealed(_) => Ok(()),
             Event::Demanded(call) => print(&EventLine::Demanded { of: self.of(*call) }, out),
             Event::Ended(call) => self.ended(*call, out),
         }

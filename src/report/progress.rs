@@ -155,6 +155,13 @@ impl<'a> Progress<'a> {
         self.state.suspended += usize::from(self.suspended.insert(call));
     }
 
+    /// Notes that a call does not run any more, but is not over. How long it takes is known once it is.
+    fn stop(&mut self, call: CallId) {
+        if let Some(since) = self.since.get(&call) {
+            self.running.remove(&(*since, call));
+        }
+    }
+
     /// Takes note of an event.
     pub fn event(&mut self, event: &Event) {
         if let Event::Queued(call, _) | Event::Started(call, ..) | Event::Ended(call) = event {
@@ -164,6 +171,8 @@ impl<'a> Progress<'a> {
             Event::Queued(call, _) => {
                 self.queued.insert(*call);
             }
+            // Tables do not count.
+            Event::Started(call, ..) if self.evaluation.plan.computation(*call).is_none() => {}
             Event::Started(call, ..) => {
                 self.queued.remove(call);
                 let now = Instant::now();
@@ -177,6 +186,7 @@ impl<'a> Progress<'a> {
             Event::Suspended(call, ..) => self.suspend(*call),
             Event::Held(call, _, holder) => self.hold(*call, &format!("{holder} computes it")),
             Event::Unsettled(call, _) => self.hold(*call, "its files may still be written"),
+            Event::Sealed(call) => self.stop(*call),
             Event::Retried(..) => {}
         }
     }

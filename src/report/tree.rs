@@ -321,6 +321,7 @@ impl Reporter for TreePrinter<'_> {
             }
             Event::Queued(..)
             | Event::Demanded(_)
+            | Event::Sealed(_)
             | Event::Retried(..)
             | Event::Held(..)
             | Event::Suspended(..)

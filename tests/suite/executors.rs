@@ -191,6 +191,14 @@ fn remembers_failures(world: &World) -> bool {
 }
 
 #[test]
+fn what_is_only_published_does_not_run() {
+    let (_lab, world) = wide();
+    let world = World { durability: Durability::Synced, ..world };
+    let evaluated = world.run(1);
+    assert_eq!((evaluated.exit, evaluated.most_running), (Exit::Done, 1));
+}
+
+#[test]
 fn a_thousand_executions_at_once_hold_no_thread() {
     let (_lab, world) = wide();
     let later = Later::new(WIDE);

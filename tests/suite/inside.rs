@@ -24,6 +24,8 @@ pub(crate) struct World {
     pub(crate) plan: Arc<Plan>,
     pub(crate) storage: PathBuf,
     pub(crate) inputs: Vec<InputSource>,
+    /// Whether what is written is flushed.
+    pub(crate) durability: Durability,
 }
 
 /// What an evaluation led to.
@@ -38,6 +40,8 @@ pub(crate) struct Evaluated {
     pub(crate) text: String,
     /// What was executed: a computation, and what it was given.
     pub(crate) executed: Vec<(String, Vec<String>)>,
+    /// The greatest number of calls that ran at a time, by the events.
+    pub(crate) most_running: usize,
 }
 
 /// What a computation of this name makes as an output, given such inputs.
@@ -72,7 +76,8 @@ impl World {
         let task = task.unwrap_or_else(|error| panic!("{error:?}")).task;
         let (plan, task) = (Arc::new(Plan::new(&task)), Arc::new(task));
         let inputs = lab.inputs.iter().map(|name| InputSource::File(lab.path("data").join(name)));
-        Self { task, plan, storage: lab.path("storage"), inputs: inputs.collect() }
+        let (storage, inputs) = (lab.path("storage"), inputs.collect());
+        Self { task, plan, storage, inputs, durability: Durability::Unsynced }
     }
 
     /// Evaluates it with so many threads.
@@ -107,7 +112,7 @@ impl World {
     ) -> Evaluated {
         let Self { task, plan, .. } = self;
         let storage = match executor {
-            Some(_) => Storage::open(&self.storage, Unrecorded::Adopt, Durability::Unsynced),
+            Some(_) => Storage::open(&self.storage, Unrecorded::Adopt, self.durability),
             None => Storage::inspect(&self.storage, Unrecorded::Adopt),
         };
         let storage = storage.unwrap();
@@ -137,7 +142,14 @@ impl World {
         let mut text = Vec::new();
         let mut tree = TreePrinter::new(evaluation, TreeStyle::Original);
         tree.begin(&mut text).unwrap();
+        let (mut running, mut most_running) = (HashSet::new(), 0);
         for event in events.into_inner().unwrap() {
+            match event {
+                Event::Started(call, ..) => drop(running.insert(call)),
+                Event::Sealed(call) | Event::Ended(call) => drop(running.remove(&call)),
+                _ => {}
+            }
+            most_running = most_running.max(running.len());
             tree.event(&event, &mut text).unwrap();
         }
         tree.end(&[], evaluation.exit(), &mut text).unwrap();
@@ -150,6 +162,7 @@ impl World {
             names: evaluation.outcomes().map(|outcome| outcome.name().short()).collect(),
             text: String::from_utf8(text).unwrap(),
             executed: Vec::new(),
+            most_running,
         }
     }
 }
