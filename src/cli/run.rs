@@ -289,7 +289,8 @@ impl Run {
         let call = |path: &PathBuf| {
             let name = storage.name_of(path).or_else(|| path.to_str().map(str::to_owned));
             let name = name.and_then(|name| ResultName::of_call(&name));
-            name.ok_or_else(|| Error::NoCall(path.display().to_string()))
+            name.filter(ResultName::may_be_of_call)
+                .ok_or_else(|| Error::NoCall(path.display().to_string()))
         };
         self.force.iter().map(call).collect()
     }

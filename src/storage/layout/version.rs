@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use super::{DIGITS, ResultName};
-use crate::digest::{DIRTY, Digest, ObjectId};
+use crate::digest::{DIRTY, Digest, ObjectId, SHORT};
 use crate::task::name::{ComputationName, TaskName};
 
 /// A version of a computation: everything that a result depends on but its inputs.
@@ -118,6 +118,18 @@ pub(in crate::storage) fn note(
     result: &ResultName,
 ) -> String {
     format!("{}/{}", notes(computation, tree), result.version())
+}
+
+impl ResultName {
+    /// Whether a call may have this name: its version and its inputs have at least as many digits as the specification's.
+    pub fn may_be_of_call(&self) -> bool {
+        let has_digits =
+            |text: &str| text.len() >= SHORT && text.bytes().all(|it| it.is_ascii_hexdigit());
+        let version = self.version();
+        version.strip_prefix(DIRTY).unwrap_or(version).split('-').all(has_digits)
+            && (self.inputs().next().is_some() || self.short().ends_with("/_"))
+            && self.inputs().all(has_digits)
+    }
 }
 
 #[cfg(test)]

@@ -77,6 +77,17 @@ fn what_is_no_call_of_the_task_is_told() {
             .says("is not a call of the storage")
             .says("try: give");
     }
+    let digits = "ad48103e4fc7_5d9474c0309b";
+    for name in [
+        "c_mul/2f/3".to_owned(),
+        "c_mul/000000000000/3".to_owned(),
+        "c_mul/000000000000/00/3".to_owned(),
+        "c_mul/000000000000/".to_owned(),
+        format!("c_mul/00000000000g/{digits}"),
+        format!("c_mul/000000000000/{digits}_???"),
+    ] {
+        lab.ce_run(&["--force", &name]).exit(2).called(vec![]).says("is not a call of the storage");
+    }
     let other = "c_mul/000000000000/ad48103e4fc7_5d9474c0309b";
     let ran = lab.ce_run(&["--no-sync", "--force", other]).exit(0).called(vec![]);
     ran.says(&format!("warning: --force had no effect: no call {other} was executed"));
