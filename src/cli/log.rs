@@ -7,6 +7,7 @@ use clap::Parser;
 use super::Tool;
 use super::options::warn_of_links;
 use super::place::StorageDir;
+use crate::digest::DIRTY;
 use crate::exit::Exit;
 use crate::questions::history::{self, Filter, Past};
 use crate::report;
@@ -49,7 +50,7 @@ pub struct Log {
     computation: Option<String>,
 
     /// Only calls at the commit that begins with these digits; dirty- for uncommitted computations
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = beginning)]
     commit: Option<String>,
 
     /// Only calls that failed, and have not succeeded since
@@ -68,11 +69,25 @@ pub struct Log {
     storage: StorageDir,
 }
 
+/// Reads the beginning of a version: of a commit, or of `dirty-` and the digits of a tree.
+fn beginning(text: &str) -> Result<String, String> {
+    let text = text.to_ascii_lowercase();
+    let digits = text.strip_prefix(DIRTY).unwrap_or(&text);
+    let is_version = digits.bytes().all(|it| it.is_ascii_hexdigit() || it == b'-');
+    match !text.is_empty() && (is_version || DIRTY.starts_with(&text)) {
+        true => Ok(text),
+        false => {
+            Err("it is no beginning of a commit; write its first hexadecimal digits, or dirty-"
+                .to_owned())
+        }
+    }
+}
+
 impl Tool for Log {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let filter = Filter {
             computation: self.computation.clone(),
-            commit: self.commit.as_ref().map(|commit| commit.to_ascii_lowercase()),
+            commit: self.commit.clone(),
             failed: self.failed,
             slow: self.slow,
             most: self.most,
@@ -80,6 +95,11 @@ impl Tool for Log {
         let storage = Storage::existing(&self.storage.find()?)?;
         warn_of_links(&storage)?;
         let log = history::log(&storage, &filter)?;
+        if log.is_empty() && filter.is_selective() && self.most != Some(0) {
+            let why = history::why_none(&storage, &filter)?;
+            let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+            report::say("ce", &format_args!("no call matches{why}"));
+        }
         let attested = match self.attested {
             true => {
                 let all = Attestations::read(&storage)?;

@@ -185,11 +185,12 @@ fn what_was_asked_for_is_beside_what_was_used() {
 fn calls_are_listed_and_filtered() {
     let arith = Arith::evaluated();
     assert_eq!(arith.evaluate_with("0\n").code, 1);
-    let log = |options: &[&str]| {
+    let says = |options: &[&str], complaint: &str| {
         let listed = arith.ce(&[&["log"], options, &["results"]].concat());
-        assert_eq!((listed.code, listed.err.as_str()), (0, ""));
+        assert_eq!((listed.code, listed.err.as_str()), (0, complaint), "{options:?}");
         listed.out
     };
+    let log = |options: &[&str]| says(options, "");
     let all = log(&[]);
     assert_eq!(all.lines().count(), 6, "{all}");
     assert!(all.lines().is_sorted_by_key(|line| line.split(' ').next()), "{all}");
@@ -202,10 +203,28 @@ fn calls_are_listed_and_filtered() {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let last: Vec<_> = log(&["-n", "2"]).lines().map(words).collect();
     assert_eq!(last, all.lines().skip(4).map(words).collect::<Vec<_>>());
-    assert_eq!(log(&["--slow", "3600"]), "");
+    let none = "ce: no call matches\n";
+    assert_eq!(says(&["--slow", "3600"], none), "");
+    assert_eq!(says(&["--slow", "3600", "--json"], none), "");
+    assert_eq!(says(&["--commit", "0123"], none), "");
+    assert_eq!(says(&["--failed", "--computation", "add"], none), "");
+    let unknown = |name: &str, tip: &str| {
+        let complaint =
+            format!("ce: no call matches: the storage has none of the computation {name}{tip}\n");
+        assert_eq!(says(&["--computation", name], &complaint), "");
+    };
+    unknown("ad", "; did you mean add?");
+    unknown("nonsense", "");
+    assert_eq!(log(&["-n", "0"]), "");
     let commit = arith.name("c_add/COMMIT/");
     let commit = commit.trim_start_matches("c_add/").trim_end_matches('/');
     assert_eq!(log(&["--commit", &commit[..7]]), all);
-    assert_eq!(log(&["--commit", "none"]), "");
+    for wrong in ["zz", "none", "", "HEAD", "dirty-zz"] {
+        let refused = arith.ce(&["log", "--commit", wrong, "results"]);
+        assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{wrong}");
+        assert!(refused.err.contains("it is no beginning of a commit"), "{}", refused.err);
+    }
+    says(&["--commit", "dirty"], none);
+    says(&["--commit", "dirty-0a"], none);
     assert_eq!(arith.ce(&["log", "nowhere"]).code, 5);
 }

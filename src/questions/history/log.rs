@@ -1,6 +1,6 @@
 //! The log: calls that succeeded or failed, by time.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -11,6 +11,7 @@ use super::{History, InputTexts, TakenOver};
 use crate::digest::{DIRTY, Digest};
 use crate::storage::records::{CallRecord, FailureRecord, Origin, SuspensionState};
 use crate::storage::{Entry, Read, Record, ResultName, Storage, StorageError, Survey, Suspension};
+use crate::task::name::nearest;
 
 /// A call that has succeeded, or whose last execution failed. Its JSON is a line of `ce log
 /// --json`.
@@ -73,6 +74,11 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Whether there is a condition but the number.
+    pub const fn is_selective(&self) -> bool {
+        self.computation.is_some() || self.commit.is_some() || self.failed || self.slow.is_some()
+    }
+
     fn has(&self, past: &Past) -> bool {
         self.computation.as_ref().is_none_or(|name| *name == past.computation)
             && self.commit.as_ref().is_none_or(|commit| past.is_at(commit))
@@ -190,6 +196,23 @@ pub fn log(storage: &Storage, filter: &Filter) -> Result<Vec<Past>, StorageError
     let mut log = log.split_off(surplus);
     add_texts(storage, &mut log);
     Ok(log)
+}
+
+/// Returns why no call of a storage matches, as far as the computation tells: the storage has none of it.
+///
+/// # Errors
+///
+/// Fails if a record cannot be read, or only a newer version can.
+pub fn why_none(storage: &Storage, filter: &Filter) -> Result<Option<String>, StorageError> {
+    let Some(wanted) = &filter.computation else { return Ok(None) };
+    let all = log(storage, &Filter::default())?;
+    let names: BTreeSet<String> = all.into_iter().map(|past| past.computation).collect();
+    if names.contains(wanted) {
+        return Ok(None);
+    }
+    let meant = nearest(wanted, &names.into_iter().collect::<Vec<_>>());
+    let meant = meant.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+    Ok(Some(format!("the storage has none of the computation {wanted}{meant}")))
 }
 
 /// Returns the calls that have failed or are suspended, without the texts that they read.

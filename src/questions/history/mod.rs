@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 pub use self::earlier::{earlier, usual_seconds};
-pub use self::log::{Filter, Past, log};
+pub use self::log::{Filter, Past, log, why_none};
 pub use self::points::{PointTexts, PointsInTable};
 pub use self::recipes::TableSummary;
 pub use self::takeover::TakenOver;
