@@ -90,8 +90,12 @@ impl Tool for ShowTable {
         // Binding texts of inputs may make nodes one.
         let table = SweepTable::read(&evaluation, choose_sweep(&evaluation.task, name)?)?;
         let attested = self.attested(&evaluation, &table)?;
-        report::sweep_table(&table, attested.as_deref(), self.format(), out)
+        let left_out = report::sweep_table(&table, attested.as_deref(), self.format(), out)
             .map_err(Error::Output)?;
+        if !left_out.is_empty() {
+            let names = left_out.join(", ");
+            say("ce", &format_args!("the terminal has no room for {names}; --csv has all columns"));
+        }
         say_unknown(&[(&evaluation, &table)]);
         if self.format() == TableFormat::Text {
             say("ce", &report::table_counts(&table));

@@ -11,10 +11,21 @@ const CUT: char = '…';
 /// The least width of a column that is made narrower.
 const NARROWEST: usize = 8;
 
+/// How a column is printed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ColumnStyle {
+    /// Its texts end at the same place.
+    pub(super) is_number: bool,
+    /// Its texts may be cut if lines do not fit.
+    pub(super) may_be_cut: bool,
+    /// It may be left out if lines do not fit.
+    pub(super) may_be_left_out: bool,
+}
+
 /// Returns a line for each row, each column as wide as its widest text.
 pub(super) fn aligned<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
     let rows: Vec<Vec<String>> = rows.iter().map(|row| row.to_vec()).collect();
-    fitted(&rows, &[], None)
+    fitted(&rows, &[])
 }
 
 /// The number of columns of the terminal that an output is, if it is one.
@@ -23,38 +34,60 @@ pub(super) fn terminal_width(out: &(impl AsFd + IsTerminal)) -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
-/// Returns a line for each row. Columns of numbers end at the same place. With a width, the widest columns are cut
-/// until the lines fit; of lines that cannot, the end is.
-pub(super) fn fitted(rows: &[Vec<String>], numbers: &[bool], most: Option<usize>) -> Vec<String> {
-    let mut widths = vec![0; rows.iter().map(Vec::len).max().unwrap_or_default()];
-    for row in rows {
-        for (width, text) in widths.iter_mut().zip(row) {
-            *width = text.chars().count().max(*width);
-        }
+/// Returns a line for each row. Columns of numbers end at the same place.
+pub(super) fn fitted(rows: &[Vec<String>], numbers: &[bool]) -> Vec<String> {
+    let style = |at| ColumnStyle {
+        is_number: numbers.get(at).copied().unwrap_or_default(),
+        ..ColumnStyle::default()
+    };
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    fitted_within(rows, &(0..columns).map(style).collect::<Vec<_>>(), None).0
+}
+
+/// Returns a line for each row, and the columns that are left out. With a width, the widest texts are cut until the lines
+/// fit, and then columns left out, the last first. Nothing else is: lines may be longer even so.
+pub(super) fn fitted_within(
+    rows: &[Vec<String>],
+    columns: &[ColumnStyle],
+    most: Option<usize>,
+) -> (Vec<String>, Vec<usize>) {
+    let most = most.unwrap_or(usize::MAX);
+    let width = |at: usize| rows.iter().map(|row: &Vec<String>| row[at].chars().count()).max();
+    let whole: Vec<usize> = (0..columns.len()).map(|at| width(at).unwrap_or_default()).collect();
+    let mut shown: Vec<usize> = (0..columns.len()).collect();
+    let mut left_out = Vec::new();
+    let all = |shown: &[usize], width: &dyn Fn(usize) -> usize| {
+        shown.iter().map(|at| width(*at)).sum::<usize>() + 2 * shown.len().saturating_sub(1)
+    };
+    let least = |at: usize| match columns[at].may_be_cut {
+        true => whole[at].min(NARROWEST),
+        false => whole[at],
+    };
+    while all(&shown, &least) > most
+        && let Some(last) = shown.iter().rposition(|at| columns[*at].may_be_left_out)
+    {
+        left_out.insert(0, shown.remove(last));
     }
-    if let Some(most) = most {
-        let mut surplus = (widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1))
-            .saturating_sub(most);
-        while surplus > 0
-            && let Some(widest) = widths.iter_mut().max()
-            && *widest > NARROWEST
-        {
-            *widest -= 1;
-            surplus -= 1;
-        }
+    let mut widths = whole.clone();
+    let mut surplus = all(&shown, &|at| whole[at]).saturating_sub(most);
+    while surplus > 0
+        && let Some(widest) =
+            shown.iter().filter(|at| widths[**at] > least(**at)).max_by_key(|at| widths[**at])
+    {
+        widths[*widest] -= 1;
+        surplus -= 1;
     }
     let line = |row: &Vec<String>| {
-        let columns = row.iter().zip(&widths).enumerate().map(|(at, (text, &width))| {
-            let text = cut(text, width);
-            match numbers.get(at) {
-                Some(true) => format!("{text:>width$}"),
-                _ => format!("{text:width$}"),
+        let texts = shown.iter().map(|at| {
+            let (text, width) = (cut(&row[*at], widths[*at]), widths[*at]);
+            match columns[*at].is_number {
+                true => format!("{text:>width$}"),
+                false => format!("{text:width$}"),
             }
         });
-        let line = columns.collect::<Vec<_>>().join("  ").trim_end().to_owned();
-        most.map_or(line.clone(), |most| cut(&line, most))
+        texts.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
-    rows.iter().map(line).collect()
+    (rows.iter().map(line).collect(), left_out)
 }
 
 /// Returns a text of at most this many characters.
@@ -76,22 +109,52 @@ mod tests {
     #[test]
     fn numbers_end_at_the_same_place() {
         let rows = rows(&[&["n", "seconds"], &["8", "10.25"]]);
-        assert_eq!(fitted(&rows, &[false, true], None), ["n  seconds", "8    10.25"]);
+        assert_eq!(fitted(&rows, &[false, true]), ["n  seconds", "8    10.25"]);
+    }
+
+    const TEXT: ColumnStyle =
+        ColumnStyle { is_number: false, may_be_cut: true, may_be_left_out: false };
+    const NUMBER: ColumnStyle =
+        ColumnStyle { is_number: true, may_be_cut: false, may_be_left_out: false };
+
+    #[test]
+    fn the_widest_texts_are_cut_until_lines_fit() {
+        let rows = rows(&[&["name", "what became of it", "x"], &["a", "a reason with words", "y"]]);
+        let (lines, left_out) = fitted_within(&rows, &[TEXT; 3], Some(20));
+        assert_eq!(lines, ["name  what becam…  x", "a     a reason w…  y"]);
+        assert!(lines.iter().all(|line| line.chars().count() <= 20) && left_out.is_empty());
     }
 
     #[test]
-    fn the_widest_columns_are_cut_until_lines_fit() {
-        let rows = rows(&[&["name", "what became of it", "x"], &["a", "a reason with words", "y"]]);
-        let lines = fitted(&rows, &[], Some(20));
-        assert_eq!(lines, ["name  what becam…  x", "a     a reason w…  y"]);
-        assert!(lines.iter().all(|line| line.chars().count() <= 20));
-        let lines = fitted(&rows, &[], Some(9));
-        assert_eq!(lines, ["name  wh…", "a     a …"]);
+    fn columns_are_left_out_from_the_right_and_numbers_stay_whole() {
+        let rows = rows(&[
+            &["replicas", "measurement", "status", "host", "time", "note"],
+            &["12345678.25", "2.01", "ok", "a-long-name", "2026-07-31T10:41:02Z", "a long note"],
+        ]);
+        let whole = ColumnStyle::default();
+        let host = ColumnStyle { may_be_left_out: true, ..TEXT };
+        let time = ColumnStyle { may_be_left_out: true, ..whole };
+        let styles = [NUMBER, NUMBER, whole, host, time, TEXT];
+        let fitted = |most| fitted_within(&rows, &styles, Some(most));
+        assert_eq!(fitted(200).1, [0; 0]);
+        let (lines, left_out) = fitted(74);
+        assert!(
+            lines[1].ends_with("  ok      a-long-…  2026-07-31T10:41:02Z  a long …"),
+            "{lines:?}"
+        );
+        assert!(left_out.is_empty());
+        let (lines, left_out) = fitted(56);
+        assert_eq!(lines[1], "12345678.25         2.01  ok      a-long-na…  a long no…");
+        assert_eq!(left_out, [4]);
+        // What may not be left out is longer than the terminal is wide.
+        let (lines, left_out) = fitted(10);
+        assert_eq!(lines[1], "12345678.25         2.01  ok      a long …");
+        assert_eq!(left_out, [3, 4]);
     }
 
     #[test]
     fn lines_without_a_width_are_whole() {
         let rows = rows(&[&["a", &"b".repeat(500)]]);
-        assert_eq!(fitted(&rows, &[], None)[0].len(), 503);
+        assert_eq!(fitted(&rows, &[])[0].len(), 503);
     }
 }

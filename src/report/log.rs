@@ -36,7 +36,7 @@ pub fn log(
         let text = attested.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
         row.insert(ATTESTED, text);
     }
-    for line in fitted(&rows, &[], None) {
+    for line in fitted(&rows, &[]) {
         writeln!(out, "{line}")?;
     }
     Ok(())

@@ -23,7 +23,7 @@ const NUMBERS: [bool; 9] = [false, true, true, true, true, true, true, true, fal
 pub fn resource_usage(usage: &[ResourceUsage], out: &mut dyn Write) -> io::Result<()> {
     let header = HEADER.map(str::to_owned).to_vec();
     let rows: Vec<Vec<String>> = std::iter::once(header).chain(usage.iter().map(row)).collect();
-    for line in fitted(&rows, &NUMBERS, None) {
+    for line in fitted(&rows, &NUMBERS) {
         writeln!(out, "{line}")?;
     }
     Ok(())

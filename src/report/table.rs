@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::columns::{fitted, terminal_width};
+use super::columns::{ColumnStyle, fitted_within, terminal_width};
 use super::harmless;
 use crate::evaluate::Evaluation;
 use crate::expand::CellValue;
@@ -33,7 +33,10 @@ pub enum TableFormat {
 /// The columns that say what became of a point, in this order.
 const STATE: [&str; 7] = ["status", "call", "host", "time", "duration", "reason", "log"];
 
-/// Prints the rows of a table.
+/// Those of them that are left out if lines do not fit.
+const LEAST_USE: [&str; 4] = ["host", "time", "reason", "log"];
+
+/// Prints the rows of a table. Returns the names of the columns that a narrow terminal has no room for.
 ///
 /// # Errors
 ///
@@ -43,12 +46,13 @@ pub fn sweep_table(
     attested: Option<&[Option<Attested>]>,
     format: TableFormat,
     out: &mut dyn Write,
-) -> io::Result<()> {
+) -> io::Result<Vec<String>> {
     let attested_of = |at: usize| Some(attested?.get(at)?.as_ref());
     if format == TableFormat::Json {
-        return table.rows.iter().enumerate().try_for_each(|(at, row)| {
-            json(&JsonRow::new(&table.names, row, attested_of(at)), out)
-        });
+        for (at, row) in table.rows.iter().enumerate() {
+            json(&JsonRow::new(&table.names, row, attested_of(at)), out)?;
+        }
+        return Ok(Vec::new());
     }
     let state_names = || STATE.iter().chain(attested.map(|_| &"attested"));
     let of_row = state_names().map(|name| unlike(name, &table.names));
@@ -60,11 +64,17 @@ pub fn sweep_table(
         cells.chain(state(row, with_call)).chain(attested).collect()
     });
     let lines: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
-    let is_number =
-        |at: usize| table.rows.iter().all(|row| !matches!(row.cells[at], CellValue::Text(_)));
-    let of_state = state_names().map(|name| matches!(*name, "call" | "duration"));
-    let numbers: Vec<bool> = (0..table.names.len()).map(is_number).chain(of_state).collect();
-    print(format, &lines, (&numbers, table.names.len() + 1), out)
+    let style = |at: usize| {
+        let is_number = table.rows.iter().all(|row| !matches!(row.cells[at], CellValue::Text(_)));
+        ColumnStyle { is_number, may_be_cut: !has_number(&lines, at), ..ColumnStyle::default() }
+    };
+    let of_state = state_names().map(|name| ColumnStyle {
+        is_number: matches!(*name, "call" | "duration"),
+        may_be_cut: matches!(*name, "host" | "reason" | "log"),
+        may_be_left_out: LEAST_USE.contains(name),
+    });
+    let styles: Vec<ColumnStyle> = (0..table.names.len()).map(style).chain(of_state).collect();
+    print(format, &lines, (&styles, table.names.len() + 1), out)
 }
 
 /// The name of a column that says what became of a point, other than those of the table itself: `status`, or `status (of
@@ -189,12 +199,24 @@ pub fn table_comparison(
         line.push(changed(comparison, row).join(","));
         lines.push(line);
     }
-    let is_number = |at: usize| {
+    let of_status = keys.len() + 2 * outputs.len();
+    let style = |at: usize| {
         let texts = lines.iter().skip(1).map(|line| line[at].as_str());
-        texts.filter(|text| !text.is_empty()).all(|text| text.parse::<f64>().is_ok())
+        let mut texts = texts.filter(|text| !text.is_empty());
+        let is_status = (of_status..of_status + 2).contains(&at);
+        ColumnStyle {
+            is_number: texts.all(|text| text.parse::<f64>().is_ok()),
+            may_be_cut: !is_status && !has_number(&lines, at),
+            may_be_left_out: false,
+        }
     };
-    let numbers: Vec<bool> = (0..lines[0].len()).map(is_number).collect();
-    print(format, &lines, (&numbers, usize::MAX), out)
+    let styles: Vec<ColumnStyle> = (0..lines[0].len()).map(style).collect();
+    print(format, &lines, (&styles, usize::MAX), out).map(drop)
+}
+
+/// Whether a column has a number below its header: cut, it would be another one.
+fn has_number(lines: &[Vec<String>], at: usize) -> bool {
+    lines.iter().skip(1).any(|line| line[at].parse::<f64>().is_ok())
 }
 
 /// The names of the outputs that differ; `status` if nothing else does.
@@ -205,33 +227,35 @@ fn changed<'a>(comparison: &'a TableComparison, row: &ComparedRow) -> Vec<&'a st
     if changed.is_empty() && row.is_changed() { vec!["status"] } else { changed }
 }
 
-/// Prints lines, the first of which is the header. In columns, those from a number on are left out if they are empty.
+/// Prints lines, the first of which is the header. In columns, those from a number on are left out if they are empty. Returns
+/// the names of those that are left out since there is no room.
 fn print(
     format: TableFormat,
     lines: &[Vec<String>],
-    (numbers, optional): (&[bool], usize),
+    (styles, optional): (&[ColumnStyle], usize),
     out: &mut dyn Write,
-) -> io::Result<()> {
+) -> io::Result<Vec<String>> {
     if format == TableFormat::Csv {
-        return lines.iter().try_for_each(|line| {
+        for line in lines {
             let values: Vec<String> = line.iter().map(|text| csv(text)).collect();
-            writeln!(out, "{}", values.join(","))
-        });
+            writeln!(out, "{}", values.join(","))?;
+        }
+        return Ok(Vec::new());
     }
     let is_used = |at: usize| at < optional || lines[1..].iter().any(|line| !line[at].is_empty());
-    let used: Vec<usize> = (0..numbers.len()).filter(|at| is_used(*at)).collect();
+    let used: Vec<usize> = (0..styles.len()).filter(|at| is_used(*at)).collect();
     let shown = |line: &Vec<String>| -> Vec<String> {
         used.iter().map(|at| harmless(&line[*at]).replace('\t', " ")).collect()
     };
     let shown: Vec<Vec<String>> = lines.iter().map(shown).collect();
-    let numbers: Vec<bool> = used.iter().map(|at| numbers[*at]).collect();
+    let styles: Vec<ColumnStyle> = used.iter().map(|at| styles[*at]).collect();
     if shown.len() == 1 {
         // A header without rows tells nothing.
-        return Ok(());
+        return Ok(Vec::new());
     }
-    fitted(&shown, &numbers, terminal_width(&io::stdout()))
-        .iter()
-        .try_for_each(|line| writeln!(out, "{line}"))
+    let (fitted, left_out) = fitted_within(&shown, &styles, terminal_width(&io::stdout()));
+    fitted.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    Ok(left_out.into_iter().map(|at| shown[0][at].clone()).collect())
 }
 
 /// A value of a line of CSV.
