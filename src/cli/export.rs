@@ -86,7 +86,10 @@ impl Tool for ExportResults {
         let files = counted(package.files.len(), "file");
         say(
             "ce",
-            &format_args!("{files} in {}; README.md says what made them", self.dir.display()),
+            &format_args!(
+                "{files} in {}; README.md says what each was made from",
+                self.dir.display()
+            ),
         );
         Ok(Exit::Done)
     }

@@ -49,7 +49,7 @@ pub enum EditError {
     #[error("computations/{0} has no valid lists inputs and outputs")]
     Computation(String),
     /// Parts of a task exist already.
-    #[error("nothing is written: there already is {}", listed(.0))]
+    #[error("nothing is written: {} is there already", listed(.0))]
     Exists(Vec<PathBuf>),
     /// The directory cannot hold a task of this name.
     #[error("{} cannot be the name of a task", path.display())]

@@ -301,8 +301,15 @@ impl Problems {
         line: usize,
         fault: impl Into<LoadFault>,
     ) {
-        let line = (line > 0).then_some(line);
-        self.problems.push(Problem { path: path.to_owned(), line, fault: fault.into() });
+        let (line, fault) = ((line > 0).then_some(line), fault.into());
+        let is_told = |it: &Problem| {
+            matches!(it.fault, LoadFault::Head(_)) && it.fault.to_string() == fault.to_string()
+        };
+        // The repository of the task is that of its computations.
+        if matches!(fault, LoadFault::Head(_)) && self.problems.iter().any(is_told) {
+            return;
+        }
+        self.problems.push(Problem { path: path.to_owned(), line, fault });
     }
 
     pub(super) fn warning(&mut self, path: &Path, oddity: WarningKind) {

@@ -149,7 +149,7 @@ impl DiffReport<'_> {
                 writeln!(out, "  {} with other labels", counted(relabelled, "point"))?;
             }
             if other_columns {
-                writeln!(out, "  the columns of the tables are other ones")?;
+                writeln!(out, "  the tables have different columns")?;
             }
         }
         Ok(())

@@ -41,7 +41,7 @@ pub enum NotAudited {
     #[error("it was adopted, and nobody knows how it was made")]
     Adopted,
     /// No recorded job has it, so nobody knows what it was asked for.
-    #[error("no recorded job has it")]
+    #[error("no recorded job has this call")]
     NoJob,
     /// The commit of its task is not to be had.
     #[error("the commit of its task is not in this repository")]

@@ -32,6 +32,9 @@ pub fn advice(doing: &str, source: &io::Error) -> Option<&'static str> {
             "make room, or have your quota raised, then run the same command again: finished \
              calls are kept"
         }
+        ErrorKind::NotADirectory if doing == "open the storage" => {
+            "give the directory that is the storage"
+        }
         ErrorKind::InvalidFilename => {
             "give the storage a shorter path, on a file system that takes names of 255 bytes"
         }

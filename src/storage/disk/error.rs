@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{NotOwn, advice};
 use crate::manifest::{DirectoryError, ManifestError};
+use crate::words::quoted;
 
 /// An error of an operation on the storage.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +91,10 @@ pub enum NoStorage {
     },
     /// The directory has other contents.
     #[error("it holds other things, and neither tinputs/ nor results in c_NAME/ or t_NAME/")]
-    Other,
+    Other {
+        /// The storage that it is in.
+        around: Option<PathBuf>,
+    },
 }
 
 impl NoStorage {
@@ -104,13 +108,16 @@ impl NoStorage {
                 "check whether it was moved or unmounted; only ce run and ce pull make a storage"
                     .to_owned()
             }
-            Self::Other => {
-                let make = path.join("tinputs");
-                format!(
-                    "give another directory, or an empty one; or, to make this one a storage, mkdir {}",
-                    make.display()
-                )
+            Self::Other { around: Some(storage) } => {
+                format!("it is in the storage {}: give that", storage.display())
             }
+            Self::Other { around: None } if path.join("objects").is_dir() => {
+                "it is a Git repository: a storage is given before a repository".to_owned()
+            }
+            Self::Other { around: None } => format!(
+                "give another directory, or an empty one; or, to make this one a storage, mkdir {}",
+                quoted(&path.join("tinputs").to_string_lossy())
+            ),
         }
     }
 }

@@ -94,7 +94,7 @@ impl Site {
         let source = match (self, absent) {
             (Self::New | Self::Storage, _) | (Self::Absent, Absent::Accept) => return Ok(()),
             (Self::Absent, Absent::Refuse) => NoStorage::Absent { similar: Self::similar(path) },
-            (Self::Other, _) => NoStorage::Other,
+            (Self::Other, _) => NoStorage::Other { around: Self::around(path) },
         };
         Err(StorageError::NoStorage { path: path.to_owned(), source: Box::new(source) })
     }
