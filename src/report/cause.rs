@@ -22,6 +22,7 @@ pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String
         Why::ComputationChanged(old) => changed(evaluation, computation, old),
         Why::Uncommitted(old) => uncommitted(evaluation, computation, old.as_ref()),
         Why::InputDiffers { at, old, new } => format!("{} differs: {}", named(*at), from(old, new)),
+        Why::NewAtPoint { at, .. } => format!("{} is new", named(*at)),
         Why::OtherSource { at } => format!("{} has another source than before", named(*at)),
         Why::Waits { at, call } => format!("{} waits for {}", named(*at), evaluation.title(*call)),
         Why::NoLiteral { at, literal } => {
@@ -77,13 +78,17 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
                 Some(_) => {
                     format!("{title} differs, now {}{digests}", evaluation.tree_version(*id))
                 }
-                None if matches!(evaluation.plan.value(*id).how, Derivation::Points(_)) => {
-                    format!("{title} differs{digests}")
+                None => format!("{title} differs{digests}"),
+            }
+        }
+        Cause::NewAtPoint(id) => {
+            let title = evaluation.derived_title(*id, 0);
+            match text_name(evaluation, *id) {
+                Some(name) => format!("{}={title} of a point is new", harmless(name)),
+                None if evaluation.plan.tree(*id).is_some() => {
+                    format!("{title} of a point is new: {}", evaluation.tree_version(*id))
                 }
-                None => match text_name(evaluation, *id) {
-                    Some(name) => format!("{}={title} of a point differs{digests}", harmless(name)),
-                    None => format!("{title} of a point differs{digests}"),
-                },
+                None => format!("{title} of a point is new"),
             }
         }
         Cause::Member(id, old) => {

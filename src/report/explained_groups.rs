@@ -15,7 +15,7 @@ const NAMED: usize = 3;
 
 /// Calls that are explained together: one, or several at points of a sweep.
 pub(super) struct ExplainedGroup<'a> {
-    /// In the order of the plan; never empty.
+    /// In the order of the explanation; never empty.
     pub(super) calls: Vec<&'a Explained>,
     /// Their reasons.
     pub(super) reasons: Vec<SharedReason<'a>>,
@@ -54,6 +54,8 @@ pub(super) fn groups<'a>(
 ) -> Vec<ExplainedGroup<'a>> {
     let is_at_point = |call| evaluation.plan.call(call).point.is_some();
     let title = |call| evaluation.title_at_any_point(call);
+    let calls = explanation.calls.iter().enumerate();
+    let places: HashMap<CallId, usize> = calls.map(|(place, it)| (it.call, place)).collect();
     // Few points are told one by one, each in its place.
     let mut split: Vec<ExplainedGroup<'a>> = Vec::new();
     for group in grouped(evaluation, explanation, is_at_point, |_, _| true, title) {
@@ -64,7 +66,7 @@ pub(super) fn groups<'a>(
             split.push(group);
         }
     }
-    split.sort_by_key(|group| group.calls[0].call);
+    split.sort_by_key(|group| places[&group.calls[0].call]);
     split
 }
 
@@ -124,6 +126,7 @@ fn shared_reason(
 ) -> String {
     match why {
         Why::InputDiffers { at, .. } => format!("{} differs", input_of(evaluation, call, *at)),
+        Why::NewAtPoint { at, .. } => format!("{} is new", input_of(evaluation, call, *at)),
         Why::Waits { at, call: awaited } => {
             format!("{} waits for {}", input_of(evaluation, call, *at), name(*awaited))
         }

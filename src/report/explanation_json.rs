@@ -117,8 +117,13 @@ fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
         Cause::Tree(id, old) if evaluation.plan.tree(*id).is_none() => {
             let new = evaluation.digest(Source::Derived { value: *id, number: 0 });
             let value = evaluation.derived_title(*id, 0);
+            json!({ "cause": "point", "name": null, "value": value, "old": old, "new": new })
+        }
+        Cause::NewAtPoint(id) => {
+            let new = evaluation.digest(Source::Derived { value: *id, number: 0 });
+            let value = evaluation.derived_title(*id, 0);
             let name = text_name(evaluation, *id);
-            json!({ "cause": "point", "name": name, "value": value, "old": old, "new": new })
+            json!({ "cause": "point", "name": name, "value": value, "new": new })
         }
         Cause::Tree(id, old) => {
             let new = evaluation.digest(Source::Derived { value: *id, number: 0 });
@@ -191,6 +196,7 @@ fn why(why: &Why) -> Value {
         Why::InputDiffers { at, old, new } => {
             json!({ "why": "input", "input": at, "old": old, "new": new })
         }
+        Why::NewAtPoint { at, new } => json!({ "why": "point", "input": at, "new": new }),
         Why::OtherSource { at } => json!({ "why": "other_source", "input": at }),
         Why::Waits { at, call } => json!({ "why": "waits", "input": at, "call": call.index() }),
         Why::NoLiteral { at, .. } => json!({ "why": "no_literal", "input": at }),

@@ -12,7 +12,7 @@ pub(super) fn estimates(
     comparison: &Comparison<'_>,
     calls: impl Iterator<Item = CallId>,
 ) -> Vec<Option<f64>> {
-    let Comparison { evaluation, archive, nearest } = comparison;
+    let Comparison { evaluation, archive, nearest, .. } = comparison;
     let mut medians: HashMap<ComputationId, Option<f64>> = HashMap::new();
     calls
         .map(|call| {

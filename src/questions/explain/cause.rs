@@ -44,6 +44,11 @@ impl Causes {
         self.0.iter().enumerate().flat_map(bits)
     }
 
+    /// The same causes under new numbers.
+    pub(super) fn renumbered(&self, numbers: &[usize]) -> Self {
+        union(self.iter().map(|cause| Self::one(numbers[cause])))
+    }
+
     fn one(cause: usize) -> Self {
         let mut words = vec![0; cause / 64];
         words.push(1 << (cause % 64));
@@ -127,6 +132,10 @@ impl<'a> Tracing<'a> {
             Why::NeverComputed => Cause::NeverComputed(id),
             Why::ComputationChanged(old) => Cause::Computation(id, old.clone()),
             Why::Uncommitted(old) => Cause::Uncommitted(id, old.clone()),
+            Why::NewAtPoint { at, .. } => match plan.inputs(call)[*at] {
+                Source::Derived { value, .. } => Cause::NewAtPoint(value),
+                _ => Cause::NeverComputed(id),
+            },
             Why::OtherSource { at } => Cause::OtherSource(id, *at),
             Why::NoLiteral { literal, .. } => Cause::NoLiteral(*literal),
             Why::FailedLast { .. } => Cause::FailedLast(id),

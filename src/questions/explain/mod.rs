@@ -4,21 +4,27 @@
 //! difference is a [`Why`]. A different input either is one of the user's, or was made by another
 //! call. Following these leads from many calls to a few [`Cause`]s. The time is linear in calls and
 //! their inputs. Nothing is changed or executed.
+//!
+//! A call that failed at another commit is compared with itself. What a call reads at its point of a sweep was
+//! never that of another point, so it is not said to differ: it is new.
 
 mod ahead;
 mod cause;
 mod change;
 mod nearest;
+mod order;
+
+use std::collections::HashMap;
 
 use self::cause::Tracing;
 use self::nearest::{Archive, Ingredient};
-use crate::digest::{Digest, ObjectId, shown_version};
+use crate::digest::{DIRTY, Digest, ObjectId, shown_version};
 use crate::evaluate::{Evaluation, Outcome};
-use crate::plan::{CallId, DerivedId, LiteralId, Source};
+use crate::plan::{CallId, Derivation, Derived, DerivedId, LiteralId, Source};
 use crate::questions::history;
 use crate::storage::records::{FailureRecord, Provenance};
 use crate::storage::{PastCall, PriorAttempt, ResultName};
-use crate::task::workflow::{Computation, ComputationId, InputId, TaskFileId};
+use crate::task::workflow::{Computation, ComputationId, InputId, Node, TaskFileId};
 
 pub use self::cause::Causes;
 pub use self::change::{Change, changes};
@@ -51,6 +57,13 @@ pub enum Why {
         /// Its digest before.
         old: Digest,
         /// Its digest now.
+        new: Digest,
+    },
+    /// An input is that of a point of a sweep, and the nearest earlier call has read another one.
+    NewAtPoint {
+        /// The number of the input.
+        at: usize,
+        /// Its digest.
         new: Digest,
     },
     /// An input has another source than before: the workflow has changed.
@@ -106,6 +119,8 @@ pub enum Cause {
     Tree(DerivedId, Digest),
     /// A member of a directory that no call made has other contents.
     Member(DerivedId, Digest),
+    /// A text, file or tree of a point of a sweep is new.
+    NewAtPoint(DerivedId),
     /// A literal is not in the storage.
     NoLiteral(LiteralId),
     /// The input of a computation with this number has another source.
@@ -140,7 +155,7 @@ pub struct Explained {
     pub call: CallId,
     /// The reasons, with the causes of each; never empty.
     pub whys: Vec<(Why, Causes)>,
-    /// The earlier call that it was compared with.
+    /// The earlier call that it was compared with, which may have failed.
     pub nearest: Option<ResultName>,
     /// The estimated duration, in seconds, from earlier calls.
     pub seconds: Option<f64>,
@@ -149,7 +164,7 @@ pub struct Explained {
 /// The explanation of all calls that would run.
 #[derive(Debug)]
 pub struct Explanation {
-    /// All calls that would run, in the order of the plan.
+    /// All calls that would run, in the order of the plan, and those of a node in the order of their points.
     pub calls: Vec<Explained>,
     /// The first causes, in the order in which the calls lead to them.
     pub causes: Vec<FirstCause>,
@@ -174,6 +189,16 @@ impl CodeVersion {
     }
 }
 
+impl Why {
+    /// The reason that a computation had another version.
+    const fn of_version(computation: &Computation, old: CodeVersion) -> Self {
+        match computation.dirty {
+            true => Self::Uncommitted(Some(old)),
+            false => Self::ComputationChanged(old),
+        }
+    }
+}
+
 impl Explanation {
     /// Explains all missing calls of an evaluation without execution.
     pub fn new(evaluation: &Evaluation) -> Self {
@@ -184,9 +209,10 @@ impl Explanation {
             return Self { calls: Vec::new(), causes: Vec::new(), unread: 0 };
         }
         let earlier = history::earlier(storage, task.computations.iter().map(|it| &it.name));
-        let archive = Archive::new(evaluation, earlier.calls);
-        let mut comparison =
-            Comparison { evaluation, archive, nearest: vec![None; plan.calls().len()] };
+        let unread = earlier.unread;
+        let archive = Archive::new(evaluation, earlier);
+        let nearest = vec![None; plan.calls().len()];
+        let mut comparison = Comparison { evaluation, archive, nearest, failed: HashMap::new() };
         let calls: Vec<(CallId, Vec<Why>)> =
             missing.iter().map(|id| (*id, comparison.whys(*id))).collect();
         let seconds = ahead::estimates(&comparison, missing.into_iter());
@@ -196,12 +222,13 @@ impl Explanation {
             explained.push(Explained {
                 call,
                 whys: whys.into_iter().zip(causes).collect(),
-                nearest: comparison.nearest[call.index()]
-                    .map(|at| comparison.archive.calls[at].name.clone()),
+                nearest: comparison.name(call),
                 seconds,
             });
         }
-        Self { calls: explained, causes, unread: earlier.unread }
+        order::by_points(plan, &mut explained);
+        let causes = order::by_calls(&mut explained, causes);
+        Self { calls: explained, causes, unread }
     }
 }
 
@@ -231,6 +258,8 @@ struct Comparison<'a> {
     archive: Archive<'a>,
     /// The nearest earlier call of each missing one.
     nearest: Vec<Option<usize>>,
+    /// The calls that failed at another commit.
+    failed: HashMap<CallId, ResultName>,
 }
 
 impl Comparison<'_> {
@@ -242,7 +271,9 @@ impl Comparison<'_> {
         let ingredients: Vec<Ingredient> =
             plan.inputs(id).iter().map(|source| self.ingredient(*source)).collect();
         let nearest = self.archive.nearest(computation, &ingredients);
-        self.nearest[id.index()] = nearest;
+        let is_same = nearest.is_some_and(|at| self.archive.has_inputs(at, &ingredients));
+        let failed = self.archive.failed(computation, &ingredients).filter(|_| !is_same).cloned();
+        self.nearest[id.index()] = if failed.is_some() { None } else { nearest };
         if let Some(Some(prior)) = self.evaluation.missing(id) {
             if prior.away {
                 return vec![Why::Away];
@@ -257,6 +288,12 @@ impl Comparison<'_> {
             if let Some(tombstone) = &prior.collected {
                 return vec![Why::Collected(tombstone.collected.clone())];
             }
+        }
+        if let Some((name, failure)) = failed
+            && let Some(why) = self.failure_elsewhere(id, &name, failure)
+        {
+            self.failed.insert(id, name);
+            return [why].into_iter().chain(self.absent(id)).collect();
         }
         let Some(nearest) = nearest else {
             let dirty = self.evaluation.computation(id).is_some_and(|it| it.dirty);
@@ -275,6 +312,58 @@ impl Comparison<'_> {
         }
         whys.extend(self.absent(id));
         whys
+    }
+
+    /// The reason why a call would run that failed at another commit. `None` if the record is too old to tell.
+    fn failure_elsewhere(
+        &self,
+        id: CallId,
+        name: &ResultName,
+        failure: FailureRecord,
+    ) -> Option<Why> {
+        let computation = self.evaluation.computation(id)?;
+        let (commit, tree) = (failure.commit.clone(), failure.tree.clone()?);
+        if tree == computation.tree && failure.is_isolated() {
+            let log = self.evaluation.storage.attempts().failure_log(name);
+            return Some(Why::FailedLast { failure, log });
+        }
+        let old = CodeVersion { commit, tree, dirty: name.version().starts_with(DIRTY) };
+        Some(Why::of_version(computation, old))
+    }
+
+    /// The name of the call that a missing one is compared with.
+    fn name(&self, call: CallId) -> Option<ResultName> {
+        let nearest = self.nearest[call.index()].map(|at| &self.archive.calls[at].name);
+        nearest.or_else(|| self.failed.get(&call)).cloned()
+    }
+
+    /// Whether an input of a call is that of a point, and not one of something else that has changed.
+    fn is_of_point(&self, call: CallId, source: Source) -> bool {
+        let plan = &self.evaluation.plan;
+        let Source::Derived { value, .. } = source else { return false };
+        let Derived { how, from } = plan.value(value);
+        match (how, from) {
+            (Derivation::Text(_) | Derivation::File(_) | Derivation::Literal(_), _)
+            | (Derivation::Tree(_, Some(_)), _) => true,
+            (Derivation::Tree(..), Some(Source::Output { call, .. })) => {
+                plan.call(*call).point.is_some()
+            }
+            (Derivation::Tree(..), Some(from)) => self.is_of_point(call, *from),
+            (Derivation::Member(_), Some(from)) => {
+                self.reads_member_of_point(call) || self.is_of_point(call, *from)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a call reads a member whose path has names that a sweep binds.
+    fn reads_member_of_point(&self, call: CallId) -> bool {
+        let Evaluation { task, plan, .. } = self.evaluation;
+        let inputs = task.workflow[plan.call(call).node].inputs().iter();
+        inputs.map(|it| it.node).any(|it| match &task.workflow[it] {
+            Node::Member { path, .. } => path.names().next().is_some(),
+            _ => false,
+        })
     }
 
     /// An input with its digest, or with the one that it would have if nothing had changed.
@@ -318,10 +407,7 @@ impl Comparison<'_> {
         let mut whys = Vec::new();
         if !self.archive.is_same_version(call, computation) {
             let old = CodeVersion::of_earlier(call);
-            whys.push(match computation.dirty {
-                true => Why::Uncommitted(Some(old)),
-                false => Why::ComputationChanged(old),
-            });
+            whys.push(Why::of_version(computation, old));
         }
         for (at, source) in self.evaluation.plan.inputs(id).iter().enumerate() {
             let new = self.evaluation.digest(*source);
@@ -329,7 +415,11 @@ impl Comparison<'_> {
             if new == Some(old) {
                 continue;
             }
-            if !self.archive.fits(earlier, at, *source) {
+            if let Some(new) = new
+                && self.is_of_point(id, *source)
+            {
+                whys.push(Why::NewAtPoint { at, new });
+            } else if !self.archive.fits(earlier, at, *source) {
                 whys.push(Why::OtherSource { at });
             } else if let Some(new) = new {
                 whys.push(Why::InputDiffers { at, old, new });

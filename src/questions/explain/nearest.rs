@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use crate::digest::{Digest, shown_version};
 use crate::evaluate::Evaluation;
 use crate::plan::Source;
+use crate::questions::history::EarlierCalls;
+use crate::storage::records::FailureRecord;
 use crate::storage::{PastCall, ResultName, split_member};
 use crate::task::workflow::{Computation, ComputationId};
 
@@ -26,6 +28,8 @@ pub(super) struct Archive<'a> {
     evaluation: &'a Evaluation,
     /// The newest first.
     pub(super) calls: Vec<PastCall>,
+    /// The newest failure from each list of inputs.
+    failures: HashMap<(ComputationId, Vec<Digest>), (ResultName, FailureRecord)>,
     by_name: HashMap<ResultName, usize>,
     by_computation: HashMap<ComputationId, Vec<usize>>,
     by_input: HashMap<(ComputationId, usize, Digest), Vec<usize>>,
@@ -43,7 +47,8 @@ struct Distance {
 }
 
 impl<'a> Archive<'a> {
-    pub(super) fn new(evaluation: &'a Evaluation, calls: Vec<PastCall>) -> Self {
+    pub(super) fn new(evaluation: &'a Evaluation, earlier: EarlierCalls) -> Self {
+        let EarlierCalls { calls, failures, .. } = earlier;
         let computations = evaluation.task.computations.iter().enumerate();
         let ids: HashMap<&str, ComputationId> =
             computations.map(|(at, it)| (it.name.as_str(), ComputationId::at(at))).collect();
@@ -58,7 +63,12 @@ impl<'a> Archive<'a> {
                 by_input.entry((id, number, *digest)).or_default().push(at);
             }
         }
-        Self { evaluation, calls, by_name, by_computation, by_input }
+        let mut newest = HashMap::new();
+        for (name, failure) in failures {
+            let Some(&id) = ids.get(failure.computation.as_str()) else { continue };
+            newest.entry((id, failure.inputs.clone())).or_insert((name, failure));
+        }
+        Self { evaluation, calls, failures: newest, by_name, by_computation, by_input }
     }
 
     /// The earlier calls of a computation, the newest first.
@@ -87,6 +97,20 @@ impl<'a> Archive<'a> {
             .min()?;
         let unrelated = distance.misfits > 0 && distance.misfits == inputs.len();
         (!unrelated).then_some(at)
+    }
+
+    /// Whether an earlier call had these inputs.
+    pub(super) fn has_inputs(&self, at: usize, inputs: &[Ingredient]) -> bool {
+        known(inputs).is_some_and(|inputs| self.calls[at].record.inputs == inputs)
+    }
+
+    /// Returns the newest failure of a computation with these inputs, at any commit.
+    pub(super) fn failed(
+        &self,
+        id: ComputationId,
+        inputs: &[Ingredient],
+    ) -> Option<&(ResultName, FailureRecord)> {
+        self.failures.get(&(id, known(inputs)?))
     }
 
     fn distance(&self, at: usize, computation: &Computation, inputs: &[Ingredient]) -> Distance {
@@ -172,4 +196,9 @@ impl<'a> Archive<'a> {
         record.tree == computation.tree
             && (self.evaluation.storage.serves_tree(record) || shown() == computation.version())
     }
+}
+
+/// The digests of inputs, if all of them are known.
+fn known(inputs: &[Ingredient]) -> Option<Vec<Digest>> {
+    inputs.iter().map(|it| it.digest).collect()
 }

@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use crate::storage::{self, Storage, Survey, Trace};
+use crate::storage::records::FailureRecord;
+use crate::storage::{self, ResultName, Storage, Survey, Trace};
 use crate::task::name::ComputationName;
 
 /// The earlier calls, as far as they can be read.
@@ -13,6 +14,8 @@ use crate::task::name::ComputationName;
 pub struct EarlierCalls {
     /// The newest first.
     pub calls: Vec<storage::PastCall>,
+    /// The calls whose last execution failed, the newest first.
+    pub failures: Vec<(ResultName, FailureRecord)>,
     /// The number of unreadable files and directories, and of spoiled records.
     pub unread: usize,
 }
@@ -31,7 +34,7 @@ pub fn usual_seconds(storage: &Storage, computation: &ComputationName) -> Option
     seconds.get(seconds.len() / 2).copied()
 }
 
-/// Reads all records and tombstones of calls of these computations, at any commit.
+/// Reads all records and tombstones of calls of these computations, at any commit, and all failures.
 pub fn earlier<'a>(
     storage: &Storage,
     computations: impl Iterator<Item = &'a ComputationName>,
@@ -45,5 +48,10 @@ pub fn earlier<'a>(
         .collect();
     unread += traces.len() - calls.len();
     calls.sort_by_key(|call| Reverse(call.record.recorded.as_ref().map(|it| it.at)));
-    EarlierCalls { calls, unread }
+    let mut failures = Survey::new(storage).failures().unwrap_or_else(|_| {
+        unread += 1;
+        Vec::new()
+    });
+    failures.sort_by_key(|(_, failure)| Reverse(failure.recorded.at));
+    EarlierCalls { calls, failures, unread }
 }

@@ -19,7 +19,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-pub use self::earlier::{earlier, usual_seconds};
+pub use self::earlier::{EarlierCalls, earlier, usual_seconds};
 pub use self::log::{Filter, Past, log, why_none};
 pub use self::points::{PointTexts, PointsInTable};
 pub use self::recipes::TableSummary;

@@ -176,6 +176,31 @@ fn a_point_that_fails_in_two_versions_has_not_changed() {
 }
 
 #[test]
+fn points_that_have_only_failed_are_compared_with_their_failures() {
+    let samples = ["good", "b1", "b2", "b3", "b4", "b5"];
+    let script = r#"grep -q good "$1" || exit 1; cp "$1" "$2""#;
+    let lab = sweep("", &[("factors/00-s", &samples.join("\n")), ("allow-failed", "")])
+        .computation("conv", "sample", "out", script)
+        .node("inputs/00-body/", "computation", "conv")
+        .node("inputs/00-body/inputs/00-sample/", "file", "data/{s}");
+    let lab = samples.iter().fold(lab, |lab, it| lab.file(&format!("data/{it}"), *it)).commit();
+    lab.ce_run(&[]).exit(0);
+    let lab = lab.computation("conv", "sample", "out", &format!("{script} # new")).commit_again();
+    let ran = lab.run("ce", &["explain", "../storage"]).exit(3);
+    let ran = ran.shows("[1] conv changed: was ").shows(": 6 calls\n");
+    assert!(!ran.stdout.contains("[2]"), "{}", ran.stdout);
+    ran.shows(", at s=good, s=b1, s=b2, ...\n");
+    lab.ce_run(&["-n"]).exit(3).says("ce-run: conv (body), 6 points: conv changed: was ");
+    // Another point never was this one.
+    let lab =
+        lab.file("workflow/factors/00-s", "good\nb2\nc1\n").file("data/c1", "c1").commit_again();
+    let ran = lab.run("ce", &["explain", "../storage"]).exit(3);
+    let ran = ran.shows("[1] conv changed: was ").shows(": 3 calls\n");
+    let ran = ran.shows("\n[2] OWN('data/c1') of a point is new: 1 call\n");
+    ran.shows("\ns=c1: conv (body): conv changed: was ").shows("input 00 (sample) is new [2]");
+}
+
+#[test]
 fn two_calls_that_fail_alike_at_one_point_are_both_listed() {
     let lab = sweep("", &[("factors/00-a", "1\n2\n")])
         .computation("fail", "a b", "c", "exit 3")

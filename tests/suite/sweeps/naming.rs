@@ -166,7 +166,7 @@ fn a_text_that_differs_is_explained_with_its_name() {
     lab.ce_run(&["--no-sync"]).exit(0);
     let lab = lab.file("workflow/factors/01-b", "3\n5\n13\n").commit_again();
     let explain = |options: &[&str]| lab.run("ce", &[&["explain"], options].concat()).exit(3);
-    explain(&["../storage"]).shows("b='13' of a point differs: ");
+    explain(&["../storage"]).shows("] b='13' of a point is new: ");
     let ran = explain(&["--json", "../storage"]);
     let lines: Vec<Value> =
         ran.lines().iter().map(|it| serde_json::from_str(it).unwrap()).collect();
