@@ -78,4 +78,5 @@ fn complain(evaluation: &Evaluation) {
         }
     }
     troubles.rest().for_each(|text| say("ce", &text));
+    evaluation.remembered_points().iter().for_each(|line| say("ce", line));
 }

@@ -272,7 +272,9 @@ impl Run {
         if self.quiet {
             report::missing_literals(evaluation).for_each(|line| say(PROGRAM, &line));
         }
-        if !self.quiet && !self.json {
+        if self.quiet || self.json {
+            evaluation.remembered_points().iter().for_each(|line| say(PROGRAM, line));
+        } else {
             report::left_out(evaluation).for_each(|line| say(PROGRAM, &line));
             jobs.summarise(evaluation);
             say(PROGRAM, &evaluation.totals());

@@ -107,6 +107,12 @@ impl<'a> EventPrinter<'a> {
         rest.iter().for_each(|text| self.complain(text));
     }
 
+    /// Prints which points failed before, if nothing else tells them.
+    pub fn remembered(&mut self) {
+        let lines = self.evaluation.remembered_points();
+        lines.iter().for_each(|text| self.complain(text));
+    }
+
     /// Whether a failure of a call with this error was printed.
     pub fn has_reported(&self, error: &StorageError) -> bool {
         self.troubles.have_told(error)

@@ -16,6 +16,9 @@ const FAILURES: usize = 5;
 /// The greatest number of points that are named in a line.
 const NAMED: usize = 3;
 
+/// The title of calls, and what is said of them.
+type AlikeKey = (String, String);
+
 /// Calls at points that have failed alike.
 #[derive(Default)]
 struct AlikeCalls {
@@ -27,10 +30,36 @@ struct AlikeCalls {
 impl Evaluation {
     /// The failures at points of sweeps, a line for each or for each kind; none if there are none.
     pub fn failed_points(&self) -> Vec<String> {
-        let mut places: BTreeMap<(String, String), usize> = BTreeMap::new();
-        let mut alike: Vec<((String, String), AlikeCalls)> = Vec::new();
+        let mut lines = self.lines(&self.alike(what));
+        if self.outcomes().any(Outcome::is_remembered) {
+            lines.push("try: --retry-failed executes those again that failed before".to_owned());
+        }
+        lines
+    }
+
+    /// The calls at points that failed before and are not executed again, a line for each kind of failure: for where the
+    /// failures at points are not told one by one.
+    pub fn remembered_points(&self) -> Vec<String> {
+        let reason = |outcome: &Outcome| match outcome {
+            Outcome::Failed { error, .. } => match &**error {
+                CallError::Remembered(failure) => Some(failure.reason.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        let line = |((title, reason), calls): &(AlikeKey, AlikeCalls)| {
+            let (count, points) = (counted(calls.count, "point"), self.named(calls));
+            format!("{count} failed before: {title}: {reason}: {points}")
+        };
+        self.alike(reason).iter().map(line).collect()
+    }
+
+    /// The calls at points of which something is said in words, by their titles and these words.
+    fn alike(&self, what: impl Fn(&Outcome) -> Option<String>) -> Vec<(AlikeKey, AlikeCalls)> {
+        let mut places: BTreeMap<AlikeKey, usize> = BTreeMap::new();
+        let mut alike: Vec<(AlikeKey, AlikeCalls)> = Vec::new();
         for (call, planned) in self.plan.calls().filter(|(_, planned)| planned.point.is_some()) {
-            let Some(what) = self.outcome(call).and_then(what) else { continue };
+            let Some(what) = self.outcome(call).and_then(&what) else { continue };
             let key = (self.title_at_any_point(call), what);
             let calls = match places.entry(key) {
                 Entry::Occupied(place) => &mut alike[*place.get()].1,
@@ -47,27 +76,32 @@ impl Evaluation {
                 calls.first.pop_last();
             }
         }
-        let mut lines = self.lines(&alike);
-        if self.outcomes().any(Outcome::is_remembered) {
-            lines.push("try: --retry-failed executes those again that failed before".to_owned());
-        }
-        lines
+        alike
     }
 
-    fn lines(&self, alike: &[((String, String), AlikeCalls)]) -> Vec<String> {
+    /// The point of a call in words.
+    fn words(&self, (_, call): &(Vec<u32>, CallId)) -> String {
+        self.point_words(*call).unwrap_or_default()
+    }
+
+    /// The first points of calls: `threads=8 size=1, threads=8 size=2, ...`.
+    fn named(&self, calls: &AlikeCalls) -> String {
+        let named: Vec<String> = calls.first.iter().take(NAMED).map(|it| self.words(it)).collect();
+        let others = if calls.count > NAMED { ", ..." } else { "" };
+        named.join(", ") + others
+    }
+
+    fn lines(&self, alike: &[(AlikeKey, AlikeCalls)]) -> Vec<String> {
         let all: usize = alike.iter().map(|(_, calls)| calls.count).sum();
-        let words = |(_, call): &(_, CallId)| self.point_words(*call).unwrap_or_default();
         if all <= POINTS {
             let lines = alike.iter().flat_map(|((title, what), calls)| {
-                calls.first.iter().map(move |call| format!("{}: {title} {what}", words(call)))
+                calls.first.iter().map(move |call| format!("{}: {title} {what}", self.words(call)))
             });
             return lines.collect();
         }
-        let line = |((title, what), calls): &((String, String), AlikeCalls)| {
-            let named: Vec<String> = calls.first.iter().take(NAMED).map(words).collect();
-            let others = if calls.count > NAMED { ", ..." } else { "" };
+        let line = |((title, what), calls): &(AlikeKey, AlikeCalls)| {
             let count = counted(calls.count, "point");
-            format!("{title} {what}: {count}: {}{others}", named.join(", "))
+            format!("{title} {what}: {count}: {}", self.named(calls))
         };
         let mut lines: Vec<String> = alike.iter().take(FAILURES).map(line).collect();
         if alike.len() > FAILURES {

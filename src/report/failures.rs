@@ -82,7 +82,7 @@ impl Failures {
             Event::Expanded(call, unmatched) => points_warning(evaluation, *call, unmatched),
             Event::Ended(call) => match evaluation.outcome(*call)? {
                 outcome if self.was_told(outcome) => None,
-                // The summary at the end names it.
+                // The end names it.
                 outcome
                     if outcome.is_remembered() && evaluation.plan.call(*call).point.is_some() =>
                 {
@@ -179,6 +179,8 @@ fn point_event(evaluation: &Evaluation, event: &Event) -> Option<(CallId, String
         Event::Held(call, _, holder) => (call, format!("waits for {holder}")),
         Event::Suspended(call, ..) => (call, "is suspended, and is waited for".to_owned()),
         Event::Unsettled(call, _) => (call, "waits a minute: it has no record".to_owned()),
+        // The end names all of them at once.
+        Event::Ended(call) if evaluation.outcome(*call)?.is_remembered() => return None,
         Event::Ended(call) => (call, failed_points::what(evaluation.outcome(*call)?)?),
         Event::Expanded(..) | Event::Queued(..) | Event::Demanded(_) | Event::Sealed(_) => {
             return None;

@@ -377,7 +377,10 @@ impl Session {
     ///
     /// Fails as [`evaluate`](Self::evaluate) does.
     pub fn evaluate_quietly(&self, evaluation: &Evaluation) -> Result<(), Error> {
-        self.evaluate(evaluation, &mut EventPrinter::silent(evaluation, self.executes()))
+        let mut printer = EventPrinter::silent(evaluation, self.executes());
+        self.evaluate(evaluation, &mut printer)?;
+        printer.remembered();
+        Ok(())
     }
 }
 

@@ -201,6 +201,38 @@ fn points_that_have_only_failed_are_compared_with_their_failures() {
 }
 
 #[test]
+fn points_that_failed_before_are_told_in_a_line() {
+    for (count, points) in [(1, "n=1"), (5, "n=1, n=2, n=3, ...")] {
+        let levels: Vec<String> = (1..=count).map(|it| format!("{it}\n")).collect();
+        let lab = sweep("", &[("factors/00-n", &levels.concat()), ("allow-failed", "")])
+            .computation("conv", "n", "out", "exit 1")
+            .call("inputs/00-body/", "conv", &["n"])
+            .commit();
+        lab.ce_run(&[]).exit(0);
+        let s = if count == 1 { "" } else { "s" };
+        let told = |program: &str| {
+            let before = "failed before: conv (body): it ended with exit status 1";
+            format!("{program}: {count} point{s} {before}: {points}\n")
+        };
+        for options in [&["-q"][..], &["-q", "-n"], &["--json"]] {
+            let ran = lab.ce_run(options).exit(0);
+            let ran = ran.says(&told("ce-run"));
+            assert_eq!(ran.stderr.matches("failed before").count(), 1, "{}", ran.stderr);
+        }
+        for arguments in [&["explain", "../storage"][..], &["diff", "-n", "HEAD", "../storage"]] {
+            let ran = lab.run("ce", arguments).exit(0);
+            ran.says(&told("ce"));
+        }
+        // The summary tells it all.
+        for options in [&[][..], &["-n"]] {
+            let ran =
+                lab.ce_run(options).exit(0).says("  n=1: conv (body) failed before: it ended");
+            assert_eq!(ran.stderr.matches(" n=1").count(), 1, "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
 fn two_calls_that_fail_alike_at_one_point_are_both_listed() {
     let lab = sweep("", &[("factors/00-a", "1\n2\n")])
         .computation("fail", "a b", "c", "exit 3")
