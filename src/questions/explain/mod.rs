@@ -11,20 +11,22 @@
 mod ahead;
 mod cause;
 mod change;
+mod failed;
 mod nearest;
 mod order;
+mod point;
 
 use std::collections::HashMap;
 
 use self::cause::Tracing;
 use self::nearest::{Archive, Ingredient};
-use crate::digest::{DIRTY, Digest, ObjectId, shown_version};
+use crate::digest::{Digest, ObjectId, shown_version};
 use crate::evaluate::{Evaluation, Outcome};
-use crate::plan::{CallId, Derivation, Derived, DerivedId, LiteralId, Source};
+use crate::plan::{CallId, DerivedId, LiteralId, Source};
 use crate::questions::history;
 use crate::storage::records::{FailureRecord, Provenance};
 use crate::storage::{PastCall, PriorAttempt, ResultName};
-use crate::task::workflow::{Computation, ComputationId, InputId, Node, TaskFileId};
+use crate::task::workflow::{Computation, ComputationId, InputId, TaskFileId};
 
 pub use self::cause::Causes;
 pub use self::change::{Change, changes};
@@ -271,9 +273,7 @@ impl Comparison<'_> {
         let ingredients: Vec<Ingredient> =
             plan.inputs(id).iter().map(|source| self.ingredient(*source)).collect();
         let nearest = self.archive.nearest(computation, &ingredients);
-        let is_same = nearest.is_some_and(|at| self.archive.has_inputs(at, &ingredients));
-        let failed = self.archive.failed(computation, &ingredients).filter(|_| !is_same).cloned();
-        self.nearest[id.index()] = if failed.is_some() { None } else { nearest };
+        self.nearest[id.index()] = nearest;
         if let Some(Some(prior)) = self.evaluation.missing(id) {
             if prior.away {
                 return vec![Why::Away];
@@ -289,9 +289,8 @@ impl Comparison<'_> {
                 return vec![Why::Collected(tombstone.collected.clone())];
             }
         }
-        if let Some((name, failure)) = failed
-            && let Some(why) = self.failure_elsewhere(id, &name, failure)
-        {
+        if let Some((name, why)) = self.failed_elsewhere(id, nearest, &ingredients) {
+            self.nearest[id.index()] = None;
             self.failed.insert(id, name);
             return [why].into_iter().chain(self.absent(id)).collect();
         }
@@ -314,56 +313,10 @@ impl Comparison<'_> {
         whys
     }
 
-    /// The reason why a call would run that failed at another commit. `None` if the record is too old to tell.
-    fn failure_elsewhere(
-        &self,
-        id: CallId,
-        name: &ResultName,
-        failure: FailureRecord,
-    ) -> Option<Why> {
-        let computation = self.evaluation.computation(id)?;
-        let (commit, tree) = (failure.commit.clone(), failure.tree.clone()?);
-        if tree == computation.tree && failure.is_isolated() {
-            let log = self.evaluation.storage.attempts().failure_log(name);
-            return Some(Why::FailedLast { failure, log });
-        }
-        let old = CodeVersion { commit, tree, dirty: name.version().starts_with(DIRTY) };
-        Some(Why::of_version(computation, old))
-    }
-
     /// The name of the call that a missing one is compared with.
     fn name(&self, call: CallId) -> Option<ResultName> {
         let nearest = self.nearest[call.index()].map(|at| &self.archive.calls[at].name);
         nearest.or_else(|| self.failed.get(&call)).cloned()
-    }
-
-    /// Whether an input of a call is that of a point, and not one of something else that has changed.
-    fn is_of_point(&self, call: CallId, source: Source) -> bool {
-        let plan = &self.evaluation.plan;
-        let Source::Derived { value, .. } = source else { return false };
-        let Derived { how, from } = plan.value(value);
-        match (how, from) {
-            (Derivation::Text(_) | Derivation::File(_) | Derivation::Literal(_), _)
-            | (Derivation::Tree(_, Some(_)), _) => true,
-            (Derivation::Tree(..), Some(Source::Output { call, .. })) => {
-                plan.call(*call).point.is_some()
-            }
-            (Derivation::Tree(..), Some(from)) => self.is_of_point(call, *from),
-            (Derivation::Member(_), Some(from)) => {
-                self.reads_member_of_point(call) || self.is_of_point(call, *from)
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether a call reads a member whose path has names that a sweep binds.
-    fn reads_member_of_point(&self, call: CallId) -> bool {
-        let Evaluation { task, plan, .. } = self.evaluation;
-        let inputs = task.workflow[plan.call(call).node].inputs().iter();
-        inputs.map(|it| it.node).any(|it| match &task.workflow[it] {
-            Node::Member { path, .. } => path.names().next().is_some(),
-            _ => false,
-        })
     }
 
     /// An input with its digest, or with the one that it would have if nothing had changed.
