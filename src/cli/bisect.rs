@@ -86,7 +86,7 @@ impl Tool for Bisect {
             test: &self.test,
             options: &options,
         };
-        let task = criterion.load(&range.bad)?;
+        let task = criterion.load_bad(&range.bad)?;
         let given = self.typed.resolve(&task, &config)?;
         Storage::existing(&given.storage)?;
         let session = Session::open(&self.task, &given.storage, &options)?;

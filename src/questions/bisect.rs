@@ -9,6 +9,7 @@ use std::fmt;
 use crate::digest::ObjectId;
 use crate::exit::Exit;
 use crate::git::Commit;
+use crate::task::slice::SliceError;
 
 /// The judgement of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,14 @@ pub enum BisectError {
         /// The given judgement.
         expected: Judgement,
     },
+    /// The task at the bad commit has no output that counts.
+    #[error("--output, of the task at {rev}: {why}")]
+    Output {
+        /// The bad revision.
+        rev: String,
+        /// What is wrong with the output.
+        why: OutputError,
+    },
     /// One of the ends cannot be judged.
     #[error("{rev} cannot be judged: {reason}")]
     Unjudged {
@@ -73,11 +82,56 @@ pub enum BisectError {
     },
 }
 
+/// Why an output is none of a task.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OutputError {
+    /// It is not called so.
+    #[error(transparent)]
+    Name(#[from] SliceError),
+    /// There are fewer outputs.
+    #[error("there is no output {number}: {}", numbered(names))]
+    None {
+        /// The number, as it is shown.
+        number: String,
+        /// The names of all outputs.
+        names: Vec<String>,
+    },
+}
+
+impl OutputError {
+    /// A hint for the user.
+    pub fn hint(&self) -> Option<String> {
+        let other = "give one of these, or leave it out: then all count";
+        match self {
+            Self::Name(error) => error.hint().or_else(|| Some(other.to_owned())),
+            Self::None { .. } => Some(other.to_owned()),
+        }
+    }
+}
+
+fn numbered(names: &[String]) -> String {
+    let names = names.iter().enumerate().map(|(number, name)| format!("{number:02} is {name}"));
+    names.collect::<Vec<_>>().join(", ")
+}
+
 impl BisectError {
+    /// A hint for the user.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Nothing { .. } => {
+                Some("give a bad commit that comes later in the history".to_owned())
+            }
+            Self::Output { why, .. } => why.hint(),
+            _ => None,
+        }
+    }
+
     /// The exit code for it.
     pub const fn exit(&self) -> Exit {
         match self {
-            Self::Nothing { .. } | Self::Contradiction { .. } => Exit::Malformed,
+            Self::Nothing { .. } | Self::Contradiction { .. } | Self::Output { .. } => {
+                Exit::Malformed
+            }
             Self::Storage(_) => Exit::Storage,
             Self::Unjudged { .. } | Self::Aborted { .. } => Exit::Failed,
         }

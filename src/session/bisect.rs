@@ -13,8 +13,8 @@ use crate::executor::{ExecuteError, Status};
 use crate::exit::Exit;
 use crate::git::{Commit, Range};
 use crate::load::{self, LoadError};
-use crate::questions::bisect::{BisectError, Bisection, Judgement};
-use crate::task::slice::WrittenSlice;
+use crate::questions::bisect::{BisectError, Bisection, Judgement, OutputError};
+use crate::task::slice::{SliceError, WrittenSlice};
 use crate::task::workflow::Task;
 
 /// The criterion by which commits are judged.
@@ -72,6 +72,23 @@ impl Criterion<'_> {
         };
         self.options.check_access(self.dir, &loaded.task)?;
         Ok(loaded.task)
+    }
+
+    /// Loads the task as it is at the bad commit, whose outputs are asked for.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`load`](Self::load) does, and if it has no such output.
+    pub fn load_bad(&self, commit: &ObjectId) -> Result<Task, Error> {
+        let task = self.load(commit)?;
+        if let Some(output) = self.output {
+            let names = task.passed_names(task.workflow.root());
+            number_of(output, &names).map_err(|why| {
+                let rev = self.ends[1].to_owned();
+                Error::Bisect(BisectError::Output { rev, why })
+            })?;
+        }
+        Ok(task)
     }
 }
 
@@ -176,15 +193,10 @@ impl<'a> Judge<'a> {
         let Some(mut outputs) = evaluation.outputs() else { return skipped("a file is missing") };
         if let Some(output) = self.criterion.output {
             let names = evaluation.task.passed_names(evaluation.task.workflow.root());
-            let (slice, wrong) = WrittenSlice::parse([output]).resolve(&names);
-            if let Some((_, error)) = wrong.first() {
-                return skipped(&error.to_string());
+            match number_of(output, &names) {
+                Ok(number) => outputs = vec![outputs.swap_remove(number)],
+                Err(error) => return skipped(&error.to_string()),
             }
-            let number = slice.numbers().next().unwrap_or_default().into();
-            if number >= outputs.len() {
-                return skipped(&format!("it has no output {number:02}"));
-            }
-            outputs = vec![outputs.swap_remove(number)];
         }
         if let Some((program, arguments)) = self.criterion.test.split_first() {
             let paths = outputs.iter().map(|output| self.session.storage.path(&output.name));
@@ -198,6 +210,22 @@ impl<'a> Judge<'a> {
         let judgement = if *right == outputs { Judgement::Good } else { Judgement::Bad };
         Ok((judgement, None))
     }
+}
+
+/// The number of an output that is given by its number or its name, among those that are passed up.
+fn number_of(output: &str, names: &[String]) -> Result<usize, OutputError> {
+    let (slice, wrong) = WrittenSlice::parse([output]).resolve(names);
+    if let Some((_, error)) = wrong.into_iter().next() {
+        return Err(match error {
+            SliceError::Number(number) => OutputError::None { number, names: names.to_vec() },
+            error => error.into(),
+        });
+    }
+    let number = usize::from(slice.numbers().next().unwrap_or_default());
+    if number < names.len() {
+        return Ok(number);
+    }
+    Err(OutputError::None { number: format!("{number:02}"), names: names.to_vec() })
 }
 
 /// The judgement by the exit status of a test, as in `git bisect run`.

@@ -7,7 +7,6 @@ use crate::evaluate::EvaluateError;
 use crate::expand::ProductFault;
 use crate::load::LoadError;
 use crate::plan::SelectionFault;
-use crate::questions::bisect::BisectError;
 use crate::questions::table::SweepTableError;
 use crate::storage::StorageError;
 use crate::storage::maintenance::verify::VerifyError;
@@ -23,6 +22,7 @@ impl Error {
             Self::Storage(error)
             | Self::Evaluate(EvaluateError::Storage(error))
             | Self::Verify(VerifyError::Storage(error)) => error.hint().map(str::to_owned),
+            Self::Bisect(error) => error.hint(),
             Self::Edit(error) => error.hint(),
             Self::Suspension(error) => Some(error.hint().to_owned()),
             Self::Repository(error) => error.hint().map(str::to_owned),
@@ -73,9 +73,6 @@ impl Error {
             }
             Self::Verify(VerifyError::NoRecord(_)) => {
                 "give the name that the interrupted check printed, or leave out --from"
-            }
-            Self::Bisect(BisectError::Nothing { .. }) => {
-                "give a bad commit that comes later in the history"
             }
             Self::NoResults => "give its path or URL, or git config compeval.results REPOSITORY",
             Self::NoStorage => "give it as the first argument, or git config compeval.storage DIR",

@@ -260,10 +260,23 @@ fn one_output_can_be_what_counts() {
     assert_eq!(first(&[]), id("HEAD~1"));
     let test = ["--output", "1", "--", "sh", "-c", "[ $# = 1 ] && grep -q 1 $1", "test"];
     assert_eq!(first(&test), id("HEAD~1"));
-    let ran = bisect(&lab, "HEAD~2", "HEAD", &["--output", "2"]).exit(1);
-    ran.says("ce: HEAD~2 cannot be judged: it has no output 02\n");
-    let ran = bisect(&lab, "HEAD~2", "HEAD", &["--output", "p"]).exit(1);
-    ran.says("ce: HEAD~2 cannot be judged: \"p\" is no output: there are q, r\n");
+    // What the task has not is told before anything is executed.
+    let lab = lab.computation("divmod", "a b", "q r", &script(3, 3)).commit_again();
+    let refused = |output, why: &str| {
+        let ran = bisect(&lab, "HEAD~2", "HEAD", &["--output", output]).exit(2).called(vec![]);
+        ran.says(&format!("ce: --output, of the task at HEAD: {why}"));
+    };
+    lab.called();
+    refused("2", "there is no output 02: 00 is q, 01 is r\n  try: give one of these");
+    refused("p", "\"p\" is no output: there are q, r");
+    refused("100", "there is no output 100: 00 is q, 01 is r");
+    // What only an earlier commit has not makes that one unknown.
+    let lab = lab.computation("divmod", "a b", "q rest", &script(3, 3));
+    let lab = lab.file("workflow/outputs", "q\nrest\n").commit_again();
+    let ran = bisect(&lab, "HEAD~2", "HEAD", &["--output", "rest"]).exit(1);
+    ran.says("ce: HEAD~2 cannot be judged: \"rest\" is no output: there are q, r\n");
+    let ran = bisect(&lab, "HEAD~2", "HEAD", &["--output", "res"]).exit(2);
+    ran.says("  try: did you mean rest?\n");
 }
 
 #[test]
