@@ -25,6 +25,11 @@ const SETTINGS: [&str; 4] = [
 #[error("{} belongs to another user", .0.display())]
 pub(super) struct Untrusted(PathBuf);
 
+/// A directory that is no repository.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no Git repository at {}", .0.display())]
+struct NoRepository(PathBuf);
+
 /// Opens a repository, given by the top of its work tree or by its own directory.
 ///
 /// It is opened with the user's configuration, but not if it belongs to another user and
@@ -40,6 +45,9 @@ pub(super) fn open_submodule(path: &Path) -> GitResult<Repository> {
 }
 
 fn opened(path: &Path, is_trusted: bool) -> GitResult<Repository> {
+    if !path.join(".git").exists() && !path.join("HEAD").exists() {
+        return Err(NoRepository(path.to_owned()).into());
+    }
     let options = Options::default().config_overrides(SETTINGS).cli_overrides(parameters::given()?);
     let mut repository = gix::open_opts(path, options.clone())?;
     if !is_own(path, &repository) {

@@ -123,9 +123,7 @@ pub enum ResultsError {
     #[error("neither the repository nor the storage has a call {0}")]
     NoCall(String),
     /// Others have pushed all the time.
-    #[error(
-        "others have pushed to {0} at every attempt, and its inbox cannot be written: try again"
-    )]
+    #[error("others have pushed to {0} at every attempt, and its inbox cannot be written")]
     Busy(String),
 }
 
@@ -161,7 +159,7 @@ impl ResultsError {
                 "give another repository, or give that branch another name: results are in a branch results"
             }
             Self::Format { .. } => "take a later version of this program",
-            Self::Busy(_) => return None,
+            Self::Busy(_) => "push again in a while",
         };
         Some(advice.to_owned())
     }

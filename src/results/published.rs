@@ -41,7 +41,8 @@ pub fn copies<'a>(
         let mut having: Vec<(usize, Vec<ObjectId>)> = Vec::new();
         for (at, (mirror, finder)) in finders.iter_mut().enumerate() {
             let id = mirror.blob_hash().of(&shared.text());
-            having.extend(same(finder.file(&entry.record())?, id).map(|id| (at, vec![id])));
+            having
+                .extend(same(finder.file(&entry.record())?, id.as_ref()).map(|id| (at, vec![id])));
         }
         for file in &files {
             if having.is_empty() {
@@ -53,7 +54,7 @@ pub fn copies<'a>(
             for (at, mut ids) in having {
                 let (mirror, finder) = &mut finders[at];
                 let id = contents.as_ref().and_then(|it| mirror.blob_hash().of(it));
-                if let Some(id) = same(finder.file(&place(file))?, id) {
+                if let Some(id) = same(finder.file(&place(file))?, id.as_ref()) {
                     ids.push(id);
                     still.push((at, ids));
                 }
@@ -75,6 +76,6 @@ pub fn copies<'a>(
 }
 
 /// The id that a repository has for a file, if that is the one of the contents here.
-fn same(there: Option<ObjectId>, here: Option<ObjectId>) -> Option<ObjectId> {
-    there.filter(|there| Some(there) == here.as_ref())
+fn same(there: Option<ObjectId>, here: Option<&ObjectId>) -> Option<ObjectId> {
+    there.filter(|there| Some(there) == here)
 }
