@@ -169,7 +169,8 @@ impl AuditCalls {
         audited?;
         if told.is_ok() {
             told = match self.json {
-                true => report::audit_end_json(&ends, seed, out),
+                true => report::not_audited_json(plan, out)
+                    .and_then(|()| report::audit_end_json(&ends, seed, out)),
                 false => report::audit_findings(session.storage(), &ends, out),
             };
         }

@@ -162,7 +162,7 @@ impl Push {
         }
         Ok(match outcome.is_complete() {
             false => Exit::Failed,
-            true if self.dry_run && outcome.is_new() => Exit::Missing,
+            true if self.dry_run && (outcome.is_new() || outcome.emptied > 0) => Exit::Missing,
             true => Exit::Done,
         })
     }

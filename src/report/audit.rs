@@ -266,6 +266,24 @@ fn audited_json(call: &PlannedAudit, end: &AuditedEnd, out: &mut dyn Write) -> i
 }
 
 #[derive(Serialize)]
+struct JsonNotAudited<'a> {
+    call: &'a str,
+    verdict: &'static str,
+    reason: String,
+}
+
+/// Prints a JSON object for each call that cannot be audited.
+///
+/// # Errors
+///
+/// Returns the error of `out`.
+pub fn not_audited_json(plan: &AuditPlan, out: &mut dyn Write) -> io::Result<()> {
+    plan.left_out.iter().try_for_each(|(call, why)| {
+        line(&JsonNotAudited { call, verdict: "not_audited", reason: why.to_string() }, out)
+    })
+}
+
+#[derive(Serialize)]
 struct JsonAuditEnd {
     agree: usize,
     differ: usize,

@@ -50,7 +50,8 @@ use std::io::{self, Write as _};
 pub use self::activity::{JsonActivities, activities};
 pub use self::ancestry::Ancestry;
 pub use self::audit::{
-    audit_end_json, audit_findings, audit_size, audit_summary, audited, not_audited, planned_audits,
+    audit_end_json, audit_findings, audit_size, audit_summary, audited, not_audited,
+    not_audited_json, planned_audits,
 };
 pub use self::bar::{Bar, exchanging, reading};
 pub use self::checked_json::checked_json;

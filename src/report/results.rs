@@ -43,7 +43,10 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
             let inboxes = if waiting == 1 { "inbox waits" } else { "inboxes wait" };
             writeln!(out, "{waiting} {inboxes}: --collect takes the results of others from there")?;
         }
-        (waiting, emptied) => writeln!(out, "took {emptied} of {}", in_words(waiting))?,
+        (waiting, emptied) => {
+            let took = if dry { "would take" } else { "took" };
+            writeln!(out, "{took} {emptied} of {}", in_words(waiting))?;
+        }
     }
     Ok(())
 }
@@ -203,6 +206,13 @@ struct JsonPushed<'a> {
     inbox: bool,
     inboxes: usize,
     emptied: usize,
+    strange: Vec<JsonStrange<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonStrange<'a> {
+    inbox: &'a str,
+    path: &'a str,
 }
 
 #[derive(Serialize)]
@@ -219,7 +229,7 @@ struct JsonLeftOut<'a> {
 pub fn pushed_json(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
     let Pushed { calls, jobs, tables, ledger, bytes, known, left_out, .. } = pushed;
     let Pushed { differing, now, inbox, .. } = pushed;
-    let left_out = left_out.iter();
+    let (left_out, strange) = (left_out.iter(), pushed.strange.iter());
     let json = JsonPushed {
         calls: *calls,
         away: pushed.away,
@@ -240,6 +250,7 @@ pub fn pushed_json(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
         inbox: *inbox,
         inboxes: pushed.waiting,
         emptied: pushed.emptied,
+        strange: strange.map(|(inbox, path)| JsonStrange { inbox, path }).collect(),
     };
     serde_json::to_writer(&mut *out, &json)?;
     out.write_all(b"\n")

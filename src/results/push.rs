@@ -47,13 +47,15 @@ pub fn push(
     let Selection { writer, files, ledger, jobs, mut pushed, .. } = selection;
     drop(there);
     pushed.waiting = inboxes.len();
-    let Some(writer) = writer else { return Ok(pushed) };
+    let inboxes = if request.collect { inboxes } else { Vec::new() };
     let (message, sign) = (message(&pushed, &jobs), request.sign);
-    let mut union = Union { ours: None, inboxes: Vec::new(), message, sign };
+    let mut union = Union { ours: None, inboxes, message, sign };
+    let Some(writer) = writer else {
+        union.select(mirror, branch.tree(mirror)?.as_ref(), &mut pushed)?;
+        pushed.emptied = union.inboxes.len();
+        return Ok(pushed);
+    };
     request.progress.begin("sending", 0);
-    if request.collect {
-        union.inboxes = inboxes;
-    }
     if !pushed.is_new() {
         publish(mirror, branch, union, &mut pushed)?;
         return Ok(pushed);

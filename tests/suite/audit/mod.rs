@@ -177,6 +177,8 @@ fn what_is_declared_as_nondeterministic_is_audited_if_it_is_named_and_may_differ
         ran.stderr
     );
     assert!(ran.stdout.is_empty());
+    let ran = audit(&lab, &["--json"]).exit(0);
+    ran.shows(r#""verdict":"not_audited","reason":"its computation is declared as nondeter"#);
     let ran = audit(&lab, &[&call(&lab, "dice")]).exit(0);
     assert!(ran.stdout.contains("as its computation says"), "{}", ran.stdout);
     assert!(ran.stderr.contains("1 differ as their computations say"), "{}", ran.stderr);

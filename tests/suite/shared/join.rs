@@ -132,6 +132,8 @@ done"#;
     fs::remove_file(lab.path("results.git/hooks/pre-receive")).unwrap();
     lab.git("results.git", &["update-ref", "-d", "refs/heads/results"]);
     push(&lab, &["-n"], "one", "results.git").exit(3).shows("1 inbox waits: --collect takes");
+    let told = push(&lab, &["-n", "--collect"], "one", "results.git").exit(3);
+    told.shows("would take 1 of 1 inbox\n");
     push(&lab, &["--collect"], "one", "results.git").exit(0).shows("took 1 of 1 inbox\n");
     assert_eq!(
         lab.git("results.git", &["for-each-ref", "--format=%(refname)"]),
@@ -165,6 +167,8 @@ fn an_inbox_with_something_else_than_results_is_not_taken() {
             "refs/heads/ce-inbox/{number} stays: it has {path}, which no results have"
         ));
     }
+    let told = push(&lab, &["--collect", "--json"], "one", "results.git").exit(1);
+    told.shows(r#""strange":[{"inbox":"refs/heads/ce-inbox/"#);
     assert_eq!(lab.git("results.git", &["rev-list", "--count", "results"]), "1");
 }
 
