@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::git::Mirror;
 use crate::report::{exchanging, not_pulled, pulled, pulled_json};
 use crate::results::{
-    DEFAULT_LIMIT, PullRequest, ResultsError, TrustRule, TrustSettings, mirror, pull,
+    DEFAULT_LIMIT, PullRequest, ResultsBranch, ResultsError, TrustRule, TrustSettings, mirror, pull,
 };
 use crate::session::Error;
 use crate::storage::{Durability, Storage, Unrecorded};
@@ -107,10 +107,8 @@ impl Tool for Pull {
         let trust = self.trust(&mirror)?;
         let durability = if self.no_sync { Durability::Unsynced } else { Durability::Synced };
         let absent = AbsentStorage::at(&path)?;
-        if absent.is_some() {
-            // No storage is made for what cannot be reached.
-            mirror.list(&["refs/heads/*"]).map_err(ResultsError::from)?;
-        }
+        // No storage is made for what cannot be reached.
+        let branch = ResultsBranch::listed(&mirror).map_err(ResultsError::from)?;
         let storage = match self.dry_run {
             true => Storage::inspect(&path, Unrecorded::Refuse)?,
             false => Storage::open(&path, Unrecorded::Refuse, durability)?,
@@ -122,7 +120,7 @@ impl Tool for Pull {
         let is_signed = trust.signers.is_some();
         let progress = Arc::default();
         let request = PullRequest { limit: self.limit, trust, dry: self.dry_run, progress };
-        let all = || pull(&storage, &mirror, &request);
+        let all = || pull(&storage, (&mirror, &branch), &request);
         let is_silent = self.json || self.quiet;
         let outcome = if is_silent { all() } else { exchanging(&request.progress, all) }?;
         let told = match self.json {

@@ -1,9 +1,8 @@
 //! The names in a results repository that a storage has not.
 
 use super::ResultsError;
-use crate::digest::Digest;
-use crate::digest::ObjectId;
-use crate::git::{Mirror, MirrorKind, RemoteRef};
+use crate::digest::{Digest, ObjectId};
+use crate::git::{Mirror, MirrorError, MirrorKind, RemoteRef};
 use crate::manifest::DirectoryArchive;
 use crate::storage::{ExpectedFile, archive_name};
 
@@ -56,7 +55,7 @@ const VERSION: &str = "compeval results 1\n";
 
 /// The references of a repository that has results, or will have them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ResultsBranch {
+pub struct ResultsBranch {
     /// The full name of the reference with the results.
     pub(super) name: &'static str,
     /// The results, if there are any.
@@ -67,6 +66,15 @@ impl ResultsBranch {
     /// The patterns of the references that decide, and of inboxes.
     pub(super) const PATTERNS: [&'static str; 3] =
         ["refs/heads/*", BESIDE, "refs/compeval/inbox/*"];
+
+    /// Finds the results of a repository.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be reached.
+    pub fn listed(mirror: &Mirror) -> Result<Self, MirrorError> {
+        Ok(Self::of(&mirror.list(&Self::PATTERNS)?))
+    }
 
     /// Finds the results among the references of a repository: its branch `results`, which it gets if it is empty.
     pub(super) fn of(refs: &[RemoteRef]) -> Self {

@@ -45,6 +45,7 @@ pub use self::audits::{AuditCounts, AuditEnds, AuditPlan, NotAudited, PlannedAud
 pub use self::candidates::{PullRequest, Pulled};
 pub use self::crowded::CrowdedDirectory;
 pub use self::exchange_progress::ExchangeProgress;
+pub use self::layout::ResultsBranch;
 pub use self::ledger::{AuditFinding, call_identity, record_audits};
 pub use self::logs::PushedLogs;
 pub use self::offer::{LeftOut, Withheld};

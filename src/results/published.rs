@@ -25,7 +25,7 @@ pub fn copies<'a>(
     for mirror in mirrors {
         mirror.renew()?;
         let mirror = &*mirror;
-        let branch = ResultsBranch::of(&mirror.list(&ResultsBranch::PATTERNS)?);
+        let branch = ResultsBranch::listed(mirror)?;
         mirror.fetch(branch.tip.as_slice())?;
         finders.push((mirror, Finder::new(mirror, branch.tree(mirror)?)));
     }

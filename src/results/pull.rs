@@ -35,19 +35,18 @@ fn part() -> usize {
     given.map_or(PART, NonZeroUsize::get)
 }
 
-/// Pulls the results of a repository into a storage.
+/// Pulls the results of a repository, as they were listed, into a storage.
 ///
 /// # Errors
 ///
 /// Fails if the repository or the storage cannot be read, or the storage cannot be written.
 pub fn pull(
     storage: &Storage,
-    mirror: &Mirror,
+    (mirror, branch): (&Mirror, &ResultsBranch),
     request: &PullRequest,
 ) -> Result<Pulled, ResultsError> {
     let progress = &request.progress;
     progress.begin("fetching", 0);
-    let branch = ResultsBranch::of(&mirror.list(&ResultsBranch::PATTERNS)?);
     let mut pulled = Pulled { from: branch.tip.clone(), ..Pulled::default() };
     mirror.fetch(pulled.from.as_slice())?;
     check_history(mirror, pulled.from.as_ref(), &request.trust)?;

@@ -78,7 +78,7 @@ pub fn revoke(
     mirror: &Mirror,
     request: &RevokeRequest,
 ) -> Result<Pushed, ResultsError> {
-    let branch = ResultsBranch::of(&mirror.list(&ResultsBranch::PATTERNS)?);
+    let branch = ResultsBranch::listed(mirror)?;
     let tree = fetched(mirror, &branch)?;
     let mut there = Finder::new(mirror, tree);
     let (mut writer, mut files) = (mirror.writer(), UnwrittenTree::new());
