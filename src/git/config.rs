@@ -193,12 +193,7 @@ impl Config {
     ///
     /// Fails if it is neither.
     pub fn trusts_trees(&self) -> Result<Option<bool>, ConfigError> {
-        let Some(value) = self.value("takeover") else { return Ok(None) };
-        match value.text.as_ref().map(|text| text.as_slice()) {
-            Some(b"tree") => Ok(Some(true)),
-            Some(b"isolated") => Ok(Some(false)),
-            _ => Err(value.wrong("takeover", "rule: write isolated or tree")),
-        }
+        self.choice("takeover", ["tree", "isolated"], "rule: write isolated or tree")
     }
 
     /// Whether the tree tells states in words: `compeval.style` is `words`, and else `original`.
@@ -207,11 +202,21 @@ impl Config {
     ///
     /// Fails if it is neither.
     pub fn prints_words(&self) -> Result<Option<bool>, ConfigError> {
-        let Some(value) = self.value("style") else { return Ok(None) };
+        self.choice("style", ["words", "original"], "style: write original or words")
+    }
+
+    /// Whether a setting is the first of two texts.
+    fn choice(
+        &self,
+        key: &'static str,
+        [yes, no]: [&str; 2],
+        kind: &'static str,
+    ) -> Result<Option<bool>, ConfigError> {
+        let Some(value) = self.value(key) else { return Ok(None) };
         match value.text.as_ref().map(|text| text.as_slice()) {
-            Some(b"words") => Ok(Some(true)),
-            Some(b"original") => Ok(Some(false)),
-            _ => Err(value.wrong("style", "style: write original or words")),
+            Some(text) if text == yes.as_bytes() => Ok(Some(true)),
+            Some(text) if text == no.as_bytes() => Ok(Some(false)),
+            _ => Err(value.wrong(key, kind)),
         }
     }
 
