@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use gix::objs::tree::EntryKind;
 
+use super::advice::{trusting, unreadable};
 use super::draft::Draft;
 use super::opening::Untrusted;
 use super::repo_state::RepoState;
@@ -68,10 +69,9 @@ impl HeadError {
             Self::Unborn(_) | Self::NotCommitted { .. } => "git add and git commit it",
             Self::NotCheckedOut => "git submodule update --init --recursive",
             Self::Untrusted(top) => {
-                let trust = "git config --global --add safe.directory";
-                return Some(format!("if you trust it: {trust} {}", top.display()));
+                return Some(trusting(top.display()));
             }
-            Self::Git { .. } => "git status says what is wrong, or git fsck whether it is damaged",
+            Self::Git { .. } => unreadable(),
         };
         Some(hint.to_owned())
     }

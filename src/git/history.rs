@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gix::{ObjectId, Repository};
 
+use super::advice::{trusting, unreadable};
 use super::log::{LogLine, LogRange, LogWalk, NEWEST_FIRST};
 use super::opening::{Untrusted, open};
 use super::{GitResult, revision, top};
@@ -79,19 +80,14 @@ impl CommitHistoryError {
             Self::NoRepository(_) => {
                 "give the path of a work tree or of a bare repository".to_owned()
             }
-            Self::Untrusted(path) => {
-                let trust = "git config --global --add safe.directory";
-                format!("if you trust it: {trust} {}", path.display())
-            }
+            Self::Untrusted(path) => trusting(path.display()),
             Self::Revision { is_head_broken: true, .. } => {
                 "name a branch, tag or commit in place of HEAD".to_owned()
             }
             Self::Revision { repository, .. } => {
                 format!("git -C {} fetch --tags", repository.display())
             }
-            Self::Git { .. } => {
-                "git status says what is wrong, or git fsck whether it is damaged".to_owned()
-            }
+            Self::Git { .. } => unreadable().to_owned(),
             Self::Directory { .. } => return None,
         })
     }

@@ -92,14 +92,11 @@ impl Mirror {
             fs::create_dir_all(dir.parent().unwrap_or(dir))?;
             let lock = File::create(dir.with_extension("lock"))?;
             lock.lock()?;
-            if packs(dir) > MAX_PACKS {
-                fs::remove_dir_all(dir)?;
-            }
-            if !dir.exists() {
-                make(dir)?;
-            }
             // One that is damaged has nothing that the other repository has not.
-            let repository = configured(dir).or_else(|_| renewed(dir))?;
+            let repository = match dir.exists() && packs(dir) <= MAX_PACKS {
+                true => configured(dir).or_else(|_| renewed(dir))?,
+                false => renewed(dir)?,
+            };
             Ok((repository, lock))
         };
         let (repository, lock) = opened().map_err(|source| {
@@ -346,9 +343,11 @@ fn configured(dir: &Path) -> GitResult<gix::Repository> {
     Ok(gix::open_opts(dir, Options::default().object_store_slots(SLOTS))?)
 }
 
-/// Makes an empty mirror in place of one.
+/// Makes an empty mirror, in place of one that is there.
 fn renewed(dir: &Path) -> GitResult<gix::Repository> {
-    fs::remove_dir_all(dir)?;
+    if dir.exists() {
+        fs::remove_dir_all(dir)?;
+    }
     make(dir)?;
     configured(dir)
 }

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use gix::objs::tree::EntryKind;
 use gix::{ObjectId, Repository};
 
+use super::advice::unreadable;
 use super::repositories::{self, Repositories, object, tree_of};
 use super::snapshot::Snapshot;
 use super::snapshot_error::SnapshotError;
@@ -64,9 +65,7 @@ impl ReachError {
             Self::NotCloned { .. } => {
                 Some("git submodule update --init --recursive, or git fetch in the submodule")
             }
-            Self::Git { .. } => {
-                Some("git status says what is wrong, or git fsck whether it is damaged")
-            }
+            Self::Git { .. } => Some(unreadable()),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::advice::unreadable;
+
 /// The reason why an entry of a commit cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -61,9 +63,7 @@ impl SnapshotError {
             Self::NotCloned { .. } => {
                 Some("git submodule update --init --recursive, or git fetch in the submodule")
             }
-            Self::Git(_) => {
-                Some("git status says what is wrong, or git fsck whether it is damaged")
-            }
+            Self::Git(_) => Some(unreadable()),
             _ => None,
         }
     }

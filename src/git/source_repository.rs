@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gix::objs::tree::EntryKind;
 
+use super::advice::{trusting, unreadable};
 use super::opening::{Untrusted, open, open_submodule};
 use super::repositories::{Repositories, object, tree_of};
 use super::snapshot::Snapshot;
@@ -131,18 +132,13 @@ impl SourceError {
             Self::NoRepository { name, .. } => {
                 format!("-r {name}=REPO, with the path of a work tree or of a bare repository")
             }
-            Self::Untrusted { path, .. } => {
-                let trust = "git config --global --add safe.directory";
-                format!("if you trust it: {trust} {}", path.display())
-            }
+            Self::Untrusted { path, .. } => trusting(path.display()),
             Self::NotCloned { name } => {
                 format!("git submodule update --init {name}, or -r {name}=REPO")
             }
             Self::Revision { path, .. } => format!("git -C {} fetch --tags", path.display()),
             Self::Path { fault: A_FILE, .. } => "name the directory that holds it".to_owned(),
-            Self::Git { .. } => {
-                "git status says what is wrong, or git fsck whether it is damaged".to_owned()
-            }
+            Self::Git { .. } => unreadable().to_owned(),
             Self::Directory { .. } | Self::Path { .. } => return None,
         })
     }

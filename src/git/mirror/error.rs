@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+use crate::git::advice::trusting;
+
 /// The reason why another repository is not to be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -38,7 +40,7 @@ impl MirrorError {
                 dir.display()
             )),
             Self::Git { url, why, .. } if why.contains("dubious ownership") => {
-                Some(format!("if you trust it: git config --global --add safe.directory {url}"))
+                Some(trusting(url))
             }
             Self::Git { what: "ls-remote" | "fetch", .. } => Some(
                 "make git ls-remote work with it, and git fsck where it is: access and proxies are those of git"

@@ -1,0 +1,13 @@
+//! What several errors of repositories say to try.
+
+use std::fmt::Display;
+
+/// What to try if a repository belongs to another user.
+pub(super) fn trusting(repository: impl Display) -> String {
+    format!("if you trust it: git config --global --add safe.directory {repository}")
+}
+
+/// What to try if a repository cannot be read.
+pub(super) const fn unreadable() -> &'static str {
+    "git status says what is wrong, or git fsck whether it is damaged"
+}
