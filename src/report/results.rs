@@ -20,13 +20,24 @@ const NAMED: usize = 20;
 pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
     let Pushed { calls, jobs, tables, ledger, bytes, known, now, inbox, .. } = pushed;
     let url = harmless(url);
-    match of_each([*calls, *jobs, *tables, pushed.logs, pushed.inputs], *ledger) {
-        None if pushed.revoked > 0 => {
+    let revoked = pushed.revoked;
+    let results = [*calls, *jobs, *tables, pushed.logs, pushed.inputs, revoked];
+    match of_each(results, *ledger) {
+        Some(_) if results == [0, 0, 0, 0, 0, revoked] && revoked > 0 => {
             let (would, calls) =
-                (if dry { "would revoke" } else { "revoked" }, counted(pushed.revoked, "call"));
+                (if dry { "would revoke" } else { "revoked" }, counted(revoked, "call"));
             writeln!(out, "{would} {calls} in {url}")?;
         }
-        None => writeln!(out, "nothing is new to {url}: it has {}", counted(*known, "result"))?,
+        None => {
+            let known = match (*known, pushed.revoked_before) {
+                (0, 0) => String::new(),
+                (known, 0) => format!(": it has {}", counted(known, "result")),
+                (_, revoked) => {
+                    format!(": it has {} with this reason", counted(revoked, "revocation"))
+                }
+            };
+            writeln!(out, "nothing is new to {url}{known}")?;
+        }
         Some(counts) => {
             let would = if dry { "would push" } else { "pushed" };
             writeln!(out, "{would} {counts}{} to {url}", sized(*bytes))?;
@@ -85,7 +96,7 @@ pub fn not_pushed(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
 pub fn pulled(pulled: &Pulled, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
     let Pulled { calls, jobs, tables, ledger, bytes, known, from, .. } = pulled;
     let url = harmless(url);
-    match (of_each([*calls, *jobs, *tables, 0, 0], *ledger), from) {
+    match (of_each([*calls, *jobs, *tables, 0, 0, 0], *ledger), from) {
         (_, None) => writeln!(out, "{url} has no results")?,
         (None, _) => {
             writeln!(out, "nothing is new in {url}: {} of it are here", counted(*known, "result"))?;
@@ -166,10 +177,10 @@ fn in_words(inboxes: usize) -> String {
 }
 
 /// The numbers of results, in words; `None` if there are none.
-fn of_each(results: [usize; 5], ledger: usize) -> Option<String> {
+fn of_each(results: [usize; 6], ledger: usize) -> Option<String> {
     // Files of the ledger come with results.
-    let ledger = if results == [0; 5] { ledger } else { 0 };
-    let counts = results.into_iter().zip(["call", "job", "table", "log", "input"]);
+    let ledger = if results == [0; 6] { ledger } else { 0 };
+    let counts = results.into_iter().zip(["call", "job", "table", "log", "input", "revocation"]);
     let counts = counts.chain([(ledger, "ledger file")]).filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, what)| counted(count, what)).collect();
     (!counts.is_empty()).then(|| counts.join(", "))

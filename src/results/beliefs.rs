@@ -5,7 +5,7 @@ use super::evidence::{Evidence, TakenEvidence};
 use super::finder::Finder;
 use super::ledger::call_identity;
 use super::refusal::{RefusedFor, RefusedResult};
-use super::revoked::{RevokedResult, RevokedResults, outputs, owner};
+use super::revoked::{RepositoryRevocations, RevokedResult, owner};
 use super::trust::{Trust, TrustSettings};
 use crate::digest::ObjectId;
 use crate::git::{Mirror, MirrorError};
@@ -17,7 +17,7 @@ pub(super) struct Beliefs<'a> {
     pub(super) mirror: &'a Mirror,
     trust: Trust,
     evidence: Evidence,
-    revoked: RevokedResults,
+    revoked: RepositoryRevocations,
     /// The number of attesters that a call needs.
     required: usize,
 }
@@ -33,7 +33,7 @@ impl<'a> Beliefs<'a> {
         let trust = Trust::of(mirror, tip, settings)?;
         let required = settings.require.map_or(0, Into::into);
         let evidence = Evidence::of(mirror, finder, required > 0)?;
-        let revoked = RevokedResults::of(mirror, finder, &trust)?;
+        let revoked = RepositoryRevocations::of(mirror, finder, &trust)?;
         Ok(Self { mirror, trust, evidence, revoked, required })
     }
 
@@ -44,12 +44,12 @@ impl<'a> Beliefs<'a> {
 
     /// Checks that a result is attested by as many as required, and not revoked.
     pub(super) fn check(&self, entry: &Entry, record: &Record) -> Result<(), RefusedFor> {
-        let outputs = outputs(entry, record);
-        if let Some(reason) = self.revoked.reason(entry, &outputs) {
+        let outputs = entry.outputs(record);
+        if let Some(reason) = self.revoked.trusted.reason(entry, &outputs) {
             return Err(RefusedFor::Revoked { reason: reason.to_owned() });
         }
         if let Record::Job(job) = record
-            && let Some((call, reason)) = self.revoked.call_of(&job.calls)
+            && let Some((call, reason)) = self.revoked.trusted.first_of(&job.calls)
         {
             let (call, reason) = (call.to_owned(), reason.to_owned());
             return Err(RefusedFor::RevokedCall { call, reason });

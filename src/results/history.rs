@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::join::{RecordComparison, compare, join};
+use super::conflict::{Conflict, RecordComparison, SettledConflict, settled};
+use super::join::join;
 use super::layout::{LEDGER, MAX_PATH, REVOKED, is_log, is_record, may_hold_records};
 use super::signers::Signers;
 use crate::digest::{Blake3, ObjectId};
@@ -19,7 +20,7 @@ use crate::git::{
 const NOTE: &str = "history";
 
 /// The version of the rules: what was judged by others is judged again.
-const RULES: u32 = 2;
+const RULES: u32 = 3;
 
 /// A commit, and what it adds to the join of its parents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -232,18 +233,28 @@ impl JudgedCommit {
             });
         }
         let changes = changes(mirror, base.as_ref(), tree)?;
-        let of_both = |ids: &[Option<ObjectId>; 2]| Some([ids[0].clone()?, ids[1].clone()?]);
-        let ids: Vec<ObjectId> = changes.values().filter_map(of_both).flatten().collect();
-        mirror.fetch_files(&ids)?;
+        let conflict = |(path, ids): (&String, &[Option<ObjectId>; 2])| {
+            let ids = [ids[0].clone()?, ids[1].clone()?];
+            is_record(path).then(|| Conflict { path: path.clone(), ids })
+        };
+        let conflicts = changes.iter().filter_map(conflict).collect();
+        let mut superseded = HashSet::new();
+        for SettledConflict { conflict, comparison, files } in settled(mirror, &[tree], conflicts)?
+        {
+            let [of_old, _] = files;
+            match comparison {
+                RecordComparison::Better => superseded.extend([conflict.path]),
+                RecordComparison::Right => superseded.extend(of_old),
+                RecordComparison::Equal | RecordComparison::Differs => {}
+            }
+        }
         for (path, ids) in changes {
+            let is_right = superseded.contains(&path);
             match ids {
                 [None, Some(new)] => self.added.push((path, new)),
-                [Some(old), Some(new)] => {
-                    let is_better = is_record(&path)
-                        && compare(mirror, &old, &new)? == RecordComparison::Better;
-                    let place = if is_better { &mut self.added } else { &mut self.replaced };
-                    place.push((path, new));
-                }
+                [Some(_), Some(new)] if is_right => self.added.push((path, new)),
+                [Some(_), Some(new)] => self.replaced.push((path, new)),
+                [_, None] if is_right => {}
                 [_, None] => self.removed.push(path),
             }
         }

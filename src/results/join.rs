@@ -1,113 +1,121 @@
-//! Joining results: the union of the names. The first has the place where two differ, and the record of the other stands in
-//! `differs/`.
+//! Joining results: the union of the names. The first has the place where two differ, unless somebody has revoked it and not the
+//! second one. Both records stand in `differs/`.
 //!
 //! Only directories are compared that both have and that are not the same. So joining ten new results to a hundred thousand
 //! costs as much as joining ten.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use super::layout::{MAX_PATH, MAX_RECORD, differs, is_record};
+use super::conflict::{Conflict, RecordComparison, SettledConflict, settled};
+use super::layout::{MAX_PATH, differs, is_record};
 use crate::digest::ObjectId;
 use crate::git::{Mirror, MirrorEntry, MirrorError, MirrorKind, PackWriter, UnwrittenTree};
-use crate::storage::records::CallRecord;
 
 /// The union of two trees.
 #[derive(Debug)]
 pub(super) struct Joined {
     /// The tree.
     pub(super) tree: ObjectId,
-    /// The paths of records that differ in both, with the id of the one that has lost the place.
-    pub(super) differing: Vec<(String, ObjectId)>,
-}
-
-/// Two records of one result.
-struct Conflict {
-    place: String,
-    first: ObjectId,
-    second: ObjectId,
+    /// The paths of records that differ in both, where the second one has lost the place.
+    pub(super) differing: Vec<String>,
 }
 
 /// Joins two trees. The first one has precedence.
 ///
 /// All records of a result that differ stand in `differs/`, also the one that has the place. So the set of records is the
-/// same in whichever order trees join.
+/// same in whichever order trees join. Of the one that has lost the place, nothing else is in the union.
 pub(super) fn join(
     mirror: &Mirror,
     first: &ObjectId,
     second: &ObjectId,
 ) -> Result<Joined, MirrorError> {
     let mut conflicts = Vec::new();
-    let tree = united(mirror, first, second, &mut conflicts)?;
-    let ids: Vec<ObjectId> =
-        conflicts.iter().flat_map(|it| [it.first.clone(), it.second.clone()]).collect();
-    mirror.fetch_files(&ids)?;
-    let (mut changed, mut differing) = (UnwrittenTree::new(), Vec::new());
-    let own = |error| mirror.own(error);
-    let mut insert = |path: &str, id: &ObjectId| changed.insert(path, id).map_err(own);
-    for Conflict { place, first, second } in conflicts {
-        match compare(mirror, &first, &second)? {
+    let tree = united(mirror, [first, second], &mut conflicts)?;
+    let (mut beside, mut differing) = (UnwrittenTree::new(), Vec::new());
+    let mut left_out = [Vec::new(), Vec::new()];
+    for SettledConflict { conflict: Conflict { path, ids }, comparison, files } in
+        settled(mirror, &[first, second], conflicts)?
+    {
+        let [of_first, of_second] = files;
+        match comparison {
             RecordComparison::Equal => continue,
             RecordComparison::Better => {
-                insert(&place, &second)?;
+                left_out[0].push(path);
                 continue;
             }
-            RecordComparison::Differs => {}
-        }
-        for id in [&first, &second] {
-            insert(&format!("{}/{}.json", differs(&place), id.full()), id)?;
-        }
-        differing.push((place, second));
-    }
-    if changed.is_empty() {
-        return Ok(Joined { tree, differing });
-    }
-    let mut writer = mirror.writer();
-    let changed = changed.write(&mut writer).map_err(own)?;
-    writer.finish().map_err(own)?;
-    Ok(Joined { tree: united(mirror, &changed, &tree, &mut Vec::new())?, differing })
-}
-
-/// How a record compares with the one in its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RecordComparison {
-    /// It has the same outputs.
-    Equal,
-    /// It has the same outputs, and an isolated execution has made them, which serves more commits.
-    Better,
-    /// It has other outputs, or one of both is no record of a call.
-    Differs,
-}
-
-/// Compares a second record with the first one. Their files are here.
-pub(super) fn compare(
-    mirror: &Mirror,
-    first: &ObjectId,
-    second: &ObjectId,
-) -> Result<RecordComparison, MirrorError> {
-    let record = |id: &ObjectId| {
-        let text = mirror.contents(id, MAX_RECORD)?;
-        Ok::<_, MirrorError>(text.and_then(|text| CallRecord::of_shared(&text)))
-    };
-    Ok(match (record(first)?, record(second)?) {
-        (Some(ours), Some(theirs)) if ours.outputs == theirs.outputs => {
-            match theirs.origin.is_isolated() && !ours.origin.is_isolated() {
-                true => RecordComparison::Better,
-                false => RecordComparison::Equal,
+            RecordComparison::Right => left_out[0].extend(of_first),
+            RecordComparison::Differs => {
+                left_out[1].extend(of_second);
+                differing.push(path.clone());
             }
         }
-        _ => RecordComparison::Differs,
-    })
+        for id in &ids {
+            let path = format!("{}/{}.json", differs(&path), id.full());
+            beside.insert(&path, id).map_err(|error| mirror.own(error))?;
+        }
+    }
+    if left_out.iter().all(Vec::is_empty) && beside.is_empty() {
+        return Ok(Joined { tree, differing });
+    }
+    let (mut writer, own) = (mirror.writer(), |error| mirror.own(error));
+    let mut trees = Vec::new();
+    for (tree, paths) in [first, second].into_iter().zip(&left_out) {
+        let paths = paths.iter().map(String::as_str).collect();
+        trees.extend(without(mirror, &mut writer, tree, paths)?);
+    }
+    trees.push(beside.write(&mut writer).map_err(own)?);
+    writer.finish().map_err(own)?;
+    let mut trees = trees.into_iter();
+    let mut tree = trees.next().unwrap_or(tree);
+    for other in trees {
+        tree = united(mirror, [&tree, &other], &mut Vec::new())?;
+    }
+    Ok(Joined { tree, differing })
+}
+
+/// Writes a directory without the files of these paths. `None` if nothing is left.
+fn without(
+    mirror: &Mirror,
+    writer: &mut PackWriter<'_>,
+    tree: &ObjectId,
+    paths: Vec<&str>,
+) -> Result<Option<ObjectId>, MirrorError> {
+    let mut below = BTreeMap::<&str, Vec<&str>>::new();
+    let mut files = HashSet::new();
+    for path in paths {
+        match path.split_once('/') {
+            Some((directory, rest)) => below.entry(directory).or_default().push(rest),
+            None => drop(files.insert(path)),
+        }
+    }
+    let mut kept = Vec::new();
+    for mut entry in mirror.entries(tree)? {
+        let name = entry.name.as_str();
+        match entry.kind {
+            MirrorKind::Tree if below.contains_key(name) => {
+                let paths = below.remove(name).unwrap_or_default();
+                let Some(rest) = without(mirror, writer, &entry.id, paths)? else { continue };
+                entry.id = rest;
+            }
+            MirrorKind::Blob if files.contains(name) => continue,
+            _ => {}
+        }
+        kept.push(entry);
+    }
+    if kept.is_empty() {
+        return Ok(None);
+    }
+    writer.tree(&kept).map(Some).map_err(|error| mirror.own(error))
 }
 
 /// The union of two trees, in which the first one has each place that both have. Lists the records in these places.
 fn united(
     mirror: &Mirror,
-    first: &ObjectId,
-    second: &ObjectId,
+    trees: [&ObjectId; 2],
     conflicts: &mut Vec<Conflict>,
 ) -> Result<ObjectId, MirrorError> {
     let mut writer = mirror.writer();
-    let tree = unite(mirror, &mut writer, "", [first, second], conflicts)?;
+    let tree = unite(mirror, &mut writer, "", trees, conflicts)?;
     writer.finish().map_err(|error| mirror.own(error))?;
     Ok(tree)
 }
@@ -145,7 +153,7 @@ fn unite(
                 ours.id = unite(mirror, writer, &format!("{place}/"), ids, conflicts)?;
             }
             [MirrorKind::Blob, MirrorKind::Blob] if is_record(&place) => {
-                conflicts.push(Conflict { place, first: ours.id.clone(), second: theirs.id });
+                conflicts.push(Conflict { path: place, ids: [ours.id.clone(), theirs.id] });
             }
             _ => {}
         }

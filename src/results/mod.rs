@@ -8,6 +8,7 @@ mod attestation;
 mod audits;
 mod beliefs;
 mod candidates;
+mod conflict;
 mod crowded;
 mod evidence;
 mod exchange_progress;
@@ -23,6 +24,7 @@ mod offer;
 mod published;
 mod pull;
 mod push;
+mod pushed;
 mod refusal;
 mod revoked;
 mod secrets;
@@ -52,9 +54,9 @@ pub use self::offer::{LeftOut, Withheld};
 pub use self::published::copies;
 pub use self::pull::pull;
 pub use self::push::{push, revoke};
+pub use self::pushed::{DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, RevokeRequest};
 pub use self::refusal::{RefusedFor, RefusedResult};
 pub use self::revoked::RevokedResult;
-pub use self::selection::{DEFAULT_LIMIT, MAX_LIMIT, PushRequest, Pushed, RevokeRequest};
 pub use self::trust::{Distrust, TrustRule, TrustSettings};
 
 /// The reason why results were not exchanged with a repository.

@@ -73,6 +73,18 @@ pub enum Withheld {
     Directory,
     /// It is the log of an execution that was not isolated.
     Log,
+    /// Somebody has revoked it.
+    Revoked {
+        /// The reason.
+        reason: String,
+    },
+    /// Somebody has revoked a call of the job.
+    RevokedCall {
+        /// Its short name.
+        call: String,
+        /// The reason.
+        reason: String,
+    },
     /// A file seems to hold a secret.
     Secret {
         /// Its name.
@@ -85,7 +97,7 @@ pub enum Withheld {
 impl Withheld {
     /// Whether somebody should look at it: the others are left out by rule.
     pub fn is_wrong(&self) -> bool {
-        matches!(self, Self::Damaged { .. } | Self::Secret { .. })
+        matches!(self, Self::Damaged { .. } | Self::Secret { .. } | Self::Revoked { .. })
     }
 }
 
@@ -107,6 +119,12 @@ impl fmt::Display for Withheld {
                     f,
                     "it was not isolated, so it may have printed anything; --logs=all pushes it"
                 )
+            }
+            Self::Revoked { reason } => {
+                write!(f, "it is revoked: {reason}; ce run --force executes it again")
+            }
+            Self::RevokedCall { call, reason } => {
+                write!(f, "its call {call} is revoked: {reason}")
             }
             Self::Secret { file, what } => {
                 write!(f, "{file} seems to hold {what}; --allow-secrets pushes it all the same")

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::ResultsError;
 use super::finder::Finder;
 use super::layout::{ResultsBranch, place, stored_size};
-use super::selection::MAX_LIMIT;
+use super::pushed::MAX_LIMIT;
 use crate::digest::ObjectId;
 use crate::git::Mirror;
 use crate::storage::{Entry, ExpectedFile, Record, Storage};

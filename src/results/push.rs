@@ -11,8 +11,9 @@ use super::finder::Finder;
 use super::inbox::strange_name;
 use super::join::join;
 use super::layout::{ResultsBranch, TOP};
-use super::revoked::write_revocation;
-use super::selection::{PushRequest, Pushed, RevokeRequest, Selection};
+use super::pushed::{PushRequest, Pushed, RevokeRequest};
+use super::revoked::revocation_of;
+use super::selection::Selection;
 use crate::digest::ObjectId;
 use crate::git::{
     GitResult, Mirror, MirrorError, NewCommit, PackWriter, RefUpdate, RemoteRef, UnwrittenTree,
@@ -68,7 +69,7 @@ pub fn push(
     Ok(pushed)
 }
 
-/// Pushes revocations of calls.
+/// Pushes revocations of calls. A storage that can be written knows them, too, then.
 ///
 /// # Errors
 ///
@@ -82,21 +83,35 @@ pub fn revoke(
     let tree = fetched(mirror, &branch)?;
     let mut there = Finder::new(mirror, tree);
     let (mut writer, mut files) = (mirror.writer(), UnwrittenTree::new());
-    let mut pushed = Pushed::default();
+    let (mut pushed, mut revocations) = (Pushed::default(), Vec::new());
     for entry in &request.calls {
-        let reason = request.reason.as_str();
-        let file = write_revocation(storage, mirror, &mut there, (entry, reason), &mut writer)?;
-        let file = file.ok_or_else(|| ResultsError::NoCall(entry.short()))?;
-        files.insert(&file.0, &file.1).map_err(|error| mirror.own(error))?;
-        pushed.revoked += 1;
+        let revocation = revocation_of(storage, mirror, &mut there, (entry, &request.reason))?;
+        let revocation = revocation.ok_or_else(|| ResultsError::NoCall(entry.short()))?;
+        if there.find(&revocation.name())?.is_none() {
+            let written = writer.file(&revocation.text);
+            let written = written.and_then(|id| files.insert(&revocation.name(), &id));
+            written.map_err(|error| mirror.own(error))?;
+            pushed.revoked += 1;
+        } else {
+            pushed.revoked_before += 1;
+        }
+        revocations.push(revocation);
     }
     if request.dry {
         return Ok(pushed);
     }
-    let ours = written_tree(writer, files).map_err(|error| mirror.own(error))?;
-    let message = format!("results: {}\n", counted(pushed.revoked, "revocation"));
-    let union = Union { ours: Some(ours), inboxes: Vec::new(), message, sign: request.sign };
-    publish(mirror, branch, union, &mut pushed)?;
+    if pushed.is_new() {
+        let ours = written_tree(writer, files).map_err(|error| mirror.own(error))?;
+        let message = format!("results: {}\n", counted(pushed.revoked, "revocation"));
+        let union = Union { ours: Some(ours), inboxes: Vec::new(), message, sign: request.sign };
+        publish(mirror, branch, union, &mut pushed)?;
+    }
+    if storage.is_writable() {
+        for revocation in &revocations {
+            storage.revocations().add(revocation)?;
+        }
+        storage.flush()?;
+    }
     Ok(pushed)
 }
 
@@ -274,7 +289,7 @@ fn joined(
 ) -> Result<ObjectId, MirrorError> {
     let Some(there) = there else { return Ok(tree.clone()) };
     let joined = join(mirror, &there, tree)?;
-    pushed.differing.extend(joined.differing.into_iter().map(|(record, _)| record));
+    pushed.differing.extend(joined.differing);
     Ok(joined.tree)
 }
 
@@ -289,12 +304,12 @@ fn message(pushed: &Pushed, jobs: &[(String, String)]) -> String {
     let tasks: BTreeSet<&String> = jobs.iter().map(|(task, _)| task).collect();
     let named = jobs.iter().take(JOBS).map(|(_, name)| format!("Ce-Job: {name}\n"));
     let trailers: String = named.collect();
-    let Pushed { calls, jobs, tables, logs, inputs, ledger, .. } = pushed;
+    let Pushed { calls, jobs, tables, logs, inputs, revoked, ledger, .. } = pushed;
     // Files of the ledger come with results.
     let ledger = if calls + jobs + tables == 0 { *ledger } else { 0 };
+    let extras = [(*logs, "log"), (*inputs, "input"), (*revoked, "revocation")];
     let results = [(*calls, "call"), (*jobs, "job"), (*tables, "table")];
-    let counts =
-        results.into_iter().chain([(*logs, "log"), (*inputs, "input"), (ledger, "ledger file")]);
+    let counts = results.into_iter().chain(extras).chain([(ledger, "ledger file")]);
     let counts = counts.filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, what)| counted(count, what)).collect();
     let of = match tasks.iter().collect::<Vec<_>>()[..] {

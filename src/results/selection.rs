@@ -1,123 +1,24 @@
 //! The choice of what is pushed: what a storage offers, and a repository does not have.
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashSet};
 
 use rayon::prelude::*;
 
 use super::ResultsError;
-use super::crowded::CrowdedDirectory;
-use super::exchange_progress::ExchangeProgress;
 use super::finder::Finder;
 use super::inputs;
 use super::layout::stored_size;
 use super::ledger::{LedgerReason, LedgerWriter, line};
 use super::logs::{self, PushedLogs};
 use super::offer::{LeftOut, SharedFile, SharedResult, Withheld, shared_result};
+use super::pushed::{PushRequest, Pushed};
 use super::secrets::Secrets;
 use crate::digest::{Blake3, ObjectId};
-use crate::git::{BlobHash, Mirror, PackWriter, RemoteRef, UnwrittenTree};
-use crate::storage::{Entry, Read, Record, Storage, StorageError, Survey, ledger_file};
+use crate::git::{BlobHash, Mirror, PackWriter, UnwrittenTree};
+use crate::storage::{Entry, Read, Record, Revocation, Storage, StorageError, Survey, ledger_file};
 
 /// The number of records that are read at once, by all cores.
 const BATCH: usize = 1024;
-
-/// The greatest size of a file unless the user says otherwise: GitHub refuses those of more than 100 MB.
-pub const DEFAULT_LIMIT: &str = "64M";
-
-/// The greatest limit, in bytes: files are held in memory.
-pub const MAX_LIMIT: u64 = 256 << 20;
-
-/// What is pushed.
-#[derive(Debug)]
-pub struct PushRequest {
-    /// The greatest size of a file, in bytes.
-    pub limit: u64,
-    /// How the one who pushes wants to be called in the ledger.
-    pub by: Option<String>,
-    /// Whether files that seem to hold secrets are pushed.
-    pub allow_secrets: bool,
-    /// The logs that are pushed, too.
-    pub logs: PushedLogs,
-    /// Whether the inputs of jobs are pushed, too.
-    pub inputs: bool,
-    /// Whether results in inboxes become results of the repository.
-    pub collect: bool,
-    /// Whether commits are signed, as the user's `git` signs.
-    pub sign: bool,
-    /// Whether nothing is written.
-    pub dry: bool,
-    /// Learns how far the push is.
-    pub progress: Arc<ExchangeProgress>,
-}
-
-/// What is revoked.
-#[derive(Debug)]
-pub struct RevokeRequest {
-    /// The calls.
-    pub calls: Vec<Entry>,
-    /// The reason, in words.
-    pub reason: String,
-    /// Whether the commit is signed, as the user's `git` signs.
-    pub sign: bool,
-    /// Whether nothing is written.
-    pub dry: bool,
-}
-
-/// What was pushed, or would be.
-#[derive(Debug, Default)]
-pub struct Pushed {
-    /// The number of calls that were new.
-    pub calls: usize,
-    /// The number of jobs that were new.
-    pub jobs: usize,
-    /// The number of tables that were new.
-    pub tables: usize,
-    /// The number of revocations that were new.
-    pub revoked: usize,
-    /// The number of files of the ledger that were new, beside those of the calls.
-    pub ledger: usize,
-    /// The number of logs that were new.
-    pub logs: usize,
-    /// The number of task inputs that were new.
-    pub inputs: usize,
-    /// The size of their files, in bytes.
-    pub bytes: u64,
-    /// The number of results that were there already.
-    pub known: usize,
-    /// The number of those calls of which outputs stay here: too large ones, or such that are away here, too.
-    pub away: usize,
-    /// What stays here.
-    pub left_out: Vec<LeftOut>,
-    /// The paths of records that the repository has with other outputs.
-    pub differing: Vec<String>,
-    /// The reference that has them now, and the commit; none if nothing was new.
-    pub now: Option<RemoteRef>,
-    /// Whether that is an inbox, from which somebody else takes them.
-    pub inbox: bool,
-    /// The number of inboxes that there were.
-    pub waiting: usize,
-    /// The number of those that were emptied.
-    pub emptied: usize,
-    /// Inboxes that have something else than results, each with the path of that.
-    pub strange: Vec<(String, String)>,
-    /// The largest directory that the push adds to, if that has very many entries now.
-    pub crowded: Option<CrowdedDirectory>,
-}
-
-impl Pushed {
-    /// Whether the repository has everything in its place that may be pushed.
-    pub fn is_complete(&self) -> bool {
-        let is_withheld = self.left_out.iter().any(|it| it.why.is_wrong());
-        !self.inbox && !is_withheld && self.differing.is_empty() && self.strange.is_empty()
-    }
-
-    /// Whether anything is new to the repository.
-    pub const fn is_new(&self) -> bool {
-        let extras = self.logs + self.inputs + self.ledger + self.revoked;
-        self.calls + self.jobs + self.tables + extras > 0
-    }
-}
 
 /// The choice of what is pushed. Of a result, little is kept: there may be a million.
 pub(super) struct Selection<'a> {
@@ -135,6 +36,8 @@ pub(super) struct Selection<'a> {
     pub(super) writer: Option<PackWriter<'a>>,
     /// The files that were written.
     pub(super) files: UnwrittenTree,
+    /// The results that are revoked as they stand here, by their short names, with the reasons.
+    revoked: BTreeMap<String, String>,
     /// The lines of the ledger that are in no file yet.
     lines: LedgerWriter,
     /// The files of the ledger with the others.
@@ -153,6 +56,7 @@ impl<'a> Selection<'a> {
         there: &mut Finder<'_>,
         request: &PushRequest,
     ) -> Result<Self, ResultsError> {
+        let revocations = storage.revocations().index()?;
         let mut selection = Self {
             storage,
             mirror,
@@ -162,6 +66,7 @@ impl<'a> Selection<'a> {
             secrets: (!request.allow_secrets).then(|| Secrets::new(std::env::vars())),
             writer: (!request.dry).then(|| mirror.writer()),
             files: UnwrittenTree::new(),
+            revoked: revocations.revoked_in(storage)?,
             lines: LedgerWriter::new(LedgerReason::Run, request.by.as_deref()),
             ledger: Vec::new(),
             jobs: Vec::new(),
@@ -187,6 +92,9 @@ impl<'a> Selection<'a> {
             }
             request.progress.advance(results);
         }
+        for revocation in revocations.all() {
+            selection.add_revocation(there, revocation)?;
+        }
         let rest = selection.lines.rest();
         selection.add_ledger(rest)?;
         Ok(selection)
@@ -204,13 +112,14 @@ impl<'a> Selection<'a> {
             self.pushed.known += 1;
             return Ok(true);
         }
-        let added = match self.add(result)? {
-            Ok(added) => added,
-            Err(why) => {
-                self.leave_out(result.entry.short(), why);
-                return Ok(false);
-            }
-        };
+        let added =
+            match self.revoked(result).map_or_else(|| self.add(result), |why| Ok(Err(why)))? {
+                Ok(added) => added,
+                Err(why) => {
+                    self.leave_out(result.entry.short(), why);
+                    return Ok(false);
+                }
+            };
         match &result.record {
             Record::Call(_) => {
                 self.pushed.calls += 1;
@@ -227,6 +136,34 @@ impl<'a> Selection<'a> {
         let full = line(result).and_then(|line| self.lines.add(&line));
         self.add_ledger(full)?;
         Ok(true)
+    }
+
+    /// Why a result is kept here if it is revoked, or is a job with a revoked call.
+    fn revoked(&self, result: &SharedResult) -> Option<Withheld> {
+        let revoked = |name: &String| Some((name.clone(), self.revoked.get(name)?.clone()));
+        if let Record::Job(job) = &result.record {
+            let (call, reason) = job.calls.iter().find_map(revoked)?;
+            return Some(Withheld::RevokedCall { call, reason });
+        }
+        revoked(&result.entry.short()).map(|(_, reason)| Withheld::Revoked { reason })
+    }
+
+    /// Writes a revocation, if the repository does not have it.
+    fn add_revocation(
+        &mut self,
+        there: &mut Finder<'_>,
+        revocation: &Revocation,
+    ) -> Result<(), ResultsError> {
+        let name = revocation.name();
+        if there.find(&name)?.is_some() {
+            return Ok(());
+        }
+        if let Some(what) = self.secrets.as_ref().and_then(|it| it.find(&revocation.text)) {
+            self.leave_out(name.clone(), Withheld::Secret { file: name, what });
+            return Ok(());
+        }
+        self.pushed.revoked += 1;
+        self.write(&name, &revocation.text)
     }
 
     /// Writes the log of a call, if it is wanted and the repository has none.

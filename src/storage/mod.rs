@@ -23,7 +23,7 @@ pub use self::disk::{Durability, FileId, NoStorage, StorageError, advice};
 pub use self::layout::is_users_file;
 pub use self::layout::{
     ComputationVersion, Entry, LOG, ResultName, TaskVersion, archive_name, ledger_file,
-    of_ledger_file, of_revocation, revocation, revocations, split_member,
+    of_ledger_file, of_revocation, revocations, split_member,
 };
 pub use self::maintenance::{
     Departing, KnownRepositories, KnownRepository, Maintenance, NameKind, PastCall, Pins, Retired,
@@ -39,7 +39,8 @@ pub use self::store::{
     DeviatingOutput, Deviation, Equivalent, Failure, Found, FoundSuspension, FoundTable, FoundTree,
     GcRoots, Holder, Import, ImportedCall, Input, InputSource, Inputs, Job, Jobs, Lease, Leases,
     Ledger, LogTail, MemberError, NewTree, OpenTree, OpenedValue, Outputs, Precedence,
-    PriorAttempt, PublishError, Queue, Revocations, Sealed, ServedQueue, Site, Stage, Storage,
-    Stored, StoredTrees, Suspension, Suspensions, TableDirectory, Tables, Takeover, Unrecorded,
-    Whereabouts, WorkerName, WritableArea, lease_timeout, state_interval,
+    PriorAttempt, PublishError, Queue, Revocation, RevocationIndex, Revocations, Sealed,
+    ServedQueue, Site, Stage, Storage, Stored, StoredTrees, Suspension, Suspensions,
+    TableDirectory, Tables, Takeover, Unrecorded, Whereabouts, WorkerName, WritableArea,
+    lease_timeout, state_interval,
 };

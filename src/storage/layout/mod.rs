@@ -21,8 +21,8 @@ pub(super) use self::result::{
 };
 pub(crate) use self::result::{LONGEST_FILE, longest_record};
 pub use self::result::{ResultName, archive_name, split_member};
-pub(super) use self::revocation::REVOKED;
-pub use self::revocation::{of_revocation, revocation, revocations};
+pub(super) use self::revocation::{REVOKED, revocation};
+pub use self::revocation::{of_revocation, revocations};
 pub(super) use self::run::{RunName, log_of_run, roots_file, state_of_run};
 pub use self::stage::LOG;
 pub(super) use self::stage::{OUTBOX, RECORD, WORK, is_stage, waiting};

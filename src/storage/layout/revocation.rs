@@ -12,7 +12,7 @@ pub fn revocations(entry: &Entry) -> String {
 }
 
 /// The name of the revocation of a result with these contents.
-pub fn revocation(entry: &Entry, contents: &Blake3) -> String {
+pub(in crate::storage) fn revocation(entry: &Entry, contents: &Blake3) -> String {
     format!("{}/{}.json", revocations(entry), contents.full())
 }
 

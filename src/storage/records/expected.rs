@@ -235,6 +235,11 @@ impl Entry {
         files.chain(self.expected_recipe(record)).collect()
     }
 
+    /// The contents that its record promises, in order.
+    pub fn outputs(&self, record: &Record) -> Vec<Digest> {
+        self.expected_files(record).into_iter().map(|file| file.digest).collect()
+    }
+
     /// The recipe of a table, which follows its outputs.
     fn expected_recipe(&self, record: &Record) -> Option<ExpectedFile> {
         let (Self::Table(name), Record::Table(table)) = (self, record) else { return None };

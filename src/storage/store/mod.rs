@@ -61,7 +61,7 @@ pub use self::ledger::Ledger;
 pub use self::member::{MemberError, OpenedValue};
 pub use self::queue::{AnswersRead, Claim, ClaimedTicket, Queue, ServedQueue, WorkerName};
 use self::record_cache::RecordCache;
-pub use self::revocation::Revocations;
+pub use self::revocation::{Revocation, RevocationIndex, Revocations};
 pub use self::roots::GcRoots;
 use self::run::OwnRun;
 pub use self::run::{Holder, lease_timeout, state_interval};
@@ -343,7 +343,7 @@ impl Storage {
         Ledger::new(self)
     }
 
-    /// The revocations that were pulled.
+    /// The revocations that were pulled, or made here.
     pub const fn revocations(&self) -> Revocations<'_> {
         Revocations::new(self)
     }

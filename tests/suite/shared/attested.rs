@@ -134,11 +134,12 @@ fn a_revoked_call_is_not_taken_and_named_where_it_is() {
     let told = pull(&lab, &[], "ignored").exit(1).shows("pulled 2 calls, 1 job");
     told.shows("revoked/c_twice/").shows("it is signed with the key SHA256:");
     assert!(!lab.path("ignored/revoked").exists());
-    let dry = [&["-n"][..], &revoke].concat();
-    push_as(&lab, "alice", &dry, ["alice", "results.git"]).exit(3).shows("would revoke 1 call");
     let again = ["--revoke", &format!("../alice/{call}"), "--because", "a disk was full"];
+    let dry = [&["-n"][..], &again].concat();
+    push_as(&lab, "alice", &dry, ["alice", "results.git"]).exit(3).shows("would revoke 1 call");
     push_as(&lab, "alice", &again, ["alice", "results.git"]).exit(0);
-    push_as(&lab, "alice", &again, ["alice", "results.git"]).exit(0).shows("nothing is new");
+    let told = push_as(&lab, "alice", &again, ["alice", "results.git"]).exit(0);
+    told.shows("nothing is new to ").shows("it has 1 revocation with this reason");
     let told = pull(&lab, &[], "after").exit(1).shows("pulled 1 call ");
     let told = told.shows(&format!("{name} was not taken: it is revoked: a disk was full"));
     told.shows(&format!("its call {name} is revoked: a disk was full"));

@@ -12,6 +12,7 @@ mod join;
 mod logs;
 mod pull;
 mod push;
+mod revoked;
 mod room;
 mod transport;
 mod trust;
@@ -23,7 +24,8 @@ use crate::lab::Lab;
 use crate::program::Ran;
 
 /// It depends on a file that nobody declares, if there is one.
-const TWICE: &str = r#"cat "$1" "$1" >"$2"
+const TWICE: &str = r#"echo doubled
+cat "$1" "$1" >"$2"
 [ ! -e "$LAB_LOG.salt" ] || cat "$LAB_LOG.salt" >>"$2""#;
 
 /// Two calls, one of which reads the other, and a repository for their results beside the storage.
