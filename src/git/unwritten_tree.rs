@@ -14,8 +14,10 @@ use crate::digest;
 #[derive(Debug, Default)]
 pub struct UnwrittenTree {
     directories: BTreeMap<Box<str>, Self>,
-    /// In any order; of those with the same name, the last one counts.
-    files: Vec<(Box<str>, ObjectId)>,
+    /// The names of the files, one after the other: an allocation for each would double their size.
+    names: String,
+    /// The length of the name of each file, and its id, in any order. Of those with the same name, the last one counts.
+    files: Vec<(u16, ObjectId)>,
 }
 
 impl UnwrittenTree {
@@ -33,14 +35,15 @@ impl UnwrittenTree {
     ///
     /// # Errors
     ///
-    /// Fails if Git has no such ids.
+    /// Fails if Git has no such ids, or the name is longer than any file system allows.
     pub fn insert(&mut self, path: &str, id: &digest::ObjectId) -> GitResult<()> {
         let (directories, name) = path.rsplit_once('/').unwrap_or(("", path));
         let mut at = self;
         for directory in directories.split('/').filter(|it| !it.is_empty()) {
             at = at.directories.entry(directory.into()).or_default();
         }
-        at.files.push((name.into(), from(id)?));
+        at.files.push((name.len().try_into()?, from(id)?));
+        at.names.push_str(name);
         Ok(())
     }
 
@@ -55,8 +58,15 @@ impl UnwrittenTree {
 
     /// No name in the storage has more than a few slashes, so this goes not deep. Each directory is dropped once it is written.
     fn written(self, writer: &mut PackWriter<'_>) -> GitResult<ObjectId> {
-        let Self { directories, mut files } = self;
-        files.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let Self { directories, names, files } = self;
+        let mut names = &names[..];
+        let named = files.into_iter().map(|(length, id)| {
+            let (name, rest) = names.split_at(length.into());
+            names = rest;
+            (name, id)
+        });
+        let mut files: Vec<(&str, ObjectId)> = named.collect();
+        files.sort_by_key(|(name, _)| *name);
         let mut tree = Tree { entries: Vec::with_capacity(directories.len() + files.len()) };
         for (name, id) in files {
             let entry = entry(name, EntryKind::Blob, id);
@@ -67,12 +77,12 @@ impl UnwrittenTree {
         }
         for (name, directory) in directories {
             let id = directory.written(writer)?;
-            tree.entries.push(entry(name, EntryKind::Tree, id));
+            tree.entries.push(entry(&name, EntryKind::Tree, id));
         }
         writer.sorted_tree(tree)
     }
 }
 
-fn entry(name: Box<str>, kind: EntryKind, oid: ObjectId) -> Entry {
-    Entry { mode: kind.into(), filename: String::from(name).into(), oid }
+fn entry(name: &str, kind: EntryKind, oid: ObjectId) -> Entry {
+    Entry { mode: kind.into(), filename: name.into(), oid }
 }
