@@ -11,6 +11,12 @@ pub(crate) fn counted(count: usize, one: &str) -> String {
     }
 }
 
+/// Writes how many there are of each, without what there is none of: `2 calls, 1 job`.
+pub(crate) fn counted_all(counts: &[(usize, &str)]) -> String {
+    let there = counts.iter().filter(|(count, _)| *count > 0);
+    there.map(|(count, one)| counted(*count, one)).collect::<Vec<_>>().join(", ")
+}
+
 /// Writes so many bytes: `17 B`, `1.5 KiB`.
 pub(crate) fn size(bytes: u64) -> String {
     let (mut size, mut unit) = (bytes as f64, "B");

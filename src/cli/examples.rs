@@ -126,6 +126,7 @@ examples! {
     ] see ["gc", "cite"];
     "push": [
         "ce push ../results git@example.org:results.git" => "Add the results of a storage to a repository.",
+        "ce push --attest ../results" => "Say of calls that are there already that they were executed here, too.",
         "ce push --limit 10M -n ../results" => "Say what would be pushed to the configured one, without larger files.",
     ] see ["pull", "audit", "gc"];
     "pull": [

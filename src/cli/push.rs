@@ -41,6 +41,10 @@ pub struct Push {
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
 
+    /// Add to the ledger that the calls which the repository has already were executed here, too
+    #[arg(long)]
+    attest: bool,
+
     /// Push files that seem to hold keys, tokens, or the values of variables with secrets, too
     #[arg(long)]
     allow_secrets: bool,
@@ -118,6 +122,7 @@ impl Tool for Push {
         let request = PushRequest {
             limit: self.limit,
             by: self.by.clone(),
+            attest: self.attest,
             allow_secrets: self.allow_secrets,
             logs: self.logs.map_or(PushedLogs::None, LogChoice::logs),
             inputs: self.inputs,

@@ -18,30 +18,18 @@ const NAMED: usize = 20;
 ///
 /// Returns the error of `out`.
 pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
-    let Pushed { calls, jobs, tables, ledger, bytes, known, now, inbox, .. } = pushed;
-    let url = harmless(url);
-    let revoked = pushed.revoked;
-    let results = [*calls, *jobs, *tables, pushed.logs, pushed.inputs, revoked];
-    match of_each(results, *ledger) {
-        Some(_) if results == [0, 0, 0, 0, 0, revoked] && revoked > 0 => {
-            let (would, calls) =
-                (if dry { "would revoke" } else { "revoked" }, counted(revoked, "call"));
-            writeln!(out, "{would} {calls} in {url}")?;
-        }
-        None => {
-            let known = match (*known, pushed.revoked_before) {
-                (0, 0) => String::new(),
-                (known, 0) => format!(": it has {}", counted(known, "result")),
-                (_, revoked) => {
-                    format!(": it has {} with this reason", counted(revoked, "revocation"))
-                }
-            };
-            writeln!(out, "nothing is new to {url}{known}")?;
-        }
-        Some(counts) => {
-            let would = if dry { "would push" } else { "pushed" };
-            writeln!(out, "{would} {counts}{} to {url}", sized(*bytes))?;
-        }
+    let Pushed { bytes, known, revoked_before, now, inbox, .. } = pushed;
+    let (url, what) = (harmless(url), pushed.summary());
+    if what.is_empty() {
+        let known = match (*known, *revoked_before) {
+            (0, 0) => String::new(),
+            (known, 0) => format!(": it has {}", counted(known, "result")),
+            (_, revoked) => format!(": it has {} with this reason", counted(revoked, "revocation")),
+        };
+        writeln!(out, "nothing is new to {url}{known}")?;
+    } else {
+        let would = if dry { "would push" } else { "pushed" };
+        writeln!(out, "{would} {what}{} to {url}", sized(*bytes))?;
     }
     away(pushed.away, "stay here", out)?;
     if let Some(now) = now {
@@ -94,16 +82,16 @@ pub fn not_pushed(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
 ///
 /// Returns the error of `out`.
 pub fn pulled(pulled: &Pulled, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
-    let Pulled { calls, jobs, tables, ledger, bytes, known, from, .. } = pulled;
-    let url = harmless(url);
-    match (of_each([*calls, *jobs, *tables, 0, 0, 0], *ledger), from) {
-        (_, None) => writeln!(out, "{url} has no results")?,
-        (None, _) => {
+    let Pulled { bytes, known, from, .. } = pulled;
+    let (url, what) = (harmless(url), pulled.summary());
+    match from {
+        None => writeln!(out, "{url} has no results")?,
+        Some(_) if what.is_empty() => {
             writeln!(out, "nothing is new in {url}: {} of it are here", counted(*known, "result"))?;
         }
-        (Some(counts), Some(from)) => {
+        Some(from) => {
             let (would, at) = (if dry { "would pull" } else { "pulled" }, from.id.short());
-            writeln!(out, "{would} {counts}{} from {url} at {at}", sized(*bytes))?;
+            writeln!(out, "{would} {what}{} from {url} at {at}", sized(*bytes))?;
         }
     }
     away(pulled.away, "stay there", out)
@@ -176,16 +164,6 @@ fn in_words(inboxes: usize) -> String {
     if inboxes == 1 { "1 inbox".to_owned() } else { format!("{inboxes} inboxes") }
 }
 
-/// The numbers of results, in words; `None` if there are none.
-fn of_each(results: [usize; 6], ledger: usize) -> Option<String> {
-    // Files of the ledger come with results.
-    let ledger = if results == [0; 6] { ledger } else { 0 };
-    let counts = results.into_iter().zip(["call", "job", "table", "log", "input", "revocation"]);
-    let counts = counts.chain([(ledger, "ledger file")]).filter(|(count, _)| *count > 0);
-    let counts: Vec<String> = counts.map(|(count, what)| counted(count, what)).collect();
-    (!counts.is_empty()).then(|| counts.join(", "))
-}
-
 /// The size of the files of results, in parentheses; nothing if there are none.
 fn sized(bytes: u64) -> String {
     if bytes == 0 { String::new() } else { format!(" ({})", size(bytes)) }
@@ -206,6 +184,7 @@ struct JsonPushed<'a> {
     tables: usize,
     logs: usize,
     inputs: usize,
+    attested: usize,
     revoked: usize,
     ledger: usize,
     bytes: u64,
@@ -248,6 +227,7 @@ pub fn pushed_json(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
         tables: *tables,
         logs: pushed.logs,
         inputs: pushed.inputs,
+        attested: pushed.attested,
         revoked: pushed.revoked,
         ledger: *ledger,
         bytes: *bytes,

@@ -15,6 +15,7 @@ use super::trust::TrustSettings;
 use crate::digest::ObjectId;
 use crate::git::{BlobHash, MirrorError, RemoteRef};
 use crate::storage::{Entry, ExpectedFile, Read, Record, Storage, StorageError, Survey};
+use crate::words::counted_all;
 
 /// What is pulled.
 #[derive(Debug)]
@@ -65,6 +66,13 @@ impl Pulled {
             && self.revoked.is_empty()
             && self.removed.is_empty()
             && !self.refused.iter().any(|it| it.why.is_wrong())
+    }
+
+    /// How many of each kind were new, in words; empty if nothing was. Files of the ledger come with results.
+    pub fn summary(&self) -> String {
+        let results = [(self.calls, "call"), (self.jobs, "job"), (self.tables, "table")];
+        let counts = [counted_all(&results), counted_all(&[(self.ledger, "ledger file")])];
+        counts.into_iter().find(|it| !it.is_empty()).unwrap_or_default()
     }
 
     /// Whether anything is new to the storage.

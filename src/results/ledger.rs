@@ -3,6 +3,8 @@
 //! A file has a header and a line for each execution: of a push, those of the results that were new, of an audit what was
 //! found. Its name is the hash of its contents.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::offer::SharedResult;
@@ -171,14 +173,39 @@ pub(super) fn parse(text: &[u8]) -> Option<Vec<LedgerLine>> {
     (header.ledger == VERSION && lines.len() <= LINES).then_some(lines)
 }
 
-/// The line of a result; `None` unless it was executed in this storage.
-pub(super) fn line(result: &SharedResult) -> Option<Vec<u8>> {
+/// The executions that the ledger of a storage says were here, each by its identity.
+pub(super) fn own_executions(storage: &Storage) -> Result<HashSet<Blake3>, StorageError> {
+    let ledger = storage.ledger();
+    let mut own = HashSet::new();
+    for contents in ledger.files()? {
+        if ledger.signer(&contents)?.is_some_and(|note| note.own) {
+            let lines = ledger.read(&contents)?.and_then(|text| parse(&text)).unwrap_or_default();
+            own.extend(lines.iter().map(LedgerLine::identity));
+        }
+    }
+    Ok(own)
+}
+
+impl LedgerLine {
+    /// Its text in a file.
+    pub(super) fn line(&self) -> Vec<u8> {
+        json(self)
+    }
+
+    /// What it has in common with all executions of the same call with the same outputs.
+    pub(super) fn identity(&self) -> Blake3 {
+        Blake3::of(&json(&(&self.id, &self.outputs)))
+    }
+}
+
+/// The execution of a result; `None` unless it was executed in this storage.
+pub(super) fn execution(result: &SharedResult) -> Option<LedgerLine> {
     let Record::Call(call) = &result.record else { return None };
     let Origin::Executed { execution, .. } = &call.origin else { return None };
     if execution.taken_over.is_some() {
         return None;
     }
-    Some(json(&LedgerLine {
+    Some(LedgerLine {
         call: result.entry.short(),
         id: call_identity(call),
         outputs: Some(call.outputs.iter().map(|it| it.digest).collect()),
@@ -186,7 +213,7 @@ pub(super) fn line(result: &SharedResult) -> Option<Vec<u8>> {
         seconds: call.seconds().unwrap_or_default(),
         peak_bytes: execution.peak_bytes,
         isolation: execution.isolation.clone(),
-    }))
+    })
 }
 
 fn json(value: &impl Serialize) -> Vec<u8> {

@@ -102,7 +102,7 @@ pub fn revoke(
     }
     if pushed.is_new() {
         let ours = written_tree(writer, files).map_err(|error| mirror.own(error))?;
-        let message = format!("results: {}\n", counted(pushed.revoked, "revocation"));
+        let message = message(&pushed, &[]);
         let union = Union { ours: Some(ours), inboxes: Vec::new(), message, sign: request.sign };
         publish(mirror, branch, union, &mut pushed)?;
     }
@@ -209,7 +209,7 @@ impl Union {
                 // What differs is in differs/ already.
                 pushed.known += pushed.calls + pushed.jobs + pushed.tables;
                 (pushed.calls, pushed.jobs, pushed.tables) = (0, 0, 0);
-                (pushed.logs, pushed.inputs) = (0, 0);
+                (pushed.logs, pushed.inputs, pushed.attested) = (0, 0, 0);
                 (pushed.ledger, pushed.revoked) = (0, 0);
             } else {
                 let parents: Vec<ObjectId> = head.into_iter().collect();
@@ -304,18 +304,11 @@ fn message(pushed: &Pushed, jobs: &[(String, String)]) -> String {
     let tasks: BTreeSet<&String> = jobs.iter().map(|(task, _)| task).collect();
     let named = jobs.iter().take(JOBS).map(|(_, name)| format!("Ce-Job: {name}\n"));
     let trailers: String = named.collect();
-    let Pushed { calls, jobs, tables, logs, inputs, revoked, ledger, .. } = pushed;
-    // Files of the ledger come with results.
-    let ledger = if calls + jobs + tables == 0 { *ledger } else { 0 };
-    let extras = [(*logs, "log"), (*inputs, "input"), (*revoked, "revocation")];
-    let results = [(*calls, "call"), (*jobs, "job"), (*tables, "table")];
-    let counts = results.into_iter().chain(extras).chain([(ledger, "ledger file")]);
-    let counts = counts.filter(|(count, _)| *count > 0);
-    let counts: Vec<String> = counts.map(|(count, what)| counted(count, what)).collect();
     let of = match tasks.iter().collect::<Vec<_>>()[..] {
         [task] => format!(" of {task}"),
         [] => String::new(),
         _ => format!(" of {}", counted(tasks.len(), "task")),
     };
-    format!("results: {}{of}\n\n{trailers}", counts.join(", "))
+    let message = format!("results: {}{of}\n\n{trailers}", pushed.summary());
+    format!("{}\n", message.trim_end())
 }

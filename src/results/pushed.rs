@@ -8,6 +8,7 @@ use super::logs::PushedLogs;
 use super::offer::LeftOut;
 use crate::git::RemoteRef;
 use crate::storage::Entry;
+use crate::words::counted_all;
 
 /// The greatest size of a file unless the user says otherwise: GitHub refuses those of more than 100 MB.
 pub const DEFAULT_LIMIT: &str = "64M";
@@ -22,6 +23,8 @@ pub struct PushRequest {
     pub limit: u64,
     /// How the one who pushes wants to be called in the ledger.
     pub by: Option<String>,
+    /// Whether the ledger says of all calls that were executed here that they were, also of those that the repository has already.
+    pub attest: bool,
     /// Whether files that seem to hold secrets are pushed.
     pub allow_secrets: bool,
     /// The logs that are pushed, too.
@@ -64,6 +67,8 @@ pub struct Pushed {
     pub revoked: usize,
     /// The number of revocations that were there already, of those that were asked for.
     pub revoked_before: usize,
+    /// The number of calls that the repository had already and that were attested.
+    pub attested: usize,
     /// The number of files of the ledger that were new, beside those of the calls.
     pub ledger: usize,
     /// The number of logs that were new.
@@ -101,9 +106,19 @@ impl Pushed {
         !self.inbox && !is_withheld && self.differing.is_empty() && self.strange.is_empty()
     }
 
+    /// How many of each kind were new, in words; empty if nothing was. Files of the ledger come with results.
+    pub fn summary(&self) -> String {
+        let Self { calls, jobs, tables, logs, inputs, attested, revoked, ledger, .. } = self;
+        let results = [(*calls, "call"), (*jobs, "job"), (*tables, "table"), (*logs, "log")];
+        let extras = [(*inputs, "input"), (*attested, "attestation"), (*revoked, "revocation")];
+        let files = [(*ledger, "ledger file")];
+        let counts = [counted_all(&[results.as_slice(), &extras].concat()), counted_all(&files)];
+        counts.into_iter().find(|it| !it.is_empty()).unwrap_or_default()
+    }
+
     /// Whether anything is new to the repository.
     pub const fn is_new(&self) -> bool {
-        let extras = self.logs + self.inputs + self.ledger + self.revoked;
+        let extras = self.logs + self.inputs + self.attested + self.ledger + self.revoked;
         self.calls + self.jobs + self.tables + extras > 0
     }
 }

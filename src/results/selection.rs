@@ -7,8 +7,8 @@ use rayon::prelude::*;
 use super::ResultsError;
 use super::finder::Finder;
 use super::inputs;
-use super::layout::stored_size;
-use super::ledger::{LedgerReason, LedgerWriter, line};
+use super::layout::{differs, stored_size};
+use super::ledger::{LedgerReason, LedgerWriter, execution, own_executions};
 use super::logs::{self, PushedLogs};
 use super::offer::{LeftOut, SharedFile, SharedResult, Withheld, shared_result};
 use super::pushed::{PushRequest, Pushed};
@@ -38,6 +38,8 @@ pub(super) struct Selection<'a> {
     pub(super) files: UnwrittenTree,
     /// The results that are revoked as they stand here, by their short names, with the reasons.
     revoked: BTreeMap<String, String>,
+    /// The executions that the ledger says of this storage already; `None` if those of known calls are not to be added.
+    attested: Option<HashSet<Blake3>>,
     /// The lines of the ledger that are in no file yet.
     lines: LedgerWriter,
     /// The files of the ledger with the others.
@@ -67,6 +69,7 @@ impl<'a> Selection<'a> {
             writer: (!request.dry).then(|| mirror.writer()),
             files: UnwrittenTree::new(),
             revoked: revocations.revoked_in(storage)?,
+            attested: request.attest.then(|| own_executions(storage)).transpose()?,
             lines: LedgerWriter::new(LedgerReason::Run, request.by.as_deref()),
             ledger: Vec::new(),
             jobs: Vec::new(),
@@ -110,6 +113,7 @@ impl<'a> Selection<'a> {
         let known = there.find(&result.entry.record())?.map(|it| it.id);
         if known.is_some() && known == result.id && !self.brings(there, result)? {
             self.pushed.known += 1;
+            self.attest(result)?;
             return Ok(true);
         }
         let added =
@@ -133,9 +137,36 @@ impl<'a> Selection<'a> {
             Record::Table(_) | Record::TaskInput(_) => self.pushed.tables += 1,
         }
         self.pushed.bytes += added.bytes;
-        let full = line(result).and_then(|line| self.lines.add(&line));
-        self.add_ledger(full)?;
+        // A record that differs has lost the place before: what it attests is there.
+        if !self.is_beside(there, result)? {
+            let full = execution(result).and_then(|it| self.lines.add(&it.line()));
+            self.add_ledger(full)?;
+        }
         Ok(true)
+    }
+
+    /// Whether the record of a result is beside that of another one in the repository.
+    fn is_beside(
+        &self,
+        there: &mut Finder<'_>,
+        result: &SharedResult,
+    ) -> Result<bool, ResultsError> {
+        let Some(id) = &result.id else { return Ok(false) };
+        let path = format!("{}/{}.json", differs(&result.entry.record()), id.full());
+        Ok(there.find(&path)?.is_some())
+    }
+
+    /// Adds the execution of a call that the repository has already to the ledger, if that is wanted, and this storage has not said so.
+    fn attest(&mut self, result: &SharedResult) -> Result<(), ResultsError> {
+        let Some((attested, execution)) = self.attested.as_mut().zip(execution(result)) else {
+            return Ok(());
+        };
+        if attested.insert(execution.identity()) {
+            self.pushed.attested += 1;
+            let full = self.lines.add(&execution.line());
+            self.add_ledger(full)?;
+        }
+        Ok(())
     }
 
     /// Why a result is kept here if it is revoked, or is a job with a revoked call.

@@ -72,6 +72,28 @@ fn who_has_once_had_other_outputs_does_not_count_as_agreeing() {
 }
 
 #[test]
+fn who_has_executed_what_is_there_already_can_attest_it_once() {
+    let lab = signed();
+    evaluate(&lab, "bob").exit(0).called(vec!["once", "twice"]);
+    push_as(&lab, "bob", &[], ["bob", "results.git"]).exit(0).shows("nothing is new to ");
+    let attest = ["bob", "results.git"];
+    let dry = push_as(&lab, "bob", &["-n", "--attest"], attest).exit(3);
+    dry.shows("would push 2 attestations to ");
+    push_as(&lab, "bob", &["--attest"], attest).exit(0).shows("pushed 2 attestations to ");
+    push_as(&lab, "bob", &["--attest"], attest).exit(0).shows("nothing is new to ");
+    pull(&lab, &["--require", "2"], "mine").exit(0).shows("pulled 2 calls, 1 job");
+    // What was pulled was not executed here.
+    push_as(&lab, "alice", &["--attest"], ["mine", "results.git"]).exit(0).shows("nothing is new");
+    // Who has had other outputs has said so with the first push.
+    salt(&lab, "salt\n");
+    evaluate(&lab, "differs").exit(0);
+    push_as(&lab, "bob", &[], ["differs", "results.git"]).exit(1).shows("pushed 1 call, 1 job");
+    let tip = lab.git("results.git", &["rev-parse", "results"]);
+    push_as(&lab, "bob", &[], ["differs", "results.git"]).exit(1).shows("nothing is new to ");
+    assert_eq!(lab.git("results.git", &["rev-parse", "results"]), tip);
+}
+
+#[test]
 fn a_forged_ledger_is_not_taken() {
     let lab = signed();
     let ledger = file_of(&lab, ["ledger/", ""]);
@@ -130,13 +152,17 @@ fn a_revoked_call_is_not_taken_and_named_where_it_is() {
     let other = ["--revoke", "c_x/0123456789ab/_", "--because", "x"];
     push_as(&lab, "alice", &other, ["alice", "results.git"]).exit(2).says("neither the repository");
     // Somebody who is not trusted says so.
-    push_as(&lab, "mallory", &revoke, ["alice", "results.git"]).exit(0).shows("revoked 1 call in ");
+    push_as(&lab, "mallory", &revoke, ["alice", "results.git"])
+        .exit(0)
+        .shows("pushed 1 revocation to ");
     let told = pull(&lab, &[], "ignored").exit(1).shows("pulled 2 calls, 1 job");
     told.shows("revoked/c_twice/").shows("it is signed with the key SHA256:");
     assert!(!lab.path("ignored/revoked").exists());
     let again = ["--revoke", &format!("../alice/{call}"), "--because", "a disk was full"];
     let dry = [&["-n"][..], &again].concat();
-    push_as(&lab, "alice", &dry, ["alice", "results.git"]).exit(3).shows("would revoke 1 call");
+    push_as(&lab, "alice", &dry, ["alice", "results.git"])
+        .exit(3)
+        .shows("would push 1 revocation to ");
     push_as(&lab, "alice", &again, ["alice", "results.git"]).exit(0);
     let told = push_as(&lab, "alice", &again, ["alice", "results.git"]).exit(0);
     told.shows("nothing is new to ").shows("it has 1 revocation with this reason");

@@ -15,7 +15,7 @@ fn twice(lab: &Lab) -> [String; 2] {
 /// Revokes a call, which alice's storage and her results have.
 fn revoke(lab: &Lab, who: &str, call: &str) {
     let options = ["--revoke", call, "--because", "the disk was full"];
-    push_as(lab, who, &options, ["alice", "results.git"]).exit(0).shows("revoked 1 call in ");
+    push_as(lab, who, &options, ["alice", "results.git"]).exit(0).shows("pushed 1 revocation to ");
 }
 
 /// Puts the outputs of a call that were made again in the place of those that are revoked: bob's beside alice's.
