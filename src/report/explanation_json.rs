@@ -111,7 +111,7 @@ fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
         }
         Cause::File(id, old) => {
             let new = evaluation.digest(Source::File(*id));
-            let file = &evaluation.task.files[id.index()].path;
+            let file = evaluation.task.files[id.index()].path.as_str();
             json!({ "cause": "file", "file": file, "old": old, "new": new })
         }
         Cause::Tree(id, old) if evaluation.plan.tree(*id).is_none() => {
@@ -127,8 +127,8 @@ fn cause(evaluation: &Evaluation, cause: &Cause) -> Value {
         }
         Cause::Tree(id, old) => {
             let new = evaluation.digest(Source::Derived { value: *id, number: 0 });
-            let tree =
-                evaluation.plan.tree(*id).map(|tree| &evaluation.task.trees[tree.index()].name);
+            let tree = evaluation.plan.tree(*id).map(|tree| &evaluation.task.trees[tree.index()]);
+            let tree = tree.map(|tree| tree.name.as_str());
             let version = evaluation.tree_version(*id);
             json!({ "cause": "tree", "tree": tree, "version": version, "old": old, "new": new })
         }

@@ -63,7 +63,8 @@ fn a_file_counts_as_the_commit_has_it() {
     let lab = lab.file("sheet.tsv", "fourth\n").commit_again();
     let explained = lab.run("ce", &["explain", "../storage"]).exit(3);
     explained.shows("the task's file sheet.tsv differs: was");
-    lab.run("ce", &["explain", "--json", "../storage"]).exit(3).shows(r#""cause":"file""#);
+    let json = lab.run("ce", &["explain", "--json", "../storage"]).exit(3);
+    json.shows(r#""cause":"file""#).shows(r#""file":"sheet.tsv""#);
     lab.run("ce", &["diff", "HEAD~1", "HEAD", "../storage"]).exit(0).shows("fourth");
 }
 

@@ -344,7 +344,8 @@ fn explanations_and_comparisons_name_commits() {
     let explained = lab.run("ce", &["explain", "../storage", "-prev=HEAD"]).exit(3);
     explained.shows(&format!("TREE('lib')[00] differs, now HEAD at {head}: was"));
     let json = lab.run("ce", &["explain", "--json", "../storage", "-prev=HEAD"]).exit(3);
-    json.shows(r#""cause":"tree""#).shows(&format!(r#""version":"HEAD at {head}""#));
+    let json = json.shows(r#""cause":"tree""#).shows(r#""tree":"lib""#);
+    json.shows(&format!(r#""version":"HEAD at {head}""#));
     let lab = self::lab(RECORDED);
     output(&lab, &[]);
     lab.git("task/lib", &["checkout", "-q", "v1"]);
