@@ -33,6 +33,7 @@ mod golden;
 mod hostile;
 mod inside;
 mod isolation;
+mod json;
 mod lab;
 mod lisp;
 mod load;

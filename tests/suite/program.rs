@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::golden;
+use super::json::Asked;
 use super::lab::Lab;
 
 /// How long a program may take before it counts as hanging: far more than any needs.
@@ -46,6 +47,7 @@ pub(crate) fn through(starter: &[&str], command: &Command) -> Command {
 pub(crate) struct Running {
     pub(crate) pid: Pid,
     output: mpsc::Receiver<Output>,
+    asked: Option<Asked>,
 }
 
 impl Running {
@@ -54,7 +56,7 @@ impl Running {
         let pid = Pid::from_child(&child);
         let (sender, output) = mpsc::channel();
         thread::spawn(move || sender.send(child.wait_with_output().unwrap()));
-        Self { pid, output }
+        Self { pid, output, asked: Asked::of(command) }
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -75,13 +77,15 @@ impl Running {
         }
     }
 
-    /// Waits for its end; one that hangs is killed.
+    /// Waits for its end; one that hangs is killed. JSON that it has printed is compared with its schema.
     #[track_caller]
     pub(crate) fn output(self) -> Output {
-        self.output.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        let output = self.output.recv_timeout(PATIENCE).unwrap_or_else(|_| {
             kill_process(self.pid, Signal::KILL).unwrap();
             panic!("the program hangs");
-        })
+        });
+        self.asked.iter().for_each(|asked| asked.check(&output));
+        output
     }
 }
 

@@ -42,7 +42,7 @@ rm \"$(cat \"$CE_DIRECTORY/job\")\" && echo removed
 ";
 
 /// A call that suspends, and one that reads what it makes; they are yet to be committed.
-fn spooling(programs: &[&str]) -> Lab {
+pub(crate) fn spooling(programs: &[&str]) -> Lab {
     with_script(EXEC, programs)
 }
 
