@@ -49,6 +49,7 @@ fn nothing_is_executed_that_would_exceed_the_budget() {
         ran.stderr
     );
     assert!(!ran.stdout.contains("c_once"), "{}", ran.stdout);
+    audit(&lab, &["--budget", "9h", "--json"]).exit(0).shows(r#""verdict":"over_budget""#);
     let ran = audit(&lab, &["-n"]).exit(0);
     assert!(ran.stderr.contains("2 calls to be executed again; they took 10h"), "{}", ran.stderr);
     audit(&lab, &["--budget", "20h"]).exit(0);

@@ -4,6 +4,7 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 
 use super::version;
+use crate::json::check_event;
 use crate::lab::Lab;
 
 const TASK: &str = "Inputs: 'x', 'y'\n(mul INPUT('x') INPUT('y'))[0]";
@@ -44,6 +45,7 @@ fn a_file_that_is_still_written_is_waited_for() {
     let mut child = running.stdout(std::process::Stdio::piped()).spawn().unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
     let waits = lines.by_ref().map(Result::unwrap).find(|line| line.contains("\"unsettled\""));
+    waits.iter().for_each(|line| check_event(line));
     assert!(waits.is_some(), "it says that it waits");
     fs::write(&ready, whole).unwrap();
     age(&ready, 3600);

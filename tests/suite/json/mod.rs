@@ -65,12 +65,11 @@ impl Asked {
             true => rest.split_first()?,
             false => (&"run".to_owned(), rest),
         };
-        let count = |option: &str| options.iter().filter(|it| it.starts_with(option)).count();
+        let count =
+            |option: &str| options.iter().filter(|it| it.split('=').next() == Some(option)).count();
         let asks = |asked: &[&str]| match asked {
             [one, other] if one == other => count(one) == 2,
-            _ => {
-                asked.is_empty() || asked.iter().any(|option| options.iter().any(|it| it == option))
-            }
+            _ => asked.is_empty() || asked.iter().any(|option| count(option) > 0),
         };
         let (.., definition) =
             DEFINITIONS.iter().find(|(it, asked, _)| it == name && asks(asked))?;
@@ -104,6 +103,13 @@ impl Asked {
             told(format!("{count} documents"));
         }
     }
+}
+
+/// Compares an event of `ce-run --json` with the schema, for a test that reads them as they come.
+#[track_caller]
+pub(crate) fn check_event(line: &str) {
+    let event = serde_json::from_str(line).unwrap();
+    assert_eq!(faults("run", &event), [""; 0], "{line}");
 }
 
 /// A file of `doc/schema`.

@@ -100,12 +100,14 @@ fn one_task(printed: &mut Printed) {
     let lab = lab.file("workflow/value", "mul\n").commit_again();
     printed.ce(&lab, 0, [&[&["diff"], &versions[..], &["HEAD~1..HEAD"]].concat(), &GIVEN]);
     let lab = lab.data("y", "0\n");
-    printed.ce(&lab, 1, [&run, &GIVEN]);
+    printed.ce(&lab, 1, [&[&run[..], &["--retry=1"]].concat(), &GIVEN]);
     printed.ce(&lab, 3, [&["explain", "--json"], &GIVEN]);
     printed.ce(&lab, 0, [&["log", "--json", "--failed"], &storage]);
     // A result that is gone.
     fs::remove_file(lab.path("task").join(&sum)).unwrap();
     printed.ce(&lab, 5, [&["show", "--json"], &[&sum]]);
+    let earlier = ["--at=HEAD~2", "../storage", &format!("../storage/{input}"), "../data/x"];
+    printed.ce(&lab, 3, [&["run", "--json", "-n"], &earlier]);
     printed.ce(&lab, 5, [&["verify", "--json", "--repair"], &storage]);
 }
 
@@ -134,8 +136,10 @@ fn sweeps(printed: &mut Printed) {
     printed.all(&lab, &[&["check", "--json"]]);
     let table = lab.storage().into_iter();
     let table = table.filter(|it| it.starts_with("tables/") && it.ends_with("/00"));
-    for file in table.chain(paths(&lab, "storage", "c_divmod/")) {
+    for (at, file) in table.chain(paths(&lab, "storage", "c_divmod/")).enumerate() {
         printed.ce(&lab, 0, [&["show", "--json", "../storage"], &[&file]]);
+        let package = format!("../package-{at}");
+        printed.ce(&lab, 0, [&["export", "--json", "../storage"], &[&file, &package]]);
     }
     let lab = Lab::task("Inputs: 'x', 'y'\n(divmod INPUT('x') INPUT('y'))[0]").commit();
     printed.ce(&lab, 1, [&run, &["--each=x=7", "--each=y=2,0", "../storage"]]);
@@ -180,6 +184,17 @@ fn results(printed: &mut Printed) {
     printed.ce(&lab, 0, [&["log", "--json", "../storage"], &[]]);
     printed.ce(&lab, 3, [&["explain", "--json"], &["../storage", "../data/x"]]);
     printed.ce(&lab, 1, [&["run", "--json", "--no-isolate"], &["../storage", "../data/x"]]);
+    // What has uncommitted changes is not pushed.
+    let lab = lab.computation("once", "a", "b", r#"cat "$1" >"$2""#);
+    printed.ce(
+        &lab,
+        0,
+        [&["run", "--json", "--no-isolate", "--dirty"], &["../dirty", "../data/x"]],
+    );
+    let push = ["push", "--json", "../dirty", "../results.git"];
+    printed.ce(&lab, 0, [&push, &[]]);
+    shared::repository(&lab, "empty.git");
+    printed.ce(&lab, 0, [&["pull", "--json", "../pulled", "../empty.git"], &[]]);
 }
 
 fn suspended(printed: &mut Printed) {
@@ -213,7 +228,7 @@ fn each_definition_is_what_is_printed_and_nothing_else() {
     for (.., definition) in DEFINITIONS {
         assert!(printed.0.get(definition).is_some_and(|it| !it.is_empty()), "{definition}");
     }
-    let events = ["run", "started", "ended", "end"];
+    let events = ["run", "started", "retried", "ended", "end"];
     assert!(printed.kinds("run", "event").is_superset(&events.into()));
     let outcomes = ["missing", "executed", "reused", "failed", "blocked", "suspended", "waiting"];
     assert!(printed.kinds("run", "outcome").is_superset(&outcomes.into()));

@@ -4,6 +4,7 @@ use std::fs::File;
 
 use rustix::process::Signal;
 
+use crate::json::check_event;
 use crate::lab::Lab;
 use crate::program::{Ran, Running};
 use crate::sweeps::sweep;
@@ -26,7 +27,9 @@ fn events<'a>(lab: &'a Lab, options: &[&str]) -> (Ran<'a>, String) {
     command.args(options).env("LAB_EVENTS", &path);
     let running = Running::start(command.stdout(File::create(&path).unwrap()));
     let ran = Ran::new(lab, running.output());
-    (ran, std::fs::read_to_string(path).unwrap())
+    let events = std::fs::read_to_string(path).unwrap();
+    events.lines().for_each(check_event);
+    (ran, events)
 }
 
 #[test]

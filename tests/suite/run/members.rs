@@ -104,6 +104,7 @@ fn a_member_is_shown_with_its_directory_and_explained_by_it() {
     let lab = lab.commit_again();
     let explained = lab.run("ce", &["explain", "../storage", "../data/x"]).exit(3);
     assert!(explained.stdout.contains("count"), "{}", explained.stdout);
+    lab.run("ce", &["show", "--json", "../storage", &output]).exit(0).shows(r#""member": "all/a""#);
 }
 
 #[test]

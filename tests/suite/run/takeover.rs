@@ -38,6 +38,7 @@ fn a_commit_that_changes_no_computation_costs_no_execution() {
     let lab = evaluated();
     let before = lab.storage();
     lab.unchanged(|| lab.ce_run(&["-n"]).exit(0).says("2 calls: 2 taken over"));
+    lab.ce_run(&["-n", "--json"]).exit(0).shows(r#""outcome":"taken_over""#);
     let ran = lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("2 calls: 2 taken over");
     assert!(!ran.stdout.contains("computing..."), "{}", ran.stdout);
     lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("2 calls: 2 reused");

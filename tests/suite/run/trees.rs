@@ -353,4 +353,6 @@ fn explanations_and_comparisons_name_commits() {
     let v1 = lab.git("task/lib", &["rev-parse", "HEAD"]);
     let compared = lab.run("ce", &["diff", "HEAD~1", "HEAD", "../storage"]).exit(0);
     compared.shows(&format!("  lib:src: {head} -> {v1}")).shows(" two\n");
+    let json = lab.run("ce", &["diff", "--json", "HEAD~1", "HEAD", "../storage"]).exit(0);
+    json.shows(r#""event":"tree""#).shows(r#""tree":"lib:src""#);
 }

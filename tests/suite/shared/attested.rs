@@ -174,6 +174,7 @@ fn a_revoked_call_is_not_taken_and_named_where_it_is() {
     told.shows(&format!(
         "{name} is here, and revoked: a disk was full; ce run --force executes it again"
     ));
+    pull(&lab, &["--json"], "before").exit(1).shows(r#""reason":"a disk was full""#);
     let shown = lab.run("ce", &["show", "../before", &format!("../before/{call}")]).exit(0);
     shown.shows("  revoked      a disk was full\n");
     // Another result under that name is none of what is revoked.

@@ -32,7 +32,7 @@ fn a_run_waits_for_a_suspended_call_until_it_is_over() {
 #[test]
 fn a_run_that_waits_can_be_interrupted() {
     let lab = spooling(&["status"]).commit();
-    let run = Running::start(&mut lab.evaluation(&["--wait"]));
+    let run = Running::start(&mut lab.evaluation(&["--wait", "--json"]));
     until(|| {
         let suspended = lab.suspended();
         suspended
@@ -40,7 +40,7 @@ fn a_run_that_waits_can_be_interrupted() {
             .any(|place| lab.stored(&format!("{place}/state.json")).contains("\"suspended\""))
     });
     run.signal(Signal::INT);
-    Ran::new(&lab, run.output()).exit(130);
+    Ran::new(&lab, run.output()).exit(130).shows(r#"{"event":"suspended""#);
     assert_eq!(lab.one_suspended().1["state"], "suspended");
     lab.finish_job();
     lab.ce_run(&[]).exit(0);

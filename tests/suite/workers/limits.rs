@@ -24,7 +24,7 @@ fn a_call_that_no_worker_has_the_time_for_fails_and_is_not_tried_for_ever() {
         .computation("call", "x", "y", "exec sleep 600")
         .with_storage()
         .commit();
-    let run = Running::start(&mut lab.evaluation(&[QUEUED, &["--retry", "2"]].concat()));
+    let run = Running::start(&mut lab.evaluation(&[QUEUED, &["--retry", "2", "--json"]].concat()));
     let ran = thread::scope(|scope| {
         let output = scope.spawn(|| run.output());
         // One that is late does not begin the call.
@@ -37,6 +37,7 @@ fn a_call_that_no_worker_has_the_time_for_fails_and_is_not_tried_for_ever() {
     let ran = ran.exit(1).says("failed: it did not end within ");
     let ran = ran.says("the time of its worker\n").says("try: a file resources that says how long");
     assert!((1..=3).contains(&lab.called().len()), "{}", ran.stderr);
+    ran.shows(r#"{"event":"queued""#);
     assert!(lab.is_tidy());
 }
 
