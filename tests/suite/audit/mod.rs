@@ -125,6 +125,7 @@ fn a_member_of_a_directory_that_differs_is_named() {
     evaluate(&lab, "storage").exit(0);
     audit(&lab, &[]).exit(0);
     salt(&lab, "");
+    audit(&lab, &["--json"]).exit(1).shows(r#""first":{"member":"b""#);
     let ran = audit(&lab, &[]).exit(1);
     assert!(
         ran.stdout.contains("output 00 (plots/): b differs in byte 1, in line 1\n"),

@@ -5,8 +5,9 @@ use std::fs;
 
 use serde_json::{Deserializer, Value, json};
 
-use super::{Asked, DEFINITIONS, faults};
+use super::{Asked, DEFINITIONS, check_event, faults};
 use crate::lab::Lab;
+use crate::program::{Ran, Running};
 use crate::records::{places, with};
 use crate::shared;
 use crate::suspension::spooling;
@@ -103,12 +104,28 @@ fn one_task(printed: &mut Printed) {
     printed.ce(&lab, 1, [&[&run[..], &["--retry=1"]].concat(), &GIVEN]);
     printed.ce(&lab, 3, [&["explain", "--json"], &GIVEN]);
     printed.ce(&lab, 0, [&["log", "--json", "--failed"], &storage]);
-    // A result that is gone.
+    // A result that is damaged.
     fs::remove_file(lab.path("task").join(&sum)).unwrap();
+    fs::write(lab.path("task").join(&sum), "other\n").unwrap();
     printed.ce(&lab, 5, [&["show", "--json"], &[&sum]]);
-    let earlier = ["--at=HEAD~2", "../storage", &format!("../storage/{input}"), "../data/x"];
-    printed.ce(&lab, 3, [&["run", "--json", "-n"], &earlier]);
+    let lab = lab.data("y", "5\n");
+    printed.ce(&lab, 3, [&["run", "--json", "-n", "--at=HEAD~2"], &GIVEN]);
+    assert!(printed.0["run"].iter().any(|it| it["damage"].is_string()));
     printed.ce(&lab, 5, [&["verify", "--json", "--repair"], &storage]);
+}
+
+/// A call that reads a member of a directory, which becomes another one.
+fn members(printed: &mut Printed) {
+    let lab = Lab::task("Inputs: 'x'\n(copy MEMBER('one' INPUT('x')))")
+        .computation("copy", "a", "b", r#"cat "$1" >"$2""#)
+        .without("../data/x")
+        .data("x/one", "1\n")
+        .commit()
+        .with_storage();
+    let given = ["../storage", "../data/x"];
+    printed.ce(&lab, 0, [&["run", "--json", "--no-isolate"], &given]);
+    let lab = lab.data("x/one", "2\n");
+    printed.ce(&lab, 3, [&["explain", "--json"], &given]);
 }
 
 fn sweeps(printed: &mut Printed) {
@@ -222,6 +239,7 @@ fn is_open(place: &str) -> bool {
 fn each_definition_is_what_is_printed_and_nothing_else() {
     let mut printed = Printed::default();
     one_task(&mut printed);
+    members(&mut printed);
     sweeps(&mut printed);
     results(&mut printed);
     suspended(&mut printed);
@@ -235,15 +253,17 @@ fn each_definition_is_what_is_printed_and_nothing_else() {
     let events = ["versions", "output", "sweep", "call", "workflow", "end"];
     assert!(printed.kinds("diff", "event").is_superset(&events.into()));
     assert_eq!(printed.kinds("explain", "event"), ["call", "cause", "end"].into());
+    assert!(printed.kinds("explain", "cause").contains("member"));
     assert_eq!(printed.kinds("gc", "event"), ["end", "result"].into());
     assert_eq!(printed.kinds("verify", "event"), ["end", "found", "quarantined"].into());
     let verdicts = ["agrees", "differs", "not_audited"];
     assert!(printed.kinds("audit", "verdict").is_superset(&verdicts.into()));
     let statuses = ["failed", "missing", "ok"];
     assert!(printed.kinds("table", "status").is_superset(&statuses.into()));
-    let mut refused = 0;
+    let (mut shapes, mut refused) = (BTreeSet::new(), 0);
     for (definition, values) in &printed.0 {
-        for value in values {
+        let mut is_new = |value: &&Value| shapes.insert((*definition, places(value)));
+        for value in values.iter().filter(|it| is_new(it)) {
             for place in places(value).into_iter().chain([String::new()]) {
                 let other = with(value, &place, |it| *it = json!([true]));
                 assert_ne!(faults(definition, &other), [""; 0], "{definition}{place}: {other:#}");
@@ -257,4 +277,30 @@ fn each_definition_is_what_is_printed_and_nothing_else() {
         }
     }
     assert!(refused > 300, "{refused} objects");
+}
+
+#[test]
+fn a_run_that_waits_for_another_one_prints_that() {
+    let wait = r#"until [ -e "$LAB_LOG.on" ]; do sleep 0.01; done; cat "$1" >"$2""#;
+    let lab = Lab::task("Inputs: 'x'\n(wait INPUT('x'))").computation("wait", "a", "b", wait);
+    let lab = lab.commit();
+    let events = lab.path("events");
+    let run = || {
+        let file = fs::File::options().create(true).append(true).open(&events).unwrap();
+        Running::start(lab.evaluation(&["--json"]).stdout(file))
+    };
+    let until = |event: &str| {
+        while !fs::read_to_string(&events).unwrap().contains(event) {
+            std::thread::yield_now();
+        }
+    };
+    let first = run();
+    until("\"started\"");
+    let second = run();
+    until("\"waiting\"");
+    fs::write(lab.path("called.on"), "").unwrap();
+    for run in [first, second] {
+        Ran::new(&lab, run.output()).exit(0);
+    }
+    fs::read_to_string(&events).unwrap().lines().for_each(check_event);
 }

@@ -177,6 +177,7 @@ fn a_record_in_the_place_of_a_signed_one_is_not_taken() {
     change(&lab, &[], |dir| fs::remove_file(lab.path(dir).join(&record)).unwrap());
     let told = pull(&lab, &[], "third").exit(1);
     told.shows(&format!("{record} is there no more: the commit "));
+    pull(&lab, &["--json"], "fourth").exit(1).shows(&format!(r#""removed":[{{"name":"{record}""#));
 }
 
 #[test]
