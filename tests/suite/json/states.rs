@@ -20,9 +20,9 @@ const GIVEN: [&str; 3] = ["../storage", "../data/x", "../data/y"];
 
 /// What commands have printed, by its definition.
 #[derive(Default)]
-struct Printed(BTreeMap<&'static str, Vec<Value>>);
+struct PrintedJson(BTreeMap<&'static str, Vec<Value>>);
 
-impl Printed {
+impl PrintedJson {
     /// Executes `ce`, which compares what it prints with the schema, and keeps that.
     #[track_caller]
     fn ce(&mut self, lab: &Lab, exit: i32, parts: [&[&str]; 2]) {
@@ -53,7 +53,7 @@ fn paths(lab: &Lab, storage: &str, begin: &str) -> Vec<String> {
     files.map(|name| format!("../{storage}/{name}")).collect()
 }
 
-fn one_task(printed: &mut Printed) {
+fn one_task(printed: &mut PrintedJson) {
     let lab = Lab::task(SUM).commit().with_storage();
     let run = ["run", "--json", "--no-isolate", "--no-sync"];
     let storage = ["../storage"];
@@ -115,7 +115,7 @@ fn one_task(printed: &mut Printed) {
 }
 
 /// A call that reads a member of a directory, which becomes another one.
-fn members(printed: &mut Printed) {
+fn members(printed: &mut PrintedJson) {
     let lab = Lab::task("Inputs: 'x'\n(copy MEMBER('one' INPUT('x')))")
         .computation("copy", "a", "b", r#"cat "$1" >"$2""#)
         .without("../data/x")
@@ -128,7 +128,7 @@ fn members(printed: &mut Printed) {
     printed.ce(&lab, 3, [&["explain", "--json"], &given]);
 }
 
-fn sweeps(printed: &mut Printed) {
+fn sweeps(printed: &mut PrintedJson) {
     let lab = Lab::task(SUM)
         .without("workflow")
         .file("inputs", "")
@@ -162,7 +162,7 @@ fn sweeps(printed: &mut Printed) {
     printed.ce(&lab, 1, [&run, &["--each=x=7", "--each=y=2,0", "../storage"]]);
 }
 
-fn results(printed: &mut Printed) {
+fn results(printed: &mut PrintedJson) {
     let lab = shared::lab();
     shared::evaluate(&lab, "storage").exit(0);
     let ends = |storage: &str| [format!("../{storage}"), "../results.git".to_owned()];
@@ -214,7 +214,7 @@ fn results(printed: &mut Printed) {
     printed.ce(&lab, 0, [&["pull", "--json", "../pulled", "../empty.git"], &[]]);
 }
 
-fn suspended(printed: &mut Printed) {
+fn suspended(printed: &mut PrintedJson) {
     let lab = spooling(&["status"]).commit();
     let given = ["../storage", "../data/x"];
     printed.ce(&lab, 4, [&["run", "--json", "--no-isolate"], &given]);
@@ -237,7 +237,7 @@ fn is_open(place: &str) -> bool {
 
 #[test]
 fn each_definition_is_what_is_printed_and_nothing_else() {
-    let mut printed = Printed::default();
+    let mut printed = PrintedJson::default();
     one_task(&mut printed);
     members(&mut printed);
     sweeps(&mut printed);
