@@ -73,6 +73,7 @@ impl Tool for Show {
         let points = history.points(storage, subject)?;
         let revoked = storage.revocations().of(subject.entry, subject.record)?;
         let texts = history::texts(storage, subject);
+        let roles = history.roles(storage, subject, &ancestors)?;
         let ancestry = Ancestry {
             storage,
             subject,
@@ -85,6 +86,7 @@ impl Tool for Show {
             revoked,
             attested,
             ancestors,
+            roles,
         };
         let shown = if self.json { ancestry.json(out) } else { ancestry.text(out) };
         shown.map_err(Error::Output)?;

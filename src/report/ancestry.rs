@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::{harmless, point};
 use crate::digest::{Digest, ObjectId};
 use crate::questions::history::{
-    Ancestor, InputTexts, PointTexts, PointsInTable, Subject, TableSummary, TakenOver,
+    Ancestor, InputRoles, InputTexts, PointTexts, PointsInTable, RolesOfInputs, Subject,
+    TableSummary, TakenOver,
 };
 use crate::results::Attested;
 use crate::storage::records::{CallRecord, Execution, JobRecord, Origin, Provenance, TableRecord};
@@ -43,6 +44,8 @@ pub struct Ancestry<'a> {
     pub attested: Option<Attested>,
     /// The files that it was made from, in the order of the tree.
     pub ancestors: Vec<Ancestor<'a>>,
+    /// What the task inputs among all these are for.
+    pub roles: RolesOfInputs,
 }
 
 impl Ancestry<'_> {
@@ -72,7 +75,7 @@ impl Ancestry<'_> {
             Record::Job(job) => self.job(job, number, out)?,
             Record::Table(table) => self.table(table, number, out)?,
             Record::TaskInput(input) => {
-                field(out, "task input", "given by a user, or taken from a Git repository")?;
+                self.roles(out)?;
                 stamp(Some(&input.recorded), out)?;
             }
         }
@@ -199,6 +202,24 @@ impl Ancestry<'_> {
         stamp(table.recorded.as_ref(), out)
     }
 
+    /// Prints what a task input is for.
+    fn roles(&self, out: &mut dyn Write) -> io::Result<()> {
+        let InputRoles { inputs, levels, text } = self.roles.of(self.subject.promise);
+        for (input, task) in inputs.iter().take(TABLES) {
+            field(out, "task input", &format!("{input} of task {task}"))?;
+        }
+        for (name, text) in levels.iter().take(TABLES) {
+            field(out, "level", &point::words(&[(name, text)]))?;
+        }
+        if let Some(text) = text {
+            field(out, "text", &point::word(text))?;
+        }
+        match inputs.is_empty() && levels.is_empty() {
+            true => field(out, "origin", "given by a user, or taken from a Git repository"),
+            false => Ok(()),
+        }
+    }
+
     /// Prints a commit, and the version as the name shows it if that is more than twelve digits.
     fn commit(&self, commit: &ObjectId, out: &mut dyn Write) -> io::Result<()> {
         field(out, "commit", commit.full())?;
@@ -235,7 +256,7 @@ impl Ancestry<'_> {
                 };
                 writeln!(out, "{path} (table, output {number:02}{again}{more})")
             }
-            Record::TaskInput(_) => writeln!(out, "{path} (task input)"),
+            Record::TaskInput(_) => writeln!(out, "{path} ({})", role(self.roles.of(promise))),
         }
     }
 
@@ -255,6 +276,10 @@ impl Ancestry<'_> {
             });
             if let Some(member) = &it.member {
                 line["member"] = member.as_str().into();
+            }
+            if let Some(subject) = it.subject.filter(|it| matches!(it.record, Record::TaskInput(_)))
+            {
+                line["roles"] = serde_json::to_value(self.roles.of(subject.promise))?;
             }
             if it.omitted > 0 {
                 line["omitted"] = it.omitted.into();
@@ -311,6 +336,22 @@ fn value(subject: Subject<'_>) -> io::Result<Value> {
     let name = subject.entry.short();
     let (number, version) = (subject.number, subject.entry.version());
     Ok(json!({ "kind": kind, "name": name, "number": number, "version": version, kind: record }))
+}
+
+/// What a task input is for, in words.
+fn role(InputRoles { inputs, levels, text }: &InputRoles) -> String {
+    let mut roles = Vec::new();
+    if !inputs.is_empty() {
+        roles.push("task input".to_owned());
+    }
+    roles.extend(
+        levels.iter().next().map(|(name, text)| format!("level {}", point::words(&[(name, text)]))),
+    );
+    match (&roles[..], text) {
+        ([], Some(text)) => format!("text {}", point::word(text)),
+        ([], None) => "input or file of a task".to_owned(),
+        _ => roles.join(", "),
+    }
 }
 
 fn field(out: &mut dyn Write, name: &str, value: &str) -> io::Result<()> {

@@ -136,7 +136,8 @@ pub(super) fn words(point: &[(&str, &str)]) -> String {
     cut(&words.join(" "), POINT)
 }
 
-fn word(text: &str) -> String {
+/// A text in words, which is cut if it is long.
+pub(super) fn word(text: &str) -> String {
     let text = cut(&harmless(text).replace('\t', " "), TEXT);
     let is_plain = !text.is_empty() && !text.contains([' ', '"']);
     if is_plain { text } else { format!("\"{}\"", text.replace('"', "\\\"")) }

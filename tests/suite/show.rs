@@ -55,7 +55,7 @@ fn a_job_a_task_input_and_what_is_unknown() {
     assert!(job.out.contains("task         arith, output 00"), "{job:?}");
     assert_eq!(tree(&arith, &job.out).len(), 9);
     let input = arith.ce(&["show", "results", "tinputs/ad/48103e4fc7"]);
-    assert!(input.out.contains("task input   given by a user"), "{input:?}");
+    assert!(input.out.contains("  task input   x of task arith\n"), "{input:?}");
     assert!(!input.out.contains("made from"));
     for unknown in ["c_add/none", "zzzz", "00000000", "ad4"] {
         let shown = arith.ce(&["show", "results", unknown]);
@@ -89,6 +89,9 @@ fn json_is_one_document_with_the_records() {
     let ancestors = document["ancestors"].as_array().unwrap();
     assert_eq!(ancestors.len(), 8);
     assert_eq!(ancestors[1]["record"]["kind"], "task_input");
+    let roles = serde_json::json!({"inputs": [["x", "arith"]], "levels": [], "text": "17"});
+    assert_eq!(ancestors[1]["roles"], roles);
+    assert!(ancestors[0].get("roles").is_none());
     assert_eq!(ancestors[7]["again"], true);
     assert!(ancestors[7]["record"].is_null());
 }

@@ -142,6 +142,30 @@ fn a_call_is_shown_with_its_points() {
     assert_eq!((&shown["points"], &shown["texts"]), (&json!([]), &json!({})));
 }
 
+/// Levels and files of the task are kept as task inputs are, and are none.
+#[test]
+fn what_a_call_of_a_sweep_reads_is_named_as_what_it_is() {
+    let lab = sweep("x", &[("factors/00-a", "1\n2\n")])
+        .computation("both", "a file x text", "out", "cat \"$@\" > /dev/null; cp \"$1\" \"$5\"")
+        .call("inputs/00-body/", "both", &["a", "x", "x", "x"])
+        .node("inputs/00-body/inputs/01-1/", "file", "rows")
+        .node("inputs/00-body/inputs/03-3/", "file", "word")
+        .file("rows", "1\t2\n")
+        .file("word", "one word\n")
+        .data("x", "17\n")
+        .commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    export(&lab);
+    let call = log(&lab, &[])[0]["name"].as_str().unwrap().to_owned();
+    let (directory, file) = call.rsplit_once('/').unwrap();
+    let ran = lab.run("ce", &["show", "../storage", &format!("{directory}/00/{file}")]).exit(0);
+    let (_, tree) = ran.stdout.split_once("made from:\n").unwrap();
+    let roles: Vec<&str> = tree.lines().map(|line| &line[line.find('(').unwrap()..]).collect();
+    let level = roles[0];
+    assert!(["(level a=1)", "(level a=2)"].contains(&level), "{tree}");
+    assert_eq!(roles[1..], ["(input or file of a task)", "(task input)", "(text \"one word\")"]);
+}
+
 #[test]
 fn of_tables_with_the_same_points_the_newest_is_named() {
     let lab = squares();
