@@ -53,13 +53,18 @@ pub enum Fate {
 }
 
 impl CollectRequest {
-    fn keeps(&self, record: &Record) -> bool {
+    /// Whether a commit that is kept has it.
+    fn reaches(&self, record: &Record) -> bool {
         let commit = match record {
             Record::Call(call) => Some(&call.commit),
             Record::Job(job) => Some(&job.commit),
             Record::Table(_) | Record::TaskInput(_) => None,
         };
         self.reach.as_ref().zip(commit).is_some_and(|(reach, commit)| reach.has(commit))
+    }
+
+    fn keeps(&self, record: &Record) -> bool {
+        self.reaches(record)
             || self.since.is_some_and(|since| record.at().is_none_or(|at| at >= since))
     }
 }
@@ -89,6 +94,8 @@ pub fn candidates<'a>(
     let suspended = inputs_of_suspended(storage)?;
     let requested = history.results().iter().filter(keeps);
     let kept = requested.map(|(entry, _)| entry).chain(&pinned).chain(&literals).chain(&suspended);
+    // A table with failed points may be the output of a task, and that has no job then.
+    let kept = kept.chain(history.tables_of(|record| request.reaches(record)));
     let kept = history.with_origins(kept);
     let mut candidates = Vec::new();
     for ((entry, record), _) in history.results().iter().zip(kept).filter(|(_, kept)| !kept) {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{History, Subject};
 use crate::digest::Digest;
-use crate::storage::{Entry, RecipeFile, RecipeHeader, Storage, StorageError};
+use crate::storage::{Entry, RecipeFile, RecipeHeader, Record, Storage, StorageError};
 
 /// The recipe of a table, in short.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +73,26 @@ impl History {
         })?;
         let files = seen.len();
         Ok(header.map(|header| TableSummary { header, points, failed, files, first }))
+    }
+
+    /// Returns the tables that were made from calls, all of which are wanted: directly, or by way of other tables. None if
+    /// no [recipes were read](Self::with_recipes).
+    pub fn tables_of(&self, is_wanted: impl Fn(&Record) -> bool) -> Vec<&Entry> {
+        let is_made_of_wanted = |table: usize| {
+            let (mut stack, mut seen, mut calls) = (vec![table], HashSet::new(), 0);
+            while let Some(at) = stack.pop() {
+                match &self.results[at].1 {
+                    _ if !seen.insert(at) => {}
+                    Record::Table(_) => stack.extend(self.made_from.get(&at).into_iter().flatten()),
+                    record @ Record::Call(_) if is_wanted(record) => calls += 1,
+                    Record::Call(_) => return false,
+                    Record::Job(_) | Record::TaskInput(_) => {}
+                }
+            }
+            calls > 0
+        };
+        let tables = self.made_from.keys().copied().filter(|table| is_made_of_wanted(*table));
+        tables.map(|table| &self.results[table].0).collect()
     }
 
     /// The file that a recipe names, or else the first one with its contents.

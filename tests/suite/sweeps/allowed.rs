@@ -46,6 +46,17 @@ fn failed_points_become_rows_where_that_is_allowed() {
     lab.ce_run(&["--retry-failed"]).exit(0).called(vec!["fail"]);
 }
 
+#[test]
+fn a_table_with_failed_rows_is_no_garbage() {
+    let lab = failing(&[("allow-failed", "")]).commit();
+    lab.ce_run(&[]).exit(0);
+    let table = lab.table();
+    let ran = lab.run("ce", &["gc", "--delete", "--keep=.", "../storage"]).exit(0);
+    assert!(!ran.stdout.contains("/tables/"), "{}", ran.stdout);
+    lab.ce_run(&[]).exit(0).says("1 table: 1 reused");
+    assert_eq!(lab.table(), table);
+}
+
 /// Lets all records say that their executions were isolated.
 fn as_if_isolated(lab: &Lab) {
     for (name, text) in files(&lab.path("storage")) {

@@ -10,6 +10,9 @@ use crate::lisp;
 
 const ALL: [&str; 5] = ["gc", "--delete", "--older=0s", "--no-keep", "../storage"];
 
+/// Keeps what the task's commits reach.
+const KEEP: [&str; 4] = ["gc", "--delete", "--keep=.", "../storage"];
+
 /// Publishes the table with its directory. Returns its short name.
 fn published(lab: &Lab) -> String {
     let storage = open(lab);
@@ -86,14 +89,29 @@ fn a_literal_keeps_its_table() {
     let name = published(&lab);
     let call = call(&lab, &format!("FILE('{name}/00')"));
     fs::remove_dir_all(stored(&lab, call.split('/').next().unwrap())).unwrap();
-    let keep = ["gc", "--delete", "--keep=.", "../storage"];
-    lab.run("ce", &keep).exit(0);
+    let lab = without_history(lab);
+    lab.run("ce", &KEEP).exit(0);
     assert_eq!(left(&lab), [2, 1]);
-    let lab = self::lab();
-    published(&lab);
-    lab.run("ce", &keep).exit(0);
-    assert_eq!(left(&lab), [2, 0]);
     is_sound(&lab);
+}
+
+/// No job need have it: that of a task with failed points is not kept.
+#[test]
+fn a_table_of_calls_that_commits_keep_is_kept_with_them() {
+    let lab = lab();
+    published(&lab);
+    lab.run("ce", &KEEP).exit(0);
+    assert_eq!(left(&lab), [2, 1]);
+    let lab = without_history(lab.file("README", ""));
+    lab.run("ce", &KEEP).exit(0);
+    assert_eq!(left(&lab), [0, 0]);
+    is_sound(&lab);
+}
+
+/// Commits the task as it stands as if there had been no commit before.
+fn without_history(lab: Lab) -> Lab {
+    fs::remove_dir_all(lab.path("task/.git")).unwrap();
+    lab.commit()
 }
 
 /// Stores a job with one output. Returns its name.
