@@ -132,7 +132,7 @@ impl Tool for Gc {
         let candidates = collect::candidates(storage, &history, &request)?;
         let candidates = match self.delete {
             true => Self::collect(storage, &history, candidates, collect::collect)?,
-            false => candidates,
+            false => Self::not_in_use(storage, &history, candidates)?,
         };
         self.tell((storage, &history), &candidates, ["collected", "collect"], out)
     }
@@ -179,9 +179,10 @@ impl Gc {
             let wanted = self.copies.map_or(1, NonZeroUsize::get);
             candidates.retain(|it| copies.get(it.entry).is_some_and(|copies| *copies >= wanted));
         }
-        if self.delete {
-            candidates = Self::collect(storage, &history, candidates, collect::depart)?;
-        }
+        candidates = match self.delete {
+            true => Self::collect(storage, &history, candidates, collect::depart)?,
+            false => Self::not_in_use(storage, &history, candidates)?,
+        };
         self.tell((storage, &history), &candidates, ["made away", "make away"], out)
     }
 
@@ -223,8 +224,7 @@ impl Gc {
         let mut kept = HashSet::new();
         let collected = collect(storage, history, &candidates, &mut |entry, fate| {
             if fate == Fate::Kept {
-                let file = storage.shown(&entry.file(0));
-                say("ce", &format_args!("{} stays: it is in use", file.display()));
+                say_in_use(storage, entry);
                 kept.insert(entry.clone());
             }
         });
@@ -232,4 +232,21 @@ impl Gc {
         collected?;
         Ok(candidates)
     }
+
+    /// Leaves out the candidates that would stay since they are in use, and says so.
+    fn not_in_use<'a>(
+        storage: &Storage,
+        history: &History,
+        mut candidates: Vec<Candidate<'a>>,
+    ) -> Result<Vec<Candidate<'a>>, Error> {
+        let used = collect::in_use(storage, history, &candidates)?;
+        for candidate in candidates.extract_if(.., |it| used.contains(it.entry)) {
+            say_in_use(storage, candidate.entry);
+        }
+        Ok(candidates)
+    }
+}
+
+fn say_in_use(storage: &Storage, entry: &Entry) {
+    say("ce", &format_args!("{} stays: it is in use", storage.shown(&entry.file(0)).display()));
 }

@@ -229,8 +229,12 @@ fn a_run_that_goes_on_loses_nothing() {
     let never = Never::new(never);
     let running = Running::start(&mut command);
     assert_eq!(fifo.line(), "here");
-    let collected = gc(&lab, &ALL).exit(0).says("stays: it is in use");
-    assert_eq!(listed(&collected), [""; 0], "{}", collected.stderr);
+    // What would be collected is listed without what would stay.
+    for options in [&["gc"][..], &["gc", "--delete"]] {
+        let ran = lab.run("ce", &[options, &ALL, &["../storage"]].concat()).exit(0);
+        let ran = ran.says("stays: it is in use").says("0 results: 0 B");
+        assert_eq!(listed(&ran), [""; 0], "{}", ran.stderr);
+    }
     drop(never);
     Ran::new(&lab, running.output()).exit(0).says("2 calls: 1 reused, 1 computed");
     lab.called();

@@ -209,6 +209,27 @@ fn roots(storage: &Storage, history: &History) -> Result<GcRoots, StorageError> 
     Ok(roots)
 }
 
+/// Returns the candidates that are in use: removing them would keep them.
+///
+/// # Errors
+///
+/// Fails if the storage cannot be read.
+pub fn in_use(
+    storage: &Storage,
+    history: &History,
+    candidates: &[Candidate<'_>],
+) -> Result<HashSet<Entry>, StorageError> {
+    let roots = storage.gc_roots()?;
+    let mut used = HashSet::new();
+    for Candidate { entry, record, .. } in candidates {
+        if roots.has(entry, entry.expected_files(record).len()) {
+            used.insert((*entry).clone());
+            used.extend(history.linked(entry));
+        }
+    }
+    Ok(used)
+}
+
 /// Removes candidates, unless they are in use, and finishes a collection that was killed. Reports
 /// the fate of each.
 ///
