@@ -6,9 +6,6 @@ use super::Error;
 use crate::questions::history::{Filter, HistoryError, MIN_DIGITS, log};
 use crate::storage::{ResultName, Storage};
 
-/// The rooms of a version's directory that have a file for a call.
-const ROOMS: [&str; 5] = ["record", "log", "failed", "running", "suspended"];
-
 /// Returns the call that is named by its short name, the path or name of one of its files, or the first digits of its inputs in that
 /// name, if it is known or executed now.
 ///
@@ -45,17 +42,5 @@ pub fn find_call(storage: &Storage, text: &str) -> Result<ResultName, Error> {
 pub(super) fn named(storage: &Storage, text: &str) -> impl Iterator<Item = ResultName> {
     let plain: PathBuf = Path::new(text).components().collect();
     let names = [storage.name_of(Path::new(text)), plain.to_str().map(str::to_owned)];
-    names.into_iter().flatten().filter_map(|name| of_file(&name))
-}
-
-/// The call that a file of the storage belongs to.
-fn of_file(name: &str) -> Option<ResultName> {
-    let [owner, version, room, file] = name.splitn(4, '/').collect::<Vec<_>>()[..] else {
-        return ResultName::of_call(name);
-    };
-    if !owner.starts_with("c_") || !ROOMS.contains(&room) {
-        return ResultName::of_call(name);
-    }
-    let file = file.split('/').next().unwrap_or(file).trim_end_matches(".json");
-    ResultName::of_short(&format!("{owner}/{version}/{file}"))
+    names.into_iter().flatten().filter_map(|name| ResultName::of_call_file(&name))
 }

@@ -70,6 +70,15 @@ fn the_log_of_a_running_call_is_followed_to_its_end() {
         let version = lab.storage().into_iter().find(|name| name.starts_with("c_slow/")).unwrap();
         let version = version.split('/').nth(1).unwrap().to_owned();
         let room = if fails { "failed" } else { "00" };
+        if fails {
+            for file in
+                [format!("failed/{CALL}"), format!("failed/{CALL}.json"), format!("00/{CALL}")]
+            {
+                let name = format!("../storage/c_slow/{version}/{file}");
+                let ran = lab.finish(&mut show(&lab, &["../storage", &name])).exit(2);
+                ran.says("failed at 2").says("it ended with exit status 3").says("ce show --log");
+            }
+        }
         for name in [
             format!("c_slow/{version}/{CALL}"),
             format!("../storage/c_slow/{version}/{room}/{CALL}"),

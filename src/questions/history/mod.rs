@@ -4,6 +4,7 @@
 //! recorded any more, the first file with the same SHA-1 and BLAKE3 is taken. Spoiled records are
 //! left out: `ce verify` reports them. Nothing is changed.
 
+mod absent;
 mod earlier;
 mod log;
 mod origins;
@@ -20,6 +21,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
+use self::absent::why_absent;
 pub use self::earlier::{EarlierCalls, earlier, usual_seconds};
 pub use self::log::{Filter, Past, log, why_none};
 pub use self::points::{PointTexts, PointsInTable};
@@ -29,10 +31,9 @@ pub use self::takeover::TakenOver;
 pub use self::texts::{InputTexts, texts};
 pub use self::usage::{ResourceUsage, resource_usage};
 use crate::digest::Digest;
-use crate::storage::records::{CallRecord, Provenance, RecipeFile};
+use crate::storage::records::{CallRecord, RecipeFile};
 use crate::storage::{
-    Entry, ExpectedFile, Maintenance, Read, Record, ResultName, Storage, StorageError, Survey,
-    Suspension, split_member,
+    Entry, ExpectedFile, Read, Record, Storage, StorageError, Survey, split_member,
 };
 
 /// The least number of digits that identify a content.
@@ -106,6 +107,18 @@ pub enum HistoryError {
         /// When it was begun.
         since: Timestamp,
     },
+    /// The call that makes it has failed.
+    #[error("{file} was not made: the call {call} failed at {at:.0}: {reason}")]
+    Failed {
+        /// The requested file.
+        file: String,
+        /// The short name of the call.
+        call: String,
+        /// When that was recorded.
+        at: Timestamp,
+        /// The reason, in words.
+        reason: String,
+    },
     /// The file was collected.
     #[error("{file} was collected at {at:.0} by {user} on {host}")]
     Collected {
@@ -148,6 +161,9 @@ impl HistoryError {
                 Some("ce log lists calls, and ce status those that are executed now")
             }
             Self::Unknown(_) => Some("give the path of an output or task input, or its SHA-1"),
+            Self::Failed { .. } => {
+                Some("give --log, too: ce show --log prints what exec has printed")
+            }
             Self::Suspended { .. } => Some("ce status --ask says how it stands"),
             Self::Collected { .. } => Some("run its task again, which makes it again"),
         }
@@ -205,19 +221,8 @@ impl History {
         if let Some(subject) = names.iter().flatten().find_map(|name| self.subject(name)) {
             return Ok(subject);
         }
-        for name in names.iter().flatten() {
-            let call = ResultName::of_suspended(name).or_else(|| ResultName::of_call(name));
-            if let Some(Ok(Some(Suspension { name, record }))) =
-                call.map(|call| storage.suspensions().read(&call))
-            {
-                let (file, call, since) = (file.to_owned(), name.short(), record.since);
-                return Err(HistoryError::Suspended { file, call, since });
-            }
-            if let Some(Provenance { at, user, host, .. }) =
-                Maintenance::new(storage).tombstone(name).ok().flatten()
-            {
-                return Err(HistoryError::Collected { file: file.to_owned(), at, user, host });
-            }
+        if let Some(why) = names.iter().flatten().find_map(|name| why_absent(storage, name, file)) {
+            return Err(why);
         }
         let unknown = || HistoryError::Unknown(file.to_owned());
         let digits = file.to_ascii_lowercase();

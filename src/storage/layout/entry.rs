@@ -1,6 +1,6 @@
 //! Results that have records, whatever their kind.
 
-use super::{RECORDS, ResultName, TASK_INPUTS, split_member};
+use super::{FAILED, LEASES, LOG, RECORDS, ResultName, SUSPENDED, TASK_INPUTS, split_member};
 
 /// A result that has a record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -82,5 +82,22 @@ impl Entry {
             Self::Call(name) | Self::Job(name) | Self::Table(name) => name.output(number),
             Self::TaskInput(place) => format!("{TASK_INPUTS}/{place}"),
         }
+    }
+}
+
+impl ResultName {
+    /// The rooms of a version's directory that have a file for a call, beside those of outputs.
+    const ROOMS: [&str; 5] = [RECORDS, LOG, FAILED, LEASES, SUSPENDED];
+
+    /// The call that a file of the storage belongs to: an output, a record, a log, or what is left of a failure.
+    pub fn of_call_file(name: &str) -> Option<Self> {
+        let [owner, version, room, file] = name.splitn(4, '/').collect::<Vec<_>>()[..] else {
+            return Self::of_call(name);
+        };
+        if !owner.starts_with("c_") || !Self::ROOMS.contains(&room) {
+            return Self::of_call(name);
+        }
+        let file = file.split('/').next().unwrap_or(file).trim_end_matches(".json");
+        Self::of_short(&format!("{owner}/{version}/{file}"))
     }
 }
