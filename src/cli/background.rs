@@ -10,10 +10,13 @@ use clap::ValueEnum;
 use super::say;
 use crate::evaluate::Evaluation;
 use crate::executor::Leaving;
-use crate::executor::slurm::SlurmSettings;
+use crate::executor::slurm::{JobToken, SlurmSettings};
 use crate::exit::Exit;
-use crate::session::{Error, Place, RunJobRequest, RunOptions, Session, is_to_be_handed_over};
+use crate::session::{
+    Error, Place, RunJobRequest, RunOptions, Session, is_to_be_handed_over, own_token,
+};
 use crate::storage::Storage;
+use crate::storage::records::{Provenance, SubmittedRun};
 
 /// The name of the program in what it says.
 pub(super) const PROGRAM: &str = "ce-run";
@@ -48,7 +51,8 @@ impl Departure {
             Self::Process(leaving) => leave(session.storage(), leaving).map(|()| None),
             Self::Job => {
                 session.check_fit(evaluation)?;
-                submit(session.storage(), options, arguments()?).map(|()| Some(Exit::Done))
+                submit(session.storage(), (evaluation, options), arguments()?)?;
+                Ok(Some(Exit::Done))
             }
         }
     }
@@ -70,7 +74,11 @@ fn leave(storage: &Storage, leaving: Leaving) -> Result<(), Error> {
 }
 
 /// Submits a run with these arguments, and says where it is.
-fn submit(storage: &Storage, options: &RunOptions, frozen: Vec<OsString>) -> Result<(), Error> {
+fn submit(
+    storage: &Storage,
+    (evaluation, options): (&Evaluation, &RunOptions),
+    frozen: Vec<OsString>,
+) -> Result<(), Error> {
     let (_log, name) = storage.create_run_log()?;
     let log = &storage.path(&name);
     let mut arguments: Vec<OsString> = vec!["run".into(), "--as-job".into(), log.into()];
@@ -78,7 +86,10 @@ fn submit(storage: &Storage, options: &RunOptions, frozen: Vec<OsString>) -> Res
     let directory = &storage.path("");
     let (settings, arguments) = (&options.slurm, &arguments[..]);
     let request = RunJobRequest { settings, storage: directory, log, arguments };
-    let (token, number) = request.submit()?;
+    let token = JobToken::random().map_err(|error| Error::Begin(error.into()))?;
+    // The job removes the note, so it must be there before.
+    note_waiting_run(storage, &name, (evaluation, &token))?;
+    let number = request.submit(&token).inspect_err(|_| drop(storage.forget_waiting_run(&name)))?;
     say(
         PROGRAM,
         &format_args!(
@@ -88,6 +99,32 @@ fn submit(storage: &Storage, options: &RunOptions, frozen: Vec<OsString>) -> Res
         ),
     );
     Ok(())
+}
+
+/// Notes for `ce status` that a run waits as a job with this name.
+fn note_waiting_run(
+    storage: &Storage,
+    log: &str,
+    (evaluation, token): (&Evaluation, &JobToken),
+) -> Result<(), Error> {
+    let (task, version) = (&evaluation.task.name, evaluation.task.commit.short());
+    let (task, version) = (task.to_string(), version.to_owned());
+    let (job, recorded) = (token.to_string(), Provenance::now());
+    Ok(storage.note_waiting_run(log, &SubmittedRun { task, version, job, recorded })?)
+}
+
+/// Notes that a job begins: its run does not wait any more.
+pub(super) fn begin_job(storage: &Storage, log: &Path) {
+    if let Some(log) = storage.name_of(log) {
+        drop(storage.forget_waiting_run(&log));
+    }
+}
+
+/// Notes that the run of this job will wait again, since the job is to be handed over. It only is displayed.
+pub(super) fn note_handover(storage: &Storage, log: &Path, evaluation: &Evaluation) {
+    if let (Some(log), Some(token)) = (storage.name_of(log), own_token()) {
+        drop(note_waiting_run(storage, &log, (evaluation, &token)));
+    }
 }
 
 /// Sees to it that a run can be a job, and has none of the options that a job cannot have.

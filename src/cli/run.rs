@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 
 use super::Tool;
-use super::background::{Background, Departure, PROGRAM, check_job, end_job};
+use super::background::{
+    Background, Departure, PROGRAM, begin_job, check_job, end_job, note_handover,
+};
 use super::frozen::FrozenRun;
 use super::given::PathArgs;
 use super::job_names::JobNames;
@@ -204,11 +206,7 @@ impl Run {
             None => vec![session.publish_job(&evaluation)?],
         };
         let jobs = JobNames::new(&evaluation, jobs);
-        let exit = match (session.interrupted_by(), evaluation.exit()) {
-            // There is nothing to be handed over.
-            (Some(HANDOVER), Exit::Done) | (None, _) => evaluation.exit(),
-            (Some(signal), _) => Exit::Interrupted(signal),
-        };
+        let exit = self.exit(&session, &evaluation);
         let broken = printer.end(&jobs.0, exit);
         self.conclude(&evaluation, &forced, &jobs);
         report::revoked_results(&evaluation)?.iter().for_each(|line| say(PROGRAM, line));
@@ -218,6 +216,19 @@ impl Run {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
             _ => Ok(exit),
         }
+    }
+
+    /// How an evaluation that is over ends the program. A job that is to be handed over says that its run will wait again.
+    fn exit(&self, session: &Session, evaluation: &Evaluation) -> Exit {
+        let signal = match (session.interrupted_by(), evaluation.exit()) {
+            // There is nothing to be handed over.
+            (Some(HANDOVER), Exit::Done) | (None, _) => return evaluation.exit(),
+            (Some(signal), _) => signal,
+        };
+        if let (HANDOVER, Some(log)) = (signal, &self.as_job) {
+            note_handover(session.storage(), log, evaluation);
+        }
+        Exit::Interrupted(signal)
     }
 
     /// The arguments of `ce run` for the same evaluation at any time.
@@ -242,6 +253,7 @@ impl Run {
             true => Session::inspect(&self.task.task, path, options)?,
             false => Session::open(&self.task.task, path, options)?,
         };
+        self.as_job.iter().for_each(|log| begin_job(session.storage(), log));
         if let Some(absent) = absent {
             let told =
                 if self.dry_run { "there is no storage at" } else { "made a new storage at" };

@@ -13,7 +13,7 @@ use super::place::StorageDir;
 use crate::exit::Exit;
 use crate::questions::status::{SuspendedFact, suspended};
 use crate::report::{self, Said, TICK};
-use crate::session::{Error, Stop, SuspensionSession};
+use crate::session::{Error, Stop, SuspensionSession, retain_waiting};
 use crate::storage::Storage;
 use crate::storage::records::SuspensionState;
 
@@ -120,9 +120,13 @@ impl ShowStatus {
         out: &mut dyn Write,
     ) -> Result<Exit, Error> {
         let activities = storage.activities()?;
+        let mut submitted = storage.submitted_runs()?;
+        retain_waiting(&mut submitted);
+        let now = Timestamp::now();
         let printed = match self.json {
-            true => report::status_json(storage, &activities, facts, out),
-            false => report::activities(&activities, Timestamp::now(), out)
+            true => report::status_json(storage, (&activities, &submitted), facts, out),
+            false => report::activities(&activities, now, out)
+                .and_then(|()| report::submitted_runs(&submitted, now, out))
                 .and_then(|()| report::suspended_calls(storage, facts, out)),
         };
         printed.map(|()| Exit::Done).map_err(Error::Output)

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::harmless;
-use crate::storage::records::{FailedTitle, RunState, RunningCall, WorkerRecord};
+use crate::storage::records::{FailedTitle, RunState, RunningCall, SubmittedRun, WorkerRecord};
 use crate::storage::{Activity, ClaimedCall, Holder};
 use crate::words::{clock, counted, size};
 
@@ -34,6 +34,26 @@ pub fn activities(activities: &[Activity], now: Timestamp, out: &mut dyn Write) 
         }
     }
     Ok(())
+}
+
+/// Prints the runs that wait as jobs.
+///
+/// # Errors
+///
+/// Returns the error of `out`.
+pub fn submitted_runs(
+    submitted: &[SubmittedRun],
+    now: Timestamp,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    submitted.iter().try_for_each(|SubmittedRun { task, version, job, recorded }| {
+        let (user, since) = (harmless(&recorded.user), clock(between(recorded.at, now)));
+        let (task, version, job) = (harmless(task), harmless(version), harmless(job));
+        writeln!(
+            out,
+            "run of {task} at {version} by {user}: waits as job {job} of Slurm, for {since}"
+        )
+    })
 }
 
 fn print_run(run: &Activity, now: Timestamp, out: &mut dyn Write) -> io::Result<()> {
@@ -117,6 +137,7 @@ fn between(from: Timestamp, to: Timestamp) -> Duration {
 #[derive(Serialize)]
 pub struct JsonActivities<'a> {
     runs: Vec<JsonRun<'a>>,
+    submitted: &'a [SubmittedRun],
     workers: Vec<JsonWorker<'a>>,
 }
 
@@ -148,8 +169,8 @@ struct JsonWorker<'a> {
 }
 
 impl<'a> JsonActivities<'a> {
-    /// What these processes do.
-    pub fn new(activities: &'a [Activity]) -> Self {
+    /// What these processes do, and which runs wait as jobs.
+    pub fn new(activities: &'a [Activity], submitted: &'a [SubmittedRun]) -> Self {
         let claim = |claim: &'a ClaimedCall| JsonClaim {
             computation: claim.ticket.as_ref().map(|ticket| ticket.computation.as_str()),
             host: &claim.worker.host,
@@ -170,7 +191,7 @@ impl<'a> JsonActivities<'a> {
                 }),
             }
         }
-        Self { runs, workers }
+        Self { runs, submitted, workers }
     }
 }
 
@@ -254,6 +275,17 @@ mod tests {
              \x20 at worker   0:10  a call: process 77 on node1\n\
              worker: process 77 on node1, job slurm 12, 4 cpus, 8.0 GiB, 2 nodes, 16 tasks, no isolation, for 1:00, 1:00:00 left\n"
         );
+    }
+
+    #[test]
+    fn a_run_that_waits_is_told() {
+        let [task, version, job] = ["study", "0123456789ab", "ce-0"].map(str::to_owned);
+        let mut out = Vec::new();
+        let waits = SubmittedRun { task, version, job, recorded: recorded(40) };
+        submitted_runs(&[waits], now(), &mut out).unwrap();
+        let line =
+            "run of study at 0123456789ab by ann\u{fffd}: waits as job ce-0 of Slurm, for 1:00\n";
+        assert_eq!(String::from_utf8(out).unwrap(), line);
     }
 
     #[test]

@@ -48,7 +48,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write as _};
 
-pub use self::activity::{JsonActivities, activities};
+pub use self::activity::{JsonActivities, activities, submitted_runs};
 pub use self::ancestry::Ancestry;
 pub use self::audit::{
     audit_end_json, audit_findings, audit_size, audit_summary, audited, not_audited,

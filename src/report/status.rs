@@ -8,7 +8,7 @@ use super::{JsonActivities, harmless};
 use crate::evaluate::SuspensionAnswer;
 use crate::executor::{SUSPENDED, Status};
 use crate::questions::status::SuspendedFact;
-use crate::storage::records::{SuspensionState, WaitingJob};
+use crate::storage::records::{SubmittedRun, SuspensionState, WaitingJob};
 use crate::storage::{Activity, Storage};
 use crate::words::counted;
 
@@ -120,7 +120,7 @@ struct JsonStatus<'a> {
 /// Returns the error of `out`.
 pub fn status_json(
     storage: &Storage,
-    activities: &[Activity],
+    (activities, submitted): (&[Activity], &[SubmittedRun]),
     calls: &[(SuspendedFact, Option<Said>)],
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -145,7 +145,7 @@ pub fn status_json(
             status: said.as_ref().map(json_answer),
         }
     });
-    let activities = JsonActivities::new(activities);
+    let activities = JsonActivities::new(activities, submitted);
     let status = JsonStatus { activities, suspended: suspended.collect() };
     serde_json::to_writer(&mut *out, &status)?;
     out.write_all(b"\n")

@@ -52,7 +52,7 @@ pub use self::look_up::{look_up, look_up_versions};
 use self::options::local;
 pub use self::options::{Given, Place, RunOptions};
 pub use self::points::{FinishedJobs, check_selection, find_jobs, for_each, read_points};
-pub use self::run_job::{RunJobRequest, is_to_be_handed_over};
+pub use self::run_job::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
 pub use self::sheets::{check_wanted, expand_own_sheets};
 use self::slurm::{SlurmOptions, SlurmWorkers};
 pub use self::suspended::{SuspensionError, SuspensionSession};

@@ -14,6 +14,7 @@ use crate::executor::slurm::{
     CancelScope, HANDOVER, JobState, JobToken, RunJob, Slurm, SlurmError, SlurmSettings,
 };
 use crate::exit::Exit;
+use crate::storage::records::{Provenance, SubmittedRun};
 
 /// The pauses between attempts to submit a job: the first one, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(20)];
@@ -36,21 +37,20 @@ pub struct RunJobRequest<'a> {
 }
 
 impl RunJobRequest<'_> {
-    /// Submits it for the first time. Returns the name of its jobs, and the number of the first.
+    /// Submits it for the first time, with all its jobs under this name. Returns the number of the first.
     ///
     /// # Errors
     ///
     /// Fails if Slurm does not say that it has accepted it. Nothing is left then, as far as Slurm answers.
-    pub fn submit(&self) -> Result<(JobToken, u64), Error> {
-        let token = JobToken::random().map_err(|error| Error::Begin(error.into()))?;
+    pub fn submit(&self, token: &JobToken) -> Result<u64, Error> {
         let slurm = &Slurm::default();
-        let submitted = self.submit_as(&token, |job| {
+        let submitted = self.submit_as(token, |job| {
             slurm.submit_run(job).inspect_err(|_| {
                 // It may have been accepted all the same.
-                drop(slurm.cancel(&token, CancelScope::All));
+                drop(slurm.cancel(token, CancelScope::All));
             })
         });
-        Ok((token.clone(), submitted?.map_err(Error::Submit)?))
+        submitted?.map_err(Error::Submit)
     }
 
     /// Submits this job again, under the name that it has. A user who asks to stop meanwhile ends the run.
@@ -60,8 +60,7 @@ impl RunJobRequest<'_> {
     /// Fails if this process is no job, or Slurm does not accept it until its time is over.
     pub fn hand_over(&self) -> Result<Exit, Error> {
         let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
-        let token = env::var("SLURM_JOB_NAME").ok().and_then(|name| name.parse().ok());
-        let token: JobToken = token.ok_or_else(|| {
+        let token = own_token().ok_or_else(|| {
             let text = "SLURM_JOB_NAME is not the name of a run that is a job";
             Error::Begin(io::Error::other(text).into())
         })?;
@@ -107,6 +106,29 @@ impl RunJobRequest<'_> {
         let job = &RunJob { token, settings, directory: storage, log, command: &command };
         let asked = thread::scope(|scope| scope.spawn(|| ask(job)).join());
         Ok(asked.unwrap_or_else(|panic| resume_unwind(panic)))
+    }
+}
+
+/// The name of the job that this process is.
+pub fn own_token() -> Option<JobToken> {
+    env::var("SLURM_JOB_NAME").ok()?.parse().ok()
+}
+
+/// Removes those runs of which Slurm says that they wait no more: they were cancelled. Without an answer, all stay.
+pub fn retain_waiting(submitted: &mut Vec<SubmittedRun>) {
+    if submitted.is_empty() {
+        return;
+    }
+    let tokens: Vec<JobToken> = submitted.iter().filter_map(|run| run.job.parse().ok()).collect();
+    // Every child of the main thread is an orphan of executions, so another thread asks.
+    let asked = thread::scope(|scope| scope.spawn(|| Slurm::default().jobs(&tokens)).join());
+    if let Ok(Ok(jobs)) = asked {
+        let me = Provenance::now().user;
+        let waits = |job: &str| {
+            jobs.iter().any(|it| it.token.as_str() == job && it.state != JobState::Ended)
+        };
+        // Slurm was asked for the jobs of this user.
+        submitted.retain(|run| run.recorded.user != me || waits(&run.job));
     }
 }
 

@@ -63,6 +63,11 @@ pub(in crate::storage) fn log_of_run(run: &RunName) -> String {
     format!("{RUN_LOGS}/{run}/log")
 }
 
+/// The file beside the log of a run that says that it waits as a job.
+pub(in crate::storage) fn submission_of_run(run: &RunName) -> String {
+    format!("{RUN_LOGS}/{run}/job.json")
+}
+
 /// The file in the private directory of a run that says how far it has come.
 pub(in crate::storage) fn state_of_run(run: &RunName) -> String {
     format!("{}/state.json", run.directory())

@@ -56,3 +56,16 @@ pub struct FailedTitle {
     /// The reason, in words.
     pub reason: String,
 }
+
+/// A run that was submitted as a job. Its file is removed when the job begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubmittedRun {
+    /// The name of the task.
+    pub task: String,
+    /// The version of the task: the commit, shortened.
+    pub version: String,
+    /// The name of its jobs.
+    pub job: String,
+    /// Who submitted it, where and when.
+    pub recorded: Provenance,
+}

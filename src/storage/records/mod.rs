@@ -22,7 +22,7 @@ mod ticket;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub use self::activity::{FailedTitle, RunState, RunningCall};
+pub use self::activity::{FailedTitle, RunState, RunningCall, SubmittedRun};
 pub use self::audit::{
     AuditFailure, AuditReport, AuditVerdict, FirstDifference, LineDifference, OutputDifference,
 };

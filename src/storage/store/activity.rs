@@ -9,8 +9,10 @@ use super::Storage;
 use super::queue::{runs, tickets, write_whole};
 use super::run::Holder;
 use crate::storage::disk::Result;
-use crate::storage::layout::{RUNS, RunName, log_of_run, queue, state_of_run};
-use crate::storage::records::{RunState, Ticket, WorkerRecord};
+use crate::storage::layout::{
+    RUN_LOGS, RUNS, RunName, log_of_run, queue, state_of_run, submission_of_run,
+};
+use crate::storage::records::{RunState, SubmittedRun, Ticket, WorkerRecord};
 
 /// A process that works on a storage.
 #[derive(Clone, Debug)]
@@ -59,6 +61,40 @@ impl Storage {
         let name = log_of_run(self.run.name());
         let file = self.root.disk.create(&self.root.place(&name)?, 0o666)?;
         Ok((file, name))
+    }
+
+    /// Notes that this run is submitted as a job, until [the job begins](Self::forget_waiting_run).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn note_waiting_run(&self, log: &str, run: &SubmittedRun) -> Result<()> {
+        let text = serde_json::to_vec(run).unwrap_or_default();
+        submission_of_log(log).map_or(Ok(()), |name| write_whole(&self.root, &name, &text))
+    }
+
+    /// Removes the note that a run with this log is submitted.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be written.
+    pub fn forget_waiting_run(&self, log: &str) -> Result<()> {
+        let name = submission_of_log(log);
+        name.map_or(Ok(()), |name| self.root.disk.remove(&self.root.path(&name)))
+    }
+
+    /// Returns the runs that were submitted as jobs, and have not begun since.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn submitted_runs(&self) -> Result<Vec<SubmittedRun>> {
+        let notes =
+            runs(&self.root, RUN_LOGS)?.map(|run| self.read_small(&submission_of_run(&run)));
+        let notes = notes.collect::<Result<Vec<Option<SubmittedRun>>>>()?;
+        let mut submitted: Vec<SubmittedRun> = notes.into_iter().flatten().collect();
+        submitted.sort_by_key(|run| run.recorded.at);
+        Ok(submitted)
     }
 
     /// The number of this process.
@@ -113,4 +149,11 @@ impl Storage {
         let text = self.root.disk.read(&self.root.path(name))?;
         Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
     }
+}
+
+/// The note that stands beside a log.
+fn submission_of_log(log: &str) -> Option<String> {
+    let run: RunName =
+        log.strip_prefix(RUN_LOGS)?.strip_prefix('/')?.split('/').next()?.parse().ok()?;
+    Some(submission_of_run(&run))
 }

@@ -84,6 +84,39 @@ fn a_run_hands_over_before_its_time_is_over_and_keeps_its_commit_and_its_inputs(
 }
 
 #[test]
+fn a_run_that_waits_as_a_job_is_shown_until_it_begins_or_is_cancelled() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let status = |lab: &Lab, json: bool| {
+        let mut command = lab.command("ce");
+        command.env("SLURM_CONF", &cluster.conf);
+        command.args(["status", "../storage"]).args(json.then_some("--json"));
+        lab.finish(&mut command).exit(0).stdout
+    };
+    let lab = one_call("").set("options", "--begin=now+1hour");
+    let job = RunJob::submitted(&lab.ce_run_on(cluster, &["--detach=job"]).exit(0), cluster);
+    let shown = status(&lab, false);
+    assert!(shown.starts_with("no run is going on\nrun of task at "), "{shown}");
+    assert!(shown.contains(&format!(": waits as job {} of Slurm, for 0:0", job.token)), "{shown}");
+    let json: serde_json::Value = serde_json::from_str(&status(&lab, true)).unwrap();
+    assert_eq!(json["submitted"][0]["job"], *job.token);
+    cluster.ask("scancel", &[&job.number]);
+    job.wait_for(&["CANCELLED"]);
+    assert_eq!(status(&lab, false), "no run is going on\n");
+
+    let lab = one_call(MEET);
+    let (mut run, fifo, never) = lab.holding_on(cluster);
+    let job = RunJob::submitted(&lab.finish(run.arg("--detach=job")).exit(0), cluster);
+    assert_eq!(fifo.line(), "here");
+    let shown = status(&lab, false);
+    assert!(shown.starts_with("run of task at ") && !shown.contains("waits as job"), "{shown}");
+    never.let_go();
+    job.wait_for(&["COMPLETED"]);
+    let shown = status(&lab, false);
+    assert!(!shown.contains("waits as job"), "{shown}");
+    lab.is_left_alone_by(cluster);
+}
+
+#[test]
 fn who_cancels_a_run_or_sees_it_fail_sees_no_other_one() {
     let Some(cluster) = Cluster::shared() else { return };
     let lab = one_call(MEET);
