@@ -27,13 +27,14 @@ fuzz_target!(|source: &str| {
     let once = printed(&parsed.text);
     let again = parse(&once).unwrap();
     assert_eq!(printed(&again.text), once);
-    let signature = |inputs: &[&str], outputs| Signature {
-        inputs: Some(inputs.iter().map(|name| (*name).to_owned()).collect()),
-        outputs: Some(outputs),
+    let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+    let signature = |inputs: &[&str], outputs: &[&str]| Signature {
+        inputs: names(inputs),
+        outputs: names(outputs),
     };
     let signatures = Signatures::from([
-        ("add".to_owned(), signature(&["a", "b/c"], 1)),
-        ("divmod".to_owned(), signature(&["n", "d"], 2)),
+        ("add".to_owned(), signature(&["a", "b/c"], &["sum"])),
+        ("divmod".to_owned(), signature(&["n", "d"], &["quotient", "remainder"])),
     ]);
     let inputs = parsed.text.inputs.clone().unwrap_or_default();
     match WorkflowLayout::new(&parsed, &inputs, &signatures) {

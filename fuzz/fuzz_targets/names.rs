@@ -38,6 +38,7 @@ fuzz_target!(|text: &str| {
     let lines: Vec<&str> = text.lines().collect();
     let slice = WrittenSlice::parse(lines.iter().copied());
     assert_eq!(slice.len(), lines.len());
-    assert!(slice.resolve(&lines).0.numbers().all(|number| number < 100));
+    let names: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+    assert!(slice.resolve(&names).0.numbers().all(|number| number < 100));
     assert!(slice.texts().eq(lines.iter().copied()));
 });

@@ -13,8 +13,8 @@ use compeval::questions::history::{self, History};
 use compeval::storage::maintenance::verify::{Request, VerifyError, verify};
 use compeval::storage::records::{Execution, FailureRecord};
 use compeval::storage::{
-    Call, ComputationVersion, Durability, Found, Maintenance, Read, Record, Storage, StorageError,
-    Survey, Unrecorded,
+    Call, ComputationVersion, Durability, Found, Maintenance, Precedence, PublishError, Read,
+    Record, Storage, StorageError, Survey, Unrecorded,
 };
 use compeval::task::workflow::Computation;
 use compeval_fuzz::{CALL, Ground, INPUTS, computation, inputs, put};
@@ -87,6 +87,7 @@ fn evaluate(storage: &Storage) -> Result<(), StorageError> {
         Call { version: ComputationVersion::from(&*COMPUTATION), inputs: &inputs, outputs: &COMPUTATION.outputs };
     let outputs = match storage.find(call)? {
         Found::Hit(outputs) => outputs,
+        Found::Away(_) | Found::Archived(_) => panic!("all outputs are here"),
         Found::Absent { name, .. } | Found::Unsettled(name) => {
             let stage = storage.stage(2)?;
             for output in stage.outputs() {
@@ -94,22 +95,29 @@ fn evaluate(storage: &Storage) -> Result<(), StorageError> {
             }
             let now = "2026-01-01T00:00:00Z".parse().unwrap();
             let execution = Execution {
-                argv: Vec::new(),
+                argv: Box::default(),
                 isolation: "none".to_owned(),
-                access: Vec::new(),
+                access: Box::default(),
+                resources: Box::default(),
                 start: now,
                 end: now,
                 user_seconds: 0.0,
                 system_seconds: 0.0,
                 peak_bytes: 0,
                 exit_status: 0,
+                tasks: Box::default(),
                 taken_over: None,
+                trusted_tree: false,
             };
             let sealed = stage
                 .seal(call, execution)
                 .map_err(|(_, error)| error)
                 .unwrap();
-            sealed.publish(call, &name, false)?
+            match sealed.publish(call, &name, Precedence::Recorded) {
+                Ok(outputs) => outputs,
+                Err(PublishError::Storage(error)) => return Err(error),
+                Err(error) => panic!("{error}"),
+            }
         }
     };
     assert_eq!(outputs.files.len(), 2, "a call has all its outputs");

@@ -189,7 +189,7 @@ impl Branch<'_> {
 fn check(task: &Task) {
     for (id, node) in task.workflow.nodes() {
         let Node::Computation { computation, inputs, outputs } = node else { continue };
-        let computation = &task.computations[computation.index()];
+        let computation = &task.computations[computation.first.index()];
         let mut next = 0;
         for argument in inputs {
             assert!(argument.node < id, "a node stands before its readers");
@@ -204,7 +204,7 @@ fn check(task: &Task) {
         assert!(outputs.numbers().all(|number| usize::from(number) < computation.outputs.len()));
         assert!(!outputs.is_empty());
     }
-    let plan = Plan::new(&task.workflow);
+    let plan = Plan::new(task);
     assert!(plan.calls().len() <= task.workflow.nodes().len());
     assert_eq!(plan.outputs().len(), task.workflow[task.workflow.root()].width());
     let style = Style { sharing: Sharing::Label, labels: Labels::Show };
