@@ -1,6 +1,7 @@
 //! Numbers, sizes and durations in words, and words for a shell.
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::time::Duration;
 
 /// Writes how many there are of something: `1 call`, `2 calls`.
@@ -111,6 +112,11 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
+/// Writes a path so that a shell reads it as one word.
+pub(crate) fn quoted_path(path: &Path) -> String {
+    quoted(&path.to_string_lossy())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,6 +131,7 @@ mod tests {
     fn a_word_is_quoted_if_a_shell_would_not_read_it_as_one() {
         let quoted = ["../results", "it's mine", ""].map(quoted);
         assert_eq!(quoted, ["../results", r"'it'\''s mine'", "''"]);
+        assert_eq!(quoted_path(Path::new("my results")), "'my results'");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{Tool, say, tell};
 use crate::edit::{EditError, Edited, Editing};
 use crate::exit::Exit;
 use crate::session::Error;
-use crate::words::quoted;
+use crate::words::quoted_path;
 
 /// Edit the workflow of a task as text, in the editor that Git uses
 #[derive(Debug, Parser)]
@@ -36,7 +36,7 @@ impl Tool for Edit {
             if matches!(error, Error::Edit(EditError::Text { .. })) && asks_again()? {
                 continue;
             }
-            let path = quoted(&editing.path().to_string_lossy());
+            let path = quoted_path(editing.path());
             say("ce", &format_args!("the text is kept: ce write {path} writes it"));
             return Ok(error.exit());
         }

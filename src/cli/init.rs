@@ -10,7 +10,7 @@ use crate::edit;
 use crate::exit::Exit;
 use crate::session::Error;
 use crate::task::name::ComputationName;
-use crate::words::quoted;
+use crate::words::quoted_path;
 
 /// Make a task: a Git repository with a workflow and, if wanted, a first computation
 #[derive(Debug, Parser)]
@@ -34,7 +34,7 @@ impl Tool for Init {
         let made = edit::init(&self.dir, self.computation.as_ref())?;
         let mut next = Vec::new();
         if self.dir.as_os_str() != "." {
-            next.push(format!("cd {}", quoted(&self.dir.to_string_lossy())));
+            next.push(format!("cd {}", quoted_path(&self.dir)));
         }
         match &self.computation {
             Some(name) => next.push(format!("write computations/{name}/exec")),

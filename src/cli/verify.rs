@@ -15,7 +15,7 @@ use crate::report::{self, Bar};
 use crate::session::{Error, Stop};
 use crate::storage::maintenance::verify::{self, Request, Sample, Verdict, VerifyEvent};
 use crate::storage::{Durability, Finding, Storage, Unrecorded};
-use crate::words::{counted, quoted};
+use crate::words::{counted, quoted, quoted_path};
 
 const MIB: f64 = (1 << 20) as f64;
 
@@ -141,7 +141,7 @@ impl Verify {
             self.json.then(|| "--json".to_owned()),
             self.quiet.then(|| "--quiet".to_owned()),
             Some(format!("--from {}", quoted(record))),
-            Some(quoted(&storage.display().to_string())),
+            Some(quoted_path(storage)),
         ];
         let words: Vec<String> = options.into_iter().flatten().collect();
         format!("ce verify {}", words.join(" "))

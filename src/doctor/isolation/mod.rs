@@ -29,7 +29,7 @@ use crate::executor::{
     Sandbox, SandboxError, VerifiedPath,
 };
 use crate::task::access::{Access, Rule};
-use crate::words::quoted;
+use crate::words::quoted_path;
 
 /// The hidden first argument with which this program tries to break out.
 pub(super) const BREAK_OUT: &str = "--break-out";
@@ -106,7 +106,7 @@ impl Trial {
         }
         fs::write(at("secret/file"), "secret\n")?;
         let program = std::env::current_exe()?.canonicalize()?;
-        let program_word = quoted(&program.display().to_string());
+        let program_word = quoted_path(&program);
         fs::write(at("tree/exec"), format!("#!/bin/sh\nexec {program_word} {BREAK_OUT} \"$@\"\n"))?;
         fs::set_permissions(at("tree/exec"), Permissions::from_mode(0o700))?;
         let tcp = TcpListener::bind("127.0.0.1:0")?;

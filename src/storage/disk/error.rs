@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{NotOwn, advice};
 use crate::manifest::{DirectoryError, ManifestError};
-use crate::words::quoted;
+use crate::words::quoted_path;
 
 /// An error of an operation on the storage.
 #[derive(Debug, thiserror::Error)]
@@ -116,7 +116,7 @@ impl NoStorage {
             }
             Self::Other { around: None } => format!(
                 "give another directory, or an empty one; or, to make this one a storage, mkdir {}",
-                quoted(&path.join("tinputs").to_string_lossy())
+                quoted_path(&path.join("tinputs"))
             ),
         }
     }
