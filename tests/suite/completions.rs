@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::lab::{Lab, files};
+use crate::only::{SWEEP, sum_of_product_and_count};
 use crate::program::{Ran, command};
 
 const SUM: &str = "Inputs: 'x', 'stop words'\n(add INPUT('x') INPUT('stop words'))[0]";
@@ -118,16 +119,8 @@ fn other_arguments_are_what_they_can_be() {
 
 #[test]
 fn calls_sweeps_and_points_are_those_of_the_task() {
-    let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))[0]")
-        .without("workflow")
-        .computation("count", "table", "rows", "wc -l <\"$1\" >\"$2\"")
-        .node("", "computation", "add")
-        .call("inputs/00-left/", "mul", &["x", "x"])
-        .node("inputs/01-right/", "computation", "count")
-        .node("inputs/01-right/inputs/00-table/", "sweep", "PRODUCTS")
-        .file("workflow/inputs/01-right/inputs/00-table/factors/00-a", "1\n20\nb c\n")
-        .file("workflow/inputs/01-right/inputs/00-table/factors/01-alpha", "1,5\n")
-        .call("inputs/01-right/inputs/00-table/inputs/00-body/", "mul", &["a", "alpha"])
+    let lab = sum_of_product_and_count(&[("00-a", "1\n20\nb c\n"), ("01-alpha", "1,5\n")])
+        .call(&format!("{SWEEP}/inputs/00-body/"), "mul", &["a", "alpha"])
         .commit();
     let calls = ["PRODUCTS", "TASK", "add", "body", "count", "left", "mul", "right", "right/table"];
     assert_eq!(answer(&lab, "task/workflow", &["run", "--only", ""])[2..], calls);
@@ -140,8 +133,8 @@ fn calls_sweeps_and_points_are_those_of_the_task() {
     assert_eq!(points("alpha="), ["", "alpha="]);
     assert_eq!(points("no="), ["", "no="]);
     let sweeps = answer(&lab, "task", &["table", "--sweep", ""]);
-    let directory = "workflow/inputs/01-right/inputs/00-table";
-    assert_eq!(sweeps, ["", "", "PRODUCTS", directory, "mul"]);
+    let directory = format!("workflow/{SWEEP}");
+    assert_eq!(sweeps, ["", "", "PRODUCTS", &directory, "mul"]);
     let lab = lab.without("workflow/inputs").call("", "mul", &["x", "x"]).commit_again();
     assert_eq!(answer(&lab, "task", &["run", "--only", ""])[2..], ["TASK", "mul"]);
     let before = answer(&lab, "task", &["run", "--at", "HEAD~1", "--only", ""]);

@@ -3,21 +3,31 @@
 use crate::lab::Lab;
 use crate::program::Ran;
 
-/// A sum of a product and of the count of a sweep's table.
-fn lab() -> Lab {
-    Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))[0]")
+/// Where the sweep of [`sum_of_product_and_count`] is.
+pub(crate) const SWEEP: &str = "inputs/01-right/inputs/00-table";
+
+/// A sum of a product and of the count of a sweep's table. The sweep has these factors, and its body is yet to be written.
+pub(crate) fn sum_of_product_and_count(factors: &[(&str, &str)]) -> Lab {
+    let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))[0]")
         .without("workflow")
         .computation("count", "table", "rows", "wc -l <\"$1\" >\"$2\"")
         .node("", "computation", "add")
         .call("inputs/00-left/", "mul", &["x", "x"])
         .node("inputs/01-right/", "computation", "count")
-        .node("inputs/01-right/inputs/00-table/", "sweep", "PRODUCTS")
-        .file("workflow/inputs/01-right/inputs/00-table/factors/00-a", "1\n2\n3\n")
-        .file("workflow/inputs/01-right/inputs/00-table/factors/01-b", "5\n")
-        .node("inputs/01-right/inputs/00-table/inputs/00-body/", "computation", "divmod")
-        .file("workflow/inputs/01-right/inputs/00-table/inputs/00-body/outputs", "00\n")
-        .call("inputs/01-right/inputs/00-table/inputs/00-body/inputs/00-p/", "mul", &["a", "b"])
-        .node("inputs/01-right/inputs/00-table/inputs/00-body/inputs/01-b/", "input", "b")
+        .node(&format!("{SWEEP}/"), "sweep", "PRODUCTS");
+    factors.iter().fold(lab, |lab, (name, levels)| {
+        lab.file(&format!("workflow/{SWEEP}/factors/{name}"), levels)
+    })
+}
+
+/// The body divides a product of both factors by one of them.
+fn lab() -> Lab {
+    let body = format!("{SWEEP}/inputs/00-body");
+    sum_of_product_and_count(&[("00-a", "1\n2\n3\n"), ("01-b", "5\n")])
+        .node(&format!("{body}/"), "computation", "divmod")
+        .file(&format!("workflow/{body}/outputs"), "00\n")
+        .call(&format!("{body}/inputs/00-p/"), "mul", &["a", "b"])
+        .node(&format!("{body}/inputs/01-b/"), "input", "b")
         .commit()
 }
 
