@@ -70,6 +70,7 @@ mod table_command;
 mod table_sweeps;
 mod tables;
 mod task_cache;
+mod terminal;
 mod text;
 mod verify;
 mod verify_on;

@@ -1,12 +1,10 @@
 //! `ce shell`: a look into the sandbox of a call.
 
-use std::io::{Read, Write};
-use std::process::Stdio;
-
 use rustix::process::Signal;
 
 use crate::lab::Lab;
 use crate::program::{Ran, Running};
+use crate::terminal::{Shown, Terminal};
 
 /// A call that has failed, and one that has succeeded.
 fn lab() -> Lab {
@@ -176,34 +174,20 @@ fn a_run_names_the_command_to_look_into_its_first_failure() {
 #[test]
 fn a_shell_has_a_terminal_and_ctrl_c_goes_to_what_it_runs() {
     let lab = lab();
-    let program = env!("CARGO_BIN_EXE_ce");
-    // The rest of the arguments is for nobody.
-    let line =
-        format!("exec script -qec '{program} shell ../storage {}' /dev/null", call(&lab, "bad"));
-    let mut command = crate::program::through(&["sh", "-c", &line], &lab.command("ce"));
-    command.stdin(Stdio::piped());
-    let mut script = command.spawn().unwrap();
-    let (mut typed, mut shown) = (script.stdin.take().unwrap(), script.stdout.take().unwrap());
-    let mut text = String::new();
-    let mut await_text = |wanted: &str| {
-        let mut byte = [0];
-        while !text.contains(wanted) {
-            assert_eq!(shown.read(&mut byte).unwrap(), 1, "{wanted:?} in {text:?}");
-            text.push(char::from(byte[0]));
-        }
-        text.clone()
-    };
+    let mut command = lab.command("ce");
+    command.args(["shell", "../storage", &call(&lab, "bad")]);
+    let mut terminal = Terminal::start(&command, 80, Shown::Both);
     // The shell writes in two parts what is awaited, so that it is not the echo of what is typed. Who says that it has
     // begun is in the foreground, so that Ctrl-C reaches it.
     let begin = r#"[ -t 0 ] && [ -t 1 ] && echo ter''minal; sh -c "echo be''gun; exec sleep 1000""#;
-    writeln!(typed, "{begin}").unwrap();
-    let text = await_text("begun");
+    terminal.type_in(&format!("{begin}\n"));
+    let text = terminal.await_text("begun");
     assert!(text.contains("to execute it: /computation/exec /inputs/00 /inputs/01 /outputs/00"));
     assert!(text.contains("terminal"), "{text}");
-    typed.write_all(b"\x03").unwrap();
-    await_text("^C");
-    typed.write_all(b"echo still he''re; exit 5\n").unwrap();
-    await_text("still here");
-    assert_eq!(script.wait().unwrap().code(), Some(5));
+    terminal.type_in("\x03");
+    terminal.await_text("^C");
+    terminal.type_in("echo still he''re; exit 5\n");
+    terminal.await_text("still here");
+    assert_eq!(terminal.end().0.code(), Some(5));
     assert!(lab.is_tidy());
 }

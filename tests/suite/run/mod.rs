@@ -26,6 +26,7 @@ mod storage;
 mod style;
 mod takeover;
 mod templates;
+mod terminal;
 mod trees;
 mod trust;
 mod uncommitted;

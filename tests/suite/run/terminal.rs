@@ -1,0 +1,112 @@
+//! What a run shows at a terminal.
+
+use std::os::unix::process::ExitStatusExt;
+
+use crate::fifo::{Fifo, Never};
+use crate::lab::Lab;
+use crate::terminal::{Shown, Terminal, lines};
+
+/// A label that does not fit into 40 columns beside the time.
+const LABEL: &str = "a-label-that-is-longer-than-forty-columns-are";
+
+/// A sum of a product and of a call that waits, of which the labels are long.
+fn lab() -> Lab {
+    let wait = r#"exec 3>"$LAB_MEET"; echo here >&3; cat "$LAB_WAIT"; cat "$1" >"$2""#;
+    Lab::task("Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] (wait INPUT('x'))[0])[0]")
+        .computation("wait", "a", "b", wait)
+        .rename("workflow/inputs/01-wait", &format!("01-{LABEL}"))
+        .with_storage()
+        .commit()
+}
+
+/// Starts a run at a terminal. Returns when its call waits, with what it waits for.
+fn waiting(lab: &Lab, columns: u16, shown: Shown) -> (Terminal, Never) {
+    let (meet, never) = (lab.path("meet"), lab.path("never"));
+    let (fifo, mut command) = (Fifo::new(&meet), lab.evaluation(&["--no-sync", "-j2"]));
+    command.env("LAB_MEET", &meet).env("LAB_WAIT", &never);
+    let never = Never::new(never);
+    let terminal = Terminal::start(&command, columns, shown);
+    assert_eq!(fifo.line(), "here");
+    (terminal, never)
+}
+
+/// The line with the word `TIME` in place of `0:07`.
+fn untimed(line: &str) -> String {
+    let digits = |text: &str, count| {
+        text.len() >= count && text.bytes().take(count).all(|it| it.is_ascii_digit())
+    };
+    match line.split_once(':') {
+        Some((before, after)) if digits(after, 2) => {
+            let before = before.trim_end_matches(|it: char| it.is_ascii_digit());
+            format!("{before}TIME{}", &after[2..])
+        }
+        _ => line.to_owned(),
+    }
+}
+
+#[test]
+fn the_progress_is_as_wide_as_the_terminal() {
+    for (columns, bar) in [(40, ""), (100, "[======>             ] ")] {
+        let lab = lab();
+        let (mut terminal, never) = waiting(&lab, columns, Shown::Errors);
+        // A call is shown once it has run for a while.
+        terminal.await_text("  wait (");
+        terminal.await_text("1/3 calls, ");
+        never.let_go();
+        let (status, text) = terminal.end();
+        assert_eq!(status.code(), Some(0), "{text}");
+        let (progress, rest) = text.split_once("ce-run: job output").unwrap();
+        assert!(rest.ends_with("ce-run: 3 calls: 3 computed\r\n"), "{rest:?}");
+        let lines = lines(progress, columns.into());
+        let shown: Vec<String> = lines.iter().map(|line| untimed(line)).collect();
+        let title = format!("    0:00  wait ({LABEL})");
+        let title = untimed(&title[..title.len().min(columns.into())]);
+        assert!(shown.contains(&title), "{title:?} in {shown:?}");
+        let begin = format!("{bar}1/3 calls, ");
+        assert!(shown.iter().any(|line| line.starts_with(&begin)), "{shown:?}");
+        // Nothing goes on in a second line.
+        for line in shown.iter().filter(|line| **line != title) {
+            let (before, after) = line.split_once("/3 calls, ").unwrap_or((line, ""));
+            assert!(before.ends_with(|it: char| it.is_ascii_digit()), "{line:?} in {shown:?}");
+            assert_eq!(before.len(), bar.len() + 1, "{line:?} in {shown:?}");
+            // How long it will take is told once it has taken two seconds.
+            let is_whole = after.ends_with(" running, TIME") || after.ends_with(" to go");
+            assert!(is_whole, "{line:?} in {shown:?}");
+        }
+    }
+}
+
+#[test]
+fn a_terminal_gets_words_and_colours_and_a_pipe_the_original() {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]").commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let at_terminal = |options: &[&str]| {
+        let command = lab.evaluation(&[&["--no-sync"], options].concat());
+        let (status, text) = Terminal::start(&command, 100, Shown::Output).end();
+        assert_eq!(status.code(), Some(0), "{text}");
+        text
+    };
+    let text = at_terminal(&[]);
+    assert!(text.contains("\x1b["), "{text:?}");
+    let words = lab.ce_run(&["--style", "words"]).exit(0);
+    let expected: Vec<&str> = words.lines().into_iter().filter(|line| !line.is_empty()).collect();
+    assert!(expected.contains(&"add (TASK)  reused"), "{expected:?}");
+    assert_eq!(lines(&text, usize::MAX), expected);
+    // What is piped is what the first implementation printed, and so is what a terminal is asked for.
+    let piped = lab.ce_run(&["--no-sync"]).exit(0);
+    assert!(!piped.stdout.contains("reused") && !piped.stdout.contains('\x1b'), "{}", piped.stdout);
+    let original = at_terminal(&["--style", "original"]);
+    assert_eq!(original.replace("\r\n", "\n"), piped.stdout);
+}
+
+#[test]
+fn ctrl_c_at_the_terminal_interrupts_a_run() {
+    let lab = lab();
+    let (mut terminal, _never) = waiting(&lab, 100, Shown::Both);
+    terminal.type_in("\x03");
+    terminal.await_text("interrupted: ending the running computations");
+    let (status, text) = terminal.end();
+    assert_eq!((status.code(), status.signal()), (Some(130), None), "{text}");
+    assert!(lab.is_tidy());
+    assert!(!lab.results().keys().any(|name| name.starts_with("c_wait/")));
+}

@@ -1,0 +1,121 @@
+//! A program at a pseudo-terminal: what it shows there, and what is typed.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Instant;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use super::program::{PATIENCE, through};
+
+/// Which output of a program goes to its terminal. Nobody reads the other one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    Both,
+    Output,
+    Errors,
+}
+
+/// A program whose input is a terminal, in a session of its own, so that Ctrl-C reaches it.
+pub(crate) struct Terminal {
+    child: Child,
+    typed: File,
+    pieces: mpsc::Receiver<Vec<u8>>,
+    text: String,
+}
+
+impl Terminal {
+    /// Starts a program at a terminal with so many columns.
+    pub(crate) fn start(command: &Command, columns: u16, shown: Shown) -> Self {
+        let master =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&master, size).unwrap();
+        let path = std::ffi::OsString::from_vec(ptsname(&master, Vec::new()).unwrap().into_bytes());
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let slave: OwnedFd = open(path, flags, Mode::empty()).unwrap();
+        let stream = |is_shown: bool| match is_shown {
+            true => Stdio::from(slave.try_clone().unwrap()),
+            false => Stdio::null(),
+        };
+        // Becomes the program itself, since it leads no process group.
+        let mut command = through(&["setsid", "--ctty"], command);
+        command.env("TERM", "xterm").stdin(stream(true));
+        command.stdout(stream(shown != Shown::Errors)).stderr(stream(shown != Shown::Output));
+        let child = command.spawn().unwrap();
+        let (master, (sender, pieces)) = (File::from(master), mpsc::channel());
+        let mut output = master.try_clone().unwrap();
+        // Reading fails when nobody has the terminal any more.
+        thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(count @ 1..) = output.read(&mut piece) {
+                drop(sender.send(piece[..count].to_vec()));
+            }
+        });
+        Self { child, typed: master, pieces, text: String::new() }
+    }
+
+    /// Types something.
+    pub(crate) fn type_in(&mut self, text: &str) {
+        self.typed.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Waits until the terminal has shown something, and returns all that it has shown so far.
+    #[track_caller]
+    pub(crate) fn await_text(&mut self, wanted: &str) -> &str {
+        let begun = Instant::now();
+        while !self.text.contains(wanted) {
+            let Ok(piece) = self.pieces.recv_timeout(PATIENCE.saturating_sub(begun.elapsed()))
+            else {
+                drop(self.child.kill());
+                panic!("no {wanted:?} in {:?}", self.text);
+            };
+            self.text.push_str(&String::from_utf8_lossy(&piece));
+        }
+        &self.text
+    }
+
+    /// Waits for the end of the program. Returns how it ended, and all that the terminal has shown.
+    pub(crate) fn end(mut self) -> (ExitStatus, String) {
+        let begun = Instant::now();
+        while let Ok(piece) = self.pieces.recv_timeout(PATIENCE.saturating_sub(begun.elapsed())) {
+            self.text.push_str(&String::from_utf8_lossy(&piece));
+        }
+        if begun.elapsed() >= PATIENCE {
+            drop(self.child.kill());
+            panic!("the program hangs: {:?}", self.text);
+        }
+        (self.child.wait().unwrap(), self.text)
+    }
+}
+
+/// The lines that a terminal with so many columns has shown, one after the other, without colours and without empty lines. A
+/// longer line goes on in the next one.
+pub(crate) fn lines(text: &str, columns: usize) -> Vec<String> {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("\x1b[") {
+        plain.push_str(before);
+        let end = after.find(|c: char| c.is_ascii_alphabetic()).unwrap();
+        // Whatever is no colour moves the cursor, or clears a line.
+        plain.push_str(if after[end..].starts_with('m') { "" } else { "\n" });
+        rest = &after[end + 1..];
+    }
+    plain.push_str(rest);
+    let mut lines = Vec::new();
+    for line in plain.split(['\r', '\n']) {
+        let characters: Vec<char> = line.chars().collect();
+        lines.extend(characters.chunks(columns).map(|line| line.iter().collect::<String>()));
+    }
+    let lines = lines.iter().map(|line| line.trim_end()).filter(|line| !line.is_empty());
+    lines.map(str::to_owned).collect()
+}
