@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 
 use compeval::digest::ObjectId;
 use compeval::task::name::{ComputationName, InputName, StorageName, TaskName};
-use compeval::task::slice::WrittenSlice;
+use compeval::task::slice::{MAX_ARITY, WrittenSlice};
 use libfuzzer_sys::fuzz_target;
 
 fn is_inside(path: &Path) -> bool {
@@ -39,6 +39,8 @@ fuzz_target!(|text: &str| {
     let slice = WrittenSlice::parse(lines.iter().copied());
     assert_eq!(slice.len(), lines.len());
     let names: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
-    assert!(slice.resolve(&names).0.numbers().all(|number| number < 100));
+    let (chosen, wrong) = slice.resolve(&names);
+    let is_output = |number: u8| usize::from(number) < MAX_ARITY;
+    assert_eq!(chosen.numbers().filter(|number| !is_output(*number)).count(), wrong.len());
     assert!(slice.texts().eq(lines.iter().copied()));
 });
