@@ -8,7 +8,7 @@ use super::nodes::{NodeReader, OpenNode};
 use super::source::TaskSource;
 use super::sweep_files::{SweepFiles, sweep_files};
 use crate::expand::{self, RuleProblem, ScopeId};
-use crate::task::sweep::{BoundId, SWEEP_OUTPUTS, Sweep, TableColumn};
+use crate::task::sweep::{BoundId, SWEEP_OUTPUTS, Sweep};
 use crate::task::workflow::{Argument, Node, NodeId, SweepId, TREE_OUTPUTS, VALUE};
 
 impl<S: TaskSource> NodeReader<'_, '_, S> {
@@ -88,9 +88,12 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         (inputs.len() == open.branches.len()).then_some(())?;
         let body = body?;
         let (binds, asked) = self.binds(open, files, body, points.is_some())?;
-        let columns = match &files.rules.columns {
-            Some(columns) => columns.clone(),
-            None => self.default_columns(body),
+        let columns = match expand::table_columns(&files.rules, self.passed_names(body)) {
+            Ok(columns) => columns,
+            Err(problems) => {
+                self.are_right(&place, problems);
+                return None;
+            }
         };
         let width = self.builder[body.node].width();
         let problems = expand::column_problems(&files.rules, &columns, Some(width));
@@ -100,7 +103,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
             binds,
             asked,
             columns,
-            has_columns: files.rules.columns.is_some(),
+            written: files.rules.columns.clone(),
             allow_failed: files.rules.allow_failed,
             ..Sweep::new(files.label.clone(), place, files.rules.product.clone())
         };
@@ -134,8 +137,8 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         self.are_right(&place, problems).then_some((binds, asked))
     }
 
-    /// The columns of a sweep that writes none: one for each output of the body.
-    fn default_columns(&self, body: &Argument) -> Vec<TableColumn> {
+    /// The names of the outputs that the body of a sweep passes up.
+    fn passed_names(&self, body: &Argument) -> Vec<String> {
         let node = &self.builder[body.node];
         let names: Vec<&str> = match node {
             Node::Computation { computation, .. } => {
@@ -148,7 +151,7 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         };
         // A number of a wrong slice may be that of no output.
         let name = |number: u8| names.get(usize::from(number)).map(|name| (*name).to_owned());
-        expand::default_columns(node.numbers().filter_map(name))
+        node.numbers().filter_map(name).collect()
     }
 
     fn add_sweep(&mut self, sweep: Sweep, inputs: &[Argument]) -> SweepId {

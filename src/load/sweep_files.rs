@@ -15,7 +15,7 @@ use crate::expand::{
 };
 use crate::task::expression::NodeKind;
 use crate::task::points::SweepPoints;
-use crate::task::sweep::{Factor, Product, TableColumn};
+use crate::task::sweep::{Factor, Product, WrittenColumn};
 
 /// The files of a node `sweep` or `points`, as far as they can be read.
 #[derive(Clone)]
@@ -127,7 +127,7 @@ impl<S: TaskSource> FileReader<'_, S> {
         }
     }
 
-    fn columns(&mut self) -> Option<Vec<TableColumn>> {
+    fn columns(&mut self) -> Option<Vec<WrittenColumn>> {
         let path = self.path(COLUMNS);
         let lines = self.lines(COLUMNS)?;
         let mut columns = Vec::with_capacity(lines.len());

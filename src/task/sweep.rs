@@ -40,8 +40,8 @@ pub struct Sweep {
     pub asked: Vec<BoundId>,
     /// The columns that outputs of the body become.
     pub columns: Vec<TableColumn>,
-    /// Whether the columns are written, rather than one for each output.
-    pub has_columns: bool,
+    /// The columns as they are written, if they are: otherwise each output is one.
+    pub written: Option<Vec<WrittenColumn>>,
     /// Whether failed points become rows.
     pub allow_failed: bool,
     /// Whether it makes a table. One over a task's own inputs makes none: each of its points is a job.
@@ -67,7 +67,7 @@ impl Sweep {
             binds: Vec::new(),
             asked: Vec::new(),
             columns: Vec::new(),
-            has_columns: false,
+            written: None,
             allow_failed: false,
             has_table: true,
         }
@@ -78,7 +78,7 @@ impl Sweep {
         self.binds.iter().chain(&self.asked).copied()
     }
 
-    /// Everything but the place and the label.
+    /// Everything but the place, the label, and how the columns are written.
     fn identity(&self) -> (&Product, [&[BoundId]; 2], &[TableColumn], [bool; 2]) {
         let names = [&*self.binds, &*self.asked];
         (&self.product, names, &self.columns, [self.allow_failed, self.has_table])
@@ -105,7 +105,23 @@ pub struct Factor {
     pub points: SweepPoints,
 }
 
-/// A line of the file `columns`: what an output of the body becomes in the table.
+/// A line of the file `columns` as it is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrittenColumn {
+    /// The number of the output among those that the body passes up, or its name.
+    pub output: Box<str>,
+    /// The columns that it becomes.
+    pub shape: ColumnShape,
+}
+
+impl WrittenColumn {
+    /// The line.
+    pub fn text(&self) -> String {
+        format!("{} {}", self.output, self.shape.text())
+    }
+}
+
+/// What a line of the file `columns` says: what an output of the body becomes in the table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableColumn {
     /// The number of the output among those that the body passes up.

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use super::fault::SweepFault;
 use super::files::{COLUMNS, FACTORS, NAMES, REPLICATES, RuleProblem, SweepRules};
 use crate::expand::{REPLICATE, STATUS};
-use crate::task::sweep::{ColumnShape, TableColumn};
+use crate::task::slice::{SliceError, WrittenSlice};
+use crate::task::sweep::{ColumnShape, TableColumn, WrittenColumn};
 
 /// The directory of the body and the points.
 const INPUTS: &str = "inputs";
@@ -53,12 +54,48 @@ pub fn unread_problems<'a>(
 }
 
 /// Returns the columns of a table for which none are written: one for each output of the body, with its name.
-pub fn default_columns(names: impl IntoIterator<Item = String>) -> Vec<TableColumn> {
+fn default_columns(names: impl IntoIterator<Item = String>) -> Vec<TableColumn> {
     let column = |(output, name): (u8, String)| TableColumn {
         output,
         shape: ColumnShape::One(name.into_boxed_str()),
     };
     (0..).zip(names).map(column).collect()
+}
+
+/// Returns the columns of a table: those that are written, or else the [default ones](default_columns). These are the names
+/// of the outputs that the body passes up.
+///
+/// # Errors
+///
+/// Fails if a column names none of them.
+pub fn table_columns(
+    rules: &SweepRules,
+    names: Vec<String>,
+) -> Result<Vec<TableColumn>, Vec<RuleProblem>> {
+    let Some(written) = &rules.columns else { return Ok(default_columns(names)) };
+    let (mut columns, mut problems) = (Vec::new(), Vec::new());
+    for (line, column) in (1..).zip(written) {
+        match resolve(column, &names) {
+            Ok(column) => columns.push(column),
+            Err(error) => {
+                let fault = SweepFault::OutputName(error);
+                problems.push(RuleProblem { file: COLUMNS.to_owned(), line, fault });
+            }
+        }
+    }
+    if problems.is_empty() { Ok(columns) } else { Err(problems) }
+}
+
+/// Finds the output of a column among those with these names. A number is not compared with how many there are.
+fn resolve(column: &WrittenColumn, names: &[String]) -> Result<TableColumn, SliceError> {
+    let (slice, wrong) = WrittenSlice::parse([&*column.output]).resolve(names);
+    match wrong.into_iter().next() {
+        Some((_, error)) => Err(error),
+        None => {
+            let output = slice.numbers().next().unwrap_or_default();
+            Ok(TableColumn { output, shape: column.shape.clone() })
+        }
+    }
 }
 
 /// Returns the problems of the columns of a table, as far as they are known. The body passes up so many files, if that

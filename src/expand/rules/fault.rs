@@ -2,6 +2,7 @@
 
 use super::ProductFault;
 use crate::expand::SheetProblem;
+use crate::task::slice::SliceError;
 
 /// The greatest number of sweeps around a node.
 pub const MAX_SWEEPS: usize = 32;
@@ -73,8 +74,11 @@ pub enum SweepFault {
     #[error("{0:?} is not a number of replicates")]
     Replicates(String),
     /// A line of `columns` is wrong.
-    #[error("{0:?} is not the number of an output, a blank and a name")]
+    #[error("{0:?} is not the number or the name of an output, a blank and a name")]
     Column(String),
+    /// A line of `columns` has the name of no output that the body passes up.
+    #[error(transparent)]
+    OutputName(SliceError),
     /// A line of `columns` names an output that the body does not pass up.
     #[error("the body passes up {count}, so there is no {number:02}")]
     NoOutput {
@@ -128,6 +132,7 @@ impl SweepFault {
             Self::Ambiguous => "list the names that the inner one binds in its file names",
             Self::TooDeep => "use more factors in fewer sweeps",
             Self::Replicates(_) => "write a number such as 10",
+            Self::OutputName(error) => return error.hint(),
             Self::Column(_) => "write a line such as 00 seconds, 00 * or 00 **",
             Self::SameColumn(_) => "name the columns in the file columns",
             Self::NoColumns => {

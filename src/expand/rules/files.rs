@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use super::fault::SweepFault;
 use super::{ProductFault, points};
 use crate::expand::{ExclusionFault, FactorFault, REPLICATE};
-use crate::task::sweep::{ColumnShape, Product, Sweep, TableColumn};
+use crate::task::sweep::{ColumnShape, Product, Sweep, WrittenColumn};
 
 /// The directory of the factors.
 pub const FACTORS: &str = "factors";
@@ -39,7 +39,7 @@ pub struct SweepRules {
     /// The names of computed points that are bound.
     pub names: Option<Vec<Box<str>>>,
     /// The columns of the table, if they are written.
-    pub columns: Option<Vec<TableColumn>>,
+    pub columns: Option<Vec<WrittenColumn>>,
     /// Whether failed points become rows.
     pub allow_failed: bool,
 }
@@ -90,12 +90,12 @@ pub fn read_replicates(line: &str) -> Result<NonZeroU32, SweepFault> {
 ///
 /// # Errors
 ///
-/// Fails unless it is the number of an output, a blank and a name.
-pub fn read_column(line: &str) -> Result<TableColumn, SweepFault> {
+/// Fails unless it is the number or the name of an output, a blank and a name. A number has two digits.
+pub fn read_column(line: &str) -> Result<WrittenColumn, SweepFault> {
     let column = line.split_once(char::is_whitespace).and_then(|(output, shape)| {
-        let is_number = output.len() == 2 && output.bytes().all(|c| c.is_ascii_digit());
-        let output = output.parse().ok().filter(|_| is_number)?;
-        Some(TableColumn { output, shape: ColumnShape::of(shape.trim()) })
+        let is_number = output.bytes().all(|c| c.is_ascii_digit());
+        let output = Some(output).filter(|output| !is_number || output.len() == 2)?;
+        Some(WrittenColumn { output: output.into(), shape: ColumnShape::of(shape.trim()) })
     });
     column.ok_or_else(|| SweepFault::Column(line.to_owned()))
 }
@@ -123,7 +123,7 @@ impl From<&Sweep> for SweepRules {
         Self {
             product: sweep.product.clone(),
             names: sweep.names.clone(),
-            columns: sweep.has_columns.then(|| sweep.columns.clone()),
+            columns: sweep.written.clone(),
             allow_failed: sweep.allow_failed,
         }
     }

@@ -8,7 +8,7 @@ mod files;
 mod open_name;
 mod scope;
 
-pub use body::{column_problems, default_columns, input_problem, unread_problems};
+pub use body::{column_problems, input_problem, table_columns, unread_problems};
 pub use fault::{MAX_SWEEPS, SweepFault};
 pub use files::{
     ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, NAMES, PRODUCT_FILES, REPLICATES, RuleProblem,

@@ -9,7 +9,7 @@ use crate::expand::{
 };
 use crate::task::name::nearest;
 use crate::task::points::SweepPoints;
-use crate::task::sweep::Factor;
+use crate::task::sweep::{Factor, WrittenColumn};
 use crate::task::text;
 
 /// How the name of a factor's file is made.
@@ -88,9 +88,7 @@ pub fn rule_files(rules: &SweepRules) -> Vec<RuleFile> {
     files.extend(count.map(|count| RuleFile::list(REPLICATES, [count])));
     files.extend(rules.names.clone().map(|names| RuleFile::list(NAMES, names)));
     if let Some(columns) = &rules.columns {
-        let line =
-            |it: &crate::task::sweep::TableColumn| format!("{:02} {}", it.output, it.shape.text());
-        files.push(RuleFile::list(COLUMNS, columns.iter().map(line)));
+        files.push(RuleFile::list(COLUMNS, columns.iter().map(WrittenColumn::text)));
     }
     if rules.allow_failed {
         files.push(RuleFile { name: ALLOW_FAILED.into(), rows: Vec::new() });

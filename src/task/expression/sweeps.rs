@@ -8,8 +8,8 @@ use super::rules::{RuleFile, rules};
 use super::signature::{Signatures, passed_names, width};
 use super::{Expression, ExpressionNode, Fault, NodeKind, TextPlace};
 use crate::expand::{
-    LevelName, RuleProblem, ScopeId, Scopes, SweepRules, column_problems, default_columns,
-    input_problem, unread_problems,
+    LevelName, RuleProblem, ScopeId, Scopes, SweepRules, column_problems, input_problem,
+    table_columns, unread_problems,
 };
 use crate::task::name::{ComputationName, InputName, nearest};
 use crate::task::template::Template;
@@ -186,11 +186,13 @@ impl ScopeWalk<'_> {
         let is_free = |name: &str| read.contains(name);
         self.add(id, node, unread_problems(rules, is_free, is_computed.then_some(own)));
         let width = width(self.expression, body.node, self.signatures);
-        let columns = rules.columns.clone().unwrap_or_else(|| {
-            let names = passed_names(&self.expression[body.node], self.signatures);
-            default_columns(names.unwrap_or_default())
-        });
-        self.add(id, node, column_problems(rules, &columns, width));
+        let names = passed_names(&self.expression[body.node], self.signatures);
+        // Without these, a column may be any of them.
+        let is_known = names.is_some();
+        match table_columns(rules, names.unwrap_or_default()) {
+            Ok(columns) => self.add(id, node, column_problems(rules, &columns, width)),
+            Err(problems) => self.add(id, node, problems.into_iter().filter(|_| is_known)),
+        }
     }
 
     /// Adds problems of a node where they stand in the text.

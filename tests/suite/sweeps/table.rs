@@ -165,3 +165,30 @@ fn a_figure_is_a_call_that_reads_a_table() {
     let lab = lab.computation("count", "table", "lines", r#"echo more >"$2""#).commit_again();
     lab.ce_run(&[]).exit(0).says("4 calls: 3 taken over, 1 computed");
 }
+
+#[test]
+fn columns_take_outputs_by_their_numbers_or_their_names() {
+    let columns = ("columns", "00 q\n01 r\n");
+    let lab = sweep("", &[("factors/00-n", "7\n9\n"), columns])
+        .call("inputs/00-body/", "divmod", &["n", "n"])
+        .commit_with(Library::Submodule);
+    lab.ce_run(&[]).exit(0).called(vec!["divmod", "divmod"]);
+    let table = "{\"n\":7,\"q\":1,\"r\":0}\n{\"n\":9,\"q\":1,\"r\":0}\n";
+    assert_eq!(lab.table(), table);
+    // The table has the same name: what a column is called by is not in the recipe.
+    let lab = lab.file("workflow/columns", "quotient q\nremainder  r\n").commit_again();
+    lab.ce_run(&[]).exit(0).says("1 table: 1 reused").called(vec![]);
+    assert_eq!(lab.table(), table);
+    lab.run("ce-sym", &[]).exit(0).shows(":columns 'quotient q' 'remainder r'");
+    // Names are those of what the body passes up.
+    let lab = lab.file("workflow/inputs/00-body/outputs", "remainder\n");
+    let ran = lab.run("ce", &["check"]).exit(2);
+    ran.says("workflow/columns:1: \"quotient\" is no output: there is remainder");
+    let lab = lab.file("workflow/columns", "remaindr r\n");
+    lab.run("ce", &["check"]).exit(2).says("try: did you mean remainder?");
+    let lab = lab.file("workflow/columns", "remainder/ r\n").commit_again();
+    lab.ce_run(&[]).exit(0).called(vec![]);
+    assert_eq!(lab.table(), "{\"n\":7,\"r\":0}\n{\"n\":9,\"r\":0}\n");
+    let lab = lab.file("workflow/columns", "0 r\n");
+    lab.run("ce", &["check"]).exit(2).says("is not the number or the name of an output");
+}
