@@ -67,6 +67,7 @@
 //! }
 //! ```
 
+mod advice;
 pub mod cache;
 #[doc(hidden)]
 pub mod cli;

@@ -80,7 +80,12 @@ pub(crate) fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
 pub(crate) fn parse_seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if f64::is_finite(seconds) && seconds >= 0.0 => Ok(seconds),
-        _ => Ok(parse_duration(text)?.as_secs_f64()),
+        _ => match parse_duration(text) {
+            Ok(duration) => Ok(duration.as_secs_f64()),
+            Err(_) => {
+                Err("write a number of seconds, or one with its unit, as in 10min".to_owned())
+            }
+        },
     }
 }
 

@@ -15,7 +15,7 @@ use crate::questions::package::{
     Package, PackageError, PackageKind, Packer, own_directory, vacant,
 };
 use crate::report::{package_json, package_readme};
-use crate::session::{Error, Stop};
+use crate::session::{Error, ResultPathError, Stop};
 use crate::storage::Storage;
 use crate::words::counted;
 
@@ -63,7 +63,7 @@ impl Tool for ExportResults {
         let (path, results) = told_apart((self.storage.as_deref(), &self.results), setting()?)?;
         let storage = &Storage::existing(&path)?;
         if results.is_empty() {
-            return Err(Error::NothingNamed(path));
+            return Err(ResultPathError::Storage(path).into());
         }
         vacant(storage, &self.dir)?;
         warn_of_links(storage)?;

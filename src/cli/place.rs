@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::say;
 use crate::git::{Config, unignored};
-use crate::session::Error;
+use crate::session::{Error, ResultPathError};
 use crate::storage::Site;
 
 /// The storage of a command that names nothing in it.
@@ -51,16 +51,28 @@ impl StorageFile {
     }
 }
 
-/// The storage that a path leads through, or else the configured one. A path that is a storage itself is refused: it
-/// names nothing in it.
+/// The storage that a path leads through, or else the configured one. A path that is a storage itself is refused, and one
+/// that leads to another place in a storage: they name no result.
 pub(super) fn around(path: &Path) -> Result<PathBuf, Error> {
-    match Site::around(path) {
-        Some(storage) => Ok(storage),
-        None if matches!(Site::of(path), Ok(Site::Storage)) => {
-            Err(Error::NothingNamed(path.to_owned()))
-        }
-        None => configured(),
+    if let Some(storage) = Site::around(path) {
+        return Ok(storage);
     }
+    let own = || path.to_owned();
+    let around = path.ancestors().filter(|it| !it.as_os_str().is_empty());
+    match around.into_iter().find(|it| is_storage(it)) {
+        Some(storage) if storage == path => Err(ResultPathError::Storage(own()).into()),
+        Some(storage) => {
+            let storage = storage.to_owned();
+            Err(ResultPathError::Elsewhere { path: own(), storage }.into())
+        }
+        None if is_name(path) => configured(),
+        None => Ok(setting()?.ok_or_else(|| ResultPathError::Nowhere(own()))?),
+    }
+}
+
+/// Whether a path is that of a storage.
+pub(super) fn is_storage(path: &Path) -> bool {
+    matches!(Site::of(path), Ok(Site::Storage))
 }
 
 /// A path where there is no storage yet.

@@ -39,13 +39,18 @@ pub(super) fn levels(text: &str) -> Result<Factor, String> {
     for (at, text) in texts.iter().enumerate() {
         let number = at + 1;
         if text.is_empty() {
-            return Err(format!("text {number} is empty; --points can have empty ones"));
+            return Err(format!(
+                "text {number} is empty; write one, or give empty texts in a sheet by --points"
+            ));
         }
         if let Err(fault) = template::text(text.as_bytes()) {
-            return Err(format!("text {number} cannot be used: {fault}"));
+            return Err(format!(
+                "text {number} cannot be used: {fault}; write one line of at most {} bytes",
+                template::MAX_TEXT
+            ));
         }
         if texts[..at].contains(text) {
-            return Err(format!("{text:?} is there twice"));
+            return Err(format!("{text:?} is there twice; write it once"));
         }
     }
     let points = expand::read_levels(name, texts.join("\n").as_bytes());

@@ -8,7 +8,7 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::task_dir;
-use super::place::around;
+use super::place::{around, is_storage};
 use crate::executor::Status;
 use crate::exit::Exit;
 use crate::report::{Sight, say};
@@ -54,6 +54,9 @@ impl Tool for InspectCall {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let (storage, call) = match (&self.storage, &self.call) {
             (Some(storage), Some(call)) => (storage.clone(), call),
+            (Some(storage), None) if is_storage(storage) => {
+                return Err(InspectionError::NoCallIn(storage.clone()).into());
+            }
             (Some(call), None) => (around(call)?, call),
             (None, _) => return Err(InspectionError::NoCallGiven.into()),
         };

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::advice;
 use crate::git::HeadError;
 use crate::load::{LoadError, listed};
 use crate::task::expression::Mistake;
@@ -120,6 +121,11 @@ impl EditError {
             Self::Name { .. } => "give another directory",
             Self::NoEditor => "set GIT_EDITOR, or git config --global core.editor EDITOR",
             Self::Head(error) => return error.hint(),
+            Self::Load(LoadError::Directory { path, source }) => {
+                return advice::for_directory(path, source);
+            }
+            Self::Read { path, source } => return advice::for_reading(path, source),
+            Self::Write { path, source } => return advice::for_writing(path, source),
             _ => return None,
         };
         Some(hint.to_owned())

@@ -228,7 +228,7 @@ impl CallError {
     }
 
     /// Returns advice for the user that depends on nothing but the error, unless it is obvious.
-    pub(super) fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Input(error) | Self::Outputs { first: error, .. } => return error.hint(),
             Self::Points(error) => return error.hint(),

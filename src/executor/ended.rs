@@ -105,8 +105,10 @@ pub enum Isolation {
 #[derive(Debug, thiserror::Error)]
 pub enum ExecuteError {
     /// It could not be started.
-    #[error("its exec cannot be started")]
+    #[error("{program} cannot be started")]
     Start {
+        /// What it is, as in `its exec`.
+        program: String,
         /// The file.
         exec: PathBuf,
         /// The cause.
@@ -129,10 +131,10 @@ pub enum ExecuteError {
         source: io::Error,
     },
     /// It was started and cannot be waited for.
-    #[error("its exec cannot be waited for")]
+    #[error("{program} cannot be waited for")]
     Wait {
-        /// The file.
-        exec: PathBuf,
+        /// What it is, as in `its exec`.
+        program: String,
         /// The cause.
         source: io::Error,
     },

@@ -124,6 +124,14 @@ pub const DIRECTORY: &str = "CE_DIRECTORY";
 pub(super) const VISIBLE_GPUS: &str = "CUDA_VISIBLE_DEVICES";
 
 impl Invocation {
+    /// What is executed, in words.
+    pub(super) fn program_words(&self) -> String {
+        match &self.inspection {
+            Some(_) => self.executable().display().to_string(),
+            None => format!("its {}", self.program.file()),
+        }
+    }
+
     /// The variable of the environment that names its graphics processors, and its value.
     pub(super) fn gpu_variable(&self) -> Option<(&'static str, String)> {
         let names = &self.visible_gpus;

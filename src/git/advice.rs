@@ -7,6 +7,11 @@ pub(super) fn trusting(repository: impl Display) -> String {
     format!("if you trust it: git config --global --add safe.directory {repository}")
 }
 
+/// What to try if a directory is in no repository.
+pub(super) const fn no_repository() -> &'static str {
+    "give the path of a work tree or of a bare repository"
+}
+
 /// What to try if a repository cannot be read.
 pub(super) const fn unreadable() -> &'static str {
     "git status says what is wrong, or git fsck whether it is damaged"

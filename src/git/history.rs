@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gix::{ObjectId, Repository};
 
-use super::advice::{trusting, unreadable};
+use super::advice::{no_repository, trusting, unreadable};
 use super::log::{LogLine, LogRange, LogWalk, NEWEST_FIRST};
 use super::opening::{Untrusted, open};
 use super::{GitResult, revision, top};
+use crate::advice;
 
 /// Which commits of a repository.
 #[derive(Clone, Debug)]
@@ -77,9 +78,7 @@ impl CommitHistoryError {
     /// Returns advice for the user, unless it is obvious.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::NoRepository(_) => {
-                "give the path of a work tree or of a bare repository".to_owned()
-            }
+            Self::NoRepository(_) => no_repository().to_owned(),
             Self::Untrusted(path) => trusting(path.display()),
             Self::Revision { is_head_broken: true, .. } => {
                 "name a branch, tag or commit in place of HEAD".to_owned()
@@ -88,7 +87,7 @@ impl CommitHistoryError {
                 format!("git -C {} fetch --tags", repository.display())
             }
             Self::Git { .. } => unreadable().to_owned(),
-            Self::Directory { .. } => return None,
+            Self::Directory { path, source } => return advice::for_directory(path, source),
         })
     }
 }

@@ -6,6 +6,7 @@
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -13,11 +14,13 @@ use std::rc::Rc;
 use gix::objs::tree::EntryKind;
 use gix::{ObjectId, Repository};
 
-use super::advice::unreadable;
+use super::advice::{no_repository, trusting, unreadable};
+use super::opening::{NoRepository, Untrusted};
 use super::repositories::{self, Repositories, object, tree_of};
 use super::snapshot::Snapshot;
 use super::snapshot_error::SnapshotError;
 use super::{GitResult, object_id};
+use crate::advice;
 use crate::digest;
 use crate::task::name::StorageName;
 use crate::task::text;
@@ -34,6 +37,14 @@ pub struct ReachableSet {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReachError {
+    /// The directory cannot be read.
+    #[error("cannot read the repository {}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
     /// The history of the repository is cut off.
     #[error("{} is a shallow clone: its older commits are missing", .0.display())]
     Shallow(PathBuf),
@@ -59,14 +70,20 @@ pub enum ReachError {
 
 impl ReachError {
     /// Returns advice for the user, unless it is obvious.
-    pub const fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::Shallow(_) => Some("git fetch --unshallow"),
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Directory { path, source } => return advice::for_directory(path, source),
+            Self::Shallow(_) => "git fetch --unshallow",
             Self::NotCloned { .. } => {
-                Some("git submodule update --init --recursive, or git fetch in the submodule")
+                "git submodule update --init --recursive, or git fetch in the submodule"
             }
-            Self::Git { .. } => Some(unreadable()),
-        }
+            Self::Git { repository, source } if source.is::<Untrusted>() => {
+                return Some(trusting(repository.display()));
+            }
+            Self::Git { source, .. } if source.is::<NoRepository>() => no_repository(),
+            Self::Git { .. } => unreadable(),
+        };
+        Some(hint.to_owned())
     }
 }
 
@@ -78,7 +95,10 @@ impl ReachableSet {
     /// Fails if one of them is unknown.
     pub fn add(&mut self, dir: &Path) -> Result<(), ReachError> {
         let git = |source| ReachError::Git { repository: dir.to_owned(), source };
-        let repositories = Rc::new(Repositories::open(dir).map_err(git)?);
+        let place = dir.canonicalize();
+        let place =
+            &place.map_err(|source| ReachError::Directory { path: dir.to_owned(), source })?;
+        let repositories = Rc::new(Repositories::open(place).map_err(git)?);
         let task = &repositories.task;
         if task.is_shallow().map_err(|error| git(error.into()))? {
             return Err(ReachError::Shallow(dir.to_owned()));

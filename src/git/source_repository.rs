@@ -13,6 +13,7 @@ use super::repositories::{Repositories, object, tree_of};
 use super::snapshot::Snapshot;
 use super::snapshot_error::SnapshotError;
 use super::{GitResult, Trees, from, history, object_id, revision, top};
+use crate::advice;
 use crate::digest::ObjectId;
 
 /// The repositories that a task may read, each opened once.
@@ -139,7 +140,8 @@ impl SourceError {
             Self::Revision { path, .. } => format!("git -C {} fetch --tags", path.display()),
             Self::Path { fault: A_FILE, .. } => "name the directory that holds it".to_owned(),
             Self::Git { .. } => unreadable().to_owned(),
-            Self::Directory { .. } | Self::Path { .. } => return None,
+            Self::Directory { path, source, .. } => return advice::for_directory(path, source),
+            Self::Path { .. } => return None,
         })
     }
 }

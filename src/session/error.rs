@@ -1,10 +1,10 @@
 //! Why a program ends early: one variant for each stage, each with its exit code and what to try.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::inspection::InspectionError;
+use super::place::ResultPathError;
 use super::suspended::SuspensionError;
 use super::words::{inputs, sheet_problems};
 use crate::edit::EditError;
@@ -240,9 +240,9 @@ pub enum Error {
     /// No result is named for an option that changes pins.
     #[error("{0} needs a file")]
     NothingToPin(&'static str),
-    /// A storage is named, and no result in it.
-    #[error("no result in the storage {} is given", .0.display())]
-    NothingNamed(PathBuf),
+    /// A path names no result.
+    #[error(transparent)]
+    ResultPath(#[from] ResultPathError),
     /// No suspended call is named.
     #[error("no call is given")]
     NoCallGiven,
@@ -374,7 +374,7 @@ impl Error {
             | Self::Input { .. }
             | Self::Directory { .. }
             | Self::NothingToPin(_)
-            | Self::NothingNamed(_)
+            | Self::ResultPath(_)
             | Self::NoCallGiven
             | Self::AllAndOne(_)
             | Self::NoCall(_)

@@ -1,11 +1,16 @@
 //! What to try when a program ends early.
 
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use super::Error;
+use crate::advice;
 use crate::evaluate::EvaluateError;
 use crate::expand::ProductFault;
 use crate::load::LoadError;
+use crate::manifest::DirectoryError;
 use crate::plan::SelectionFault;
 use crate::questions::table::SweepTableError;
 use crate::storage::StorageError;
@@ -25,13 +30,28 @@ impl Error {
             Self::Bisect(error) => error.hint(),
             Self::Edit(error) => error.hint(),
             Self::Suspension(error) => Some(error.hint().to_owned()),
-            Self::Repository(error) => error.hint().map(str::to_owned),
+            Self::Repository(error) => error.hint(),
             Self::List(error) => error.hint(),
-            Self::Reach(error) => error.hint().map(str::to_owned),
+            Self::Reach(error) => error.hint(),
+            Self::Load(LoadError::Directory { path, source }) => {
+                advice::for_directory(path, source)
+            }
+            Self::Directory { path, source: DirectoryError::Io { path: entry, source } } => {
+                let entry = Some(OsStr::from_bytes(entry)).filter(|entry| !entry.is_empty());
+                let path = Path::new(path);
+                advice::for_directory(&entry.map_or(path.into(), |it| path.join(it)), source)
+            }
             Self::Directory { source, .. } => source.hint().map(str::to_owned),
-            Self::Package(error) => error.hint().map(str::to_owned),
+            Self::Input { name, source, .. } if source.kind() == io::ErrorKind::Other => {
+                Some(format!("give a plain file, or -p {name}=TEXT"))
+            }
+            Self::Input { path, source, .. } | Self::ReadPoints { path, source } => {
+                advice::for_reading(Path::new(path), source)
+            }
+            Self::Write { path, source } => advice::for_writing(Path::new(path), source),
+            Self::Package(error) => error.hint(),
             Self::History(error) => error.hint().map(str::to_owned),
-            Self::Inspection(error) => error.hint().map(str::to_owned),
+            Self::Inspection(error) => error.hint(),
             Self::Misfits { hint, .. } => Some(hint.clone()),
             Self::Slurm(errors) => errors.first().map(|error| error.advice.clone()),
             Self::Results(error) => error.advice(),
@@ -80,9 +100,8 @@ impl Error {
                 "give it once: --each has all values of an input, --points one a row"
             }
             Self::NoPoints(_) => "write the names of inputs, and a row for each point",
-            Self::NothingToPin(_) | Self::NothingNamed(_) => {
-                "give a file of each result, after the storage"
-            }
+            Self::ResultPath(error) => error.hint(),
+            Self::NothingToPin(_) => "give a file of each result, after the storage",
             Self::InputTwice(_) | Self::RepositoryTwice(_) => "give it once",
             Self::Versions(_) => "give --at once or twice",
             Self::Test { .. } => {

@@ -11,8 +11,10 @@ use super::calls::named;
 use super::interrupt::Interrupts;
 use super::{Error, RunOptions, find_call, local};
 use crate::digest::{Digest, ObjectId};
-use crate::evaluate::{Exports, InspectedCall, KeptDirectory, inspect};
-use crate::executor::{Executor, Inspection, Status, TerminalRelay, TurnRequest, is_terminal};
+use crate::evaluate::{CallError, Exports, InspectedCall, KeptDirectory, inspect};
+use crate::executor::{
+    ExecuteError, Executor, Inspection, Status, TerminalRelay, TurnRequest, is_terminal,
+};
 use crate::exit::Exit;
 use crate::git::Trees;
 use crate::load;
@@ -20,6 +22,7 @@ use crate::questions::history::{History, Subject};
 use crate::storage::{Entry, Read, Record, ResultName, Storage, Stored};
 use crate::task::name::ComputationName;
 use crate::task::workflow::{Computation, Uncommitted};
+use crate::words::quoted;
 
 /// Why a call cannot be looked into.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +30,9 @@ pub enum InspectionError {
     /// No call is named.
     #[error("no call is given")]
     NoCallGiven,
+    /// A storage is named, and no call in it.
+    #[error("{} is a storage, and no call in it is given", .0.display())]
+    NoCallIn(PathBuf),
     /// It has neither a result nor a failure, and its computation is not known.
     #[error(
         "the call {0} has neither succeeded nor failed yet, and the task does not have its computation"
@@ -58,35 +64,55 @@ pub enum InspectionError {
     #[error("nothing can be isolated on this host")]
     NotIsolated,
     /// The command cannot be executed.
-    #[error("{0:?} cannot be executed in the sandbox of {1}: {2}")]
-    Execute(OsString, String, String),
+    #[error("{program:?} cannot be executed in the sandbox of {call}")]
+    Execute {
+        /// Its first word.
+        program: OsString,
+        /// The short name of the call.
+        call: String,
+        /// Why.
+        source: Box<CallError>,
+    },
 }
 
 impl InspectionError {
     /// The exit code for it.
     pub const fn exit(&self) -> Exit {
         match self {
-            Self::NoCallGiven | Self::NoRecord(_) | Self::NoTree(_) | Self::NoTerminal => {
-                Exit::Malformed
-            }
+            Self::NoCallGiven
+            | Self::NoCallIn(_)
+            | Self::NoRecord(_)
+            | Self::NoTree(_)
+            | Self::NoTerminal => Exit::Malformed,
             Self::NotIsolated | Self::NoInput { .. } | Self::Computation(..) => Exit::Missing,
-            Self::Keep(_) | Self::Execute(..) => Exit::Failed,
+            Self::Keep(_) | Self::Execute { .. } => Exit::Failed,
         }
     }
 
     /// Advice for the user, unless there is none.
-    pub const fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::NoCallGiven => Some("ce log lists calls"),
-            Self::NoRecord(_) => Some("give the task by --task, or wait until it has ended"),
-            Self::NoTree(_) => Some("run it again"),
-            Self::NoInput { .. } => Some("run the task again, which makes what is missing"),
-            Self::Computation(..) => Some("give the repository of the task by --task"),
-            Self::NoTerminal => Some("give a command: ce shell CALL -- ls -l /inputs"),
-            Self::NotIsolated => Some("ce doctor says why"),
-            Self::Keep(_) => Some("set TMPDIR to a directory that can be written"),
-            Self::Execute(..) => None,
-        }
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoCallGiven => "ce log lists calls",
+            Self::NoCallIn(storage) => {
+                let storage = quoted(&storage.to_string_lossy());
+                return Some(format!("give a call after it; ce log {storage} lists calls"));
+            }
+            Self::NoRecord(_) => "give the task by --task, or wait until it has ended",
+            Self::NoTree(_) => "run it again",
+            Self::NoInput { .. } => "run the task again, which makes what is missing",
+            Self::Computation(..) => "give the repository of the task by --task",
+            Self::NoTerminal => "give a command: ce shell CALL -- ls -l /inputs",
+            Self::NotIsolated => "ce doctor says why",
+            Self::Keep(_) => "set TMPDIR to a directory that can be written",
+            Self::Execute { source, .. } => match **source {
+                CallError::Execute(ExecuteError::Start { .. }) => {
+                    "give a program that the sandbox shows: one in /usr, or in the root that access \
+                     names, or below a path that access grants"
+                }
+                _ => return source.hint(),
+            },
+        };
+        Some(hint.to_owned())
     }
 }
 
@@ -205,8 +231,10 @@ impl InspectionSession {
         let ended = thread::scope(|scope| scope.spawn(execute).join());
         drop(relay);
         let ended = ended.unwrap_or_else(|panic| resume_unwind(panic));
-        Ok(ended.map_err(|error| {
-            InspectionError::Execute(program, call.name.short(), error.in_full())
+        Ok(ended.map_err(|error| InspectionError::Execute {
+            program,
+            call: call.name.short(),
+            source: Box::new(error),
         })?)
     }
 

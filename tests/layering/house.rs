@@ -16,7 +16,7 @@ pub(crate) const LAYERS: [&[&str]; 13] = [
         "exit",
         "words",
     ],
-    &["task::resources", "task::slice", "task::sweep"],
+    &["task::resources", "task::slice", "task::sweep", "advice"],
     &["task", "task::workflow", "cache", "expand"],
     &["git", "manifest", "task::expression"],
     &["load", "plan", "storage", "executor"],

@@ -10,7 +10,7 @@ use super::sources;
 use super::tokens::{self, Texts, has_words};
 
 /// The number of messages without advice. It only falls: lower it when some get advice.
-const WITHOUT_ADVICE: usize = 197;
+const WITHOUT_ADVICE: usize = 182;
 
 /// What begins with a capital letter wherever it stands, beside variables of the environment.
 const PROPER_NAMES: [&str; 2] = ["Git", "Slurm"];

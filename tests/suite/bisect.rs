@@ -223,7 +223,7 @@ fn a_test_judges_by_its_exit_code_and_gets_the_files() {
     test("exit 1").exit(2).says("ce: c0 is bad, and should be good\n");
     test("exit 0").exit(2).says("ce: c4 is good, and should be bad\n");
     let ran = bisect(&lab, "c0", "c4", &["--", "./nothing"]).exit(2);
-    ran.says("ce: the test ./nothing cannot be run\n  because: its exec cannot be started\n");
+    ran.says("ce: the test ./nothing cannot be run\n  because: ./nothing cannot be started\n");
     let skips = r#"n=$(cat ../tests 2>/dev/null || echo 0); echo $((n + 1)) >../tests
         [ $n -lt 2 ] || exit 125; grep -q 1 "$1""#;
     assert_eq!(told(&test(skips).exit(1)), [1, 2, 3, 4]);

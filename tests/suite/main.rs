@@ -29,6 +29,7 @@ mod follow;
 mod generator;
 mod git_log;
 mod git_oracle;
+mod given_files;
 mod golden;
 mod hostile;
 mod inside;

@@ -16,7 +16,7 @@ const MISTAKES: [(&[&str], &str); 12] = [
     ),
     (&["worker", "--idle", "soon", "../storage"], "write a number and its unit"),
     (&["log", "-n", "few", "../storage"], "write a whole number from 0"),
-    (&["log", "--slow", "very", "../storage"], "write a number and its unit"),
+    (&["log", "--slow", "very", "../storage"], "write a number of seconds, or one with its unit"),
     (&["verify", "--sample", "all", "../storage"], "write a number above 0 and up to 100"),
     (&["push", "--limit", "1Q", "../storage"], "is not a size with its unit K, M, G or T"),
 ];

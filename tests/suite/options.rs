@@ -111,12 +111,25 @@ fn a_storage_alone_names_no_result() {
             &["export", "../storage", "../out"],
         ] {
             let ran = ce(&lab, dir, arguments).exit(2);
-            ran.says("no result in the storage ../storage is given").says(hint);
+            ran.says("../storage is a storage, and no result in it is given").says(hint);
         }
         let pinned = ce(&lab, dir, &["pin", "--note", "figure 3", "../storage"]).exit(2);
         pinned.says("--note needs a file").says(hint);
     }
     assert!(!lab.path("out").exists());
+}
+
+#[test]
+fn a_path_that_leads_to_no_result_is_told() {
+    let (lab, _) = configured();
+    for command in ["show", "cite", "shell"] {
+        let tell =
+            |path| ce(&lab, "data", &[command, path, "--"][..2 + usize::from(command == "shell")]);
+        tell("absent").exit(2).says("absent is in no storage, and Git's configuration has no");
+        tell("../storage/absent")
+            .exit(2)
+            .says("../storage/absent is in the storage ../storage, and");
+    }
 }
 
 #[test]

@@ -81,7 +81,12 @@ fn the_storage_is_that_of_the_path_or_the_configured_one() {
     lab.git("task", &["config", "compeval.storage", "../storage"]);
     assert_eq!(run(&[&name]).exit(0).stdout, "5\n");
     assert_eq!(run(&["ad48103e4fc7_5d9474c0309b"]).exit(2).stdout, "");
-    run(&["../storage"]).exit(2).says("no result in the storage ../storage is given");
+    run(&["../storage"])
+        .exit(2)
+        .says("../storage is a storage, and no call in it is given\n")
+        .says("  try: give a call after it; ce log ../storage lists calls\n");
+    let nothing = lab.run("ce", &["shell", "../storage", &name, "--", "./nothing"]).exit(1);
+    nothing.says("  because: ./nothing cannot be started\n").says("  try: give a program that the");
     run(&[]).exit(2).says("no call is given");
 }
 

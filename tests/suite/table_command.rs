@@ -379,7 +379,8 @@ fn what_is_wrong_is_told() {
         table(&lab, arguments).exit(2).says(what);
     };
     wrong(&["--each", "n=1", "-p", "n=1"], "the input n is given, and --each");
-    wrong(&["--each", "n=1", "--sweep", "X"], "the task task has no sweep");
+    let none = "the task task has no sweep, so none is called X\n  try: leave out --sweep: ";
+    wrong(&["--each", "n=1", "--sweep", "X"], none);
     wrong(&["--csv", "--json", "--each", "n=1"], "cannot be used with");
     wrong(&["--each", "m=1", "-p", "n=1"], "takes no input m");
 }

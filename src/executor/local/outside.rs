@@ -46,7 +46,7 @@ pub(super) fn execute(
     invocation: &Invocation,
     starter: &Starter,
 ) -> Result<Over, ExecuteError> {
-    let exec = || invocation.executable();
+    let program = || invocation.program_words();
     if let Some(label) = invocation.access.root() {
         let reason = format!("its root is the input {}, and it is not isolated", label.name);
         return Err(ExecuteError::Refused(reason));
@@ -54,12 +54,13 @@ pub(super) fn execute(
     let mut command = command(invocation, starter)?;
     check_inputs(invocation)?;
     let child = spawn(&mut command).map_err(|source| ExecuteError::Start {
-        exec: exec(),
+        program: program(),
+        exec: invocation.executable(),
         source,
         lacking: Vec::new(),
     })?;
     let ended = wait(groups, orphans, child, invocation.limit);
-    let over = ended.map_err(|source| ExecuteError::Wait { exec: exec(), source })?;
+    let over = ended.map_err(|source| ExecuteError::Wait { program: program(), source })?;
     check_inputs(invocation)?;
     Ok(over)
 }
@@ -71,9 +72,14 @@ pub(super) fn run(
     command: &mut Command,
 ) -> Result<Over, ExecuteError> {
     let exec = PathBuf::from(command.get_program());
-    let start = |source| ExecuteError::Start { exec: exec.clone(), source, lacking: Vec::new() };
-    let child = spawn(command.process_group(0)).map_err(start)?;
-    wait(groups, orphans, child, None).map_err(|source| ExecuteError::Wait { exec, source })
+    let program = exec.display().to_string();
+    let child = spawn(command.process_group(0)).map_err(|source| ExecuteError::Start {
+        program: program.clone(),
+        exec,
+        source,
+        lacking: Vec::new(),
+    })?;
+    wait(groups, orphans, child, None).map_err(|source| ExecuteError::Wait { program, source })
 }
 
 /// Waits for the end of a child and of its group.

@@ -108,7 +108,7 @@ pub(in crate::executor) fn refused(
             let named = interpreter(&script).filter(|_| spec.root.is_none());
             let lacking = named.map(|path| explain::installations(spec, &path));
             let lacking = lacking.unwrap_or_default();
-            ExecuteError::Start { exec, source, lacking }
+            ExecuteError::Start { program: invocation.program_words(), exec, source, lacking }
         }
         SandboxError::Step { doing, path, source } if doing == "write" && path == spec.log() => {
             ExecuteError::Log { log: path, source }

@@ -30,19 +30,20 @@ pub enum RepositoryError {
 
 impl RepositoryError {
     /// A hint for the user.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::Storage(error) => error.hint(),
-            Self::Reach(error) => error.hint(),
-            Self::None => Some(
-                "name all that use it with --keep REPOSITORY, or give --no-keep with --older TIME",
-            ),
-            Self::Lost(_) => Some(
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Storage(error) => error.hint()?,
+            Self::Reach(error) => return error.hint(),
+            Self::None => {
+                "name all that use it with --keep REPOSITORY, or give --no-keep with --older TIME"
+            }
+            Self::Lost(_) => {
                 "ce gc --forget ID STORAGE for one that is gone; or collect on a host that has all of \
-                 them, or name those to keep with --keep REPOSITORY",
-            ),
-            Self::Unknown(_) => Some("ce gc --repositories STORAGE lists them"),
-        }
+                 them, or name those to keep with --keep REPOSITORY"
+            }
+            Self::Unknown(_) => "ce gc --repositories STORAGE lists them",
+        };
+        Some(hint.to_owned())
     }
 }
 

@@ -1,7 +1,9 @@
 //! Why results are not exported.
 
 use std::io;
+use std::path::Path;
 
+use crate::advice;
 use crate::exit::Exit;
 
 /// The greatest number of bad files that an error names.
@@ -69,15 +71,17 @@ impl PackageError {
     }
 
     /// Advice for the user, unless there is none.
-    pub const fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::Occupied(_) | Self::NoName(_) => Some("give a directory that does not exist"),
-            Self::Inside(_) => Some("give a directory beside it"),
-            Self::Bad(_) => Some(
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Occupied(_) | Self::NoName(_) => "give a directory that does not exist",
+            Self::Inside(_) => "give a directory beside it",
+            Self::Bad(_) => {
                 "ce run makes again what is away or was collected, and after ce verify --repair what is \
-                 damaged; without --all, intermediate results are not needed",
-            ),
-            Self::Write { .. } | Self::Stopped => None,
-        }
+                 damaged; without --all, intermediate results are not needed"
+            }
+            Self::Write { path, source } => return advice::for_writing(Path::new(path), source),
+            Self::Stopped => "run the same command again: nothing was made",
+        };
+        Some(hint.to_owned())
     }
 }

@@ -105,7 +105,8 @@ pub(crate) fn vacant(storage: &Storage, dir: &Path) -> Result<(), PackageError> 
         return Err(PackageError::NoName(shown()));
     }
     let is_vacant = match dir.symlink_metadata() {
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        Err(error) => return Err(write_error(dir)(error)),
         Ok(metadata) => {
             metadata.is_dir() && fs::read_dir(dir).is_ok_and(|mut it| it.next().is_none())
         }

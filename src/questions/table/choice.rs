@@ -18,6 +18,14 @@ pub enum SweepChoiceError {
     /// There is none.
     #[error("the task {0} has no sweep")]
     None(String),
+    /// There is none, and one is named.
+    #[error("the task {task} has no sweep, so none is called {name}")]
+    NoneNamed {
+        /// The name of the task.
+        task: String,
+        /// The name that was given.
+        name: String,
+    },
     /// Several could be meant; their names.
     #[error("the task has several sweeps: {}", .0.join(", "))]
     Several(Vec<String>),
@@ -38,9 +46,13 @@ impl SweepChoiceError {
     pub fn hint(&self) -> String {
         match self {
             Self::None(_) => "give --each or --points to see the jobs of these points".to_owned(),
+            Self::NoneNamed { .. } => {
+                "leave out --sweep: --each and --points alone show the jobs of their points"
+                    .to_owned()
+            }
             Self::Several(_) => "choose one with --sweep, by its label or its directory".to_owned(),
             Self::Unknown { nearest: Some(name), .. } => format!("did you mean {name}?"),
-            Self::Unknown { nearest: None, .. } => "give its label or its directory".to_owned(),
+            Self::Unknown { nearest: None, .. } => "give one of these names to --sweep".to_owned(),
         }
     }
 }
@@ -71,7 +83,9 @@ pub fn choose_sweep(task: &Task, name: Option<&str>) -> Result<SweepChoice, Swee
         .collect();
     match &found[..] {
         [only] => Ok(*only),
-        [] if sweeps.is_empty() => Err(SweepChoiceError::None(task.name.to_string())),
+        [] if sweeps.is_empty() => {
+            Err(SweepChoiceError::NoneNamed { task: task.name.to_string(), name: name.to_owned() })
+        }
         [] => {
             let all: Vec<String> = sweeps.iter().flat_map(|it| it.names(task)).collect();
             let (nearest, known) = (nearest(name, &all), titles(task, &sweeps));

@@ -155,7 +155,11 @@ impl StorageError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Io { doing, source, .. } => advice(doing, source),
-            Self::Directory { source, .. } => source.hint(),
+            Self::Directory { source, .. } => match &**source {
+                DirectoryError::Io { source, .. } => advice("read", source),
+                DirectoryError::Write { source, .. } => advice("write", source),
+                source => source.hint(),
+            },
             Self::Vanished(_) => Some(
                 "check whether it was moved, removed or unmounted; it still has all finished calls",
             ),
