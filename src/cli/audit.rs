@@ -104,13 +104,13 @@ Exit codes: 0 all that were executed agree, 1 one differs, failed or could not b
 fn sample(text: &str) -> Result<AuditSample, String> {
     let share = |share: f64| match share > 0.0 && share <= 1.0 {
         true => Ok(AuditSample::Share(share)),
-        false => Err("the share is not above 0 and up to all".to_owned()),
+        false => Err("write a share above 0 and up to 1, or up to 100%".to_owned()),
     };
     let wrong = || "write a share such as 10% or 0.1, or a number of calls".to_owned();
     let number = |text: &str| text.parse::<f64>().map_err(|_| wrong());
     match (text.strip_suffix('%'), text.parse::<usize>()) {
         (Some(percent), _) => share(number(percent)? / 100.0),
-        (None, Ok(0)) => Err("no call is none to audit".to_owned()),
+        (None, Ok(0)) => Err("write a number of calls from 1".to_owned()),
         (None, Ok(calls)) => Ok(AuditSample::Number(calls)),
         (None, Err(_)) => share(number(text)?),
     }

@@ -37,16 +37,24 @@ impl Tool for Check {
         let task = self.task.load("ce", Uncommitted::Warn)?;
         check_trees(&self.task.task, &task)?;
         for name in task.unused_inputs() {
-            say("ce", &format_args!("warning: inputs: nothing reads the input {name}"));
-        }
-        for (node, name) in task.unknown_names().filter(|(_, name)| !name.is_empty()) {
-            let inputs: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
-            let nearest = nearest(name, &inputs).map(|it| format!("; did you mean {{{it}}}?"));
-            let (value, nearest) = (written_alone(&task, node), nearest.unwrap_or_default());
             say(
                 "ce",
                 &format_args!(
-                    "warning: {value}: {{{name}}} is the name of no input, and stays{nearest}"
+                    "warning: inputs: nothing reads the input {name}\n  try: read it in the workflow, or remove its line"
+                ),
+            );
+        }
+        for (node, name) in task.unknown_names().filter(|(_, name)| !name.is_empty()) {
+            let inputs: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
+            let value = written_alone(&task, node);
+            let advice = match nearest(name, &inputs) {
+                Some(nearest) => format!("did you mean {{{nearest}}}?"),
+                None => "add the name to the file inputs if a text is to stand there".to_owned(),
+            };
+            say(
+                "ce",
+                &format_args!(
+                    "warning: {value}: {{{name}}} is the name of no input, and stays\n  try: {advice}"
                 ),
             );
         }

@@ -59,7 +59,7 @@ fn path_within() -> impl TypedValueParser<Value = PathBuf> {
             |part: &Component<'_>| matches!(part, Component::CurDir | Component::Normal(_));
         match path.components().all(|part| is_within(&part)) {
             true => Ok(path.components().filter(|it| *it != Component::CurDir).collect()),
-            false => Err("it must be relative to the top of the repository, without .."),
+            false => Err("write a path relative to the top of the repository, without .."),
         }
     })
 }

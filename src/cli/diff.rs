@@ -69,7 +69,7 @@ pub(super) fn versions(text: &str) -> Result<RevisionRange, String> {
         return Err("it is a path; write a revision or REV1..REV2 here".to_owned());
     }
     if text.contains("...") {
-        return Err("expected two dots: REV1..REV2".to_owned());
+        return Err("three dots mean something else to Git; write REV1..REV2".to_owned());
     }
     let rev = |text: &str| if text.is_empty() { "HEAD".to_owned() } else { text.to_owned() };
     Ok(match text.split_once("..") {

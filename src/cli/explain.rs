@@ -56,7 +56,12 @@ impl Tool for Explain {
         let explanation = Explanation::new(evaluation);
         if explanation.unread > 0 {
             let unread = counted(explanation.unread, "record");
-            say("ce", &format_args!("warning: {unread} cannot be read; ce verify lists them"));
+            say(
+                "ce",
+                &format_args!(
+                    "warning: {unread} cannot be read\n  try: ce verify, which lists them"
+                ),
+            );
         }
         let changes = explain::changes(&self.task.task, &evaluation.task, &explanation);
         if self.json {

@@ -157,8 +157,12 @@ impl Gc {
         let kept = self.keep.iter().map(PathBuf::as_path);
         for RepositoryRecord { path, recorded, .. } in collect::not_kept(storage, kept)? {
             let (path, host) = (report::harmless(&path), recorded.host);
-            let told = format!("warning: {path} of the host {host} uses the storage, too");
-            say("ce", &format_args!("{told}, and nothing is kept for it"));
+            say(
+                "ce",
+                &format_args!(
+                    "warning: {path} of the host {host} uses the storage, too, and nothing is kept for it\n  try: --keep {path}, too, if its results are to stay"
+                ),
+            );
         }
         Ok(Some(reach))
     }

@@ -86,7 +86,12 @@ fn say_not_stored(evaluation: &Evaluation, why: &Kept) {
             }
         }
         Kept::ReadOnly => {
-            say(PROGRAM, &format_args!("warning: {NOT_STORED}: the storage is read-only"));
+            say(
+                PROGRAM,
+                &format_args!(
+                    "warning: {NOT_STORED}: the storage is read-only\n  try: mount it for writing, if the job is to have a name"
+                ),
+            );
         }
     }
 }

@@ -150,7 +150,10 @@ fn tell(program: &str, error: &Error) {
             lines.push(format!("  {problem}"));
             lines.extend(problem.fault.hint().map(|hint| format!("    try: {hint}")));
         }
-        lines.extend(warnings.iter().map(|warning| format!("  warning: {warning}")));
+        for warning in warnings {
+            lines.push(format!("  warning: {warning}"));
+            lines.push(format!("    try: {}", warning.oddity.hint()));
+        }
     }
     if let Error::Edit(EditError::Text { mistakes, .. }) = error {
         lines.extend(mistakes.iter().flat_map(|mistake| shown("", mistake)));

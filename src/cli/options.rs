@@ -78,7 +78,8 @@ impl TaskDir {
             None => load::task(&self.task, uncommitted, cache.as_ref())?,
         };
         for warning in warnings {
-            say(program, &format_args!("warning: {warning}"));
+            let advice = warning.oddity.hint();
+            say(program, &format_args!("warning: {warning}\n  try: {advice}"));
         }
         Ok(task)
     }
@@ -245,7 +246,13 @@ pub(super) fn writable(path: &Path) -> Result<Storage, Error> {
 pub(super) fn warn_of_links(storage: &Storage) -> Result<(), Error> {
     for Finding { name, defect } in Survey::new(storage).links()? {
         let path = storage.shown(&name);
-        say("ce", &format_args!("warning: {} is left out: {defect}", path.display()));
+        say(
+            "ce",
+            &format_args!(
+                "warning: {} is left out: {defect}\n  try: replace the link by the directory, or mount that there",
+                path.display()
+            ),
+        );
     }
     Ok(())
 }

@@ -98,9 +98,12 @@ impl<'a> AbsentStorage<'a> {
         say(program, &format_args!("{told} {}{similar}", path.display()));
         if let Some(exposed) = unignored(path) {
             let exposed = exposed.display();
-            let line = format!("add the line /{exposed}/ to .gitignore there");
-            let warning = "warning: Git does not ignore the storage, which is in a work tree";
-            say(program, &format_args!("{warning}; {line}, or use another place"));
+            say(
+                program,
+                &format_args!(
+                    "warning: Git does not ignore the storage, which is in a work tree\n  try: add the line /{exposed}/ to .gitignore there, or use another place"
+                ),
+            );
         }
     }
 }

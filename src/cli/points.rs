@@ -87,8 +87,12 @@ impl PointArgs {
         let factors: Vec<Factor> = sheet.into_iter().chain(self.each.iter().cloned()).collect();
         for like in factors.iter().flat_map(|factor| factor.points.lookalikes()) {
             let expand::Lookalike { column, first, second } = like;
-            let what = "are one number, and two points";
-            say(program, &format_args!("warning: {column}: {first} and {second} {what}"));
+            say(
+                program,
+                &format_args!(
+                    "warning: {column}: {first} and {second} are one number, and two points\n  try: spell them alike if one point is meant"
+                ),
+            );
         }
         Ok(factors)
     }

@@ -191,6 +191,6 @@ impl Push {
 pub(super) fn limit(text: &str) -> Result<u64, String> {
     match parse_size(text).map_err(|error| error.to_string())? {
         limit if limit <= MAX_LIMIT => Ok(limit),
-        _ => Err("it is above 256M".to_owned()),
+        _ => Err("it is above 256M; write a smaller size".to_owned()),
     }
 }

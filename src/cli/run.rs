@@ -279,7 +279,9 @@ impl Run {
             let name = name.short();
             say(
                 PROGRAM,
-                &format_args!("warning: --force had no effect: no call {name} was executed"),
+                &format_args!(
+                    "warning: --force had no effect: no call {name} was executed\n  try: give a call of this task; ce-run -n shows their names"
+                ),
             );
         }
         if self.quiet {

@@ -97,6 +97,15 @@ impl Tool for Verify {
             report::verdict_json(&verdict, out).map_err(Error::Output)?;
         } else if !self.quiet {
             summarise(&verdict, begun);
+            if verdict.wrong > 0 && !self.repair {
+                let storage = quoted(&path.display().to_string());
+                say(
+                    "ce",
+                    &format_args!(
+                        "try: ce verify --repair {storage} moves damaged results aside, and runs make them again"
+                    ),
+                );
+            }
         }
         if let (Some(record), Some(signal)) = (&verdict.stopped, stop.caught()) {
             let how_far = match (verdict.files, verdict.promised) {

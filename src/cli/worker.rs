@@ -135,7 +135,8 @@ fn user_id(text: &str) -> Result<u32, String> {
         return Ok(id);
     }
     let asked = Command::new("id").args(["-u", "--", text]).stdin(Stdio::null()).output();
-    let output = asked.map_err(|error| format!("id -u cannot be asked: {error}"))?;
+    let output = asked
+        .map_err(|error| format!("id -u cannot be asked: {error}; write the number of the user"))?;
     let id = String::from_utf8_lossy(&output.stdout).trim().parse();
     id.map_err(|_| "this host knows no such user; try: the number that id -u prints".to_owned())
 }

@@ -124,9 +124,27 @@ impl EditError {
             Self::Load(LoadError::Directory { path, source }) => {
                 return advice::for_directory(path, source);
             }
+            Self::Replace { path, aside, .. } => {
+                return Some(format!(
+                    "move what is in {} to {}, which may lack it; git status shows what differs",
+                    aside.display(),
+                    path.parent().unwrap_or(path).display()
+                ));
+            }
+            Self::Computation(name) => {
+                return Some(format!(
+                    "write names, one a line, into inputs and outputs of computations/{name}"
+                ));
+            }
+            Self::Git { path, .. } => {
+                return Some(format!("git -C {} status says what is wrong", path.display()));
+            }
+            Self::Editor { .. } => {
+                "nothing was written: edit again; GIT_EDITOR or core.editor chooses another editor"
+            }
             Self::Read { path, source } => return advice::for_reading(path, source),
             Self::Write { path, source } => return advice::for_writing(path, source),
-            _ => return None,
+            Self::Load(_) | Self::Text { .. } => return None,
         };
         Some(hint.to_owned())
     }

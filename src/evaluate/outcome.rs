@@ -1,12 +1,11 @@
 //! Outcomes of calls, and the events of an evaluation.
 
-use std::fmt;
 use std::sync::Arc;
 
-use super::{Misfit, PointsError, ValueError};
+use super::{Misfit, PointsError, SuspendedCall, Unfinished, ValueError};
 use crate::executor::{self, ExecuteError, Status};
 use crate::expand::{ExclusionFault, TableFault};
-use crate::git::SourceError;
+use crate::git::{Changed, NotCloned, SourceError};
 use crate::plan::CallId;
 use crate::storage::records::{FailedCall, FailureRecord};
 use crate::storage::{
@@ -56,37 +55,6 @@ pub enum Outcome {
     Unfinished(ResultName, Unfinished),
     /// The user asked to stop before it was over.
     Interrupted(ResultName),
-}
-
-/// The reason why a call was not executed to its end.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfinished {
-    /// It has started something that goes on elsewhere.
-    #[error("it is suspended: {0}")]
-    Suspended(SuspendedCall),
-    /// Each time, the worker that executed it ended; in words, how the last one did.
-    #[error("it was lost: {0}")]
-    Lost(String),
-    /// The executor lacks something that it needs; in words, what.
-    #[error("it was refused: {0}")]
-    Refused(String),
-}
-
-/// A call that has started something which goes on elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SuspendedCall {
-    /// The name under which it was begun; another commit's, if that began it.
-    pub name: ResultName,
-    /// What is known of it, in words.
-    pub line: Option<String>,
-    /// Whether this run would continue it.
-    pub continues: bool,
-}
-
-impl fmt::Display for SuspendedCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.line.as_deref().unwrap_or("what it has started goes on elsewhere"))
-    }
 }
 
 /// The reason why a call failed.
@@ -256,7 +224,18 @@ impl CallError {
             Self::Publish(PublishError::Deviates(_)) => Some(
                 "compare both; ce run --accept replaces the recorded result and all that was made from it",
             ),
-            Self::Ended(_) | Self::Tree(_) | Self::Publish(_) => None,
+            Self::Tree(error) if error.is::<Changed>() => Some("run the same command again"),
+            Self::Tree(error) if error.is::<NotCloned>() => {
+                Some("git submodule update --init --recursive")
+            }
+            Self::Tree(_) => Some("git fsck says whether the repository of the task is damaged"),
+            Self::Publish(PublishError::NotAFile { .. }) => {
+                Some("let exec write a plain file there")
+            }
+            Self::Publish(PublishError::NotADirectory { .. }) => Some(
+                "let exec write into the directory that is there, or remove the slash from the name in outputs",
+            ),
+            Self::Ended(_) | Self::Publish(PublishError::NoOutput { .. }) => None,
         };
         hint.map(str::to_owned)
     }

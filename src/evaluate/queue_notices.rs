@@ -36,7 +36,7 @@ impl Notices {
         if rules.isolated && !ticket.isolated && self.exposed.insert(ticket.computation.clone()) {
             let name = &ticket.computation;
             self.add(format!(
-                "warning: {name} is not isolated: it asks for an allocation, where Slurm starts processes outside of any sandbox"
+                "warning: {name} is not isolated: it asks for an allocation, where Slurm starts processes outside of any sandbox\n  try: let it ask for one task if it is to be isolated"
             ));
         }
     }

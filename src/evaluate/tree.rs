@@ -111,11 +111,17 @@ impl ValueError {
                 Some(format!("{update} in the repository {repository}"))
             }
             Self::OwnFile { fault, .. } => fault.downcast_ref::<LoadFault>()?.hint(),
-            Self::Git(_)
-            | Self::Unreadable { .. }
-            | Self::Entry { .. }
-            | Self::Wrong(_)
-            | Self::NoLiteral(_) => None,
+            Self::Unreadable { name, .. } => {
+                Some(format!("git fsck in the repository of {name} says whether it is damaged"))
+            }
+            Self::Entry { .. } => {
+                Some("name a directory of the repository that is without this entry".to_owned())
+            }
+            Self::Wrong(wrong) => Some(wrong.hint().to_owned()),
+            Self::NoLiteral(_) => Some(
+                "run the task that makes it, or copy it there; its name is in the node".to_owned(),
+            ),
+            Self::Git(_) => Some("git fsck says whether the repository is damaged".to_owned()),
         }
     }
 }

@@ -159,7 +159,8 @@ impl ExecuteError {
                     "see what moves or replaces files of the storage, then run this again",
                 );
             }
-            _ => return None,
+            Self::Wait { .. } => return Some("run the same command again"),
+            Self::Log { .. } | Self::Interrupted | Self::Refused(_) => return None,
         };
         match source.kind() {
             io::ErrorKind::NotFound if exec.exists() => {

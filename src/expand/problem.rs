@@ -135,7 +135,7 @@ impl SheetFault {
             Self::Container => "write it as a text, or give each of its parts a column",
             Self::MissingField(_) | Self::UnknownField(_) => "give all objects the same fields",
             Self::SameRow(_) => "remove one of them; replicates repeat points",
-            Self::More => return None,
+            Self::More => "correct those that are listed first",
         })
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gix::bstr::{BString, ByteSlice};
 
+use super::advice::unreadable;
 use super::{GitResult, open, top, url};
 
 /// The section of the configuration.
@@ -44,6 +45,18 @@ pub enum ConfigError {
         /// The error of gix.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+impl ConfigError {
+    /// Advice for the user.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Value { key, kind, .. } => {
+                format!("give it a {kind}: git config compeval.{key} VALUE; or remove it there")
+            }
+            Self::Git { .. } => unreadable().to_owned(),
+        }
+    }
 }
 
 /// A text of a subsection, such as that of `compeval.slurm.partition`.

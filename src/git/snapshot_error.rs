@@ -57,14 +57,21 @@ pub enum SnapshotError {
 
 impl SnapshotError {
     /// Returns advice for the user, unless it is obvious.
-    pub const fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Revision { .. } => Some("git log lists the commits"),
             Self::NotCloned { .. } => {
                 Some("git submodule update --init --recursive, or git fetch in the submodule")
             }
             Self::Git(_) => Some(unreadable()),
-            _ => None,
+            Self::Missing => Some("git ls-tree -r --name-only REV lists what the commit has"),
+            Self::NotADirectory => Some("correct the path: a file of the commit stands on its way"),
+            Self::NotASubmodule => Some("git submodule status lists the submodules"),
+            Self::Outside(_) => Some("link only to what is committed with the task"),
+            Self::Links => Some("correct the links: they lead to each other"),
+            Self::Submodule { source, .. } if matches!(**source, Self::Own) => source.hint(),
+            Self::Submodule { .. } => Some("name a path in a submodule of the task"),
+            Self::Own => Some("leave out --in: the history of the task is searched then"),
         }
     }
 }

@@ -141,12 +141,22 @@ impl SourceError {
             Self::Path { fault: A_FILE, .. } => "name the directory that holds it".to_owned(),
             Self::Git { .. } => unreadable().to_owned(),
             Self::Directory { path, source, .. } => return advice::for_directory(path, source),
-            Self::Path { .. } => return None,
+            Self::Path { fault: A_LINK, .. } => {
+                "name the directory that the link leads to".to_owned()
+            }
+            Self::Path { fault: NOT_CLONED, name, .. } => {
+                format!("git submodule update --init --recursive in the repository {name}")
+            }
+            Self::Path { commit, .. } => {
+                format!("git ls-tree -rd --name-only {commit} lists the directories that there are")
+            }
         })
     }
 }
 
 const A_FILE: &str = "is a file";
+const A_LINK: &str = "is a link, or behind one,";
+const NOT_CLONED: &str = "is in a submodule that is not cloned";
 
 impl SourceRepositories {
     /// The directory of the task.
@@ -286,9 +296,9 @@ impl SourceRepository {
                     EntryKind::Tree => id,
                     EntryKind::Commit => match repositories.having(id)? {
                         Some(repository) => tree_of(repository, id)?,
-                        None => return Ok(Err("is in a submodule that is not cloned")),
+                        None => return Ok(Err(NOT_CLONED)),
                     },
-                    EntryKind::Link => return Ok(Err("is a link, or behind one,")),
+                    EntryKind::Link => return Ok(Err(A_LINK)),
                     EntryKind::Blob | EntryKind::BlobExecutable => return Ok(Err(A_FILE)),
                 };
             }

@@ -1,9 +1,8 @@
 //! What to do about the problems of a task.
 
 use super::problems::LoadFault;
+use super::words::committing;
 use crate::task::access::RuleError;
-use crate::task::name::NameError;
-use crate::task::text::TextError;
 
 impl LoadFault {
     /// A hint for the user, if there is any.
@@ -37,9 +36,7 @@ impl LoadFault {
                 "change the range in the name, or the file outputs of the sub-workflow"
             }
             Self::Gap { .. } | Self::Overlap { .. } => "number the inputs from 00, without gap",
-            Self::Name(NameError::Absolute(_) | NameError::Climbs(_)) => {
-                "give the name of a file in the storage, such as tinputs/ad/48103e4fc7"
-            }
+            Self::Name(error) => error.hint(),
             Self::NoFile(path) if path.contains('{') => {
                 "in braces, only names of inputs of the task and of sweeps around the node stand for texts"
             }
@@ -63,7 +60,7 @@ impl LoadFault {
             Self::Elsewhere => "commit a file there that does the same, instead of the link",
             Self::NoSubmodule(_) => "say which commit is read, with a node in inputs/00-revision",
             Self::UncommittedFile => "git add and git commit it, or evaluate with --dirty",
-            Self::Uncommitted(_) => "git add and git commit them, or evaluate with --dirty",
+            Self::Uncommitted(_) => committing(),
             Self::Filtered { .. } => {
                 "run git status: it starts the filter, and notes unchanged files in the index"
             }
@@ -72,13 +69,29 @@ impl LoadFault {
             Self::Rule(error) => error.hint()?,
             Self::NoLabel { nearest: None, .. } => "name a line of the computation's file inputs",
             Self::NotHere(_) => "install it where the line says, or commit another line",
-            Self::Text(TextError::NotText) => "save the file as UTF-8",
+            Self::Arity { .. } => {
+                "give the node as many inputs: directories inputs/00-NAME and so on"
+            }
+            Self::InputText { .. } => "give the input one line of UTF-8 text",
+            Self::Moved => "run it again",
             Self::Head(error) => return error.hint(),
             Self::Sweep(fault) => return fault.hint(),
             Self::Resource(fault) => return fault.hint(),
-            _ => return None,
+            _ => self.file_hint()?,
         };
         Some(hint.to_owned())
+    }
+
+    /// A hint for the user, if this is the fault of a file or directory as a whole.
+    const fn file_hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Missing => "make it, or git restore it if it was removed by mistake",
+            Self::Read(_) => "ls -l shows what it is, and who may read it",
+            Self::NotAFile => "replace it by a file",
+            Self::NotADirectory => "replace it by a directory",
+            Self::Text(error) => error.hint(),
+            _ => return None,
+        })
     }
 
     /// A hint for the user, if this is the fault of a value with the texts of its names.
@@ -103,7 +116,12 @@ impl RuleError {
             Self::NotInDev(_) => "write a path such as device /dev/fuse",
             Self::Ambiguous { .. } => "give these inputs different names",
             Self::TwoRoots(_) => "keep one root line; more than one path line is fine",
-            _ => return None,
+            Self::Word(_) => {
+                "write network, read PATH, write PATH, env NAME, device PATH, root INPUT, path INPUT or suspend"
+            }
+            Self::Rest(_) => "write the word alone in its line",
+            Self::Path(_) => "write an absolute path, as in read /opt/data",
+            Self::NotADevice(_) => "write the path of a device; ls -l /dev lists them",
         })
     }
 }

@@ -193,7 +193,7 @@ pub enum LoadFault {
         fault: NoText,
     },
     /// The repository of the task has another HEAD than before.
-    #[error("is at another commit than it was when the task was loaded: run it again")]
+    #[error("is at another commit than it was when the task was loaded")]
     Moved,
     /// The task records no commit of a repository.
     #[error("the task has no submodule {0:?}: no commit of it is recorded")]

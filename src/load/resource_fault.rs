@@ -64,10 +64,11 @@ impl ResourceFault {
                 let examples: Vec<&str> = Resource::ALL.map(Resource::example).into();
                 format!("write a line such as {}", examples.join(", "))
             }
-            Self::NoAmount(resource) | Self::Amount(AmountError { resource, .. }) => {
+            Self::Amount(error) => error.hint(),
+            Self::NoAmount(resource) => {
                 format!("write a line such as {}", resource.example())
             }
-            Self::Rest => return None,
+            Self::Rest => "write the word exclusive alone".to_owned(),
             Self::Twice(_) => "keep one of them".to_owned(),
             Self::NoComputation(resource) => {
                 format!("write NAME {}, with the name of a computation", resource.example())

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::words::{listed, place};
+use super::words::{committing, listed, place};
 use crate::expand::Lookalike;
 
 /// A harmless oddity at a place in the task.
@@ -37,6 +37,19 @@ pub enum WarningKind {
         .0.first, .0.second, .0.column
     )]
     Lookalike(Lookalike),
+}
+
+impl WarningKind {
+    /// Advice for the user.
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::Unread => "remove it, or correct its name",
+            Self::Ignored => "move it elsewhere, or take its name out of .gitignore and commit it",
+            Self::Uncommitted(_) => committing(),
+            Self::MoreLines => "remove the other lines",
+            Self::Lookalike(_) => "spell them alike if one level is meant",
+        }
+    }
 }
 
 impl fmt::Display for Warning {

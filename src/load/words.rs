@@ -57,3 +57,8 @@ pub(super) fn place(path: &Path, line: Option<usize>) -> String {
         None => path.display().to_string(),
     }
 }
+
+/// What to try if files have uncommitted changes.
+pub(super) const fn committing() -> &'static str {
+    "git add and git commit them, or evaluate with --dirty"
+}

@@ -111,7 +111,9 @@ impl DirectoryError {
     /// A hint what the user can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Io { .. } | Self::Write { .. } | Self::Interrupted => None,
+            Self::Io { .. } => Some("ls -l shows who may read it"),
+            Self::Write { .. } => Some("df and ls -ld show whether there is room, and who may write"),
+            Self::Interrupted => None,
             Self::Changed(_) => Some("wait until nothing writes to it, then run this again"),
             Self::Refused(refused) => refused.first().map(|first| match first.why {
                 Refusal::Repository => "use a copy without .git: git archive HEAD | tar -x -C COPY",

@@ -50,6 +50,13 @@ pub struct WrongValue {
     pub fault: Box<str>,
 }
 
+impl WrongValue {
+    /// Advice for the user.
+    pub const fn hint(&self) -> &'static str {
+        "correct the text, or leave these points out in exclude.tsv"
+    }
+}
+
 /// What is known while a plan grows.
 #[derive(Debug, Default)]
 pub(super) struct Planner {

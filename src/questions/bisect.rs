@@ -122,7 +122,21 @@ impl BisectError {
                 Some("give a bad commit that comes later in the history".to_owned())
             }
             Self::Output { why, .. } => why.hint(),
-            _ => None,
+            Self::Contradiction { .. } => Some(
+                "give another commit for it; exchange --good and --bad if the change went the other way"
+                    .to_owned(),
+            ),
+            Self::Unjudged { .. } => {
+                Some("give another commit near it, at which the reason does not apply".to_owned())
+            }
+            Self::Storage(_) => Some(
+                "ce doctor checks the storage; then run the same command again: finished calls are kept"
+                    .to_owned(),
+            ),
+            Self::Aborted { .. } => Some(
+                "let the test end with 0 for good, 125 for unknown, or another number up to 127 for bad"
+                    .to_owned(),
+            ),
         }
     }
 

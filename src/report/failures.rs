@@ -221,9 +221,9 @@ fn points_warning(
     let title = evaluation.title(call);
     let rows = evaluation.plan.gathered(call)?.rows()?;
     match unmatched {
-        _ if rows.points.is_empty() && !rows.is_partial() => {
-            Some(format!("warning: {title} has no points: its table is empty"))
-        }
+        _ if rows.points.is_empty() && !rows.is_partial() => Some(format!(
+            "warning: {title} has no points: its table is empty\n  try: look at the sheet of its points, and at exclude.tsv"
+        )),
         [] => None,
         [first, rest @ ..] => {
             let more = if rest.is_empty() {
@@ -231,7 +231,7 @@ fn points_warning(
             } else {
                 format!(", and so are {} more rows", rest.len())
             };
-            Some(format!("warning: {title}: exclude.tsv: {first}{more}"))
+            Some(format!("warning: {title}: exclude.tsv: {first}{more}\n  try: {}", first.hint()))
         }
     }
 }
@@ -269,6 +269,7 @@ fn failure(evaluation: &Evaluation, call: CallId, outcome: &Outcome) -> Option<S
     if let Outcome::Unfinished(name, why) = outcome {
         let mut text = format!("{} is not finished: {why}\n", evaluation.title(call));
         line(&mut text, "call", &name.short());
+        line(&mut text, "try", why.hint());
         return Some(text);
     }
     let Outcome::Failed { name, error, log, hint } = outcome else { return None };

@@ -69,6 +69,26 @@ pub enum NotAudited {
     Nondeterministic,
 }
 
+impl NotAudited {
+    /// Advice for the user who has named the call.
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::Dirty => "commit the changes, run the task, and audit the call of that commit",
+            Self::Adopted => "run its task with --strict, which executes what was adopted",
+            Self::NoJob => "run its task to its end: only calls of recorded jobs can be audited",
+            Self::NoCommit => "git fetch --all, or give --task in the repository that has it",
+            Self::NoDirectory => "give --task in a work tree that has it",
+            Self::Task(_) => "evaluate the task at that commit: ce run --at says more",
+            Self::Input | Self::Outputs => {
+                "run its task again, which makes what is missing; ce verify says what is damaged"
+            }
+            Self::Suspends => "wait for its end: ce status",
+            Self::Resources => "correct the text of the name in the file resources",
+            Self::Nondeterministic => "name the call",
+        }
+    }
+}
+
 /// The ends of the calls of an audit so far.
 #[derive(Debug)]
 pub struct AuditEnds<'a> {

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::Error;
+use super::place::naming_results;
 use crate::advice;
 use crate::evaluate::EvaluateError;
 use crate::expand::ProductFault;
@@ -28,6 +29,8 @@ impl Error {
             | Self::Evaluate(EvaluateError::Storage(error))
             | Self::Verify(VerifyError::Storage(error)) => error.hint().map(str::to_owned),
             Self::Bisect(error) => error.hint(),
+            Self::Config(error) => Some(error.hint()),
+            Self::NotAudited(_, why) => Some(why.hint().to_owned()),
             Self::Edit(error) => error.hint(),
             Self::Suspension(error) => Some(error.hint().to_owned()),
             Self::Repository(error) => error.hint(),
@@ -43,7 +46,7 @@ impl Error {
             }
             Self::Directory { source, .. } => source.hint().map(str::to_owned),
             Self::Input { name, source, .. } if source.kind() == io::ErrorKind::Other => {
-                Some(format!("give a plain file, or -p {name}=TEXT"))
+                Some(format!("give another file or directory, or -p {name}=TEXT"))
             }
             Self::Input { path, source, .. } | Self::ReadPoints { path, source } => {
                 advice::for_reading(Path::new(path), source)
@@ -94,6 +97,16 @@ impl Error {
             Self::Verify(VerifyError::NoRecord(_)) => {
                 "give the name that the interrupted check printed, or leave out --from"
             }
+            Self::NoInput { .. } => "give revisions at which the task takes the same inputs",
+            Self::OwnFile { .. } => {
+                "git status says whether it is as committed, and git fsck whether the repository is damaged"
+            }
+            Self::Begin(_) | Self::Evaluate(EvaluateError::Threads(_)) => {
+                "raise the limits of processes and open files (ulimit -u, ulimit -n), or give a smaller -j"
+            }
+            Self::Output(_) => {
+                "look at where it leads to: df and ls -l say whether it can be written"
+            }
             Self::NoResults => "give its path or URL, or git config compeval.results REPOSITORY",
             Self::NoStorage => "give it as the first argument, or git config compeval.storage DIR",
             Self::RangedTwice(_) => {
@@ -101,7 +114,7 @@ impl Error {
             }
             Self::NoPoints(_) => "write the names of inputs, and a row for each point",
             Self::ResultPath(error) => error.hint(),
-            Self::NothingToPin(_) => "give a file of each result, after the storage",
+            Self::NothingToPin(_) => naming_results(),
             Self::InputTwice(_) | Self::RepositoryTwice(_) => "give it once",
             Self::Versions(_) => "give --at once or twice",
             Self::Test { .. } => {

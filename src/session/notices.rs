@@ -20,7 +20,9 @@ impl Session {
         let (executor, _) = self.executor.as_ref()?;
         let error = executor.exposed().filter(|_| !self.warned.replace(true))?;
         let because = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-        let hint = error.hint().map(|hint| format!("\n  try: {hint}")).unwrap_or_default();
-        Some(format!("warning: computations are not isolated here: {error}{because}{hint}"))
+        let hint = error.hint().unwrap_or("ce doctor, which says what the host lacks");
+        Some(format!(
+            "warning: computations are not isolated here: {error}{because}\n  try: {hint}"
+        ))
     }
 }

@@ -21,11 +21,16 @@ pub enum ResultPathError {
     Nowhere(PathBuf),
 }
 
+/// What to try if no result is named.
+pub(super) const fn naming_results() -> &'static str {
+    "give a file of each result, after the storage"
+}
+
 impl ResultPathError {
     /// Advice for the user.
     pub const fn hint(&self) -> &'static str {
         match self {
-            Self::Storage(_) => "give a file of each result, after the storage",
+            Self::Storage(_) => naming_results(),
             Self::Elsewhere { .. } => {
                 "give a file in c_NAME/CCID/NN/, t_NAME/CCID/NN/ or tinputs/ of the storage; ce log lists calls"
             }

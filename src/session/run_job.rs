@@ -2,7 +2,6 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::io;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
@@ -60,10 +59,7 @@ impl RunJobRequest<'_> {
     /// Fails if this process is no job, or Slurm does not accept it until its time is over.
     pub fn hand_over(&self) -> Result<Exit, Error> {
         let stop = Stop::watch().map_err(|error| Error::Begin(error.into()))?;
-        let token = own_token().ok_or_else(|| {
-            let text = "SLURM_JOB_NAME is not the name of a run that is a job";
-            Error::Begin(io::Error::other(text).into())
-        })?;
+        let token = own_token().ok_or(Error::Submit(SlurmError::NoJob))?;
         let slurm = &Slurm::default();
         let [mut pause, longest] = PAUSES;
         let begin = Instant::now();

@@ -41,10 +41,7 @@ pub struct InputLabel {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// It begins with another word.
-    #[error(
-        "{0:?} cannot be granted: expected \"network\", \"read PATH\", \"write PATH\", \"env NAME\", \
-         \"device PATH\", \"root INPUT\", \"path INPUT\" or \"suspend\""
-    )]
+    #[error("{0:?} cannot be granted")]
     Word(String),
     /// Something follows a word that stands alone.
     #[error("nothing may follow the word {0}")]

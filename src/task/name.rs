@@ -36,6 +36,25 @@ pub enum NameError {
     Climbs(String),
 }
 
+impl NameError {
+    /// Advice for the user.
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::Empty => "write a name",
+            Self::Character(_) | Self::Dots(_) => {
+                "write a name without slashes and control characters, as in sort-2"
+            }
+            Self::Absolute(_) | Self::Climbs(_) => {
+                "give the name of a file in the storage, such as tinputs/ad/48103e4fc7"
+            }
+            Self::Path(_) => "write a path such as data/table.csv",
+            Self::Tree(_) => {
+                "write the path of a submodule, or . for the task's repository, as in .:data"
+            }
+        }
+    }
+}
+
 fn component(text: &str) -> Result<Box<str>, NameError> {
     match text {
         "" => Err(NameError::Empty),

@@ -105,6 +105,13 @@ pub struct AmountError {
     pub text: String,
 }
 
+impl AmountError {
+    /// Advice for the user, if it is a line.
+    pub fn hint(&self) -> String {
+        format!("write a line such as {}", self.resource.example())
+    }
+}
+
 /// A program that starts `exec` on every task of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -56,7 +56,7 @@ impl SliceError {
     /// A hint for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Number(_) => None,
+            Self::Number(_) => Some("write a number up to 99, or the name of an output".to_owned()),
             Self::Name { name, names } => {
                 nearest(name, names).map(|name| format!("did you mean {name}?"))
             }

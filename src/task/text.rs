@@ -24,6 +24,17 @@ pub enum TextError {
     EmptyLine,
 }
 
+impl TextError {
+    /// Advice for the user.
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::NotText => "save the file as UTF-8",
+            Self::Empty => "write its text into the first line",
+            Self::EmptyLine => "remove the line",
+        }
+    }
+}
+
 /// Returns the lines of a list, each trimmed.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! What errors say to try: the texts in the functions `hint` and `advice` of their types.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{Delimiter, TokenTree};
 
@@ -12,6 +12,8 @@ pub(crate) struct Hints {
     of_variants: BTreeMap<(String, String), Option<Vec<String>>>,
     /// What all others of a type say.
     of_others: BTreeMap<String, Vec<String>>,
+    /// The types that have such a function.
+    pub(crate) owners: BTreeSet<String>,
 }
 
 impl Hints {
@@ -31,14 +33,23 @@ impl Hints {
         others: &BTreeMap<String, Vec<TokenTree>>,
     ) {
         let texts = |tokens: &[TokenTree]| {
-            let called = calls(tokens).into_iter().filter_map(|name| others.get(&name));
-            let own = Texts::of(tokens).sentences();
-            own.into_iter()
-                .chain(called.flat_map(|body| Texts::of(body).sentences()))
-                .collect::<Vec<_>>()
+            let mut found = Texts::of(tokens).sentences();
+            let (mut left, mut seen) = (calls(tokens), BTreeSet::new());
+            while let Some(name) = left.pop() {
+                if let Some((name, body)) = others.get_key_value(&name)
+                    && seen.insert(name)
+                {
+                    found.extend(Texts::of(body).sentences());
+                    left.append(&mut calls(body));
+                }
+            }
+            found
         };
         let (arms, rest) = arms(function);
         let rest = texts(&rest);
+        if arms.is_empty() && !rest.is_empty() {
+            self.of_others.insert(owner.to_owned(), rest.clone());
+        }
         for (pattern, body) in arms {
             let mut said = texts(&body);
             if said.is_empty() {
@@ -75,7 +86,8 @@ fn words(tokens: &[TokenTree]) -> String {
 /// Reads what errors say to try from the tokens of all files.
 pub(crate) fn advice<'a>(files: impl Iterator<Item = &'a Vec<TokenTree>> + Clone) -> Hints {
     let free = files.clone().flat_map(|tokens| functions(tokens)).collect();
-    let mut hints = Hints { of_variants: BTreeMap::new(), of_others: BTreeMap::new() };
+    let mut hints =
+        Hints { of_variants: BTreeMap::new(), of_others: BTreeMap::new(), owners: BTreeSet::new() };
     for tokens in files {
         for (at, _) in
             tokens.iter().enumerate().filter(|(_, it)| ident(Some(it)).as_deref() == Some("impl"))
@@ -94,6 +106,7 @@ pub(crate) fn advice<'a>(files: impl Iterator<Item = &'a Vec<TokenTree>> + Clone
             for (name, function) in functions(&body) {
                 if name.contains("hint") || name == "advice" {
                     hints.add(&owner, &function, &free);
+                    hints.owners.insert(owner.clone());
                 }
             }
         }

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod advice;
+mod causes;
 mod circles;
 mod house;
 mod messages;

@@ -92,7 +92,10 @@ pub(crate) fn errors(tokens: &[TokenTree]) -> Vec<DeclaredError> {
     for (at, token) in tokens.iter().enumerate() {
         let (kind, name) = (ident(Some(token)), ident(tokens.get(at + 1)));
         if let Some(owner) = name.filter(|_| kind.as_deref() == Some("struct")) {
-            errors.extend(error(&tokens[before..], owner, String::new()));
+            let is_end =
+                |it: &TokenTree| is(Some(it), ';') || group(Some(it), Delimiter::Brace).is_some();
+            let end = tokens[at..].iter().position(is_end).map_or(tokens.len(), |end| at + end + 1);
+            errors.extend(error(&tokens[before..end], owner, String::new()));
         } else if let Some(owner) =
             ident(tokens.get(at + 1)).filter(|_| kind.as_deref() == Some("enum"))
             && let Some(body) = tokens[at..].iter().find_map(|it| group(Some(it), Delimiter::Brace))

@@ -245,7 +245,7 @@ fn a_wrong_repository_revision_or_path_is_told() {
         );
         assert!(text.ends_with("  try: git -C lib fetch --tags\n"), "{text}");
     }
-    assert!(told(&["lib", "v1...main"]).contains("expected two dots: REV1..REV2"));
+    assert!(told(&["lib", "v1...main"]).contains("write REV1..REV2"));
     for path in ["../lib", "/lib", "a/../b"] {
         assert!(told(&["lib", "main", "--", path]).contains("relative to the top"), "{path}");
     }

@@ -155,7 +155,7 @@ fn what_is_a_revision_and_a_path_is_refused() {
 #[test]
 fn wrong_versions_are_refused() {
     let lab = lab();
-    diff(&lab, &["HEAD...HEAD"]).exit(2).says("expected two dots: REV1..REV2");
+    diff(&lab, &["HEAD...HEAD"]).exit(2).says("write REV1..REV2");
     diff(&lab, &["nonsense"]).exit(2).says("there is no commit nonsense in");
     diff(&lab, &["HEAD..nonsense"]).exit(2).says("there is no commit nonsense in");
     lab.run("ce", &["diff", "HEAD"]).exit(2).says("no storage is given");

@@ -64,7 +64,7 @@ fn only_a_run_makes_a_storage_and_says_so() {
 #[test]
 fn a_storage_that_git_would_add_to_the_task_is_told() {
     let lab = evaluated();
-    let warning = "ce-run: warning: Git does not ignore the storage, which is in a work tree; \
+    let warning = "ce-run: warning: Git does not ignore the storage, which is in a work tree\n  try: \
                    add the line /some/results/ to .gitignore there, or use another place\n";
     let quiet = |storage: &str| lab.run("ce-run", &["-q", storage, INPUTS[0], INPUTS[1]]).exit(0);
     quiet("some/results").says(warning);

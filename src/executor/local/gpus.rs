@@ -149,7 +149,7 @@ impl Gpus {
             state.has_warned = true;
             let place = directory.display();
             state.notice = Some(format!(
-                "warning: other runs on this host may use the same gpus: no file in {place} can be locked: {error}"
+                "warning: other runs on this host may use the same gpus: no file in {place} can be locked: {error}\n  try: check who may write there"
             ));
         }
     }

@@ -184,7 +184,7 @@ impl HostState {
         self.files = None;
         let place = directory.unwrap_or(Path::new("")).display();
         self.failure = Some(format!(
-            "warning: other runs on this host are not waited for: no file in {place} can be locked: {error}"
+            "warning: other runs on this host are not waited for: no file in {place} can be locked: {error}\n  try: check who may write there"
         ));
     }
 

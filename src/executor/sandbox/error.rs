@@ -41,7 +41,12 @@ impl SandboxError {
 
     /// Returns advice for the user, if there is any.
     pub fn hint(&self) -> Option<&'static str> {
-        let Self::Step { doing, source, .. } = self else { return None };
+        let (doing, source) = match self {
+            Self::Step { doing, source, .. } => (doing, source),
+            Self::Lost(_) => {
+                return Some("run this again; ce doctor says whether computations can be isolated");
+            }
+        };
         let space = source.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error());
         match doing.as_str() {
             "create namespaces" if space => {

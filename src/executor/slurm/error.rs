@@ -22,6 +22,9 @@ pub enum SlurmError {
         /// What the variable says.
         path: PathBuf,
     },
+    /// This process should be a run that is a job, and is not.
+    #[error("SLURM_JOB_NAME is not the name of a run that is a job")]
+    NoJob,
     /// A program could not be waited for.
     #[error("{program} cannot be waited for")]
     Wait {
@@ -105,7 +108,7 @@ impl SlurmError {
     /// What follows from it if it is about a submission.
     pub(super) fn failure(&self) -> SubmitFailure {
         match self {
-            Self::Start { .. } | Self::NoConfiguration { .. } => SubmitFailure::Final,
+            Self::Start { .. } | Self::NoConfiguration { .. } | Self::NoJob => SubmitFailure::Final,
             Self::Failed { message, .. } => {
                 let message = message.to_lowercase();
                 let says = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
@@ -135,8 +138,20 @@ impl SlurmError {
             Self::NoConfiguration { .. } => {
                 return Some("the slurm.conf of the cluster, or unset SLURM_CONF".to_owned());
             }
+            Self::NoJob => return Some("ce run --detach=job, which submits a run".to_owned()),
+            Self::TimedOut { .. } => {
+                return Some(
+                    "scontrol ping, which says whether Slurm answers, and later this".to_owned(),
+                );
+            }
+            Self::Answer { program, .. } | Self::Start { program, .. } => {
+                return Some(format!(
+                    "{program} --version, which must be that of the cluster's Slurm"
+                ));
+            }
+            Self::Wait { .. } => return Some("the same command again".to_owned()),
             Self::Failed { message, .. } => message.to_lowercase(),
-            _ => return None,
+            Self::Interrupted { .. } => return None,
         };
         let advice = [
             (

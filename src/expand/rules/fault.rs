@@ -140,7 +140,8 @@ impl SweepFault {
             }
             Self::SameName(_) => "remove the line",
             Self::AllowFailed => "empty it if failed points are to become rows, or else remove it",
-            Self::NoOutput { .. } | Self::TwoRows => return None,
+            Self::NoOutput { .. } => "outputs are numbered from 00",
+            Self::TwoRows => "write ** for one output only",
         };
         Some(hint.to_owned())
     }

@@ -172,11 +172,9 @@ impl StorageError {
             Self::Format { .. } => Some("use the newer version that wrote it"),
             Self::Unsteady(_) => Some("wait until nothing writes to it, then run this again"),
             Self::Collected(_) => Some("run its task again, which makes it again"),
-            Self::NoStorage { .. }
-            | Self::Record { .. }
-            | Self::Interrupted
-            | Self::Gathered(_)
-            | Self::Collision(_) => None,
+            Self::Gathered(_) => Some("rename the output that does not fit, where it is made"),
+            Self::Collision(_) => Some("evaluate it in another storage"),
+            Self::NoStorage { .. } | Self::Record { .. } | Self::Interrupted => None,
         }
     }
 }

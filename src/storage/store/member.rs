@@ -62,7 +62,11 @@ impl MemberError {
                 Some(format!("ls {} shows what is there", directory.display()))
             }
             Self::Storage(error) => error.hint().map(str::to_owned),
-            Self::NotADirectory { .. } | Self::Refused { .. } | Self::Name { .. } => None,
+            Self::NotADirectory { .. } => {
+                Some("take the file itself, without a node of kind member".to_owned())
+            }
+            Self::Refused { .. } => Some("take the directory around it".to_owned()),
+            Self::Name { .. } => Some("rename it where the directory is made".to_owned()),
         }
     }
 }

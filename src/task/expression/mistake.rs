@@ -261,9 +261,7 @@ impl Fault {
             }
             Self::Unclosed(_) => "write the `)` that is missing",
             Self::Open(_) => "end it with the character that it begins with",
-            Self::Name(NameError::Absolute(_) | NameError::Climbs(_)) => {
-                "give the name of a file in the storage, such as tinputs/ad/48103e4fc7"
-            }
+            Self::Name(error) => error.hint(),
             Self::Duplicate(_) => "give each input a name of its own",
             Self::TooMany(_) => "put them into a directory, which is one value",
             Self::OutOfSlice { .. } => "outputs are numbered from 00",
@@ -281,6 +279,8 @@ impl Fault {
             }
             Self::Width(_) => "write which outputs are passed up, as in [00]",
             Self::Deep => "write shorter labels",
+            Self::Line(_) => "write a text of one line, without white space around it",
+            Self::Cycle(_) => "write another expression there",
             _ => return None,
         };
         Some(hint.to_owned())

@@ -167,7 +167,7 @@ fn records_that_cannot_be_read_are_left_out() {
     for spoiled in ["{", "{\"format\": 1000}", ""] {
         fs::write(lab.path("storage").join(&record), spoiled).unwrap();
         let ran = explain(&lab, &[]).exit(3);
-        ran.says("ce: warning: 1 record cannot be read; ce verify lists them\n");
+        ran.says("ce: warning: 1 record cannot be read\n  try: ce verify");
         let expected =
             ["mul: never_computed <- never_computed:mul", "add: waits0 <- never_computed:mul"];
         assert_eq!(whys(&lab, &[]), expected);

@@ -178,7 +178,10 @@ fn levels_without_a_computation_are_told_with_the_nearest() {
     );
     is_refused(
         levels("add\na/b\n"),
-        &format!("{place}\"a/b\": \"a/b\" holds a slash or a control character"),
+        &format!(
+            "{place}\"a/b\": \"a/b\" holds a slash or a control character\n    \
+             try: write a name without slashes and control characters, as in sort-2"
+        ),
     );
     is_refused(
         levels("add\n").file("workflow/exclude.tsv", "op\nadd\n"),
