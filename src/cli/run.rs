@@ -209,7 +209,7 @@ impl Run {
         let exit = self.exit(&session, &evaluation);
         let broken = printer.end(&jobs.0, exit);
         self.conclude(&evaluation, &forced, &jobs);
-        report::revoked_results(&evaluation)?.iter().for_each(|line| say(PROGRAM, line));
+        report::revoked_results(&evaluation).iter().for_each(|line| say(PROGRAM, line));
         check_selection(&evaluation.plan)?;
         match broken {
             // The reader has closed the pipe; the evaluation went on all the same.

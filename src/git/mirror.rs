@@ -252,25 +252,24 @@ impl Mirror {
         read().map_err(|source| self.own(source))
     }
 
-    /// The entries of a tree, as Git sorts them.
+    /// The entries of a tree, as Git sorts them. One whose name is not UTF-8 is neither a plain file nor a directory.
     ///
     /// # Errors
     ///
-    /// Fails if the tree is not here, or has a name that is not UTF-8.
+    /// Fails if the tree is not here.
     pub fn entries(&self, tree: &ObjectId) -> Result<Vec<MirrorEntry>, MirrorError> {
         let read = || -> GitResult<_> {
             let tree = self.repository.find_tree(from(tree)?)?;
             let mut entries = Vec::new();
             for entry in tree.iter() {
                 let entry = entry?;
+                let name = std::str::from_utf8(entry.filename());
                 let kind = match entry.kind() {
-                    EntryKind::Tree => MirrorKind::Tree,
-                    EntryKind::Blob => MirrorKind::Blob,
-                    EntryKind::BlobExecutable | EntryKind::Link | EntryKind::Commit => {
-                        MirrorKind::Other
-                    }
+                    EntryKind::Tree if name.is_ok() => MirrorKind::Tree,
+                    EntryKind::Blob if name.is_ok() => MirrorKind::Blob,
+                    _ => MirrorKind::Other,
                 };
-                let name = std::str::from_utf8(entry.filename())?.to_owned();
+                let name = String::from_utf8_lossy(entry.filename()).into_owned();
                 entries.push(MirrorEntry { name, kind, id: object_id(entry.object_id())? });
             }
             Ok(entries)

@@ -1,34 +1,35 @@
 //! Results that an evaluation has used, and that somebody has revoked.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::harmless;
+use crate::digest::Digest;
 use crate::evaluate::{Evaluation, Outcome};
-use crate::storage::StorageError;
+use crate::storage::Entry;
 
 /// The greatest number of results that are named.
 const NAMED: usize = 20;
 
-/// Returns a line for each result that was reused and is revoked, with the reason.
-///
-/// # Errors
-///
-/// Fails if the storage cannot be read.
-pub fn revoked_results(evaluation: &Evaluation) -> Result<Vec<String>, StorageError> {
-    let storage = &evaluation.storage;
-    let revoked = storage.revocations().index()?.revoked_in(storage)?;
-    if revoked.is_empty() {
-        return Ok(Vec::new());
+/// Returns a line for each result that was reused and is revoked, with the reason. A revocation that cannot be read does not stop
+/// what has been evaluated.
+pub fn revoked_results(evaluation: &Evaluation) -> Vec<String> {
+    let revocations = evaluation.storage.revocations().index().unwrap_or_default();
+    if revocations.is_empty() {
+        return Vec::new();
     }
-    let used = evaluation.outcomes().filter(|it| !matches!(it, Outcome::Executed(_)));
-    let used: BTreeSet<String> =
-        used.filter(|it| it.known().is_some()).map(|it| it.name().short()).collect();
-    let used = used.into_iter().filter_map(|name| Some((revoked.get(&name)?, name)));
-    let line = |(reason, name): (&String, String)| {
-        let (name, reason) = (harmless(&name), harmless(reason));
+    let mut revoked = BTreeMap::new();
+    for outcome in evaluation.outcomes().filter(|it| !matches!(it, Outcome::Executed(_))) {
+        let Some(outputs) = outcome.known() else { continue };
+        let digests: Vec<Digest> = outputs.files.iter().map(|it| it.digest).collect();
+        if let Some(reason) = revocations.reason(&Entry::Call(outputs.name.clone()), &digests) {
+            revoked.insert(outputs.name.short(), reason);
+        }
+    }
+    let line = |(name, reason): (&String, &&str)| {
+        let (name, reason) = (harmless(name), harmless(reason));
         format!("warning: the result {name} is revoked: {reason}\n  try: ce run --force {name}")
     };
-    let mut lines: Vec<String> = used.map(line).collect();
+    let mut lines: Vec<String> = revoked.iter().map(line).collect();
     let more = lines.len().saturating_sub(NAMED);
     lines.truncate(NAMED);
     if more > 0 {
@@ -36,5 +37,5 @@ pub fn revoked_results(evaluation: &Evaluation) -> Result<Vec<String>, StorageEr
             "warning: {more} more results are revoked\n  try: ce run --force CALL computes one again"
         ));
     }
-    Ok(lines)
+    lines
 }

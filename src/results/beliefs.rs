@@ -23,17 +23,18 @@ pub(super) struct Beliefs<'a> {
 }
 
 impl<'a> Beliefs<'a> {
-    /// Judges the results that a finder finds, which are those of a tip.
+    /// Judges the results that a finder finds, which are those of a tip. What the storage knows to be revoked counts, too.
     pub(super) fn of(
-        mirror: &'a Mirror,
-        finder: &mut Finder<'_>,
+        storage: &Storage,
+        (mirror, finder): (&'a Mirror, &mut Finder<'_>),
         tip: &ObjectId,
         settings: &TrustSettings,
     ) -> Result<Self, ResultsError> {
         let trust = Trust::of(mirror, tip, settings)?;
         let required = settings.require.map_or(0, Into::into);
         let evidence = Evidence::of(mirror, finder, required > 0)?;
-        let revoked = RepositoryRevocations::of(mirror, finder, &trust)?;
+        let mut revoked = RepositoryRevocations::of(mirror, finder, &trust)?;
+        revoked.trusted.extend(storage.revocations().index()?.all().cloned());
         Ok(Self { mirror, trust, evidence, revoked, required })
     }
 
@@ -83,7 +84,7 @@ impl<'a> Beliefs<'a> {
     ) -> Result<Vec<(String, ObjectId)>, MirrorError> {
         let mut removed = Vec::new();
         for (path, commit) in self.trust.removed() {
-            if finder.find(path)?.is_none() {
+            if finder.file(path)?.is_none() {
                 removed.push((path.to_owned(), commit.clone()));
             }
         }

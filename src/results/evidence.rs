@@ -159,17 +159,20 @@ fn signer_note(FileSigner { principal, key, commit }: &FileSigner<'_>, url: &str
     }
 }
 
-/// Writes the files of a storage that the repository lacks, unless nothing is to be written. Returns their number.
+/// Writes the files of a storage that the repository lacks, unless nothing is to be written. Returns their number. Where the commit
+/// is signed, those of others stay here: the signer would vouch for them.
 pub(super) fn offer(
     storage: &Storage,
     mirror: &Mirror,
     there: &mut Finder<'_>,
     (writer, files): (&mut Option<PackWriter<'_>>, &mut UnwrittenTree),
+    is_signed: bool,
 ) -> Result<usize, ResultsError> {
     let (ledger, mut lacking) = (storage.ledger(), 0);
     for contents in ledger.files()? {
         let path = ledger_file(&contents);
-        if there.find(&path)?.is_some() {
+        let is_own = ledger.signer(&contents)?.is_some_and(|it| it.own);
+        if (is_signed && !is_own) || there.find(&path)?.is_some() {
             continue;
         }
         let Some(text) = ledger.read(&contents)?.filter(|text| parse(text).is_some()) else {

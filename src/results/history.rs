@@ -3,11 +3,11 @@
 //! A commit vouches for what it adds to the join of its parents. So one that only joins others needs no signature: each side
 //! vouches for its own. A commit that takes away or replaces what is there, other than by joining, vouches for nothing of that.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::conflict::{Conflict, RecordComparison, SettledConflict, settled};
+use super::conflict::{Conflict, RecordComparison, settled};
 use super::join::join;
 use super::layout::{LEDGER, MAX_PATH, REVOKED, is_log, is_record, may_hold_records};
 use super::signers::Signers;
@@ -96,6 +96,7 @@ impl SignedHistory {
                 Err(MirrorError::Own { .. }) => {
                     let JudgedCommit { commit: id, signature, parents, .. } = judged;
                     judged = JudgedCommit::of_nothing(id, signature, &parents);
+                    judged.removed = missing(mirror, &commit)?;
                     is_remembered = false;
                 }
                 Err(error) => return Err(error),
@@ -239,13 +240,10 @@ impl JudgedCommit {
         };
         let conflicts = changes.iter().filter_map(conflict).collect();
         let mut superseded = HashSet::new();
-        for SettledConflict { conflict, comparison, files } in settled(mirror, &[tree], conflicts)?
-        {
-            let [of_old, _] = files;
-            match comparison {
-                RecordComparison::Better => superseded.extend([conflict.path]),
-                RecordComparison::Right => superseded.extend(of_old),
-                RecordComparison::Equal | RecordComparison::Differs => {}
+        for settled in settled(mirror, &[tree], conflicts)? {
+            let rightful = [RecordComparison::Better, RecordComparison::Supersedes];
+            if rightful.contains(&settled.comparison) {
+                superseded.extend(settled.lost);
             }
         }
         for (path, ids) in changes {
@@ -260,6 +258,17 @@ impl JudgedCommit {
         }
         Ok(())
     }
+}
+
+/// The files of the parents of a commit that somebody vouches for and that it does not have.
+fn missing(mirror: &Mirror, commit: &MirrorCommit) -> Result<Vec<String>, MirrorError> {
+    let mut missing = BTreeSet::new();
+    for parent in &commit.parents {
+        let changes = changes(mirror, Some(&mirror.tree_of(parent)?), &commit.tree)?;
+        let gone = changes.into_iter().filter(|(_, [_, new])| new.is_none());
+        missing.extend(gone.map(|(path, _)| path));
+    }
+    Ok(missing.into_iter().collect())
 }
 
 /// The files that somebody vouches for and that differ in two trees, in the order of their paths: each with its ids there.

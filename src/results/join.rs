@@ -33,21 +33,15 @@ pub(super) fn join(
     let tree = united(mirror, [first, second], &mut conflicts)?;
     let (mut beside, mut differing) = (UnwrittenTree::new(), Vec::new());
     let mut left_out = [Vec::new(), Vec::new()];
-    for SettledConflict { conflict: Conflict { path, ids }, comparison, files } in
+    for SettledConflict { conflict: Conflict { path, ids }, comparison, lost } in
         settled(mirror, &[first, second], conflicts)?
     {
-        let [of_first, of_second] = files;
+        let loser = usize::from(comparison == RecordComparison::Differs);
+        left_out[loser].extend(lost);
         match comparison {
-            RecordComparison::Equal => continue,
-            RecordComparison::Better => {
-                left_out[0].push(path);
-                continue;
-            }
-            RecordComparison::Right => left_out[0].extend(of_first),
-            RecordComparison::Differs => {
-                left_out[1].extend(of_second);
-                differing.push(path.clone());
-            }
+            RecordComparison::Equal | RecordComparison::Better => continue,
+            RecordComparison::Supersedes => {}
+            RecordComparison::Differs => differing.push(path.clone()),
         }
         for id in &ids {
             let path = format!("{}/{}.json", differs(&path), id.full());
@@ -89,7 +83,7 @@ fn without(
         }
     }
     let mut kept = Vec::new();
-    for mut entry in mirror.entries(tree)? {
+    for mut entry in mirror.entries(tree)?.into_iter().filter(|it| it.kind != MirrorKind::Other) {
         let name = entry.name.as_str();
         match entry.kind {
             MirrorKind::Tree if below.contains_key(name) => {
@@ -138,7 +132,9 @@ fn unite(
     let entries = mirror.entries(first)?.into_iter();
     let mut entries: BTreeMap<String, MirrorEntry> =
         entries.map(|entry| (entry.name.clone(), entry)).collect();
-    for theirs in mirror.entries(second)? {
+    // Links, programs and submodules are no results.
+    entries.retain(|_, entry| entry.kind != MirrorKind::Other);
+    for theirs in mirror.entries(second)?.into_iter().filter(|it| it.kind != MirrorKind::Other) {
         let Some(ours) = entries.get_mut(&theirs.name) else {
             entries.insert(theirs.name.clone(), theirs);
             continue;
@@ -152,6 +148,8 @@ fn unite(
                 let ids = [&ours.id, &theirs.id];
                 ours.id = unite(mirror, writer, &format!("{place}/"), ids, conflicts)?;
             }
+            // What hides a directory hides all that is in it.
+            [MirrorKind::Blob, MirrorKind::Tree] => *ours = theirs,
             [MirrorKind::Blob, MirrorKind::Blob] if is_record(&place) => {
                 conflicts.push(Conflict { path: place, ids: [ours.id.clone(), theirs.id] });
             }

@@ -42,7 +42,7 @@ pub(super) const TOP: [(&str, &str); 4] = [
         "README.md",
         "Results of computations, and what they were made from. A clone of this repository is a storage of CompEval:\n\
          `ce run CLONE INPUT...` finds everything that is here, and executes nothing. `ce show CLONE FILE` says what a\n\
-         file was made from.\n\nOnly `ce push` writes here. It adds, and changes nothing that is there.\n",
+         file was made from.\n\nOnly `ce push` writes here. It adds, and replaces only what was revoked.\n",
     ),
     (FORMAT, VERSION),
 ];

@@ -125,6 +125,9 @@ pub enum ResultsError {
     /// There is no such call.
     #[error("neither the repository nor the storage has a call {0}")]
     NoCall(String),
+    /// It is not clear which outputs of a call are wrong.
+    #[error("the call {0} has other outputs in the storage than in the repository")]
+    OtherOutputs(String),
     /// Others have pushed all the time.
     #[error("others have pushed to {0} at every attempt, and its inbox cannot be written")]
     Busy(String),
@@ -138,7 +141,8 @@ impl ResultsError {
             | Self::Signers { .. }
             | Self::RevokedKeys { .. }
             | Self::NoSigners
-            | Self::NoCall(_) => Exit::Malformed,
+            | Self::NoCall(_)
+            | Self::OtherOutputs(_) => Exit::Malformed,
             Self::Rewritten { .. } => Exit::Failed,
             _ => Exit::Storage,
         }
@@ -156,6 +160,9 @@ impl ResultsError {
             Self::RevokedKeys { .. } => "correct gpg.ssh.revocationFile in Git's configuration",
             Self::NoSigners => "set compeval.signers, or give --signers FILE",
             Self::NoCall(_) => "name it as ce log does: c_NAME/CCID/INPUTS",
+            Self::OtherOutputs(_) => {
+                "give a storage that has the wrong ones, such as a clone of the repository"
+            }
             Self::Mirror(error) => return error.advice(),
             Self::Storage(error) => return error.hint().map(str::to_owned),
             Self::NoResults { .. } => {

@@ -44,7 +44,7 @@ pub fn push(
     let mut there = Finder::new(mirror, fetched(mirror, &branch)?);
     let mut selection = Selection::of(storage, mirror, &mut there, request)?;
     let written = (&mut selection.writer, &mut selection.files);
-    selection.pushed.ledger = evidence::offer(storage, mirror, &mut there, written)?;
+    selection.pushed.ledger = evidence::offer(storage, mirror, &mut there, written, request.sign)?;
     let Selection { writer, files, ledger, jobs, mut pushed, .. } = selection;
     drop(there);
     pushed.waiting = inboxes.len();

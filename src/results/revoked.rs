@@ -71,7 +71,7 @@ pub(super) fn owner(path: &str) -> &str {
     path.split('/').next().unwrap_or_default()
 }
 
-/// Makes the revocation of a call, as the repository has it, or else the storage. `None` if neither has the call.
+/// Makes the revocation of a call, as the repository and the storage have it, or one of them. `None` if neither has the call.
 pub(super) fn revocation_of(
     storage: &Storage,
     mirror: &Mirror,
@@ -82,18 +82,17 @@ pub(super) fn revocation_of(
     mirror.fetch_files(there.as_slice())?;
     let text = there.map(|id| mirror.contents(&id, MAX_RECORD)).transpose()?;
     let shared = text.flatten().and_then(|text| Record::of_shared(entry, &text));
-    let record = match shared {
-        Some(record) => record,
-        None => match storage.records().read_entry(entry)? {
-            Read::Record(record) if entry.fits(&record) => record,
-            Read::Record(_) | Read::Spoiled | Read::Absent => return Ok(None),
-        },
+    let own = match storage.records().read_entry(entry)? {
+        Read::Record(record) => Some(record).filter(|record| entry.fits(record)),
+        Read::Spoiled | Read::Absent => None,
     };
-    let revoked = RevocationRecord {
-        revoked: RevocationRecord::FORMAT,
-        outputs: entry.outputs(&record),
-        reason: reason.to_owned(),
-    };
+    let [shared, own] = [shared, own].map(|record| Some(entry.outputs(&record?)));
+    if shared.is_some() && own.is_some() && shared != own {
+        return Err(ResultsError::OtherOutputs(entry.short()));
+    }
+    let Some(outputs) = shared.or(own) else { return Ok(None) };
+    let revoked =
+        RevocationRecord { revoked: RevocationRecord::FORMAT, outputs, reason: reason.to_owned() };
     // Nothing in it cannot be written as JSON.
     let mut text = serde_json::to_vec(&revoked).unwrap_or_default();
     text.push(b'\n');

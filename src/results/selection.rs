@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::ResultsError;
 use super::finder::Finder;
 use super::inputs;
-use super::layout::{differs, stored_size};
+use super::layout::stored_size;
 use super::ledger::{LedgerReason, LedgerWriter, execution, own_executions};
 use super::logs::{self, PushedLogs};
 use super::offer::{LeftOut, SharedFile, SharedResult, Withheld, shared_result};
@@ -38,7 +38,9 @@ pub(super) struct Selection<'a> {
     pub(super) files: UnwrittenTree,
     /// The results that are revoked as they stand here, by their short names, with the reasons.
     revoked: BTreeMap<String, String>,
-    /// The executions that the ledger says of this storage already; `None` if those of known calls are not to be added.
+    /// Whether the executions of calls that the repository has already are added to the ledger.
+    attest: bool,
+    /// The executions that the ledger says of this storage already; `None` before anybody wants to know.
     attested: Option<HashSet<Blake3>>,
     /// The lines of the ledger that are in no file yet.
     lines: LedgerWriter,
@@ -69,7 +71,8 @@ impl<'a> Selection<'a> {
             writer: (!request.dry).then(|| mirror.writer()),
             files: UnwrittenTree::new(),
             revoked: revocations.revoked_in(storage)?,
-            attested: request.attest.then(|| own_executions(storage)).transpose()?,
+            attest: request.attest,
+            attested: None,
             lines: LedgerWriter::new(LedgerReason::Run, request.by.as_deref()),
             ledger: Vec::new(),
             jobs: Vec::new(),
@@ -113,7 +116,9 @@ impl<'a> Selection<'a> {
         let known = there.find(&result.entry.record())?.map(|it| it.id);
         if known.is_some() && known == result.id && !self.brings(there, result)? {
             self.pushed.known += 1;
-            self.attest(result)?;
+            if self.attest && self.add_execution(result, true)? {
+                self.pushed.attested += 1;
+            }
             return Ok(true);
         }
         let added =
@@ -137,36 +142,30 @@ impl<'a> Selection<'a> {
             Record::Table(_) | Record::TaskInput(_) => self.pushed.tables += 1,
         }
         self.pushed.bytes += added.bytes;
-        // A record that differs has lost the place before: what it attests is there.
-        if !self.is_beside(there, result)? {
-            let full = execution(result).and_then(|it| self.lines.add(&it.line()));
-            self.add_ledger(full)?;
-        }
+        self.add_execution(result, known.is_some())?;
         Ok(true)
     }
 
-    /// Whether the record of a result is beside that of another one in the repository.
-    fn is_beside(
-        &self,
-        there: &mut Finder<'_>,
+    /// Adds the execution of a result to the ledger, if it was executed here. If the repository has the result or another one in its place,
+    /// this storage may have said so before. Returns whether it is added.
+    fn add_execution(
+        &mut self,
         result: &SharedResult,
+        is_there: bool,
     ) -> Result<bool, ResultsError> {
-        let Some(id) = &result.id else { return Ok(false) };
-        let path = format!("{}/{}.json", differs(&result.entry.record()), id.full());
-        Ok(there.find(&path)?.is_some())
-    }
-
-    /// Adds the execution of a call that the repository has already to the ledger, if that is wanted, and this storage has not said so.
-    fn attest(&mut self, result: &SharedResult) -> Result<(), ResultsError> {
-        let Some((attested, execution)) = self.attested.as_mut().zip(execution(result)) else {
-            return Ok(());
-        };
-        if attested.insert(execution.identity()) {
-            self.pushed.attested += 1;
-            let full = self.lines.add(&execution.line());
-            self.add_ledger(full)?;
+        let Some(execution) = execution(result) else { return Ok(false) };
+        if is_there {
+            let attested = match &mut self.attested {
+                Some(attested) => attested,
+                attested => attested.insert(own_executions(self.storage)?),
+            };
+            if !attested.insert(execution.identity()) {
+                return Ok(false);
+            }
         }
-        Ok(())
+        let full = self.lines.add(&execution.line());
+        self.add_ledger(full)?;
+        Ok(true)
     }
 
     /// Why a result is kept here if it is revoked, or is a job with a revoked call.
@@ -206,7 +205,12 @@ impl<'a> Selection<'a> {
         let (Entry::Call(name), Record::Call(call)) = (&result.entry, &result.record) else {
             return Ok(());
         };
-        if self.logs == PushedLogs::None || there.find(&name.log())?.is_some() {
+        if self.logs == PushedLogs::None {
+            return Ok(());
+        }
+        // The log of other outputs is none of these.
+        let is_same = there.file(&result.entry.record())? == result.id;
+        if is_same && there.find(&name.log())?.is_some() {
             return Ok(());
         }
         let limits = (self.logs, self.limit);

@@ -153,11 +153,22 @@ impl<'a> Jobs<'a> {
             if let Read::Record(record) = self.storage.records().read::<Done>(&name.record())?
                 && record.is_of(task, inputs)
                 && self.has_literals(record.literals.as_deref())?
+                && !self.has_revoked_call(&name)?
             {
                 return self.outputs_there(record.outputs);
             }
         }
         Ok(None)
+    }
+
+    /// Whether any outputs of a call of a job are revoked: its record does not say which ones it was made from.
+    fn has_revoked_call(&self, job: &ResultName) -> Result<bool> {
+        let revoked = self.storage.revocations().index()?;
+        if revoked.is_empty() {
+            return Ok(false);
+        }
+        let record = self.storage.records().read::<JobRecord>(&job.record())?.ok();
+        Ok(record.is_some_and(|job| revoked.first_of(&job.calls).is_some()))
     }
 
     /// Whether the literals of a job are recorded, and have the same contents still.

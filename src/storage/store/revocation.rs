@@ -27,6 +27,15 @@ impl Revocation {
         Some(Self { entry, record, text })
     }
 
+    /// Whether it is about a result with these outputs. A table has more of them in a storage than in a repository.
+    fn is_about(&self, outputs: &[Digest]) -> bool {
+        let revoked = &self.record.outputs[..];
+        match self.entry {
+            Entry::Call(_) => outputs == revoked,
+            _ => !revoked.is_empty() && outputs.starts_with(revoked),
+        }
+    }
+
     /// The name of its file.
     pub fn name(&self) -> String {
         revocation(&self.entry, &Blake3::of(&self.text))
@@ -56,7 +65,7 @@ impl RevocationIndex {
     /// The reason why a result with these outputs is revoked, if it is.
     pub fn reason(&self, entry: &Entry, outputs: &[Digest]) -> Option<&str> {
         let mut all = self.of_result.get(&entry.short()).into_iter().flatten();
-        all.find(|it| outputs.starts_with(&it.record.outputs)).map(|it| it.record.reason.as_str())
+        all.find(|it| it.is_about(outputs)).map(|it| it.record.reason.as_str())
     }
 
     /// The first of these results, by their short names, of which any outputs are revoked, and the reason.
@@ -65,6 +74,11 @@ impl RevocationIndex {
             let revocation = self.of_result.get(name)?.first()?;
             Some((name.as_str(), revocation.record.reason.as_str()))
         })
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.of_result.is_empty()
     }
 
     /// The results in a storage that are revoked as they stand there: their short names, with the reasons.
@@ -118,8 +132,8 @@ impl<'a> Revocations<'a> {
         let (outputs, directory) = (entry.outputs(record), revocations(entry));
         let mut found = Vec::new();
         for name in self.storage.root.own_names(&directory)? {
-            let revocation = self.read(&format!("{directory}/{name}"))?.map(|it| it.record);
-            found.extend(revocation.filter(|it| outputs.starts_with(&it.outputs)));
+            let revocation = self.read(&format!("{directory}/{name}"))?;
+            found.extend(revocation.filter(|it| it.is_about(&outputs)).map(|it| it.record));
         }
         Ok(found)
     }

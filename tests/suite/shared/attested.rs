@@ -94,6 +94,23 @@ fn who_has_executed_what_is_there_already_can_attest_it_once() {
 }
 
 #[test]
+fn nobody_vouches_for_what_others_have_attested() {
+    let lab = signed();
+    salt(&lab, "salt\n");
+    evaluate(&lab, "bob").exit(0);
+    into_inbox(&lab, "bob", "bob");
+    push(&lab, &["--collect"], "alice", "results.git").exit(1);
+    pull(&lab, &[], "mine").exit(0);
+    // Somebody takes the evidence away, and alice pushes from a storage that has it.
+    change(&lab, &[], |dir| fs::remove_dir_all(lab.path(dir).join("ledger")).unwrap());
+    fs::write(lab.path("data/x"), "other\n").unwrap();
+    evaluate(&lab, "mine").exit(0);
+    push_as(&lab, "alice", &[], ["mine", "results.git"]).exit(0);
+    let files = lab.git("results.git", &["ls-tree", "-r", "--name-only", "results", "ledger/"]);
+    assert_eq!(files.lines().count(), 1, "{files}");
+}
+
+#[test]
 fn a_forged_ledger_is_not_taken() {
     let lab = signed();
     let ledger = file_of(&lab, ["ledger/", ""]);
@@ -223,4 +240,11 @@ fn a_history_that_no_program_of_ours_makes_is_no_obstacle() {
     for storage in ["mine", "again"] {
         pull(&lab, &[], storage).exit(0).shows("pulled 2 calls, 1 job");
     }
+    // What such a merge leaves out is named all the same.
+    let all = lab.git("results.git", &["ls-tree", &good]);
+    let others: Vec<&str> = all.lines().filter(|it| !it.ends_with("\tledger")).collect();
+    let hiding = commit(&make(others.join("\n")), &[&last, &sides[0], &sides[1]]);
+    lab.git("results.git", &["update-ref", "refs/heads/results", &hiding]);
+    let told = pull(&lab, &[], "mine").exit(1).shows("ledger/");
+    told.shows(&format!("is there no more: the commit {} has taken it away", &hiding[..12]));
 }

@@ -1,8 +1,9 @@
 //! Revoked results: what becomes of them in storages and repositories.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
-use super::trust::{file_of, pull as pull_signed, push_as, signed};
+use super::trust::{change, file_of, pull as pull_signed, push_as, signed};
 use super::{cloned, evaluate, lab, listed, pull, push, repository, salt};
 use crate::lab::Lab;
 
@@ -39,10 +40,9 @@ fn what_is_made_again_takes_the_place_of_what_is_revoked() {
     let after = listed(&lab, "results.git");
     let beside = after.iter().filter(|it| it.contains("\tdiffers/c_twice/")).count();
     assert_eq!(beside, 2, "{after:?}");
-    let kept = |it: &&String| !after.contains(it);
-    let gone: Vec<&String> = before.iter().filter(kept).collect();
-    let is_replaced = |it: &&&String| it.contains("\tc_twice/") || it.contains("\tt_task/record/");
-    assert!(gone.iter().all(|it| is_replaced(&it) || it.contains("\tt_task/")), "{gone:?}");
+    let gone: Vec<&String> = before.iter().filter(|it| !after.contains(it)).collect();
+    let is_replaced = |it: &&String| it.contains("\tc_twice/") || it.contains("\tt_task/");
+    assert!(gone.iter().all(is_replaced), "{gone:?}");
     let told = pull_signed(&lab, &[], "mine").exit(0).shows("pulled 2 calls");
     told.shows(&format!("its call {name} is revoked: the disk was full"));
     let right = fs::read(lab.path("right").join(&file)).unwrap();
@@ -52,6 +52,7 @@ fn what_is_made_again_takes_the_place_of_what_is_revoked() {
     // A clone has the right one, too.
     cloned(&lab, "results.git", "clone", &[]);
     assert_eq!(fs::read(lab.path("clone").join(&file)).unwrap(), right);
+    lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong");
     evaluate(&lab, "clone").exit(0).called(vec![]);
     // Who has the revoked one and does not know that loses the place.
     fs::remove_dir_all(lab.path("alice/revoked")).unwrap();
@@ -105,6 +106,10 @@ fn a_storage_knows_what_it_has_revoked() {
     let told = evaluate(&lab, "alice").exit(0).called(vec![]);
     let told = told.says(&format!("warning: the result {name} is revoked: the disk was full"));
     told.says(&format!("  try: ce run --force {name}"));
+    // Not even the record of the job is used without a word.
+    let mut command = lab.command("ce-run");
+    let quiet = lab.finish(command.args(["-q", "../alice", "../data/x"])).exit(0);
+    quiet.says("is revoked: the disk was full");
     // It goes nowhere, and what revokes it does.
     repository(&lab, "other.git");
     let dry = push(&lab, &["-n"], "alice", "other.git").exit(1);
@@ -153,4 +158,107 @@ fn outputs_that_differ_are_not_those_of_a_result_that_is_away() {
     let is_output = |it: &&String| it.contains("\tc_twice/") && it.contains("/00/");
     assert_eq!(all.iter().find(is_output), None);
     pull(&lab, &[], "mine", "results.git").exit(0).shows("1 call is away");
+}
+
+#[test]
+fn a_job_that_was_made_from_revoked_outputs_loses_its_place() {
+    let mut lab = Lab::task("Inputs: 'x'\n(once (twice INPUT('x'))[0])[0]")
+        .computation("once", "a", "b", r#"cat "$1" "$1" >"$2""#)
+        .computation("twice", "a", "b", super::TWICE)
+        .data("x", "x\n");
+    lab.inputs = vec!["x".to_owned()];
+    let lab = lab.commit();
+    repository(&lab, "results.git");
+    evaluate(&lab, "wrong").exit(0);
+    push(&lab, &[], "wrong", "results.git").exit(0);
+    let [name, _] = twice(&lab);
+    push(&lab, &["--revoke", &name, "--because", "x"], "wrong", "results.git").exit(0);
+    salt(&lab, "salt\n");
+    evaluate(&lab, "right").exit(0);
+    // The call comes first, without the job.
+    fs::rename(lab.path("right/t_task"), lab.path("job")).unwrap();
+    push(&lab, &[], "right", "results.git").exit(0).shows("pushed 2 calls");
+    fs::rename(lab.path("job"), lab.path("right/t_task")).unwrap();
+    push(&lab, &[], "right", "results.git").exit(0).shows("pushed 1 job");
+    fs::remove_dir_all(lab.path("wrong/revoked")).unwrap();
+    push(&lab, &[], "wrong", "results.git").exit(1).shows("it has other outputs there");
+    cloned(&lab, "results.git", "clone", &[]);
+    lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong");
+    let told = evaluate(&lab, "clone").exit(0);
+    assert!(told.stdout.contains("ok") && !told.stderr.contains("computed"), "{}", told.stderr);
+}
+
+#[test]
+fn who_hides_a_revocation_is_named() {
+    let lab = signed();
+    let [name, _] = twice(&lab);
+    revoke(&lab, "alice", &name);
+    let tip = lab.git("results.git", &["rev-parse", "results"]);
+    let revocation = file_of(&lab, ["revoked/", ""]);
+    let hidden = |storage: &str| {
+        let told = pull_signed(&lab, &["--rewritten"], storage).exit(1);
+        told.shows(&format!("{revocation} is there no more: the commit"));
+        fs::remove_dir_all(lab.path(storage)).unwrap();
+        lab.git("results.git", &["update-ref", "refs/heads/results", &tip]);
+    };
+    // It becomes a program.
+    change(&lab, &[], |dir| {
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(lab.path(dir).join(&revocation), mode).unwrap();
+    });
+    hidden("program");
+    // A parent of a merge has a file in the place of the directory.
+    let empty = lab.git("results.git", &["hash-object", "-w", "-t", "blob", "/dev/null"]);
+    fs::write(lab.path("tree"), format!("100644 blob {empty}\trevoked\n")).unwrap();
+    let make = ["-c", "alias.make=!git mktree < ../tree", "make"];
+    let tree = lab.git("results.git", &make);
+    let root = lab.git("results.git", &["commit-tree", "-m", "x", &tree]);
+    let all = lab.git("results.git", &["ls-tree", &tip]);
+    let without: String = all
+        .lines()
+        .filter(|it| !it.ends_with("\trevoked"))
+        .fold(format!("100644 blob {empty}\trevoked\n"), |all, line| all + line + "\n");
+    fs::write(lab.path("tree"), without).unwrap();
+    let tree = lab.git("results.git", &make);
+    for parents in [[&root, &tip], [&tip, &root]] {
+        let merge = ["commit-tree", "-m", "x", "-p", parents[0], "-p", parents[1], &tree];
+        let merge = lab.git("results.git", &merge);
+        lab.git("results.git", &["update-ref", "refs/heads/results", &merge]);
+        hidden("merge");
+    }
+}
+
+#[test]
+fn what_is_no_file_at_the_top_stops_nobody() {
+    let lab = signed();
+    change(&lab, &[], |dir| {
+        std::os::unix::fs::symlink("/", lab.path(dir).join("zzz")).unwrap();
+    });
+    salt(&lab, "salt\n");
+    evaluate(&lab, "other").exit(0);
+    push(&lab, &[], "other", "results.git").exit(1).shows("pushed 1 call, 1 job");
+}
+
+#[test]
+fn it_has_to_be_clear_which_outputs_are_revoked() {
+    let lab = signed();
+    let [name, _] = twice(&lab);
+    salt(&lab, "salt\n");
+    evaluate(&lab, "other").exit(0);
+    let options = ["--revoke", &name, "--because", "x"];
+    let told = push(&lab, &options, "other", "results.git").exit(2);
+    told.says("has other outputs in the storage than in the repository").says("  try: ");
+    push(&lab, &options, "alice", "results.git").exit(0);
+}
+
+#[test]
+fn a_pull_knows_what_the_storage_knows_to_be_revoked() {
+    let lab = signed();
+    let [name, _] = twice(&lab);
+    repository(&lab, "other.git");
+    push(&lab, &[], "alice", "other.git").exit(0);
+    revoke(&lab, "alice", &name);
+    pull_signed(&lab, &[], "mine").exit(0);
+    let told = pull(&lab, &[], "mine", "other.git").exit(0);
+    told.shows(&format!("{name} was not taken: it is revoked: the disk was full"));
 }
