@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use crate::task::name::nearest;
-use crate::words::quoted;
+use crate::words::quoted_path;
 
 /// The most names of a directory that are compared with one that is not in it.
 const MOST_NAMES: usize = 10_000;
@@ -119,7 +119,7 @@ fn parent(path: &Path) -> Option<&Path> {
 fn shell(path: &Path) -> String {
     let is_option = path.as_os_str().as_encoded_bytes().starts_with(b"-");
     let path = if is_option { Path::new(".").join(path) } else { PathBuf::from(path) };
-    quoted(&path.to_string_lossy())
+    quoted_path(&path)
 }
 
 #[cfg(test)]

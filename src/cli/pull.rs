@@ -86,6 +86,12 @@ impl Pull {
         if signers.is_none() && !rules.is_empty() {
             return Err(ResultsError::NoSigners.into());
         }
+        if let Some(number) = require.map(usize::from)
+            && number > 1
+            && signers.is_none()
+        {
+            return Err(ResultsError::TooFewSigners(number).into());
+        }
         let trust = TrustSettings { signers, rules, require, rewritten: self.rewritten };
         for name in trust.strangers() {
             say(

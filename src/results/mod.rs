@@ -122,6 +122,12 @@ pub enum ResultsError {
     /// Somebody is trusted for something, and nobody signs.
     #[error("compeval.trust says who is trusted for what, and there is no file of allowed signers")]
     NoSigners,
+    /// Nobody signs, and several are required.
+    #[error("{0} attesters are required, and there is no file of allowed signers: all that is unsigned is one attester")]
+    TooFewSigners(usize),
+    /// The repository has nothing that could be a copy.
+    #[error("{0} has no results")]
+    Unpublished(String),
     /// There is no such call.
     #[error("neither the repository nor the storage has a call {0}")]
     NoCall(String),
@@ -141,6 +147,8 @@ impl ResultsError {
             | Self::Signers { .. }
             | Self::RevokedKeys { .. }
             | Self::NoSigners
+            | Self::TooFewSigners(_)
+            | Self::Unpublished(_)
             | Self::NoCall(_)
             | Self::OtherOutputs(_) => Exit::Malformed,
             Self::Rewritten { .. } => Exit::Failed,
@@ -158,7 +166,8 @@ impl ResultsError {
             Self::NoCache(_) => "set XDG_CACHE_HOME to a directory",
             Self::Signers { .. } => "correct compeval.signers, or give --signers FILE",
             Self::RevokedKeys { .. } => "correct gpg.ssh.revocationFile in Git's configuration",
-            Self::NoSigners => "set compeval.signers, or give --signers FILE",
+            Self::Unpublished(_) => "push to it first: ce push STORAGE REPOSITORY",
+            Self::NoSigners | Self::TooFewSigners(_) => "set compeval.signers, or give --signers FILE",
             Self::NoCall(_) => "name it as ce log does: c_NAME/CCID/INPUTS",
             Self::OtherOutputs(_) => {
                 "give a storage that has the wrong ones, such as a clone of the repository"

@@ -26,6 +26,9 @@ pub fn copies<'a>(
         mirror.renew()?;
         let mirror = &*mirror;
         let branch = ResultsBranch::listed(mirror)?;
+        if branch.tip.is_none() {
+            return Err(ResultsError::Unpublished(mirror.url().to_owned()));
+        }
         mirror.fetch(branch.tip.as_slice())?;
         finders.push((mirror, Finder::new(mirror, branch.tree(mirror)?)));
     }

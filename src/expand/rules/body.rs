@@ -62,7 +62,7 @@ fn default_columns(names: impl IntoIterator<Item = String>) -> Vec<TableColumn> 
     (0..).zip(names).map(column).collect()
 }
 
-/// Returns the columns of a table: those that are written, or else the [default ones](default_columns). These are the names
+/// Returns the columns of a table: those that are written, or else the default ones. These are the names
 /// of the outputs that the body passes up.
 ///
 /// # Errors

@@ -16,6 +16,8 @@ fn a_call_is_taken_if_as_many_as_required_have_attested_it() {
     push(&lab, &["--collect"], "alice", "results.git").exit(0);
     let told = pull(&lab, &["--require", "2"], "mine").exit(1);
     told.shows("was not taken: 1 of 1 attester had these outputs, and 2 are required");
+    let told = super::pull(&lab, &["--require", "2"], "unsigned", "results.git").exit(2);
+    told.says("2 attesters are required, and there is no file of allowed signers").says("  try: ");
     // Those who do not sign, and those who are not known, are one together.
     into_inbox(&lab, "nobody", "nobody");
     into_inbox(&lab, "mallory", "mallory");

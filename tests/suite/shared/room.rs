@@ -118,7 +118,7 @@ fn what_a_repository_has_need_not_be_here() {
     gc(&lab, &[PUBLISHED, &["--copies", "2"]].concat()).exit(0).says("would make away 0 results");
     repository(&lab, "others.git");
     let both = [PUBLISHED, &["--published", "../others.git", "--copies", "2"]].concat();
-    gc(&lab, &both).exit(0).says("would make away 0 results");
+    gc(&lab, &both).exit(2).says("has no results\n  try: push to it first: ce push");
     push(&lab, &[], "storage", "others.git").exit(0);
     gc(&lab, &both).exit(0).says("would make away 4 results");
     gc(&lab, &["--copies", "2"]).exit(2);
