@@ -123,7 +123,9 @@ pub enum ResultsError {
     #[error("compeval.trust says who is trusted for what, and there is no file of allowed signers")]
     NoSigners,
     /// Nobody signs, and several are required.
-    #[error("{0} attesters are required, and there is no file of allowed signers: all that is unsigned is one attester")]
+    #[error(
+        "{0} attesters are required, and there is no file of allowed signers: all that is unsigned is one attester"
+    )]
     TooFewSigners(usize),
     /// The repository has nothing that could be a copy.
     #[error("{0} has no results")]
@@ -167,7 +169,9 @@ impl ResultsError {
             Self::Signers { .. } => "correct compeval.signers, or give --signers FILE",
             Self::RevokedKeys { .. } => "correct gpg.ssh.revocationFile in Git's configuration",
             Self::Unpublished(_) => "push to it first: ce push STORAGE REPOSITORY",
-            Self::NoSigners | Self::TooFewSigners(_) => "set compeval.signers, or give --signers FILE",
+            Self::NoSigners | Self::TooFewSigners(_) => {
+                "set compeval.signers, or give --signers FILE"
+            }
             Self::NoCall(_) => "name it as ce log does: c_NAME/CCID/INPUTS",
             Self::OtherOutputs(_) => {
                 "give a storage that has the wrong ones, such as a clone of the repository"
