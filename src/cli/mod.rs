@@ -124,12 +124,16 @@ pub fn main<T: Tool>() -> ExitCode {
     };
     let mut out = BufWriter::new(io::stdout());
     let result = tool.run(&mut out);
-    let result = result.and_then(|exit| out.flush().map(|()| exit).map_err(Error::Output));
+    let result = result.and_then(|exit| match out.flush() {
+        // Whoever reads has enough, and all that was to be done is done.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
+        _ => Ok(exit),
+    });
     // Output that could not be written is not tried again when the buffer is dropped.
     let (_stdout, _unwritten) = out.into_parts();
     match result {
         Ok(exit) => exit.into(),
-        // Whoever reads has enough: `ce-sym | head`.
+        // Nobody knows what the rest would have been: `ce-sym | head`.
         Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done.into(),
         Err(error) => {
             tell(T::command().get_name(), &error);

@@ -161,7 +161,7 @@ impl ResultsError {
     /// What to try.
     pub fn advice(&self) -> Option<String> {
         let advice = match self {
-            Self::None(_) => "git init --bare PATH makes an empty one",
+            Self::None(_) => "correct the path; git init --bare PATH makes an empty one",
             Self::Rewritten { .. } => {
                 "ask those who may write there, and give --rewritten if it is right"
             }

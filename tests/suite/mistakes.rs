@@ -47,3 +47,14 @@ fn a_wrong_argument_is_told_in_plain_words() {
     }
     assert!(!lab.path("storage").exists(), "a mistake makes no storage");
 }
+
+#[test]
+fn who_closes_standard_output_does_not_change_the_exit_code() {
+    let lab =
+        Lab::task("Inputs: 'x'\n(fail INPUT('x'))[0]").computation("fail", "a", "b", "exit 7");
+    let lab = lab.data("x", "x").commit();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut run = lab.command("ce-run");
+    lab.finish(run.args(["../storage", "../data/x"]).stdout(writer)).exit(1).says("1 failed");
+}

@@ -218,7 +218,9 @@ impl History {
     pub fn find(&self, storage: &Storage, file: &str) -> Result<Subject<'_>, HistoryError> {
         let plain: std::path::PathBuf = Path::new(file).components().collect();
         let names = [plain.to_str().map(str::to_owned), storage.name_of(Path::new(file))];
-        if let Some(subject) = names.iter().flatten().find_map(|name| self.subject(name)) {
+        let first_output = |name: &String| self.subject(&Entry::of_short(name)?.file(0));
+        let subject = |name: &String| self.subject(name).or_else(|| first_output(name));
+        if let Some(subject) = names.iter().flatten().find_map(subject) {
             return Ok(subject);
         }
         if let Some(why) = names.iter().flatten().find_map(|name| why_absent(storage, name, file)) {

@@ -121,7 +121,12 @@ fn a_storage_knows_what_it_has_revoked() {
     let all = listed(&lab, "other.git");
     assert!(all.iter().any(|it| it.contains("\trevoked/c_twice/")), "{all:?}");
     assert!(!all.iter().any(|it| it.ends_with(&file)), "{all:?}");
-    // Once it is executed again, nothing is wrong with it.
+    // The same outputs are wrong again.
+    let mut command = lab.command("ce-run");
+    let ran = lab.finish(command.args(["--force", &name, "../alice", "../data/x"])).exit(0);
+    let again = format!("warning: {name} was executed again and has the outputs that are revoked:");
+    ran.called(vec!["twice"]).says(&again).says("  try: correct the computation or its inputs");
+    // Others are not.
     salt(&lab, "salt\n");
     let mut command = lab.command("ce-run");
     let ran = lab.finish(command.args(["--force", &name, "../alice", "../data/x"])).exit(0);
