@@ -125,7 +125,7 @@ pub fn main<T: Tool>() -> ExitCode {
     let mut out = BufWriter::new(io::stdout());
     let result = tool.run(&mut out);
     let result = result.and_then(|exit| match out.flush() {
-        // Whoever reads has enough, and all that was to be done is done.
+        // The tool has done its work: a reader that has closed the pipe does not change how it ended.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
         _ => Ok(exit),
     });
@@ -133,7 +133,7 @@ pub fn main<T: Tool>() -> ExitCode {
     let (_stdout, _unwritten) = out.into_parts();
     match result {
         Ok(exit) => exit.into(),
-        // Nobody knows what the rest would have been: `ce-sym | head`.
+        // The tool stopped at the closed pipe, as in `ce-sym | head`: its reader has enough.
         Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done.into(),
         Err(error) => {
             tell(T::command().get_name(), &error);

@@ -9,13 +9,13 @@ use super::beliefs::Beliefs;
 use super::exchange_progress::ExchangeProgress;
 use super::finder::Finder;
 use super::layout::{MAX_RECORD, place, stored_size};
+use super::ledger::counted_with_ledger;
 use super::refusal::{RefusedFor, RefusedResult};
 use super::revoked::RevokedResult;
 use super::trust::TrustSettings;
 use crate::digest::ObjectId;
 use crate::git::{BlobHash, MirrorError, RemoteRef};
 use crate::storage::{Entry, ExpectedFile, Read, Record, Storage, StorageError, Survey};
-use crate::words::counted_all;
 
 /// What is pulled.
 #[derive(Debug)]
@@ -68,11 +68,10 @@ impl Pulled {
             && !self.refused.iter().any(|it| it.why.is_wrong())
     }
 
-    /// How many of each kind were new, in words; empty if nothing was. Files of the ledger come with results.
+    /// How many of each kind were new, in words; empty if nothing was.
     pub fn summary(&self) -> String {
         let results = [(self.calls, "call"), (self.jobs, "job"), (self.tables, "table")];
-        let counts = [counted_all(&results), counted_all(&[(self.ledger, "ledger file")])];
-        counts.into_iter().find(|it| !it.is_empty()).unwrap_or_default()
+        counted_with_ledger(&results, self.ledger)
     }
 
     /// Whether anything is new to the storage.

@@ -57,8 +57,10 @@ pub(super) fn settled(
     let mut referee = Referee { mirror, trees: trees.iter().map(finder).collect() };
     let ids: Vec<ObjectId> = conflicts.iter().flat_map(|it| it.ids.iter().cloned()).collect();
     mirror.fetch_files(&ids)?;
-    let calls = conflicts.iter().filter_map(|it| Entry::of_record(&it.path));
-    let revoked = referee.revocations(&calls.collect::<Vec<_>>())?;
+    let mut calls: Vec<Entry> =
+        conflicts.iter().filter_map(|it| Entry::of_record(&it.path)).collect();
+    calls.retain(|it| matches!(it, Entry::Call(_)));
+    let revoked = referee.revocations(&calls)?;
     conflicts.into_iter().map(|conflict| referee.settle(conflict, &revoked)).collect()
 }
 
@@ -158,15 +160,18 @@ impl Referee<'_> {
         let mut wrong: HashSet<Digest> =
             revoked.all().flat_map(|it| it.record.outputs.iter().copied()).collect();
         // What has the place now may have some of these outputs, too.
-        for call in &calls {
-            for at in 0..self.trees.len() {
-                let Some(id) = self.trees[at].file(&call.record())? else { continue };
-                self.mirror.fetch_files(std::slice::from_ref(&id))?;
-                let Some(record) = self.record(call, &id)? else { continue };
-                let outputs = call.outputs(&record);
-                if revoked.reason(call, &outputs).is_none() {
-                    wrong.retain(|it| !outputs.contains(it));
-                }
+        let mut records = Vec::new();
+        for tree in &mut self.trees {
+            for call in &calls {
+                records.extend(tree.file(&call.record())?.map(|id| (call, id)));
+            }
+        }
+        self.mirror.fetch_files(&records.iter().map(|(_, id)| id.clone()).collect::<Vec<_>>())?;
+        for (call, id) in records {
+            let Some(record) = self.record(call, &id)? else { continue };
+            let outputs = call.outputs(&record);
+            if revoked.reason(call, &outputs).is_none() {
+                wrong.retain(|it| !outputs.contains(it));
             }
         }
         let short: HashSet<String> = wrong.iter().map(|it| it.sha1.short()).collect();

@@ -12,6 +12,7 @@ use crate::digest::{Blake3, Digest, ObjectId};
 use crate::storage::records::{AuditReport, CallRecord, Origin};
 use crate::storage::{Ledger, Record, Storage, StorageError};
 use crate::task::name::ComputationName;
+use crate::words::counted_all;
 
 /// The greatest number of lines in a file.
 const LINES: usize = 10_000;
@@ -147,6 +148,14 @@ impl LedgerWriter {
         self.lines = 0;
         let text = std::mem::take(&mut self.text);
         (!text.is_empty()).then_some(text)
+    }
+}
+
+/// How many results of each kind there are, in words; without any, how many files of the ledger. These come with results.
+pub(super) fn counted_with_ledger(results: &[(usize, &str)], files: usize) -> String {
+    match counted_all(results) {
+        none if none.is_empty() => counted_all(&[(files, "ledger file")]),
+        results => results,
     }
 }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::crowded::CrowdedDirectory;
 use super::exchange_progress::ExchangeProgress;
+use super::ledger::counted_with_ledger;
 use super::logs::PushedLogs;
 use super::offer::LeftOut;
 use crate::git::RemoteRef;
 use crate::storage::Entry;
-use crate::words::counted_all;
 
 /// The greatest size of a file unless the user says otherwise: GitHub refuses those of more than 100 MB.
 pub const DEFAULT_LIMIT: &str = "64M";
@@ -106,14 +106,19 @@ impl Pushed {
         !self.inbox && !is_withheld && self.differing.is_empty() && self.strange.is_empty()
     }
 
-    /// How many of each kind were new, in words; empty if nothing was. Files of the ledger come with results.
+    /// How many of each kind were new, in words; empty if nothing was.
     pub fn summary(&self) -> String {
         let Self { calls, jobs, tables, logs, inputs, attested, revoked, ledger, .. } = self;
-        let results = [(*calls, "call"), (*jobs, "job"), (*tables, "table"), (*logs, "log")];
-        let extras = [(*inputs, "input"), (*attested, "attestation"), (*revoked, "revocation")];
-        let files = [(*ledger, "ledger file")];
-        let counts = [counted_all(&[results.as_slice(), &extras].concat()), counted_all(&files)];
-        counts.into_iter().find(|it| !it.is_empty()).unwrap_or_default()
+        let results = [
+            (*calls, "call"),
+            (*jobs, "job"),
+            (*tables, "table"),
+            (*logs, "log"),
+            (*inputs, "input"),
+            (*attested, "attestation"),
+            (*revoked, "revocation"),
+        ];
+        counted_with_ledger(&results, *ledger)
     }
 
     /// Whether anything is new to the repository.
