@@ -12,7 +12,7 @@ use crate::executor::{
     CallProgram, Completion, Ended, ExecuteError, Executor, Failed, Invocation, Isolation,
     SUSPENDED, Status, Usage, VerifiedPath,
 };
-use crate::storage::records::{Execution, NOT_ISOLATED};
+use crate::storage::records::{Execution, HostKind, NOT_ISOLATED};
 use crate::storage::{
     Call, Failure, ResultName, Sealed, Stage, StorageError, Stored, WritableArea,
 };
@@ -323,6 +323,7 @@ pub(super) fn execution(usage: &Usage, computation: &Computation, argv: Vec<Stri
         isolation: isolation.to_owned(),
         access,
         resources: Box::default(),
+        host_kind: Some(HostKind::here().clone()),
         start: usage.start,
         end: usage.end,
         user_seconds: usage.user.as_secs_f64(),

@@ -290,7 +290,7 @@ impl Audit<'_> {
 /// Returns the end of an audited call from the end of its ticket.
 fn audited(end: TicketEnd) -> AuditedEnd {
     AuditedEnd::NotAudited(match end {
-        TicketEnd::Audited(report) => return AuditedEnd::Report(Box::new(report)),
+        TicketEnd::Audited(report) => return AuditedEnd::Report(report),
         TicketEnd::Failed(failed) if failed.storage => return AuditedEnd::Broken(failed.reason),
         TicketEnd::Failed(failed) => failed.reason,
         TicketEnd::Refused(why) => why,

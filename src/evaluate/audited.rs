@@ -11,7 +11,9 @@ use super::invocation::ExecutionRequest;
 use super::{CallError, ExecutionSettings};
 use crate::digest::Digest;
 use crate::executor::{Completion, Ended, ExecuteError, HostTurn, Isolation, Usage};
-use crate::storage::records::{AuditFailure, AuditReport, FailedCall, Provenance, TicketEnd};
+use crate::storage::records::{
+    AuditFailure, AuditReport, FailedCall, HostKind, Provenance, TicketEnd,
+};
 use crate::storage::{Call, Outputs, Stage, Storage, StorageError, Stored};
 use crate::task::resources::Resources;
 use crate::task::workflow::Computation;
@@ -115,7 +117,7 @@ impl AuditSubject<'_> {
                         let outputs = sealed.digests();
                         let differing = sealed.compare(self.recorded)?;
                         let report = AuditReport { outputs, differing, ..report(Some(&usage)) };
-                        return Ok(Some(TicketEnd::Audited(report)));
+                        return Ok(Some(TicketEnd::Audited(Box::new(report))));
                     }
                     Err((stage, error)) => (stage, Some(usage), CallError::from(error)),
                 }
@@ -158,7 +160,7 @@ impl AuditSubject<'_> {
         let reason = error.to_string();
         let cause = error.in_full().strip_prefix(&format!("{reason}: ")).map(str::to_owned);
         let failed = Some(AuditFailure { reason, cause, hint, log });
-        TicketEnd::Audited(AuditReport { failed, ..report(usage) })
+        TicketEnd::Audited(Box::new(AuditReport { failed, ..report(usage) }))
     }
 
     /// Its computation is not to be had, which the call is not to blame for.
@@ -188,6 +190,7 @@ fn report(usage: Option<&Usage>) -> AuditReport {
         seconds: usage.map_or(0.0, Usage::seconds),
         peak_bytes: usage.map_or(0, |usage| usage.peak),
         isolation: isolation_word(usage.map_or(Isolation::None, |it| it.isolation)).to_owned(),
+        host_kind: Some(HostKind::here().clone()),
         outputs: Vec::new(),
         differing: Vec::new(),
         failed: None,

@@ -125,11 +125,15 @@ impl Ancestry<'_> {
         }
         stamp(call.recorded.as_ref(), out)?;
         if let Some(attested) = &self.attested {
-            let who = match attested.all() {
+            let Attested { by, host_kinds } = attested;
+            let who = match by.all() {
                 0 => "by nobody".to_owned(),
-                _ => format!("{attested} ({})", harmless(&attested.names())),
+                _ => format!("{by} ({})", harmless(&by.names())),
             };
             field(out, "attested", &who)?;
+            if host_kinds.all() > 0 {
+                field(out, "host kinds", &format!("{host_kinds} ({})", host_kinds.names()))?;
+            }
         }
         let Some(log) = &self.log else {
             return field(out, "log", "nothing was printed");

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use super::ledger::{call_identity, parse};
 use crate::digest::{Blake3, Digest};
-use crate::storage::records::{CallRecord, SignerNote};
+use crate::storage::records::{CallRecord, HostKind, SignerNote};
 use crate::storage::{Entry, Read, Record, Storage, StorageError};
 
 /// Who says that a call was executed.
@@ -50,8 +50,8 @@ impl Serialize for Attester {
     }
 }
 
-/// An execution: who says so, and its outputs; none if it failed.
-type Statement = (Attester, Option<Vec<Digest>>);
+/// An execution: who says so, on which kind of host it was, if that is known, and its outputs; none if it failed.
+type Statement = (Attester, Option<HostKind>, Option<Vec<Digest>>);
 
 /// What is said of the executions of all calls.
 #[derive(Debug, Default)]
@@ -59,16 +59,26 @@ pub struct Attestations {
     by_call: HashMap<Blake3, Vec<Statement>>,
 }
 
+/// Those who have got the recorded outputs of a call, and those who have not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Agreement<T> {
+    /// Who has got the recorded outputs, and no others.
+    pub agreeing: Vec<T>,
+    /// Who has got others, or none.
+    pub differing: Vec<T>,
+}
+
 /// What is said of the executions of one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Attested {
-    /// Who has got the recorded outputs, and no others.
-    pub agreeing: Vec<Attester>,
-    /// Who has got others, or none.
-    pub differing: Vec<Attester>,
+    /// Who has executed it.
+    #[serde(flatten)]
+    pub by: Agreement<Attester>,
+    /// The kinds of hosts on which it was executed, as far as signers or this storage say so.
+    pub host_kinds: Agreement<HostKind>,
 }
 
-/// What one attester says of a call.
+/// What is said of the outputs of one call by an attester, or for a kind of host.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stance {
     agrees: bool,
@@ -79,6 +89,7 @@ struct Stance {
 #[derive(Debug, Default)]
 pub(super) struct AttesterStances {
     of_attester: BTreeMap<Attester, Stance>,
+    of_kind: BTreeMap<HostKind, Stance>,
 }
 
 impl AttesterStances {
@@ -86,27 +97,45 @@ impl AttesterStances {
     pub(super) fn add(
         &mut self,
         attester: Attester,
+        kind: Option<&HostKind>,
         recorded: &[Digest],
         outputs: Option<&[Digest]>,
     ) {
-        let stance = self.of_attester.entry(attester).or_default();
-        // One that failed may have done so for lack of something.
-        if let Some(outputs) = outputs {
-            stance.agrees |= outputs == recorded;
-            stance.differs |= outputs != recorded;
+        // Anybody may invent kinds.
+        let kind = kind.filter(|_| attester != Attester::Unsigned);
+        let of_kind = kind.map(|kind| self.of_kind.entry(kind.clone()).or_default());
+        let of_attester = self.of_attester.entry(attester).or_default();
+        for stance in of_kind.into_iter().chain([of_attester]) {
+            // One that failed may have done so for lack of something.
+            stance.agrees |= outputs.is_some_and(|outputs| outputs == recorded);
+            stance.differs |= outputs.is_some_and(|outputs| outputs != recorded);
         }
     }
 }
 
 impl From<AttesterStances> for Attested {
     fn from(stances: AttesterStances) -> Self {
-        let mut attested = Self::default();
-        for (attester, Stance { agrees, differs }) in stances.of_attester {
-            let list =
-                if agrees && !differs { &mut attested.agreeing } else { &mut attested.differing };
-            list.push(attester);
+        let AttesterStances { of_attester, of_kind } = stances;
+        Self { by: of_attester.into_iter().collect(), host_kinds: of_kind.into_iter().collect() }
+    }
+}
+
+impl<T> FromIterator<(T, Stance)> for Agreement<T> {
+    fn from_iter<I: IntoIterator<Item = (T, Stance)>>(stances: I) -> Self {
+        let mut agreement = Self::default();
+        for (one, Stance { agrees, differs }) in stances {
+            let agrees = agrees && !differs;
+            let list = if agrees { &mut agreement.agreeing } else { &mut agreement.differing };
+            list.push(one);
         }
-        attested
+        agreement
+    }
+}
+
+// Not derived: that would ask for a default of T.
+impl<T> Default for Agreement<T> {
+    fn default() -> Self {
+        Self { agreeing: Vec::new(), differing: Vec::new() }
     }
 }
 
@@ -125,7 +154,7 @@ impl Attestations {
             let attester = Attester::of_note(ledger.signer(&file)?);
             for line in lines {
                 let said = attestations.by_call.entry(line.id).or_default();
-                said.push((attester.clone(), line.outputs));
+                said.push((attester.clone(), line.host_kind, line.outputs));
             }
         }
         Ok(attestations)
@@ -150,26 +179,27 @@ impl Attestations {
     pub fn of(&self, record: &CallRecord) -> Attested {
         let mut said = AttesterStances::default();
         let recorded: Vec<Digest> = record.outputs.iter().map(|it| it.digest).collect();
-        if record.execution().is_some() {
-            said.add(Attester::Here, &recorded, Some(&recorded));
+        if let Some(execution) = record.execution() {
+            let kind = execution.host_kind.as_ref();
+            said.add(Attester::Here, kind, &recorded, Some(&recorded));
         }
-        for (attester, outputs) in self.by_call.get(&call_identity(record)).into_iter().flatten() {
-            said.add(attester.clone(), &recorded, outputs.as_deref());
+        let of_call = self.by_call.get(&call_identity(record)).into_iter().flatten();
+        for (attester, kind, outputs) in of_call {
+            said.add(attester.clone(), kind.as_ref(), &recorded, outputs.as_deref());
         }
         said.into()
     }
 }
 
-impl Attested {
-    /// The number of those who have executed the call.
+impl<T: fmt::Display> Agreement<T> {
+    /// Their number.
     pub const fn all(&self) -> usize {
         self.agreeing.len() + self.differing.len()
     }
 
-    /// Who they are: `alice@lab.org, here; differs: unsigned`.
+    /// Their names: `alice@lab.org, here; differs: unsigned`.
     pub fn names(&self) -> String {
-        let list =
-            |who: &[Attester]| who.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let list = |of: &[T]| of.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let differing = match self.differing.is_empty() {
             true => String::new(),
             false => format!("differs: {}", list(&self.differing)),
@@ -180,9 +210,27 @@ impl Attested {
 }
 
 /// `2 of 3`.
-impl fmt::Display for Attested {
+impl<T: fmt::Display> fmt::Display for Agreement<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}", self.agreeing.len(), self.all())
+    }
+}
+
+impl Attested {
+    /// How well attested it is: by how many, then on how many kinds of hosts.
+    pub const fn rank(&self) -> (usize, usize) {
+        (self.by.agreeing.len(), self.host_kinds.agreeing.len())
+    }
+}
+
+/// `2 of 3`, and of several kinds of hosts `2 of 3 on 1 of 2 kinds`.
+impl fmt::Display for Attested {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { by, host_kinds } = self;
+        match host_kinds.all() {
+            0 | 1 => write!(f, "{by}"),
+            _ => write!(f, "{by} on {host_kinds} kinds"),
+        }
     }
 }
 
@@ -216,6 +264,7 @@ mod tests {
             seconds: 1.0,
             peak_bytes: 1,
             isolation: "namespaces".to_owned(),
+            host_kind: None,
             outputs: output.into_iter().copied().collect(),
             differing: Vec::new(),
             failed: output.is_none().then_some(failed),
@@ -256,21 +305,57 @@ mod tests {
         add(&same, "one", None);
         add(&same, "two", None);
         assert_eq!(
-            (attested().to_string(), attested().names()),
+            (attested().to_string(), attested().by.names()),
             ("1 of 1".into(), "unsigned".into())
         );
         add(&same, "alice", Some("alice@lab.org"));
         add(&same, "alice again", Some("alice@lab.org"));
         add(&other, "bob", Some("bob@lab.org"));
         assert_eq!(attested().to_string(), "2 of 3");
-        assert_eq!(attested().names(), "alice@lab.org, unsigned; differs: bob@lab.org");
+        assert_eq!(attested().by.names(), "alice@lab.org, unsigned; differs: bob@lab.org");
         // What was found to differ once stays said.
         add(&other, "three", None);
-        assert_eq!(attested().names(), "alice@lab.org; differs: bob@lab.org, unsigned");
+        assert_eq!(attested().by.names(), "alice@lab.org; differs: bob@lab.org, unsigned");
         // Who has only failed has not got the recorded outputs.
         record_audits(&storage, &[finding(&record, None)], None).unwrap();
-        assert_eq!(attested().names(), "alice@lab.org; differs: bob@lab.org, here, unsigned");
+        assert_eq!(attested().by.names(), "alice@lab.org; differs: bob@lab.org, here, unsigned");
         record_audits(&storage, &[finding(&record, Some(&same))], None).unwrap();
         assert_eq!(attested().to_string(), "2 of 4");
+    }
+
+    #[test]
+    fn kinds_of_hosts_count_where_signers_say_so() {
+        let (same, other) = (Digest::of(b"same"), Digest::of(b"other"));
+        let [intel, amd, arm] =
+            ["x86_64-v4-intel", "x86_64-v3-amd", "aarch64"].map(|it| HostKind::named(it).unwrap());
+        let attested = |said: &[(Attester, Option<&HostKind>, Option<&Digest>)]| {
+            let mut stances = AttesterStances::default();
+            for (attester, kind, output) in said {
+                let outputs = output.map(std::slice::from_ref);
+                stances.add(attester.clone(), *kind, std::slice::from_ref(&same), outputs);
+            }
+            let attested = Attested::from(stances);
+            (attested.to_string(), attested.host_kinds.names())
+        };
+        let alice = || Attester::Signer("alice@lab.org".to_owned());
+        let (here, unsigned) = (Attester::Here, Attester::Unsigned);
+        let said = [
+            (here.clone(), Some(&intel), Some(&same)),
+            (alice(), Some(&amd), Some(&same)),
+            // Nobody vouches for the first kind, and an earlier program has said none.
+            (unsigned, Some(&arm), Some(&same)),
+            (here.clone(), None, Some(&same)),
+            // Of alice, this is the second kind.
+            (alice(), Some(&intel), Some(&same)),
+        ];
+        let expected = ("3 of 3 on 2 of 2 kinds".into(), "x86_64-v3-amd, x86_64-v4-intel".into());
+        assert_eq!(attested(&said), expected);
+        let one_kind = ("2 of 2".to_owned(), "x86_64-v4-intel".to_owned());
+        assert_eq!(attested(&[said[0].clone(), said[2].clone()]), one_kind);
+        // A kind on which it differed once, or only failed, does not agree.
+        let mut said = said.to_vec();
+        said.extend([(here.clone(), Some(&amd), Some(&other)), (alice(), Some(&arm), None)]);
+        let differing = "x86_64-v4-intel; differs: aarch64, x86_64-v3-amd";
+        assert_eq!(attested(&said), ("2 of 3 on 1 of 3 kinds".to_owned(), differing.to_owned()));
     }
 }

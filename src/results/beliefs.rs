@@ -61,7 +61,7 @@ impl<'a> Beliefs<'a> {
             (Record::Call(call), required) => {
                 let (path, call) = (entry.record(), call_identity(call));
                 let attested = self.evidence.attested(&self.trust, (&call, owner(&path)), &outputs);
-                match attested.agreeing.len() >= required {
+                match attested.by.agreeing.len() >= required {
                     true => Ok(()),
                     false => Err(RefusedFor::Attested { attested, required }),
                 }

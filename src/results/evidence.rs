@@ -91,7 +91,8 @@ impl Evidence {
                 attesters.push(Attester::Unsigned);
             }
             for attester in attesters {
-                attested.add(attester, outputs, line.outputs.as_deref());
+                let kind = line.host_kind.as_ref();
+                attested.add(attester, kind, outputs, line.outputs.as_deref());
             }
         }
         attested.into()

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::offer::SharedResult;
 use crate::digest::{Blake3, Digest, ObjectId};
-use crate::storage::records::{AuditReport, CallRecord, Origin};
+use crate::storage::records::{AuditReport, CallRecord, HostKind, Origin};
 use crate::storage::{Ledger, Record, Storage, StorageError};
 use crate::task::name::ComputationName;
 use crate::words::counted_all;
@@ -58,6 +58,9 @@ pub(super) struct LedgerLine {
     seconds: f64,
     peak_bytes: u64,
     isolation: String,
+    /// None if an earlier program has recorded it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) host_kind: Option<HostKind>,
 }
 
 /// What identifies a call everywhere: what was executed, from what. Its name does not, since it may be longer elsewhere.
@@ -96,7 +99,7 @@ pub fn record_audits(
     by: Option<&str>,
 ) -> Result<(), StorageError> {
     let line = |AuditFinding { name, id, report }: &AuditFinding| {
-        let AuditReport { outputs, seconds, peak_bytes, isolation, failed, .. } = report;
+        let AuditReport { outputs, seconds, peak_bytes, isolation, host_kind, failed, .. } = report;
         let reason = failed.as_ref().map(|it| it.reason.chars().take(REASON).collect());
         json(&LedgerLine {
             call: name.clone(),
@@ -106,6 +109,7 @@ pub fn record_audits(
             seconds: *seconds,
             peak_bytes: *peak_bytes,
             isolation: isolation.clone(),
+            host_kind: host_kind.clone(),
         })
     };
     let lines: Vec<Vec<u8>> = findings.iter().map(line).collect();
@@ -201,9 +205,9 @@ impl LedgerLine {
         json(self)
     }
 
-    /// What it has in common with all executions of the same call with the same outputs.
+    /// What it has in common with all executions of the same call with the same outputs on the same kind of host.
     pub(super) fn identity(&self) -> Blake3 {
-        Blake3::of(&json(&(&self.id, &self.outputs)))
+        Blake3::of(&json(&(&self.id, &self.outputs, &self.host_kind)))
     }
 }
 
@@ -222,6 +226,7 @@ pub(super) fn execution(result: &SharedResult) -> Option<LedgerLine> {
         seconds: call.seconds().unwrap_or_default(),
         peak_bytes: execution.peak_bytes,
         isolation: execution.isolation.clone(),
+        host_kind: execution.host_kind.clone(),
     })
 }
 
@@ -243,6 +248,7 @@ mod tests {
             seconds: 1.5,
             peak_bytes: 1024,
             isolation: "namespaces".to_owned(),
+            host_kind: Some(HostKind::here().clone()),
         })
     }
 

@@ -42,7 +42,7 @@ use crate::exit::Exit;
 use crate::git::{Mirror, MirrorError};
 use crate::storage::StorageError;
 
-pub use self::attestation::{Attestations, Attested, Attester};
+pub use self::attestation::{Agreement, Attestations, Attested, Attester};
 pub use self::audits::{AuditCounts, AuditEnds, AuditPlan, NotAudited, PlannedAudit};
 pub use self::candidates::{PullRequest, Pulled};
 pub use self::crowded::CrowdedDirectory;

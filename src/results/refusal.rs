@@ -94,7 +94,7 @@ impl fmt::Display for RefusedFor {
             Self::Untrusted(distrust) => write!(f, "{distrust}"),
             Self::Attested { attested, required } => {
                 let (agree, attesters) =
-                    (attested.agreeing.len(), counted(attested.all(), "attester"));
+                    (attested.by.agreeing.len(), counted(attested.by.all(), "attester"));
                 write!(f, "{agree} of {attesters} had these outputs, and {required} are required")
             }
             Self::Table => write!(f, "nobody attests tables: a run makes it again from the calls"),

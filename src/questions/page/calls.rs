@@ -260,8 +260,8 @@ pub(super) fn add_attested(calls: &mut [PageCall], all: &Attestations, index: &P
             continue;
         };
         let attested = all.of(record);
-        let is_own = attested.differing.is_empty() && attested.agreeing == [Attester::Here];
-        call.attested = (!is_own && attested.all() > 0).then_some(attested);
+        let is_own = attested.by.differing.is_empty() && attested.by.agreeing == [Attester::Here];
+        call.attested = (!is_own && attested.by.all() > 0).then_some(attested);
     }
 }
 

@@ -26,11 +26,12 @@ function values(list, isInput) {
     el("br"), el("span", { class: "mono" }, value.file ?? `SHA-1 ${value.sha1}`))));
 }
 
-function attestation(attested) {
-  if (!attested) return "";
-  const all = attested.agreeing.length + attested.differing.length;
-  const differing = attested.differing.length ? `; differs: ${attested.differing.join(", ")}` : "";
-  return `${attested.agreeing.length} of ${all}: ${attested.agreeing.join(", ")}${differing}`;
+function agreement(of) {
+  if (!of) return "";
+  const all = of.agreeing.length + of.differing.length;
+  const differing = of.differing.length ? [`differs: ${of.differing.join(", ")}`] : [];
+  const agreeing = of.agreeing.length ? [of.agreeing.join(", ")] : [];
+  return all ? `${of.agreeing.length} of ${all}: ${[...agreeing, ...differing].join("; ")}` : "";
 }
 
 function callDetails(call) {
@@ -54,7 +55,8 @@ function callDetails(call) {
       ["isolation", call.isolation],
       ["asked for", call.resources?.join(", ")],
       ["taken over from", source && `${source.from}, computed ${source.executed.slice(0, 19).replace("T", " ")}${source.host ? ` on ${source.host}` : ""}${source.trusted_tree ? ", not isolated: its tree was trusted" : ""}`],
-      ["attested", attestation(call.attested)],
+      ["attested", agreement(call.attested)],
+      ["kinds of hosts", agreement(call.attested?.host_kinds)],
       ...call.texts.map(([name, text]) => [`text of ${name}`, text.trim()]),
     ]),
     logOf(call.log),

@@ -119,28 +119,34 @@ function outputSection() {
   return more(data.outputs, 20, one, "output");
 }
 
-function attestationSection(attested) {
-  const attesters = new Map();
-  for (const call of attested) {
-    for (const [list, key] of [[call.attested.agreeing, "agrees"], [call.attested.differing, "differs"]]) {
+// How many calls each one, an attester or a kind of host, has got the recorded outputs of, or others.
+function agreementGrid(label, head, agreements) {
+  const rows = new Map();
+  for (const { agreeing, differing } of agreements) {
+    for (const [list, key] of [[agreeing, "agrees"], [differing, "differs"]]) {
       for (const name of list) {
-        if (!attesters.has(name)) attesters.set(name, { name, agrees: 0, differs: 0 });
-        attesters.get(name)[key] += 1;
+        if (!rows.has(name)) rows.set(name, { name, agrees: 0, differs: 0 });
+        rows.get(name)[key] += 1;
       }
     }
   }
+  return rows.size === 0 ? null : grid({
+    label, rows: [...rows.values()], sorted: [1, -1],
+    columns: [
+      { name: head, value: (row) => row.name },
+      { name: "has got the recorded outputs", value: (row) => row.agrees, number: true },
+      { name: "others", value: (row) => row.differs || undefined, number: true },
+    ],
+  });
+}
+
+function attestationSection(attested) {
   const several = attested.filter((call) => call.attested.agreeing.length > 1).length;
   const differ = attested.filter((call) => call.attested.differing.length).length;
   return [
     el("p", {}, `Of ${counted(data.calls.length, "call")}, ${count(several)} ${several === 1 ? "was" : "were"} executed by several with equal outputs${differ ? `, and ${count(differ)} with different ones` : ""}.`),
-    grid({
-      label: "attesters", rows: [...attesters.values()], sorted: [1, -1],
-      columns: [
-        { name: "who", value: (row) => row.name },
-        { name: "has got the recorded outputs", value: (row) => row.agrees, number: true },
-        { name: "others", value: (row) => row.differs || undefined, number: true },
-      ],
-    }),
+    agreementGrid("attesters", "who", attested.map((call) => call.attested)),
+    agreementGrid("kinds of hosts", "kind of host", attested.map((call) => call.attested.host_kinds)),
     el("h3", {}, "Calls"),
     grid({
       label: "attested calls", rows: attested, onRow: opening, sorted: [1, 1],
@@ -148,6 +154,7 @@ function attestationSection(attested) {
         { name: "call", value: titleOf },
         { name: "agree", value: (call) => call.attested.agreeing.length, number: true },
         { name: "of", value: (call) => call.attested.agreeing.length + call.attested.differing.length, number: true },
+        { name: "kinds of hosts", value: (call) => call.attested.host_kinds.agreeing.length || undefined, number: true },
         { name: "who", value: (call) => attestation(call.attested).replace(/^[^:]*: /, "") },
       ],
     }),

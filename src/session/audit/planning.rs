@@ -80,8 +80,7 @@ impl Session {
         {
             return Err(Error::NotAudited(name.clone(), why.clone()));
         }
-        plan.calls
-            .sort_by_cached_key(|it| (it.attested.agreeing.len(), it.call.recorded.name.short()));
+        plan.calls.sort_by_cached_key(|it| (it.attested.rank(), it.call.recorded.name.short()));
         // What another commit took over is the same call, unless other outputs are recorded there.
         if !matches!(choice, AuditChoice::Calls(_)) {
             let mut seen = HashSet::new();

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::HostKind;
 use crate::digest::Digest;
 
 /// What an audit of a call has found.
@@ -17,6 +18,8 @@ pub struct AuditReport {
     pub peak_bytes: u64,
     /// Its isolation, as in the record of a call.
     pub isolation: String,
+    /// The kind of its host.
+    pub host_kind: Option<HostKind>,
     /// The outputs that it has made; none if it failed.
     pub outputs: Vec<Digest>,
     /// The outputs that are not the recorded ones.

@@ -6,6 +6,7 @@ mod activity;
 mod audit;
 mod expected;
 mod files;
+mod host_kind;
 mod housekeeping;
 mod long_text;
 mod origin;
@@ -28,6 +29,7 @@ pub use self::audit::{
 };
 pub use self::expected::{Defect, ExpectedFile, Finding, Stopped};
 pub use self::files::{Read, Record, Records};
+pub use self::host_kind::HostKind;
 pub use self::housekeeping::{PinRecord, RepositoryRecord, Tombstone, VersionRecord};
 pub use self::long_text::LongText;
 pub use self::origin::{Execution, NOT_ISOLATED, Origin, SharedOrigin};

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::HostKind;
 use crate::task::name::StorageName;
 
 /// An execution of `exec`.
@@ -18,6 +19,9 @@ pub struct Execution {
     /// What it has asked for: lines of a file `resources`.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub resources: Box<[String]>,
+    /// The kind of its host; `None` if an earlier program has recorded it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_kind: Option<HostKind>,
     /// The time of its start.
     pub start: Timestamp,
     /// The time of its end.

@@ -111,7 +111,7 @@ pub enum TicketEnd {
     /// The time of the worker was over before the call had ended.
     OutOfTime(OutOfTime),
     /// It was executed to be compared with its result.
-    Audited(AuditReport),
+    Audited(Box<AuditReport>),
 }
 
 /// A call that did not end within the time of its worker.

@@ -231,6 +231,7 @@ mod tests {
             isolation: NOT_ISOLATED.to_owned(),
             access: Box::default(),
             resources: Box::default(),
+            host_kind: None,
             start: Timestamp::now(),
             end: Timestamp::now(),
             user_seconds: 0.0,

@@ -1,9 +1,13 @@
 //! Evidence: who has attested results, and who has revoked them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use compeval::storage::records::HostKind;
 
 use super::trust::{change, file_of, into_inbox, people, pull, push_as, signed};
 use super::{evaluate, lab, listed, push, salt};
+use crate::lab::{Lab, files};
 
 #[test]
 fn a_call_is_taken_if_as_many_as_required_have_attested_it() {
@@ -93,6 +97,61 @@ fn who_has_executed_what_is_there_already_can_attest_it_once() {
     let tip = lab.git("results.git", &["rev-parse", "results"]);
     push_as(&lab, "bob", &[], ["differs", "results.git"]).exit(1).shows("nothing is new to ");
     assert_eq!(lab.git("results.git", &["rev-parse", "results"]), tip);
+}
+
+/// Makes the executions of a storage those of a host of another kind.
+fn move_to(lab: &Lab, storage: &str, kind: &str) {
+    let own = format!(r#""host_kind": "{}""#, HostKind::here());
+    for (name, text) in files(&lab.path(storage)) {
+        let Ok(text) = String::from_utf8(text) else { continue };
+        if text.contains(&own) {
+            let path = lab.path(storage).join(name);
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+            let moved = text.replace(&own, &format!(r#""host_kind": "{kind}""#));
+            fs::write(&path, moved).unwrap();
+        }
+    }
+}
+
+#[test]
+fn kinds_of_hosts_that_signers_and_this_storage_name_are_counted() {
+    let lab = lab();
+    people(&lab);
+    for (who, kind) in [("alice", "riscv64"), ("bob", "aarch64-sve"), ("mallory", "vax")] {
+        evaluate(&lab, who).exit(0);
+        move_to(&lab, who, kind);
+        push_as(&lab, who, &["--attest"], [who, "results.git"]).exit(0);
+    }
+    evaluate(&lab, "mine").exit(0);
+    pull(&lab, &[], "mine").exit(0);
+    let call = file_of(&lab, ["c_twice/", "/00/"]);
+    let shown = || lab.run("ce", &["show", "../mine", &format!("../mine/{call}")]).exit(0).stdout;
+    let here = HostKind::here();
+    let text = shown();
+    assert!(
+        text.contains("  attested     4 of 4 (alice@lab, bob@lab, here, unsigned)\n"),
+        "{text}"
+    );
+    let kinds = format!("  host kinds   3 of 3 (aarch64-sve, riscv64, {here})\n");
+    assert!(text.contains(&kinds), "{text}");
+    let log = lab.run("ce", &["log", "--attested", "../mine"]).exit(0);
+    log.shows("  4 of 4 on 3 of 3 kinds  ");
+    // On one of them the outputs are others.
+    salt(&lab, "salt\n");
+    evaluate(&lab, "differs").exit(0);
+    move_to(&lab, "differs", "aarch64-sve");
+    push_as(&lab, "bob", &[], ["differs", "results.git"]).exit(1);
+    pull(&lab, &[], "mine").exit(0);
+    let text = shown();
+    assert!(text.contains("  attested     3 of 4 (alice@lab, here, unsigned; differs: bob@lab)\n"));
+    let kinds = format!("  host kinds   2 of 3 (riscv64, {here}; differs: aarch64-sve)\n");
+    assert!(text.contains(&kinds), "{text}");
+    // No host is named.
+    let told = lab.git("results.git", &["grep", "-h", "host", "results", "--", "ledger"]);
+    for line in told.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(line["host_kind"].is_string() && line.get("host").is_none(), "{line}");
+    }
 }
 
 #[test]
