@@ -69,8 +69,6 @@ pub enum Withheld {
         /// Its name.
         file: String,
     },
-    /// It is a task input that is a directory.
-    Directory,
     /// It is the log of an execution that was not isolated.
     Log,
     /// Somebody has revoked it.
@@ -113,7 +111,6 @@ impl fmt::Display for Withheld {
                 write!(f, "a file has {}, and the limit is {}", size(*bytes), size(*limit))
             }
             Self::Damaged { file } => write!(f, "{file} is not as recorded: ce verify says more"),
-            Self::Directory => write!(f, "it is a task input that is a directory"),
             Self::Log => {
                 write!(
                     f,

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::ResultsError;
 use super::finder::Finder;
 use super::inputs;
-use super::layout::stored_size;
+use super::layout::{place, stored_size};
 use super::ledger::{LedgerReason, LedgerWriter, execution, own_executions};
 use super::logs::{self, PushedLogs};
 use super::offer::{LeftOut, SharedFile, SharedResult, Withheld, shared_result};
@@ -238,12 +238,13 @@ impl<'a> Selection<'a> {
         let Some(mut seen) = self.inputs.take() else { return Ok(()) };
         for input in &job.inputs {
             let Some(file) = self.storage.inputs().expected(input.digest)? else { continue };
-            if seen.insert(file.name.clone()) && there.find(&file.name)?.is_none() {
+            let place = place(&file);
+            if seen.insert(place.clone()) && there.find(&place)?.is_none() {
                 match inputs::offer(self.storage, &file, self.limit, self.secrets.as_ref())? {
                     Ok(contents) => {
                         self.pushed.inputs += 1;
                         self.pushed.bytes += contents.len() as u64;
-                        self.write(&file.name, &contents)?;
+                        self.write(&place, &contents)?;
                     }
                     Err(why) => self.leave_out(file.name, why),
                 }

@@ -212,8 +212,8 @@ impl AuditPlanner<'_> {
         let mut given = Vec::with_capacity(task.inputs.len());
         for (name, default) in task.inputs.iter().zip(&task.defaults) {
             let recorded = job.inputs.iter().find(|it| it.name == *name);
-            let input = recorded.map(|it| storage.inputs().known(it.digest)).transpose()?;
-            let file = input.filter(|it| it.there).map(|it| storage.path(&it.file.name));
+            let input = recorded.map(|it| storage.inputs().expected(it.digest)).transpose()?;
+            let file = input.flatten().map(|it| storage.path(&it.name));
             if file.is_none() && default.is_none() {
                 return Ok(Err(NotAudited::Input));
             }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::archive::SharedValue;
 use super::{Storage, Stored};
 use crate::cache::digests;
 use crate::digest::Digest;
@@ -195,14 +196,34 @@ impl<'a> Inputs<'a> {
         Err(StorageError::Collision(self.storage.path(&task_input(digest, Digits::Full))))
     }
 
-    /// The file of an input with these contents, if the storage has it.
+    /// The file of an input with these contents, if the storage has it. A directory that a clone of a results repository has in
+    /// its archive only is unpacked first.
     ///
     /// # Errors
     ///
-    /// Fails if the storage cannot be read.
+    /// Fails if the storage cannot be read, or the directory cannot be written.
     pub fn expected(&self, digest: Digest) -> Result<Option<ExpectedFile>> {
-        let Input { file: Stored { name, digest, .. }, there } = self.known(digest)?;
-        Ok(there.then_some(ExpectedFile { name, digest, waiting: None }))
+        let known = self.known(digest)?;
+        let is_there = known.there || self.unpack(&digest)?;
+        let name = known.file.name;
+        Ok(is_there.then_some(ExpectedFile { name, digest, waiting: None }))
+    }
+
+    /// Puts a directory into its place that the storage has in its archive. Returns false if it has none, or cannot hold it.
+    fn unpack(&self, digest: &Digest) -> Result<bool> {
+        let root = &self.storage.root;
+        if !(digest.is_directory() && root.writable) {
+            return Ok(false);
+        }
+        let Some(contents) = root.archive(digest)? else { return Ok(false) };
+        let Some(value) = SharedValue::of(&contents, digest) else { return Ok(false) };
+        let copy = root.private_path()?;
+        let is_written = self.storage.write_literal(&copy, &value, digest)?;
+        match is_written {
+            true => drop(self.publish_copy(*digest, &copy)?),
+            false => root.disk.remove_tree(&copy)?,
+        }
+        Ok(is_written)
     }
 
     pub(super) fn input_state(&self, digest: &Digest, digits: Digits) -> Result<InputState> {
