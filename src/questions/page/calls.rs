@@ -253,15 +253,17 @@ pub(super) fn add_records(calls: &mut [PageCall], index: &mut PageIndex<'_>) {
     }
 }
 
-/// Adds who has executed calls, where anybody but this storage has.
+/// Adds who has executed calls, where that is more than this storage on one kind of host.
 pub(super) fn add_attested(calls: &mut [PageCall], all: &Attestations, index: &PageIndex<'_>) {
     for call in calls.iter_mut().filter(|call| call.is_there()) {
         let Some(Record::Call(record)) = index.subject(&call.name).map(|it| it.record) else {
             continue;
         };
         let attested = all.of(record);
-        let is_own = attested.by.differing.is_empty() && attested.by.agreeing == [Attester::Here];
-        call.attested = (!is_own && attested.by.all() > 0).then_some(attested);
+        let Attested { by, host_kinds } = &attested;
+        let is_own = by.differing.is_empty() && by.agreeing == [Attester::Here];
+        let is_usual = by.all() == 0 || is_own && host_kinds.all() <= 1;
+        call.attested = (!is_usual).then_some(attested);
     }
 }
 
