@@ -155,7 +155,7 @@ function attestationSection(attested) {
         { name: "agree", value: (call) => call.attested.agreeing.length, number: true },
         { name: "of", value: (call) => call.attested.agreeing.length + call.attested.differing.length, number: true },
         { name: "kinds of hosts", value: (call) => call.attested.host_kinds.agreeing.length || undefined, number: true },
-        { name: "who", value: (call) => attestation(call.attested).replace(/^[^:]*: /, "") },
+        { name: "who", value: (call) => agreement(call.attested).replace(/^[^:]*: /, "") },
       ],
     }),
   ];

@@ -1,8 +1,11 @@
 //! The page in a browser: what is drawn, and what clicks do.
 
+use compeval::storage::records::HostKind;
+
 use super::chromium::Chromium;
 use super::{report, sweep};
 use crate::lab::Lab;
+use crate::shared;
 
 const DETAILS: &str = "document.querySelector('#details')";
 
@@ -110,6 +113,33 @@ fn outputs_lead_back_to_inputs_and_nothing_is_cut_off() {
         page.is(&format!("{DETAILS}.getBoundingClientRect().left >= 0"));
         page.is("document.documentElement.scrollWidth <= window.innerWidth");
     }
+    assert_eq!(page.troubles(), Vec::<String>::new());
+}
+
+#[test]
+fn a_page_says_who_has_executed_what_on_which_kinds_of_hosts() {
+    let lab = shared::lab();
+    let Some(mut page) = Chromium::start() else { return };
+    shared::evaluate(&lab, "storage").exit(0);
+    shared::move_to(&lab, "storage", "aarch64-sve");
+    lab.run("ce", &["audit", "--no-isolate", "../storage"]).exit(0);
+    report(&lab, &["../storage"]).exit(0);
+    page.open(&lab.path("page.html"), [1000, 800], "light");
+    let rows = |at: usize| {
+        format!(
+            "[...document.querySelectorAll('#attestation table')[{at}].querySelectorAll('tbody tr')]\
+             .map((row) => [...row.cells].map((it) => it.textContent).join()).sort().join('; ')"
+        )
+    };
+    assert_eq!(page.value(&rows(0)), "here,2,");
+    let kinds = format!("aarch64-sve,2,; {},2,", HostKind::here());
+    assert_eq!(page.value(&rows(1)), kinds.as_str());
+    page.is("document.querySelectorAll('#attestation table').length === 3");
+    page.click("document.querySelectorAll('#attestation table')[2].querySelector('tbody tr')");
+    page.is(&format!(
+        "{DETAILS}.textContent.includes('2 of 2: aarch64-sve, {}')",
+        HostKind::here()
+    ));
     assert_eq!(page.troubles(), Vec::<String>::new());
 }
 

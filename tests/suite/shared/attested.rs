@@ -1,13 +1,11 @@
 //! Evidence: who has attested results, and who has revoked them.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use compeval::storage::records::HostKind;
 
 use super::trust::{change, file_of, into_inbox, people, pull, push_as, signed};
-use super::{evaluate, lab, listed, push, salt};
-use crate::lab::{Lab, files};
+use super::{evaluate, lab, listed, move_to, push, salt};
 
 #[test]
 fn a_call_is_taken_if_as_many_as_required_have_attested_it() {
@@ -97,20 +95,6 @@ fn who_has_executed_what_is_there_already_can_attest_it_once() {
     let tip = lab.git("results.git", &["rev-parse", "results"]);
     push_as(&lab, "bob", &[], ["differs", "results.git"]).exit(1).shows("nothing is new to ");
     assert_eq!(lab.git("results.git", &["rev-parse", "results"]), tip);
-}
-
-/// Makes the executions of a storage those of a host of another kind.
-fn move_to(lab: &Lab, storage: &str, kind: &str) {
-    let own = format!(r#""host_kind": "{}""#, HostKind::here());
-    for (name, text) in files(&lab.path(storage)) {
-        let Ok(text) = String::from_utf8(text) else { continue };
-        if text.contains(&own) {
-            let path = lab.path(storage).join(name);
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-            let moved = text.replace(&own, &format!(r#""host_kind": "{kind}""#));
-            fs::write(&path, moved).unwrap();
-        }
-    }
 }
 
 #[test]
