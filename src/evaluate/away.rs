@@ -75,9 +75,8 @@ impl<'a> Evaluator<'a> {
     /// The outcome of a call that is not executed, since an input is not here.
     pub(super) fn without(&self, sources: &[Source], name: ResultName) -> Outcome {
         match self.execution {
-            Some(_) if self.awaits_interrupted(sources) => Outcome::Interrupted(name),
             Some(_) if self.evaluation.await_suspended(sources) => Outcome::Waiting(name),
-            Some(_) if self.evaluation.await_not_started(sources) => Outcome::NotStarted(name),
+            Some(_) if self.evaluation.await_not_started(sources) => self.not_started(name),
             Some(_) => Outcome::Blocked(name),
             None => Outcome::Missing(name, None),
         }

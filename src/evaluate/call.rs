@@ -71,8 +71,12 @@ impl<'a> Evaluator<'a> {
         let Some(settings) = &self.execution else {
             return self.only_look(id, call, (name, damage));
         };
+        let stopped = |name: ResultName| {
+            let suspended = self.seen_suspended(call, &name);
+            CallStep::Ended(suspended.unwrap_or_else(|| self.not_started(name)))
+        };
         if settings.executor.is_cancelled() {
-            return CallStep::Ended(Outcome::Interrupted(name));
+            return stopped(name);
         }
         let lease = match storage.leases().acquire(&name) {
             Ok(lease) => lease,
@@ -92,10 +96,7 @@ impl<'a> Evaluator<'a> {
                 suspension: None,
                 _leases: (lease, None),
             }),
-            Ok(Recheck::Absent(_)) if self.has_stopped() => {
-                let suspended = self.seen_suspended(call, &name);
-                CallStep::Ended(suspended.unwrap_or(Outcome::NotStarted(name)))
-            }
+            Ok(Recheck::Absent(_)) if self.has_stopped() => stopped(name),
             Ok(Recheck::Absent(_)) if let Some(step) = self.demand(&planned.inputs, &name) => step,
             Ok(Recheck::Absent(prior)) => {
                 let absent = AbsentCall { id, computation, name, inputs, prior, lease };
@@ -176,7 +177,7 @@ impl<'a> Evaluator<'a> {
             return CallStep::Ended(Outcome::failed(name, error));
         }
         let Some(queue) = settings.queue else {
-            return CallStep::Ended(Outcome::Interrupted(name));
+            return CallStep::Ended(self.not_started(name));
         };
         let standing = match settings.exports.for_workers(computation) {
             Ok(standing) => standing,
@@ -215,9 +216,10 @@ impl<'a> Evaluator<'a> {
     ) -> CallStep<'a> {
         let storage = &self.evaluation.storage;
         let Some(end) = end else {
-            let is_asked = self.execution.is_some_and(|it| it.executor.is_cancelled());
-            let outcome = if is_asked { Outcome::Interrupted } else { Outcome::NotStarted };
-            return CallStep::Ended(outcome(queued.name));
+            return CallStep::Ended(match queued.untold {
+                Some(_) => self.not_started(queued.name),
+                None => Outcome::Interrupted(queued.name),
+            });
         };
         let is_executed = match &end {
             TicketEnd::Published(call) => call.source == OutputSource::Executed,
@@ -252,7 +254,7 @@ impl<'a> Evaluator<'a> {
             () if is_within(holder.process, &name.short()) => {
                 CallStep::Ended(Outcome::failed(name, CallError::Within))
             }
-            () if self.has_stopped() && !holder.own => CallStep::Ended(Outcome::NotStarted(name)),
+            () if self.has_stopped() && !holder.own => CallStep::Ended(self.not_started(name)),
             () => CallStep::Held(name, holder),
         }
     }
@@ -274,7 +276,7 @@ impl<'a> Evaluator<'a> {
         name: impl Fn() -> ResultName,
     ) -> Result<Vec<Digest>, Outcome> {
         match self.evaluation.derive(sources.iter().copied(), self.execution.is_some()) {
-            Err(error) if error.is_interrupted() => return Err(Outcome::Interrupted(name())),
+            Err(error) if error.is_interrupted() => return Err(self.not_started(name())),
             Err(error) => return Err(Outcome::failed(name(), error)),
             Ok(()) => {}
         }
@@ -293,8 +295,7 @@ impl<'a> Evaluator<'a> {
     /// The next step of a call whose outputs may still be written.
     fn await_settled(&self, name: ResultName) -> CallStep<'a> {
         match self.execution {
-            Some(it) if it.executor.is_cancelled() => CallStep::Ended(Outcome::Interrupted(name)),
-            Some(_) if self.has_stopped() => CallStep::Ended(Outcome::NotStarted(name)),
+            Some(_) if self.has_stopped() => CallStep::Ended(self.not_started(name)),
             Some(_) => CallStep::Unsettled(name),
             None => CallStep::Ended(Outcome::Missing(name, None)),
         }
@@ -373,13 +374,6 @@ impl<'a> Evaluator<'a> {
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// Whether an input is missing only because the user asked to stop.
-    pub(super) fn awaits_interrupted(&self, sources: &[Source]) -> bool {
-        let awaited = sources.iter().filter_map(|it| self.evaluation.plan.awaited(*it));
-        let mut outcomes = awaited.filter_map(|call| self.evaluation.outcome(call));
-        outcomes.any(|outcome| matches!(outcome, Outcome::Interrupted(_)))
     }
 
     /// The files that a call reads.

@@ -1,15 +1,49 @@
-//! Stopping at the first failure: what runs goes on to its end, and nothing else is started.
+//! Stopping at the first failure, or since the user asked to: nothing else is started. After a failure, what runs goes on to its end.
 
 use std::sync::atomic::Ordering;
 
 use super::{Evaluation, Evaluator, Outcome, Unfinished};
 use crate::plan::{CallId, Source};
+use crate::storage::ResultName;
+
+/// Why no more calls are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// A call has failed.
+    Failure,
+    /// The user asked to stop.
+    Interruption,
+}
+
+impl StopReason {
+    /// The reason in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Failure => "another call had failed",
+            Self::Interruption => "the run was interrupted",
+        }
+    }
+}
 
 impl Evaluator<'_> {
-    /// Whether no more calls are started, since one has failed.
+    /// Why no more calls are started, if that is so.
+    fn stopped(&self) -> Option<StopReason> {
+        let execution = self.execution?;
+        if execution.executor.is_cancelled() {
+            return Some(StopReason::Interruption);
+        }
+        let has_failed = self.evaluation.any_failed.load(Ordering::Acquire);
+        (execution.fail_fast && has_failed).then_some(StopReason::Failure)
+    }
+
+    /// Whether no more calls are started.
     pub(super) fn has_stopped(&self) -> bool {
-        self.execution.is_some_and(|it| it.fail_fast)
-            && self.evaluation.any_failed.load(Ordering::Acquire)
+        self.stopped().is_some()
+    }
+
+    /// The outcome of a call that is not started any more.
+    pub(super) fn not_started(&self, name: ResultName) -> Outcome {
+        Outcome::NotStarted(name, self.stopped().unwrap_or(StopReason::Interruption))
     }
 
     /// Withdraws what no worker has begun, if no more calls are started.
@@ -33,13 +67,17 @@ impl Evaluation {
         }
     }
 
-    /// Whether inputs are missing only because calls were not started.
+    /// Whether inputs are missing only because calls were not started, or are not over.
     pub(super) fn await_not_started(&self, sources: &[Source]) -> bool {
         let awaited = sources.iter().filter_map(|it| self.plan.awaited(*it));
         let mut missing = awaited
             .filter_map(|call| self.outcome(call))
             .filter(|it| it.outputs().is_none())
             .peekable();
-        missing.peek().is_some() && missing.all(|it| matches!(it, Outcome::NotStarted(_)))
+        let is_halted = |outcome: &Outcome| match outcome {
+            Outcome::NotStarted(..) | Outcome::Interrupted(_) | Outcome::Waiting(_) => true,
+            outcome => outcome.suspended().is_some(),
+        };
+        missing.peek().is_some() && missing.all(is_halted)
     }
 }

@@ -39,7 +39,7 @@ impl<'a> Evaluator<'a> {
         Err(Box::new(match settings.executor.enter(request, false) {
             Ok(Some(turn)) => return Ok(turn),
             Ok(None) => CallStep::Enter(request, footing.is_reserved),
-            Err(ExecuteError::Interrupted) => CallStep::Ended(Outcome::Interrupted(name())),
+            Err(ExecuteError::Interrupted) => CallStep::Ended(self.not_started(name())),
             Err(ExecuteError::Refused(why)) => {
                 CallStep::Ended(Outcome::Unfinished(name(), Unfinished::Refused(why)))
             }

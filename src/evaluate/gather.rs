@@ -60,7 +60,7 @@ impl<'a> Evaluator<'a> {
             if let Err(error) = &derived
                 && error.is_interrupted()
             {
-                return Err(Outcome::Interrupted(ResultName::unknown_table()));
+                return Err(self.not_started(ResultName::unknown_table()));
             }
             let is_known = sources.iter().all(|it| evaluation.digest(*it).is_some());
             match is_known {
@@ -82,12 +82,11 @@ impl<'a> Evaluator<'a> {
             None => return Ok(states),
         };
         Err(match (self.execution, errors.into_iter()) {
-            (Some(_), _) if self.awaits_interrupted(sources) => Outcome::Interrupted(name),
             (None, errors) if errors.len() == 0 => Outcome::Missing(name, None),
             (_, mut errors) => match errors.next() {
                 Some(first) => Outcome::failed(name, CallError::of_points(first, errors.len())),
                 None if evaluation.await_suspended(sources) => Outcome::Waiting(name),
-                None if evaluation.await_not_started(&rows.sources) => Outcome::NotStarted(name),
+                None if evaluation.await_not_started(&rows.sources) => self.not_started(name),
                 None => Outcome::Blocked(name),
             },
         })

@@ -53,6 +53,7 @@ use std::time::Duration;
 pub use self::audit::{Audit, AuditBudget, AuditedCall, AuditedEnd};
 pub use self::evaluation::{Evaluation, Files, Texts};
 pub use self::exports::Exports;
+pub use self::fail_fast::StopReason;
 pub use self::inspect::{InspectedCall, KeptDirectory, inspect};
 pub use self::misfit::Misfit;
 pub use self::open_ticket::TicketCounts;

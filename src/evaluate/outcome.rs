@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Misfit, PointsError, SuspendedCall, Unfinished, ValueError};
+use super::{Misfit, PointsError, StopReason, SuspendedCall, Unfinished, ValueError};
 use crate::executor::{self, ExecuteError, Status};
 use crate::expand::{ExclusionFault, TableFault};
 use crate::git::{Changed, NotCloned, SourceError};
@@ -35,8 +35,8 @@ pub enum Outcome {
     Blocked(ResultName),
     /// An input of it is not there yet, since a call is suspended. The name is a guess.
     Waiting(ResultName),
-    /// It was not started, since another call had failed. The name may be a guess.
-    NotStarted(ResultName),
+    /// It was not started, for this reason. The name may be a guess.
+    NotStarted(ResultName, StopReason),
     /// Nobody asked for its outputs: it gathers points of which no table is made, and these are over; or it needs such a
     /// table. The name is a guess.
     LeftOut(ResultName),
@@ -53,7 +53,7 @@ pub enum Outcome {
     },
     /// It was not executed to its end, which it is not to blame for: nothing of it is remembered.
     Unfinished(ResultName, Unfinished),
-    /// The user asked to stop before it was over.
+    /// It had begun, and the user asked to stop before it was over.
     Interrupted(ResultName),
 }
 
@@ -286,7 +286,7 @@ impl Outcome {
             | Self::Foreseen(_)
             | Self::Blocked(_)
             | Self::Waiting(_)
-            | Self::NotStarted(_)
+            | Self::NotStarted(..)
             | Self::LeftOut(_)
             | Self::Failed { .. }
             | Self::Unfinished(..)
@@ -316,7 +316,7 @@ impl Outcome {
             Self::Missing(name, _)
             | Self::Blocked(name)
             | Self::Waiting(name)
-            | Self::NotStarted(name)
+            | Self::NotStarted(name, _)
             | Self::LeftOut(name)
             | Self::Failed { name, .. }
             | Self::Unfinished(name, _)

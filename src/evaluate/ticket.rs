@@ -190,7 +190,7 @@ pub(super) fn answer(outcome: &Outcome) -> Option<TicketEnd> {
         })),
         Outcome::Unfinished(_, Unfinished::Refused(why)) => Some(TicketEnd::Refused(why.clone())),
         Outcome::Unfinished(_, Unfinished::Lost(how)) => Some(TicketEnd::Lost(how.clone())),
-        Outcome::Interrupted(_) => None,
+        Outcome::Interrupted(_) | Outcome::NotStarted(..) => None,
         Outcome::Unfinished(_, Unfinished::Suspended(call)) => {
             Some(TicketEnd::Suspended(call.name.short()))
         }
@@ -200,7 +200,6 @@ pub(super) fn answer(outcome: &Outcome) -> Option<TicketEnd> {
         | Outcome::Missing(..)
         | Outcome::Blocked(_)
         | Outcome::Waiting(_)
-        | Outcome::NotStarted(_)
         | Outcome::LeftOut(_) => Some(TicketEnd::Lost("the worker could not do it".to_owned())),
     }
 }

@@ -284,7 +284,7 @@ impl<'a> Json<'a> {
             Outcome::Archived(_) => ("archived", None, None),
             Outcome::Missing(..) | Outcome::Foreseen(_) => ("missing", None, None),
             Outcome::Blocked(_) => ("blocked", None, None),
-            Outcome::NotStarted(_) => ("not_started", None, None),
+            Outcome::NotStarted(..) => ("not_started", None, None),
             Outcome::LeftOut(_) => ("left_out", None, None),
             Outcome::Waiting(_) => ("waiting", None, None),
             Outcome::Unfinished(_, Unfinished::Suspended(call)) => {

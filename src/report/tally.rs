@@ -39,10 +39,10 @@ pub struct Tally {
     /// Calls that were lost or refused; left out if there are none.
     #[serde(skip_serializing_if = "is_zero")]
     pub unfinished: usize,
-    /// Calls that were not started, since another one had failed; left out if there are none.
+    /// Calls that were not started, since another one had failed or the user asked to stop; left out if there are none.
     #[serde(skip_serializing_if = "is_zero")]
     pub not_started: usize,
-    /// Calls that were not over when the user asked to stop.
+    /// Calls that had begun and were not over when the user asked to stop.
     pub interrupted: usize,
     /// Calls that nobody asked for; left out if there are none.
     #[serde(skip_serializing_if = "is_zero")]
@@ -118,7 +118,7 @@ impl Tally {
             Some(Outcome::Unfinished(_, Unfinished::Suspended(_))) => self.suspended += 1,
             Some(Outcome::Waiting(_)) => self.waiting += 1,
             Some(Outcome::Unfinished(..)) => self.unfinished += 1,
-            Some(Outcome::NotStarted(_)) => self.not_started += 1,
+            Some(Outcome::NotStarted(..)) => self.not_started += 1,
             Some(Outcome::Interrupted(_)) => self.interrupted += 1,
             Some(Outcome::Failed { .. }) => {
                 self.failed += 1;

@@ -282,7 +282,7 @@ impl<'a> TreePrinter<'a> {
             Outcome::Failed { error, .. } => format!("FAILED: {error}"),
             _ if let Some(text) = self.points_without_result(call, outcome) => text,
             Outcome::Blocked(_) => "not computed: an input is missing".to_owned(),
-            Outcome::NotStarted(_) => "not started: another call had failed".to_owned(),
+            Outcome::NotStarted(_, why) => format!("not started: {}", why.words()),
             Outcome::LeftOut(_) => "not asked for".to_owned(),
             Outcome::Waiting(_) => "not computed yet: an input is suspended".to_owned(),
             Outcome::Unfinished(_, Unfinished::Suspended(call)) => {

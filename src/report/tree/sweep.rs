@@ -100,7 +100,7 @@ impl TreePrinter<'_> {
                 "not made yet: {without_result} of {} have no result",
                 counted(points, "point")
             )),
-            Outcome::Blocked(_) | Outcome::NotStarted(_) => {
+            Outcome::Blocked(_) | Outcome::NotStarted(..) => {
                 let points = counted(points, "point");
                 Some(format!("not computed: {without_result} of {points} have no result"))
             }

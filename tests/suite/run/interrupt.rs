@@ -69,6 +69,18 @@ fn a_signal_ends_what_is_running_and_the_next_run_goes_on() {
 }
 
 #[test]
+fn only_calls_that_had_begun_are_interrupted() {
+    let lab = lab("");
+    let (running, processes, _never) = waiting(&lab, &["-j1"]);
+    running.signal(Signal::INT);
+    let ran = Ran::new(&lab, running.output()).exit(130);
+    processes.end();
+    let ran = ran.says("3 calls: 2 not started, 1 interrupted");
+    ran.shows("`* not started: the run was interrupted\n");
+    completes(&lab);
+}
+
+#[test]
 fn json_tells_of_an_interruption() {
     let lab = lab("");
     let (running, processes, _never) = waiting(&lab, &["--json", "-j1"]);
