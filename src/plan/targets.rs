@@ -1,11 +1,11 @@
 //! Which nodes are asked for, where that is not the whole workflow.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
 use std::sync::PoisonError;
 
 use super::selection::{PointSelection, SelectionFault};
-use super::{CallId, Plan, Planned, Source, SweepRows};
+use super::{CallId, Plan, Planned, PlannedSweep, Source, SweepRows};
 use crate::task::name::near;
 use crate::task::workflow::{FreeNames, LabelPaths, Node, NodeId, ROOT_LABEL, SweepId, Task};
 
@@ -170,6 +170,34 @@ impl Plan {
         }
         partial.retain(|_, [asked, all]| asked < all);
         partial
+    }
+
+    /// The calls that are left out, as far as that is known: nobody asks for them, or they need a table of which points are left
+    /// out.
+    pub fn left_out_calls(&self) -> HashSet<CallId> {
+        let mut left_out = HashSet::new();
+        let planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
+        if planner.selection.is_everything() {
+            return left_out;
+        }
+        drop(planner);
+        for (id, call) in self.calls() {
+            let needs_left_out = |sources: &[Source]| {
+                let mut awaited = sources.iter().filter_map(|it| self.awaited(*it));
+                awaited.any(|call| left_out.contains(&call))
+            };
+            let has_no_table = |sweep: &PlannedSweep| {
+                let lacks = |rows: &SweepRows| rows.is_partial() || needs_left_out(&rows.sources);
+                !sweep.is_asked || sweep.rows().is_some_and(lacks)
+            };
+            if !call.is_needed()
+                || needs_left_out(&call.inputs)
+                || self.gathered(id).is_some_and(has_no_table)
+            {
+                left_out.insert(id);
+            }
+        }
+        left_out
     }
 
     /// The nodes below which all is that is evaluated, if only some calls are asked for; else none.

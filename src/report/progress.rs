@@ -56,11 +56,13 @@ pub struct Progress<'a> {
     remaining: Remaining,
     /// The calls that were counted as remaining, and tables.
     counted: usize,
+    /// Those of them that nobody asked for: they do not count any more.
+    left_out: HashSet<CallId>,
     /// When the first call was started.
     first: Option<Instant>,
     begun: Instant,
     shown: Instant,
-    /// `all` is the number of calls of computations.
+    /// `all` is the number of calls of computations that are asked for.
     state: RunProgress,
 }
 
@@ -87,6 +89,7 @@ impl<'a> Progress<'a> {
             suspended: HashSet::new(),
             remaining: Remaining::default(),
             counted: 0,
+            left_out: HashSet::new(),
             first: None,
             begun: Instant::now(),
             shown: Instant::now(),
@@ -96,7 +99,7 @@ impl<'a> Progress<'a> {
         progress
     }
 
-    /// Takes in the calls that were added to the plan.
+    /// Takes in the calls that were added to the plan, and takes out those that are left out.
     fn grow(&mut self) {
         let plan = &self.evaluation.plan;
         let calls = plan.calls().len();
@@ -107,11 +110,21 @@ impl<'a> Progress<'a> {
             }
         }
         self.counted = calls;
+        for call in plan.left_out_calls() {
+            if let Some(computation) = plan.computation(call).filter(|_| self.left_out.insert(call))
+            {
+                self.remaining.end(computation, None);
+                self.state.all -= 1;
+            }
+        }
     }
 
-    /// Notes that a call is over. Tables do not count.
+    /// Notes that a call is over. Tables do not count, nor what nobody asked for.
     fn end(&mut self, call: CallId) {
         let Some(computation) = self.evaluation.plan.computation(call) else { return };
+        if self.left_out.contains(&call) {
+            return;
+        }
         self.queued.remove(&call);
         let since = self.since.remove(&call);
         if let Some(since) = since {

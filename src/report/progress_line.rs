@@ -18,7 +18,7 @@ const MIN_BAR: usize = 4;
 pub(super) struct RunProgress {
     /// The calls that are over.
     pub(super) done: usize,
-    /// All calls that are known.
+    /// All calls that are known and asked for.
     pub(super) all: usize,
     /// Whether there may be more.
     pub(super) at_least: bool,

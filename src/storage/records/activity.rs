@@ -18,7 +18,7 @@ pub struct RunState {
     pub at: Timestamp,
     /// The calls that are over.
     pub done: usize,
-    /// All calls that are known.
+    /// All calls that are known and asked for.
     pub all: usize,
     /// Whether there may be more.
     pub at_least: bool,

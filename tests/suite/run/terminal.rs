@@ -20,9 +20,10 @@ fn lab() -> Lab {
 }
 
 /// Starts a run at a terminal. Returns when its call waits, with what it waits for.
-fn waiting(lab: &Lab, columns: u16, shown: Shown) -> (Terminal, Never) {
+fn waiting(lab: &Lab, columns: u16, shown: Shown, options: &[&str]) -> (Terminal, Never) {
     let (meet, never) = (lab.path("meet"), lab.path("never"));
-    let (fifo, mut command) = (Fifo::new(&meet), lab.evaluation(&["--no-sync", "-j2"]));
+    let options = [&["--no-sync"], options].concat();
+    let (fifo, mut command) = (Fifo::new(&meet), lab.evaluation(&options));
     command.env("LAB_MEET", &meet).env("LAB_WAIT", &never);
     let never = Never::new(never);
     let terminal = Terminal::start(&command, columns, shown);
@@ -48,7 +49,7 @@ fn untimed(line: &str) -> String {
 fn the_progress_is_as_wide_as_the_terminal() {
     for (columns, bar) in [(40, ""), (100, "[======>             ] ")] {
         let lab = lab();
-        let (mut terminal, never) = waiting(&lab, columns, Shown::Errors);
+        let (mut terminal, never) = waiting(&lab, columns, Shown::Errors, &["-j2"]);
         // A call is shown once it has run for a while.
         terminal.await_text("  wait (");
         terminal.await_text("1/3 calls, ");
@@ -74,6 +75,41 @@ fn the_progress_is_as_wide_as_the_terminal() {
             assert!(is_whole, "{line:?} in {shown:?}");
         }
     }
+}
+
+/// The progress that a run with these options shows while a call waits.
+#[track_caller]
+fn shows(lab: &Lab, options: &[&str], progress: &str) {
+    let (mut terminal, never) = waiting(lab, 100, Shown::Errors, options);
+    terminal.await_text(progress);
+    never.let_go();
+    let (status, text) = terminal.end();
+    assert_eq!(status.code(), Some(0), "{text}");
+}
+
+#[test]
+fn the_progress_counts_what_is_asked_for() {
+    shows(&lab(), &["--only", LABEL], "] 0/1 calls, ");
+    let sweep = || {
+        let wait = r#"exec 3>"$LAB_MEET"; echo here >&3; cat "$LAB_WAIT"; echo 1 >"$3""#;
+        Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]")
+            .without("workflow")
+            .computation("count", "table", "rows", "wc -l <\"$1\" >\"$2\"")
+            .computation("wait", "a b", "c", wait)
+            .node("", "computation", "count")
+            .node("inputs/00-table/", "sweep", "PRODUCTS")
+            .call("inputs/00-table/inputs/00-body/", "wait", &["a", "b"])
+            .with_storage()
+    };
+    let lab = sweep().file("workflow/inputs/00-table/factors/00-a", "1\n2\n3\n");
+    let lab = lab.file("workflow/inputs/00-table/factors/01-b", "5\n").commit();
+    shows(&lab, &["--where", "a=2"], "] 0/1 calls, ");
+    // Which points there are is known later, and what needs the table is left out then.
+    let lab = sweep().file("workflow/inputs/00-table/names", "a\nb\n");
+    let rows = "printf 'a\\tb\\n1\\t2\\n3\\t4\\n' >\"$2\"";
+    let lab = lab.computation("rows", "x", "points", rows);
+    let lab = lab.call("inputs/00-table/inputs/01-points/", "rows", &["x"]).commit();
+    shows(&lab, &["--where", "a=3"], "] 1/2 calls, ");
 }
 
 #[test]
@@ -102,7 +138,7 @@ fn a_terminal_gets_words_and_colours_and_a_pipe_the_original() {
 #[test]
 fn ctrl_c_at_the_terminal_interrupts_a_run() {
     let lab = lab();
-    let (mut terminal, _never) = waiting(&lab, 100, Shown::Both);
+    let (mut terminal, _never) = waiting(&lab, 100, Shown::Both, &["-j2"]);
     terminal.type_in("\x03");
     terminal.await_text("interrupted: ending the running computations");
     let (status, text) = terminal.end();
