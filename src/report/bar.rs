@@ -61,6 +61,13 @@ impl Bar {
     }
 }
 
+/// Sets the text of a bar. It is drawn only if it has changed.
+pub(super) fn set_text(bar: &ProgressBar, text: String) {
+    if bar.message() != text {
+        bar.set_message(text);
+    }
+}
+
 /// Pushes or pulls; if that takes a while, shows on a terminal how far it is.
 pub fn exchanging<T>(progress: &ExchangeProgress, exchange: impl FnOnce() -> T) -> T {
     let text = "{msg}";
@@ -70,7 +77,7 @@ pub fn exchanging<T>(progress: &ExchangeProgress, exchange: impl FnOnce() -> T) 
             let bar = Bar::with(io::stderr().is_terminal(), text);
             while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 if let Some(shown) = progress.shown() {
-                    bar.0.set_message(shown);
+                    set_text(&bar.0, shown);
                 }
             }
             bar.clear();

@@ -10,6 +10,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use jiff::Timestamp;
 
+use super::bar::set_text;
 use super::columns::terminal_width;
 use super::failed_points::what;
 use super::progress_line::RunProgress;
@@ -249,7 +250,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Shows how things stand, unless that was done a moment ago.
+    /// Shows how things stand, unless that was done a moment ago. What has not changed is not drawn again.
     pub fn show(&mut self) {
         if self.all.is_hidden() || self.shown.elapsed() < TICK {
             return;
@@ -267,7 +268,7 @@ impl<'a> Progress<'a> {
             self.all.remove(&line);
         }
         for (line, text) in self.lines.iter().zip(long) {
-            line.set_message(text);
+            set_text(line, text);
         }
         let left = self.estimate();
         self.state = RunProgress {
@@ -280,7 +281,7 @@ impl<'a> Progress<'a> {
             ..self.state
         };
         let columns = terminal_width(&io::stderr()).unwrap_or(COLUMNS);
-        self.total.set_message(self.state.line(columns));
+        set_text(&self.total, self.state.line(columns));
     }
 
     /// Estimates how long the run will take from now on.

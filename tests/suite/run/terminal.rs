@@ -113,6 +113,18 @@ fn the_progress_counts_what_is_asked_for() {
 }
 
 #[test]
+fn the_progress_is_drawn_when_it_changes() {
+    let lab = lab();
+    let (mut terminal, never) = waiting(&lab, 100, Shown::Errors, &["-j2"]);
+    // Both lines have a time, which changes each second.
+    let text = terminal.await_text("0:02  wait (");
+    let drawn = text.matches("/3 calls, ").count();
+    assert!(drawn < 15, "{drawn} times in two seconds: {text:?}");
+    never.let_go();
+    assert_eq!(terminal.end().0.code(), Some(0));
+}
+
+#[test]
 fn a_terminal_gets_words_and_colours_and_a_pipe_the_original() {
     let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]").commit();
     lab.ce_run(&["--no-sync"]).exit(0);
