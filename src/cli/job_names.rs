@@ -85,6 +85,14 @@ fn say_not_stored(evaluation: &Evaluation, why: &Kept) {
                 );
             }
         }
+        Kept::Denied(why) => {
+            say(
+                PROGRAM,
+                &format_args!(
+                    "warning: {NOT_STORED}: {why}\n  try: check who may write there, if the job is to have a name"
+                ),
+            );
+        }
         Kept::ReadOnly => {
             say(
                 PROGRAM,

@@ -369,7 +369,8 @@ impl<'a> Evaluator<'a> {
         let Some(source) = source.filter(may_serve) else { return Ok(absent()) };
         match self.evaluation.storage.take_over(call, &source) {
             Ok(taken) => Ok(taken.map_or_else(absent, Recheck::Sealed)),
-            Err(error) if error.is_read_only() => {
+            // Who may only read uses it where it is.
+            Err(error) if error.may_not_write() => {
                 Ok(Recheck::Ended(Outcome::TakenOver(source.outputs)))
             }
             Err(error) => Err(error),

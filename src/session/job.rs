@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Error, Session};
 use crate::cache::Cache;
-use crate::evaluate::{Evaluation, Outcome};
+use crate::evaluate::{CallError, Evaluation, Outcome};
 use crate::git::Home;
 use crate::plan::{Precursors, Source};
 use crate::storage::{
@@ -31,6 +31,8 @@ pub enum Kept {
     Revisions(Vec<(TreeName, String)>),
     /// The storage is read-only.
     ReadOnly,
+    /// The user may not write something in the storage, for this reason.
+    Denied(String),
 }
 
 impl Session {
@@ -97,6 +99,9 @@ impl Session {
         };
         match storage.jobs().publish(&job) {
             Err(error) if error.is_read_only() => Ok(Kept::ReadOnly),
+            Err(error) if error.may_not_write() => {
+                Ok(Kept::Denied(CallError::from(error).in_full()))
+            }
             job => Ok(Kept::As(job?)),
         }
     }

@@ -129,7 +129,7 @@ impl StorageError {
     }
 
     /// Whether the user lacks the permission to write.
-    pub(in crate::storage) fn may_not_write(&self) -> bool {
+    pub fn may_not_write(&self) -> bool {
         use io::ErrorKind::PermissionDenied;
         let denied = matches!(self, Self::Io { source, .. } if source.kind() == PermissionDenied);
         denied || self.is_read_only()

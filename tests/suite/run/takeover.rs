@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -31,6 +33,26 @@ fn evaluated() -> Lab {
     lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add", "mul"]);
     isolate(&lab);
     lab.file("README", "").commit_again()
+}
+
+#[test]
+fn who_may_only_read_uses_the_results_of_another_commit_where_they_are() {
+    let lab = evaluated();
+    let Some(user) = lab.plain_user() else { return };
+    let mode = |mode: &str| {
+        let mut chmod = Command::new("chmod");
+        assert!(chmod.args(["-R", mode]).arg(lab.path("")).status().unwrap().success());
+    };
+    mode("a+rX,a-w");
+    lab.unchanged(|| {
+        let run = |options: &[&str]| lab.finish(lab.evaluation(options).uid(user)).exit(0);
+        run(&["-n"]).says("2 calls: 2 taken over");
+        let ran = run(&[]).says("2 calls: 2 taken over");
+        ran.says("warning: the job's outputs were not stored: cannot make the directory LAB/storage/t_task/");
+        let ran = run(&["-q"]);
+        assert_eq!(lab.stored(ran.stdout.trim()), "102\n");
+    });
+    mode("u+w");
 }
 
 #[test]
