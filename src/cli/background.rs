@@ -12,6 +12,7 @@ use crate::evaluate::Evaluation;
 use crate::executor::Leaving;
 use crate::executor::slurm::{JobToken, SlurmSettings};
 use crate::exit::Exit;
+use crate::report::Progress;
 use crate::session::{
     Error, Place, RunJobRequest, RunOptions, Session, is_to_be_handed_over, own_token,
 };
@@ -48,7 +49,7 @@ impl Departure {
         arguments: impl FnOnce() -> Result<Vec<OsString>, Error>,
     ) -> Result<Option<Exit>, Error> {
         match self {
-            Self::Process(leaving) => leave(session.storage(), leaving).map(|()| None),
+            Self::Process(leaving) => leave(evaluation, leaving).map(|()| None),
             Self::Job => {
                 session.check_fit(evaluation)?;
                 submit(session.storage(), (evaluation, options), arguments()?)?;
@@ -59,8 +60,12 @@ impl Departure {
 }
 
 /// Lets this process go on in the background, and says where.
-fn leave(storage: &Storage, leaving: Leaving) -> Result<(), Error> {
+fn leave(evaluation: &Evaluation, leaving: Leaving) -> Result<(), Error> {
+    let storage = &*evaluation.storage;
     let (log, name) = storage.create_run_log()?;
+    // Who asks as soon as the terminal is free sees the task. It is displayed, and nothing more.
+    let state = Progress::new(evaluation, false).state(&Provenance::now());
+    drop(storage.note_state(&state));
     let log_path = storage.shown(&name).display().to_string();
     let process = storage.own_process();
     say(

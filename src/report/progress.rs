@@ -225,7 +225,7 @@ impl<'a> Progress<'a> {
     }
 
     /// How far the run has come, for others.
-    pub(super) fn state(&mut self, began: &Provenance) -> RunState {
+    pub fn state(&mut self, began: &Provenance) -> RunState {
         let left = self.estimate();
         let running = |((since, _), title): (&(Instant, CallId), &String)| RunningCall {
             title: title.clone(),

@@ -29,6 +29,9 @@ fn a_detached_run_goes_on_with_the_commit_and_the_inputs_that_it_was_given() {
     // It ends at once, though its only call waits.
     let ran = lab.finish(&mut command).exit(0).says("goes on in the background as process");
     assert_eq!(ran.stdout, "");
+    // What it does is known as soon as the terminal is free.
+    let status = lab.run("ce", &["status", "../storage"]).exit(0);
+    status.shows("run of task at ").shows("0 of 2 calls are over");
     assert_eq!(fifo.line(), "here");
     let input = fs::read_to_string(lab.path("data/x")).unwrap();
     let lab = lab.data("x", "1000").computation("add", "a b", "sum", "exit 1").commit_again();
