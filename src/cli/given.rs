@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -252,6 +253,14 @@ fn check_inputs(task: &Task, sources: &[Option<InputSource>], storage: &Path) ->
 
 fn readable(path: &Path, storage: &Path) -> io::Result<()> {
     let metadata = fs::metadata(path)?;
+    let kind = metadata.file_type();
+    let is_null = || fs::metadata("/dev/null").is_ok_and(|null| null.rdev() == metadata.rdev());
+    if kind.is_block_device() || kind.is_char_device() && !is_null() {
+        return Err(io::Error::other("it is a device, which may have no end"));
+    }
+    if kind.is_socket() {
+        return Err(io::Error::other("it is a socket"));
+    }
     if metadata.is_dir() {
         // A storage that does not exist yet is in the directory that it will be in.
         let mut places = storage.ancestors();

@@ -90,7 +90,7 @@ pub fn exchanging<T>(progress: &ExchangeProgress, exchange: impl FnOnce() -> T) 
 }
 
 /// Reads inputs; if that takes a while and is to be visible, shows on a terminal how many bytes of how many
-/// are done.
+/// are done, or that something is read.
 pub fn reading<T: Send>(
     visible: bool,
     done: impl Fn() -> (u64, u64),
@@ -106,16 +106,19 @@ pub fn reading<T: Send>(
             let _sender = sender;
             read()
         });
-        let bar = Bar::new(true);
+        let (bar, mut waiting) = (Bar::new(true), Some(Bar::with(true, "{msg}")));
         while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
             let (bytes, of) = done();
-            // Nobody knows how much comes from pipes.
             if of > 0 {
+                waiting.take().iter().for_each(Bar::clear);
                 bar.begin(of);
                 bar.0.set_position(bytes);
+            } else if let Some(waiting) = &waiting {
+                // Nobody knows how much comes from pipes.
+                set_text(&waiting.0, "reading inputs".to_owned());
             }
         }
-        bar.clear();
+        waiting.iter().chain([&bar]).for_each(Bar::clear);
         reader.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
     })
 }

@@ -329,17 +329,24 @@ impl<'a> Inputs<'a> {
     /// threads are useful for that, and harmless: the contents of pipes may depend on the order of
     /// reading.
     pub fn expect(&self, sources: &[&InputSource]) -> bool {
-        let mut large = 0;
-        let mut only_files = true;
+        let (mut large, mut bytes) = (0, 0);
+        let (mut only_files, mut has_pipe) = (true, false);
         for source in sources {
             let InputSource::File(path) = source else { continue };
             match fs::metadata(path) {
                 Ok(metadata) if metadata.is_file() => {
-                    self.storage.ingest.expect(metadata.len());
+                    bytes += metadata.len();
                     large += usize::from(metadata.len() >= digests::MIN_SIZE);
                 }
-                _ => only_files = false,
+                other => {
+                    only_files = false;
+                    has_pipe |= other.is_ok_and(|it| !it.is_dir());
+                }
             }
+        }
+        // How much comes from a pipe is not known, so nor is how much there is in all.
+        if !has_pipe {
+            self.storage.ingest.expect(bytes);
         }
         only_files && large > 1
     }

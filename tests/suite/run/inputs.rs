@@ -178,6 +178,20 @@ fn a_pipe_that_is_opened_before_anybody_writes_is_read_to_its_end() {
     assert!(ran.stdout.contains(&name(b'y')), "{}", ran.stdout);
 }
 
+#[test]
+fn a_device_is_no_input() {
+    let lab = lab();
+    for options in [&[][..], &["-n"], &["-q"]] {
+        let run = |input| lab.run("ce-run", &[options, &["../storage", input]].concat()).exit(2);
+        let ran =
+            run("/dev/zero").says("cannot read the input x, /dev/zero\n  because: it is a device");
+        ran.says("  try: give another file or directory, or -p x=TEXT");
+    }
+    assert!(!lab.path("storage").exists(), "no storage is made");
+    // It has an end, and is a file that everybody has.
+    lab.run("ce-run", &["../storage", "/dev/null"]).exit(0).says("1 call: 1 computed");
+}
+
 /// A laboratory with a task that lists a directory, which has more than 128 KiB.
 fn lab_of_a_directory() -> Lab {
     let lab = Lab::task("Inputs: 'd'\n(list INPUT('d'))")

@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use crate::fifo::{Fifo, Never};
+use crate::fifo::{self, Fifo, Never};
 use crate::lab::Lab;
 use crate::terminal::{Shown, Terminal, lines};
 
@@ -122,6 +122,21 @@ fn the_progress_is_drawn_when_it_changes() {
     assert!(drawn < 15, "{drawn} times in two seconds: {text:?}");
     never.let_go();
     assert_eq!(terminal.end().0.code(), Some(0));
+}
+
+#[test]
+fn who_waits_for_a_pipe_is_told_that_inputs_are_read() {
+    for (option, code) in [("-n", 3), ("--no-sync", 0)] {
+        let lab = lab();
+        let pipe = lab.path("data/pipe");
+        fifo::make(&pipe);
+        let mut command = lab.command("ce-run");
+        command.args([option, "--only", "mul", "../storage", "../data/pipe", "../data/y"]);
+        let mut terminal = Terminal::start(&command, 100, Shown::Errors);
+        terminal.await_text("reading inputs");
+        std::fs::write(pipe, "7\n").unwrap();
+        assert_eq!(terminal.end().0.code(), Some(code));
+    }
 }
 
 #[test]
