@@ -99,6 +99,7 @@ fn evaluate(storage: &Storage) -> Result<(), StorageError> {
                 isolation: "none".to_owned(),
                 access: Box::default(),
                 resources: Box::default(),
+                host_kind: None,
                 start: now,
                 end: now,
                 user_seconds: 0.0,
