@@ -17,6 +17,11 @@ use crate::storage::{Durability, Finding, Storage, Survey, Unrecorded};
 use crate::task::workflow::{LIBRARY, Task};
 use crate::words::{parse_count, parse_duration, parse_number};
 
+/// Whether the name of a file to be written means standard output.
+pub(super) fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
 /// Whether changes that are not committed count.
 #[derive(Debug, Args)]
 pub(super) struct Dirty {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use super::given::PathArgs;
-use super::options::{Dirty, Strict, TaskDir, task_around, warn_of_links};
+use super::options::{Dirty, Strict, TaskDir, is_stdout, task_around, warn_of_links};
 use super::page_file::PageFile;
 use super::{Tool, say};
 use crate::exit::Exit;
@@ -44,7 +44,7 @@ const RESULTS: usize = 500;
     mut_arg("strict", |arg| arg.requires("task")),
 )]
 pub struct WriteReport {
-    /// The file to be written; one that is there is replaced only if it is such a page
+    /// The file to be written, or - for standard output; a file that is there is replaced only if it is such a page
     #[arg(short, long, value_name = "FILE", default_value = "report.html", value_hint = clap::ValueHint::FilePath)]
     output: PathBuf,
 
@@ -100,8 +100,11 @@ Exit codes: 0 written, 2 the arguments or the task are wrong, a result has no re
 such page, 5 the storage could not be read or the page not be written.";
 
 impl Tool for WriteReport {
-    fn run(&self, _out: &mut dyn std::io::Write) -> Result<Exit, Error> {
-        let file = PageFile::new(&self.output, self.force)?;
+    fn run(&self, out: &mut dyn std::io::Write) -> Result<Exit, Error> {
+        let file = match is_stdout(&self.output) {
+            true => None,
+            false => Some(PageFile::new(&self.output, self.force)?),
+        };
         let (data, drawing) = match &self.task {
             Some(task) => self.of_task(task)?,
             None => self.of_storage()?,
@@ -117,14 +120,23 @@ impl Tool for WriteReport {
             omissions.push(format!("the workflow has {shapes} shapes, and is not drawn"));
         }
         let page = report::page(&data, &svg, &omissions).map_err(Error::Output)?;
-        file.write(&page)?;
+        let written = match &file {
+            None => {
+                out.write_all(&page).map_err(Error::Output)?;
+                "standard output".to_owned()
+            }
+            Some(file) => {
+                file.write(&page)?;
+                self.output.display().to_string()
+            }
+        };
         if !self.quiet {
             for omission in &omissions {
                 say("ce", &format_args!("warning: {omission}"));
             }
             let (calls, tables) =
                 (counted(data.calls.len(), "call"), counted(data.tables.len(), "table"));
-            say("ce", &format_args!("{}: {calls}, {tables}", self.output.display()));
+            say("ce", &format_args!("{written}: {calls}, {tables}"));
         }
         Ok(Exit::Done)
     }

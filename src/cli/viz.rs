@@ -10,7 +10,7 @@ use clap::Parser;
 
 use super::Tool;
 use super::given::PathArgs;
-use super::options::{Dirty, Strict, TaskDir};
+use super::options::{Dirty, Strict, TaskDir, is_stdout};
 use crate::exit::Exit;
 use crate::export::Drawing;
 use crate::load::Uncommitted;
@@ -25,7 +25,7 @@ use crate::task::workflow::Task;
 #[derive(Debug, Parser)]
 #[command(name = "ce-viz", version, after_help = EXIT_CODES)]
 pub struct Viz {
-    /// Write a file; its extension chooses the format: .dot, .svg, .png or .pdf
+    /// Write a file; its extension chooses the format: .dot, .svg, .png or .pdf. - is standard output
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
 
@@ -60,7 +60,8 @@ enum Form {
 
 impl Tool for Viz {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let form = self.output.as_deref().map_or(Ok(Form::Dot), form)?;
+        let file = self.output.as_deref().filter(|path| !is_stdout(path));
+        let form = file.map_or(Ok(Form::Dot), form)?;
         let uncommitted = match self.typed.is_nothing() {
             false => self.dirty.uncommitted(),
             true => Uncommitted::Ignore,
@@ -79,7 +80,7 @@ impl Tool for Viz {
         if let Form::Converted(format) = form {
             text = convert(format, &text)?;
         }
-        match &self.output {
+        match file {
             None => out.write_all(&text).map_err(Error::Output)?,
             Some(path) => fs::write(path, text)
                 .map_err(|source| Error::Write { path: path.display().to_string(), source })?,

@@ -117,6 +117,7 @@ fn what_cannot_be_exported_leaves_nothing() {
     export(&[], "../results", 2, "../results exists, and is no empty directory");
     export(&[], "../results/new", 2, "../results/new is in the storage");
     export(&[], "tasks-example/..", 2, "is no name of a new directory");
+    export(&[], "-", 2, "- is no name of a new directory");
     export(&[], "none/out", 5, "cannot write none/out");
     // A job needs no intermediate results.
     let quotient = format!("c_divmod/COMMIT/00/{CALL}");

@@ -370,6 +370,7 @@ fn versions_are_compared_point_by_point() {
 fn a_body_is_drawn_once_in_a_frame() {
     let lab = product("10\n1000\n", "1\n8\n").commit();
     let plain = lab.run("ce-viz", &[]).exit(0);
+    assert_eq!(lab.run("ce-viz", &["-o", "-"]).exit(0).stdout, plain.stdout);
     let frame = plain.stdout.find("label=\"scaling: 4 points\"").unwrap();
     for label in ["bench: 4 calls", "prepare: 2 calls", "INPUT threads", "INPUT size"] {
         let place = plain.stdout.find(&format!("[label=\"{label}\"")).unwrap();

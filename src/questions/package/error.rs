@@ -30,7 +30,7 @@ pub enum PackageError {
     /// The directory is there, and not empty.
     #[error("{0} exists, and is no empty directory")]
     Occupied(String),
-    /// The directory has no name, such as `..`.
+    /// The directory has no name, such as `..`, or that of standard output, `-`.
     #[error("{0} is no name of a new directory")]
     NoName(String),
     /// The directory would be in the storage.

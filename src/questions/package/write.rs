@@ -101,7 +101,7 @@ impl Package {
 /// Fails if something other than an empty directory is there, or it is in the storage.
 pub(crate) fn vacant(storage: &Storage, dir: &Path) -> Result<(), PackageError> {
     let shown = || dir.display().to_string();
-    if dir.file_name().is_none() {
+    if dir.file_name().is_none() || dir == Path::new("-") {
         return Err(PackageError::NoName(shown()));
     }
     let is_vacant = match dir.symlink_metadata() {

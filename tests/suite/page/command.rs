@@ -154,6 +154,16 @@ fn only_a_page_is_replaced() {
 }
 
 #[test]
+fn a_page_named_by_a_dash_is_printed() {
+    let lab = lab();
+    report(&lab, &["../storage"]).exit(0);
+    let ran = lab.run("ce", &["report", "-o", "-", "../storage"]).exit(0);
+    assert!(ran.stdout == page(&lab), "the pages differ");
+    ran.says("ce: standard output: 2 calls, 0 tables\n");
+    assert!(!lab.path("task/-").exists());
+}
+
+#[test]
 fn a_storage_without_results_has_a_page() {
     let lab = Lab::task(TASK).commit().with_storage();
     fs::create_dir(lab.path("storage/tinputs")).unwrap();
