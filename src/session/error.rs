@@ -331,6 +331,8 @@ impl Error {
             Self::Package(error) => error.exit(),
             Self::Table(SweepTableError::Columns(_)) => Exit::Malformed,
             Self::Evaluate(EvaluateError::Output(error)) if !error.is_storage() => Exit::Failed,
+            Self::Storage(error) => error.exit(),
+            Self::Evaluate(EvaluateError::Storage(error)) => error.exit(),
             Self::Load(_)
             | Self::History(_)
             | Self::Reach(_)
@@ -383,8 +385,7 @@ impl Error {
             | Self::AuditedTwice(..)
             | Self::NotAPage(_)
             | Self::Picture(_) => Exit::Malformed,
-            Self::Storage(_)
-            | Self::Table(SweepTableError::Read(_))
+            Self::Table(SweepTableError::Read(_))
             | Self::Repository(RepositoryError::Storage(_))
             | Self::Evaluate(_)
             | Self::Verify(VerifyError::Storage(_))

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{NotOwn, advice};
+use crate::exit::Exit;
 use crate::manifest::{DirectoryError, ManifestError};
 use crate::words::quoted_path;
 
@@ -143,6 +144,16 @@ impl StorageError {
     /// Whether an operation failed on a path, or on one below it.
     pub(in crate::storage) fn is_about(&self, place: &Path) -> bool {
         matches!(self, Self::Io { path, .. } | Self::Directory { path, .. } if path.starts_with(place))
+    }
+
+    /// The exit code for it. For a directory with something in it that no value has, who has made it is to blame, and not the storage.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Directory { source, .. } if matches!(**source, DirectoryError::Refused(_)) => {
+                Exit::Malformed
+            }
+            _ => Exit::Storage,
+        }
     }
 
     /// Whether the disk or the quota is full.

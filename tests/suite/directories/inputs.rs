@@ -75,13 +75,24 @@ fn what_cannot_be_a_value_is_told() {
     let dir = lab.path("data/x");
     fs::create_dir(dir.join("d/.git")).unwrap();
     symlink("/etc", dir.join("out")).unwrap();
-    let ran = lab.ce_run(&[]);
-    assert_ne!(ran.status.code(), Some(0));
+    let ran = lab.ce_run(&[]).exit(2);
     let ran = ran.says("../data/x cannot be a value").says("\n  try: ");
     assert!(!ran.stderr.contains("storage/tmp"), "{}", ran.stderr);
     assert_eq!(ran.stderr.matches("d/.git belongs").count(), 1, "{}", ran.stderr);
     assert!(lab.is_tidy());
     assert_eq!(values(&lab, ""), [""; 0]);
+}
+
+#[test]
+fn a_literal_that_cannot_be_a_value_is_told_alike() {
+    let lab = Lab::task("Inputs:\n(tell FILE('data/x') FILE('data/x'))[0]")
+        .computation("tell", "a b", "all", TELL)
+        .commit();
+    fs::create_dir_all(lab.path("storage/tinputs")).unwrap();
+    fs::create_dir_all(lab.path("storage/data/x/.git")).unwrap();
+    for options in [&[][..], &["-n"]] {
+        lab.ce_run(options).exit(2).says("data/x cannot be a value").says(".git belongs to a Git");
+    }
 }
 
 /// A file with the text of a manifest, and the directory: two values of one SHA-1.
