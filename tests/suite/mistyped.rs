@@ -62,6 +62,24 @@ fn only_a_run_makes_a_storage_and_says_so() {
 }
 
 #[test]
+fn a_link_that_leads_nowhere_is_told() {
+    let lab = evaluated();
+    std::os::unix::fs::symlink("gone", lab.path("link")).unwrap();
+    for program in &PROGRAMS {
+        for (storage, target) in [("../link", "gone"), ("../link/", "gone")] {
+            let ran = ce(&lab, *program, storage).exit(5);
+            let ran = ran.says(&format!("cannot open the storage {storage}\n"));
+            ran.says(&format!(
+                "  because: ../link is a symbolic link to {target}, which does not exist\n"
+            ))
+            .says("  try: correct the link, or make the directory that it leads to\n");
+        }
+    }
+    ce(&lab, PROGRAMS[0], "../link/below").exit(5).says("../link is a symbolic link to gone");
+    assert!(!lab.path("gone").exists());
+}
+
+#[test]
 fn a_storage_that_git_would_add_to_the_task_is_told() {
     let lab = evaluated();
     let warning = "ce-run: warning: Git does not ignore the storage, which is in a work tree\n  try: \

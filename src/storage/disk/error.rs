@@ -90,6 +90,14 @@ pub enum NoStorage {
         /// A storage with a similar path.
         similar: Option<PathBuf>,
     },
+    /// A symbolic link in the path leads nowhere.
+    #[error("{} is a symbolic link to {}, which does not exist", link.display(), target.display())]
+    Dangling {
+        /// The link.
+        link: PathBuf,
+        /// What it leads to.
+        target: PathBuf,
+    },
     /// The directory has other contents.
     #[error("it holds other things, and neither tinputs/ nor results in c_NAME/ or t_NAME/")]
     Other {
@@ -108,6 +116,9 @@ impl NoStorage {
             Self::Absent { similar: None } => {
                 "check whether it was moved or unmounted; only ce run and ce pull make a storage"
                     .to_owned()
+            }
+            Self::Dangling { .. } => {
+                "correct the link, or make the directory that it leads to".to_owned()
             }
             Self::Other { around: Some(storage) } => {
                 format!("it is in the storage {}: give that", storage.display())

@@ -45,11 +45,11 @@ impl Site {
     ///
     /// # Errors
     ///
-    /// Fails if something other than a directory is there, or it may not be read.
+    /// Fails if something other than a directory is there, or it may not be read, or a symbolic link in the path leads nowhere.
     pub fn of(path: &Path) -> Result<Self> {
         let disk = Disk::open(path)?;
         if !disk.is_there() {
-            return Ok(Self::Absent);
+            return dangling(path).map_or(Ok(Self::Absent), Err);
         }
         let path = disk.root();
         // Nearly every storage has it, so nothing needs to be listed.
@@ -98,6 +98,17 @@ impl Site {
         };
         Err(StorageError::NoStorage { path: path.to_owned(), source: Box::new(source) })
     }
+}
+
+/// The error of a path in which a symbolic link leads nowhere.
+fn dangling(path: &Path) -> Option<StorageError> {
+    let mut links = path.ancestors().map(|it| it.components().collect::<PathBuf>());
+    let (link, target) = links.find_map(|link| match link.read_link() {
+        Ok(target) if !link.exists() => Some((link, target)),
+        _ => None,
+    })?;
+    let source = Box::new(NoStorage::Dangling { link, target });
+    Some(StorageError::NoStorage { path: path.to_owned(), source })
 }
 
 fn is_dir(disk: &Disk, path: &Path) -> Result<bool> {
