@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::options::{Strict, TaskDir};
+use super::place::setting;
 use crate::evaluate::Evaluation;
 use crate::git::Config;
 use crate::session::{self, Error, Given};
@@ -65,10 +66,7 @@ impl PathArgs {
     pub(super) fn storage_and_names(&self) -> Result<(PathBuf, &[PathBuf]), Error> {
         match &self.storage {
             Some(storage) => Ok((storage.clone(), &self.inputs)),
-            None => {
-                let storage = Config::of(Path::new("."))?.storage()?;
-                Ok((storage.ok_or(Error::NoStorage)?, &self.inputs))
-            }
+            None => Ok((setting()?.ok_or(Error::NoStorage)?, &self.inputs)),
         }
     }
 

@@ -12,6 +12,11 @@ pub(super) const fn no_repository() -> &'static str {
     "give the path of a work tree or of a bare repository"
 }
 
+/// What to try if a task is in no repository.
+pub(super) const fn no_task_repository() -> &'static str {
+    "run this in the repository of a task, or name a task with --task"
+}
+
 /// What to try if a repository cannot be read.
 pub(super) const fn unreadable() -> &'static str {
     "git status says what is wrong, or git fsck whether it is damaged"

@@ -1,13 +1,16 @@
 //! The section `compeval` of Git's configuration, from all files that Git reads.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use gix::bstr::{BString, ByteSlice};
 
-use super::advice::unreadable;
+use super::advice::{no_task_repository, unreadable};
+use super::opening::NoRepository;
 use super::{GitResult, open, top, url};
+use crate::advice;
 
 /// The section of the configuration.
 const SECTION: &str = "compeval";
@@ -37,6 +40,17 @@ pub enum ConfigError {
         /// The kind of value that it should have.
         kind: &'static str,
     },
+    /// The directory cannot be read.
+    #[error("cannot read the repository {}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The directory is in no repository.
+    #[error("{} is not in a Git repository", .0.display())]
+    NoRepository(PathBuf),
     /// The configuration could not be read.
     #[error("Git's configuration for {} cannot be read", dir.display())]
     Git {
@@ -48,14 +62,16 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// Advice for the user.
-    pub fn hint(&self) -> String {
-        match self {
+    /// Advice for the user, unless there is none.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
             Self::Value { key, kind, .. } => {
                 format!("give it a {kind}: git config compeval.{key} VALUE; or remove it there")
             }
+            Self::Directory { path, source } => return advice::for_directory(path, source),
+            Self::NoRepository(_) => no_task_repository().to_owned(),
             Self::Git { .. } => unreadable().to_owned(),
-        }
+        })
     }
 }
 
@@ -90,17 +106,22 @@ impl Config {
     ///
     /// Fails if there is no repository, or its configuration cannot be read.
     pub fn of(dir: &Path) -> Result<Self, ConfigError> {
+        let real = dir
+            .canonicalize()
+            .map_err(|source| ConfigError::Directory { path: dir.to_owned(), source })?;
         let read = || -> GitResult<Self> {
-            let real = dir.canonicalize()?;
             let (root, inside) = match top(&real) {
                 Some(top) => (top.clone(), real.strip_prefix(top)?.to_owned()),
-                None => (real, PathBuf::new()),
+                None => (real.clone(), PathBuf::new()),
             };
             let here = if dir == Path::new(".") { Path::new("") } else { dir };
             let up: PathBuf = inside.components().map(|_| "..").collect();
             Ok(Self { repository: open(&root)?, top: here.join(up) })
         };
-        read().map_err(|source| ConfigError::Git { dir: dir.to_owned(), source })
+        read().map_err(|source| match source.is::<NoRepository>() {
+            true => ConfigError::NoRepository(dir.to_owned()),
+            false => ConfigError::Git { dir: dir.to_owned(), source },
+        })
     }
 
     /// Reads the configuration of the repository that a directory is in, or is, unless it is in none.

@@ -47,7 +47,7 @@ pub enum CommitHistoryError {
         source: io::Error,
     },
     /// The directory is in no repository.
-    #[error("{} is not a Git repository", .0.display())]
+    #[error("{} is not in a Git repository", .0.display())]
     NoRepository(PathBuf),
     /// The repository belongs to another user, and is not trusted.
     #[error("the repository at {} belongs to another user", .0.display())]

@@ -27,7 +27,7 @@ pub(super) struct Untrusted(PathBuf);
 
 /// A directory that is no repository.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no Git repository at {}", .0.display())]
+#[error("{} is not in a Git repository", .0.display())]
 pub(super) struct NoRepository(PathBuf);
 
 /// Opens a repository, given by the top of its work tree or by its own directory.

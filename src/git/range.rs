@@ -50,7 +50,8 @@ impl Range {
         within: Option<&Path>,
         [good, bad]: [&str; 2],
     ) -> Result<Self, SnapshotError> {
-        let repositories = Repositories::open(dir).map_err(SnapshotError::Git)?;
+        let repositories =
+            Repositories::open(dir).map_err(|source| SnapshotError::of_opening(dir, source))?;
         let (submodule, repository) = match within {
             None => (None, &repositories.task),
             Some(path) => {

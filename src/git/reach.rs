@@ -45,6 +45,9 @@ pub enum ReachError {
         /// The reason.
         source: io::Error,
     },
+    /// The directory is in no repository.
+    #[error("{} is not in a Git repository", .0.display())]
+    NoRepository(PathBuf),
     /// The history of the repository is cut off.
     #[error("{} is a shallow clone: its older commits are missing", .0.display())]
     Shallow(PathBuf),
@@ -80,7 +83,7 @@ impl ReachError {
             Self::Git { repository, source } if source.is::<Untrusted>() => {
                 return Some(trusting(repository.display()));
             }
-            Self::Git { source, .. } if source.is::<NoRepository>() => no_repository(),
+            Self::NoRepository(_) => no_repository(),
             Self::Git { .. } => unreadable(),
         };
         Some(hint.to_owned())
@@ -98,7 +101,12 @@ impl ReachableSet {
         let place = dir.canonicalize();
         let place =
             &place.map_err(|source| ReachError::Directory { path: dir.to_owned(), source })?;
-        let repositories = Rc::new(Repositories::open(place).map_err(git)?);
+        let repositories =
+            Repositories::open(place).map_err(|source| match source.is::<NoRepository>() {
+                true => ReachError::NoRepository(dir.to_owned()),
+                false => git(source),
+            });
+        let repositories = Rc::new(repositories?);
         let task = &repositories.task;
         if task.is_shallow().map_err(|error| git(error.into()))? {
             return Err(ReachError::Shallow(dir.to_owned()));

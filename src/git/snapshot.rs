@@ -51,7 +51,8 @@ impl Snapshot {
     ///
     /// Fails if there is no such revision, or the repository cannot be read.
     pub fn open(dir: &Path, rev: &str) -> Result<Self, SnapshotError> {
-        let repositories = Repositories::open(dir).map_err(SnapshotError::Git)?;
+        let repositories =
+            Repositories::open(dir).map_err(|source| SnapshotError::of_opening(dir, source))?;
         let repository = || repositories.task.git_dir().to_owned();
         let wrong = |source| SnapshotError::Revision {
             rev: rev.to_owned(),

@@ -1,8 +1,10 @@
 //! The errors of reading a commit.
 
-use std::path::PathBuf;
+use std::error::Error;
+use std::path::{Path, PathBuf};
 
-use super::advice::unreadable;
+use super::advice::{no_task_repository, unreadable};
+use super::opening::NoRepository;
 
 /// The reason why an entry of a commit cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -16,8 +18,11 @@ pub enum SnapshotError {
         /// The repository.
         repository: PathBuf,
         /// The error of gix.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: Box<dyn Error + Send + Sync>,
     },
+    /// The directory is in no repository.
+    #[error("{} is not in a Git repository", .0.display())]
+    NoRepository(PathBuf),
     /// There is no entry with this path.
     #[error("does not exist")]
     Missing,
@@ -52,10 +57,18 @@ pub enum SnapshotError {
     },
     /// Git's data could not be read.
     #[error("the repository cannot be read: {0}")]
-    Git(Box<dyn std::error::Error + Send + Sync>),
+    Git(Box<dyn Error + Send + Sync>),
 }
 
 impl SnapshotError {
+    /// The repository of a directory cannot be opened.
+    pub(super) fn of_opening(dir: &Path, source: Box<dyn Error + Send + Sync>) -> Self {
+        match source.is::<NoRepository>() {
+            true => Self::NoRepository(dir.to_owned()),
+            false => Self::Git(source),
+        }
+    }
+
     /// Returns advice for the user, unless it is obvious.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -63,6 +76,7 @@ impl SnapshotError {
             Self::NotCloned { .. } => {
                 Some("git submodule update --init --recursive, or git fetch in the submodule")
             }
+            Self::NoRepository(_) => Some(no_task_repository()),
             Self::Git(_) => Some(unreadable()),
             Self::Missing => Some("git ls-tree -r --name-only REV lists what the commit has"),
             Self::NotADirectory => Some("correct the path: a file of the commit stands on its way"),

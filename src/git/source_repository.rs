@@ -57,7 +57,7 @@ pub enum SourceError {
         source: io::Error,
     },
     /// The directory that the user named is in no repository.
-    #[error("{} is not a Git repository, and cannot be {name}", path.display())]
+    #[error("{} is not in a Git repository, and cannot be {name}", path.display())]
     NoRepository {
         /// The name.
         name: String,

@@ -29,7 +29,7 @@ impl Error {
             | Self::Evaluate(EvaluateError::Storage(error))
             | Self::Verify(VerifyError::Storage(error)) => error.hint().map(str::to_owned),
             Self::Bisect(error) => error.hint(),
-            Self::Config(error) => Some(error.hint()),
+            Self::Config(error) => error.hint(),
             Self::NotAudited(_, why) => Some(why.hint().to_owned()),
             Self::Edit(error) => error.hint(),
             Self::Suspension(error) => Some(error.hint().to_owned()),

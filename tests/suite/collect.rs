@@ -201,7 +201,7 @@ fn what_cannot_be_told_is_not_collected() {
     let before = lab.results();
     fs::write(lab.path("task/.git/shallow"), repository::head(&lab.path("task")) + "\n").unwrap();
     gc(&lab, &["--keep=."]).exit(2).says("is a shallow clone").says("git fetch --unshallow");
-    gc(&lab, &["--keep=../data"]).exit(2).says("the repository at ../data cannot be read");
+    gc(&lab, &["--keep=../data"]).exit(2).says("../data is not in a Git repository");
     gc(&lab, &["--no-keep"]).exit(2).says("--older <TIME>");
     lab.run("ce", &["gc", OLDER, "nowhere"]).exit(5).says("cannot open the storage nowhere");
     lab.run("ce", &["pin", "nowhere", "abcd"]).exit(5).says("cannot open the storage nowhere");

@@ -229,7 +229,7 @@ fn a_wrong_repository_revision_or_path_is_told() {
     };
     assert_eq!(
         told(&["."]),
-        "ce: . is not a Git repository\n  try: give the path of a work tree or of a bare repository\n"
+        "ce: . is not in a Git repository\n  try: give the path of a work tree or of a bare repository\n"
     );
     assert!(told(&["nothing"]).starts_with("ce: cannot read the repository nothing\n  because: "));
     for (arguments, rev) in [

@@ -209,6 +209,24 @@ fn a_check_prints_json() {
 }
 
 #[test]
+fn outside_of_a_repository_each_command_says_so() {
+    let (lab, _) = configured();
+    for arguments in [
+        &["audit", "../storage"][..],
+        &["diff", "HEAD", "../storage"],
+        &["bisect", "--good=HEAD~1", "--bad=HEAD", "../storage"],
+        &["run", "--at=HEAD", "../storage"],
+        &["commits", "."],
+        &["gc", "--keep=.", "../storage"],
+    ] {
+        ce(&lab, "data", arguments).exit(2).says(" is not in a Git repository\n  try: ");
+    }
+    ce(&lab, "data", &["report"]).exit(2).says("no storage is given");
+    let ran = ce(&lab, "data", &["audit", "--task=../nowhere", "../storage"]).exit(2);
+    ran.says("ce: cannot read the repository ../nowhere\n");
+}
+
+#[test]
 fn quiet_commands_print_only_what_is_wrong() {
     let lab = shared::lab();
     shared::evaluate(&lab, "storage").exit(0);

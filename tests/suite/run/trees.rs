@@ -222,7 +222,7 @@ fn the_user_may_name_repositories() {
         .says("try: git -C LAB/lib.git fetch --tags");
     for (named, told) in [
         ("upstream=../nowhere", "cannot read the repository upstream at ../nowhere"),
-        ("upstream=../data", "../data is not a Git repository"),
+        ("upstream=../data", "../data is not in a Git repository"),
         ("upstrem=../lib.git", "did you mean upstream?"),
         ("upstream", "write SOURCE=REPO"),
     ] {
