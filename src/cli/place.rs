@@ -8,6 +8,7 @@ use super::say;
 use crate::git::{Config, unignored};
 use crate::session::{Error, ResultPathError};
 use crate::storage::Site;
+use crate::task::name::is_slip;
 
 /// The storage of a command that names nothing in it.
 #[derive(Debug, Args)]
@@ -79,7 +80,7 @@ pub(super) fn is_storage(path: &Path) -> bool {
 #[derive(Debug)]
 pub(super) struct AbsentStorage<'a> {
     path: &'a Path,
-    /// A storage with a similar path.
+    /// A storage whose path was probably meant.
     similar: Option<PathBuf>,
 }
 
@@ -87,7 +88,7 @@ impl<'a> AbsentStorage<'a> {
     /// Looks whether a path is one.
     pub(super) fn at(path: &'a Path) -> Result<Option<Self>, Error> {
         let is_absent = Site::of(path)? == Site::Absent;
-        Ok(is_absent.then(|| Self { path, similar: Site::similar(path) }))
+        Ok(is_absent.then(|| Self { path, similar: Site::similar(path, is_slip) }))
     }
 
     /// Says what became of it: it may be mistyped, or at a place where Git would add it.

@@ -219,9 +219,41 @@ pub fn near<'a>(wanted: &str, names: &'a [String]) -> Vec<&'a String> {
     names
 }
 
+/// Whether a name differs from another one by one or two letters.
+pub fn is_close(wanted: &str, name: &str) -> bool {
+    strsim::damerau_levenshtein(wanted, name) <= 2
+}
+
+/// Whether a name is probably another one, mistyped: it has a letter too many or too few, or two exchanged. Short names, and names
+/// that differ in a digit or in one letter for another, may well be those of two things.
+pub fn is_slip(wanted: &str, name: &str) -> bool {
+    let sorted = |text: &str, fits: fn(&char) -> bool| {
+        let mut letters: Vec<char> = text.chars().filter(fits).collect();
+        letters.sort_unstable();
+        letters
+    };
+    let all = |text| sorted(text, |_| true);
+    let others = |text| sorted(text, |letter| !letter.is_alphabetic());
+    wanted.len().min(name.len()) > 4
+        && strsim::damerau_levenshtein(wanted, name) == 1
+        && (wanted.len() != name.len() || all(wanted) == all(name))
+        && others(wanted) == others(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slip_is_one_letter_of_a_long_name() {
+        for slip in ["resuts", "ressults", "reuslts", "result"] {
+            assert!(is_slip(slip, "results"), "{slip}");
+        }
+        for other in ["results2", "resulta-", "resultx", "old-results", "results"] {
+            assert!(!is_slip(other, "results"), "{other}");
+        }
+        assert!(!is_slip("ab", "abc") && is_close("results2", "results"));
+    }
 
     #[test]
     fn a_computation_is_one_component() {

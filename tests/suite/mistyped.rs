@@ -62,6 +62,24 @@ fn only_a_run_makes_a_storage_and_says_so() {
 }
 
 #[test]
+fn a_name_that_may_well_be_that_of_another_storage_is_not_doubted() {
+    let lab = evaluated();
+    for other in ["../storage2", "../storagf", "../storage-a", "../my-storage", "../s"] {
+        let made = ce(&lab, PROGRAMS[0], other).exit(0);
+        let said = format!("ce-run: made a new storage at {other}\n");
+        assert!(made.stderr.contains(&said), "{}", made.stderr);
+        fs::remove_dir_all(lab.path("task").join(other)).unwrap();
+    }
+    for slip in ["../storge", "../stroage", "../sttorage"] {
+        ce(&lab, PROGRAMS[1], slip).exit(3).says("; did you mean ../storage?\n");
+    }
+    // A program that makes none doubts more, but not everything.
+    ce(&lab, PROGRAMS[7], "../storage2").exit(5).says("try: did you mean ../storage?\n");
+    fs::rename(lab.path("storage"), lab.path("results-of-april")).unwrap();
+    ce(&lab, PROGRAMS[7], "../results-of-march").exit(5).says("try: check whether it was moved");
+}
+
+#[test]
 fn a_link_that_leads_nowhere_is_told() {
     let lab = evaluated();
     std::os::unix::fs::symlink("gone", lab.path("link")).unwrap();

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::digest::{DIRTY, SHORT};
 use crate::storage::disk::{Disk, NoStorage, Result, StorageError};
 use crate::storage::layout::{ROOMS, TASK_INPUTS};
-use crate::task::name::near;
+use crate::task::name::{is_close, near};
 
 /// The beginnings of names of results.
 const OWNERS: [&str; 2] = ["c_", "t_"];
@@ -93,7 +93,9 @@ impl Site {
     pub(in crate::storage) fn check(self, path: &Path, absent: Absent) -> Result<()> {
         let source = match (self, absent) {
             (Self::New | Self::Storage, _) | (Self::Absent, Absent::Accept) => return Ok(()),
-            (Self::Absent, Absent::Refuse) => NoStorage::Absent { similar: Self::similar(path) },
+            (Self::Absent, Absent::Refuse) => {
+                NoStorage::Absent { similar: Self::similar(path, is_close) }
+            }
             (Self::Other, _) => NoStorage::Other { around: Self::around(path) },
         };
         Err(StorageError::NoStorage { path: path.to_owned(), source: Box::new(source) })
@@ -132,8 +134,8 @@ fn is_version(name: &str) -> bool {
 
 impl Site {
     /// Returns the storage that the user may have meant by the path of a missing one: the path to
-    /// it differs in one directory with a similar name. Unreadable directories are skipped.
-    pub fn similar(path: &Path) -> Option<PathBuf> {
+    /// it differs in one directory, whose name is similar. Unreadable directories are skipped.
+    pub fn similar(path: &Path, is_similar: fn(&str, &str) -> bool) -> Option<PathBuf> {
         let path: PathBuf = path.components().collect();
         let place = |dir: &Path| if dir == Path::new("") { ".".into() } else { dir.to_owned() };
         let there = path.ancestors().skip(1).find(|dir| place(dir).is_dir())?;
@@ -145,6 +147,7 @@ impl Site {
             .collect();
         near(wanted, &names)
             .into_iter()
+            .filter(|name| is_similar(wanted, name))
             .map(|name| there.join(name).components().chain(missing.clone()).collect::<PathBuf>())
             .find(|path| matches!(Self::of(path), Ok(Self::Storage)))
     }
@@ -226,7 +229,7 @@ mod tests {
             fs::create_dir_all(dir.path().join(name)).unwrap();
         }
         let similar = |path: &str| {
-            let similar = Site::similar(&dir.path().join(path))?;
+            let similar = Site::similar(&dir.path().join(path), is_close)?;
             Some(similar.strip_prefix(dir.path()).unwrap().display().to_string())
         };
         assert_eq!(similar("results/man").as_deref(), Some("results/main"));
@@ -235,6 +238,6 @@ mod tests {
         assert_eq!(similar("result"), None);
         assert_eq!(similar("others/man"), None);
         assert_eq!(similar("fat"), None);
-        assert_eq!(Site::similar(Path::new("")), None);
+        assert_eq!(Site::similar(Path::new(""), is_close), None);
     }
 }
