@@ -57,6 +57,7 @@ impl History {
         if roles.is_empty() {
             return Ok(RolesOfInputs::default());
         }
+        let sizes = roles.keys().map(|digest| digest.size).collect();
         for (entry, record) in &self.results {
             match (entry, record) {
                 (_, Record::Job(job)) => {
@@ -66,7 +67,13 @@ impl History {
                         }
                     }
                 }
-                (Entry::Table(table), _) => add_levels(storage, table, &mut roles)?,
+                (Entry::Table(table), _) => {
+                    for (name, text, digest) in levels(storage, table, &sizes)? {
+                        if let Some(roles) = roles.get_mut(&digest) {
+                            roles.levels.insert((name, text));
+                        }
+                    }
+                }
                 _ => {}
             }
         }
@@ -74,14 +81,14 @@ impl History {
     }
 }
 
-/// Adds the texts of a table's points with these contents, each with its name.
-fn add_levels(
+/// Returns the different texts of a table's points whose contents have one of these sizes, each with its name and the digest of these
+/// contents.
+pub(super) fn levels(
     storage: &Storage,
     table: &ResultName,
-    roles: &mut HashMap<Digest, InputRoles>,
-) -> Result<(), StorageError> {
+    sizes: &HashSet<u64>,
+) -> Result<Vec<(String, String, Digest)>, StorageError> {
     // A text is hashed once for each column, and only if it has the size of wanted contents.
-    let sizes: HashSet<u64> = roles.keys().map(|digest| digest.size).collect();
     let mut seen: Vec<HashMap<String, Digest>> = Vec::new();
     let header = storage.tables().read_recipe(table, |row| {
         seen.resize_with(row.values.len().max(seen.len()), HashMap::new);
@@ -93,12 +100,8 @@ fn add_levels(
         }
     })?;
     let names = header.map(|header| header.names).unwrap_or_default();
-    for (name, texts) in names.into_iter().zip(seen) {
-        for (text, digest) in texts {
-            if let Some(roles) = roles.get_mut(&digest) {
-                roles.levels.insert((name.clone(), text));
-            }
-        }
-    }
-    Ok(())
+    let levels = names.into_iter().zip(seen).flat_map(|(name, texts)| {
+        texts.into_iter().map(move |(text, digest)| (name.clone(), text, digest))
+    });
+    Ok(levels.collect())
 }

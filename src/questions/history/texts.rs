@@ -8,9 +8,10 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::{Serialize, Serializer};
 
 use super::Subject;
+use super::roles::levels;
 use crate::digest::Digest;
 use crate::storage::records::CallRecord;
-use crate::storage::{Entry, Record, ResultName, Storage};
+use crate::storage::{Entry, Inputs, Record, ResultName, Storage, Survey};
 
 /// The inputs of a call that are short texts, each with its name: that of the computation's input, or its number if
 /// that is not known any more. In the order of the inputs. Its JSON is an object.
@@ -62,7 +63,7 @@ pub(super) struct TextsOfCalls {
 }
 
 impl TextsOfCalls {
-    /// Reads what may be a text of these inputs.
+    /// Reads what may be a text of these inputs. Of a level that is no task input here, as in a pulled storage, a table may have the text.
     pub(super) fn read<'a>(
         storage: &Storage,
         inputs: impl Iterator<Item = &'a Option<Digest>>,
@@ -70,7 +71,17 @@ impl TextsOfCalls {
         let different: HashSet<&Digest> = inputs.flatten().collect();
         let text = |digest: &&Digest| Some((**digest, storage.inputs().short_text(digest)?));
         let different: Vec<&Digest> = different.into_iter().collect();
-        let texts = different.par_iter().filter_map(text).collect();
+        let mut texts: HashMap<Digest, String> = different.par_iter().filter_map(text).collect();
+        let may_be_short = |it: &&&Digest| !it.is_directory() && it.size <= Inputs::SHORT_TEXT;
+        let unknown = different.iter().filter(|it| !texts.contains_key(it)).filter(may_be_short);
+        let unknown: HashSet<Digest> = unknown.map(|it| **it).collect();
+        if !unknown.is_empty() {
+            let sizes = unknown.iter().map(|it| it.size).collect();
+            let tables = Survey::new(storage).tables().unwrap_or_default();
+            let levels = tables.iter().filter_map(|table| levels(storage, table, &sizes).ok());
+            let levels = levels.flatten().filter(|(_, _, digest)| unknown.contains(digest));
+            texts.extend(levels.map(|(_, text, digest)| (digest, text)));
+        }
         Self { texts, names: HashMap::new() }
     }
 

@@ -36,13 +36,21 @@ impl<'a> Survey<'a> {
         self.entries_in(RECORDS)
     }
 
+    /// Returns all tables with a record, sorted by name.
+    pub fn tables(&self) -> Result<Vec<ResultName>> {
+        self.tables_in(RECORDS)
+    }
+
+    fn tables_in(&self, room: &str) -> Result<Vec<ResultName>> {
+        let tables = self.files_of(TABLES, room)?;
+        Ok(tables.iter().filter_map(|name| ResultName::of_record_in(room, name)).collect())
+    }
+
     /// Returns all results with a record in a room, sorted by name.
     pub(in crate::storage) fn entries_in(&self, room: &str) -> Result<Vec<Entry>> {
         let mut entries = self.results_in(room, "c_", Entry::Call)?;
         entries.append(&mut self.results_in(room, "t_", Entry::Job)?);
-        let tables = self.files_of(TABLES, room)?;
-        let tables = tables.iter().filter_map(|name| ResultName::of_record_in(room, name));
-        entries.extend(tables.map(Entry::Table));
+        entries.extend(self.tables_in(room)?.into_iter().map(Entry::Table));
         let prefix = format!("{TASK_INPUTS}/{room}/");
         entries.extend(self.files_of(TASK_INPUTS, room)?.iter().filter_map(|name| {
             let place = name.strip_prefix(&prefix)?.strip_suffix(".json")?;

@@ -8,21 +8,21 @@ use crate::storage::layout::{DIGITS, OWNER, ResultName, task_input};
 use crate::storage::records::VersionRecord;
 use crate::task::text;
 
-/// The greatest size of a text, in bytes.
-const LONGEST: u64 = 256;
-
 impl Inputs<'_> {
+    /// The greatest size of a short text, in bytes.
+    pub const SHORT_TEXT: u64 = 256;
+
     /// Returns the text of a task input that is one short line, without its newline. `None` if the contents are
     /// something else, or are no task input here.
     pub fn short_text(&self, digest: &Digest) -> Option<String> {
-        if digest.is_directory() || digest.size > LONGEST {
+        if digest.is_directory() || digest.size > Self::SHORT_TEXT {
             return None;
         }
         let root = &self.storage.root;
         // The longer name is taken only where another file has the shorter one.
         let mut contents = DIGITS.into_iter().map_while(|digits| {
             let path = root.path(&task_input(digest, digits));
-            root.disk.read_from(&path, 0, LONGEST + 1).ok().filter(|it| !it.is_empty())
+            root.disk.read_from(&path, 0, Self::SHORT_TEXT + 1).ok().filter(|it| !it.is_empty())
         });
         let contents = contents.find(|it| Digest::of(it) == *digest)?;
         let text = String::from_utf8(contents).ok()?;

@@ -166,3 +166,28 @@ fn tables_of_sweeps_go_with_all_points_behind_them() {
     lab.run("ce", &["verify", "../other"]).exit(0).says("0 wrong");
     lab.run("ce", &["table", "../other"]).exit(0).shows("ok");
 }
+
+#[test]
+fn the_levels_of_points_are_told_where_only_the_table_has_them() {
+    let lab = Lab::task("(twice INPUT('size'))[0]")
+        .computation("twice", "a", "b", r#"cat "$1" "$1" >"$2""#)
+        .file("inputs", "")
+        .without("workflow")
+        .node("", "sweep", "SIZES")
+        .file("workflow/factors/00-size", "12\nlarge\n")
+        .call("inputs/00-body/", "twice", &["size"])
+        .commit();
+    repository(&lab, "results.git");
+    lab.ce_run(&["--no-sync"]).exit(0);
+    push(&lab, &[], "storage", "results.git").exit(0);
+    pull(&lab, &[], "other", "results.git").exit(0);
+    let log = lab.run("ce", &["log", "../other"]).exit(0);
+    for text in ["00=12\n", "00=large\n"] {
+        assert!(log.stdout.contains(text), "{text}: {}", log.stdout);
+    }
+    let large = log.lines().into_iter().find(|it| it.contains("large")).unwrap();
+    let digits = large.split_whitespace().nth(3).unwrap();
+    let call = lab.run("ce", &["log", "--json", "../other"]).exit(0);
+    let call = call.lines().into_iter().find(|it| it.contains(digits)).unwrap().to_owned();
+    assert!(call.contains(r#""texts":{"00":"large"}"#), "{call}");
+}
