@@ -21,8 +21,11 @@ pub fn find_call(storage: &Storage, text: &str) -> Result<ResultName, Error> {
     let unknown = || HistoryError::NoCall(text.to_owned());
     let digits = text.to_ascii_lowercase();
     let is_digit = |digit: u8| digit.is_ascii_hexdigit() || digit == b'_';
-    if digits.len() < MIN_DIGITS || !digits.bytes().all(is_digit) {
+    if digits.is_empty() || !digits.bytes().all(is_digit) {
         return Err(unknown().into());
+    }
+    if digits.len() < MIN_DIGITS {
+        return Err(HistoryError::TooShort(digits).into());
     }
     let known = log(storage, &Filter::default())?.into_iter().map(|past| past.name);
     let all = known.chain(storage.executed_calls()?);

@@ -58,7 +58,7 @@ fn a_job_a_task_input_and_what_is_unknown() {
     let input = arith.ce(&["show", "results", "tinputs/ad/48103e4fc7"]);
     assert!(input.out.contains("  task input   x of task arith\n"), "{input:?}");
     assert!(!input.out.contains("made from"));
-    for unknown in ["c_add/none", "zzzz", "00000000", "ad4"] {
+    for unknown in ["c_add/none", "zzzz", "00000000"] {
         let shown = arith.ce(&["show", "results", unknown]);
         assert_eq!(shown.code, 2);
         assert!(shown.err.contains(&format!("{unknown} has no record")), "{shown:?}");
@@ -95,4 +95,15 @@ fn json_is_one_document_with_the_records() {
     assert!(ancestors[0].get("roles").is_none());
     assert_eq!(ancestors[7]["again"], true);
     assert!(ancestors[7]["record"].is_null());
+}
+
+#[test]
+fn digits_that_are_too_few_are_told() {
+    let arith = Arith::evaluated();
+    for command in [&["show"][..], &["show", "--log"], &["cite"]] {
+        let shown = arith.ce(&[command, &["results", "a4"]].concat());
+        assert_eq!(shown.code, 2);
+        let says = "ce: a4 is too short: 4 or more digits of a SHA-1 name a result\n  try: ";
+        assert!(shown.err.starts_with(says), "{shown:?}");
+    }
 }

@@ -6,6 +6,7 @@
 
 mod absent;
 mod earlier;
+mod error;
 mod log;
 mod origins;
 mod points;
@@ -18,11 +19,11 @@ mod usage;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use self::absent::why_absent;
 pub use self::earlier::{EarlierCalls, earlier, usual_seconds};
+pub use self::error::{HistoryError, MIN_DIGITS};
 pub use self::log::{Filter, Past, log, why_none};
 pub use self::points::{PointTexts, PointsInTable};
 pub use self::recipes::TableSummary;
@@ -35,9 +36,6 @@ use crate::storage::records::{CallRecord, RecipeFile};
 use crate::storage::{
     Entry, ExpectedFile, Read, Record, Storage, StorageError, Survey, split_member,
 };
-
-/// The least number of digits that identify a content.
-pub const MIN_DIGITS: usize = 4;
 
 /// All records of results.
 #[derive(Debug)]
@@ -89,85 +87,6 @@ pub struct Ancestor<'a> {
     pub again: bool,
     /// The number of its own inputs that are not listed, if it is a table of many.
     pub omitted: usize,
-}
-
-/// The reason why a file has no history.
-#[derive(Debug, thiserror::Error)]
-pub enum HistoryError {
-    /// No recorded file has this name.
-    #[error("{0} has no record")]
-    Unknown(String),
-    /// The call that makes it is suspended.
-    #[error("{file} is not there yet: the call {call} is suspended since {since:.0}")]
-    Suspended {
-        /// The requested file.
-        file: String,
-        /// The short name of the call.
-        call: String,
-        /// When it was begun.
-        since: Timestamp,
-    },
-    /// The call that makes it has failed.
-    #[error("{file} was not made: the call {call} failed at {at:.0}: {reason}")]
-    Failed {
-        /// The requested file.
-        file: String,
-        /// The short name of the call.
-        call: String,
-        /// When that was recorded.
-        at: Timestamp,
-        /// The reason, in words.
-        reason: String,
-    },
-    /// The file was collected.
-    #[error("{file} was collected at {at:.0} by {user} on {host}")]
-    Collected {
-        /// The requested file.
-        file: String,
-        /// The time of the collection.
-        at: Timestamp,
-        /// The user who collected it.
-        user: String,
-        /// The host that collected it.
-        host: String,
-    },
-    /// Nothing is known of a call.
-    #[error("{0} is no call that has ended or is executed now")]
-    NoCall(String),
-    /// The inputs of several calls have these digits.
-    #[error("the inputs of {} calls begin with {digits}: {}", found.len(), found.join(", "))]
-    Calls {
-        /// The requested digits.
-        digits: String,
-        /// The short names of those calls.
-        found: Vec<String>,
-    },
-    /// Several contents have these digits.
-    #[error("the SHA-1 of {} contents begin with {digits}: {}", found.len(), found.join(", "))]
-    Ambiguous {
-        /// The requested digits.
-        digits: String,
-        /// The SHA-1 of those contents.
-        found: Vec<String>,
-    },
-}
-
-impl HistoryError {
-    /// Advice for the user, unless there is none.
-    pub const fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::Ambiguous { .. } | Self::Calls { .. } => Some("give more digits"),
-            Self::NoCall(_) => {
-                Some("ce log lists calls, and ce status those that are executed now")
-            }
-            Self::Unknown(_) => Some("give the path of an output or task input, or its SHA-1"),
-            Self::Failed { .. } => {
-                Some("give --log, too: ce show --log prints what exec has printed")
-            }
-            Self::Suspended { .. } => Some("ce status --ask says how it stands"),
-            Self::Collected { .. } => Some("run its task again, which makes it again"),
-        }
-    }
 }
 
 impl History {
@@ -228,8 +147,11 @@ impl History {
         }
         let unknown = || HistoryError::Unknown(file.to_owned());
         let digits = file.to_ascii_lowercase();
-        if digits.len() < MIN_DIGITS || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return Err(unknown());
+        }
+        if digits.len() < MIN_DIGITS {
+            return Err(HistoryError::TooShort(digits));
         }
         let contents = self.with_digits(&digits);
         match contents[..] {

@@ -1,0 +1,91 @@
+//! Why a file or a call is not found among the records of a storage.
+
+use jiff::Timestamp;
+
+/// The least number of digits that identify a content.
+pub const MIN_DIGITS: usize = 4;
+
+/// The reason why a file has no history.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// No recorded file has this name.
+    #[error("{0} has no record")]
+    Unknown(String),
+    /// The call that makes it is suspended.
+    #[error("{file} is not there yet: the call {call} is suspended since {since:.0}")]
+    Suspended {
+        /// The requested file.
+        file: String,
+        /// The short name of the call.
+        call: String,
+        /// When it was begun.
+        since: Timestamp,
+    },
+    /// The call that makes it has failed.
+    #[error("{file} was not made: the call {call} failed at {at:.0}: {reason}")]
+    Failed {
+        /// The requested file.
+        file: String,
+        /// The short name of the call.
+        call: String,
+        /// When that was recorded.
+        at: Timestamp,
+        /// The reason, in words.
+        reason: String,
+    },
+    /// The file was collected.
+    #[error("{file} was collected at {at:.0} by {user} on {host}")]
+    Collected {
+        /// The requested file.
+        file: String,
+        /// The time of the collection.
+        at: Timestamp,
+        /// The user who collected it.
+        user: String,
+        /// The host that collected it.
+        host: String,
+    },
+    /// Nothing is known of a call.
+    #[error("{0} is no call that has ended or is executed now")]
+    NoCall(String),
+    /// The inputs of several calls have these digits.
+    #[error("the inputs of {} calls begin with {digits}: {}", found.len(), found.join(", "))]
+    Calls {
+        /// The requested digits.
+        digits: String,
+        /// The short names of those calls.
+        found: Vec<String>,
+    },
+    /// Too few digits are given.
+    #[error("{0} is too short: {MIN_DIGITS} or more digits of a SHA-1 name a result")]
+    TooShort(String),
+    /// Several contents have these digits.
+    #[error("the SHA-1 of {} contents begin with {digits}: {}", found.len(), found.join(", "))]
+    Ambiguous {
+        /// The requested digits.
+        digits: String,
+        /// The SHA-1 of those contents.
+        found: Vec<String>,
+    },
+}
+
+impl HistoryError {
+    /// Advice for the user, unless there is none.
+    pub const fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Ambiguous { .. } | Self::Calls { .. } => Some("give more digits"),
+            Self::TooShort(_) => {
+                Some("give more digits; ce log lists calls with those of their inputs")
+            }
+            Self::NoCall(_) => {
+                Some("ce log lists calls, and ce status those that are executed now")
+            }
+            Self::Unknown(_) => Some("give the path of an output or task input, or its SHA-1"),
+            Self::Failed { .. } => {
+                Some("give --log, too: ce show --log prints what exec has printed")
+            }
+            Self::Suspended { .. } => Some("ce status --ask says how it stands"),
+            Self::Collected { .. } => Some("run its task again, which makes it again"),
+        }
+    }
+}
