@@ -297,6 +297,9 @@ impl<'a> Selection<'a> {
     fn add(&mut self, result: &SharedResult) -> Result<Result<Added, Withheld>, ResultsError> {
         let mut files = Vec::with_capacity(result.files.len() + 3);
         let mut added = Added::default();
+        // The outputs of a job are those of its calls, and have been counted there.
+        let literals = result.record.literals();
+        let is_counted = |file| !matches!(result.record, Record::Job(_)) || literals.contains(file);
         for SharedFile { file, path, stays } in &result.files {
             if *stays {
                 added.is_away = true;
@@ -315,7 +318,9 @@ impl<'a> Selection<'a> {
                 return Ok(Err(Withheld::Secret { file: file.name.clone() + &member, what }));
             }
             if let Some(path) = path {
-                added.bytes += stored_size(&file.digest);
+                if is_counted(file) {
+                    added.bytes += stored_size(&file.digest);
+                }
                 files.push((path.clone(), contents));
             }
         }

@@ -16,7 +16,7 @@ fn inputs(lab: &Lab, repository: &str) -> Vec<String> {
 fn inputs_go_along_if_the_user_says_so() {
     let lab = lab();
     lab.ce_run(&[]).exit(0);
-    push(&lab, &[], "storage", "results.git").exit(0).shows("pushed 2 calls, 1 job (20 B)");
+    push(&lab, &[], "storage", "results.git").exit(0).shows("pushed 2 calls, 1 job (12 B)");
     assert_eq!(inputs(&lab, "results.git"), [""; 0]);
     push(&lab, &["-n", "--inputs"], "storage", "results.git").exit(3).shows("push 1 input (2 B)");
     let told = push(&lab, &["--inputs", "--json"], "storage", "results.git").exit(0);
@@ -25,7 +25,7 @@ fn inputs_go_along_if_the_user_says_so() {
     repository(&lab, "others.git");
     push(&lab, &["--inputs"], "storage", "others.git")
         .exit(0)
-        .shows("2 calls, 1 job, 1 input (22 B)");
+        .shows("2 calls, 1 job, 1 input (14 B)");
     assert_eq!(listed(&lab, "results.git"), listed(&lab, "others.git"));
     // A clone has all that an execution needs.
     cloned(&lab, "results.git", "clone", &[]);
@@ -89,7 +89,7 @@ fn what_is_secret_or_too_large_stays_here() {
     repository(&lab, "results.git");
     lab.ce_run(&[]).exit(0);
     let told = push(&lab, &["--inputs", "--limit", "1K"], "storage", "results.git").exit(1);
-    told.shows("pushed 1 call, 1 job (8 B)")
+    told.shows("pushed 1 call, 1 job (4 B)")
         .shows("seems to hold a token of GitHub")
         .shows("/file seems to hold a token of GitHub")
         .shows("a file has 1.2 KiB, and the limit is 1.0 KiB");

@@ -42,7 +42,7 @@ fn shown<'a>(lab: &'a Lab, storage: &str) -> Ran<'a> {
 #[test]
 fn logs_go_along_if_the_user_says_so() {
     let lab = executed(r"printf 'hello\033[31m\n'");
-    push(&lab, &[], "storage", "results.git").exit(0).shows("pushed 1 call, 1 job (4 B)");
+    push(&lab, &[], "storage", "results.git").exit(0).shows("pushed 1 call, 1 job (2 B)");
     assert!(!holds(&lab, "results.git", "hello"));
     let told = push(&lab, &["--logs"], "storage", "results.git").exit(0);
     told.shows("nothing is new to ")
@@ -90,7 +90,7 @@ fn a_log_that_names_somebody_or_holds_a_secret_stays_here() {
     ] {
         let lab = executed(&command);
         let told = push(&lab, &["--logs=all"], "storage", "results.git").exit(1);
-        told.shows("pushed 1 call, 1 job (4 B)").shows(&format!("seems to hold {what}; "));
+        told.shows("pushed 1 call, 1 job (2 B)").shows(&format!("seems to hold {what}; "));
         assert_eq!(logs(&lab), 0, "{command}");
         let told = push(&lab, &["--logs=all", "--allow-secrets"], "storage", "results.git");
         told.exit(0).shows("pushed 1 log");
@@ -103,7 +103,7 @@ fn the_limit_holds_for_logs() {
     let lab = executed("seq 1000");
     let limit = ["--logs=all", "--limit", "1K"];
     let told = push(&lab, &limit, "storage", "results.git").exit(0);
-    told.shows("pushed 1 call, 1 job (4 B)").shows("a file has 3.8 KiB, and the limit is 1.0 KiB");
+    told.shows("pushed 1 call, 1 job (2 B)").shows("a file has 3.8 KiB, and the limit is 1.0 KiB");
     push(&lab, &["--logs=all"], "storage", "results.git").exit(0).shows("pushed 1 log (3.8 KiB)");
     pull(&lab, &limit[1..], "other", "results.git").exit(0).shows("pulled 1 call, 1 job (2 B)");
     assert_eq!(shown(&lab, "other").exit(0).stdout, "");

@@ -12,9 +12,9 @@ const ONCE: &str = "c_once";
 fn a_clone_is_a_storage_in_which_nothing_is_executed() {
     let lab = lab();
     lab.ce_run(&[]).exit(0).called(vec!["once", "twice"]);
-    push(&lab, &["-n"], "storage", "results.git").exit(3).shows("would push 2 calls, 1 job (20 B)");
+    push(&lab, &["-n"], "storage", "results.git").exit(3).shows("would push 2 calls, 1 job (12 B)");
     assert_eq!(lab.git("results.git", &["for-each-ref"]), "", "nothing is pushed");
-    push(&lab, &[], "storage", "results.git").exit(0).shows("pushed 2 calls, 1 job (20 B) to ");
+    push(&lab, &[], "storage", "results.git").exit(0).shows("pushed 2 calls, 1 job (12 B) to ");
     lab.unchanged(|| push(&lab, &[], "storage", "results.git").exit(0).shows("nothing is new to "));
     assert_eq!(lab.git("results.git", &["rev-list", "--count", "results"]), "1");
     lab.git("results.git", &["fsck", "--strict"]);

@@ -48,7 +48,7 @@ fn what_is_too_large_stays_here_and_is_known_there() {
     lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd and harmless\n");
     // What was made again is brought there, and the marks mean nothing from now on.
     let told = push(&lab, &[], "clone", "results.git").exit(0);
-    told.shows("pushed 2 calls, 1 job (4.7 KiB)");
+    told.shows("pushed 2 calls, 1 job (3.1 KiB)");
     pull(&lab, &[], "other", "results.git").exit(0).shows("pulled 4 calls, 1 job");
     assert!(room(&lab, "other", "c_third", "away").is_empty());
     evaluate(&lab, "other").exit(0).called(vec![]).says("4 calls: 4 reused");
