@@ -41,7 +41,7 @@ pub struct InspectCall {
     storage: Option<PathBuf>,
 
     /// The call: its name c_NAME/CCID/INPUTS or a file of it, with or without the storage's path, or the first four or more
-    /// digits of INPUTS
+    /// digits of INPUTS; or, if it is the only one, the name of its computation or the labels that lead to it
     #[arg(value_hint = clap::ValueHint::FilePath)]
     call: Option<PathBuf>,
 

@@ -23,7 +23,7 @@ pub use self::planner::{Derivation, WrongValue};
 pub use self::precursors::Precursors;
 pub use self::selection::{PointSelection, SelectionFault, factor_texts};
 pub use self::sweep::{PlannedSweep, PlannedSweepId, PointsFault, SweepRows};
-pub use self::targets::call_names;
+pub use self::targets::{call_names, computations_named};
 use crate::expand::ExclusionFault;
 use crate::task::ids::ids;
 use crate::task::name::StorageName;

@@ -7,7 +7,9 @@ use std::sync::PoisonError;
 use super::selection::{PointSelection, SelectionFault};
 use super::{CallId, Plan, Planned, PlannedSweep, Source, SweepRows};
 use crate::task::name::near;
-use crate::task::workflow::{FreeNames, LabelPaths, Node, NodeId, ROOT_LABEL, SweepId, Task};
+use crate::task::workflow::{
+    Computation, FreeNames, LabelPaths, Node, NodeId, ROOT_LABEL, SweepId, Task,
+};
 
 /// What of a workflow is evaluated.
 #[derive(Debug, Default)]
@@ -224,6 +226,19 @@ pub fn call_names(task: &Task) -> Vec<String> {
     names.sort_unstable();
     names.dedup();
     names
+}
+
+/// Returns the computations of the calls with this name, by which one asks for them: that of a computation, or the labels that lead
+/// to a call. A computation whose name depends on a point is left out.
+pub fn computations_named<'a>(task: &'a Task, text: &str) -> Vec<&'a Computation> {
+    let named = names(task).into_iter().filter(|(_, names)| names.iter().any(|name| name == text));
+    let computation = |(node, _)| match &task.workflow[node] {
+        Node::Computation { computation, .. } if computation.open.is_none() => {
+            Some(&task.computations[computation.first.index()])
+        }
+        _ => None,
+    };
+    named.filter_map(computation).collect()
 }
 
 /// The names of each node that is a call or a sweep.

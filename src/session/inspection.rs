@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use super::calls::named;
+use super::calls::{find_call_of, named};
 use super::interrupt::Interrupts;
 use super::{Error, RunOptions, find_call, local};
 use crate::digest::{Digest, ObjectId};
@@ -18,10 +18,10 @@ use crate::executor::{
 use crate::exit::Exit;
 use crate::git::Trees;
 use crate::load;
-use crate::questions::history::{History, Subject};
+use crate::questions::history::{History, HistoryError, Subject};
 use crate::storage::{Entry, Read, Record, ResultName, Storage, Stored};
 use crate::task::name::ComputationName;
-use crate::task::workflow::{Computation, Uncommitted};
+use crate::task::workflow::{Computation, Task, Uncommitted};
 use crate::words::quoted;
 
 /// Why a call cannot be looked into.
@@ -151,8 +151,8 @@ impl InspectionSession {
         self.interrupts.caught()
     }
 
-    /// Finds a call: one that has succeeded or failed, or one of a computation of the task, by its whole name. What it makes is
-    /// kept, if it is to be.
+    /// Finds a call: one that has succeeded or failed, or one of a computation of the task, by its whole name; or the only one of a
+    /// computation or with a label. What it makes is kept, if it is to be.
     ///
     /// # Errors
     ///
@@ -165,7 +165,10 @@ impl InspectionSession {
                     (name, unknown)
                 }
                 (Err(unknown), Some(name)) => (name, unknown),
-                (Err(unknown), None) => return Err(unknown),
+                (Err(unknown), None) => {
+                    let name = find_call_of(&self.storage, self.task().as_ref(), text)?;
+                    (name.ok_or(unknown)?, HistoryError::NoCall(text.to_owned()).into())
+                }
             };
         let history = History::read(&self.storage)?;
         let (computation, digests) = match self.recorded(&name)? {
@@ -254,11 +257,15 @@ impl InspectionSession {
         Ok(Some(((failed.computation, failed.commit, tree, false), failed.inputs)))
     }
 
+    /// The task, if there is one.
+    fn task(&self) -> Option<Task> {
+        Some(load::task(&self.dir, Uncommitted::Evaluate, None).ok()?.task)
+    }
+
     /// The computation of a call, if the task has it in this version.
     fn in_task(&self, name: &ResultName) -> Option<Computation> {
-        let task = load::task(&self.dir, Uncommitted::Evaluate, None).ok()?.task;
         let call = name.short();
-        let mut computations = task.computations.into_iter();
+        let mut computations = self.task()?.computations.into_iter();
         computations.find(|it| {
             let directory = format!("c_{}/{}/", it.name, it.version());
             call.starts_with(&directory) && name.inputs().count() == it.inputs.len()

@@ -12,6 +12,7 @@ fn lab() -> Lab {
         "Inputs: 'x', 'y'\n(add (bad INPUT('x') INPUT('y'))[0] (mul INPUT('x') INPUT('y'))[0])[0]";
     let lab = Lab::task(task)
         .computation("bad", "a b", "none some/", "echo no luck; exit 3")
+        .rename("workflow/inputs/00-bad", "00-left")
         .isolated()
         .commit();
     lab.ce_run(&["--no-sync"]).exit(1);
@@ -64,6 +65,33 @@ fn what_cannot_be_looked_into_is_one_error() {
     assert!(!ran.stderr.contains("in the sandbox of"), "{}", ran.stderr);
     std::fs::remove_dir_all(lab.path("storage/tinputs/ad")).unwrap();
     look(&lab, &call(&lab, "bad"), &["true"]).exit(3).says("input 00 of c_bad/");
+}
+
+#[test]
+fn a_call_may_be_named_as_only_names_it() {
+    let lab = lab();
+    let by_name = |name: &str| look(&lab, name, &["cat", "/inputs/01"]);
+    for name in ["mul", "bad", "left"] {
+        assert_eq!(by_name(name).exit(0).stdout, "5\n", "{name}");
+    }
+    by_name("add").exit(2).says("add is no call that has ended");
+    by_name("none").exit(2).says("none is no call that has ended");
+    lab.run("ce-run", &["../storage", "../data/y", "../data/x"]).exit(1);
+    let ran = by_name("mul").exit(2).says("2 calls are named mul: c_mul/").says(" a=17 b=5");
+    for call in [
+        call(&lab, "mul"),
+        call(&lab, "mul").replace("ad48103e4fc7_5d9474c0309b", "5d9474c0309b_ad48103e4fc7"),
+    ] {
+        assert!(ran.stderr.contains(&call), "{call}: {}", ran.stderr);
+    }
+    // Without the task, a computation is one of any version.
+    let outside = |name: &str| {
+        let mut command = lab.command("ce");
+        command.current_dir(lab.path("data")).args(["shell", "../storage", name, "--", "true"]);
+        lab.finish(&mut command)
+    };
+    outside("mul").exit(2).says("2 calls are named mul");
+    outside("left").exit(2).says("left is no call that has ended");
 }
 
 #[test]

@@ -5,6 +5,9 @@ use jiff::Timestamp;
 /// The least number of digits that identify a content.
 pub const MIN_DIGITS: usize = 4;
 
+/// How many calls an error names.
+const NAMED: usize = 20;
+
 /// The reason why a file has no history.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
@@ -56,6 +59,14 @@ pub enum HistoryError {
         /// The short names of those calls.
         found: Vec<String>,
     },
+    /// Several calls have this name.
+    #[error("{} calls are named {text}: {}", found.len(), list(found))]
+    CallsOf {
+        /// The requested name: that of a computation, or a label.
+        text: String,
+        /// The short names of those calls, with the texts that they read.
+        found: Vec<String>,
+    },
     /// Too few digits are given.
     #[error("{0} is too short: {MIN_DIGITS} or more digits of a SHA-1 name a result")]
     TooShort(String),
@@ -69,11 +80,21 @@ pub enum HistoryError {
     },
 }
 
+/// The first of some names.
+fn list(names: &[String]) -> String {
+    let more = match names.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    names[..names.len().min(NAMED)].join(", ") + &more
+}
+
 impl HistoryError {
     /// Advice for the user, unless there is none.
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Ambiguous { .. } | Self::Calls { .. } => Some("give more digits"),
+            Self::CallsOf { .. } => Some("give the name of one of them, without what it has read"),
             Self::TooShort(_) => {
                 Some("give more digits; ce log lists calls with those of their inputs")
             }
