@@ -233,17 +233,26 @@ cat "$1" "$2" >"$3""#;
         .data("y", "y\n")
         .data("z", "z\n");
     lab.inputs = vec!["x".to_owned(), "y".to_owned()];
-    let lab = lab.commit();
+    let lab = lab.isolated().commit();
     repository(&lab, "results.git");
     lab.ce_run(&[]).exit(0);
     push(&lab, &[], "storage", "results.git").exit(0);
     let fifo = Fifo::new(&lab.path("called.meet"));
     let never = Never::new(lab.path("called.never"));
     let mut command = lab.command("ce-run");
-    let running = Running::start(command.args(["../storage", "../data/x", "../data/z"]));
+    let running =
+        Running::start(command.args(["--no-isolate", "../storage", "../data/x", "../data/z"]));
     assert_eq!(fifo.line(), "here");
-    let told = gc(&lab, &[PUBLISHED, &["--delete"]].concat()).exit(0);
-    told.says("stays: it is in use").says("made away 0 results");
+    // What would be made away is listed without what would stay.
+    let recomputable: &[&str] = &["--recomputable"];
+    let rules = if is_possible() { &[PUBLISHED, recomputable][..] } else { &[PUBLISHED] };
+    for rule in rules {
+        for options in [&[][..], &["--delete"]] {
+            let told = gc(&lab, &[rule, options].concat()).exit(0);
+            let told = told.says("stays: it is in use").says(" away 0 results: ");
+            assert_eq!(told.stdout, "", "{rule:?} {options:?}");
+        }
+    }
     assert!(room(&lab, "storage", "c_first", "away").is_empty(), "it is not marked");
     never.let_go();
     Ran::new(&lab, running.output()).exit(0).says("2 calls: 1 reused, 1 computed");
