@@ -65,7 +65,7 @@ pub fn not_pushed(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
         let record = harmless(record);
         writeln!(
             out,
-            "{record}: it has other outputs there, and they stay; this record is in differs/"
+            "{record}: it has other outputs there, and they stay; this record goes to differs/"
         )?;
     }
     more(differing.len(), out)?;

@@ -18,7 +18,7 @@ use crate::digest::ObjectId;
 use crate::git::{
     GitResult, Mirror, MirrorError, NewCommit, PackWriter, RefUpdate, RemoteRef, UnwrittenTree,
 };
-use crate::storage::Storage;
+use crate::storage::{Entry, Storage};
 use crate::words::counted;
 
 /// How often a push is tried before it goes to the inbox.
@@ -41,17 +41,19 @@ pub fn push(
     let refs = mirror.list(&ResultsBranch::PATTERNS)?;
     let branch = ResultsBranch::of(&refs);
     let inboxes = branch.inboxes(&refs);
-    let mut there = Finder::new(mirror, fetched(mirror, &branch)?);
+    let base = fetched(mirror, &branch)?;
+    let mut there = Finder::new(mirror, base.clone());
     let mut selection = Selection::of(storage, mirror, &mut there, request)?;
     let written = (&mut selection.writer, &mut selection.files);
     selection.pushed.ledger = evidence::offer(storage, mirror, &mut there, written, request.sign)?;
-    let Selection { writer, files, ledger, jobs, mut pushed, .. } = selection;
+    let Selection { writer, files, compared, ledger, jobs, mut pushed, .. } = selection;
     drop(there);
     pushed.waiting = inboxes.len();
     let inboxes = if request.collect { inboxes } else { Vec::new() };
     let (message, sign) = (message(&pushed, &jobs), request.sign);
     let mut union = Union { ours: None, inboxes, message, sign };
     let Some(writer) = writer else {
+        compare(mirror, base, &compared, &mut pushed)?;
         union.select(mirror, branch.tree(mirror)?.as_ref(), &mut pushed)?;
         pushed.emptied = union.inboxes.len();
         return Ok(pushed);
@@ -123,6 +125,37 @@ fn written_tree(mut writer: PackWriter<'_>, mut files: UnwrittenTree) -> GitResu
     let tree = files.write(&mut writer)?;
     writer.finish()?;
     Ok(tree)
+}
+
+/// Finds out what of these files differs from what is there, as a push does. What was compared before is not new.
+fn compare(
+    mirror: &Mirror,
+    there: Option<ObjectId>,
+    files: &[(String, Vec<u8>)],
+    pushed: &mut Pushed,
+) -> Result<(), MirrorError> {
+    let Some(there) = there.filter(|_| !files.is_empty()) else { return Ok(()) };
+    let write = || -> GitResult<ObjectId> {
+        let (mut writer, mut tree) = (mirror.writer(), UnwrittenTree::new());
+        for (path, contents) in files {
+            tree.insert(path, &writer.file(contents)?)?;
+        }
+        let tree = tree.write(&mut writer)?;
+        writer.finish()?;
+        Ok(tree)
+    };
+    let ours = write().map_err(|error| mirror.own(error))?;
+    if joined(mirror, Some(there.clone()), &ours, pushed)? == there {
+        for entry in pushed.differing.iter().filter_map(|path| Entry::of_record(path)) {
+            *match entry {
+                Entry::Call(_) => &mut pushed.calls,
+                Entry::Job(_) => &mut pushed.jobs,
+                Entry::Table(_) | Entry::TaskInput(_) => &mut pushed.tables,
+            } -= 1;
+            pushed.known += 1;
+        }
+    }
+    Ok(())
 }
 
 /// Fetches the results that are there; returns their tree.

@@ -36,6 +36,8 @@ pub(super) struct Selection<'a> {
     pub(super) writer: Option<PackWriter<'a>>,
     /// The files that were written.
     pub(super) files: UnwrittenTree,
+    /// If nothing is written: revocations, and records in whose places the repository has others, to be compared with what is there.
+    pub(super) compared: Vec<(String, Vec<u8>)>,
     /// The results that are revoked as they stand here, by their short names, with the reasons.
     revoked: BTreeMap<String, String>,
     /// Whether the executions of calls that the repository has already are added to the ledger.
@@ -70,6 +72,7 @@ impl<'a> Selection<'a> {
             secrets: (!request.allow_secrets).then(|| Secrets::new(std::env::vars())),
             writer: (!request.dry).then(|| mirror.writer()),
             files: UnwrittenTree::new(),
+            compared: Vec::new(),
             revoked: revocations.revoked_in(storage)?,
             attest: request.attest,
             attested: None,
@@ -129,6 +132,9 @@ impl<'a> Selection<'a> {
                     return Ok(false);
                 }
             };
+        if known.is_some() && known != result.id {
+            self.compare(&result.entry.record(), &result.text);
+        }
         match &result.record {
             Record::Call(_) => {
                 self.pushed.calls += 1;
@@ -193,6 +199,7 @@ impl<'a> Selection<'a> {
             return Ok(());
         }
         self.pushed.revoked += 1;
+        self.compare(&name, &revocation.text);
         self.write(&name, &revocation.text)
     }
 
@@ -257,6 +264,13 @@ impl<'a> Selection<'a> {
     /// Notes what is not pushed.
     fn leave_out(&mut self, name: String, why: Withheld) {
         self.pushed.left_out.push(LeftOut { name, why });
+    }
+
+    /// Notes a file to be compared, if nothing is to be written.
+    fn compare(&mut self, path: &str, contents: &[u8]) {
+        if self.writer.is_none() {
+            self.compared.push((path.to_owned(), contents.to_vec()));
+        }
     }
 
     /// Writes a file, unless nothing is to be written.

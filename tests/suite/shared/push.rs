@@ -185,7 +185,12 @@ fn what_the_repository_has_with_other_outputs_stays_there() {
     let before = listed(&lab, "results.git");
     salt(&lab, "salt\n");
     evaluate(&lab, "other").exit(0);
+    let dry = push(&lab, &["-n"], "other", "results.git").exit(1);
+    assert_eq!(listed(&lab, "results.git"), before);
     let told = push(&lab, &[], "other", "results.git").exit(1);
+    let lines = told.lines().into_iter().filter(|line| !line.starts_with("refs/"));
+    let lines = lines.map(|line| line.replace("pushed ", "would push "));
+    assert_eq!(dry.lines(), lines.collect::<Vec<_>>());
     told.shows("it has other outputs there, and they stay");
     let after = listed(&lab, "results.git");
     assert!(before.iter().all(|line| after.contains(line)), "nothing was changed");
@@ -194,6 +199,8 @@ fn what_the_repository_has_with_other_outputs_stays_there() {
     assert_eq!(differing.len(), 2, "{differing:?}");
     let told = push(&lab, &[], "other", "results.git").exit(1);
     told.shows("nothing is new").shows("it has other outputs there");
+    let dry = push(&lab, &["-n"], "other", "results.git").exit(1);
+    assert_eq!(dry.stdout, push(&lab, &[], "other", "results.git").stdout);
     assert_eq!(listed(&lab, "results.git"), after, "once is enough");
     assert_eq!(lab.git("results.git", &["rev-list", "--count", "results"]), "2");
 }

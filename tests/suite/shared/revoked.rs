@@ -56,7 +56,7 @@ fn what_is_made_again_takes_the_place_of_what_is_revoked() {
     evaluate(&lab, "clone").exit(0).called(vec![]);
     // Who has the revoked one and does not know that loses the place.
     fs::remove_dir_all(lab.path("alice/revoked")).unwrap();
-    push_as(&lab, "alice", &[], ["alice", "results.git"]).exit(1).shows("is in differs/");
+    push_as(&lab, "alice", &[], ["alice", "results.git"]).exit(1).shows("goes to differs/");
     assert_eq!(listed(&lab, "results.git"), after);
 }
 
