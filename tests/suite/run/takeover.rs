@@ -199,6 +199,14 @@ fn who_trusts_trees_executes_a_computation_that_changed() {
 }
 
 #[test]
+fn what_is_taken_over_needs_no_worker() {
+    let lab = trusting();
+    let queued = ["--no-sync", "--on", "workers"];
+    lab.ce_run(&queued).exit(0).called(vec![]).says("2 calls: 2 taken over");
+    assert!(executions(&lab, "HEAD").iter().all(|it| it["trusted_tree"] == true));
+}
+
+#[test]
 fn what_was_isolated_needs_no_trust() {
     let lab = trusting();
     isolate(&lab);
