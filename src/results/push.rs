@@ -50,10 +50,11 @@ pub fn push(
     drop(there);
     pushed.waiting = inboxes.len();
     let inboxes = if request.collect { inboxes } else { Vec::new() };
+    compare(mirror, base, &compared, &mut pushed)?;
     let (message, sign) = (message(&pushed, &jobs), request.sign);
-    let mut union = Union { ours: None, inboxes, message, sign };
+    let differing = pushed.differing.clone();
+    let mut union = Union { ours: None, inboxes, differing, message, sign };
     let Some(writer) = writer else {
-        compare(mirror, base, &compared, &mut pushed)?;
         union.select(mirror, branch.tree(mirror)?.as_ref(), &mut pushed)?;
         pushed.emptied = union.inboxes.len();
         return Ok(pushed);
@@ -105,7 +106,13 @@ pub fn revoke(
     if pushed.is_new() {
         let ours = written_tree(writer, files).map_err(|error| mirror.own(error))?;
         let message = message(&pushed, &[]);
-        let union = Union { ours: Some(ours), inboxes: Vec::new(), message, sign: request.sign };
+        let union = Union {
+            ours: Some(ours),
+            inboxes: Vec::new(),
+            differing: Vec::new(),
+            message,
+            sign: request.sign,
+        };
         publish(mirror, branch, union, &mut pushed)?;
     }
     if storage.is_writable() {
@@ -127,7 +134,7 @@ fn written_tree(mut writer: PackWriter<'_>, mut files: UnwrittenTree) -> GitResu
     Ok(tree)
 }
 
-/// Finds out what of these files differs from what is there, as a push does. What was compared before is not new.
+/// Joins these files with what is there, and notes where they differ. Results that change nothing there count as known.
 fn compare(
     mirror: &Mirror,
     there: Option<ObjectId>,
@@ -146,7 +153,7 @@ fn compare(
     };
     let ours = write().map_err(|error| mirror.own(error))?;
     if joined(mirror, Some(there.clone()), &ours, pushed)? == there {
-        for entry in pushed.differing.iter().filter_map(|path| Entry::of_record(path)) {
+        for entry in files.iter().filter_map(|(path, _)| Entry::of_record(path)) {
             *match entry {
                 Entry::Call(_) => &mut pushed.calls,
                 Entry::Job(_) => &mut pushed.jobs,
@@ -215,6 +222,8 @@ struct Union {
     ours: Option<ObjectId>,
     /// The inboxes that are emptied.
     inboxes: Vec<RemoteRef>,
+    /// What differs of this storage, if it adds nothing.
+    differing: Vec<String>,
     /// The message of the commit with what this storage adds.
     message: String,
     /// Whether the commits are signed.
@@ -231,12 +240,13 @@ impl Union {
         branch: &ResultsBranch,
         pushed: &mut Pushed,
     ) -> Result<Option<ObjectId>, ResultsError> {
-        pushed.differing.clear();
+        pushed.differing.clone_from(&self.differing);
         let base = fetched(mirror, branch)?;
         let tip = branch.tip.as_ref();
         let mut head = tip.map(|tip| tip.id.clone());
         let mut tree = base.clone();
         if let Some(ours) = &self.ours {
+            pushed.differing.clear();
             let own = joined(mirror, tree, ours, pushed)?;
             if base.as_ref() == Some(&own) {
                 // What differs is in differs/ already.

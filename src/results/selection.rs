@@ -36,7 +36,7 @@ pub(super) struct Selection<'a> {
     pub(super) writer: Option<PackWriter<'a>>,
     /// The files that were written.
     pub(super) files: UnwrittenTree,
-    /// If nothing is written: revocations, and records in whose places the repository has others, to be compared with what is there.
+    /// Revocations, and records in whose places the repository has others: these may be known there, too.
     pub(super) compared: Vec<(String, Vec<u8>)>,
     /// The results that are revoked as they stand here, by their short names, with the reasons.
     revoked: BTreeMap<String, String>,
@@ -133,7 +133,7 @@ impl<'a> Selection<'a> {
                 }
             };
         if known.is_some() && known != result.id {
-            self.compare(&result.entry.record(), &result.text);
+            self.compared.push((result.entry.record(), result.text.clone()));
         }
         match &result.record {
             Record::Call(_) => {
@@ -199,7 +199,7 @@ impl<'a> Selection<'a> {
             return Ok(());
         }
         self.pushed.revoked += 1;
-        self.compare(&name, &revocation.text);
+        self.compared.push((name.clone(), revocation.text.clone()));
         self.write(&name, &revocation.text)
     }
 
@@ -264,13 +264,6 @@ impl<'a> Selection<'a> {
     /// Notes what is not pushed.
     fn leave_out(&mut self, name: String, why: Withheld) {
         self.pushed.left_out.push(LeftOut { name, why });
-    }
-
-    /// Notes a file to be compared, if nothing is to be written.
-    fn compare(&mut self, path: &str, contents: &[u8]) {
-        if self.writer.is_none() {
-            self.compared.push((path.to_owned(), contents.to_vec()));
-        }
     }
 
     /// Writes a file, unless nothing is to be written.

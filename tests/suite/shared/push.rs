@@ -203,6 +203,12 @@ fn what_the_repository_has_with_other_outputs_stays_there() {
     assert_eq!(dry.stdout, push(&lab, &[], "other", "results.git").stdout);
     assert_eq!(listed(&lab, "results.git"), after, "once is enough");
     assert_eq!(lab.git("results.git", &["rev-list", "--count", "results"]), "2");
+    // Beside something new, what was known to differ is not new.
+    fs::write(lab.path("data/x"), "other\n").unwrap();
+    evaluate(&lab, "other").exit(0);
+    push(&lab, &["-n"], "other", "results.git").exit(1).shows("would push 2 calls, 1 job (");
+    let told = push(&lab, &[], "other", "results.git").exit(1);
+    told.shows("pushed 2 calls, 1 job (").shows("it has other outputs there");
 }
 
 #[test]
