@@ -32,6 +32,8 @@ pub(crate) fn size(bytes: u64) -> String {
 
 /// Writes how long something took, in seconds: `2.5 s`, `1h 2m`.
 pub(crate) fn duration(seconds: f64) -> String {
+    // The sum of no numbers is -0.
+    let seconds = seconds + 0.0;
     if seconds < 60.0 {
         format!("{seconds:.1} s")
     } else {

@@ -184,9 +184,12 @@ impl<'a> Evaluator<'a> {
         match end {
             Ok(Ended::Done(usage)) => {
                 limit(&mut stage, &usage);
+                let execution = execution(&usage, computation, argv(call, name, sources));
                 let execution = Execution {
                     resources: pending.resources.lines().into(),
-                    ..execution(&usage, computation, argv(call, name, sources))
+                    // What a suspended call has waited for was executed elsewhere.
+                    host_kind: execution.host_kind.filter(|_| pending.suspension.is_none()),
+                    ..execution
                 };
                 stage
                     .seal(call, execution)
@@ -323,7 +326,8 @@ pub(super) fn execution(usage: &Usage, computation: &Computation, argv: Vec<Stri
         isolation: isolation.to_owned(),
         access,
         resources: Box::default(),
-        host_kind: Some(HostKind::here().clone()),
+        // A launcher starts tasks on hosts of which nothing is known.
+        host_kind: usage.tasks.0.is_empty().then(|| HostKind::here().clone()),
         start: usage.start,
         end: usage.end,
         user_seconds: usage.user.as_secs_f64(),

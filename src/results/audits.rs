@@ -55,6 +55,9 @@ pub enum NotAudited {
     /// An input of the job or of the call is not in the storage.
     #[error("an input of it is not in the storage")]
     Input,
+    /// A directory that it reads is an archive, and the storage is only read.
+    #[error("an input of it is in its archive only, which a dry run does not unpack")]
+    Archived,
     /// Its outputs are not there as recorded.
     #[error("its outputs are not in the storage as recorded")]
     Outputs,
@@ -82,6 +85,7 @@ impl NotAudited {
             Self::Input | Self::Outputs => {
                 "run its task again, which makes what is missing; ce verify says what is damaged"
             }
+            Self::Archived => "audit the call without -n, which unpacks the input",
             Self::Suspends => "wait for its end: ce status",
             Self::Resources => "correct the text of the name in the file resources",
             Self::Nondeterministic => "name the call",

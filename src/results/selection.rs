@@ -244,17 +244,19 @@ impl<'a> Selection<'a> {
         let Record::Job(job) = &result.record else { return Ok(()) };
         let Some(mut seen) = self.inputs.take() else { return Ok(()) };
         for input in &job.inputs {
-            let Some(file) = self.storage.inputs().expected(input.digest)? else { continue };
+            let (file, is_here) = self.storage.inputs().expected(input.digest)?;
             let place = place(&file);
-            if seen.insert(place.clone()) && there.find(&place)?.is_none() {
-                match inputs::offer(self.storage, &file, self.limit, self.secrets.as_ref())? {
-                    Ok(contents) => {
-                        self.pushed.inputs += 1;
-                        self.pushed.bytes += contents.len() as u64;
-                        self.write(&place, &contents)?;
-                    }
-                    Err(why) => self.leave_out(file.name, why),
+            if !seen.insert(place.clone()) || there.find(&place)?.is_some() {
+                continue;
+            }
+            match inputs::offer(self.storage, &file, self.limit, self.secrets.as_ref())? {
+                Err(Withheld::Damaged { .. }) if !is_here => {}
+                Ok(contents) => {
+                    self.pushed.inputs += 1;
+                    self.pushed.bytes += contents.len() as u64;
+                    self.write(&place, &contents)?;
                 }
+                Err(why) => self.leave_out(file.name, why),
             }
         }
         self.inputs = Some(seen);

@@ -212,8 +212,13 @@ impl AuditPlanner<'_> {
         let mut given = Vec::with_capacity(task.inputs.len());
         for (name, default) in task.inputs.iter().zip(&task.defaults) {
             let recorded = job.inputs.iter().find(|it| it.name == *name);
-            let input = recorded.map(|it| storage.inputs().expected(it.digest)).transpose()?;
+            let input = recorded.map(|it| storage.inputs().unpacked(it.digest)).transpose()?;
             let file = input.flatten().map(|it| storage.path(&it.name));
+            if let (None, Some(recorded)) = (&file, recorded)
+                && storage.inputs().is_archived(&recorded.digest)?
+            {
+                return Ok(Err(NotAudited::Archived));
+            }
             if file.is_none() && default.is_none() {
                 return Ok(Err(NotAudited::Input));
             }

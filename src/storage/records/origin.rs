@@ -19,7 +19,8 @@ pub struct Execution {
     /// What it has asked for: lines of a file `resources`.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub resources: Box<[String]>,
-    /// The kind of its host; `None` if an earlier program has recorded it.
+    /// The kind of its host; `None` if that is not known: it was suspended, a launcher has started it, or an earlier program has
+    /// recorded it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_kind: Option<HostKind>,
     /// The time of its start.

@@ -1,6 +1,6 @@
 //! Directories of results repositories, each of which is one file there: its archive.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Storage;
 use crate::digest::Digest;
@@ -84,20 +84,30 @@ impl Storage {
         if root.disk.metadata(&root.path(file))?.is_some() {
             return Ok(());
         }
-        let Some(contents) = root.archive(digest)? else { return Ok(()) };
-        let Some(value) = SharedValue::of(&contents, digest) else { return Ok(()) };
-        let private = root.private_path()?;
-        let written = self.write_shared(&private, &value, digest);
-        let is_written = written.as_ref().is_ok_and(Option::is_some);
+        let Some(private) = self.unpacked(digest)? else { return Ok(()) };
         let place = root.place(file)?;
-        if is_written && root.disk.rename_new(&private, &place)? {
+        if root.disk.rename_new(&private, &place)? {
             root.disk.seal_top(&place)?;
             root.unsynced.note_entry(&place);
             return Ok(());
         }
-        // It cannot be written, or another run was faster.
+        // Another run was faster.
+        root.disk.remove_tree(&private)
+    }
+
+    /// Unpacks a directory that the storage has in its archive to a private path, read-only but for the top. `None` if there is
+    /// no archive, or the file system cannot hold the directory.
+    pub(super) fn unpacked(&self, digest: &Digest) -> Result<Option<PathBuf>> {
+        let root = &self.root;
+        let Some(contents) = root.archive(digest)? else { return Ok(None) };
+        let Some(value) = SharedValue::of(&contents, digest) else { return Ok(None) };
+        let private = root.private_path()?;
+        let written = self.write_shared(&private, &value, digest);
+        if matches!(written, Ok(Some(_))) {
+            return Ok(Some(private));
+        }
         root.disk.remove_tree(&private)?;
-        written.map(drop)
+        written.map(|_| None)
     }
 
     /// Writes a literal to a private path, durably: users may remove what they keep for themselves. Returns false if the file

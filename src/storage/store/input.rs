@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::archive::SharedValue;
 use super::{Storage, Stored};
 use crate::cache::digests;
 use crate::digest::Digest;
@@ -196,34 +195,47 @@ impl<'a> Inputs<'a> {
         Err(StorageError::Collision(self.storage.path(&task_input(digest, Digits::Full))))
     }
 
+    /// The file that an input with these contents has, or would have, and whether it is there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn expected(&self, digest: Digest) -> Result<(ExpectedFile, bool)> {
+        let Input { file: Stored { name, digest, .. }, there } = self.known(digest)?;
+        Ok((ExpectedFile { name, digest, waiting: None }, there))
+    }
+
     /// The file of an input with these contents, if the storage has it. A directory that a clone of a results repository has in
-    /// its archive only is unpacked first.
+    /// its archive only is unpacked first; a storage that is only read does not have it.
     ///
     /// # Errors
     ///
     /// Fails if the storage cannot be read, or the directory cannot be written.
-    pub fn expected(&self, digest: Digest) -> Result<Option<ExpectedFile>> {
+    pub fn unpacked(&self, digest: Digest) -> Result<Option<Stored>> {
+        let Storage { root, .. } = self.storage;
         let known = self.known(digest)?;
-        let is_there = known.there || self.unpack(&digest)?;
-        let name = known.file.name;
-        Ok(is_there.then_some(ExpectedFile { name, digest, waiting: None }))
+        if known.there {
+            return Ok(Some(known.file));
+        }
+        if !(digest.is_directory() && root.writable) {
+            return Ok(None);
+        }
+        let Some(copy) = self.storage.unpacked(&digest)? else { return Ok(None) };
+        let published = self.publish_copy(digest, &copy);
+        if published.is_err() {
+            drop(root.disk.remove_tree(&copy));
+        }
+        Ok(Some(published?.file))
     }
 
-    /// Puts a directory into its place that the storage has in its archive. Returns false if it has none, or cannot hold it.
-    fn unpack(&self, digest: &Digest) -> Result<bool> {
+    /// Whether a storage that is only read has a directory with these contents in its archive only.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn is_archived(&self, digest: &Digest) -> Result<bool> {
         let root = &self.storage.root;
-        if !(digest.is_directory() && root.writable) {
-            return Ok(false);
-        }
-        let Some(contents) = root.archive(digest)? else { return Ok(false) };
-        let Some(value) = SharedValue::of(&contents, digest) else { return Ok(false) };
-        let copy = root.private_path()?;
-        let is_written = self.storage.write_literal(&copy, &value, digest)?;
-        match is_written {
-            true => drop(self.publish_copy(*digest, &copy)?),
-            false => root.disk.remove_tree(&copy)?,
-        }
-        Ok(is_written)
+        Ok(digest.is_directory() && !root.writable && root.archive(digest)?.is_some())
     }
 
     pub(super) fn input_state(&self, digest: &Digest, digits: Digits) -> Result<InputState> {

@@ -1,6 +1,8 @@
 //! Inputs of jobs: they stay here unless the user says otherwise.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 use super::{cloned, lab, listed, pull, push, repository};
 use crate::lab::{Lab, files};
@@ -10,6 +12,21 @@ fn inputs(lab: &Lab, repository: &str) -> Vec<String> {
     let lines = listed(lab, repository).into_iter();
     let names = lines.filter_map(|line| Some(line.split_once('\t')?.1.to_owned()));
     names.filter(|name| name.starts_with("tinputs/")).collect()
+}
+
+/// The archives of directories that a repository has.
+fn archives(lab: &Lab, repository: &str) -> Vec<String> {
+    listed(lab, repository).into_iter().filter(|it| it.contains("\tdirectories/")).collect()
+}
+
+/// The modes of task inputs and of all that is in them.
+fn modes(lab: &Lab, storage: &str) -> Vec<(PathBuf, u32)> {
+    let storage = lab.path(storage);
+    let entries = walkdir::WalkDir::new(storage.join("tinputs")).sort_by_file_name();
+    let entries = entries.into_iter().map(Result::unwrap);
+    let mode = |it: &walkdir::DirEntry| it.metadata().unwrap().permissions().mode();
+    let place = |it: &walkdir::DirEntry| it.path().strip_prefix(&storage).unwrap().to_owned();
+    entries.map(|it| (place(&it), mode(&it))).collect()
 }
 
 #[test]
@@ -56,13 +73,26 @@ fn directories_go_along_as_archives_and_a_clone_unpacks_them() {
     push(&lab, &["--inputs"], "storage", "results.git").exit(0).shows("1 call, 1 job, 1 input (");
     push(&lab, &["--inputs"], "storage", "results.git").exit(0).shows("nothing is new to ");
     assert_eq!(inputs(&lab, "results.git"), [""; 0]);
-    let listed = listed(&lab, "results.git");
-    assert_eq!(listed.iter().filter(|it| it.contains("\tdirectories/")).count(), 1, "{listed:?}");
+    assert_eq!(archives(&lab, "results.git").len(), 1);
     // The user's directory is gone, and a clone has it.
     fs::remove_dir_all(lab.path("data/many")).unwrap();
     cloned(&lab, "results.git", "clone", &[]);
-    lab.run("ce", &["audit", "../clone"]).exit(0).says("1 call audited: 1 agree");
-    lab.run("ce", &["audit", "../clone"]).exit(0).says("1 call audited: 1 agree");
+    // A dry run, and a push to where the archive is, unpack nothing.
+    lab.run("ce", &["audit", "-n", "../clone"])
+        .exit(0)
+        .says("in its archive only, which a dry run");
+    for options in [&["-n", "--inputs"][..], &["--inputs"]] {
+        push(&lab, options, "clone", "results.git").exit(0).shows("nothing is new to ");
+    }
+    repository(&lab, "others.git");
+    push(&lab, &["-n", "--inputs"], "clone", "others.git").exit(3).shows("1 job, 1 input (");
+    assert!(!lab.path("clone/tinputs").exists());
+    for _ in 0..2 {
+        lab.run("ce", &["audit", "../clone"]).exit(0).says("1 call audited: 1 agree");
+    }
+    assert_eq!(modes(&lab, "clone"), modes(&lab, "storage"));
+    push(&lab, &["--inputs"], "clone", "others.git").exit(0).shows("1 job, 1 input (");
+    assert_eq!(archives(&lab, "others.git"), archives(&lab, "results.git"));
     lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd");
     assert_eq!(lab.git("clone", &["status", "--porcelain", "tinputs", "directories"]), "");
     // An archive that was damaged is none.

@@ -178,6 +178,22 @@ fn a_file_that_the_repository_has_lost_is_pushed_again() {
 }
 
 #[test]
+fn what_was_isolated_there_is_known_to_who_has_not_isolated_it() {
+    let lab = Lab::task("Inputs: 'x'\n(copy INPUT('x'))[0]")
+        .computation("copy", "a", "b", r#"cat "$1" "$1" >"$2""#)
+        .isolated()
+        .commit();
+    repository(&lab, "results.git");
+    lab.ce_run(&[]).exit(0);
+    push(&lab, &[], "storage", "results.git").exit(0);
+    let mut run = lab.command("ce-run");
+    lab.finish(run.args(["--no-isolate", "../other", "../data/x"])).exit(0).says("1 computed");
+    for options in [&["-n"][..], &[], &["-n"]] {
+        push(&lab, options, "other", "results.git").exit(0).shows("nothing is new to ");
+    }
+}
+
+#[test]
 fn what_the_repository_has_with_other_outputs_stays_there() {
     let lab = lab();
     lab.ce_run(&[]).exit(0);

@@ -38,6 +38,12 @@ fn a_suspended_call_is_continued_until_it_is_over() {
             .into_iter()
             .find(|it| it.starts_with("c_submit/") && it.contains("/log/"));
         assert_eq!(lab.stored(&log.unwrap()), "submitted\nnot done\ndone\n");
+        // Only of the other one is known on what kind of host it was executed.
+        let records = lab.storage().into_iter().filter(|it| it.starts_with("c_"));
+        let records = records.filter(|it| it.contains("/record/"));
+        let has_kind = |name: &String| lab.stored(name).contains("\"host_kind\"");
+        let with_kind: Vec<String> = records.filter(has_kind).collect();
+        assert!(with_kind.len() == 1 && !with_kind[0].starts_with("c_submit/"), "{with_kind:?}");
         lab.ce_run(&[]).exit(0).says("2 calls: 2 reused");
         lab.run("ce", &["verify", "../storage"]).exit(0);
     }
