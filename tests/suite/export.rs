@@ -93,6 +93,23 @@ fn all_is_every_call_and_json_says_what_made_it() {
 }
 
 #[test]
+fn a_call_that_a_job_needs_several_times_is_exported_once() {
+    let mut lab =
+        Lab::task("Inputs: 'x', 'y', 'z'\n(g (f INPUT('x')) (f INPUT('y')) (f INPUT('z')))")
+            .computation("f", "d", "n", r#"wc -c <"$1" >"$2""#)
+            .computation("g", "a\nb\nc", "s", r#"cat "$1" "$2" "$3" >"$4""#);
+    lab = lab.data("x", "same\n").data("y", "same\n").data("z", "same\n");
+    lab.inputs = ["x", "y", "z"].map(str::to_owned).to_vec();
+    let lab = lab.commit();
+    lab.ce_run(&[]).exit(0).says("2 computed");
+    let job = lab.storage().into_iter().find(|it| it.starts_with("t_") && it.contains("/00/"));
+    lab.run("ce", &["export", "--all", &format!("../storage/{}", job.unwrap()), "../out"]).exit(0);
+    let all = names(&lab.path("out"));
+    let of_f: Vec<&String> = all.iter().filter(|it| it.contains("/f/")).collect();
+    assert_eq!(of_f.len(), 1, "{all:?}");
+}
+
+#[test]
 fn links_lead_to_the_storage() {
     let arith = Arith::evaluated();
     let ran = ce(&arith, &["export", "--link", "../results", &arith.name(JOB), "../out"]);

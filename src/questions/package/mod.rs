@@ -9,6 +9,8 @@ mod maker;
 mod naming;
 mod write;
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
 pub use self::citation::Citation;
@@ -223,9 +225,10 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// Adds the outputs of all calls of a job.
+    /// Adds the outputs of all calls of a job. Nodes with equal inputs have the same call.
     fn calls(&mut self, dir: &str, job: &JobRecord) -> Result<(), StorageError> {
-        for call in &job.calls {
+        let mut seen = HashSet::new();
+        for call in job.calls.iter().filter(|call| seen.insert(*call)) {
             let Some(entry @ Entry::Call(_)) = Entry::of_short(call) else { continue };
             let Some(first) = self.history.subject(&entry.file(0)) else {
                 self.bad.push(BadFile::new(call.clone(), "it has no record".to_owned()));
@@ -236,9 +239,9 @@ impl<'a> Packer<'a> {
             let computation = join(dir, &path_part(record.computation.as_str()));
             let wanted = join(&computation, &part(inputs));
             let version = entry.version().unwrap_or_default();
-            let dir = self
-                .places
-                .take(wanted, |_| join(&computation, &part(&format!("{inputs}-{version}"))));
+            let dir = self.places.take(wanted, |turn| {
+                join(&computation, &part(&numbered(&format!("{inputs}-{version}"), turn)))
+            });
             for number in 0..record.outputs.len() {
                 if let Some(subject) = self.history.subject(&entry.file(number)) {
                     let name = self.names.of(subject, number);
