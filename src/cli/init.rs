@@ -38,12 +38,12 @@ impl Tool for Init {
         }
         match &self.computation {
             Some(name) => next.push(format!("write computations/{name}/exec")),
-            None => next.push(
-                "make computations: directories computations/NAME with inputs, outputs and exec"
-                    .to_owned(),
-            ),
+            None => {
+                let make = "make computations: directories computations/NAME with inputs, outputs and exec";
+                next.push(make.to_owned());
+                next.push("ce edit, or ce write FILE: the workflow that calls them".to_owned());
+            }
         }
-        next.push("ce edit, or ce write FILE: the workflow that calls them".to_owned());
         next.push("git add . && git commit".to_owned());
         next.push("ce check; ce run STORAGE and a file for each input".to_owned());
         let files: Vec<String> = made.files.iter().map(|path| path.display().to_string()).collect();

@@ -1,6 +1,6 @@
 //! `ce write`: makes the workflow of a task from text.
 
-use std::fs;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
@@ -11,6 +11,7 @@ use super::{Tool, say_mistakes};
 use crate::edit::{self, EditError, Edited, Force};
 use crate::exit::Exit;
 use crate::session::Error;
+use crate::task::text::MAX_POINTS_FILE;
 use crate::words::counted;
 
 /// Make the workflow of a task from the text that ce-sym prints
@@ -50,17 +51,26 @@ impl Target {
 impl Tool for WriteText {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let (name, contents) = if self.file.as_os_str() == "-" {
-            let mut contents = Vec::new();
-            let read = io::stdin().lock().read_to_end(&mut contents);
-            ("standard input".to_owned(), read.map(|_| contents))
+            ("standard input".to_owned(), read(io::stdin().lock()))
         } else {
-            (self.file.display().to_string(), fs::read(&self.file))
+            (self.file.display().to_string(), File::open(&self.file).and_then(read))
         };
         let path = PathBuf::from(&name);
-        let contents = contents.map_err(|source| EditError::Read { path, source })?;
+        let contents = match contents {
+            Err(source) => return Err(EditError::Read { path, source }.into()),
+            Ok(None) => return Err(EditError::Large(path).into()),
+            Ok(Some(contents)) => contents,
+        };
         let change = edit::write(&self.target.task, &name, &contents, self.target.force())?;
         tell(&change, out)
     }
+}
+
+/// Reads a text; `None` if it is larger than any can be.
+fn read(file: impl Read) -> io::Result<Option<Vec<u8>>> {
+    let mut contents = Vec::new();
+    file.take(MAX_POINTS_FILE as u64 + 1).read_to_end(&mut contents)?;
+    Ok((contents.len() <= MAX_POINTS_FILE).then_some(contents))
 }
 
 /// Tells what was written, and what is odd about it.

@@ -7,7 +7,8 @@ use crate::advice;
 use crate::git::HeadError;
 use crate::load::{LoadError, listed};
 use crate::task::expression::Mistake;
-use crate::words::counted;
+use crate::task::text::MAX_POINTS_FILE;
+use crate::words::{counted, size};
 
 /// Why a task could not be made or changed.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +80,9 @@ pub enum EditError {
         /// Why.
         source: io::Error,
     },
+    /// A text has more than [`MAX_POINTS_FILE`] bytes.
+    #[error("{} is larger than {}", .0.display(), size(MAX_POINTS_FILE as u64))]
+    Large(PathBuf),
     /// A file could not be written.
     #[error("cannot write {}", path.display())]
     Write {
@@ -142,6 +146,7 @@ impl EditError {
             Self::Editor { .. } => {
                 "nothing was written: edit again; GIT_EDITOR or core.editor chooses another editor"
             }
+            Self::Large(_) => "keep points in files of the task, which OWN('FILE') names",
             Self::Read { path, source } => return advice::for_reading(path, source),
             Self::Write { path, source } => return advice::for_writing(path, source),
             Self::Load(_) | Self::Text { .. } => return None,

@@ -95,9 +95,7 @@ impl HistoryError {
         match self {
             Self::Ambiguous { .. } | Self::Calls { .. } => Some("give more digits"),
             Self::CallsOf { .. } => Some("give the name of one of them, without what it has read"),
-            Self::TooShort(_) => {
-                Some("give more digits; ce log lists calls with those of their inputs")
-            }
+            Self::TooShort(_) => Some("give more digits, or the path of an output in the storage"),
             Self::NoCall(_) => {
                 Some("ce log lists calls, and ce status those that are executed now")
             }

@@ -58,6 +58,13 @@ fn a_text_can_come_from_standard_input_before_there_is_a_commit() {
 }
 
 #[test]
+fn a_text_without_an_end_is_not_read_for_ever() {
+    let lab = Lab::task(TASK).commit();
+    let told = unchanged(&lab, || lab.run("ce", &["write", "/dev/zero"]).exit(2));
+    told.says("/dev/zero is larger than 64.0 MiB").says("  try: ");
+}
+
+#[test]
 fn the_same_text_changes_nothing() {
     let lab = Lab::task(TASK).commit();
     let text = lab.run("ce-sym", &["--labels"]).exit(0).stdout;
