@@ -91,6 +91,22 @@ fn what_is_there_is_served_where_nothing_can_be_written() {
 }
 
 #[test]
+fn an_input_that_a_user_may_not_read_is_bad_input() {
+    let Some((lab, user)) = shared(0o2775) else { return };
+    for is_directory in [false, true] {
+        let input = lab.path("data/x");
+        fs::remove_file(&input).unwrap();
+        match is_directory {
+            true => fs::create_dir(&input).unwrap(),
+            false => fs::write(&input, "1\n").unwrap(),
+        }
+        fs::set_permissions(&input, fs::Permissions::from_mode(0)).unwrap();
+        let told = as_other(&lab, user, &[]).exit(2);
+        told.says("cannot read the input x, ").says("  try: ");
+    }
+}
+
+#[test]
 fn who_is_not_of_the_group_is_served_what_others_may_read() {
     let Some((lab, _)) = shared(0o2775) else { return };
     let [member, stranger] = USERS;
