@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(grade, Some(Grade::Broken));
         assert!(text.contains("-n shows what is there"), "{text}");
         let hint = told.trouble.unwrap().hint.unwrap();
-        assert_eq!(hint, "mount it for writing; ce-run -n writes nothing");
+        assert_eq!(hint, "mount it for writing, or use a storage of your own");
     }
 
     #[test]

@@ -23,8 +23,8 @@ pub fn advice(doing: &str, source: &io::Error) -> Option<&'static str> {
     let reading = ["read", "look at", "list", "open the storage"].contains(&doing);
     Some(match source.kind() {
         ErrorKind::PermissionDenied if reading => "check who may read it",
-        ErrorKind::PermissionDenied => "check who may write there; ce-run -n writes nothing",
-        ErrorKind::ReadOnlyFilesystem => "mount it for writing; ce-run -n writes nothing",
+        ErrorKind::PermissionDenied => "check who may write there, or use a storage of your own",
+        ErrorKind::ReadOnlyFilesystem => "mount it for writing, or use a storage of your own",
         ErrorKind::StorageFull => {
             "make room (see df and df -i), then run the same command again: finished calls are kept"
         }

@@ -110,7 +110,7 @@ fn a_read_only_storage_serves_what_it_has_and_tells_what_it_has_not() {
         fs::remove_dir_all(storage.join(call)).unwrap();
     }
     let ran = run(&[]).unwrap().exit(5).says("\n  because: Read-only file system");
-    let ran = ran.says("\n  try: mount it for writing; ce-run -n writes nothing\n");
+    let ran = ran.says("\n  try: mount it for writing, or use a storage of your own\n");
     let ran = ran.says("1 more call failed for the same reason: Read-only file system");
     ran.says("11 calls: 8 reused, 2 failed, 1 blocked\n");
     run(&["-n"]).unwrap().exit(3).says("11 calls: 8 reused, 3 missing\n");
@@ -175,7 +175,7 @@ fn a_part_of_the_storage_that_may_not_be_written_holds_nothing_else_up() {
     let ran = lab.finish(lab.evaluation(&["--no-sync"]).uid(user));
     mode(&lab, "a+rwX", "");
     assert_eq!(counted(&ran, "computed"), 8, "{}", ran.stderr);
-    goes_on(ran, "Permission denied", "check who may write there; ce-run -n writes nothing\n");
+    goes_on(ran, "Permission denied", "check who may write there, or use a storage of your own\n");
 }
 
 #[test]
