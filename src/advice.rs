@@ -76,6 +76,10 @@ fn for_finding(path: &Path, source: &io::Error) -> Option<String> {
         ErrorKind::StaleNetworkFileHandle | ErrorKind::NotConnected => {
             "check whether its file system is still mounted".to_owned()
         }
+        // Of other errors of links, only a circle is left.
+        _ if path.is_symlink() && !path.exists() => {
+            format!("correct the links: ls -l {} shows where it leads", shell(path))
+        }
         _ => return None,
     })
 }
@@ -137,7 +141,9 @@ mod tests {
         let shown = dir.display();
         fs::write(dir.join("points.tsv"), "").unwrap();
         std::os::unix::fs::symlink("gone", dir.join("link")).unwrap();
+        std::os::unix::fs::symlink("round", dir.join("round")).unwrap();
         for (name, expected) in [
+            ("round", format!("correct the links: ls -l {shown}/round shows where it leads")),
             ("point.tsv", format!("did you mean {shown}/points.tsv?")),
             ("some", format!("ls {shown} shows what is there")),
             ("link", format!("correct the link {shown}/link: there is no gone")),
