@@ -132,7 +132,7 @@ pub(super) fn values_words(point: SweepPoint<'_>) -> String {
 /// A point in words. Long texts are cut, and those with spaces are quoted.
 pub(super) fn words(point: &[(&str, &str)]) -> String {
     let words: Vec<String> =
-        point.iter().map(|(name, text)| format!("{name}={}", word(text))).collect();
+        point.iter().map(|(name, text)| format!("{}={}", harmless(name), word(text))).collect();
     cut(&words.join(" "), POINT)
 }
 

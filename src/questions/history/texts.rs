@@ -79,7 +79,10 @@ impl TextsOfCalls {
             let sizes = unknown.iter().map(|it| it.size).collect();
             let tables = Survey::new(storage).tables().unwrap_or_default();
             let levels = tables.iter().filter_map(|table| levels(storage, table, &sizes).ok());
-            let levels = levels.flatten().filter(|(_, _, digest)| unknown.contains(digest));
+            // Whoever can push has written the recipe.
+            let levels = levels
+                .flatten()
+                .filter(|(_, text, digest)| unknown.contains(digest) && Inputs::is_line(text));
             texts.extend(levels.map(|(_, text, digest)| (digest, text)));
         }
         Self { texts, names: HashMap::new() }

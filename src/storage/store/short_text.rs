@@ -27,7 +27,12 @@ impl Inputs<'_> {
         let contents = contents.find(|it| Digest::of(it) == *digest)?;
         let text = String::from_utf8(contents).ok()?;
         let line = text.strip_suffix('\n').unwrap_or(&text);
-        (!line.contains(char::is_control)).then(|| line.to_owned())
+        Self::is_line(line).then(|| line.to_owned())
+    }
+
+    /// Whether a text can be printed as a part of a line. Control characters could command a terminal.
+    pub fn is_line(text: &str) -> bool {
+        !text.contains(char::is_control)
     }
 }
 
@@ -49,6 +54,8 @@ impl Storage {
         let tree = owner.ok()?.ok()?.tree;
         let list = format!("{}/{list}", self.trees().name(&tree));
         let contents = self.root.disk.read(&self.path(&list)).ok()??;
-        Some(text::lines(&contents).ok()?.into_iter().map(str::to_owned).collect())
+        let names = text::lines(&contents).ok()?;
+        let all_are_lines = names.iter().all(|name| Inputs::is_line(name));
+        all_are_lines.then(|| names.into_iter().map(str::to_owned).collect())
     }
 }

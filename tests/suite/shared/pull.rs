@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{evaluate, lab, listed, pull, push, repository, salt};
-use crate::lab::Lab;
+use crate::lab::{Lab, files};
 
 /// A laboratory whose results were pushed, and whose storage is gone.
 fn pushed() -> Lab {
@@ -190,4 +190,39 @@ fn the_levels_of_points_are_told_where_only_the_table_has_them() {
     let call = lab.run("ce", &["log", "--json", "../other"]).exit(0);
     let call = call.lines().into_iter().find(|it| it.contains(digits)).unwrap().to_owned();
     assert!(call.contains(r#""texts":{"00":"large"}"#), "{call}");
+}
+
+#[test]
+fn a_text_of_a_forged_recipe_commands_no_terminal() {
+    let lab = Lab::task("Inputs: 'x'\n(twice INPUT('x'))[0]")
+        .computation("both", "a b", "c", r#"cat "$1" "$2" >"$3""#)
+        .computation("twice", "a", "b", r#"cat "$1" "$1" >"$2""#)
+        .without("workflow")
+        .node("", "computation", "both")
+        .call("inputs/00-own/", "twice", &["x"])
+        .node("inputs/01-table/", "sweep", "SIZES")
+        .file("workflow/inputs/01-table/factors/00-size", "12\nlarge\n")
+        .call("inputs/01-table/inputs/00-body/", "twice", &["size"])
+        .data("x", "\x1b[31mRED\x1b[2J\n")
+        .isolated()
+        .commit();
+    repository(&lab, "results.git");
+    lab.ce_run(&["--no-sync"]).exit(0);
+    push(&lab, &[], "storage", "results.git").exit(0);
+    pull(&lab, &[], "other", "results.git").exit(0);
+    let forge = |storage: &str, [from, to]: [&str; 2]| {
+        let tables = lab.path(storage).join("tables");
+        let names = files(&tables);
+        let recipe = tables.join(names.keys().find(|name| name.ends_with("/recipe")).unwrap());
+        let forged = fs::read_to_string(&recipe).unwrap().replace(from, to);
+        fs::remove_file(&recipe).unwrap();
+        fs::write(&recipe, forged).unwrap();
+    };
+    forge("other", ["large", r"\u001b[31mRED\u001b[2J"]);
+    let ran = lab.run("ce", &["shell", "../other", "twice", "--", "true"]).exit(2);
+    let ran = ran.says("3 calls are named twice: c_twice/").says(" 00=12");
+    assert!(!ran.stderr.contains('\x1b'), "{:?}", ran.stderr);
+    forge("storage", [r#"["size"]"#, r#"["\u001b[2J"]"#]);
+    let ran = lab.run("ce", &["show", "../storage/tinputs/ad/552e6dc057"]).exit(0);
+    assert!(ran.stdout.contains("[2J=12") && !ran.stdout.contains('\x1b'), "{:?}", ran.stdout);
 }
