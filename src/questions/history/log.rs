@@ -250,7 +250,8 @@ fn succeeded(
 
 /// Adds the texts that calls read.
 fn add_texts(storage: &Storage, log: &mut [Past]) {
-    let mut texts = TextsOfCalls::read(storage, log.iter().flat_map(|past| &past.may_be_texts));
+    let calls = log.iter().map(|past| (&*past.may_be_texts, past.shared));
+    let mut texts = TextsOfCalls::read(storage, calls);
     for past in log {
         past.texts = texts.of(storage, &past.name, &past.may_be_texts);
     }

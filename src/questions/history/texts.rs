@@ -3,14 +3,15 @@
 //! A record names no point, since a call may be at many. But a call gets each text as an input.
 
 use std::collections::{HashMap, HashSet};
+use std::iter;
 
-use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use rayon::iter::{IntoParallelRefIterator, ParallelExtend, ParallelIterator};
 use serde::{Serialize, Serializer};
 
 use super::Subject;
 use super::roles::levels;
 use crate::digest::Digest;
-use crate::storage::records::CallRecord;
+use crate::storage::records::{CallRecord, Origin};
 use crate::storage::{Entry, Inputs, Record, ResultName, Storage, Survey};
 
 /// The inputs of a call that are short texts, each with its name: that of the computation's input, or its number if
@@ -36,7 +37,8 @@ pub fn texts(storage: &Storage, subject: Subject<'_>) -> InputTexts {
     match subject.record {
         Record::Call(call) => {
             let inputs = may_be_texts(call);
-            TextsOfCalls::read(storage, inputs.iter()).of(storage, &subject.entry.short(), &inputs)
+            let calls = iter::once((&*inputs, matches!(call.origin, Origin::Shared(_))));
+            TextsOfCalls::read(storage, calls).of(storage, &subject.entry.short(), &inputs)
         }
         Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => InputTexts::default(),
     }
@@ -63,27 +65,36 @@ pub(super) struct TextsOfCalls {
 }
 
 impl TextsOfCalls {
-    /// Reads what may be a text of these inputs. Of a level that is no task input here, as in a pulled storage, a table may have the text.
+    /// Reads what may be a text of the inputs of calls. Each call comes with whether it is from another storage: its levels may
+    /// be no task inputs here, and then a table may have their texts.
     pub(super) fn read<'a>(
         storage: &Storage,
-        inputs: impl Iterator<Item = &'a Option<Digest>>,
+        calls: impl Iterator<Item = (&'a [Option<Digest>], bool)>,
     ) -> Self {
-        let different: HashSet<&Digest> = inputs.flatten().collect();
-        let text = |digest: &&Digest| Some((**digest, storage.inputs().short_text(digest)?));
-        let different: Vec<&Digest> = different.into_iter().collect();
+        let mut different: HashMap<Digest, bool> = HashMap::new();
+        for (inputs, is_shared) in calls {
+            for digest in inputs.iter().flatten() {
+                *different.entry(*digest).or_default() |= is_shared;
+            }
+        }
+        let inputs = storage.inputs();
+        let text = |(digest, _): (&Digest, &bool)| Some((*digest, inputs.short_text(digest)?));
         let mut texts: HashMap<Digest, String> = different.par_iter().filter_map(text).collect();
-        let may_be_short = |it: &&&Digest| !it.is_directory() && it.size <= Inputs::SHORT_TEXT;
-        let unknown = different.iter().filter(|it| !texts.contains_key(it)).filter(may_be_short);
-        let unknown: HashSet<Digest> = unknown.map(|it| **it).collect();
+        let may_be_level = |digest: &Digest| {
+            !digest.is_directory() && digest.size <= Inputs::SHORT_TEXT && inputs.lacks(digest)
+        };
+        let shared = different.into_iter().filter_map(|(it, is_shared)| is_shared.then_some(it));
+        let unknown = shared.filter(|it| !texts.contains_key(it) && may_be_level(it));
+        let unknown: HashSet<Digest> = unknown.collect();
         if !unknown.is_empty() {
             let sizes = unknown.iter().map(|it| it.size).collect();
             let tables = Survey::new(storage).tables().unwrap_or_default();
-            let levels = tables.iter().filter_map(|table| levels(storage, table, &sizes).ok());
+            let levels = tables.par_iter().filter_map(|table| levels(storage, table, &sizes).ok());
             // Whoever can push has written the recipe.
             let levels = levels
-                .flatten()
+                .flatten_iter()
                 .filter(|(_, text, digest)| unknown.contains(digest) && Inputs::is_line(text));
-            texts.extend(levels.map(|(_, text, digest)| (digest, text)));
+            texts.par_extend(levels.map(|(_, text, digest)| (digest, text)));
         }
         Self { texts, names: HashMap::new() }
     }

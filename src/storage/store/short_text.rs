@@ -30,6 +30,12 @@ impl Inputs<'_> {
         Self::is_line(line).then(|| line.to_owned())
     }
 
+    /// Whether these contents are no task input here: no file has the shortest name that they can have.
+    pub fn lacks(&self, digest: &Digest) -> bool {
+        let root = &self.storage.root;
+        matches!(root.disk.exists(&root.path(&task_input(digest, DIGITS[0]))), Ok(false))
+    }
+
     /// Whether a text can be printed as a part of a line. Control characters could command a terminal.
     pub fn is_line(text: &str) -> bool {
         !text.contains(char::is_control)
